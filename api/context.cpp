@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a context: reads settings, joins the job, maps the node's arenas.
+#include "api/context.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "api/team.hpp"
+#include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/node_peers.hpp"
+#include "transports/shared_memory/shared_memory.hpp"
+
+namespace torii {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+kernels::Isa chosen_isa(const std::string& text) {
+  const auto isa = kernels::parse_isa(text);
+  const auto available = kernels::available_isas();
+  if (isa == kernels::Isa::automatic) return *isa;
+  if (isa && std::find(available.begin(), available.end(), *isa) != available.end()) return *isa;
+  std::string names;
+  for (const auto each : available) names += std::string(names.empty() ? "" : ", ") + kernels::name(each);
+  throw Error(isa ? Status::unsupported : Status::invalid_argument,
+              "TORII_ISA is '" + text + "'; this machine and build have: auto, " + names);
+}
+
+/// A page whose first byte is 1, and 0 in a forked child (MADV_WIPEONFORK): costs nothing and needs no fork handler.
+void* make_fork_mark() {
+  void* page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw Error(Status::no_resource, "cannot map a page");
+  if (madvise(page, kPageBytes, MADV_WIPEONFORK) != 0) {
+    munmap(page, kPageBytes);
+    throw Error(Status::unsupported, "the kernel has no MADV_WIPEONFORK (Linux 4.14 or newer is needed)");
+  }
+  *static_cast<volatile char*>(page) = 1;
+  return page;
+}
+
+void check_transport(const std::string& text) {
+  if (text == "auto" || text == "shared_memory") return;
+  throw Error(Status::unsupported, "TORII_TRANSPORT is '" + text + "'; this build has: auto, shared_memory");
+}
+
+/// A setting that this build cannot honour is refused, never ignored.
+void check_built(const Settings& settings) {
+  if (settings.helpers != 0) {
+    throw Error(Status::unsupported, "TORII_HELPERS is " + std::to_string(settings.helpers) +
+                                         "; this build has no helper threads, the calling thread advances the engines");
+  }
+  if (settings.cross_memory == Switch::on) {
+    throw Error(Status::unsupported, "TORII_CROSS_MEMORY is on; this build does not read peers by process_vm_readv");
+  }
+}
+
+}  // namespace
+
+Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(settings) {
+  set_log_level(settings_.log);
+  check_transport(settings_.transport);
+  check_built(settings_);
+  isa_ = chosen_isa(settings_.isa);
+  if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
+  tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
+  exchange_ = join(settings_, offer);
+  arena_ = shared_memory::make_arena(*exchange_, settings_.arena_bytes);
+  peers_ = std::make_unique<shared_memory::NodePeers>(*exchange_, *arena_, settings_.timeout_s);
+  transport_ = std::make_unique<shared_memory::SharedMemory>(*exchange_, *arena_, *peers_, settings_.engines);
+  engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
+  fork_mark_ = make_fork_mark();
+}
+
+Context::~Context() {
+  if (fork_mark_ != nullptr) munmap(fork_mark_, kPageBytes);
+}
+
+const std::string& Context::host(int rank) const { return peers_->host(rank); }
+
+void* Context::allocate(std::size_t bytes) {
+  return arena_->base() + arena_->allocate(bytes, shared_memory::Backing::reserved);
+}
+
+void Context::free(void* address) {
+  if (!arena_->contains(address, 1)) {
+    throw Error(Status::not_registered, "the address was not given by torii_allocate of this context");
+  }
+  arena_->free(static_cast<std::size_t>(static_cast<std::byte*>(address) - arena_->base()));
+}
+
+/// A peer's last word to a team is its mark in `departed`; a dead peer writes nothing.
+bool Context::is_quiet(const Retired& retired) noexcept {
+  const auto& control = *reinterpret_cast<const TeamControl*>(arena_->base() + retired.offset);
+  for (std::size_t member = 0; member < retired.members.size(); ++member) {
+    if (control.departed[member].load(std::memory_order_acquire) != 0) continue;
+    if (transport_->alive(retired.members[member])) return false;
+  }
+  return true;
+}
+
+void Context::free_retired() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(retired_, [this](const Retired& retired) {
+    if (!is_quiet(retired)) return false;
+    arena_->free(retired.offset);
+    return true;
+  });
+}
+
+void Context::retire_staging(std::uint64_t offset, std::vector<int> members) {
+  {
+    const std::lock_guard lock(mutex_);
+    retired_.push_back({offset, std::move(members)});
+  }
+  free_retired();
+}
+
+std::uint64_t Context::allocate_staging(std::size_t bytes) {
+  free_retired();
+  return arena_->allocate(bytes, shared_memory::Backing::on_touch);
+}
+
+void Context::free_staging(std::uint64_t offset) { arena_->free(offset); }
+
+std::optional<std::int64_t> Context::reachable(const void* address, std::size_t bytes) const noexcept {
+  if (!arena_->contains(address, bytes)) return std::nullopt;
+  return static_cast<const std::byte*>(address) - arena_->base();
+}
+
+bool Context::is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_) == 0; }
+
+void Context::add_engine_bytes(int engine, std::uint64_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  engine_bytes_[static_cast<std::size_t>(engine)] += bytes;
+}
+
+std::vector<std::uint64_t> Context::engine_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> bytes = engine_bytes_;
+  for (const Team* team : teams_) {
+    for (int engine = 0; engine < static_cast<int>(bytes.size()); ++engine) {
+      bytes[static_cast<std::size_t>(engine)] += team->engine_bytes(engine);
+    }
+  }
+  return bytes;
+}
+
+void Context::enter_background(Team* team) {
+  const std::lock_guard lock(background_mutex_);
+  background_.push_back(team);
+  background_count_.store(static_cast<int>(background_.size()), std::memory_order_relaxed);
+}
+
+void Context::leave_background(Team* team) {
+  const std::lock_guard lock(background_mutex_);
+  std::erase(background_, team);
+  background_count_.store(static_cast<int>(background_.size()), std::memory_order_relaxed);
+}
+
+void Context::progress_background(const Team* except) noexcept {
+  if (background_count_.load(std::memory_order_relaxed) == 0) return;
+  const std::unique_lock lock(background_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // another thread does it
+  for (Team* team : background_) {
+    if (team != except) team->progress_in_background();
+  }
+}
+
+void Context::attach(const Team* team) {
+  const std::lock_guard lock(mutex_);
+  teams_.push_back(team);
+}
+
+void Context::detach(const Team* team) {
+  const std::lock_guard lock(mutex_);
+  std::erase(teams_, team);
+}
+
+}  // namespace torii

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// One per process and job: settings, engines, memory, peers. Teams borrow them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/selection.hpp"
+#include "reduce_kernels/kernels.hpp"
+#include "runtime/exchange.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/transport.hpp"
+
+namespace torii {
+
+namespace shared_memory {
+class Arena;
+class NodePeers;
+}  // namespace shared_memory
+
+class Context {
+ public:
+  /// Collective over the job. Throws Error.
+  Context(const Settings& settings, const JoinOffer& offer);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  int rank() const noexcept { return exchange_->rank(); }
+  int ranks() const noexcept { return exchange_->ranks(); }
+  const Settings& settings() const noexcept { return settings_; }
+  const TuneTable& tune_table() const noexcept { return *tune_table_; }
+  kernels::Isa isa() const noexcept { return isa_; }
+  Transport& transport() noexcept { return *transport_; }
+  /// The exchange of the whole job: world teams are made with it.
+  Exchange& exchange() noexcept { return *exchange_; }
+  const std::string& host(int rank) const;
+
+  /// Memory that peers map, at an offset of the own arena. Throws Error{no_resource | invalid_argument}.
+  void* allocate(std::size_t bytes);
+  void free(void* address);
+  /// Staging and control memory of a team: taken page by page as it is touched.
+  std::uint64_t allocate_staging(std::size_t bytes);
+  void free_staging(std::uint64_t offset);
+  /// Frees a gone team's memory as soon as no peer can write into it any more. `members` are ranks of the context.
+  void retire_staging(std::uint64_t offset, std::vector<int> members);
+  /// The offset in the own arena, when all of [address, address + bytes) lies there.
+  std::optional<std::int64_t> reachable(const void* address, std::size_t bytes) const noexcept;
+
+  /// True in a process forked from the one that made this context: no call may be made there.
+  bool is_forked_child() const noexcept;
+
+  /// Bytes put by engines of executions that are gone; live ones are added by the teams.
+  void add_engine_bytes(int engine, std::uint64_t bytes) noexcept;
+  std::vector<std::uint64_t> engine_bytes() const;
+  void attach(const class Team* team);
+  void detach(const class Team* team);
+
+  /// Teams with non-blocking operations in flight: whoever waits on another team of this context moves them too.
+  void enter_background(class Team* team);
+  void leave_background(class Team* team);
+  void progress_background(const class Team* except) noexcept;
+
+ private:
+  Settings settings_;
+  kernels::Isa isa_ = kernels::Isa::automatic;
+  std::optional<TuneTable> loaded_table_;
+  const TuneTable* tune_table_ = nullptr;
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<shared_memory::Arena> arena_;
+  std::unique_ptr<shared_memory::NodePeers> peers_;
+  std::unique_ptr<Transport> transport_;
+  void* fork_mark_ = nullptr;  ///< a page that is wiped in a forked child
+  mutable std::mutex mutex_;
+  std::vector<const class Team*> teams_;
+  std::vector<std::uint64_t> engine_bytes_;
+  struct Retired {
+    std::uint64_t offset;
+    std::vector<int> members;
+  };
+  bool is_quiet(const Retired& retired) noexcept;
+  void free_retired();
+  std::vector<Retired> retired_;
+  std::mutex background_mutex_;
+  std::vector<class Team*> background_;
+  std::atomic<int> background_count_ = 0;
+};
+
+}  // namespace torii

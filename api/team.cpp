@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making teams: of the whole job, of a part, of survivors.
+#include "api/team.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace torii {
+namespace {
+
+constexpr const char* kVersion = TORII_VERSION;
+
+thread_local std::string thread_error;
+
+/// An exchange over a team's own all_gather: parts of a team are made with it.
+class TeamExchange final : public Exchange {
+ public:
+  explicit TeamExchange(Team& team) : team_(team) {}
+  int rank() const noexcept override { return team_.rank(); }
+  int ranks() const noexcept override { return team_.ranks(); }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    Request request;
+    request.arguments.collective = Collective::all_gather;
+    request.arguments.input = mine.data();
+    request.arguments.result = all.data();
+    request.arguments.count = mine.size();
+    Status status = team_.submit(request);
+    if (status == Status::ok) status = team_.wait(request);
+    if (status != Status::ok) throw Error(status, last_error());
+  }
+
+ private:
+  Team& team_;
+};
+
+const std::string& first_set(const std::string& option, const std::string& setting) {
+  return option.empty() ? setting : option;
+}
+
+/// Everything that must be equal on all members, one "NAME=value" a line.
+std::string digest_text(Context& context, const TeamOptions& options) {
+  const std::string& tune = context.tune_table().text();
+  std::string text = "VERSION=" + std::string(kVersion) + "\n" + context.settings().digest_text();
+  if (!text.ends_with('\n')) text += '\n';
+  text += "TUNE_FILE digest=" + std::to_string(XXH3_64bits(tune.data(), tune.size())) + "\n";
+  text += "team topology=" + options.topology + "\nteam algorithm=" + options.algorithm +
+          "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
+          "\nteam segment=" + std::to_string(options.segment_bytes) + "\n";
+  return text;
+}
+
+/// The first line in which two digests differ, as "'A=1' against 'A=2'".
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::size_t begin = 0;
+  while (begin < a.size() && begin < b.size()) {
+    const std::size_t end_a = std::min(a.find('\n', begin), a.size());
+    const std::size_t end_b = std::min(b.find('\n', begin), b.size());
+    const std::string line_a = a.substr(begin, end_a - begin);
+    const std::string line_b = b.substr(begin, end_b - begin);
+    if (line_a != line_b) return "'" + line_a + "' against '" + line_b + "'";
+    begin = end_a + 1;
+  }
+  return "settings of unequal number";
+}
+
+void compare_digests(Exchange& exchange, const std::string& mine) {
+  const std::vector<std::string> all = gather_texts(exchange, mine);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw Error(Status::mismatch,
+                "rank " + std::to_string(rank) + " differs from rank 0: " + first_difference(all[rank], all[0]) +
+                    " (settings, topology and tune data must be equal on all ranks)",
+                static_cast<int>(rank));
+  }
+}
+
+struct Ticket {
+  std::int32_t color;
+  std::int32_t key;
+  std::uint64_t memory_offset;
+};
+
+}  // namespace
+
+void set_last_error(const std::string& text) noexcept {
+  try {
+    thread_error = text;
+  } catch (const std::exception&) {
+    thread_error.clear();
+  }
+}
+const char* last_error() noexcept { return thread_error.c_str(); }
+
+std::size_t team_control_bytes() noexcept { return round_up(sizeof(TeamControl), 4096); }
+
+std::size_t team_staging_bytes(int ranks) noexcept {
+  return (std::size_t{64} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{4} << 20);
+}
+
+Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
+    : context_(context),
+      options_(options),
+      members_(std::move(members)),
+      rank_(member_of(context.rank())),
+      wait_mode_(context.settings().wait),
+      timeout_ns_(static_cast<std::int64_t>(context.settings().timeout_s * 1e9)),
+      staging_bytes_(team_staging_bytes(ranks_reserved)),
+      shared_channels_(static_cast<std::size_t>(context.settings().channels)),
+      polling_(context.transport(), context.settings().wait) {
+  const Settings& settings = context.settings();
+  const std::string& topology = first_set(options.topology, settings.topology);
+  topology_ = Topology::parse(topology == "auto" ? "node" : topology, ranks());
+  const std::string determinism =
+      options.determinism.empty() ? std::string(name(settings.determinism)) : options.determinism;
+  const auto level = parse_determinism(determinism);
+  if (!level) {
+    throw Error(Status::invalid_argument, "determinism is '" + determinism + "'; it must be run or canonical");
+  }
+  determinism_ = *level;
+  if (!options.wire.empty() && options.wire != "type" && options.wire != "f32") {
+    throw Error(Status::invalid_argument, "wire is '" + options.wire + "'; it must be type or f32");
+  }
+  wide_wire_ = options.wire.empty() ? settings.wide_wire : options.wire == "f32";
+  forced_.algorithm = first_set(options.algorithm, settings.algorithm);
+  if (forced_.algorithm != "auto" && find_algorithm(forced_.algorithm) == nullptr) {
+    std::string names = "auto";
+    for (const Algorithm& algorithm : catalogue()) names += ", " + std::string(algorithm.name);
+    throw Error(Status::invalid_argument, "algorithm is '" + forced_.algorithm + "'; it must be one of " + names);
+  }
+  forced_.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : settings.segment_bytes;
+  if (forced_.segment_bytes % 64 != 0) {
+    throw Error(Status::invalid_argument,
+                "segment is " + std::to_string(forced_.segment_bytes) + " bytes; it must be a multiple of 64");
+  }
+  forced_.slots = settings.slots;
+  forced_.window = settings.window;
+  first_control_ = &control(0);
+  for (std::size_t i = 0; i < shared_channels_; ++i) {
+    channels_.push_back(std::make_unique<Channel>(context.transport()));
+  }
+  context_.attach(this);
+}
+
+Team::~Team() {
+  if (in_background_) context_.leave_background(this);
+  context_.detach(this);
+  for (int engine = 0; engine < context_.transport().capabilities().engines; ++engine) {
+    context_.add_engine_bytes(engine, engine_bytes(engine));
+  }
+  std::vector<int> peers;
+  for (int member = 0; member < ranks(); ++member) {
+    peers.push_back(members_[static_cast<std::size_t>(member)].context_rank);
+    control(member).departed[rank_].store(1, std::memory_order_release);
+  }
+  context_.retire_staging(members_[static_cast<std::size_t>(rank_)].memory_offset, std::move(peers));
+}
+
+TeamControl& Team::control(int member) noexcept {
+  const Member& of = members_[static_cast<std::size_t>(member)];
+  return *reinterpret_cast<TeamControl*>(context_.transport().mapped(of.context_rank, of.memory_offset));
+}
+
+std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& options) {
+  const int ranks = context.ranks();
+  if (ranks > kTeamRanksMax) {
+    throw Error(Status::unsupported,
+                std::to_string(ranks) + " ranks; a team on one node has at most " + std::to_string(kTeamRanksMax));
+  }
+  compare_digests(context.exchange(), digest_text(context, options));
+  const std::uint64_t mine = context.allocate_staging(team_control_bytes() + team_staging_bytes(ranks));
+  const std::vector<std::uint64_t> offsets = gather_values(context.exchange(), mine);
+  std::vector<Member> members;
+  for (int rank = 0; rank < ranks; ++rank) members.push_back({rank, offsets[static_cast<std::size_t>(rank)]});
+  return std::unique_ptr<Team>(new Team(context, options, std::move(members), ranks));
+}
+
+std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
+  TeamExchange exchange(*this);
+  Ticket ticket = {color, key, 0};
+  if (color >= 0) ticket.memory_offset = context_.allocate_staging(team_control_bytes() + team_staging_bytes(ranks()));
+  const std::vector<Ticket> tickets = gather_values(exchange, ticket);
+  if (color < 0) return nullptr;
+  std::vector<int> chosen;
+  for (int member = 0; member < ranks(); ++member) {
+    if (tickets[static_cast<std::size_t>(member)].color == color) chosen.push_back(member);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
+    return tickets[static_cast<std::size_t>(a)].key < tickets[static_cast<std::size_t>(b)].key;
+  });
+  std::vector<Member> members;
+  for (const int member : chosen) {
+    members.push_back({members_[static_cast<std::size_t>(member)].context_rank,
+                       tickets[static_cast<std::size_t>(member)].memory_offset});
+  }
+  return std::unique_ptr<Team>(new Team(context_, part_options(options, members.size()), std::move(members), ranks()));
+}
+
+/// A part stands on what its options say, or where they say nothing on this team's topology if all are in it; otherwise
+/// on a plain node.
+TeamOptions Team::part_options(const TeamOptions& options, std::size_t members) const {
+  TeamOptions part = options;
+  if (part.topology.empty()) part.topology = members == members_.size() ? topology_.text() : "node";
+  return part;
+}
+
+std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
+  if (!has_failed()) throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
+  if (survivors_made_) throw Error(Status::invalid_argument, "a team of the survivors has been made already");
+  survivors_made_ = true;
+  if (!poisoned_) (void)adopt_failure();
+  const std::uint64_t mine = context_.allocate_staging(team_control_bytes() + team_staging_bytes(ranks()));
+  control().survivors.staging.store(mine + 1, std::memory_order_release);
+  const auto context_rank = [this](int member) { return members_[static_cast<std::size_t>(member)].context_rank; };
+  Waiting waiting(context_.transport(), wait_mode_);
+  const std::int64_t begun_ns = now_ns();
+  for (int member = 0; member < ranks(); ++member) {
+    while (control(member).survivors.staging.load(std::memory_order_acquire) == 0) {
+      if (!waiting.pause([](void*) { return true; }, nullptr)) continue;
+      if (!context_.transport().alive(context_rank(member))) break;
+      if (now_ns() - begun_ns <= timeout_ns_) continue;
+      throw Error(Status::timeout, "rank " + std::to_string(member) + " lives but does not make the survivors' team",
+                  member);
+    }
+  }
+  // Views may differ by a rank that died after it published; the first decision holds for all.
+  SurvivorsRecord& record = first_control_->survivors;
+  std::uint32_t none = FailureRecord::kNone;
+  if (record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) {
+    for (int member = 0; member < ranks(); ++member) {
+      if (control(member).survivors.staging.load(std::memory_order_acquire) == 0) continue;
+      record.members[member / 64] |= std::uint64_t{1} << (member % 64);
+    }
+    record.state.store(FailureRecord::kPublished, std::memory_order_release);
+  }
+  while (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) {
+    if (now_ns() - begun_ns > timeout_ns_) throw Error(Status::timeout, "a rank died while it chose the survivors");
+    waiting.pause([](void*) { return true; }, nullptr);
+  }
+  std::vector<Member> members;
+  for (int member = 0; member < ranks(); ++member) {
+    if ((record.members[member / 64] >> (member % 64) & 1) == 0) continue;
+    const std::uint64_t offset = control(member).survivors.staging.load(std::memory_order_acquire) - 1;
+    members.push_back({context_rank(member), offset});
+  }
+  return std::unique_ptr<Team>(new Team(context_, part_options(options, members.size()), std::move(members), ranks()));
+}
+
+}  // namespace torii

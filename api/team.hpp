@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ordered set of ranks with a topology: selection, plans in place, channels, waiting, failures.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/context.hpp"
+#include "api/team_control.hpp"
+#include "collectives/selection.hpp"
+#include "runtime/execution.hpp"
+#include "runtime/waiting.hpp"
+
+namespace torii {
+
+/// How a team is made; empty texts and 0 stand for the context's settings.
+struct TeamOptions {
+  std::string topology;
+  std::string algorithm;
+  std::string determinism;
+  std::string wire;
+  std::size_t segment_bytes = 0;
+};
+
+/// One call as the user wrote it. `user` may point to a temporary: submit() copies it.
+struct CallArguments {
+  Collective collective = Collective::barrier;
+  const void* input = nullptr;
+  void* result = nullptr;
+  std::size_t count = 0;
+  Type type = Type::u8;
+  Op op = Op::sum;
+  int root = 0;
+  kernels::UserFunction user;
+};
+
+/// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root).
+struct Prepared {
+  CallArguments arguments;  ///< the key: all but the buffers
+  Selected selected;
+  bool wide = false;
+  BoundCall bound;              ///< without addresses
+  std::size_t input_bytes = 0;  ///< of the user's input, 0 where this rank needs none
+  std::size_t result_bytes = 0;
+  std::ptrdiff_t input_shift_bytes = 0;  ///< from the user's input back to byte 0 of the vector
+  std::ptrdiff_t result_shift_bytes = 0;
+  std::vector<InstalledPlan*> installed;  ///< per channel, nullptr until first used there
+};
+
+struct Request {
+  enum class State : std::uint8_t { idle, queued, running, done };
+  class Team* team = nullptr;
+  CallArguments arguments;
+  Prepared* prepared = nullptr;
+  int channel = -1;  ///< a persistent operation's own channel
+  bool persistent = false;
+  State state = State::idle;
+  Status status = Status::ok;
+  std::uint64_t sequence = 0;
+};
+
+class Team {
+ public:
+  /// The team of all ranks of the job. Collective. Throws Error.
+  static std::unique_ptr<Team> make_world(Context& context, const TeamOptions& options);
+  /// Ranks of equal colour, ordered by (key, rank); nullptr for colour -1. Collective over this team.
+  std::unique_ptr<Team> split(int color, int key, const TeamOptions& options);
+  /// The living members of a poisoned team. Collective over them.
+  std::unique_ptr<Team> survivors(const TeamOptions& options);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return static_cast<int>(members_.size()); }
+  Context& context() noexcept { return context_; }
+  const Topology& topology() const noexcept { return topology_; }
+
+  /// Checks the call and finds or makes what can be prepared. nullptr with last_error() set, and the status.
+  Prepared* prepare(const CallArguments& arguments, Status& status) noexcept;
+  /// Starts or queues. The request must stay where it is until it is done.
+  Status submit(Request& request) noexcept;
+  /// A channel of its own for a persistent operation; collective.
+  Status open_channel(Request& request) noexcept;
+  /// Gives the channel to the next persistent operation. Collective in the sense of order only: nobody waits.
+  void close_channel(const Request& request) noexcept;
+  Status wait(Request& request) noexcept;
+  /// True when the request is done; moves this team's operations once.
+  bool test(Request& request) noexcept;
+  /// Callers that leave the operation in flight say so, that others may move it meanwhile; and again when it is done.
+  void enter_background();
+  void leave_background_when_idle();
+
+  void abort(const std::string& reason) noexcept;
+  std::uint64_t engine_bytes(int engine) const noexcept;
+  /// Moves the operations of a team of which another caller waits. Only while in the background list.
+  void progress_in_background() noexcept;
+
+ private:
+  struct Channel {
+    explicit Channel(Transport& transport) : execution(transport) {}
+    Execution execution;
+    Request* current = nullptr;
+    std::deque<Request*> queue;
+    std::map<std::string, std::unique_ptr<InstalledPlan>> plans;
+  };
+  struct Member {
+    int context_rank = 0;
+    std::uint64_t memory_offset = 0;  ///< of the team's control and staging in the member's arena
+  };
+
+  Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
+  TeamOptions part_options(const TeamOptions& options, std::size_t members) const;
+  TeamControl& control(int member) noexcept;
+  TeamControl& control() noexcept { return control(rank_); }
+
+  // team_plans.cpp: from a call to an installed plan.
+  std::unique_ptr<Prepared> make_prepared(const CallArguments& arguments);
+  InstalledPlan* installed(Prepared& prepared, std::size_t channel);
+  void recycle_staging();
+  void wait_for_recycled(std::uint64_t epoch);
+  std::string call_text(const CallArguments& arguments) const;
+
+  // team_operations.cpp: channels and requests.
+  void start_on(Channel& channel, Request& request) noexcept;
+  bool advance(Channel& channel) noexcept;
+  bool progress_channels() noexcept;
+  bool progress() noexcept;
+  void complete(Channel& channel, Status status) noexcept;
+  void write_board(const Request& request) noexcept;
+  BoundCall bind(const Prepared& prepared, const CallArguments& arguments) const noexcept;
+  static bool still_idle(void* team) noexcept;
+
+  // team_failure.cpp: what ends a call before its time.
+  Status check(const Waiting& waiting, const Request& request) noexcept;
+  bool has_left_after(int member, const Request& request) noexcept;
+  Status check_board(const Request& request) noexcept;
+  Status fail(Status status, int member, const std::string& text) noexcept;
+  Status adopt_failure() noexcept;
+  bool has_failed() noexcept {
+    return first_control_->failure.state.load(std::memory_order_acquire) != FailureRecord::kNone;
+  }
+  std::string phase_text(const Request& request) const;
+  int member_of(int context_rank) const noexcept;
+
+  Context& context_;
+  TeamOptions options_;
+  std::vector<Member> members_;
+  int rank_ = 0;
+  Topology topology_ = Topology::node(1);
+  Determinism determinism_ = Determinism::run;
+  bool wide_wire_ = false;
+  Forced forced_;
+  WaitMode wait_mode_;
+  std::int64_t timeout_ns_;
+  std::size_t staging_bytes_ = 0;
+  std::size_t staging_used_bytes_ = 0;
+  std::size_t shared_channels_ = 1;
+  TeamControl* first_control_ = nullptr;
+  std::vector<std::unique_ptr<Channel>> channels_;  ///< the shared ones, then those of persistent operations
+  std::vector<int> free_channels_;                  ///< of persistent operations that are gone, ascending
+  Waiting polling_;                                 ///< of callers that test instead of wait
+  std::vector<std::unique_ptr<Prepared>> prepared_;
+  Prepared* last_prepared_ = nullptr;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t recycled_ = 0;
+  int in_flight_ = 0;
+  bool in_background_ = false;
+  std::atomic_flag busy_;  ///< held while a caller or a background mover is inside; used only in the background
+  bool poisoned_ = false;  ///< the failure has been reported by a call of this rank
+  bool survivors_made_ = false;
+  std::int64_t alive_checked_ns_ = 0;
+};
+
+/// The text behind torii_last_error(), of the calling thread.
+void set_last_error(const std::string& text) noexcept;
+const char* last_error() noexcept;
+
+/// Bytes of the control structure and of the staging of a team of up to `ranks` ranks.
+std::size_t team_control_bytes() noexcept;
+std::size_t team_staging_bytes(int ranks) noexcept;
+
+}  // namespace torii

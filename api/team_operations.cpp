@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running operations: channels, queues, waiting.
+#include <algorithm>
+
+#include "api/team.hpp"
+
+namespace torii {
+namespace {
+
+/// Keeps background movers out while the owner is inside a call; free while the team is not in the background list.
+class Inside {
+ public:
+  Inside(std::atomic_flag& busy, bool needed) noexcept : busy_(needed ? &busy : nullptr) {
+    if (busy_ == nullptr) return;
+    while (busy_->test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  ~Inside() {
+    if (busy_ != nullptr) busy_->clear(std::memory_order_release);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  std::atomic_flag* busy_;
+};
+
+}  // namespace
+
+BoundCall Team::bind(const Prepared& prepared, const CallArguments& arguments) const noexcept {
+  BoundCall bound = prepared.bound;
+  const bool broadcast = arguments.collective == Collective::broadcast;
+  const void* input = broadcast ? arguments.result : arguments.input;
+  bound.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
+  bound.result =
+      reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes);
+  if (const auto offset = context_.reachable(input, prepared.input_bytes)) {
+    bound.input_reachable = true;
+    bound.input_offset = *offset - prepared.input_shift_bytes;
+  }
+  if (prepared.result_bytes != 0) {
+    if (const auto offset = context_.reachable(arguments.result, prepared.result_bytes)) {
+      bound.result_reachable = true;
+      bound.result_offset = *offset - prepared.result_shift_bytes;
+    }
+  }
+  return bound;
+}
+
+void Team::write_board(const Request& request) noexcept {
+  BoardLine& line = control().board[request.sequence % kBoardLines];
+  const CallArguments& arguments = request.arguments;
+  line.count = arguments.count;
+  line.signature = request.prepared->bound.signature;
+  line.root = arguments.root;
+  line.collective = static_cast<std::uint8_t>(arguments.collective);
+  line.type = static_cast<std::uint8_t>(arguments.type);
+  line.op = static_cast<std::uint8_t>(arguments.op);
+  line.sequence.store(request.sequence, std::memory_order_release);
+}
+
+Status Team::submit(Request& request) noexcept {
+  const Inside inside(busy_, in_background_);
+  request.team = this;
+  if (context_.is_forked_child()) {
+    set_last_error("this process was forked from the one that made the context: it may only exec or exit");
+    return Status::invalid_argument;
+  }
+  if (poisoned_ || has_failed()) return adopt_failure();
+  Status status = Status::ok;
+  request.prepared = prepare(request.arguments, status);
+  if (request.prepared == nullptr) return status;
+  std::size_t channel = 0;
+  if (request.channel >= 0) {
+    channel = static_cast<std::size_t>(request.channel);
+    request.sequence = 0;
+  } else {
+    request.sequence = ++sequence_;
+    channel = request.sequence % shared_channels_;
+    write_board(request);
+  }
+  if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier) {
+    request.state = Request::State::done;
+    request.status = Status::ok;
+    if (in_flight_ == 0) control().completed.store(sequence_, std::memory_order_release);
+    return Status::ok;
+  }
+  try {
+    installed(*request.prepared, channel);
+    if (channels_[channel]->current != nullptr) channels_[channel]->queue.push_back(&request);
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    return has_failed() ? adopt_failure() : fail(error.status(), rank_, error.what());
+  } catch (const std::exception& error) {
+    return fail(Status::no_resource, rank_, error.what());
+  }
+  ++in_flight_;
+  request.state = Request::State::queued;
+  if (channels_[channel]->current == nullptr) start_on(*channels_[channel], request);
+  return Status::ok;
+}
+
+void Team::start_on(Channel& channel, Request& request) noexcept {
+  channel.current = &request;
+  request.state = Request::State::running;
+  const std::size_t index =
+      request.channel >= 0 ? static_cast<std::size_t>(request.channel) : request.sequence % shared_channels_;
+  channel.execution.begin(*request.prepared->installed[index], bind(*request.prepared, request.arguments));
+}
+
+void Team::complete(Channel& channel, Status status) noexcept {
+  Request& request = *channel.current;
+  request.state = Request::State::done;
+  request.status = status;
+  channel.current = nullptr;
+  if (--in_flight_ == 0 && status == Status::ok) control().completed.store(sequence_, std::memory_order_release);
+  if (channel.queue.empty()) return;
+  Request& next = *channel.queue.front();
+  channel.queue.pop_front();
+  start_on(channel, next);
+}
+
+/// True when the channel's operation moved.
+bool Team::advance(Channel& channel) noexcept {
+  switch (channel.execution.advance()) {
+    case Execution::Progress::done:
+      complete(channel, Status::ok);
+      return true;
+    case Execution::Progress::moved:
+      return true;
+    case Execution::Progress::idle:
+      break;
+  }
+  if (channel.execution.status() == Status::ok) return false;
+  (void)fail(channel.execution.status(), rank_, "the transport failed");
+  return false;
+}
+
+bool Team::progress_channels() noexcept {
+  bool moved = false;
+  for (const auto& channel : channels_) {
+    if (channel->current != nullptr && advance(*channel)) moved = true;
+  }
+  return moved;
+}
+
+bool Team::progress() noexcept {
+  context_.progress_background(this);
+  return progress_channels();
+}
+
+bool Team::still_idle(void* team) noexcept { return !static_cast<Team*>(team)->progress(); }
+
+Status Team::wait(Request& request) noexcept {
+  const Inside inside(busy_, in_background_);
+  if (request.state == Request::State::done) return request.status;
+  // Most calls end here, without a look at the clock.
+  if (progress_channels() && request.state == Request::State::done) return request.status;
+  Waiting waiting(context_.transport(), wait_mode_);
+  while (request.state != Request::State::done) {
+    if (progress()) {
+      waiting.moved();
+      continue;
+    }
+    if (!waiting.pause(&Team::still_idle, this)) continue;
+    const Status status = check(waiting, request);
+    if (status != Status::ok) return status;
+  }
+  return request.status;
+}
+
+bool Team::test(Request& request) noexcept {
+  const Inside inside(busy_, in_background_);
+  if (request.state == Request::State::done) return true;
+  if (progress()) polling_.moved();
+  if (request.state != Request::State::done && polling_.poll()) (void)check(polling_, request);
+  return request.state == Request::State::done;
+}
+
+void Team::enter_background() {
+  if (in_background_ || in_flight_ == 0) return;
+  in_background_ = true;
+  context_.enter_background(this);
+}
+
+void Team::leave_background_when_idle() {
+  if (!in_background_) return;
+  {
+    const Inside inside(busy_, true);
+    if (in_flight_ != 0) return;
+  }
+  context_.leave_background(this);
+  in_background_ = false;
+}
+
+void Team::progress_in_background() noexcept {
+  if (busy_.test_and_set(std::memory_order_acquire)) return;
+  progress_channels();
+  busy_.clear(std::memory_order_release);
+}
+
+Status Team::open_channel(Request& request) noexcept {
+  const Inside inside(busy_, in_background_);
+  if (poisoned_ || has_failed()) return adopt_failure();
+  Status status = Status::ok;
+  request.prepared = prepare(request.arguments, status);
+  if (request.prepared == nullptr) return status;
+  try {
+    if (free_channels_.empty()) {
+      channels_.push_back(std::make_unique<Channel>(context_.transport()));
+      free_channels_.push_back(static_cast<int>(channels_.size()) - 1);
+    }
+    request.channel = free_channels_.front();
+    free_channels_.erase(free_channels_.begin());
+    installed(*request.prepared, static_cast<std::size_t>(request.channel));
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    return error.status();
+  } catch (const std::exception& error) {
+    set_last_error(error.what());
+    return Status::no_resource;
+  }
+  return Status::ok;
+}
+
+void Team::close_channel(const Request& request) noexcept {
+  if (request.channel < 0) return;
+  // The lowest free channel is taken first, so ranks that free and prepare in one order agree on the channels.
+  free_channels_.insert(std::lower_bound(free_channels_.begin(), free_channels_.end(), request.channel),
+                        request.channel);
+}
+
+std::uint64_t Team::engine_bytes(int engine) const noexcept {
+  std::uint64_t bytes = 0;
+  for (const auto& channel : channels_) bytes += channel->execution.engine_bytes(engine);
+  return bytes;
+}
+
+}  // namespace torii

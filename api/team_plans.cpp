@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to a plan in place: checks, selection, layout, kernel, staging.
+#include <algorithm>
+#include <limits>
+
+#include "api/team.hpp"
+
+namespace torii {
+namespace {
+
+/// Vectors from this size on are stored past the caches: they would evict what the next segments need. Measured with
+/// perf/compare at 2 ranks; docs/algorithms.md has the curve.
+constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
+constexpr std::size_t kUserBytesMax = 4096;
+constexpr std::size_t kPreparedMax = 64;
+
+std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
+  // splitmix64's finaliser, folded to 32 bits: calls that differ in one small number get unlike signatures.
+  value += 0x9e3779b97f4a7c15ULL + (static_cast<std::uint64_t>(hash) << 32);
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  value ^= value >> 31;
+  return static_cast<std::uint32_t>(value ^ (value >> 32));
+}
+
+bool same_call(const CallArguments& a, const CallArguments& b) noexcept {
+  return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op && a.root == b.root &&
+         a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes;
+}
+
+std::size_t element_bytes_of(const CallArguments& arguments) {
+  return arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type);
+}
+
+bool is_per_rank(Collective c) { return c == Collective::all_gather || c == Collective::reduce_scatter; }
+
+/// The least power of two not below `bytes`: the size by which a user's element counts when vectors are divided, so
+/// that no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
+std::size_t unit_bytes_of(std::size_t bytes) {
+  std::size_t unit = 1;
+  while (unit < bytes) unit *= 2;
+  return unit;
+}
+
+[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
+
+void check_types(const CallArguments& arguments) {
+  if (!combines(arguments.collective)) return;
+  if (arguments.op == Op::user) {
+    if (arguments.user.call == nullptr) invalid("op is user, but no user function is given");
+    if (arguments.user.element_bytes == 0 || arguments.user.element_bytes > kUserBytesMax) {
+      invalid("user_bytes is " + std::to_string(arguments.user.element_bytes) + "; it must be from 1 to " +
+              std::to_string(kUserBytesMax));
+    }
+    return;
+  }
+  const char* reason = kernels::why_not(arguments.op, arguments.type);
+  if (reason != nullptr) {
+    invalid("op " + std::string(name(arguments.op)) + " is not defined for type " + std::string(name(arguments.type)) +
+            ": " + reason);
+  }
+}
+
+void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks, int rank) {
+  const std::size_t parts = is_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
+  constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+  if (arguments.count > kMost / unit_bytes / parts) {
+    invalid("count is " + std::to_string(arguments.count) + ", whose bytes on " + std::to_string(ranks) +
+            " ranks overflow; the most is " + std::to_string(kMost / unit_bytes / parts));
+  }
+  if (has_root(arguments.collective) && (arguments.root < 0 || arguments.root >= ranks)) {
+    invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
+  }
+  if (arguments.count == 0 || arguments.collective == Collective::barrier) return;
+  const bool needs_result = arguments.collective != Collective::reduce || rank == arguments.root;
+  if (needs_result && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
+  if (arguments.collective != Collective::broadcast && arguments.input == nullptr) {
+    invalid("input is NULL, but count is not 0 (in place: input == result)");
+  }
+}
+
+}  // namespace
+
+std::string Team::call_text(const CallArguments& arguments) const {
+  std::string text(name(arguments.collective));
+  if (arguments.collective == Collective::barrier) return text;
+  text += " of " + std::to_string(arguments.count) + " x " +
+          (arguments.user.call != nullptr ? "user type" : std::string(name(arguments.type)));
+  if (combines(arguments.collective)) text += ", op " + std::string(name(arguments.op));
+  if (has_root(arguments.collective)) text += ", root " + std::to_string(arguments.root);
+  return text;
+}
+
+Prepared* Team::prepare(const CallArguments& arguments, Status& status) noexcept {
+  status = Status::ok;
+  if (last_prepared_ != nullptr && same_call(last_prepared_->arguments, arguments)) return last_prepared_;
+  try {
+    for (const auto& prepared : prepared_) {
+      if (same_call(prepared->arguments, arguments)) return last_prepared_ = prepared.get();
+    }
+    auto fresh = make_prepared(arguments);
+    // What is dropped here is only quick to find: its plans stay in place. Requests in flight hold pointers, so then
+    // none is.
+    if (prepared_.size() >= kPreparedMax && in_flight_ == 0) {
+      prepared_.erase(prepared_.begin(), prepared_.begin() + kPreparedMax / 2);
+    }
+    prepared_.push_back(std::move(fresh));
+    return last_prepared_ = prepared_.back().get();
+  } catch (const Error& error) {
+    status = error.status();
+    set_last_error(error.what());
+  } catch (const std::exception& error) {
+    status = Status::no_resource;
+    set_last_error(error.what());
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
+  check_types(arguments);
+  const std::size_t element_bytes = element_bytes_of(arguments);
+  if (element_bytes == 0) invalid("type " + std::to_string(static_cast<int>(arguments.type)) + " is unknown");
+  const std::size_t unit_bytes = unit_bytes_of(element_bytes);
+  check_sizes(arguments, unit_bytes, ranks(), rank_);
+  auto prepared = std::make_unique<Prepared>();
+  prepared->arguments = arguments;
+  const std::size_t block_bytes = arguments.count * unit_bytes;
+  const bool per_rank = is_per_rank(arguments.collective);
+  const std::size_t total_bytes = per_rank ? block_bytes * static_cast<std::size_t>(ranks()) : block_bytes;
+
+  PlanRequest request;
+  request.collective = arguments.collective;
+  request.topology = topology_;
+  request.root = has_root(arguments.collective) ? arguments.root : 0;
+  request.determinism = determinism_;
+  prepared->wide = combines(arguments.collective) && arguments.user.call == nullptr &&
+                   (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
+                   (wide_wire_ || determinism_ == Determinism::canonical);
+  request.wide_wire = prepared->wide;
+  prepared->selected = select(context_.tune_table(), forced_, request, total_bytes);
+  std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
+  segment_bytes = round_up(segment_bytes, unit_bytes);
+
+  const Plan plan = prepared->selected.algorithm->plan(prepared->selected.request, rank_);
+  BoundCall& bound = prepared->bound;
+  const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
+  const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
+  bound.layout = Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, per_rank ? block_bytes : even_bytes);
+  bound.type = arguments.type;
+  bound.element_bytes = element_bytes;
+  bound.unit_bytes = unit_bytes;
+  if (combines(arguments.collective) && arguments.user.call == nullptr) {
+    bound.fold = kernels::find(arguments.op, arguments.type, context_.isa());
+  }
+  bound.user = arguments.user.call != nullptr ? &prepared->arguments.user : nullptr;
+  bound.streaming = total_bytes >= kStreamingBytes;
+  std::uint32_t signature = mix(17, static_cast<std::uint64_t>(arguments.collective));
+  signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.op) + 1 : 0);
+  signature = mix(signature, arguments.count * element_bytes);
+  signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
+  signature = mix(signature, static_cast<std::uint64_t>(request.root));
+  bound.signature = signature == 0 ? 1 : signature;
+
+  const std::size_t own_bytes = arguments.count * element_bytes;
+  const std::size_t all_bytes = per_rank ? own_bytes * static_cast<std::size_t>(ranks()) : own_bytes;
+  const auto own_shift = static_cast<std::ptrdiff_t>(own_bytes) * rank_;
+  const bool has_result = arguments.collective != Collective::reduce || rank_ == arguments.root;
+  prepared->input_bytes = arguments.collective == Collective::all_gather ? own_bytes : all_bytes;
+  prepared->result_bytes = !has_result ? 0 : arguments.collective == Collective::reduce_scatter ? own_bytes : all_bytes;
+  if (arguments.collective == Collective::all_gather) prepared->input_shift_bytes = own_shift;
+  if (arguments.collective == Collective::reduce_scatter) prepared->result_shift_bytes = own_shift;
+  prepared->installed.assign(channels_.size(), nullptr);
+  return prepared;
+}
+
+InstalledPlan* Team::installed(Prepared& prepared, std::size_t channel) {
+  if (prepared.installed.size() <= channel) prepared.installed.resize(channel + 1, nullptr);
+  if (prepared.installed[channel] != nullptr) return prepared.installed[channel];
+  const PlanRequest& request = prepared.selected.request;
+  const Tuning& tuning = request.tuning;
+  const Algorithm* algorithm = prepared.selected.algorithm;
+  const std::string key = std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
+                          std::to_string(request.root) + ' ' + std::to_string(prepared.wide) + ' ' +
+                          std::to_string(tuning.segment_bytes) + ' ' + std::to_string(tuning.slots) + ' ' +
+                          std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot);
+  auto& plans = channels_[channel]->plans;
+  if (const auto found = plans.find(key); found != plans.end()) {
+    return prepared.installed[channel] = found->second.get();
+  }
+  Plan plan = algorithm->plan(request, rank_);
+  const std::size_t bytes = staging_shape(plan, tuning.segment_bytes, prepared.wide).total_bytes;
+  if (bytes > staging_bytes_) {
+    throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
+                                         " bytes of staging, a team of " + std::to_string(ranks()) + " ranks has " +
+                                         std::to_string(staging_bytes_) +
+                                         "; make TORII_SEGMENT or TORII_SLOTS smaller");
+  }
+  if (staging_used_bytes_ + bytes > staging_bytes_) recycle_staging();
+  Placement placement;
+  placement.transport = &context_.transport();
+  for (const Member& member : members_) {
+    placement.context_ranks.push_back(member.context_rank);
+    placement.staging_offsets.push_back(member.memory_offset + team_control_bytes() + staging_used_bytes_);
+  }
+  placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
+  auto fresh =
+      std::make_unique<InstalledPlan>(install(std::move(plan), tuning.segment_bytes, prepared.wide, placement));
+  staging_used_bytes_ += bytes;
+  return prepared.installed[channel] = plans.emplace(key, std::move(fresh)).first->second.get();
+}
+
+/// Forgets all plans in place. Every rank comes here at the same call, since staging is dealt out in the order of
+/// calls. First nobody uses the old plans any more, then everybody has cleared its staging, then the next put may come.
+void Team::recycle_staging() {
+  if (channels_.size() - shared_channels_ != free_channels_.size()) {
+    throw Error(Status::no_resource,
+                "the team's staging is used up while persistent operations hold plans in it; make "
+                "fewer of them, or more teams");
+  }
+  const auto busy = [this] {
+    return std::any_of(channels_.begin(), channels_.end(),
+                       [](const auto& channel) { return channel->current != nullptr; });
+  };
+  while (busy() && !has_failed()) progress_channels();
+  wait_for_recycled(++recycled_);
+  std::byte* staging =
+      context_.transport().mapped(context_.rank(), members_[static_cast<std::size_t>(rank_)].memory_offset) +
+      team_control_bytes();
+  std::fill(staging, staging + staging_used_bytes_, std::byte{0});
+  for (auto& channel : channels_) channel->plans.clear();
+  for (auto& prepared : prepared_) prepared->installed.assign(channels_.size(), nullptr);
+  staging_used_bytes_ = 0;
+  wait_for_recycled(++recycled_);
+}
+
+void Team::wait_for_recycled(std::uint64_t epoch) {
+  control().recycled.store(epoch, std::memory_order_release);
+  Waiting waiting(context_.transport(), wait_mode_);
+  const std::int64_t begun_ns = now_ns();
+  for (int member = 0; member < ranks(); ++member) {
+    while (control(member).recycled.load(std::memory_order_acquire) < epoch) {
+      if (!waiting.pause([](void*) { return true; }, nullptr)) continue;
+      if (has_failed()) throw Error(adopt_failure(), last_error());
+      const int peer = members_[static_cast<std::size_t>(member)].context_rank;
+      if (!context_.transport().alive(peer)) {
+        throw Error(
+            fail(Status::peer_lost, member, "rank " + std::to_string(member) + " died while staging was recycled"),
+            last_error());
+      }
+      if (now_ns() - begun_ns > timeout_ns_) {
+        throw Error(
+            fail(Status::timeout, member, "rank " + std::to_string(member) + " did not come to recycle staging"),
+            last_error());
+      }
+    }
+  }
+}
+
+}  // namespace torii

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# torii_settings: the flags and include roots that every target of this project links. Nothing of it is installed.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+add_library(torii_settings INTERFACE)
+target_include_directories(torii_settings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(torii_settings INTERFACE Threads::Threads)
+# -ffp-contract=off: the bits of a result are a contract, a fused multiply-add would change them.
+# -fno-math-errno changes no bits, it lets sqrt and friends be instructions.
+target_compile_options(
+  torii_settings INTERFACE -ffp-contract=off -fno-math-errno -fvisibility=hidden -Wall -Wextra -Wpedantic -Wshadow
+                           -Wconversion -Wno-sign-conversion $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>)
+# g++ 12 sees an overlap in `"text" + std::string` where there is none (GCC bug 105651).
+target_compile_options(torii_settings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+if(TORII_WERROR)
+  target_compile_options(torii_settings INTERFACE -Werror)
+endif()
+
+if(TORII_SANITIZE STREQUAL "address")
+  set(torii_sanitize_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(TORII_SANITIZE STREQUAL "thread")
+  set(torii_sanitize_flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(TORII_SANITIZE STREQUAL "none")
+  set(torii_sanitize_flags)
+else()
+  message(FATAL_ERROR "TORII_SANITIZE is '${TORII_SANITIZE}'; it must be none, address or thread")
+endif()
+if(torii_sanitize_flags)
+  # The code that sanitizers add hides initialisations from g++; the release build still warns.
+  target_compile_options(torii_settings INTERFACE $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+endif()
+target_compile_options(torii_settings INTERFACE ${torii_sanitize_flags})
+target_link_options(torii_settings INTERFACE ${torii_sanitize_flags})
+
+find_program(TORII_CCACHE ccache)
+if(TORII_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${TORII_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TORII_CCACHE})
+endif()

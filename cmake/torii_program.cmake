@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# torii_program(): a program that users install. It lands in <build>/bin.
+include_guard(GLOBAL)
+
+# torii_program(NAME name SOURCES file... [LIBS target...] [PERF])
+# Tools install into bin, programs marked PERF into libexec/torii. Installed programs find libtorii beside them by a
+# relative path, so an installed tree may be moved.
+function(torii_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "PERF" "NAME" "SOURCES;LIBS")
+  if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "torii_program needs NAME and SOURCES; not understood: '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  set(destination ${CMAKE_INSTALL_BINDIR})
+  if(arg_PERF)
+    set(destination ${CMAKE_INSTALL_LIBEXECDIR}/torii)
+  endif()
+  file(RELATIVE_PATH to_library /${destination} /${CMAKE_INSTALL_LIBDIR})
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_link_libraries(${arg_NAME} PRIVATE torii_settings ${arg_LIBS})
+  set_target_properties(${arg_NAME} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+  install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${destination})
+endfunction()

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# torii_test(): one GoogleTest program, one ctest entry, always under a watchdog.
+include_guard(GLOBAL)
+
+# torii_test(NAME name SOURCES file... [LIBS target...] [TIMEOUT seconds] [LABELS label...] [PROCESSORS n]
+#            [ENVIRONMENT name=value...])
+# TIMEOUT is the watchdog, 60 s unless given; sanitizer builds get four times as much, TORII_TEST_FULL (which the
+# program finds in its environment) thirty times. LABELS sanitize builds and runs the test in the asan and tsan presets
+# too. PROCESSORS is how many CPUs it keeps busy, so that `ctest -j` does not time two busy tests against each other.
+# The program sees TORII_TEST_SOURCE_DIR (root of the sources) and TORII_TEST_BIN_DIR (where all programs land).
+function(torii_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PROCESSORS" "SOURCES;LIBS;LABELS;ENVIRONMENT")
+  if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "torii_test needs NAME and SOURCES; not understood: '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  if(NOT TORII_SANITIZE STREQUAL "none")
+    math(EXPR arg_TIMEOUT "4 * ${arg_TIMEOUT}")
+  endif()
+  if(TORII_TEST_FULL)
+    math(EXPR arg_TIMEOUT "30 * ${arg_TIMEOUT}")
+    list(APPEND arg_ENVIRONMENT TORII_TEST_FULL=1)
+  endif()
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_link_libraries(${arg_NAME} PRIVATE torii_settings ${arg_LIBS} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${arg_NAME} PRIVATE TORII_TEST_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                                                 TORII_TEST_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
+  if(NOT TORII_SANITIZE STREQUAL "none" AND NOT "sanitize" IN_LIST arg_LABELS)
+    set_target_properties(${arg_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
+  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${arg_PROCESSORS}
+                                              ENVIRONMENT "${arg_ENVIRONMENT}")
+endfunction()

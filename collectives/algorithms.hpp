@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of the catalogue, each defined in the file of its name.
+#pragma once
+
+#include "collectives/catalogue.hpp"
+
+namespace torii {
+
+extern const Algorithm kNode;
+extern const Algorithm kTrinaryx3;
+extern const Algorithm kRing;
+extern const Algorithm kRecursiveDoubling;
+extern const Algorithm kRabenseifner;
+extern const Algorithm kBinomial;
+
+}  // namespace torii

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of all algorithms. Where no table decides, the first that can serve a request does.
+#include "collectives/catalogue.hpp"
+
+#include <array>
+
+#include "collectives/algorithms.hpp"
+
+namespace torii {
+
+std::span<const Algorithm> catalogue() noexcept {
+  // Copied together at the first use, when the rows of all files are there.
+  static const std::array kRows = {kTrinaryx3, kRing, kRecursiveDoubling, kRabenseifner, kBinomial, kNode};
+  return kRows;
+}
+
+const Algorithm* find_algorithm(std::string_view name) noexcept {
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.name == name) return &algorithm;
+  }
+  return nullptr;
+}
+
+}  // namespace torii

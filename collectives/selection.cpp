@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads tune tables and picks the row that serves a call.
+#include "collectives/selection.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/status.hpp"
+
+namespace torii {
+
+extern const char* const kBuiltInTuneTable;  // generated from collectives/tune_table.json
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 24;
+constexpr int kSlotsMax = 64;
+constexpr int kWindowMax = 32;
+/// `node` with one_shot: larger vectors take too many copies; forced `node` switches here.
+constexpr std::size_t kOneShotBytesMax = 2048;
+
+[[noreturn]] void bad(const std::string& where, const std::string& what) {
+  throw Error(Status::invalid_argument, where + ": " + what);
+}
+
+long long whole_number(const json& row, const char* key, long long least, long long most, const std::string& where) {
+  if (!row.contains(key)) bad(where, std::string("\"") + key + "\" is missing");
+  const json& value = row.at(key);
+  if (!value.is_number_integer() || value.get<long long>() < least || value.get<long long>() > most) {
+    bad(where, std::string("\"") + key + "\" is " + value.dump() + "; it must be a whole number from " +
+                   std::to_string(least) + " to " + std::to_string(most));
+  }
+  return value.get<long long>();
+}
+
+std::string text_of(const json& row, const char* key, const std::string& where) {
+  if (!row.contains(key) || !row.at(key).is_string()) bad(where, std::string("\"") + key + "\" must be a string");
+  return row.at(key).get<std::string>();
+}
+
+TuneRow parse_row(const json& row, const std::string& where) {
+  if (!row.is_object()) bad(where, "a row must be an object");
+  TuneRow result;
+  const std::string collective = text_of(row, "collective", where);
+  const auto parsed = parse_collective(collective);
+  if (!parsed) bad(where, "\"collective\" is \"" + collective + "\", which is no collective");
+  result.collective = *parsed;
+  if (!row.contains("ranks") || !row["ranks"].is_array() || row["ranks"].size() != 2) {
+    bad(where, "\"ranks\" must be [least, most]");
+  }
+  const json bounds = {{"least", row["ranks"][0]}, {"most", row["ranks"][1]}};
+  result.ranks_min = static_cast<int>(whole_number(bounds, "least", 1, 1 << 20, where));
+  result.ranks_max = static_cast<int>(whole_number(bounds, "most", result.ranks_min, 1 << 20, where));
+  if (row.contains("bytes_max") && !row["bytes_max"].is_null()) {
+    result.bytes_max = static_cast<std::size_t>(whole_number(row, "bytes_max", 0, INT64_MAX, where));
+  }
+  result.algorithm = text_of(row, "algorithm", where);
+  if (find_algorithm(result.algorithm) == nullptr) {
+    bad(where, "\"algorithm\" is \"" + result.algorithm + "\", which is not in the catalogue");
+  }
+  result.tuning.segment_bytes = static_cast<std::size_t>(whole_number(row, "segment", 64, kSegmentBytesMax, where));
+  if (result.tuning.segment_bytes % 64 != 0) bad(where, "\"segment\" must be a multiple of 64");
+  result.tuning.slots = static_cast<int>(whole_number(row, "slots", 1, kSlotsMax, where));
+  result.tuning.window = static_cast<int>(whole_number(row, "window", 1, kWindowMax, where));
+  if (row.contains("one_shot")) {
+    if (!row["one_shot"].is_boolean()) bad(where, "\"one_shot\" must be true or false");
+    result.tuning.one_shot = row["one_shot"].get<bool>();
+  }
+  return result;
+}
+
+/// Those of the catalogue that serve the request, for messages.
+std::string able(const PlanRequest& request) {
+  std::string names;
+  for (const Algorithm& algorithm : catalogue()) {
+    if (!algorithm.why_not(request).empty()) continue;
+    names += names.empty() ? "" : ", ";
+    names += algorithm.name;
+  }
+  return names.empty() ? "none" : names;
+}
+
+Tuning forced_tuning(Tuning tuning, const Forced& forced) {
+  if (forced.segment_bytes != 0) tuning.segment_bytes = forced.segment_bytes;
+  if (forced.slots != 0) tuning.slots = forced.slots;
+  if (forced.window != 0) tuning.window = forced.window;
+  return tuning;
+}
+
+/// The row for this call: of the forced algorithm where one is forced, otherwise the first that accepts the request.
+const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanRequest request, std::size_t bytes) {
+  const int ranks = request.topology.ranks();
+  for (const TuneRow& row : table.rows()) {
+    if (row.collective != request.collective || ranks < row.ranks_min || ranks > row.ranks_max) continue;
+    if (bytes > row.bytes_max) continue;
+    if (!name.empty() && row.algorithm != name) continue;
+    request.tuning = row.tuning;
+    if (find_algorithm(row.algorithm)->why_not(request).empty()) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TuneTable TuneTable::parse(std::string_view text, const std::string& origin) {
+  TuneTable table;
+  table.text_ = text;
+  json document;
+  try {
+    document = json::parse(text);
+  } catch (const json::exception& error) {
+    bad(origin, std::string("not JSON: ") + error.what());
+  }
+  if (!document.is_object()) bad(origin, "a tune file is an object with \"version\" and \"rows\"");
+  const long long version = whole_number(document, "version", 0, INT64_MAX, origin);
+  if (version != kVersion) {
+    bad(origin, "\"version\" is " + std::to_string(version) + "; this library reads " + std::to_string(kVersion));
+  }
+  if (!document.contains("rows") || !document["rows"].is_array()) bad(origin, "\"rows\" must be an array");
+  std::size_t index = 0;
+  for (const json& row : document["rows"]) {
+    table.rows_.push_back(parse_row(row, origin + ", row " + std::to_string(index++)));
+  }
+  return table;
+}
+
+const TuneTable& TuneTable::built_in() {
+  static const TuneTable table = parse(kBuiltInTuneTable, "the built-in tune table");
+  return table;
+}
+
+TuneTable TuneTable::load(const std::string& path) {
+  if (path.empty()) return built_in();
+  std::ifstream file(path);
+  if (!file) throw Error(Status::invalid_argument, "TORII_TUNE_FILE: cannot read '" + path + "'");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse(text.str(), path);
+}
+
+Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes) {
+  const std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
+  const TuneRow* row = find_row(table, name, request, bytes);
+  Selected selected;
+  selected.request = request;
+  if (row != nullptr) {
+    selected.algorithm = find_algorithm(row->algorithm);
+    selected.request.tuning = forced_tuning(row->tuning, forced);
+  } else {
+    // No row: the defaults of Tuning, and for a free choice the first of the catalogue that can.
+    Tuning tuning = forced_tuning(Tuning{}, forced);
+    tuning.one_shot = bytes <= kOneShotBytesMax;
+    selected.request.tuning = tuning;
+    for (const Algorithm& algorithm : catalogue()) {
+      const bool wanted = name.empty() ? algorithm.why_not(selected.request).empty() : algorithm.name == name;
+      if (wanted) {
+        selected.algorithm = &algorithm;
+        break;
+      }
+    }
+  }
+  if (selected.algorithm == nullptr) {
+    throw Error(Status::unsupported, name.empty() ? "no algorithm of the catalogue serves this call"
+                                                  : "no algorithm is called '" + name +
+                                                        "'; those that serve this call: " + able(selected.request));
+  }
+  const std::string reason = selected.algorithm->why_not(selected.request);
+  if (!reason.empty()) {
+    throw Error(Status::unsupported, std::string(selected.algorithm->name) + " cannot serve this call: " + reason +
+                                         " (those that can: " + able(selected.request) + ")");
+  }
+  // A one-shot vector travels in one message, so its slots need no more than its length.
+  if (selected.request.tuning.one_shot && selected.request.tuning.segment_bytes < bytes) {
+    selected.request.tuning.one_shot = false;
+  }
+  return selected;
+}
+
+}  // namespace torii

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which algorithm runs a call: a table that can be printed, measured and read back, not nested ifs.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+
+namespace torii {
+
+/// One row of a tune file. It serves calls of `collective` on `ranks_min`..`ranks_max` ranks whose vector has at most
+/// `bytes_max` bytes; the first row that fits and whose algorithm accepts the request wins.
+struct TuneRow {
+  Collective collective = Collective::allreduce;
+  int ranks_min = 1;
+  int ranks_max = 1 << 20;
+  std::size_t bytes_max = SIZE_MAX;
+  std::string algorithm;
+  Tuning tuning;
+};
+
+/// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_max" (null: any), "algorithm",
+/// "segment", "slots", "window", "one_shot"}]}, rows in the order in which they are tried.
+class TuneTable {
+ public:
+  static constexpr int kVersion = 1;
+  /// Throws Error{invalid_argument} naming `origin`, the row and the value that is wrong and what would be right.
+  static TuneTable parse(std::string_view json, const std::string& origin);
+  /// The committed table (collectives/tune_table.json), measured by perf/tune.
+  static const TuneTable& built_in();
+  /// The table in the file at `path`, or built_in() for an empty path.
+  static TuneTable load(const std::string& path);
+
+  const std::vector<TuneRow>& rows() const noexcept { return rows_; }
+  /// The text whose digest all ranks compare.
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  std::vector<TuneRow> rows_;
+  std::string text_;
+};
+
+/// What the embedder or a command line forces; empty or 0: the table decides.
+struct Forced {
+  std::string algorithm;  ///< empty or "auto"
+  std::size_t segment_bytes = 0;
+  int slots = 0;
+  int window = 0;
+};
+
+struct Selected {
+  const Algorithm* algorithm = nullptr;
+  PlanRequest request;  ///< with the tuning filled in
+};
+
+/// Chooses for a vector of `bytes` bytes. `request.tuning` is ignored. Throws Error{unsupported} with the algorithm's
+/// own reason and the list of those that can, when a forced algorithm cannot serve the request.
+Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes);
+
+}  // namespace torii

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of trees, made from sets of cables, and their cache.
+#include "collectives/trees.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+
+#include "runtime/status.hpp"
+
+namespace torii {
+namespace {
+
+constexpr int kNotReached = -2;
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+TreeTable make_table(const Topology& topology, int root) {
+  const bool is_node = topology.kind() == Topology::Kind::node;
+  const Topology shape = is_node ? nearly_cubic_torus(topology.ranks()) : topology;
+  TreeTable table;
+  for (const std::vector<CableId>& cables : disjoint_trees(shape, root)) table.trees.emplace_back(shape, root, cables);
+  const Tree& first = table.trees.front();
+  for (int rank = 0; rank < shape.ranks(); ++rank) {
+    int children = 0;
+    for (const Tree& tree : table.trees) children += static_cast<int>(tree.children(rank).size());
+    table.children_most = std::max(table.children_most, children);
+    const int neighbours = static_cast<int>(first.children(rank).size()) + (rank == root ? 0 : 1);
+    table.first_neighbours_most = std::max(table.first_neighbours_most, neighbours);
+  }
+  return table;
+}
+
+}  // namespace
+
+Tree::Tree(const Topology& shape, int root, std::span<const CableId> cables)
+    : parents_(index(shape.ranks()), kNotReached), cables_(parents_.size(), -1), heights_(parents_.size(), 0) {
+  std::vector<bool> is_usable(3 * parents_.size(), false);
+  for (const CableId cable : cables) is_usable[index(cable)] = true;
+  parents_[index(root)] = -1;
+  top_down_ = {root};
+  reach_all(shape, is_usable);
+  if (top_down_.size() != parents_.size()) {
+    throw Error(Status::internal, "the cables of a tree reach " + std::to_string(top_down_.size()) + " of " +
+                                      std::to_string(ranks()) + " ranks");
+  }
+  if (cables.size() + 1 != parents_.size()) {
+    throw Error(Status::internal, "the cables of a tree go round: " + std::to_string(cables.size()) + " join " +
+                                      std::to_string(ranks()) + " ranks");
+  }
+  measure_heights();
+  list_children();
+}
+
+void Tree::reach_all(const Topology& shape, const std::vector<bool>& is_usable) {
+  for (std::size_t head = 0; head < top_down_.size(); ++head) {
+    const int rank = top_down_[head];
+    for (int dimension = 0; dimension < 3; ++dimension) {
+      for (const int direction : {1, -1}) {
+        const int to = shape.neighbour(rank, dimension, direction);
+        if (to < 0 || parents_[index(to)] != kNotReached) continue;
+        const CableId cable = cable_id(direction > 0 ? rank : to, dimension);
+        if (!is_usable[index(cable)]) continue;
+        parents_[index(to)] = rank;
+        cables_[index(to)] = cable;
+        top_down_.push_back(to);
+      }
+    }
+  }
+}
+
+void Tree::measure_heights() {
+  for (auto rank = top_down_.rbegin(); rank + 1 != top_down_.rend(); ++rank) {
+    int& above = heights_[index(parent(*rank))];
+    above = std::max(above, height(*rank) + 1);
+  }
+}
+
+void Tree::list_children() {
+  first_child_.assign(parents_.size() + 1, 0);
+  for (const int parent : parents_) {
+    if (parent >= 0) ++first_child_[index(parent) + 1];
+  }
+  for (std::size_t rank = 0; rank < parents_.size(); ++rank) first_child_[rank + 1] += first_child_[rank];
+  children_.resize(parents_.size() - 1);
+  std::vector<int> next(first_child_.begin(), first_child_.end() - 1);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (parent(rank) >= 0) children_[index(next[index(parent(rank))]++)] = rank;
+  }
+  for (std::size_t rank = 0; rank < parents_.size(); ++rank) {
+    std::stable_sort(children_.begin() + first_child_[rank], children_.begin() + first_child_[rank + 1],
+                     [&](int a, int b) { return height(a) < height(b); });
+  }
+}
+
+std::span<const int> Tree::children(int rank) const noexcept {
+  const std::size_t first = index(first_child_[index(rank)]);
+  return std::span(children_).subspan(first, index(first_child_[index(rank) + 1]) - first);
+}
+
+std::shared_ptr<const TreeTable> find_trees(const Topology& topology, int root) {
+  // Plans of all ranks are made one after the other, for few topologies and roots at a time.
+  struct Kept {
+    Topology topology;
+    int root;
+    std::shared_ptr<const TreeTable> table;
+  };
+  constexpr std::size_t kKeptMost = 16;
+  static std::mutex mutex;
+  static std::vector<Kept> kept;  // the last one used first
+  const std::scoped_lock lock(mutex);
+  const auto found = std::find_if(kept.begin(), kept.end(),
+                                  [&](const Kept& one) { return one.root == root && one.topology == topology; });
+  if (found != kept.end()) {
+    std::rotate(kept.begin(), found, found + 1);
+  } else {
+    auto table = std::make_shared<const TreeTable>(make_table(topology, root));
+    if (kept.size() == kKeptMost) kept.pop_back();
+    kept.insert(kept.begin(), {topology, root, std::move(table)});
+  }
+  return kept.front().table;
+}
+
+bool are_disjoint(const TreeTable& table) {
+  std::vector<bool> is_used(3 * index(table.trees.front().ranks()), false);
+  for (const Tree& tree : table.trees) {
+    for (int rank = 0; rank < tree.ranks(); ++rank) {
+      if (rank == tree.root()) continue;
+      if (is_used[index(tree.cable(rank))]) return false;
+      is_used[index(tree.cable(rank))] = true;
+    }
+  }
+  return true;
+}
+
+Topology nearly_cubic_torus(int ranks) {
+  Coordinates best = {ranks, 1, 1};
+  for (int z = 1; z * z * z <= ranks; ++z) {
+    if (ranks % z != 0) continue;
+    for (int y = z; y * y <= ranks / z; ++y) {
+      if (ranks / z % y != 0) continue;
+      const int x = ranks / z / y;
+      if (x + y + z < best[0] + best[1] + best[2]) best = {x, y, z};
+    }
+  }
+  return Topology::torus(best);
+}
+
+}  // namespace torii

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Edge-disjoint spanning trees over the ranks of a topology. Pure tables, built once per (topology, root) and shared by
+// the plans of all ranks.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/topology.hpp"
+
+namespace torii {
+
+/// A cable joins a rank to its neighbour along + in one dimension. Two ranks may be joined by two of them.
+using CableId = int;
+constexpr CableId cable_id(int rank, int dimension) { return 3 * rank + dimension; }
+
+/// A rooted spanning tree over ranks 0 .. ranks-1.
+class Tree {
+ public:
+  /// The tree that `cables` form on `shape`. Throws Error{internal} when they form none, or not over all ranks.
+  Tree(const Topology& shape, int root, std::span<const CableId> cables);
+
+  int ranks() const noexcept { return static_cast<int>(parents_.size()); }
+  int root() const noexcept { return top_down_.front(); }
+  /// -1 for the root.
+  int parent(int rank) const noexcept { return parents_[static_cast<std::size_t>(rank)]; }
+  /// The cable to the parent; -1 for the root.
+  CableId cable(int rank) const noexcept { return cables_[static_cast<std::size_t>(rank)]; }
+  /// By increasing height of their subtrees, ties by rank: the order in which values are combined.
+  std::span<const int> children(int rank) const noexcept;
+  /// Edges on the longest way from `rank` down to a leaf.
+  int height(int rank) const noexcept { return heights_[static_cast<std::size_t>(rank)]; }
+  int height() const noexcept { return height(root()); }
+
+ private:
+  void reach_all(const Topology& shape, const std::vector<bool>& is_usable);
+  void measure_heights();
+  void list_children();
+
+  std::vector<int> parents_;
+  std::vector<CableId> cables_;
+  std::vector<int> top_down_;  ///< all ranks, each after its parent
+  std::vector<int> heights_;
+  std::vector<int> first_child_;  ///< ranks + 1 entries, into children_
+  std::vector<int> children_;
+};
+
+/// The trees of one topology and root: one to three, each with one block of the vector.
+struct TreeTable {
+  std::vector<Tree> trees;
+  int children_most = 0;          ///< the most children any rank has, summed over the trees
+  int first_neighbours_most = 0;  ///< the most children and parents any rank has in trees[0] alone
+};
+
+/// The edge-disjoint trees from `root` (tree_shapes.cpp tells how many a shape has), cached. A node has no cables to
+/// share; it is given the trees of nearly_cubic_torus().
+std::shared_ptr<const TreeTable> find_trees(const Topology& topology, int root);
+
+/// Whether no cable is in two trees.
+bool are_disjoint(const TreeTable& table);
+
+/// The torus of so many ranks whose extents have the least sum, the largest first.
+Topology nearly_cubic_torus(int ranks);
+
+/// The cables of each tree on a torus or mesh.
+std::vector<std::vector<CableId>> disjoint_trees(const Topology& shape, int root);
+
+}  // namespace torii

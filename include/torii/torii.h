@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The C interface of torii: deterministic collectives that bypass the MPI layers.
+ *
+ * Every function that can fail returns a torii_status; torii_last_error() tells the calling thread why. Structs begin
+ * with their size, so that a newer library reads an older caller right: set `size = sizeof(the struct)` and zero the
+ * rest. Thread safety, fork, progress and memory: docs/embedding.md. */
+#ifndef TORII_TORII_H
+#define TORII_TORII_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TORII_API __attribute__((visibility("default")))
+#else
+#define TORII_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum torii_status {
+  TORII_OK = 0,
+  TORII_INVALID_ARGUMENT = 1,
+  TORII_NOT_REGISTERED = 2,
+  TORII_MISMATCH = 3,
+  TORII_UNSUPPORTED = 4,
+  TORII_NO_RESOURCE = 5,
+  TORII_TIMEOUT = 6,
+  TORII_PEER_LOST = 7,
+  TORII_ABORTED = 8,
+  TORII_POISONED = 9,
+  TORII_TRANSPORT = 10,
+  TORII_INTERNAL = 11
+} torii_status;
+
+typedef enum torii_collective {
+  TORII_BARRIER = 0,
+  TORII_BROADCAST = 1,
+  TORII_REDUCE = 2,
+  TORII_ALLREDUCE = 3,
+  TORII_ALL_GATHER = 4,
+  TORII_REDUCE_SCATTER = 5
+} torii_collective;
+
+typedef enum torii_op {
+  TORII_SUM = 0,
+  TORII_PROD = 1,
+  TORII_MIN = 2,
+  TORII_MAX = 3,
+  TORII_BAND = 4,
+  TORII_BOR = 5,
+  TORII_BXOR = 6,
+  TORII_LAND = 7,
+  TORII_LOR = 8,
+  TORII_LXOR = 9,
+  TORII_MINLOC = 10,
+  TORII_MAXLOC = 11,
+  TORII_USER = 12
+} torii_op;
+
+/* The last five are pairs for minloc and maxloc, laid out as the C struct {value; int32_t index;}. */
+typedef enum torii_type {
+  TORII_I8 = 0,
+  TORII_U8 = 1,
+  TORII_I16 = 2,
+  TORII_U16 = 3,
+  TORII_I32 = 4,
+  TORII_U32 = 5,
+  TORII_I64 = 6,
+  TORII_U64 = 7,
+  TORII_F16 = 8,
+  TORII_BF16 = 9,
+  TORII_F32 = 10,
+  TORII_F64 = 11,
+  TORII_CF32 = 12,
+  TORII_CF64 = 13,
+  TORII_I16_I32 = 14,
+  TORII_I32_I32 = 15,
+  TORII_I64_I32 = 16,
+  TORII_F32_I32 = 17,
+  TORII_F64_I32 = 18
+} torii_type;
+
+typedef struct torii_context torii_context; /* one per process and job: engines, memory, peers */
+typedef struct torii_team torii_team;       /* an ordered set of ranks with a topology */
+typedef struct torii_request torii_request; /* a non-blocking or persistent operation */
+
+TORII_API const char* torii_version(void);
+TORII_API const char* torii_status_name(torii_status status);
+/* The reason of this thread's last failed call; valid until its next failing call. Never NULL. */
+TORII_API const char* torii_last_error(void);
+/* Receives what the library says at the level of the setting LOG (error, warn, info, debug: 0 to 3) instead of stderr;
+ * NULL: back to stderr. One call at a time, from any thread that uses the library. */
+typedef void (*torii_log)(int level, const char* message, void* data);
+TORII_API void torii_set_log(torii_log log, void* data);
+/* Bytes of one element; 0 for an unknown type. */
+TORII_API size_t torii_type_bytes(torii_type type);
+
+/* ---- context --------------------------------------------------------------------------------------------------------
+ */
+
+/* The embedder's way to join: gathers `bytes` bytes of every rank into `all` (ranks * bytes, in rank order) on every
+ * rank. Returns 0 on success. It is called during torii_context_create and torii_team_create only, by the calling
+ * thread. */
+typedef int (*torii_exchange)(const void* mine, void* all, size_t bytes, void* data);
+
+typedef struct torii_context_options {
+  size_t size;
+  int rank; /* with `exchange`: this rank and the number of ranks */
+  int ranks;
+  torii_exchange exchange; /* NULL: join through what the launcher offers (torii-run); no launcher: a job of one rank */
+  void* exchange_data;
+  const char* settings; /* "NAME=value" lines that override the environment, e.g. "ENGINES=2\nTIMEOUT=5"; may be NULL */
+} torii_context_options;
+
+/* Collective over the job. `options` may be NULL. */
+TORII_API torii_status torii_context_create(const torii_context_options* options, torii_context** context);
+/* Not collective. Teams and requests of the context must be gone; its memory is unmapped. */
+TORII_API torii_status torii_context_destroy(torii_context* context);
+TORII_API int torii_context_rank(const torii_context* context);
+TORII_API int torii_context_ranks(const torii_context* context);
+/* Memory that peers on the node map: the fastest operand there is. 64-byte aligned, zeroed. */
+TORII_API torii_status torii_allocate(torii_context* context, size_t bytes, void** address);
+TORII_API torii_status torii_free(torii_context* context, void* address);
+/* Bytes put by each engine since the context was made; writes at most `engines` values and returns the number of
+ * engines. */
+TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines);
+
+/* ---- team -----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct torii_team_options {
+  size_t size;
+  const char* topology;    /* "torus:4x4x4", "mesh:8x8", "node"; NULL: the setting TOPOLOGY */
+  const char* algorithm;   /* "auto", "trinaryx3", ...; NULL: the setting ALGORITHM */
+  const char* determinism; /* "run" or "canonical"; NULL: the setting DETERMINISM */
+  const char* wire;        /* "type" or "f32"; NULL: the setting WIRE */
+  size_t segment_bytes;    /* 0: the setting SEGMENT, or the tune table's */
+} torii_team_options;
+
+/* Collective over the job: the team of all ranks. Digests of topology, settings, tune data and version are compared. */
+TORII_API torii_status torii_team_create(torii_context* context, const torii_team_options* options, torii_team** team);
+/* Collective over `team`: ranks of equal colour (>= 0) form a team, ordered by (key, rank); colour -1 joins none
+ * (NULL). */
+TORII_API torii_status torii_team_split(torii_team* team, int color, int key, const torii_team_options* options,
+                                        torii_team** part);
+/* Collective over the living members of a poisoned team: a new team of the survivors, in the old order. */
+TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_options* options,
+                                            torii_team** survivors);
+TORII_API torii_status torii_team_destroy(torii_team* team);
+TORII_API int torii_team_rank(const torii_team* team);
+TORII_API int torii_team_ranks(const torii_team* team);
+/* Ends every call on the team, on all ranks, with TORII_ABORTED. From any thread, at any time. */
+TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
+
+/* ---- operations
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* out[i] = left[i] op right[i]; `out` may be the address of `left` or of `right`. Must be associative. */
+typedef void (*torii_user_function)(const void* left, const void* right, void* out, size_t count, void* data);
+
+/* One operation. `count` is the vector length in elements for broadcast, reduce and allreduce, and the length of one
+ * rank's block for all_gather and reduce_scatter. In place: input == result (all_gather: input is the own block of
+ * result; reduce_scatter: result is the own block of input). Broadcast uses `result` only. Non-roots of reduce need no
+ * result. */
+typedef struct torii_call {
+  size_t size;
+  torii_collective collective;
+  const void* input;
+  void* result;
+  size_t count;
+  torii_type type;
+  torii_op op;
+  int root;
+  torii_user_function user; /* with TORII_USER; `type` is ignored and user_bytes is the size of an element */
+  void* user_data;
+  size_t user_bytes;
+} torii_call;
+
+/* Runs one operation to its end. */
+TORII_API torii_status torii_run(torii_team* team, const torii_call* call);
+/* Starts one operation; it moves whenever any torii call of this rank runs. All ranks start operations in equal order.
+ */
+TORII_API torii_status torii_start(torii_team* team, const torii_call* call, torii_request** request);
+/* A persistent operation: prepared once (collective), then torii_restart() and torii_wait() any number of times. Ranks
+ * prepare and free in one order; they may start different ones in any order. */
+TORII_API torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request);
+TORII_API torii_status torii_restart(torii_request* request);
+TORII_API torii_status torii_test(torii_request* request, int* done);
+/* Waits for the end. A request of torii_start is freed by a wait or a test that finds it done, whatever its status. */
+TORII_API torii_status torii_wait(torii_request* request);
+TORII_API torii_status torii_request_free(torii_request* request);
+
+TORII_API torii_status torii_barrier(torii_team* team);
+TORII_API torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root);
+TORII_API torii_status torii_reduce(torii_team* team, const void* input, void* result, size_t count, torii_type type,
+                                    torii_op op, int root);
+TORII_API torii_status torii_allreduce(torii_team* team, const void* input, void* result, size_t count, torii_type type,
+                                       torii_op op);
+TORII_API torii_status torii_all_gather(torii_team* team, const void* input, void* result, size_t count,
+                                        torii_type type);
+TORII_API torii_status torii_reduce_scatter(torii_team* team, const void* input, void* result, size_t count,
+                                            torii_type type, torii_op op);
+
+/* ---- results one can check
+ * -------------------------------------------------------------------------------------------- */
+
+/* Writes `rank`'s input elements [first, first + count) to `out`. */
+typedef void (*torii_operand)(int rank, size_t first, size_t count, void* out, void* data);
+
+/* Evaluates the expression that the verifier derives from the call's plans, with plain reference kernels, for the
+ * elements [first, first + count) of this rank's result: bit for bit what the operation must give. Local; slow. */
+TORII_API torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count,
+                                    torii_operand operand, void* operand_data, void* out);
+
+/* What the team would run for a call. */
+typedef struct torii_choice {
+  size_t size;
+  const char* algorithm; /* static text */
+  const char* transport; /* static text */
+  const char* isa;       /* static text */
+  size_t segment_bytes;
+  int engines;
+} torii_choice;
+TORII_API torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice* choice);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// C++20 over the C interface, header only. Setup throws torii::Failure; operations return a torii_status one must look
+// at.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace torii {
+
+/// What setup throws. what() is torii_last_error().
+class Failure : public std::runtime_error {
+ public:
+  explicit Failure(torii_status status)
+      : std::runtime_error(std::string(torii_status_name(status)) + ": " + torii_last_error()), status_(status) {}
+  torii_status status() const noexcept { return status_; }
+
+ private:
+  torii_status status_;
+};
+
+inline void check(torii_status status) {
+  if (status != TORII_OK) throw Failure(status);
+}
+
+/// The torii_type of a C++ type.
+template <typename Element>
+constexpr torii_type type_of() {
+  if constexpr (std::is_same_v<Element, float>) {
+    return TORII_F32;
+  } else if constexpr (std::is_same_v<Element, double>) {
+    return TORII_F64;
+  } else {
+    static_assert(std::is_integral_v<Element>, "torii has no type for this element; use run() with a torii_call");
+    constexpr bool is_signed = std::is_signed_v<Element>;
+    if constexpr (sizeof(Element) == 1) return is_signed ? TORII_I8 : TORII_U8;
+    if constexpr (sizeof(Element) == 2) return is_signed ? TORII_I16 : TORII_U16;
+    if constexpr (sizeof(Element) == 4) return is_signed ? TORII_I32 : TORII_U32;
+    if constexpr (sizeof(Element) == 8) return is_signed ? TORII_I64 : TORII_U64;
+  }
+}
+
+class Context;
+
+/// A non-blocking or persistent operation. Wait before it is destroyed; its buffers must live until then.
+class Request {
+ public:
+  explicit Request(torii_request* handle, bool persistent) : handle_(handle), persistent_(persistent) {}
+  Request(Request&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), persistent_(other.persistent_) {}
+  Request& operator=(Request&&) = delete;
+  ~Request() {
+    if (handle_ == nullptr) return;
+    (void)torii_wait(handle_);
+    if (persistent_) (void)torii_request_free(handle_);
+  }
+  [[nodiscard]] torii_status restart() noexcept { return torii_restart(handle_); }
+  [[nodiscard]] torii_status wait() noexcept {
+    if (handle_ == nullptr) return TORII_OK;
+    return torii_wait(persistent_ ? handle_ : std::exchange(handle_, nullptr));
+  }
+  /// True when the operation has ended; `status` then tells how.
+  bool test(torii_status& status) noexcept {
+    status = TORII_OK;
+    if (handle_ == nullptr) return true;
+    int done = 0;
+    status = torii_test(handle_, &done);
+    if (done != 0 && !persistent_) handle_ = nullptr;
+    return done != 0;
+  }
+
+ private:
+  torii_request* handle_;
+  bool persistent_;
+};
+
+/// An ordered set of ranks. One caller at a time; different teams may be used by different threads at once.
+class Team {
+ public:
+  explicit Team(torii_team* handle) : handle_(handle) {}
+  int rank() const noexcept { return torii_team_rank(handle_.get()); }
+  int ranks() const noexcept { return torii_team_ranks(handle_.get()); }
+  torii_team* handle() const noexcept { return handle_.get(); }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+  /// Ranks of equal colour form a team; an empty one for colour -1. Collective.
+  Team split(int color, int key, const torii_team_options* options = nullptr) const {
+    torii_team* part = nullptr;
+    check(torii_team_split(handle_.get(), color, key, options, &part));
+    return Team(part);
+  }
+  /// The living members of a team on which a call failed.
+  Team survivors(const torii_team_options* options = nullptr) const {
+    torii_team* part = nullptr;
+    check(torii_team_survivors(handle_.get(), options, &part));
+    return Team(part);
+  }
+
+  [[nodiscard]] torii_status barrier() noexcept { return torii_barrier(handle_.get()); }
+  template <typename Element>
+  [[nodiscard]] torii_status allreduce(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+                                       torii_op op = TORII_SUM) noexcept {
+    return torii_allreduce(handle_.get(), input.data(), result.data(), result.size(), type_of<Element>(), op);
+  }
+  /// In place.
+  template <typename Element>
+  [[nodiscard]] torii_status allreduce(std::span<Element> data, torii_op op = TORII_SUM) noexcept {
+    return torii_allreduce(handle_.get(), data.data(), data.data(), data.size(), type_of<Element>(), op);
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status broadcast(std::span<Element> data, int root) noexcept {
+    return torii_broadcast(handle_.get(), data.data(), data.size(), type_of<Element>(), root);
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status reduce(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+                                    int root, torii_op op = TORII_SUM) noexcept {
+    return torii_reduce(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), op, root);
+  }
+  [[nodiscard]] torii_status run(const torii_call& call) noexcept { return torii_run(handle_.get(), &call); }
+  Request start(const torii_call& call) {
+    torii_request* request = nullptr;
+    check(torii_start(handle_.get(), &call, &request));
+    return Request(request, false);
+  }
+  Request prepare(const torii_call& call) {
+    torii_request* request = nullptr;
+    check(torii_prepare(handle_.get(), &call, &request));
+    return Request(request, true);
+  }
+
+ private:
+  struct Destroy {
+    void operator()(torii_team* team) const noexcept { (void)torii_team_destroy(team); }
+  };
+  std::unique_ptr<torii_team, Destroy> handle_;
+};
+
+/// Memory that peers map, as a span of elements. Must not outlive its context.
+template <typename Element>
+class Buffer {
+ public:
+  Buffer(torii_context* context, std::size_t count) : context_(context) {
+    void* address = nullptr;
+    check(torii_allocate(context, count * sizeof(Element), &address));
+    span_ = {static_cast<Element*>(address), count};
+  }
+  Buffer(Buffer&& other) noexcept : context_(other.context_), span_(std::exchange(other.span_, {})) {}
+  Buffer& operator=(Buffer&&) = delete;
+  ~Buffer() {
+    if (!span_.empty()) (void)torii_free(context_, span_.data());
+  }
+  std::span<Element> span() const noexcept { return span_; }
+  operator std::span<Element>() const noexcept { return span_; }
+
+ private:
+  torii_context* context_;
+  std::span<Element> span_;
+};
+
+/// One per process and job.
+class Context {
+ public:
+  explicit Context(const torii_context_options* options = nullptr) {
+    torii_context* context = nullptr;
+    check(torii_context_create(options, &context));
+    handle_.reset(context);
+  }
+  int rank() const noexcept { return torii_context_rank(handle_.get()); }
+  int ranks() const noexcept { return torii_context_ranks(handle_.get()); }
+  torii_context* handle() const noexcept { return handle_.get(); }
+  /// The team of all ranks. Collective.
+  Team team(const torii_team_options* options = nullptr) const {
+    torii_team* team = nullptr;
+    check(torii_team_create(handle_.get(), options, &team));
+    return Team(team);
+  }
+  template <typename Element>
+  Buffer<Element> allocate(std::size_t count) const {
+    return Buffer<Element>(handle_.get(), count);
+  }
+
+ private:
+  struct Destroy {
+    void operator()(torii_context* context) const noexcept { (void)torii_context_destroy(context); }
+  };
+  std::unique_ptr<torii_context, Destroy> handle_;
+};
+
+}  // namespace torii

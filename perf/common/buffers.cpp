@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory, patterns and checks of one call.
+#include "perf/common/buffers.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "perf/common/data.hpp"
+#include "perf/common/failure.hpp"
+#include "perf/common/host.hpp"
+#include "perf/common/names.hpp"
+
+namespace torii::perf {
+namespace {
+
+constexpr size_t kCheckedWholeBytes = size_t{1} << 20;
+constexpr size_t kSampleBytes = 4096;
+constexpr size_t kSamples = 128;
+
+struct Pattern {
+  uint64_t seed;
+  torii_type type;
+};
+
+void make_operand(int rank, size_t first, size_t count, void* out, void* data) {
+  const auto* pattern = static_cast<const Pattern*>(data);
+  fill(pattern->seed, pattern->type, rank, first, count, out);
+}
+
+void require_memory(const Job& job, size_t bytes) {
+  // All ranks of this machine ask at once; 4 vectors of the greatest size each.
+  const size_t wanted = bytes * 4 * static_cast<size_t>(job.ranks());
+  const size_t available = available_memory_bytes();
+  if (wanted <= available) return;
+  throw Failure(kNotPossible, "a size of " + short_size(bytes) + " needs " + std::to_string(wanted >> 20) + " MiB on " +
+                                  std::to_string(job.ranks()) + " ranks; this machine has " +
+                                  std::to_string(available >> 20) + " MiB available");
+}
+
+}  // namespace
+
+std::vector<Range> checked_ranges(size_t count, size_t element_bytes) {
+  if (count * element_bytes <= kCheckedWholeBytes) return {{0, count}};
+  // Both ends, and in every 128th part a range whose place changes from part to part.
+  std::vector<Range> ranges;
+  const size_t sample = kSampleBytes / element_bytes;
+  const size_t part = count / kSamples;
+  for (size_t i = 0; i < kSamples; ++i) {
+    const size_t room = part - std::min(part, sample);
+    const size_t offset = i == 0 || room == 0 ? 0 : (i * 2654435761u) % room;
+    ranges.push_back({i * part + offset, std::min(sample, part)});
+  }
+  ranges.push_back({count - sample, sample});
+  return ranges;
+}
+
+Vector::Vector(const Job& job, Memory memory, size_t bytes) : job_(job), memory_(memory), bytes_(bytes) {
+  if (bytes == 0) return;
+  if (memory == Memory::allocated) {
+    void* address = nullptr;
+    perf::check(torii_allocate(job.context(), bytes, &address), "cannot allocate " + std::to_string(bytes) + " bytes");
+    data_ = static_cast<std::byte*>(address);
+    return;
+  }
+  data_ = static_cast<std::byte*>(std::malloc(bytes));
+  if (data_ == nullptr) throw Failure(kNotPossible, "malloc of " + std::to_string(bytes) + " bytes failed");
+  std::memset(data_, 0, bytes);
+}
+
+Vector::~Vector() {
+  if (memory_ == Memory::allocated && data_ != nullptr) {
+    torii_free(job_.context(), data_);
+  } else if (memory_ == Memory::malloced) {
+    std::free(data_);
+  }
+}
+
+CallData::CallData(const Job& job, const Options& options, Memory memory, size_t bytes, torii_type type, torii_op op)
+    : job_(job), seed_(options.seed), element_bytes_(info(type).size_bytes) {
+  const auto ranks = static_cast<size_t>(job.ranks());
+  const size_t parts = has_blocks(options.collective) ? ranks : 1;
+  const size_t count = options.collective == TORII_BARRIER ? 0 : std::max<size_t>(1, bytes / (parts * element_bytes_));
+  elements_ = count * parts;
+  bytes_ = elements_ * element_bytes_;
+  input_elements_ = options.collective == TORII_ALL_GATHER ? count : elements_;
+  result_elements_ = options.collective == TORII_REDUCE_SCATTER ? count : elements_;
+  call_.size = sizeof(call_);
+  call_.collective = options.collective;
+  call_.count = count;
+  call_.type = type;
+  call_.op = op;
+  call_.root = has_root(options.collective) ? options.root : 0;
+  if (count == 0) return;
+  require_memory(job, bytes_);
+  first_ = std::make_unique<Vector>(job, memory, bytes_);
+  const bool in_place = options.in_place || options.collective == TORII_BROADCAST;
+  if (!in_place) second_ = std::make_unique<Vector>(job, memory, bytes_);
+  place(in_place);
+  for (int i = 0; i < 2; ++i) {
+    patterns_[i].resize(input_elements_ * element_bytes_);
+    fill(seed(i), type, job.rank(), 0, input_elements_, patterns_[i].data());
+  }
+}
+
+void CallData::place(bool in_place) {
+  const size_t own_block = static_cast<size_t>(job_.rank()) * call_.count * element_bytes_;
+  input_ = first_->data();
+  result_ = in_place ? input_ : second_->data();
+  if (in_place && call_.collective == TORII_ALL_GATHER) input_ = result_ + own_block;
+  if (in_place && call_.collective == TORII_REDUCE_SCATTER) result_ = input_ + own_block;
+  call_.input = call_.collective == TORII_BROADCAST ? nullptr : input_;
+  call_.result = result_;
+  if (!has_result() && !in_place) call_.result = nullptr;
+}
+
+bool CallData::has_result() const { return call_.collective != TORII_REDUCE || job_.rank() == call_.root; }
+
+void CallData::refresh(int i) {
+  if (call_.count == 0) return;
+  if (call_.collective == TORII_BROADCAST && job_.rank() != call_.root) return;
+  std::memcpy(input_, patterns_[i % 2].data(), patterns_[i % 2].size());
+}
+
+void CallData::spoil_result() {
+  const bool own_input = call_.collective == TORII_BROADCAST ? job_.rank() == call_.root : second_ == nullptr;
+  if (call_.count == 0 || own_input) return;
+  std::memset(result_, 0xa5, result_elements_ * element_bytes_);
+}
+
+size_t CallData::count_wrong(torii_team* team, int i) const {
+  if (call_.count == 0 || !has_result()) return 0;
+  Pattern pattern{seed(i), call_.type};
+  size_t wrong = 0;
+  std::vector<std::byte> expected;
+  for (const Range& range : checked_ranges(result_elements_, element_bytes_)) {
+    expected.resize(range.count * element_bytes_);
+    perf::check(torii_expect(team, &call_, range.first, range.count, make_operand, &pattern, expected.data()),
+                "cannot evaluate what the result should be");
+    const std::byte* got = result_ + range.first * element_bytes_;
+    wrong += perf::count_wrong(call_.type, got, expected.data(), range.count);
+  }
+  return wrong;
+}
+
+uint64_t CallData::hash_result() const {
+  if (call_.collective != TORII_REDUCE_SCATTER) return has_result() ? hash(call_.type, result_, result_elements_) : 0;
+  std::vector<std::byte> all(elements_ * element_bytes_);
+  job_.gather_bytes(result_, all.data(), result_elements_ * element_bytes_);
+  return hash(call_.type, all.data(), elements_);
+}
+
+}  // namespace torii::perf

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vectors of one call: where they lie, how they get fresh data, whether the result is right.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "perf/common/job.hpp"
+#include "perf/common/options.hpp"
+
+namespace torii::perf {
+
+/// Which elements are checked: all of a short vector, ranges spread over a long one.
+struct Range {
+  size_t first;
+  size_t count;
+};
+std::vector<Range> checked_ranges(size_t count, size_t element_bytes);
+
+/// Memory of one kind, freed with the object. Throws Failure(kNotPossible) when there is not enough.
+class Vector {
+ public:
+  Vector(const Job& job, Memory memory, size_t bytes);
+  ~Vector();
+  Vector(const Vector&) = delete;
+  Vector& operator=(const Vector&) = delete;
+  std::byte* data() const { return data_; }
+  size_t size_bytes() const { return bytes_; }
+
+ private:
+  const Job& job_;
+  Memory memory_;
+  size_t bytes_;
+  std::byte* data_ = nullptr;
+};
+
+/// One call of a collective with its data. Two patterns of input alternate from call to call, so that a result left
+/// over from the call before is never right.
+class CallData {
+ public:
+  /// `bytes` is the size as nccl-tests count it; it is rounded up to whole elements (of every rank's block).
+  CallData(const Job& job, const Options& options, Memory memory, size_t bytes, torii_type type, torii_op op);
+
+  const torii_call& call() const { return call_; }
+  size_t bytes() const { return bytes_; }        ///< the size that is reported
+  size_t elements() const { return elements_; }  ///< of that size
+  size_t result_elements() const { return result_elements_; }
+  std::byte* input() const { return input_; }
+  std::byte* result() const { return result_; }
+
+  /// Copies pattern i % 2 into the input: the lines are then in this rank's cache and nowhere else.
+  void refresh(int i);
+  /// Fills the result with a value that no check accepts (unless it is the input).
+  void spoil_result();
+  /// Elements of this rank's result that are not, bit for bit, what pattern i % 2 must give.
+  size_t count_wrong(torii_team* team, int i) const;
+  /// XXH3-64 of the result; of a reduce_scatter, of all blocks together. Collective.
+  uint64_t hash_result() const;
+  bool has_result() const;  ///< false on the ranks that a reduce gives nothing
+
+ private:
+  uint64_t seed(int i) const { return seed_ + static_cast<uint64_t>(i % 2) * 0x5851f42d4c957f2du; }
+  void place(bool in_place);
+
+  const Job& job_;
+  uint64_t seed_;
+  size_t element_bytes_;
+  size_t bytes_ = 0, elements_ = 0, input_elements_ = 0, result_elements_ = 0;
+  std::array<std::vector<std::byte>, 2> patterns_;
+  std::unique_ptr<Vector> first_, second_;
+  std::byte* input_ = nullptr;
+  std::byte* result_ = nullptr;
+  torii_call call_{};
+};
+
+}  // namespace torii::perf

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of names and of the fields of every type.
+#include "perf/common/names.hpp"
+
+#include <utility>
+
+#include "perf/common/failure.hpp"
+
+namespace torii::perf {
+namespace {
+
+constexpr TypeInfo whole(torii_type type, const char* name, Kind kind, uint8_t bytes) {
+  return {type, name, bytes, 1, {{{kind, 0, bytes}, {}}}};
+}
+constexpr TypeInfo complex(torii_type type, const char* name, Kind kind, uint8_t bytes) {
+  return {type, name, size_t{2} * bytes, 2, {{{kind, 0, bytes}, {kind, bytes, bytes}}}};
+}
+constexpr TypeInfo pair(torii_type type, const char* name, Kind kind, uint8_t bytes) {
+  const uint8_t index_at = bytes < 4 ? 4 : bytes;
+  return {type, name, size_t{2} * index_at, 2, {{{kind, 0, bytes}, {Kind::integer, index_at, 4}}}};
+}
+
+constexpr std::array kTypes = {
+    whole(TORII_I8, "i8", Kind::integer, 1),
+    whole(TORII_U8, "u8", Kind::integer, 1),
+    whole(TORII_I16, "i16", Kind::integer, 2),
+    whole(TORII_U16, "u16", Kind::integer, 2),
+    whole(TORII_I32, "i32", Kind::integer, 4),
+    whole(TORII_U32, "u32", Kind::integer, 4),
+    whole(TORII_I64, "i64", Kind::integer, 8),
+    whole(TORII_U64, "u64", Kind::integer, 8),
+    whole(TORII_F16, "f16", Kind::f16, 2),
+    whole(TORII_BF16, "bf16", Kind::bf16, 2),
+    whole(TORII_F32, "f32", Kind::f32, 4),
+    whole(TORII_F64, "f64", Kind::f64, 8),
+    complex(TORII_CF32, "cf32", Kind::f32, 4),
+    complex(TORII_CF64, "cf64", Kind::f64, 8),
+    pair(TORII_I16_I32, "i16_i32", Kind::integer, 2),
+    pair(TORII_I32_I32, "i32_i32", Kind::integer, 4),
+    pair(TORII_I64_I32, "i64_i32", Kind::integer, 8),
+    pair(TORII_F32_I32, "f32_i32", Kind::f32, 4),
+    pair(TORII_F64_I32, "f64_i32", Kind::f64, 8),
+};
+static_assert(kTypes.size() == TORII_F64_I32 + 1 && kTypes[TORII_F32].type == TORII_F32);
+
+constexpr std::array<std::pair<std::string_view, torii_type>, 10> kAliases = {{
+    {"int8", TORII_I8},
+    {"uint8", TORII_U8},
+    {"int32", TORII_I32},
+    {"uint32", TORII_U32},
+    {"int64", TORII_I64},
+    {"uint64", TORII_U64},
+    {"half", TORII_F16},
+    {"float", TORII_F32},
+    {"double", TORII_F64},
+    {"bfloat16", TORII_BF16},
+}};
+
+constexpr std::array kOps = {
+    OpInfo{TORII_SUM, "sum"},   OpInfo{TORII_PROD, "prod"},     OpInfo{TORII_MIN, "min"},
+    OpInfo{TORII_MAX, "max"},   OpInfo{TORII_BAND, "band"},     OpInfo{TORII_BOR, "bor"},
+    OpInfo{TORII_BXOR, "bxor"}, OpInfo{TORII_LAND, "land"},     OpInfo{TORII_LOR, "lor"},
+    OpInfo{TORII_LXOR, "lxor"}, OpInfo{TORII_MINLOC, "minloc"}, OpInfo{TORII_MAXLOC, "maxloc"},
+};
+static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
+
+constexpr std::array<const char*, 6> kCollectives = {"barrier",   "broadcast",  "reduce",
+                                                     "allreduce", "all_gather", "reduce_scatter"};
+
+}  // namespace
+
+std::span<const TypeInfo> all_types() { return kTypes; }
+std::span<const OpInfo> all_ops() { return kOps; }
+
+const TypeInfo& info(torii_type type) { return kTypes.at(type); }
+const char* name(torii_op op) { return kOps.at(op).name; }
+const char* name(torii_collective collective) { return kCollectives.at(collective); }
+
+std::optional<torii_type> parse_type(std::string_view text) {
+  for (const TypeInfo& type : kTypes) {
+    if (text == type.name) return type.type;
+  }
+  for (const auto& [alias, type] : kAliases) {
+    if (text == alias) return type;
+  }
+  return std::nullopt;
+}
+
+std::optional<torii_op> parse_op(std::string_view text) {
+  for (const OpInfo& op : kOps) {
+    if (text == op.name) return op.op;
+  }
+  return std::nullopt;
+}
+
+std::optional<torii_collective> parse_collective(std::string_view text) {
+  for (size_t i = 0; i < kCollectives.size(); ++i) {
+    if (text == kCollectives[i]) return static_cast<torii_collective>(i);
+  }
+  return std::nullopt;
+}
+
+bool is_defined(torii_op op, torii_type type) {
+  const bool is_pair = type >= TORII_I16_I32;
+  if (is_pair || op == TORII_MINLOC || op == TORII_MAXLOC) {
+    return is_pair && (op == TORII_MINLOC || op == TORII_MAXLOC);
+  }
+  const TypeInfo& entry = info(type);
+  if (entry.field_count == 2) return op == TORII_SUM || op == TORII_PROD;
+  return op <= TORII_MAX || entry.fields[0].kind == Kind::integer;
+}
+
+size_t parse_size(const std::string& flag, const std::string& text) {
+  size_t digits = 0;
+  uint64_t value = 0;
+  bool overflows = false;
+  for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
+    overflows |= __builtin_mul_overflow(value, uint64_t{10}, &value);
+    overflows |= __builtin_add_overflow(value, static_cast<uint64_t>(text[digits] - '0'), &value);
+  }
+  const std::string unit = text.substr(digits);
+  const size_t at = std::string_view("KMG").find(unit.empty() ? '?' : unit[0]);
+  if (digits == 0 || unit.size() > 1 || (!unit.empty() && at == std::string_view::npos)) {
+    throw Failure(kBadCommandLine, flag + " '" + text + "' is not a size: write digits and K, M or G, like 64K");
+  }
+  if (!unit.empty()) overflows |= __builtin_mul_overflow(value, uint64_t{1} << (10 * (at + 1)), &value);
+  if (overflows) throw Failure(kBadCommandLine, flag + " '" + text + "' overflows: a size has at most 64 bits");
+  if (value == 0) throw Failure(kBadCommandLine, flag + " '" + text + "' must be at least 1 byte");
+  return value;
+}
+
+std::string short_size(size_t bytes) {
+  constexpr std::string_view kUnits = "KMG";
+  std::string unit;
+  for (size_t i = 0; i < kUnits.size() && bytes >= 1024 && bytes % 1024 == 0; ++i) {
+    bytes /= 1024;
+    unit = kUnits[i];
+  }
+  return std::to_string(bytes) + unit;
+}
+
+}  // namespace torii::perf

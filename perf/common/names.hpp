@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the perf binaries know about collectives, operations and types: names, fields in memory, what goes with what.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace torii::perf {
+
+/// How the bits of a field are read.
+enum class Kind : uint8_t { integer, f16, bf16, f32, f64 };
+
+/// One number inside an element: a complex has two, a pair has a value and an index. Bytes between fields are padding.
+struct Field {
+  Kind kind;
+  uint8_t offset_bytes;
+  uint8_t size_bytes;
+};
+
+struct TypeInfo {
+  torii_type type;
+  const char* name;
+  size_t size_bytes;
+  int field_count;
+  std::array<Field, 2> fields;
+};
+
+struct OpInfo {
+  torii_op op;
+  const char* name;
+};
+
+std::span<const TypeInfo> all_types();
+std::span<const OpInfo> all_ops();
+
+const TypeInfo& info(torii_type type);
+const char* name(torii_op op);
+const char* name(torii_collective collective);
+
+/// Types are known by torii's names and those of nccl-tests (float, half, int8, ...).
+std::optional<torii_type> parse_type(std::string_view text);
+std::optional<torii_op> parse_op(std::string_view text);
+std::optional<torii_collective> parse_collective(std::string_view text);
+
+/// True for minloc and maxloc on pairs, sum and prod on complex, bitwise and logical operations on integers, and so on.
+bool is_defined(torii_op op, torii_type type);
+
+constexpr bool combines(torii_collective c) {
+  return c == TORII_REDUCE || c == TORII_ALLREDUCE || c == TORII_REDUCE_SCATTER;
+}
+constexpr bool has_root(torii_collective c) { return c == TORII_REDUCE || c == TORII_BROADCAST; }
+/// The collectives whose size is the whole of one block per rank.
+constexpr bool has_blocks(torii_collective c) { return c == TORII_ALL_GATHER || c == TORII_REDUCE_SCATTER; }
+
+/// "8", "64K", "32M", "1G" (1024) in bytes, at least 1. Throws Failure naming `flag` and the value.
+size_t parse_size(const std::string& flag, const std::string& text);
+/// 8, 65536, 33554432: "8", "64K", "32M".
+std::string short_size(size_t bytes);
+
+}  // namespace torii::perf

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Alternates the three ways block by block, so that a machine that changes its speed in mid-run changes it for all.
+#include "perf/compare_cell.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "perf/common/buffers.hpp"
+#include "perf/common/data.hpp"
+#include "perf/common/failure.hpp"
+#include "perf/common/names.hpp"
+#include "perf/mpi_calls.hpp"
+
+namespace torii::perf {
+namespace {
+
+constexpr int kWarmUpCalls = 3;
+
+class ComparedCall : public Subject {
+ public:
+  explicit ComparedCall(CallData& data) : data_(data) {}
+  void prepare(int i) override { data_.refresh(i); }
+  CallData& data() const { return data_; }
+
+ private:
+  CallData& data_;
+};
+class ToriiCall : public ComparedCall {
+ public:
+  ToriiCall(CallData& data, torii_team* team) : ComparedCall(data), team_(team) {}
+  torii_status call() override { return torii_run(team_, &data().call()); }
+
+ private:
+  torii_team* team_;
+};
+class MpiCall : public ComparedCall {
+ public:
+  using ComparedCall::ComparedCall;
+  torii_status call() override { return Mpi::run(data().call()); }
+};
+
+/// MPI promises no order of summing: elements further from the sum in double than any order of float sums can be.
+int64_t count_wrong_sums(const Job& job, const CallData& data, uint64_t seed) {
+  if (!data.has_result()) return 0;
+  const auto* got = reinterpret_cast<const float*>(data.result());
+  const torii_call& call = data.call();
+  const size_t shift = call.collective == TORII_REDUCE_SCATTER ? call.count * static_cast<size_t>(job.rank()) : 0;
+  int64_t wrong = 0;
+  for (const Range& range : checked_ranges(data.result_elements(), sizeof(float))) {
+    std::vector<double> sum(range.count), magnitude(range.count);
+    std::vector<float> operand(range.count);
+    for (int rank = 0; rank < job.ranks(); ++rank) {
+      fill(seed, TORII_F32, rank, shift + range.first, range.count, operand.data());
+      for (size_t i = 0; i < range.count; ++i) {
+        sum[i] += operand[i];
+        magnitude[i] += std::fabs(operand[i]);
+      }
+    }
+    for (size_t i = 0; i < range.count; ++i) {
+      const double allowed = magnitude[i] * job.ranks() * std::numeric_limits<float>::epsilon();
+      if (!(std::fabs(got[range.first + i] - sum[i]) <= allowed)) ++wrong;
+    }
+  }
+  return wrong;
+}
+
+/// One call with pattern 0 into a spoilt result, checked.
+int64_t check_once(const Job& job, ComparedCall& way, bool is_mpi, uint64_t seed) {
+  CallData& data = way.data();
+  if (data.elements() == 0) return 0;
+  data.refresh(0);
+  data.spoil_result();
+  job.barrier();
+  check(way.call(), "the checked call failed");
+  const bool sums = is_mpi && combines(data.call().collective);
+  const auto wrong = sums ? count_wrong_sums(job, data, seed) : static_cast<int64_t>(data.count_wrong(job.team(), 0));
+  return job.sum(wrong);
+}
+
+}  // namespace
+
+CellResult compare_cell(Job& job, Meeting& meeting, const CellRequest& request) {
+  Options options;
+  options.collective = request.collective;
+  CallData malloced(job, options, Memory::malloced, request.bytes, TORII_F32, TORII_SUM);
+  CallData allocated(job, options, Memory::allocated, request.bytes, TORII_F32, TORII_SUM);
+  MpiCall mpi(malloced);
+  ToriiCall torii_malloc(malloced, job.team());
+  ToriiCall torii_allocated(allocated, job.team());
+  const std::array<ComparedCall*, 3> ways = {&mpi, &torii_malloc, &torii_allocated};
+
+  CellResult result;
+  result.bytes = malloced.bytes();
+  torii_choice choice{};
+  choice.size = sizeof(choice);
+  check(torii_choose(job.team(), &malloced.call(), &choice), "torii does not run this");
+  result.algorithm = choice.algorithm;
+  result.segment_bytes = choice.segment_bytes;
+  result.engines = choice.engines;
+  result.wrong_mpi = check_once(job, mpi, true, options.seed);
+  result.wrong_torii =
+      check_once(job, torii_malloc, false, options.seed) + check_once(job, torii_allocated, false, options.seed);
+
+  std::array<int, 3> calls{};
+  for (size_t w = 0; w < ways.size(); ++w) {
+    calls[w] = warm_up(job, meeting, request.timing, kWarmUpCalls, request.block_ns, *ways[w]);
+  }
+  std::array<std::vector<std::vector<double>>, 3> blocks;
+  for (size_t b = 0; b < kBlocks; ++b) {
+    for (size_t i = 0; i < ways.size(); ++i) {
+      const size_t w = (b + i) % ways.size();
+      blocks[w].push_back(run_block(job, meeting, request.timing, calls[w], *ways[w]).durations_ns);
+    }
+  }
+  result.mpi = summarise(blocks[0]);
+  result.torii_malloc = summarise(blocks[1]);
+  result.torii_allocated = summarise(blocks[2]);
+  return result;
+}
+
+}  // namespace torii::perf

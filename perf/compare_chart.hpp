@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The comparison's best rows, and their drawing as SVG.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace torii::perf {
+
+/// Per (collective, timing, ranks, bytes): the setting with the least MPI time and the figures of that process.
+struct BestRow {
+  std::string collective, timing, mpi, setting, algorithm;
+  int ranks = 0;
+  size_t bytes = 0;
+  double mpi_us = 0, torii_malloc_us = 0, torii_allocated_us = 0;
+  double ratio_malloc = 0, ratio_allocated = 0;
+};
+
+/// One panel per collective and number of ranks, time over size, both logarithmic. Isolated timing only where both
+/// timings are there. `title` stands above.
+std::string draw_chart(const std::string& title, const std::vector<BestRow>& rows);
+
+}  // namespace torii::perf

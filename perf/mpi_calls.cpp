@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled once against each MPI. Counts are ints there: the comparison stays below 2^31 elements.
+#include "perf/mpi_calls.hpp"
+
+#include <mpi.h>
+
+#include <cstdlib>
+
+namespace torii::perf {
+
+Mpi::Mpi(int& argc, char**& argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+}
+
+Mpi::~Mpi() { MPI_Finalize(); }
+
+std::string Mpi::version() {
+#if defined(OMPI_MAJOR_VERSION)
+  return "Open MPI " + std::to_string(OMPI_MAJOR_VERSION) + "." + std::to_string(OMPI_MINOR_VERSION) + "." +
+         std::to_string(OMPI_RELEASE_VERSION);
+#elif defined(MPICH_VERSION)
+  return std::string("MPICH ") + MPICH_VERSION;
+#else
+  return "MPI";
+#endif
+}
+
+int Mpi::exchange(const void* mine, void* all, size_t bytes, void* /*data*/) {
+  const int count = static_cast<int>(bytes);
+  return MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+torii_status Mpi::run(const torii_call& call) {
+  const int count = static_cast<int>(call.count);
+  int code = MPI_SUCCESS;
+  switch (call.collective) {
+    case TORII_BARRIER:
+      code = MPI_Barrier(MPI_COMM_WORLD);
+      break;
+    case TORII_BROADCAST:
+      code = MPI_Bcast(call.result, count, MPI_FLOAT, call.root, MPI_COMM_WORLD);
+      break;
+    case TORII_REDUCE:
+      code = MPI_Reduce(call.input, call.result, count, MPI_FLOAT, MPI_SUM, call.root, MPI_COMM_WORLD);
+      break;
+    case TORII_ALLREDUCE:
+      code = MPI_Allreduce(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      break;
+    case TORII_ALL_GATHER:
+      code = MPI_Allgather(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, MPI_COMM_WORLD);
+      break;
+    case TORII_REDUCE_SCATTER:
+      code = MPI_Reduce_scatter_block(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      break;
+  }
+  return code == MPI_SUCCESS ? TORII_OK : TORII_TRANSPORT;
+}
+
+void Mpi::abort(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::exit(exit_code);
+}
+
+}  // namespace torii::perf

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduction kernels: fold several vectors into one or more in a single pass. Every (operation, type) has a plain
+// reference and vector versions with the same bits; which one runs is chosen at run time and can be forced.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "reduce_kernels/types.hpp"
+
+namespace torii::kernels {
+
+/// Instruction sets. `automatic` is the one that serves best on this machine for the operation and type in question,
+/// `reference` the plain C++ loops.
+enum class Isa : uint8_t { automatic, reference, sse4, avx2, avx512, neon, sve };
+inline constexpr int kIsaCount = 7;
+
+const char* name(Isa isa) noexcept;
+std::optional<Isa> parse_isa(std::string_view text) noexcept;
+
+/// The widest that was built and that this machine runs.
+Isa best_isa() noexcept;
+
+/// What `isa` stands for with this operation and type: itself unless it is `automatic`.
+Isa resolve(Isa isa, Op op, Type type) noexcept;
+
+/// All that were built and that this machine runs, `reference` first, the best last. Never holds `automatic`.
+std::vector<Isa> available_isas();
+
+/// Bytes of one vector register as seen by the code built for `isa`; 0 when it is not available here. 8 for reference.
+size_t vector_bytes(Isa isa) noexcept;
+
+/// At most so many sources and targets in one fold.
+inline constexpr int kSourcesMax = 256;
+inline constexpr int kTargetsMax = 32;
+
+/// The vectors of one fold. A target may be exactly one of the sources (same address and element size, in place);
+/// apart from that no target may overlap a source or another target. Addresses need no alignment.
+struct Operands {
+  const void* const* sources = nullptr;
+  int source_count = 0;  ///< 1..kSourcesMax
+  void* const* targets = nullptr;
+  int target_count = 0;  ///< 1..kTargetsMax
+  /// Bit i: source (target) i holds float although the type is f16 or bf16. Must be 0 for every other type.
+  /// Sources from the 33rd on are never wide.
+  uint32_t wide_sources = 0;
+  uint32_t wide_targets = 0;
+  /// Bit i: store to target i past the caches where possible. A hint: bits of the result never depend on it. Such
+  /// stores are weakly ordered: the CALLER must run store_fence() before it signals that the target is complete.
+  uint32_t streaming_targets = 0;
+};
+
+/// Writes ((s0 op s1) op s2) ... of `count` elements to every target; one source is copied (converted).
+/// - f16, bf16: all operands are widened, folded in float and rounded once, to nearest even, at each target that is
+///   not wide; a wide target gets the float.
+/// - min, max: a NaN wins, -0 < +0. Any NaN equals any other: which NaN comes out is not specified.
+/// - integers wrap. land, lor, lxor give 0 or 1 (one source alone is copied as it is).
+/// - complex prod is (ar*br - ai*bi, ar*bi + ai*br), each operation rounded, in that order.
+/// - minloc, maxloc: the result is one whole operand, padding included. The better value wins in the order of min and
+///   max; of equal values the smaller index; a NaN beats every number and of two NaNs the smaller index wins.
+/// Reads nothing outside the vectors. count may be 0.
+using FoldFn = void (*)(const Operands& operands, size_t count) noexcept;
+
+/// The kernel, or nullptr when op is not defined for the type (then why_not() says why) or the ISA is not available.
+/// Op::user has no kernel: see fold_user().
+FoldFn find(Op op, Type type, Isa isa = Isa::automatic) noexcept;
+
+/// Why op is not defined for the type, as a sentence for the user; nullptr when it is defined.
+const char* why_not(Op op, Type type) noexcept;
+
+/// Copies `bytes` by the fastest way for that size; the areas must not overlap unless they are equal. `streaming`
+/// stores past the caches (see Operands::streaming_targets: the caller fences).
+void copy(void* target, const void* source, size_t bytes, bool streaming) noexcept;
+
+/// Orders streaming stores before all later stores.
+void store_fence() noexcept;
+
+/// Many equal pieces at constant distances. Strides are in bytes, one per source and one per target.
+struct Pieces {
+  size_t element_count = 0;  ///< elements in each piece
+  size_t piece_count = 0;
+  const ptrdiff_t* source_strides_bytes = nullptr;
+  const ptrdiff_t* target_strides_bytes = nullptr;
+};
+
+/// Runs `fold` on every piece; operands hold the addresses of the first piece.
+void fold_pieces(FoldFn fold, const Operands& operands, const Pieces& pieces) noexcept;
+
+/// The expression of the determinism level `canonical` over the sources in order: E(lo,hi) = E(lo,m) op E(m,hi) with
+/// m = lo + the largest power of two below hi-lo. 16-bit floats stay float inside and are rounded once per target.
+void fold_canonical(FoldFn fold, Type type, const Operands& operands, size_t count) noexcept;
+
+/// An embedder's operation. call() writes count elements left op right to out, which may be the same address as left
+/// or as right; it must not throw.
+struct UserFunction {
+  void (*call)(const void* left, const void* right, void* out, size_t count, void* data) = nullptr;
+  void* data = nullptr;
+  size_t element_bytes = 0;  ///< 1..kUserElementBytesMax
+};
+inline constexpr size_t kUserElementBytesMax = 4096;
+
+/// As FoldFn for a user function, in the same order: call() always gets the partial result of the earlier sources as
+/// left. Wide operands do not exist here; the streaming hint is honoured only where a result is copied.
+void fold_user(const UserFunction& user, const Operands& operands, size_t count) noexcept;
+
+/// As fold_canonical for a user function.
+void fold_user_canonical(const UserFunction& user, const Operands& operands, size_t count) noexcept;
+
+}  // namespace torii::kernels

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain reference kernels. They are written to be read; speed is the vector kernels' business.
+#include "reduce_kernels/reference.hpp"
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <type_traits>
+
+#include "reduce_kernels/float16.hpp"
+
+namespace torii::kernels {
+namespace {
+
+// Integers are added and multiplied as unsigned of at least 32 bits: wrapping is then defined for every width.
+template <typename T>
+auto to_wrapping(T value) noexcept {
+  if constexpr (sizeof(T) < 4) {
+    return static_cast<uint32_t>(value);
+  } else {
+    return static_cast<std::make_unsigned_t<T>>(value);
+  }
+}
+
+template <typename T>
+T load_as(const void* from, size_t index) noexcept {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(from) + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <typename T>
+void store_as(void* to, size_t index, T value) noexcept {
+  std::memcpy(static_cast<char*>(to) + index * sizeof(T), &value, sizeof(T));
+}
+
+/// Elements that are folded in the type they are stored in.
+template <typename T>
+struct Plain {
+  using Value = T;
+  static T load(const void* from, size_t index, bool) noexcept { return load_as<T>(from, index); }
+  static void store(void* to, size_t index, T value, bool) noexcept { store_as(to, index, value); }
+};
+
+/// 16-bit floats: folded in float, stored as 16 bits or, when wide, as float.
+template <float (*widen)(uint16_t) noexcept, uint16_t (*narrow)(float) noexcept>
+struct Float16 {
+  using Value = float;
+  static float load(const void* from, size_t index, bool wide) noexcept {
+    return wide ? load_as<float>(from, index) : widen(load_as<uint16_t>(from, index));
+  }
+  static void store(void* to, size_t index, float value, bool wide) noexcept {
+    if (wide) {
+      store_as(to, index, value);
+    } else {
+      store_as(to, index, narrow(value));
+    }
+  }
+};
+
+struct Sum {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(to_wrapping(a) + to_wrapping(b));
+    } else {
+      return a + b;
+    }
+  }
+};
+
+struct Prod {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(to_wrapping(a) * to_wrapping(b));
+    } else {
+      return a * b;
+    }
+  }
+  // std::complex's own operator repairs infinities and may be contracted: the contract names the formula instead.
+  template <typename T>
+  static std::complex<T> combine(std::complex<T> a, std::complex<T> b) noexcept {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  }
+};
+
+/// True when a stands before b in the order of min: NaN first, then by value, -0 before +0.
+template <typename T>
+bool min_order(T a, T b) noexcept {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
+    if (a == b) return std::signbit(a) && !std::signbit(b);
+  }
+  return a < b;
+}
+
+/// True when a stands before b in the order of max: NaN first, then by value, +0 before -0.
+template <typename T>
+bool max_order(T a, T b) noexcept {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
+    if (a == b) return !std::signbit(a) && std::signbit(b);
+  }
+  return a > b;
+}
+
+struct Min {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    return min_order(b, a) ? b : a;
+  }
+};
+
+struct Max {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    return max_order(b, a) ? b : a;
+  }
+};
+
+struct BitAnd {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    return static_cast<T>(a & b);
+  }
+};
+
+struct BitOr {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    return static_cast<T>(a | b);
+  }
+};
+
+struct BitXor {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    return static_cast<T>(a ^ b);
+  }
+};
+
+struct LogicalAnd {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    return static_cast<T>(a != 0 && b != 0);
+  }
+};
+
+struct LogicalOr {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    return static_cast<T>(a != 0 || b != 0);
+  }
+};
+
+struct LogicalXor {
+  template <typename T>
+  static T combine(T a, T b) noexcept {
+    return static_cast<T>((a != 0) != (b != 0));
+  }
+};
+
+struct MinLoc {
+  template <typename V>
+  static Pair<V> combine(Pair<V> a, Pair<V> b) noexcept {
+    if (min_order(a.value, b.value)) return a;
+    if (min_order(b.value, a.value)) return b;
+    return b.index < a.index ? b : a;
+  }
+};
+
+struct MaxLoc {
+  template <typename V>
+  static Pair<V> combine(Pair<V> a, Pair<V> b) noexcept {
+    if (max_order(a.value, b.value)) return a;
+    if (max_order(b.value, a.value)) return b;
+    return b.index < a.index ? b : a;
+  }
+};
+
+template <typename Elements, typename Operation>
+void fold(const Operands& operands, size_t count) noexcept {
+  for (size_t i = 0; i < count; ++i) {
+    typename Elements::Value value = Elements::load(operands.sources[0], i, has_bit(operands.wide_sources, 0));
+    for (int s = 1; s < operands.source_count; ++s) {
+      value = Operation::combine(value, Elements::load(operands.sources[s], i, has_bit(operands.wide_sources, s)));
+    }
+    for (int t = 0; t < operands.target_count; ++t) {
+      Elements::store(operands.targets[t], i, value, has_bit(operands.wide_targets, t));
+    }
+  }
+}
+
+template <typename Elements>
+constexpr void set_arithmetic(FoldTable& table, Type type) {
+  table.set(Op::sum, type, fold<Elements, Sum>);
+  table.set(Op::prod, type, fold<Elements, Prod>);
+}
+
+template <typename Elements>
+constexpr void set_ordered(FoldTable& table, Type type) {
+  set_arithmetic<Elements>(table, type);
+  table.set(Op::min, type, fold<Elements, Min>);
+  table.set(Op::max, type, fold<Elements, Max>);
+}
+
+template <typename T>
+constexpr void set_integer(FoldTable& table, Type type) {
+  using Elements = Plain<T>;
+  set_ordered<Elements>(table, type);
+  table.set(Op::band, type, fold<Elements, BitAnd>);
+  table.set(Op::bor, type, fold<Elements, BitOr>);
+  table.set(Op::bxor, type, fold<Elements, BitXor>);
+  table.set(Op::land, type, fold<Elements, LogicalAnd>);
+  table.set(Op::lor, type, fold<Elements, LogicalOr>);
+  table.set(Op::lxor, type, fold<Elements, LogicalXor>);
+}
+
+template <typename V>
+constexpr void set_pair(FoldTable& table, Type type) {
+  table.set(Op::minloc, type, fold<Plain<Pair<V>>, MinLoc>);
+  table.set(Op::maxloc, type, fold<Plain<Pair<V>>, MaxLoc>);
+}
+
+constexpr FoldTable make_table() {
+  FoldTable table;
+  set_integer<int8_t>(table, Type::i8);
+  set_integer<uint8_t>(table, Type::u8);
+  set_integer<int16_t>(table, Type::i16);
+  set_integer<uint16_t>(table, Type::u16);
+  set_integer<int32_t>(table, Type::i32);
+  set_integer<uint32_t>(table, Type::u32);
+  set_integer<int64_t>(table, Type::i64);
+  set_integer<uint64_t>(table, Type::u64);
+  set_ordered<Float16<f16_to_f32, f32_to_f16>>(table, Type::f16);
+  set_ordered<Float16<bf16_to_f32, f32_to_bf16>>(table, Type::bf16);
+  set_ordered<Plain<float>>(table, Type::f32);
+  set_ordered<Plain<double>>(table, Type::f64);
+  set_arithmetic<Plain<std::complex<float>>>(table, Type::cf32);
+  set_arithmetic<Plain<std::complex<double>>>(table, Type::cf64);
+  set_pair<int16_t>(table, Type::i16_i32);
+  set_pair<int32_t>(table, Type::i32_i32);
+  set_pair<int64_t>(table, Type::i64_i32);
+  set_pair<float>(table, Type::f32_i32);
+  set_pair<double>(table, Type::f64_i32);
+  return table;
+}
+
+}  // namespace
+
+constinit const FoldTable kReferenceTable = make_table();
+
+}  // namespace torii::kernels

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three ways to join, and the refusal of launchers that cannot be joined.
+#include "runtime/exchange.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+
+#include "runtime/job_socket.hpp"
+#include "runtime/log.hpp"
+#include "runtime/status.hpp"
+
+namespace torii {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void check_sizes(const Exchange& exchange, std::size_t mine_bytes, std::size_t all_bytes) {
+  if (all_bytes == mine_bytes * static_cast<std::size_t>(exchange.ranks())) return;
+  throw Error(Status::internal, "all_gather of " + std::to_string(mine_bytes) + " bytes by " +
+                                    std::to_string(exchange.ranks()) + " ranks into " + std::to_string(all_bytes) +
+                                    " bytes");
+}
+
+class SingleExchange final : public Exchange {
+ public:
+  int rank() const noexcept override { return 0; }
+  int ranks() const noexcept override { return 1; }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    check_sizes(*this, mine.size(), all.size());
+    std::ranges::copy(mine, all.begin());
+  }
+};
+
+class CallbackExchange final : public Exchange {
+ public:
+  explicit CallbackExchange(const JoinOffer& offer) : offer_(offer) {}
+  int rank() const noexcept override { return offer_.rank; }
+  int ranks() const noexcept override { return offer_.ranks; }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    check_sizes(*this, mine.size(), all.size());
+    const int code = offer_.function(mine.data(), all.data(), mine.size(), offer_.data);
+    if (code != 0) {
+      throw Error(Status::transport, "the exchange function of the embedder returned " + std::to_string(code) +
+                                         " on rank " + std::to_string(offer_.rank));
+    }
+  }
+
+ private:
+  JoinOffer offer_;
+};
+
+/// The socket of torii-run. It belongs to the process, not to this object: a later context of the process joins over it
+/// too.
+class LauncherExchange final : public Exchange {
+ public:
+  LauncherExchange(int fd, int rank, int ranks, double timeout_s)
+      : fd_(fd), rank_(rank), ranks_(ranks), timeout_ms_(static_cast<std::uint32_t>(std::max(1.0, timeout_s * 1000))) {}
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return ranks_; }
+  bool notices_deaths() const noexcept override { return true; }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+
+ private:
+  void send_all(std::span<const std::byte> bytes);
+  void receive_all(std::span<std::byte> bytes);
+  void wait_for(short events);
+
+  int fd_;
+  int rank_;
+  int ranks_;
+  std::uint32_t timeout_ms_;
+  Clock::time_point deadline_;
+};
+
+void LauncherExchange::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  check_sizes(*this, mine.size(), all.size());
+  // Two threads that make contexts at once must not mix their bytes on the one socket.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  // torii-run knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
+  constexpr auto kGrace = std::chrono::seconds(2);
+  deadline_ = Clock::now() + std::chrono::milliseconds(timeout_ms_) + kGrace;
+
+  job_socket::Request request;
+  request.timeout_ms = timeout_ms_;
+  request.bytes = mine.size();
+  send_all(std::as_bytes(std::span(&request, 1)));
+  send_all(mine);
+  job_socket::Reply reply;
+  receive_all(std::as_writable_bytes(std::span(&reply, 1)));
+  const bool failed = reply.status != static_cast<std::int32_t>(Status::ok);
+  if (reply.magic != job_socket::kMagic || (failed ? reply.bytes > 4096 : reply.bytes != all.size())) {
+    throw Error(Status::transport,
+                "what came over " + std::string(job_socket::kFdVariable) + " is not an answer of torii-run");
+  }
+  if (failed) {
+    std::string reason(reply.bytes, '\0');
+    receive_all(std::as_writable_bytes(std::span(reason)));
+    throw Error(static_cast<Status>(reply.status), reason, reply.rank);
+  }
+  receive_all(all);
+}
+
+void LauncherExchange::wait_for(short events) {
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
+    pollfd entry{fd_, events, 0};
+    const int ready = poll(&entry, 1, static_cast<int>(std::clamp<decltype(left)>(left, 0, 1'000'000'000)));
+    if (ready > 0) return;
+    if (ready < 0 && errno != EINTR) throw Error(Status::transport, "poll on the socket of torii-run failed");
+    if (ready == 0)
+      throw Error(Status::timeout, "torii-run has not answered rank " + std::to_string(rank_) + " in time");
+  }
+}
+
+void LauncherExchange::send_all(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    wait_for(POLLOUT);
+    const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    } else if (errno != EAGAIN && errno != EINTR) {
+      throw Error(Status::peer_lost, "torii-run has ended while rank " + std::to_string(rank_) + " was joining");
+    }
+  }
+}
+
+void LauncherExchange::receive_all(std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    wait_for(POLLIN);
+    const ssize_t got = recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+      throw Error(Status::peer_lost, "torii-run has ended while rank " + std::to_string(rank_) + " was joining");
+    }
+  }
+}
+
+/// The whole number in an environment variable, or nothing when it is not set.
+std::optional<int> number_in(const char* variable) {
+  const char* const raw = std::getenv(variable);
+  if (raw == nullptr) return std::nullopt;
+  const std::string_view text = raw;
+  int value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) {
+    throw Error(Status::invalid_argument,
+                std::string(variable) + " is '" + std::string(text) + "'; it must be a whole number");
+  }
+  return value;
+}
+
+std::unique_ptr<Exchange> join_launcher(int fd, double timeout_s) {
+  const std::string socket_text = std::string(job_socket::kFdVariable) + "=" + std::to_string(fd);
+  const std::optional<int> rank = number_in(job_socket::kRankVariable);
+  const std::optional<int> ranks = number_in(job_socket::kRanksVariable);
+  if (!rank || !ranks || *ranks < 1 || *rank < 0 || *rank >= *ranks) {
+    throw Error(Status::invalid_argument, socket_text +
+                                              " comes with TORII_RANK=" + (rank ? std::to_string(*rank) : "nothing") +
+                                              " and TORII_RANKS=" + (ranks ? std::to_string(*ranks) : "nothing") +
+                                              "; torii-run sets a rank from 0 to the number of ranks less one");
+  }
+  int type = 0;
+  socklen_t length = sizeof(type);
+  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) {
+    throw Error(Status::unsupported, socket_text +
+                                         " is not the socket of torii-run: a program between torii-run and this "
+                                         "one has closed it; let it pass on open files, or start torii-run inside it");
+  }
+  // A program that this rank starts is no rank of the job.
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return std::make_unique<LauncherExchange>(fd, *rank, *ranks, timeout_s);
+}
+
+/// Throws when the environment speaks of several ranks that this build cannot join.
+void refuse_foreign_launcher() {
+  struct Launcher {
+    const char* ranks;  ///< the variable that holds the number of ranks
+    const char* also;   ///< must be set too for the variable to speak of a started rank, or nullptr
+    const char* name;
+  };
+  constexpr Launcher kLaunchers[] = {{"WORLD_SIZE", nullptr, "RANK, WORLD_SIZE, MASTER_ADDR (torchrun)"},
+                                     {"OMPI_COMM_WORLD_SIZE", nullptr, "Open MPI's mpirun"},
+                                     {"PMI_SIZE", nullptr, "PMI (mpiexec of MPICH)"},
+                                     {"SLURM_NTASKS", "SLURM_PROCID", "srun"}};
+  const auto refuse = [](const std::string& seen, const char* name) {
+    throw Error(Status::unsupported,
+                seen + " says that " + name +
+                    " started several ranks, but offers no exchange that torii can use; start the "
+                    "ranks with torii-run, or hand an exchange function to the context (inside MPI: "
+                    "one that calls MPI_Allgather), or unset the variable for a job of one rank");
+  };
+  bool size_known = false;
+  for (const Launcher& launcher : kLaunchers) {
+    if (launcher.also != nullptr && std::getenv(launcher.also) == nullptr) continue;
+    const std::optional<int> ranks = number_in(launcher.ranks);
+    size_known = size_known || ranks.has_value();
+    if (ranks.value_or(1) > 1) refuse(std::string(launcher.ranks) + "=" + std::to_string(*ranks), launcher.name);
+  }
+  // PMIx alone does not tell the number of ranks, so several must be assumed.
+  if (!size_known && std::getenv("PMIX_RANK") != nullptr) refuse("PMIX_RANK", "a PMIx launcher");
+}
+
+}  // namespace
+
+std::vector<std::string> gather_texts(Exchange& exchange, std::string_view mine) {
+  const std::vector<std::size_t> lengths = gather_values(exchange, mine.size());
+  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::string padded(mine);
+  padded.resize(longest);
+  std::string all(longest * lengths.size(), '\0');
+  exchange.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) texts.push_back(all.substr(rank * longest, lengths[rank]));
+  return texts;
+}
+
+std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer) {
+  std::unique_ptr<Exchange> exchange;
+  if (offer.function != nullptr) {
+    if (offer.ranks < 1 || offer.rank < 0 || offer.rank >= offer.ranks) {
+      throw Error(Status::invalid_argument, "rank " + std::to_string(offer.rank) + " of " +
+                                                std::to_string(offer.ranks) +
+                                                " ranks; the rank must be from 0 to the number of ranks less one");
+    }
+    exchange = std::make_unique<CallbackExchange>(offer);
+  } else if (const std::optional<int> fd = number_in(job_socket::kFdVariable)) {
+    exchange = join_launcher(*fd, settings.timeout_s);
+  } else {
+    refuse_foreign_launcher();
+    exchange = std::make_unique<SingleExchange>();
+  }
+  if (exchange->rank() == 0) {
+    // As errors, because the default level shows nothing less and what the user meant to set is not set.
+    for (const std::string& warning : settings.warnings) log(LogLevel::error, warning);
+  }
+  return exchange;
+}
+
+}  // namespace torii

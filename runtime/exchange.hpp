@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks find each other: an all-gather of small blobs, offered by the embedder, by torii-run, or by a job of one
+// rank.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/settings.hpp"
+
+namespace torii {
+
+/// Used while a context or a team is made, never on the data path. All ranks call all_gather() equally often, in the
+/// same order, from one thread each.
+class Exchange {
+ public:
+  Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  virtual ~Exchange() = default;
+
+  virtual int rank() const noexcept = 0;
+  virtual int ranks() const noexcept = 0;
+  /// Writes the `mine` of every rank to `all`, in rank order. `mine` has the same size on all ranks and `all` holds
+  /// ranks() times that. Throws Error: timeout or peer_lost naming the missing rank, mismatch for unequal sizes.
+  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  /// True when all_gather() fails at once after a rank has ended, naming the same one on all ranks. Who has noticed a
+  /// death otherwise then calls it once more instead of leaving, which the others could take for the first death.
+  virtual bool notices_deaths() const noexcept { return false; }
+};
+
+/// One value of every rank.
+template <class Value>
+std::vector<Value> gather_values(Exchange& exchange, const Value& mine) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  std::vector<Value> all(static_cast<std::size_t>(exchange.ranks()));
+  exchange.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+/// One text of every rank; the texts may differ in length.
+std::vector<std::string> gather_texts(Exchange& exchange, std::string_view mine);
+
+/// The embedder's function; the same type as torii_exchange in include/torii/torii.h. Returns 0 on success.
+using ExchangeFunction = int (*)(const void* mine, void* all, std::size_t bytes, void* data);
+
+/// What the embedder offers; without a function join() looks at the environment.
+struct JoinOffer {
+  ExchangeFunction function = nullptr;
+  void* data = nullptr;
+  int rank = 0;
+  int ranks = 1;
+};
+
+/// Chooses, in this order: the offer's function; the socket inherited from torii-run; a job of one rank. Logs the
+/// settings' warnings on rank 0. Throws Error{unsupported} when the environment speaks of a launcher with several ranks
+/// that offers no exchange (torchrun, mpirun, srun, PMI): never a silent job of one rank.
+std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer = {});
+
+}  // namespace torii

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor's control: which step runs next, signals, credits and ready tokens. The data path is execution_data.cpp.
+#include "runtime/execution.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/words.hpp"
+
+namespace torii {
+namespace {
+
+/// A ready token's payload: where the peer finds this rank's vectors, as offsets into this rank's arena.
+struct ReadyToken {
+  std::uint64_t input_in_place;
+  std::uint64_t result_in_place;
+  std::int64_t input_offset;
+  std::int64_t result_offset;
+};
+static_assert(sizeof(ReadyToken) <= kInlineBytes, "a ready token fits into its signal's line");
+
+}  // namespace
+
+Execution::Execution(Transport& transport)
+    : transport_(transport), engines_(static_cast<unsigned>(transport.capabilities().engines)) {}
+
+void Execution::begin(InstalledPlan& plan, const BoundCall& call) noexcept {
+  plan_ = &plan;
+  call_ = call;
+  status_ = Status::ok;
+  segments_base_ = plan.segments_done;
+  slots_ = static_cast<std::uint64_t>(plan.plan.slots);
+  lanes_done_ = 0;
+  lanes_.clear();
+  std::size_t instances = 0;
+  for (const Lane& lane : plan.plan.lanes) {
+    const auto window = static_cast<std::size_t>(
+        std::min<std::int64_t>(std::max(lane.window, 1), std::max<std::int64_t>(call.layout.segments(), 1)));
+    lanes_.push_back({&lane, 0, instances, window});
+    instances += window;
+    if (lane.flows.empty()) ++lanes_done_;
+  }
+  instances_.assign(instances, Instance{});
+  announced_.assign(plan.announced.size(), Announced{});
+  borrowed_left_.resize(plan.in.size());
+  announce();
+}
+
+void Execution::announce() noexcept {
+  const ReadyToken token = {call_.input_reachable, call_.result_reachable, call_.input_offset, call_.result_offset};
+  for (const Announcement& to : plan_->announces) {
+    std::memcpy(to.line + sizeof(std::uint64_t), &token, sizeof(token));
+    Put put;
+    put.peer = to.peer;
+    put.signal_offset = to.line_offset;
+    put.signal = signal_word(call_.signature, plan_->calls);
+    const Status status = transport_.put(put);
+    if (status != Status::ok) status_ = status;
+  }
+}
+
+bool Execution::see(std::size_t announcement) noexcept {
+  const Announcement& from = plan_->announced[announcement];
+  if (load_word(from.line) != signal_word(call_.signature, plan_->calls)) return false;
+  ReadyToken token;
+  std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
+  Announced& state = announced_[announcement];
+  const auto base = reinterpret_cast<std::uintptr_t>(transport_.mapped(from.peer, 0));
+  state.seen = true;
+  state.input_in_place = token.input_in_place != 0;
+  state.result_in_place = token.result_in_place != 0;
+  state.input = base + static_cast<std::uintptr_t>(token.input_offset);
+  state.result = base + static_cast<std::uintptr_t>(token.result_offset);
+  const auto messages = static_cast<std::uint64_t>(call_.layout.segments());
+  for (std::size_t i = 0; i < plan_->in.size(); ++i) {
+    const InstalledStream& in = plan_->in[i];
+    if (in.stream.carriage == Carriage::lend && in.announcement == static_cast<int>(announcement)) {
+      borrowed_left_[i] = messages * static_cast<std::uint64_t>(in.stream.messages_per_segment);
+    }
+  }
+  return true;
+}
+
+bool Execution::arrived(const StreamEnd& end, const Step& step) noexcept {
+  if (end.stream == kOwn) return true;
+  const InstalledStream& in = plan_->in[end.stream];
+  if (in.stream.carriage == Carriage::lend) {
+    const auto announcement = static_cast<std::size_t>(in.announcement);
+    if (announced_[announcement].seen || see(announcement)) {
+      if (announced_[announcement].input_in_place) return true;
+    }
+    // A lender by value does not wait for its readers: it may have announced its next call over this one's token, which
+    // then is never seen. Its message in the slot says the same.
+  }
+  const std::uint64_t message = number(in.stream, end, step);
+  return load_word(slot_address(in, message)) == signal_word(call_.signature, message);
+}
+
+bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledStream& out = plan_->out[end.stream];
+  if (out.stream.carriage == Carriage::lend && call_.input_reachable) return true;
+  if (out.stream.carriage == Carriage::land) {
+    const auto announcement = static_cast<std::size_t>(out.announcement);
+    if (!announced_[announcement].seen && !see(announcement)) return false;
+  }
+  if (!out.stream.credits) return true;
+  const std::uint64_t message = number(out.stream, end, step);
+  if (message < slots_) return true;
+  return load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1;
+}
+
+bool Execution::ready(Instance& instance, const Step& step) noexcept {
+  const auto& sources = step.flow->sources;
+  while (instance.sources_seen < sources.size()) {
+    if (!arrived(sources[instance.sources_seen], step)) return false;
+    ++instance.sources_seen;
+  }
+  for (const StreamEnd& end : step.flow->targets) {
+    if (!may_send(end, step)) return false;
+  }
+  return true;
+}
+
+Execution::Step Execution::step_at(const LaneState& lane, const Instance& instance,
+                                   std::int64_t segment) const noexcept {
+  const Flow& flow = lane.lane->flows[instance.flow];
+  const auto visit = static_cast<int>(instance.visit);
+  return {&flow, segment, visit, flow.walk.block(visit)};
+}
+
+/// The lowest segment below `below` whose next step can run in this lane.
+bool Execution::find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept {
+  const std::int64_t end =
+      std::min({lane.lowest + static_cast<std::int64_t>(lane.window), call_.layout.segments(), below});
+  for (std::int64_t segment = lane.lowest; segment < end; ++segment) {
+    Instance& candidate = instance_at(lane, segment);
+    if (candidate.done) continue;
+    const Step next = step_at(lane, candidate, segment);
+    if (ready(candidate, next)) {
+      step = next;
+      instance = &candidate;
+      return true;
+    }
+  }
+  return false;
+}
+
+void Execution::finish_lane_segments(LaneState& lane) noexcept {
+  const std::int64_t segments = call_.layout.segments();
+  while (lane.lowest < segments) {
+    Instance& instance = instance_at(lane, lane.lowest);
+    if (!instance.done) return;
+    instance = Instance{};
+    ++lane.lowest;
+  }
+  ++lanes_done_;
+}
+
+Execution::Progress Execution::advance() noexcept {
+  bool moved = false;
+  while (lanes_done_ < lanes_.size()) {
+    Step step{};
+    Instance* instance = nullptr;
+    LaneState* chosen = nullptr;
+    std::int64_t below = call_.layout.segments();
+    for (LaneState& lane : lanes_) {
+      if (lane.lowest >= below || lane.lane->flows.empty()) continue;
+      if (find_ready(lane, below, step, instance)) {
+        chosen = &lane;
+        below = step.segment;
+      }
+    }
+    if (chosen == nullptr) return moved ? Progress::moved : Progress::idle;
+    run(step);
+    if (status_ != Status::ok) return Progress::idle;
+    moved = true;
+    instance->sources_seen = 0;
+    if (++instance->visit == static_cast<std::uint32_t>(step.flow->walk.count)) {
+      instance->visit = 0;
+      if (++instance->flow == chosen->lane->flows.size()) {
+        instance->done = true;
+        finish_lane_segments(*chosen);
+      }
+    }
+  }
+  if (!lent_operands_are_free()) return moved ? Progress::moved : Progress::idle;
+  finish();
+  return Progress::done;
+}
+
+void Execution::run(const Step& step) noexcept {
+  move_data(step);
+  for (const StreamEnd& end : step.flow->targets) send(end, step);
+  for (const StreamEnd& end : step.flow->sources) {
+    if (end.stream != kOwn) release(end, step);
+  }
+}
+
+void Execution::send(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledStream& out = plan_->out[end.stream];
+  if (out.stream.carriage == Carriage::lend && call_.input_reachable) return;
+  const std::uint64_t message = number(out.stream, end, step);
+  Put put;
+  put.peer = out.peer;
+  put.engine = static_cast<int>(next_engine_);
+  put.signal_offset = out.slots_offset + slot(message) * plan_->shape.slot_bytes;
+  put.signal = signal_word(call_.signature, message);
+  if (out.stream.carriage != Carriage::handover) {
+    put.bytes = message_bytes(out.stream, step);
+    // One thread runs an execution, so plain load and store count right; others only read.
+    auto& counter = engine_bytes_[next_engine_];
+    counter.store(counter.load(std::memory_order_relaxed) + put.bytes, std::memory_order_relaxed);
+    if (++next_engine_ == engines_) next_engine_ = 0;
+  }
+  const Status status = transport_.put(put);
+  if (status != Status::ok) status_ = status;
+}
+
+void Execution::release(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledStream& in = plan_->in[end.stream];
+  if (!in.stream.credits) return;
+  const std::uint64_t message = number(in.stream, end, step);
+  std::uint64_t first = message;
+  if (in.stream.carriage == Carriage::lend && announced_[static_cast<std::size_t>(in.announcement)].input_in_place) {
+    // An operand read in place is given back once, after its last segment, with the credits of every slot.
+    if (--borrowed_left_[end.stream] != 0) return;
+    const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
+    const std::uint64_t next = (segments_base_ + static_cast<std::uint64_t>(call_.layout.segments())) * messages;
+    const std::uint64_t begun = segments_base_ * messages;
+    first = next - begun > slots_ ? next - slots_ : begun;
+    for (std::uint64_t n = first; n < next; ++n) {
+      const Status status = transport_.put_word(in.peer, in.credits_offset + slot(n) * sizeof(std::uint64_t), n + 1);
+      if (status != Status::ok) status_ = status;
+    }
+    return;
+  }
+  const Status status =
+      transport_.put_word(in.peer, in.credits_offset + slot(message) * sizeof(std::uint64_t), message + 1);
+  if (status != Status::ok) status_ = status;
+}
+
+/// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
+/// implied the plan's own messages have already said so.
+bool Execution::lent_operands_are_free() const noexcept {
+  if (!call_.input_reachable) return true;
+  for (const InstalledStream& out : plan_->out) {
+    if (out.stream.carriage != Carriage::lend || !out.stream.credits) continue;
+    const std::uint64_t next = (segments_base_ + static_cast<std::uint64_t>(call_.layout.segments())) *
+                               static_cast<std::uint64_t>(out.stream.messages_per_segment);
+    if (next == 0) continue;
+    if (load_word(out.credits + slot(next - 1) * sizeof(std::uint64_t)) != next) return false;
+  }
+  return true;
+}
+
+void Execution::finish() noexcept {
+  plan_->segments_done += static_cast<std::uint64_t>(call_.layout.segments());
+  ++plan_->calls;
+  plan_ = nullptr;
+}
+
+Stall Execution::stall() const {
+  Stall stall;
+  if (plan_ == nullptr) return stall;
+  auto* self = const_cast<Execution*>(this);  // looking for a cause runs no step and sends nothing
+  for (const LaneState& lane : lanes_) {
+    if (lane.lowest >= call_.layout.segments() || lane.lane->flows.empty()) continue;
+    const Instance& instance = instances_[lane.first_instance + static_cast<std::size_t>(lane.lowest) % lane.window];
+    const Step step = step_at(lane, instance, lane.lowest);
+    stall.label = step.flow->label;
+    stall.segment = lane.lowest;
+    for (const StreamEnd& end : step.flow->sources) {
+      if (!self->arrived(end, step)) {
+        stall.peer = plan_->in[end.stream].peer;
+        return stall;
+      }
+    }
+    for (const StreamEnd& end : step.flow->targets) {
+      if (!self->may_send(end, step)) {
+        stall.peer = plan_->out[end.stream].peer;
+        return stall;
+      }
+    }
+  }
+  for (const InstalledStream& out : plan_->out) {
+    if (out.stream.carriage == Carriage::lend && out.stream.credits) stall.peer = out.peer;
+  }
+  return stall;
+}
+
+}  // namespace torii

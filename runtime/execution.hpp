@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor: the one loop that runs plans. Nothing else posts puts or calls kernels for a collective.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reduce_kernels/kernels.hpp"
+#include "runtime/installed_plan.hpp"
+#include "runtime/layout.hpp"
+#include "runtime/transport.hpp"
+
+namespace torii {
+
+/// One operation bound to buffers. Addresses are those of byte 0 of the whole vector as the layout counts it: for
+/// all_gather the input's own block lies `rank` blocks behind `input`, so `input` itself may lie before the buffer.
+struct BoundCall {
+  Layout layout;
+  Type type = Type::u8;
+  std::size_t element_bytes = 1;
+  /// The size by which an element counts in the layout: element_bytes, or for a user's type the next power of two.
+  std::size_t unit_bytes = 1;
+  kernels::FoldFn fold = nullptr;  ///< nullptr for a user function and where nothing is combined
+  const kernels::UserFunction* user = nullptr;
+  std::uintptr_t input = 0;
+  std::uintptr_t result = 0;
+  bool input_reachable = false;  ///< peers can address the input: it lies in the own arena
+  bool result_reachable = false;
+  std::int64_t input_offset = 0;  ///< of byte 0 of the vector in the own arena; may be negative
+  std::int64_t result_offset = 0;
+  bool streaming = false;       ///< results are stored past the caches
+  std::uint32_t signature = 1;  ///< equal on all ranks of one call; never 0
+};
+
+/// Where a rank stands when it cannot move.
+struct Stall {
+  int peer = -1;  ///< rank in the context that it waits for; -1: none
+  std::string_view label;
+  std::int64_t segment = 0;
+};
+
+/// Runs one call at a time. Not thread-safe; the counters may be read from other threads.
+class Execution {
+ public:
+  enum class Progress { idle, moved, done };
+
+  /// Prepares for plans of up to this many engines. Does not keep `transport` alive.
+  explicit Execution(Transport& transport);
+
+  void begin(InstalledPlan& plan, const BoundCall& call) noexcept;
+  /// Runs every step that can run now, lowest segment first. After `done` the next begin() may follow.
+  Progress advance() noexcept;
+  bool running() const noexcept { return plan_ != nullptr; }
+  /// Not ok when a put failed: the call cannot end any more.
+  Status status() const noexcept { return status_; }
+  /// Forgets a call that cannot end. The plan's numbers are void afterwards: its team is poisoned.
+  void abandon() noexcept { plan_ = nullptr; }
+  Stall stall() const;
+  std::uint64_t engine_bytes(int engine) const noexcept {
+    return engine_bytes_[static_cast<std::size_t>(engine)].load(std::memory_order_relaxed);
+  }
+
+ private:
+  /// A segment of a lane in flight: the next step is (flow, visit).
+  struct Instance {
+    std::uint32_t flow = 0;
+    std::uint32_t visit = 0;
+    std::uint32_t sources_seen = 0;  ///< the first sources of the step, known to have arrived
+    bool done = false;
+  };
+  struct LaneState {
+    const Lane* lane = nullptr;
+    std::int64_t lowest = 0;  ///< the lowest segment not done
+    std::size_t first_instance = 0;
+    std::size_t window = 1;
+  };
+  /// What a peer announced for this call.
+  struct Announced {
+    bool seen = false;
+    bool input_in_place = false;
+    bool result_in_place = false;
+    std::uintptr_t input = 0;
+    std::uintptr_t result = 0;
+  };
+  /// An operand or a target of a step: a vector (pieces lie at their place in it) or a slot's payload (pieces are
+  /// packed).
+  struct Place {
+    std::uintptr_t base = 0;
+    bool packed = false;
+    bool wide = false;
+    bool streaming = false;
+  };
+  struct Step {
+    const Flow* flow;
+    std::int64_t segment;
+    int visit;
+    int block;
+  };
+
+  void announce() noexcept;
+  bool see(std::size_t announcement) noexcept;
+  bool arrived(const StreamEnd& end, const Step& step) noexcept;
+  bool may_send(const StreamEnd& end, const Step& step) noexcept;
+  bool ready(Instance& instance, const Step& step) noexcept;
+  bool find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept;
+  void run(const Step& step) noexcept;
+  void move_data(const Step& step) noexcept;
+  void move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept;
+  void combine(std::size_t count, Fold order) noexcept;
+  std::size_t primary_target(bool wide) const noexcept;
+  void fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept;
+  Place source_place(const StreamEnd& end, const Step& step) const noexcept;
+  Place target_place(const StreamEnd& end, const Step& step) const noexcept;
+  void send(const StreamEnd& end, const Step& step) noexcept;
+  void release(const StreamEnd& end, const Step& step) noexcept;
+  void finish_lane_segments(LaneState& lane) noexcept;
+  bool lent_operands_are_free() const noexcept;
+  void finish() noexcept;
+  Step step_at(const LaneState& lane, const Instance& instance, std::int64_t segment) const noexcept;
+  Instance& instance_at(const LaneState& lane, std::int64_t segment) noexcept {
+    return instances_[lane.first_instance + static_cast<std::size_t>(segment) % lane.window];
+  }
+  std::uint64_t number(const Stream& stream, const StreamEnd& end, const Step& step) const noexcept {
+    return (segments_base_ + static_cast<std::uint64_t>(step.segment)) *
+               static_cast<std::uint64_t>(stream.messages_per_segment) +
+           end.position + static_cast<std::uint64_t>(step.visit);
+  }
+  std::uint64_t slot(std::uint64_t number) const noexcept {
+    return (slots_ & (slots_ - 1)) == 0 ? number & (slots_ - 1) : number % slots_;
+  }
+  std::byte* slot_address(const InstalledStream& stream, std::uint64_t number) const noexcept {
+    return stream.slots + slot(number) * plan_->shape.slot_bytes;
+  }
+  /// Bytes that `layout_bytes` of the layout take in memory.
+  std::size_t memory_bytes(std::size_t layout_bytes) const noexcept {
+    return call_.unit_bytes == call_.element_bytes ? layout_bytes
+                                                   : layout_bytes / call_.unit_bytes * call_.element_bytes;
+  }
+  /// Bytes of a step's message on this stream.
+  std::size_t message_bytes(const Stream& stream, const Step& step) const noexcept {
+    const std::size_t bytes = memory_bytes(call_.layout.segment_length_bytes(step.block, step.segment));
+    return stream.wide && plan_->wide ? 2 * bytes : bytes;
+  }
+  std::byte* payload(const InstalledStream& stream, std::uint64_t number, std::size_t bytes) const noexcept;
+
+  Transport& transport_;
+  InstalledPlan* plan_ = nullptr;
+  BoundCall call_;
+  Status status_ = Status::ok;
+  std::uint64_t segments_base_ = 0;
+  std::uint64_t slots_ = 1;
+  std::size_t lanes_done_ = 0;
+  std::vector<LaneState> lanes_;
+  std::vector<Instance> instances_;
+  std::vector<Announced> announced_;
+  std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand lent in place
+  // Scratch of the step that runs: its places, and the addresses of the current piece.
+  std::vector<Place> source_places_;
+  std::vector<Place> target_places_;
+  std::vector<const void*> sources_;
+  std::vector<void*> targets_;
+  unsigned engines_ = 1;
+  unsigned next_engine_ = 0;
+  std::array<std::atomic<std::uint64_t>, kEnginesMax> engine_bytes_{};
+};
+
+}  // namespace torii

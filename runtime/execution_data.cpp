@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor's data path: where a step's operands and targets are, and the kernels that run over them.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/execution.hpp"
+#include "runtime/words.hpp"
+
+namespace torii {
+namespace {
+
+/// A value that goes to several places is computed and copied on in pieces of this size, which stay in the first-level
+/// cache between the two. Measured: 64 KiB to a slot and the result took 2.2 us instead of 3.0 us.
+constexpr std::size_t kHotBytes = 8 * 1024;
+
+}  // namespace
+
+std::byte* Execution::payload(const InstalledStream& stream, std::uint64_t message, std::size_t bytes) const noexcept {
+  std::byte* header = slot_address(stream, message);
+  return header + (bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
+}
+
+Execution::Place Execution::source_place(const StreamEnd& end, const Step& step) const noexcept {
+  if (end.stream == kOwn) return {call_.input};
+  const InstalledStream& in = plan_->in[end.stream];
+  switch (in.stream.carriage) {
+    case Carriage::handover:
+      return {call_.result};
+    case Carriage::land:
+      if (call_.result_reachable) return {call_.result};
+      break;
+    case Carriage::lend: {
+      const Announced& from = announced_[static_cast<std::size_t>(in.announcement)];
+      if (from.input_in_place) return {from.input};
+      break;
+    }
+    case Carriage::slots:
+      break;
+  }
+  const std::byte* at = payload(in, number(in.stream, end, step), message_bytes(in.stream, step));
+  return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && plan_->wide};
+}
+
+/// A base of 0 says that nothing is to be stored there.
+Execution::Place Execution::target_place(const StreamEnd& end, const Step& step) const noexcept {
+  const InstalledStream& out = plan_->out[end.stream];
+  if (out.stream.carriage == Carriage::handover) return {};
+  if (out.stream.carriage == Carriage::lend && call_.input_reachable) return {};
+  if (out.stream.carriage == Carriage::land) {
+    const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
+    if (to.result_in_place) return {to.result, false, false, call_.streaming};
+  }
+  const std::byte* at = payload(out, number(out.stream, end, step), message_bytes(out.stream, step));
+  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide};
+}
+
+void Execution::move_data(const Step& step) noexcept {
+  const Flow& flow = *step.flow;
+  if (flow.sources.empty()) return;
+  target_places_.clear();
+  source_places_.clear();
+  for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
+  // A single source that stands in the result already is kept as it is.
+  const Place kept = {call_.result, false, false, call_.streaming};
+  const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
+  if (flow.keep && !stands) target_places_.push_back(kept);
+  for (const StreamEnd& end : flow.targets) {
+    const Place place = target_place(end, step);
+    if (place.base != 0) target_places_.push_back(place);
+  }
+  if (target_places_.empty()) return;
+  sources_.resize(source_places_.size());
+  targets_.resize(target_places_.size());
+  call_.layout.for_each_piece(step.block, step.segment, [&](const Piece& piece, std::size_t packed_offset_bytes) {
+    move_piece(piece, packed_offset_bytes, flow.fold);
+  });
+  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
+  if (call_.streaming) kernels::store_fence();
+}
+
+void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept {
+  const std::size_t offset_bytes = memory_bytes(piece.offset_bytes);
+  const std::size_t length_bytes = memory_bytes(piece.length_bytes);
+  const std::size_t packed_bytes = memory_bytes(packed_offset_bytes);
+  const auto at = [&](const Place& place, std::size_t done_bytes) {
+    if (!place.packed) return place.base + offset_bytes + done_bytes;
+    return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
+  };
+  const std::size_t hot_bytes = std::max(kHotBytes / call_.element_bytes, std::size_t{1}) * call_.element_bytes;
+  const std::size_t portion_bytes = target_places_.size() == 1 ? length_bytes : hot_bytes;
+  for (std::size_t done = 0; done < length_bytes; done += portion_bytes) {
+    const std::size_t bytes = std::min(portion_bytes, length_bytes - done);
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      sources_[i] = reinterpret_cast<const void*>(at(source_places_[i], done));
+    }
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      targets_[i] = reinterpret_cast<void*>(at(target_places_[i], done));
+    }
+    combine(bytes / call_.element_bytes, order);
+  }
+}
+
+/// Folds the current portion into one target of each width, wide ones first since a narrow one may be a source in
+/// place.
+void Execution::combine(std::size_t count, Fold order) noexcept {
+  const std::size_t bytes = count * call_.element_bytes;
+  std::uint32_t wide_sources = 0;
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (source_places_[i].wide) wide_sources |= 1U << i;
+  }
+  for (const bool wide : {true, false}) {
+    const std::size_t primary = primary_target(wide);
+    if (primary == targets_.size()) continue;
+    const bool streaming = target_places_[primary].streaming;
+    if (sources_.size() == 1 && (wide_sources != 0) == wide) {
+      kernels::copy(targets_[primary], sources_[0], wide ? 2 * bytes : bytes, streaming);
+    } else {
+      fold({.sources = sources_.data(),
+            .source_count = static_cast<int>(sources_.size()),
+            .targets = &targets_[primary],
+            .target_count = 1,
+            .wide_sources = wide_sources,
+            .wide_targets = wide ? 1U : 0U,
+            .streaming_targets = streaming ? 1U : 0U},
+           count, order);
+    }
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      if (i == primary || target_places_[i].wide != wide) continue;
+      kernels::copy(targets_[i], targets_[primary], wide ? 2 * bytes : bytes, target_places_[i].streaming);
+    }
+  }
+}
+
+/// The target of that width to fold into: one that stays in the caches where there is one, since the others are copied
+/// from it while it is hot. targets_.size() when there is none.
+std::size_t Execution::primary_target(bool wide) const noexcept {
+  std::size_t primary = targets_.size();
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (target_places_[i].wide != wide) continue;
+    if (primary == targets_.size() || (target_places_[primary].streaming && !target_places_[i].streaming)) primary = i;
+  }
+  return primary;
+}
+
+void Execution::fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept {
+  if (call_.user != nullptr) {
+    if (order == Fold::canonical) {
+      kernels::fold_user_canonical(*call_.user, operands, count);
+    } else {
+      kernels::fold_user(*call_.user, operands, count);
+    }
+  } else if (order == Fold::canonical) {
+    kernels::fold_canonical(call_.fold, call_.type, operands, count);
+  } else {
+    call_.fold(operands, count);
+  }
+}
+
+}  // namespace torii

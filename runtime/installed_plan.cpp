@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives the streams of a plan their addresses in the arenas of both ends.
+#include "runtime/installed_plan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "runtime/words.hpp"
+
+namespace torii {
+namespace {
+
+/// The peers to which the rank of `plan` announces its buffers: readers of what it lends, writers of what lands in it.
+std::vector<int> peers_told(const Plan& plan) {
+  std::vector<int> peers;
+  for (const Stream& stream : plan.out) {
+    if (stream.carriage == Carriage::lend) peers.push_back(stream.peer);
+  }
+  for (const Stream& stream : plan.in) {
+    if (stream.carriage == Carriage::land) peers.push_back(stream.peer);
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
+/// The peers that announce their buffers to the rank of `plan`.
+std::vector<int> peers_telling(const Plan& plan) {
+  std::vector<int> peers;
+  for (const Stream& stream : plan.in) {
+    if (stream.carriage == Carriage::lend) peers.push_back(stream.peer);
+  }
+  for (const Stream& stream : plan.out) {
+    if (stream.carriage == Carriage::land) peers.push_back(stream.peer);
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
+int index_of(const std::vector<int>& values, int value) {
+  const auto at = std::find(values.begin(), values.end(), value);
+  return at == values.end() ? -1 : static_cast<int>(at - values.begin());
+}
+
+int find_end(const std::vector<Stream>& ends, int peer, int tag, const Plan& plan) {
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].peer == peer && ends[i].tag == tag) return static_cast<int>(i);
+  }
+  throw Error(Status::internal, "the plan of rank " + std::to_string(plan.rank) + " has no stream of rank " +
+                                    std::to_string(peer) + " with tag " + std::to_string(tag));
+}
+
+/// Works out the plans of peers, each once.
+class PeerPlans {
+ public:
+  PeerPlans(const Plan& own, const Placement& placement) : own_(own), placement_(placement) {}
+  const Plan& of(int rank) {
+    if (rank == own_.rank) return own_;
+    auto [at, fresh] = plans_.try_emplace(rank);
+    if (fresh) at->second = placement_.plan_of(rank);
+    return at->second;
+  }
+
+ private:
+  const Plan& own_;
+  const Placement& placement_;
+  std::map<int, Plan> plans_;
+};
+
+class Installer {
+ public:
+  Installer(InstalledPlan& installed, const Placement& placement)
+      : installed_(installed), placement_(placement), plans_(installed.plan, placement) {}
+
+  void run() {
+    const Plan& plan = installed_.plan;
+    const std::vector<int> telling = peers_telling(plan);
+    const std::vector<int> told = peers_told(plan);
+    for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
+    for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), telling);
+    for (std::size_t i = 0; i < telling.size(); ++i) {
+      installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
+    }
+    for (const int peer : told) {
+      const int line = index_of(peers_telling(plans_.of(peer)), plan.rank);
+      if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no ready token");
+      installed_.announces.push_back(announcement(peer, peer, line));
+    }
+  }
+
+ private:
+  std::uint64_t staging(int rank) const { return placement_.staging_offsets[static_cast<std::size_t>(rank)]; }
+  int context_rank(int rank) const { return placement_.context_ranks[static_cast<std::size_t>(rank)]; }
+  std::uint64_t slots_at(int receiver, int index) const {
+    return staging(receiver) + static_cast<std::uint64_t>(index) * installed_.shape.stream_bytes;
+  }
+  std::uint64_t credits_at(int sender, int index) const {
+    return staging(sender) + installed_.shape.credits_offset +
+           static_cast<std::uint64_t>(index) * installed_.shape.credit_bytes;
+  }
+
+  Announcement announcement(int peer, int reader, int line) const {
+    Announcement result;
+    result.peer = context_rank(peer);
+    result.line_offset =
+        staging(reader) + installed_.shape.ready_offset + static_cast<std::uint64_t>(line) * kLineBytes;
+    result.line = placement_.transport->mapped(context_rank(reader), result.line_offset);
+    return result;
+  }
+
+  InstalledStream ends(const Stream& stream, int receiver, int in_index, int sender, int out_index) const {
+    InstalledStream result;
+    result.stream = stream;
+    result.peer = context_rank(stream.peer);
+    result.slots_offset = slots_at(receiver, in_index);
+    result.slots = placement_.transport->mapped(context_rank(receiver), result.slots_offset);
+    result.credits_offset = credits_at(sender, out_index);
+    result.credits = placement_.transport->mapped(context_rank(sender), result.credits_offset);
+    return result;
+  }
+
+  void install_in(int index, const std::vector<int>& telling) {
+    const Stream& stream = installed_.plan.in[static_cast<std::size_t>(index)];
+    const Plan& sender = plans_.of(stream.peer);
+    const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
+    installed_.in.push_back(ends(stream, installed_.plan.rank, index, stream.peer, other));
+    if (stream.carriage == Carriage::lend) installed_.in.back().announcement = index_of(telling, stream.peer);
+  }
+
+  void install_out(int index, const std::vector<int>& telling) {
+    const Stream& stream = installed_.plan.out[static_cast<std::size_t>(index)];
+    const Plan& receiver = plans_.of(stream.peer);
+    const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
+    installed_.out.push_back(ends(stream, stream.peer, other, installed_.plan.rank, index));
+    if (stream.carriage == Carriage::land) installed_.out.back().announcement = index_of(telling, stream.peer);
+  }
+
+  InstalledPlan& installed_;
+  const Placement& placement_;
+  PeerPlans plans_;
+};
+
+}  // namespace
+
+StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide) {
+  StagingShape shape;
+  const std::size_t payload_bytes = round_up(wide ? 2 * segment_bytes : segment_bytes, kLineBytes);
+  const auto slots = static_cast<std::size_t>(plan.slots);
+  shape.slot_bytes = kLineBytes + payload_bytes;
+  shape.stream_bytes = slots * shape.slot_bytes;
+  shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
+  shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
+  const auto lines_max = static_cast<std::size_t>(plan.in_streams_max + plan.out_streams_max);
+  shape.credits_offset = shape.ready_offset + lines_max * kLineBytes;
+  shape.total_bytes =
+      round_up(shape.credits_offset + static_cast<std::size_t>(plan.out_streams_max) * shape.credit_bytes, 4096);
+  return shape;
+}
+
+InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Placement& placement) {
+  InstalledPlan installed;
+  installed.shape = staging_shape(plan, segment_bytes, wide);
+  installed.plan = std::move(plan);
+  installed.wide = wide;
+  Installer(installed, placement).run();
+  return installed;
+}
+
+}  // namespace torii

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan put in place: its streams' slots, credits and ready tokens have addresses in the members' arenas. Installing
+// needs no message: the plan is a pure function, so every rank works out its peers' plans and finds the other end of
+// each stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "runtime/plan.hpp"
+#include "runtime/transport.hpp"
+
+namespace torii {
+
+/// The same on all ranks: staging = slots of in-streams, then ready lines, then credit lines of out-streams.
+struct StagingShape {
+  std::size_t slot_bytes = 0;    ///< header line and payload
+  std::size_t stream_bytes = 0;  ///< all slots of one stream
+  std::size_t ready_offset = 0;
+  std::size_t credits_offset = 0;
+  std::size_t credit_bytes = 0;  ///< credit words of one stream, whole lines
+  std::size_t total_bytes = 0;
+};
+StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide);
+
+/// A stream's end with addresses. Message numbers count from the installation and never restart.
+struct InstalledStream {
+  Stream stream;
+  int peer = 0;                      ///< rank in the context
+  int announcement = -1;             ///< lend and land: index into InstalledPlan::announced or ::announces
+  std::byte* slots = nullptr;        ///< in: own arena. out: the peer's slots, where mapped
+  std::uint64_t slots_offset = 0;    ///< in the receiver's arena
+  std::byte* credits = nullptr;      ///< in: the sender's words, where mapped. out: own arena
+  std::uint64_t credits_offset = 0;  ///< in the sender's arena
+};
+
+/// A pair of ranks between which operands are lent or results landed: one ready line per call.
+struct Announcement {
+  int peer = 0;                   ///< rank in the context
+  std::byte* line = nullptr;      ///< announces: the peer's line, where mapped; announced: own arena
+  std::uint64_t line_offset = 0;  ///< in the arena of the rank that reads it
+};
+
+struct InstalledPlan {
+  Plan plan;
+  StagingShape shape;
+  bool wide = false;  ///< wide streams hold float
+  std::vector<InstalledStream> in;
+  std::vector<InstalledStream> out;
+  std::vector<Announcement> announces;  ///< this rank tells these peers where its buffers are
+  std::vector<Announcement> announced;  ///< these peers tell this rank
+  std::uint64_t segments_done = 0;      ///< segments of all calls so far: the base of message numbers
+  std::uint64_t calls = 0;
+};
+
+/// What installing needs to know of the team.
+struct Placement {
+  Transport* transport = nullptr;
+  std::vector<int> context_ranks;              ///< of the members, in team order
+  std::vector<std::uint64_t> staging_offsets;  ///< where this plan's staging begins in each member's arena
+  std::function<Plan(int)> plan_of;            ///< the plan of a member, by team rank
+};
+
+/// Throws Error{internal} when a stream has no other end: a plan that the verifier would reject.
+InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Placement& placement);
+
+}  // namespace torii

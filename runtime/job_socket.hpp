@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank and torii-run say over the inherited socket: a part goes up, the whole or a reason comes down.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace torii::job_socket {
+
+/// The environment of a started rank: its end of a SOCK_STREAM pair, its rank and the number of ranks.
+inline constexpr const char* kFdVariable = "TORII_JOB_FD";
+inline constexpr const char* kRankVariable = "TORII_RANK";
+inline constexpr const char* kRanksVariable = "TORII_RANKS";
+
+inline constexpr std::uint32_t kMagic = 0x746f7269;  // "tori"
+/// The largest part of one rank; more is a broken peer, not a job.
+inline constexpr std::uint64_t kPartBytesMax = std::uint64_t{1} << 26;
+
+/// Followed by `bytes` bytes: this rank's part of the gather.
+struct Request {
+  std::uint32_t magic = kMagic;
+  std::uint32_t timeout_ms = 0;  ///< torii-run gives up when a part is missing this long after the first one came
+  std::uint64_t bytes = 0;
+};
+
+/// Followed by `bytes` bytes: all parts in rank order when `status` is 0, else a sentence that says why there are none.
+struct Reply {
+  std::uint32_t magic = kMagic;
+  std::int32_t status = 0;  ///< a torii::Status
+  std::int32_t rank = -1;   ///< the rank that the sentence speaks of, or -1
+  std::uint32_t reserved = 0;
+  std::uint64_t bytes = 0;
+};
+
+static_assert(sizeof(Request) == 16 && sizeof(Reply) == 24, "no padding crosses the socket");
+
+}  // namespace torii::job_socket

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the bytes of a vector are divided into blocks, and each block into segments. Pure arithmetic, equal on all ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace torii {
+
+/// `even`: block b is one contiguous range of `stride` bytes (the last ones may be short or empty).
+/// `dealt`: granule g of the vector belongs to block g mod B (docs/design.md, "granule"): the tree that carries an
+/// element, hence its bits, depends on its position only, never on the length of the vector.
+enum class Dealing : std::uint8_t { even, dealt };
+
+/// One contiguous range of the vector. Lengths and offsets in bytes of the vector's own type.
+struct Piece {
+  std::size_t offset_bytes;
+  std::size_t length_bytes;
+};
+
+/// The granule table: 4 KiB in the first 64 KiB, 16 KiB to 1 MiB, 64 KiB beyond.
+struct Granule {
+  std::size_t index;
+  std::size_t offset_bytes;
+  std::size_t length_bytes;
+};
+Granule granule_at(std::size_t index) noexcept;
+/// The granule that holds byte `offset`.
+Granule granule_of(std::size_t offset_bytes) noexcept;
+
+class Layout {
+ public:
+  Layout() = default;
+  /// `total_bytes`: the whole vector. `stride_bytes`: for `even`, the length of a block (0: the least multiple of 128
+  /// bytes for which `blocks` blocks hold the vector). `segment_bytes`: at least 64 and a multiple of 64.
+  Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes = 0);
+
+  int blocks() const noexcept { return blocks_; }
+  std::size_t segment_bytes() const noexcept { return segment_bytes_; }
+  /// Segments of the longest block; at least 1, so that an empty vector still moves its tokens.
+  std::int64_t segments() const noexcept { return segments_; }
+  /// Bytes of block `block` in segment `segment`; may be 0.
+  std::size_t segment_length_bytes(int block, std::int64_t segment) const noexcept;
+
+  /// Calls `visit(Piece, offset within the segment's payload)` for each contiguous range of one segment in order.
+  template <typename Visit>
+  void for_each_piece(int block, std::int64_t segment, Visit&& visit) const {
+    if (dealing_ == Dealing::even || blocks_ == 1) {
+      const Piece piece = even_piece(block, segment);
+      if (piece.length_bytes != 0) visit(piece, std::size_t{0});
+      return;
+    }
+    const std::size_t length_bytes = segment_length_bytes(block, segment);
+    const std::size_t first_bytes = static_cast<std::size_t>(segment) * segment_bytes_;
+    for (std::size_t done_bytes = 0; done_bytes < length_bytes;) {
+      const Piece piece = dealt_piece(block, first_bytes + done_bytes, length_bytes - done_bytes);
+      visit(piece, done_bytes);
+      done_bytes += piece.length_bytes;
+    }
+  }
+
+  Piece even_piece(int block, std::int64_t segment) const noexcept;
+  /// The block that holds byte `offset` of the vector.
+  int block_of(std::size_t offset_bytes) const noexcept;
+
+ private:
+  Piece dealt_piece(int block, std::size_t block_offset_bytes, std::size_t most_bytes) const noexcept;
+  std::size_t dealt_block_bytes(int block) const noexcept;
+
+  Dealing dealing_ = Dealing::even;
+  int blocks_ = 1;
+  std::size_t total_bytes_ = 0;
+  std::size_t segment_bytes_ = 64;
+  std::size_t stride_bytes_ = 0;
+  std::int64_t segments_ = 1;
+};
+
+}  // namespace torii

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective call asks for, as far as a plan may depend on it. Everything here is equal on all ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace torii {
+
+enum class Collective : std::uint8_t { barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter };
+inline constexpr int kCollectiveCount = 6;
+
+/// How much of a result's bits is promised. `run`: a function of inputs, team, call and settings. `canonical`: a
+/// function of the inputs, the number of ranks and their order alone (docs/design.md, "Determinism").
+enum class Determinism : std::uint8_t { run, canonical };
+
+std::string_view name(Collective collective) noexcept;
+std::string_view name(Determinism determinism) noexcept;
+std::optional<Collective> parse_collective(std::string_view text) noexcept;
+std::optional<Determinism> parse_determinism(std::string_view text) noexcept;
+
+constexpr bool has_root(Collective c) { return c == Collective::broadcast || c == Collective::reduce; }
+constexpr bool combines(Collective c) {
+  return c == Collective::reduce || c == Collective::allreduce || c == Collective::reduce_scatter;
+}
+
+/// The knobs of a plan. They come from the tune table or from settings and are equal on all ranks.
+struct Tuning {
+  std::size_t segment_bytes = 32 * 1024;  ///< largest payload of one put, in bytes of the vector's own type
+  int slots = 8;                          ///< slots of every stream
+  int window = 4;                         ///< segments of one lane in flight
+  bool one_shot = false;  ///< `node`: every rank sends its whole vector to every peer and all combine it
+  bool operator==(const Tuning&) const = default;
+};
+
+}  // namespace torii

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan: what one rank does in one operation, as data. Executed, simulated, verified and drawn; never interpreted
+// twice.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "runtime/layout.hpp"
+#include "runtime/operation.hpp"
+#include "runtime/topology.hpp"
+
+namespace torii {
+
+/// Everything a plan depends on. Two ranks that hold equal requests make plans that fit each other.
+struct PlanRequest {
+  Collective collective = Collective::allreduce;
+  Topology topology = Topology::node(1);
+  int root = 0;  ///< broadcast and reduce; 0 for the others
+  Determinism determinism = Determinism::run;
+  bool wide_wire = false;  ///< f16 and bf16 partial results travel as float
+  Tuning tuning;
+  bool operator==(const PlanRequest&) const = default;
+};
+
+/// The blocks a flow visits within one segment: block(w) = (first + w * step) mod modulus, for w = 0 .. count-1.
+struct Walk {
+  int first = 0;
+  int step = 1;
+  int count = 1;
+  int modulus = 1;
+  int block(int position) const noexcept {
+    const int raw = (first + position * step) % modulus;
+    return raw < 0 ? raw + modulus : raw;
+  }
+  bool operator==(const Walk&) const = default;
+};
+
+/// How a stream's payload travels. The mode changes who stores where, never a bit of the result.
+///   slots     by value, through the receiver's slots
+///   lend      the receiver reads the sender's own operand in place where it can; otherwise as `slots`
+///   land      the sender stores into the receiver's result in place where it can; otherwise as `slots`
+///   handover  both flows are of one rank: no payload, the data stands in that rank's result
+enum class Carriage : std::uint8_t { slots, lend, land, handover };
+
+/// One end of a stream. Both ends carry equal values except `peer`, which is the rank at the other end.
+/// Streams are matched by (sender, receiver, tag). Message n of a segment is the n-th in the order of `position`.
+struct Stream {
+  int peer = 0;
+  int tag = 0;                   ///< tells apart the streams of one ordered pair of ranks
+  int messages_per_segment = 1;  ///< the sum of the counts of the flows that feed it
+  Carriage carriage = Carriage::slots;
+  bool wide = false;    ///< f16 and bf16 travel as float (partial results of a wide plan)
+  bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
+  bool operator==(const Stream&) const = default;
+};
+
+/// The stream index that stands for the rank's own operand (its input vector).
+inline constexpr std::uint16_t kOwn = 0xffff;
+
+/// A flow's hold on a stream: which stream (an index into Plan::in for a source, Plan::out for a target; or kOwn), and
+/// the place of this flow's first message among the messages of one segment. Step w of the flow uses message position +
+/// w.
+struct StreamEnd {
+  std::uint16_t stream = kOwn;
+  std::uint16_t position = 0;
+  bool operator==(const StreamEnd&) const = default;
+};
+
+/// left: ((s0 op s1) op s2) ... ; canonical: E(lo,hi) = E(lo,m) op E(m,hi), m = lo + largest power of two below hi -
+/// lo.
+enum class Fold : std::uint8_t { left, canonical };
+
+/// One rank's part in one pipelined movement. Step (segment, w) waits for its sources' messages and for its targets'
+/// credits, folds the sources in the order listed, and stores the value in the result (keep) and in every target.
+/// A flow without sources moves tokens only. A flow with one source copies.
+struct Flow {
+  Walk walk = {};
+  std::vector<StreamEnd> sources = {};
+  bool keep = false;
+  std::vector<StreamEnd> targets = {};
+  Fold fold = Fold::left;
+  std::string_view label = {};  ///< for pictures and messages, e.g. "up tree 0"; points to static text
+};
+
+/// The steps of a segment run in the order of the flows and, inside a flow, of its walk. Segment s + window does not
+/// start before segment s is done in this lane; segments inside the window run independently, lowest first.
+struct Lane {
+  std::vector<Flow> flows = {};
+  int window = 1;
+};
+
+/// What one rank does. Offsets and stream numbers only, no addresses: the same plan serves every length and every call.
+struct Plan {
+  int rank = 0;
+  int ranks = 1;
+  Dealing dealing = Dealing::even;
+  int blocks = 1;
+  int slots = 2;            ///< slots of every stream of the plan
+  int in_streams_max = 0;   ///< the most in-streams any rank has; equal on all ranks, sizes the staging
+  int out_streams_max = 0;  ///< the most out-streams any rank has; equal on all ranks
+  std::vector<Lane> lanes;
+  std::vector<Stream> in;
+  std::vector<Stream> out;
+};
+
+}  // namespace torii

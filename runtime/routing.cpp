@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dimension-order routing on tori and meshes.
+#include "runtime/routing.hpp"
+
+#include <cstdlib>
+
+namespace torii {
+namespace {
+
+/// Steps to take along one dimension; the sign is the direction.
+int signed_distance(int extent, bool wraps, int from, int to, int turn) {
+  const int straight = to - from;
+  if (!wraps) return straight;
+  const int round = straight > 0 ? straight - extent : straight + extent;
+  if (std::abs(straight) == std::abs(round)) return turn % 2 == 0 ? straight : round;
+  return std::abs(straight) < std::abs(round) ? straight : round;
+}
+
+}  // namespace
+
+bool link_exists(const Topology& topology, LinkId link) noexcept {
+  if (topology.kind() == Topology::Kind::node) return false;
+  return topology.neighbour(link / 6, link % 6 / 2, link % 2 == 0 ? 1 : -1) >= 0;
+}
+
+int link_count(const Topology& topology) noexcept {
+  int count = 0;
+  for (LinkId link = 0; link < link_numbers(topology.ranks()); ++link) count += link_exists(topology, link) ? 1 : 0;
+  return count;
+}
+
+void append_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links) {
+  if (topology.kind() == Topology::Kind::node) return;
+  Coordinates at = topology.coordinates(from);
+  const Coordinates goal = topology.coordinates(to);
+  for (int dimension = 0; dimension < 3; ++dimension) {
+    const std::size_t d = static_cast<std::size_t>(dimension);
+    const int extent = topology.extents()[d];
+    if (extent == 1) continue;
+    const int distance = signed_distance(extent, topology.wraps(dimension), at[d], goal[d], turn);
+    const int direction = distance < 0 ? -1 : 1;
+    for (int left = std::abs(distance); left > 0; --left) {
+      links.push_back(link_id(topology.rank(at), dimension, direction));
+      at[d] = (at[d] + direction + extent) % extent;
+    }
+  }
+}
+
+}  // namespace torii

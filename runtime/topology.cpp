@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tori, meshes and nodes: coordinates, neighbours, and the text form.
+#include "runtime/topology.hpp"
+
+#include <charconv>
+
+#include "runtime/status.hpp"
+
+namespace torii {
+namespace {
+
+constexpr int kRanksMax = 1 << 20;
+
+[[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+/// One extent of the text: a whole number, in a torus followed by `m` where the dimension does not wrap.
+struct Extent {
+  int extent;
+  bool wraps;
+};
+
+Extent parse_extent(std::string_view token, bool torus, std::string_view text) {
+  const std::string where = "topology " + quoted(text) + ": ";
+  if (token.empty()) bad(where + "an extent is missing; write one number per dimension, as in torus:4x4x4");
+  std::string_view digits = token;
+  const bool ends = token.back() == 'm';
+  if (ends && !torus) bad(where + quoted(token) + ": no dimension of a mesh wraps, so write it without the m");
+  if (ends) digits.remove_suffix(1);
+  Extent result{0, torus && !ends};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), result.extent);
+  if (error != std::errc() || end != digits.data() + digits.size()) {
+    bad(where + quoted(token) + " is no extent; write a whole number from 1 to " + std::to_string(kRanksMax) +
+        (torus ? ", followed by m where the dimension does not wrap" : ""));
+  }
+  if (result.extent < 1 || result.extent > kRanksMax) {
+    bad(where + "the extent " + std::to_string(result.extent) + " is not in 1.." + std::to_string(kRanksMax));
+  }
+  return result;
+}
+
+}  // namespace
+
+Topology Topology::node(int ranks) {
+  if (ranks < 1 || ranks > kRanksMax) {
+    bad("a node of " + std::to_string(ranks) + " ranks; there must be 1 to " + std::to_string(kRanksMax));
+  }
+  Topology topology;
+  topology.ranks_ = ranks;
+  topology.extents_ = {ranks, 1, 1};
+  return topology;
+}
+
+Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dimensions) {
+  if (dimensions < 1 || dimensions > 3) {
+    bad("a torus of " + std::to_string(dimensions) + " dimensions; there must be 1 to 3");
+  }
+  Topology topology;
+  topology.kind_ = Kind::torus;
+  topology.dimensions_ = dimensions;
+  long long ranks = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool counts = static_cast<int>(d) < dimensions;
+    if (extents[d] < 1 || (!counts && extents[d] != 1)) {
+      bad("extent " + std::to_string(extents[d]) + " of dimension " + std::to_string(d) + "; it must be at least 1" +
+          (counts ? "" : ", and 1 beyond the last dimension"));
+    }
+    ranks *= extents[d];
+    if (ranks > kRanksMax) bad("the extents multiply to more than " + std::to_string(kRanksMax) + " ranks");
+    topology.extents_[d] = extents[d];
+    topology.wraps_[d] = counts && wraps[d];
+  }
+  topology.ranks_ = static_cast<int>(ranks);
+  return topology;
+}
+
+Topology Topology::parse(std::string_view text, int ranks) {
+  if (text == "node") return node(ranks);
+  const std::size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  if (kind == "tree") {
+    throw Error(Status::unsupported,
+                "topology " + quoted(text) + ": trees cannot be given as text; use torus, mesh or node");
+  }
+  if (colon == std::string_view::npos || (kind != "torus" && kind != "mesh")) {
+    bad("topology " + quoted(text) + ": " + quoted(kind) + " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, node");
+  }
+  Coordinates extents = {1, 1, 1};
+  std::array<bool, 3> wraps = {false, false, false};
+  int dimensions = 0;
+  std::string_view rest = text.substr(colon + 1);
+  for (bool more = true; more;) {
+    const std::size_t cross = rest.find('x');
+    const Extent parsed = parse_extent(rest.substr(0, cross), kind == "torus", text);
+    if (dimensions == 3) bad("topology " + quoted(text) + ": more than 3 dimensions");
+    extents[static_cast<std::size_t>(dimensions)] = parsed.extent;
+    wraps[static_cast<std::size_t>(dimensions)] = parsed.wraps;
+    ++dimensions;
+    more = cross != std::string_view::npos;
+    if (more) rest.remove_prefix(cross + 1);
+  }
+  const Topology topology = torus(extents, wraps, dimensions);
+  if (topology.ranks() != ranks) {
+    bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " places, but there are " +
+        std::to_string(ranks) + " ranks");
+  }
+  return topology;
+}
+
+Coordinates Topology::coordinates(int rank) const noexcept {
+  return {rank % extents_[0], rank / extents_[0] % extents_[1], rank / (extents_[0] * extents_[1])};
+}
+
+int Topology::rank(const Coordinates& at) const noexcept { return at[0] + extents_[0] * (at[1] + extents_[1] * at[2]); }
+
+int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
+  const auto d = static_cast<std::size_t>(dimension);
+  if (kind_ == Kind::node || extents_[d] == 1) return -1;
+  Coordinates at = coordinates(rank);
+  const int to = at[d] + direction;
+  if (!wraps_[d] && (to < 0 || to >= extents_[d])) return -1;
+  at[d] = (to + extents_[d]) % extents_[d];
+  return this->rank(at);
+}
+
+std::string Topology::text() const {
+  if (kind_ == Kind::node) return "node";
+  const bool mesh = !wraps_[0] && !wraps_[1] && !wraps_[2];
+  std::string result = mesh ? "mesh:" : "torus:";
+  for (std::size_t d = 0; d < static_cast<std::size_t>(dimensions_); ++d) {
+    if (d != 0) result += 'x';
+    result += std::to_string(extents_[d]);
+    if (!mesh && !wraps_[d]) result += 'm';
+  }
+  return result;
+}
+
+}  // namespace torii

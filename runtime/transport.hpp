@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the executor needs of a fabric: engines that put bytes and signals into the arenas of peers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/status.hpp"
+
+namespace torii {
+
+inline constexpr int kEnginesMax = 16;
+
+/// What a transport can do. The executor asks; it never asks which transport it is.
+struct Capabilities {
+  std::string_view name;
+  bool mapped = false;        ///< peers' arenas can be addressed: kernels store straight into them
+  bool wakes_on_put = false;  ///< a sleeping rank wakes when something is put into its arena
+  int engines = 1;
+};
+
+/// One put. The payload is already stored when `source` is nullptr (a kernel wrote it to a mapped target); otherwise
+/// the engine moves `bytes` from `source` to `target_offset` of the peer's arena. Then `signal` becomes visible at
+/// `signal_offset`, never before the payload.
+struct Put {
+  int peer = 0;  ///< rank in the context
+  int engine = 0;
+  const std::byte* source = nullptr;
+  std::uint64_t target_offset = 0;
+  std::size_t bytes = 0;
+  std::uint64_t signal_offset = 0;
+  std::uint64_t signal = 0;
+};
+
+/// Ranks are those of the context. One thread at a time per peer and engine; the data path is noexcept.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual const Capabilities& capabilities() const noexcept = 0;
+  virtual int rank() const noexcept = 0;
+  virtual int ranks() const noexcept = 0;
+
+  /// Where this process addresses byte `offset` of `peer`'s arena, or nullptr when it cannot. The own arena always can.
+  virtual std::byte* mapped(int peer, std::uint64_t offset) noexcept = 0;
+
+  virtual Status put(const Put& put) noexcept = 0;
+  /// Makes one word visible in a peer's arena after everything this thread did before: a credit.
+  virtual Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept = 0;
+  /// Moves what the engines hold and takes in completions.
+  virtual Status progress() noexcept = 0;
+
+  /// Sleeps until something is put into the own arena, `most_us` at the longest. `still_idle` is asked once more after
+  /// peers can see that this rank sleeps, so that a put in between is not slept through.
+  virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
+  /// False once a peer is known to be dead.
+  virtual bool alive(int peer) noexcept = 0;
+  /// More ranks than CPUs stand on this machine: waiting gives the CPU away early.
+  virtual bool oversubscribed() const noexcept = 0;
+};
+
+}  // namespace torii

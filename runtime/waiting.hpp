@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank waits: it spins, then gives the CPU away, then sleeps, by how many CPUs there are for how many ranks.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/settings.hpp"
+#include "runtime/transport.hpp"
+
+namespace torii {
+
+/// Nanoseconds of a clock that all processes of the machine share.
+std::int64_t now_ns() noexcept;
+
+/// One wait. Made when a rank first finds nothing to do; cheap to make.
+class Waiting {
+ public:
+  Waiting(Transport& transport, WaitMode mode) noexcept;
+
+  /// Waits a little. `still_idle(data)` tells whether there is still nothing to do; it is asked before a sleep.
+  /// Returns true about once a millisecond: the time for slow checks (deadline, peers' death, mismatch).
+  bool pause(bool (*still_idle)(void* data), void* data) noexcept;
+  /// For callers that poll at their own pace: never waits, and returns true when it is time for slow checks.
+  bool poll() noexcept;
+  /// Something moved: the next pause spins again.
+  void moved() noexcept {
+    polls_ = 0;
+    quiet_since_ns_ = 0;
+  }
+  /// Since when nothing has moved, as far as the slow checks have seen; 0 before the first.
+  std::int64_t quiet_since_ns() const noexcept { return quiet_since_ns_; }
+
+ private:
+  bool is_time_for_checks() noexcept;
+
+  Transport& transport_;
+  std::uint32_t polls_ = 0;
+  std::uint32_t spins_;
+  std::uint32_t yields_;
+  std::int64_t quiet_since_ns_ = 0;
+  std::int64_t checked_ns_ = 0;
+};
+
+}  // namespace torii

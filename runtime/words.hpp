@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words that ranks write into each other's memory: signals, credits, ready tokens. The memory-order argument stands
+// here once. A writer first stores the payload, then the word with release order; a reader loads the word with acquire
+// order and only then touches the payload. So the payload happens-before its use on every architecture, ARM included.
+// Two ranks never write one word, except the failure record of a team, which is claimed by compare-and-swap.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace torii {
+
+inline constexpr std::size_t kLineBytes = 64;
+/// Payload that travels in the signal's own line.
+inline constexpr std::size_t kInlineBytes = kLineBytes - sizeof(std::uint64_t);
+
+static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free, "words are shared between processes");
+
+inline std::uint64_t load_word(const std::byte* at) noexcept {
+  // atomic_ref takes no const object in C++20; a load does not write.
+  auto& word = *reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(at));
+  return std::atomic_ref<std::uint64_t>(word).load(std::memory_order_acquire);
+}
+
+inline void store_word(std::byte* at, std::uint64_t value) noexcept {
+  std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(value, std::memory_order_release);
+}
+
+/// A signal holds the call's signature above the low half of the message number: a message of another call (operation,
+/// type, count or root) never looks like the awaited one. The signature is never 0, so fresh memory is no signal.
+constexpr std::uint64_t signal_word(std::uint32_t signature, std::uint64_t number) noexcept {
+  return (static_cast<std::uint64_t>(signature) << 32) | (number & 0xffffffffU);
+}
+
+constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace torii

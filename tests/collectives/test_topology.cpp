@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Topologies: coordinates and neighbours fit each other, the text form reads back, and each bad text gets its own
+// reason.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/status.hpp"
+#include "runtime/topology.hpp"
+
+namespace torii::test {
+namespace {
+
+/// Tori, meshes and mixtures of all extents 1..4.
+std::vector<Topology> shapes() {
+  std::vector<Topology> result;
+  for (int x = 1; x <= 4; ++x) {
+    for (int y = 1; y <= 4; ++y) {
+      for (int z = 1; z <= 4; ++z) {
+        for (int wraps = 0; wraps < 8; ++wraps) {
+          result.push_back(Topology::torus({x, y, z}, {(wraps & 1) != 0, (wraps & 2) != 0, (wraps & 4) != 0}));
+        }
+      }
+    }
+  }
+  return result;
+}
+
+TEST(Topology, RanksAndCoordinatesAreOneToOne) {
+  for (const Topology& topology : shapes()) {
+    std::set<Coordinates> seen;
+    for (int rank = 0; rank < topology.ranks(); ++rank) {
+      const Coordinates at = topology.coordinates(rank);
+      for (std::size_t d = 0; d < 3; ++d) {
+        ASSERT_GE(at[d], 0);
+        ASSERT_LT(at[d], topology.extents()[d]) << topology.text();
+      }
+      ASSERT_EQ(topology.rank(at), rank) << topology.text();
+      seen.insert(at);
+    }
+    ASSERT_EQ(static_cast<int>(seen.size()), topology.ranks()) << topology.text();
+  }
+}
+
+TEST(Topology, RankRunsAlongXFirst) {
+  const Topology topology = Topology::torus({4, 3, 2});
+  EXPECT_EQ(topology.rank({1, 0, 0}), 1);
+  EXPECT_EQ(topology.rank({0, 1, 0}), 4);
+  EXPECT_EQ(topology.rank({0, 0, 1}), 12);
+  EXPECT_EQ(topology.rank({3, 2, 1}), 23);
+}
+
+TEST(Topology, NeighboursDifferByOneStepAndLeadBack) {
+  for (const Topology& topology : shapes()) {
+    for (int rank = 0; rank < topology.ranks(); ++rank) {
+      for (int d = 0; d < 3; ++d) {
+        const auto dimension = static_cast<std::size_t>(d);
+        const int extent = topology.extents()[dimension];
+        for (const int direction : {-1, 1}) {
+          const int to = topology.coordinates(rank)[dimension] + direction;
+          const int neighbour = topology.neighbour(rank, d, direction);
+          const bool ends = extent == 1 || (!topology.wraps(d) && (to < 0 || to >= extent));
+          ASSERT_EQ(neighbour == -1, ends) << topology.text() << " rank " << rank;
+          if (ends) continue;
+          Coordinates expected = topology.coordinates(rank);
+          expected[dimension] = (to + extent) % extent;
+          ASSERT_EQ(topology.coordinates(neighbour), expected) << topology.text() << " rank " << rank;
+          ASSERT_EQ(topology.neighbour(neighbour, d, -direction), rank) << topology.text() << " rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+TEST(Topology, NodeHasNoNeighbours) {
+  const Topology node = Topology::node(5);
+  EXPECT_EQ(node.kind(), Topology::Kind::node);
+  EXPECT_EQ(node.ranks(), 5);
+  for (int d = 0; d < 3; ++d) EXPECT_EQ(node.neighbour(2, d, 1), -1);
+}
+
+TEST(Topology, TextReadsBack) {
+  for (const Topology& topology : shapes()) {
+    // A torus none of whose dimensions wraps is called a mesh; both texts name the same topology.
+    EXPECT_EQ(Topology::parse(topology.text(), topology.ranks()), topology) << topology.text();
+  }
+  struct Sample {
+    const char* text;
+    int ranks;
+  };
+  for (const Sample& sample : {Sample{"torus:4x4x4", 64}, Sample{"torus:4x4x2m", 32}, Sample{"torus:2mx3", 6},
+                               Sample{"mesh:8x8", 64}, Sample{"mesh:7", 7}, Sample{"torus:5", 5}, Sample{"node", 6}}) {
+    const Topology topology = Topology::parse(sample.text, sample.ranks);
+    EXPECT_EQ(topology.text(), sample.text);
+    EXPECT_EQ(topology.ranks(), sample.ranks);
+  }
+}
+
+TEST(Topology, TextSetsKindExtentsAndWraps) {
+  const Topology torus = Topology::parse("torus:4x3x2m", 24);
+  EXPECT_EQ(torus.kind(), Topology::Kind::torus);
+  EXPECT_EQ(torus.dimensions(), 3);
+  EXPECT_EQ(torus.extents(), (Coordinates{4, 3, 2}));
+  EXPECT_TRUE(torus.wraps(0));
+  EXPECT_TRUE(torus.wraps(1));
+  EXPECT_FALSE(torus.wraps(2));
+  const Topology mesh = Topology::parse("mesh:4x3", 12);
+  EXPECT_EQ(mesh.dimensions(), 2);
+  EXPECT_FALSE(mesh.wraps(0) || mesh.wraps(1) || mesh.wraps(2));
+}
+
+/// The message with which `make` fails, after a check of the status.
+template <typename Make>
+std::string failure(Status status, const Make& make) {
+  try {
+    make();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), status) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+TEST(Topology, EachBadTextHasItsOwnReason) {
+  struct Sample {
+    const char* text;
+    int ranks;
+    const char* reason;
+  };
+  const Sample samples[] = {
+      {"torus:4x", 4, "an extent is missing"},
+      {"torus:", 1, "topology 'torus:': an extent is missing"},
+      {"torus:x4", 4, "topology 'torus:x4': an extent is missing"},
+      {"torus:0x2", 2, "the extent 0 is not in 1..1048576"},
+      {"torus:-3", 3, "the extent -3 is not in 1..1048576"},
+      {"torus:2097152", 1, "the extent 2097152 is not in 1..1048576"},
+      {"torus:99999999999", 1, "'99999999999' is no extent"},
+      {"torus:4x4y", 16, "'4y' is no extent"},
+      {"torus:m", 1, "'m' is no extent"},
+      {"torus: 4", 4, "' 4' is no extent"},
+      {"mesh:4x4m", 16, "no dimension of a mesh wraps"},
+      {"torus:2x2x2x2", 16, "more than 3 dimensions"},
+      {"torus:1024x1024x2", 2, "multiply to more than 1048576 ranks"},
+      {"torus:4x4x2m", 16, "has 32 places, but there are 16 ranks"},
+      {"mesh:8x8", 65, "has 64 places, but there are 65 ranks"},
+      {"ring:4", 4, "'ring' is none of"},
+      {"torus", 4, "'torus' is none of"},
+      {"", 4, "'' is none of"},
+  };
+  std::set<std::string> messages;
+  for (const Sample& sample : samples) {
+    const std::string message = failure(Status::invalid_argument, [&] { Topology::parse(sample.text, sample.ranks); });
+    EXPECT_NE(message.find(sample.reason), std::string::npos) << message;
+    EXPECT_TRUE(messages.insert(message).second) << "said twice: " << message;
+  }
+}
+
+TEST(Topology, TreesAreRefusedAsUnsupported) {
+  const std::string message = failure(Status::unsupported, [] { Topology::parse("tree:2x2", 4); });
+  EXPECT_NE(message.find("trees cannot be given as text"), std::string::npos) << message;
+}
+
+TEST(Topology, BadArgumentsAreNamed) {
+  const auto refuses = [](const char* reason, const auto& make) {
+    const std::string message = failure(Status::invalid_argument, make);
+    EXPECT_NE(message.find(reason), std::string::npos) << message;
+  };
+  refuses("a node of 0 ranks", [] { Topology::node(0); });
+  refuses("a node of 1048577 ranks", [] { Topology::node((1 << 20) + 1); });
+  refuses("extent 0 of dimension 1", [] { Topology::torus({2, 0, 2}); });
+  refuses("extent 3 of dimension 2", [] { Topology::torus({2, 2, 3}, {true, true, true}, 2); });
+  refuses("a torus of 4 dimensions", [] { Topology::torus({2, 2, 2}, {true, true, true}, 4); });
+  refuses("a torus of 0 dimensions", [] { Topology::torus({1, 1, 1}, {true, true, true}, 0); });
+}
+
+}  // namespace
+}  // namespace torii::test

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every algorithm and collective against the expression that the verifier derives, element by element, over lengths
+// that fill, straddle and miss segments and blocks; buffers lent in place, by value, and mixed between ranks.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+/// Operand element `index` of `rank`: a float with a random mantissa, sign and exponent.
+float operand(int rank, std::size_t index) {
+  std::uint64_t x = (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL + index * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  x ^= x >> 31;
+  const auto mantissa = static_cast<std::uint32_t>(x & 0x7fffff);
+  const auto exponent = static_cast<std::uint32_t>(127 - 20 + (x >> 32) % 41);
+  const std::uint32_t bits = (static_cast<std::uint32_t>(x >> 63) << 31) | (exponent << 23) | mantissa;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+void fill(int rank, std::size_t first, std::size_t count, void* out, void*) {
+  for (std::size_t i = 0; i < count; ++i) static_cast<float*>(out)[i] = operand(rank, first + i);
+}
+
+/// Memory of one rank: from malloc or from torii_allocate.
+class Memory {
+ public:
+  Memory(torii_context* context, std::size_t count, bool allocated) : context_(allocated ? context : nullptr) {
+    if (context_ != nullptr) {
+      void* address = nullptr;
+      EXPECT_EQ(torii_allocate(context, (count + 1) * sizeof(float), &address), TORII_OK) << torii_last_error();
+      data_ = static_cast<float*>(address);
+    } else {
+      own_.resize(count + 1);
+      data_ = own_.data();
+    }
+  }
+  ~Memory() {
+    if (context_ == nullptr) return;
+    EXPECT_EQ(torii_free(context_, data_), TORII_OK) << torii_last_error();
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  float* data() { return data_; }
+
+ private:
+  torii_context* context_;
+  std::vector<float> own_;
+  float* data_ = nullptr;
+};
+
+struct Shape {
+  torii_collective collective;
+  std::size_t input;   ///< elements
+  std::size_t result;  ///< elements
+};
+
+Shape shape_of(torii_collective collective, std::size_t count, int ranks) {
+  const std::size_t all = count * static_cast<std::size_t>(ranks);
+  switch (collective) {
+    case TORII_ALL_GATHER:
+      return {collective, count, all};
+    case TORII_REDUCE_SCATTER:
+      return {collective, all, count};
+    case TORII_BARRIER:
+      return {collective, 0, 0};
+    default:
+      return {collective, count, count};
+  }
+}
+
+void check_once(torii_context* context, torii_team* team, torii_collective collective, std::size_t count, int root,
+                bool allocated, bool in_place) {
+  const int rank = torii_team_rank(team);
+  const int ranks = torii_team_ranks(team);
+  const Shape shape = shape_of(collective, count, ranks);
+  Memory input(context, std::max(shape.input, shape.result), allocated);
+  Memory separate(context, std::max(shape.input, shape.result), allocated);
+  float* result = in_place ? input.data() : separate.data();
+  float* source = input.data();
+  if (in_place && collective == TORII_ALL_GATHER) source += count * static_cast<std::size_t>(rank);
+  if (in_place && collective == TORII_REDUCE_SCATTER) result += count * static_cast<std::size_t>(rank);
+  if (collective == TORII_BROADCAST) source = result;
+  if (collective != TORII_BROADCAST || rank == root) fill(rank, 0, shape.input, source, nullptr);
+  const torii_call call = make_call(collective, source, result, count, TORII_F32, TORII_SUM, root);
+  ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+  if (collective == TORII_BARRIER || (collective == TORII_REDUCE && rank != root)) return;
+  std::vector<float> expected(shape.result);
+  ASSERT_EQ(torii_expect(team, &call, 0, shape.result, fill, nullptr, expected.data()), TORII_OK) << torii_last_error();
+  for (std::size_t i = 0; i < shape.result; ++i) {
+    ASSERT_EQ(std::memcmp(&expected[i], &result[i], sizeof(float)), 0)
+        << "rank " << rank << " of " << ranks << ", element " << i << " of " << shape.result << ": " << result[i]
+        << ", expected " << expected[i] << "; collective " << collective << ", root " << root << ", allocated "
+        << allocated << ", in place " << in_place;
+  }
+}
+
+struct Case {
+  std::string algorithm;
+  int ranks;
+  std::string topology;
+};
+
+class Collectives : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Collectives, GiveTheDeclaredExpression) {
+  const Case& c = GetParam();
+  ThreadTeam options;
+  options.ranks = c.ranks;
+  options.topology = c.topology;
+  options.algorithm = c.algorithm;
+  options.segment_bytes = 1024;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  run_as_threads(options, [&](torii_context* context, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    for (const auto collective :
+         {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER}) {
+      torii_choice choice = {};
+      choice.size = sizeof(choice);
+      const torii_call probe = make_call(collective, &probe, &choice, 1, TORII_F32);
+      if (torii_choose(team, &probe, &choice) == TORII_UNSUPPORTED) continue;
+      for (const std::size_t count : {1UL, 3UL, 14UL, 15UL, 64UL, 257UL, 1000UL, 5000UL, 40000UL}) {
+        const int root = static_cast<int>(count % static_cast<std::size_t>(c.ranks));
+        // Memory kinds are mixed between ranks and calls: the plan is the same, only who stores where differs.
+        for (const int kinds : {0, 1, 2}) {
+          const bool allocated = kinds == 1 || (kinds == 2 && rank % 2 == 0);
+          check_once(context, team, collective, count, root, allocated, (kinds + static_cast<int>(count)) % 2 == 0);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Algorithm& algorithm : catalogue()) {
+    for (const int ranks : {1, 2, 3, 4, 7}) all.push_back({std::string(algorithm.name), ranks, ""});
+  }
+  all.push_back({"trinaryx3", 8, "torus:2x2x2"});
+  all.push_back({"trinaryx3", 12, "torus:3x2x2"});
+  all.push_back({"trinaryx3", 9, "torus:3x3"});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Collectives, ::testing::ValuesIn(cases()), [](const auto& test) {
+  std::string name = test.param.algorithm + "_" + std::to_string(test.param.ranks) + "_" + test.param.topology;
+  for (char& c : name) {
+    if (c == ':') c = '_';
+  }
+  return name;
+});
+
+}  // namespace
+}  // namespace torii::testing

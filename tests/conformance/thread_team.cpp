@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exchange of threads, and the loop that starts them.
+#include "tests/conformance/thread_team.hpp"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace torii::testing {
+namespace {
+
+/// One all-gather at a time: everybody writes, everybody reads, then the next may begin.
+class Board {
+ public:
+  explicit Board(int ranks) : barrier_(ranks) {}
+  void gather(int rank, const void* mine, void* all, std::size_t bytes) {
+    if (rank == 0) bytes_.resize(bytes * ranks());
+    barrier_.arrive_and_wait();
+    std::memcpy(bytes_.data() + bytes * static_cast<std::size_t>(rank), mine, bytes);
+    barrier_.arrive_and_wait();
+    std::memcpy(all, bytes_.data(), bytes_.size());
+    barrier_.arrive_and_wait();
+  }
+  void set_ranks(std::size_t ranks) { ranks_ = ranks; }
+
+ private:
+  std::size_t ranks() const { return ranks_; }
+  std::barrier<> barrier_;
+  std::size_t ranks_ = 1;
+  std::vector<std::byte> bytes_;
+};
+
+struct Seat {
+  Board* board;
+  int rank;
+};
+
+int exchange(const void* mine, void* all, std::size_t bytes, void* data) {
+  const Seat& seat = *static_cast<const Seat*>(data);
+  seat.board->gather(seat.rank, mine, all, bytes);
+  return 0;
+}
+
+const char* text_or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+void run_rank(const ThreadTeam& options, Seat seat, std::barrier<>& end,
+              const std::function<void(torii_context*, torii_team*)>& body) {
+  torii_context_options context_options = {};
+  context_options.size = sizeof(context_options);
+  context_options.rank = seat.rank;
+  context_options.ranks = options.ranks;
+  context_options.exchange = exchange;
+  context_options.exchange_data = &seat;
+  context_options.settings = options.settings.c_str();
+  torii_context* context = nullptr;
+  EXPECT_EQ(torii_context_create(&context_options, &context), TORII_OK) << torii_last_error();
+  torii_team* team = nullptr;
+  if (context != nullptr) {
+    torii_team_options team_options = {};
+    team_options.size = sizeof(team_options);
+    team_options.topology = text_or_null(options.topology);
+    team_options.algorithm = text_or_null(options.algorithm);
+    team_options.determinism = text_or_null(options.determinism);
+    team_options.segment_bytes = options.segment_bytes;
+    EXPECT_EQ(torii_team_create(context, &team_options, &team), TORII_OK) << torii_last_error();
+  }
+  if (team != nullptr) body(context, team);
+  // Threads share one mapping of an arena: nobody unmaps his while another may still put into it.
+  end.arrive_and_wait();
+  EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
+  end.arrive_and_wait();
+  EXPECT_EQ(torii_context_destroy(context), TORII_OK) << torii_last_error();
+}
+
+}  // namespace
+
+void run_as_threads(const ThreadTeam& options, const std::function<void(torii_context*, torii_team*)>& body) {
+  Board board(options.ranks);
+  board.set_ranks(static_cast<std::size_t>(options.ranks));
+  std::barrier<> end(options.ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    threads.emplace_back([&, rank] { run_rank(options, {&board, rank}, end, body); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+torii_call make_call(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
+                     torii_op op, int root) {
+  torii_call call = {};
+  call.size = sizeof(call);
+  call.collective = collective;
+  call.input = input;
+  call.result = result;
+  call.count = count;
+  call.type = type;
+  call.op = op;
+  call.root = root;
+  return call;
+}
+
+}  // namespace torii::testing

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads of one process over the public interface: they share one mapping, so ThreadSanitizer sees their
+// races.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <functional>
+#include <string>
+
+namespace torii::testing {
+
+struct ThreadTeam {
+  int ranks = 2;
+  std::string settings;  ///< lines "NAME=value"
+  std::string topology;
+  std::string algorithm;
+  std::string determinism;
+  std::size_t segment_bytes = 0;
+};
+
+/// Runs `body(context, team)` on every rank, each a thread, and joins them. Reports failures of setup to GoogleTest.
+void run_as_threads(const ThreadTeam& options, const std::function<void(torii_context*, torii_team*)>& body);
+
+/// A torii_call with the usual fields filled in.
+torii_call make_call(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
+                     torii_op op = TORII_SUM, int root = 0);
+
+}  // namespace torii::testing

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# What an embedder does: install, move the tree, build a consumer from it in both ways, run it; and look at the library:
+# it exports torii_* only. Called by ctest with BUILD_DIR, WORK_DIR, CXX, GENERATOR and VERSION.
+cmake_policy(VERSION 3.25)
+set(consumer_dir ${CMAKE_CURRENT_LIST_DIR}/consumer)
+set(prefix ${WORK_DIR}/prefix)
+
+# run(command...): fails the test with the command's whole output, or leaves the output in `output`.
+macro(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "failed (${result}): ${ARGN}\n${output}\n${errors}")
+  endif()
+endmacro()
+
+# expect_version(program): the consumer prints the version of the library that it found.
+macro(expect_version program)
+  run(${program})
+  if(NOT output STREQUAL "torii ${VERSION}\n")
+    message(FATAL_ERROR "${program} printed '${output}', not 'torii ${VERSION}'")
+  endif()
+endmacro()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/first)
+# Nothing installed may depend on where it was installed first.
+file(RENAME ${WORK_DIR}/first ${prefix})
+
+run(${CMAKE_COMMAND} -S ${consumer_dir} -B ${WORK_DIR}/by_cmake -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${prefix}
+    -DCMAKE_CXX_COMPILER=${CXX})
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/by_cmake)
+expect_version(${WORK_DIR}/by_cmake/consumer)
+
+file(GLOB_RECURSE pc_file ${prefix}/*/torii.pc)
+get_filename_component(pc_dir ${pc_file} DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} ${pc_dir})
+run(pkg-config --cflags --libs torii)
+separate_arguments(flags UNIX_COMMAND ${output})
+run(pkg-config --variable=libdir torii)
+string(STRIP ${output} libdir)
+run(${CXX} -std=c++20 ${consumer_dir}/consumer.cpp -o ${WORK_DIR}/by_pkg_config ${flags} -Wl,-rpath,${libdir})
+expect_version(${WORK_DIR}/by_pkg_config)
+
+file(GLOB library ${libdir}/libtorii.so)
+run(nm --dynamic --defined-only --format=posix ${library})
+string(REPLACE "\n" ";" symbols "${output}")
+foreach(symbol IN LISTS symbols)
+  if(symbol AND NOT symbol MATCHES "^torii_")
+    message(FATAL_ERROR "libtorii exports '${symbol}'; only torii_* may leave it")
+  endif()
+endforeach()

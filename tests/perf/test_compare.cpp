@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The comparison with MPI: a short run under each MPI that is here, and the report that picks the best setting.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+namespace fs = std::filesystem;
+const std::string kBin = TORII_TEST_BIN_DIR;
+
+/// A folder that goes with the test.
+class CompareTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "torii_compare_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+  static std::string line(const std::string& setting, double mpi_us, double torii_us, int wrong = 0) {
+    nlohmann::json json = {{"collective", "allreduce"},
+                           {"timing", "isolated"},
+                           {"mpi", "Some MPI"},
+                           {"setting", setting},
+                           {"algorithm", "node"},
+                           {"ranks", 2},
+                           {"bytes", 8192},
+                           {"mpi_us", mpi_us},
+                           {"torii_malloc_us", torii_us},
+                           {"torii_allocated_us", 1.0},
+                           {"wrong_mpi", 0},
+                           {"wrong_torii", wrong},
+                           {"host", "h"},
+                           {"commit", "c"},
+                           {"version", "v"}};
+    json["ratio_malloc"] = mpi_us / torii_us;
+    json["ratio_allocated"] = mpi_us;
+    return json.dump() + "\n";
+  }
+  fs::path folder_;
+};
+
+TEST_F(CompareTest, ReportPicksTheLeastMpiTimeAndItsOwnRatio) {
+  const fs::path json = write("a.json", line("slow", 9, 3) + line("fast", 6, 4) + line("middle", 8, 1));
+  const fs::path svg = folder_ / "a.svg";
+  const Outcome outcome = run({kBin + "/compare_report", "--svg", svg.string(), json.string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("Some MPI, fast"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("1.50"), std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find("slow"), std::string::npos) << outcome.output;
+  std::ifstream file(svg);
+  const std::string drawing((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(drawing.rfind("<svg ", 0), 0u);
+  EXPECT_NE(drawing.find("allreduce, 2 ranks"), std::string::npos);
+}
+
+TEST_F(CompareTest, ReportSaysWhatIsWrong) {
+  const Outcome wrong = run({kBin + "/compare_report", write("w.json", line("a", 2, 1, 5)).string()});
+  EXPECT_EQ(wrong.code, 1) << wrong.output;
+  EXPECT_NE(wrong.output.find("WRONG data: 5"), std::string::npos) << wrong.output;
+  const Outcome bad = run({kBin + "/compare_report", write("b.json", line("a", 2, 1) + "{\"x\"\n").string()});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.output.find("b.json:2:"), std::string::npos) << bad.output;
+  const Outcome empty = run({kBin + "/compare_report", write("e.json", "").string()});
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_NE(empty.output.find("has no results"), std::string::npos) << empty.output;
+  EXPECT_EQ(run({kBin + "/compare_report", (folder_ / "none").string()}).code, 2);
+  EXPECT_EQ(run({kBin + "/compare_report"}).code, 2);
+}
+
+TEST_F(CompareTest, ScriptRefusesWhatItDoesNotKnow) {
+  const std::string script = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "compare").string();
+  const Outcome unknown = run({script, "--fast"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.output.find("'--fast'"), std::string::npos) << unknown.output;
+  EXPECT_EQ(run({script, "--ranks", "two", "--bin", kBin}).code, 2);
+  EXPECT_EQ(run({script, "--bin", folder_.string()}).code, 3);
+  EXPECT_EQ(run({script, "--help"}).code, 0);
+}
+
+/// One process per MPI joins through MPI_Allgather, and both sides' data are right for every collective.
+TEST_F(CompareTest, EveryCollectiveUnderEachMpi) {
+  int found = 0;
+  for (const std::string mpi : {"openmpi", "mpich"}) {
+    const fs::path program = fs::path(kBin) / fmt::format("compare_mpi.{}", mpi);
+    const std::string launcher = fmt::format("mpirun.{}", mpi);
+    if (!fs::exists(program) || run({"which", launcher}).code != 0) continue;
+    ++found;
+    const fs::path json = folder_ / fmt::format("{}.json", mpi);
+    const Outcome outcome =
+        Process({launcher, "-n", "2", program.string(), "--sizes", "8,8K,2M", "--block-ms", "0.5", "--collective",
+                 "allreduce,broadcast,reduce,barrier,all_gather,reduce_scatter", "--json", json.string()},
+                {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"})
+            .wait(60);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    std::ifstream file(json);
+    int rows = 0;
+    for (std::string text; std::getline(file, text); ++rows) {
+      const auto row = nlohmann::json::parse(text);
+      EXPECT_EQ(row.at("wrong_mpi"), 0) << text;
+      EXPECT_EQ(row.at("wrong_torii"), 0) << text;
+    }
+    EXPECT_EQ(rows, 2 * (5 * 3 + 1)) << outcome.output;
+    const Outcome report = run({kBin + "/compare_report", json.string()});
+    EXPECT_EQ(report.code, 0) << report.output;
+  }
+  if (found == 0) GTEST_SKIP() << "neither Open MPI nor MPICH is here";
+}
+
+}  // namespace
+}  // namespace torii::tests

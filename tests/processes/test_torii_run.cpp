@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// torii-run: command line, exit codes, signals, failures, timeouts; kill -9 at random moments leaves nothing behind.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+const std::string kToriiRun = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+
+Outcome torii_run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), kToriiRun);
+  return run(arguments);
+}
+
+Outcome shell(int ranks, const std::string& script, std::vector<std::string> flags = {}) {
+  std::vector<std::string> arguments{"-n", std::to_string(ranks)};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  arguments.insert(arguments.end(), {"--", "sh", "-c", script});
+  return torii_run(arguments);
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Waits until `done` or five seconds are over.
+template <class Done>
+bool eventually(Done&& done) {
+  for (int i = 0; i < 1000; ++i) {
+    if (done()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+bool exists(pid_t pid) { return kill(pid, 0) == 0; }
+
+TEST(ToriiRun, HelpAndVersion) {
+  const Outcome help = torii_run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_TRUE(holds(help.output, "Example:\n  torii-run -n 4 -- ")) << help.output;
+  for (const char* flag : {"-n ", "--timeout", "--on-failure", "--version"})
+    EXPECT_TRUE(holds(help.output, flag)) << flag;
+  const Outcome version = torii_run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.output.rfind("torii-run ", 0), 0u) << version.output;
+}
+
+TEST(ToriiRun, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
+  const std::vector<std::vector<std::string>> lines{{},
+                                                    {"-n", "0", "true"},
+                                                    {"-n", "x", "true"},
+                                                    {"-n", "2000", "true"},
+                                                    {"-n", "2"},
+                                                    {"-n", "2", "--"},
+                                                    {"-n", "2", "--bogus", "true"},
+                                                    {"-n", "2", "--timeout", "-1", "true"},
+                                                    {"-n", "2", "--timeout", "soon", "true"},
+                                                    {"-n", "2", "--on-failure", "cry", "true"},
+                                                    {"-n", "2", "--", "./no-such-program"},
+                                                    {"-n", "2", "--", "/etc/passwd"}};
+  std::set<std::string> messages;
+  for (const auto& line : lines) {
+    const Outcome outcome = torii_run(line);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    messages.insert(outcome.output);
+  }
+  EXPECT_EQ(messages.size(), lines.size() - 1) << "only the two lines without a program share a message";
+}
+
+TEST(ToriiRun, StartsRanksAndPassesArgumentsOutputAndInput) {
+  const Outcome outcome = torii_run({"-n", "3", "--", "sh", "-c", "echo $TORII_RANK/$TORII_RANKS $1", "sh", "-x --y"});
+  EXPECT_EQ(outcome.code, 0);
+  for (const char* line : {"0/3 -x --y\n", "1/3 -x --y\n", "2/3 -x --y\n"}) EXPECT_TRUE(holds(outcome.output, line));
+  const Outcome without_dashes = torii_run({"-n", "1", "echo", "--timeout", "-n"});
+  EXPECT_EQ(without_dashes.output, "--timeout -n\n") << "flags behind the program belong to the program";
+  const Outcome input = run({"sh", "-c", "echo hello | " + kToriiRun + " -n 2 -- cat"});
+  EXPECT_EQ(input.output, "hello\n") << "rank 0 alone reads";
+}
+
+TEST(ToriiRun, ReturnsTheFirstFailingRanksCode) {
+  EXPECT_EQ(shell(2, "exit 0").code, 0);
+  const Outcome code = shell(3, "[ $TORII_RANK = 1 ] && exit 9; sleep 0.3; exit 5");
+  EXPECT_EQ(code.code, 9);
+  EXPECT_TRUE(holds(code.output, "torii-run: rank 1 (process ")) << code.output;
+  EXPECT_TRUE(holds(code.output, ") ended with code 9")) << code.output;
+  const Outcome signal = shell(2, "[ $TORII_RANK = 1 ] && kill -SEGV $$; sleep 0.3");
+  EXPECT_EQ(signal.code, 128 + SIGSEGV);
+  EXPECT_TRUE(holds(signal.output, "was ended by signal 11 (Segmentation fault)")) << signal.output;
+}
+
+TEST(ToriiRun, EndsTheOthersAfterAFailure) {
+  const Outcome outcome = shell(3, "[ $TORII_RANK = 1 ] && exit 6; sleep 60");
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_GE(outcome.seconds, 0.9) << "the others get a second to report";
+  EXPECT_LT(outcome.seconds, 3.5);
+  EXPECT_FALSE(holds(outcome.output, "rank 0")) << "how a rank ends that was told to is no news: " << outcome.output;
+}
+
+TEST(ToriiRun, KillsWhoDoesNotListen) {
+  const Outcome deaf = shell(2, "[ $TORII_RANK = 1 ] && exit 6; trap '' TERM; while :; do sleep 0.05; done");
+  EXPECT_EQ(deaf.code, 6);
+  EXPECT_GE(deaf.seconds, 3.9);
+  EXPECT_LT(deaf.seconds, 8);
+  const Outcome stopped = shell(2, "[ $TORII_RANK = 1 ] && exit 6; kill -STOP $$");
+  EXPECT_EQ(stopped.code, 6);
+  EXPECT_LT(stopped.seconds, 3.5) << "a stopped rank is woken to hear SIGTERM";
+}
+
+TEST(ToriiRun, ContinueLetsTheOthersFinish) {
+  const Outcome outcome =
+      shell(3, "[ $TORII_RANK = 1 ] && exit 6; sleep 2; echo finished $TORII_RANK", {"--on-failure", "continue"});
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_TRUE(holds(outcome.output, "finished 0\n") && holds(outcome.output, "finished 2\n")) << outcome.output;
+}
+
+TEST(ToriiRun, TimeoutNamesWhoStillRuns) {
+  const Outcome outcome = shell(3, "[ $TORII_RANK = 1 ] && exit 0; sleep 60", {"--timeout", "0.5"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_TRUE(holds(outcome.output, "the timeout is over; still running: rank 0 (process ")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, ", rank 2 (process ")) << outcome.output;
+  EXPECT_LT(outcome.seconds, 4);
+}
+
+TEST(ToriiRun, ForwardsSignals) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string script = "trap 'echo got; exit 0' INT TERM; echo ready; while :; do sleep 0.02; done";
+    Process handled({kToriiRun, "-n", "2", "--", "sh", "-c", script});
+    ASSERT_TRUE(eventually([&] { return children_of(handled.pid()).size() == 2; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until the shells have set their traps
+    handled.kill(signal);
+    const Outcome outcome = handled.wait();
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("got\n"), outcome.output.rfind("got\n")) << "both ranks must get it";
+
+    Process unhandled({kToriiRun, "-n", "2", "--", "sleep", "60"});
+    ASSERT_TRUE(eventually([&] { return children_of(unhandled.pid()).size() == 2; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    unhandled.kill(signal);
+    EXPECT_EQ(unhandled.wait().code, 128 + signal);
+  }
+}
+
+TEST(ToriiRun, ASecondSignalKills) {
+  Process job({kToriiRun, "-n", "2", "--", "sh", "-c", "trap '' INT TERM; while :; do sleep 0.02; done"});
+  ASSERT_TRUE(eventually([&] { return children_of(job.pid()).size() == 2; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  job.kill(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(exists(job.pid()));
+  job.kill(SIGINT);
+  EXPECT_EQ(job.wait(5).code, 128 + SIGKILL);
+}
+
+TEST(ToriiRun, LeavesNoGrandchildren) {
+  const Outcome outcome = shell(2, "sleep 60 >/dev/null 2>&1 & echo stray $!; exit 0");
+  EXPECT_EQ(outcome.code, 0);
+  int strays = 0;
+  for (std::size_t at = outcome.output.find("stray "); at != std::string::npos;
+       at = outcome.output.find("stray ", at + 1)) {
+    ++strays;
+    EXPECT_FALSE(exists(static_cast<pid_t>(std::stol(outcome.output.substr(at + 6)))));
+  }
+  EXPECT_EQ(strays, 2);
+}
+
+/// Private /dev/shm and /tmp for this process and its children, so that nobody else's files are seen; the programs move
+/// along. False when this user may not mount.
+class Residue : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    namespace fs = std::filesystem;
+    launcher_ = kToriiRun;
+    rank_program_ = TORII_TEST_JOIN_RANK;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // ranks of a killed torii-run become ours, so that their end can be waited for
+    if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return;
+    if (mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") != 0) return;
+    // Debug builds are large; /dev/shm itself stays as small as in a default container.
+    fs::create_directory("/dev/shm/programs");
+    if (mount("tmpfs", "/dev/shm/programs", "tmpfs", 0, "size=512m") != 0) return;
+    fs::copy_file(kToriiRun, "/dev/shm/programs/torii-run");
+    fs::copy_file(TORII_TEST_JOIN_RANK, "/dev/shm/programs/join_rank");
+    if (mount("tmpfs", "/tmp", "tmpfs", 0, "size=64m") != 0) return;
+    launcher_ = "/dev/shm/programs/torii-run";
+    rank_program_ = "/dev/shm/programs/join_rank";
+    private_ = true;
+  }
+
+  static std::set<std::string> files() {
+    std::set<std::string> names;
+    for (const char* folder : {"/dev/shm", "/tmp"}) {
+      for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        // On shared folders other programs come and go; ours would carry our name.
+        const std::string path = entry.path().string();
+        if (private_ || holds(path, "torii")) names.insert(path);
+      }
+    }
+    return names;
+  }
+
+  static inline std::string launcher_;
+  static inline std::string rank_program_;
+  static inline bool private_ = false;
+};
+
+TEST_F(Residue, KillsAtRandomMomentsLeaveNothing) {
+  const bool full = std::getenv("TORII_TEST_FULL") != nullptr;
+  const int kills = full ? 1000 : 25;
+  const auto seed = static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count());
+  RecordProperty("seed", static_cast<int>(seed));
+  SCOPED_TRACE("seed " + std::to_string(seed) + (private_ ? "" : ", on shared folders"));
+  std::mt19937 random(seed);
+  constexpr std::size_t kRanks = 3;
+  const std::set<std::string> before = files();
+  for (int attempt = 0; attempt < kills; ++attempt) {
+    Process job({launcher_, "-n", std::to_string(kRanks), "--", rank_program_, "loop"});
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
+    const std::vector<pid_t> ranks = children_of(job.pid());
+    const std::size_t victim = random() % (kRanks + 1);
+    const bool kills_launcher = victim >= ranks.size();
+    kill(kills_launcher ? job.pid() : ranks[victim], SIGKILL);
+    const Outcome outcome = job.wait(10);
+    EXPECT_EQ(outcome.code, 128 + SIGKILL) << "attempt " << attempt << ": " << outcome.output;
+    EXPECT_FALSE(holds(outcome.output, "deadline")) << "attempt " << attempt << ": " << outcome.output;
+    // Everything the job started is gone; what torii-run could no longer collect comes to us.
+    EXPECT_TRUE(eventually([] { return waitpid(-1, nullptr, WNOHANG) < 0; })) << "attempt " << attempt;
+    if (HasFailure()) break;
+  }
+  EXPECT_EQ(files(), before);
+}
+
+}  // namespace
+}  // namespace torii::tests

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The include law: reduce_kernels < runtime < collectives | transports < api < tools, perf, plugins, examples, tests.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "tests/tidy/rules.hpp"
+
+namespace torii::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder may include from itself and from folders of a lower level; `sees_inside`, false for what stands on
+/// include/torii only, and `sees_public`, whether <torii/...> may be included at all.
+struct Folder {
+  std::string_view name;
+  int level;
+  bool sees_inside;
+  bool sees_public;
+};
+constexpr std::array kFolders = {
+    Folder{"include", 0, false, true},     Folder{"reduce_kernels", 0, true, false}, Folder{"runtime", 1, true, false},
+    Folder{"collectives", 2, true, false}, Folder{"transports", 2, true, false},     Folder{"api", 3, true, true},
+    Folder{"plugins", 4, false, true},     Folder{"examples", 4, false, true},       Folder{"perf", 4, false, true},
+    Folder{"tools", 4, true, true},        Folder{"tests", 5, true, true},
+};
+// The benchmark of the kernels measures below the public interface.
+constexpr std::string_view kKernelBenchmark = "perf/kernels/";
+
+/// What an algorithm may know of the runtime: enough to compute a plan, nothing that could move a byte.
+constexpr auto kPureHeaders = std::to_array<std::string_view>(
+    {"runtime/topology.hpp", "runtime/routing.hpp", "runtime/network_model.hpp", "runtime/operation.hpp",
+     "runtime/plan.hpp", "runtime/expression.hpp", "runtime/layout.hpp", "runtime/status.hpp"});
+/// The files of collectives/ that are not algorithms.
+constexpr auto kNotAlgorithms = std::to_array<std::string_view>({"catalogue", "selection", "verify", "draw"});
+
+/// Libraries that must not reach an embedder; headers with a folder in their name are refused without a list.
+constexpr auto kPrivateHeaders =
+    std::to_array<std::string_view>({"hwloc.h", "sodium.h", "xxhash.h", "mpi.h", "pmix.h"});
+
+struct Include {
+  size_t line = 0;
+  std::string target;
+  bool quoted = false;
+};
+
+std::vector<Include> includes_of(const SourceFile& file) {
+  std::vector<Include> includes;
+  if (file.kind != Kind::cpp) return includes;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    // `code` tells a directive from its mention in a comment or a literal, `lines` still has the name.
+    const std::string& code = file.code[i];
+    const size_t hash = code.find_first_not_of(' ');
+    if (hash == std::string::npos || code[hash] != '#') continue;
+    const size_t word = code.find_first_not_of(' ', hash + 1);
+    if (word == std::string::npos || code.compare(word, 7, "include") != 0) continue;
+    const std::string& line = file.lines[i];
+    const size_t open = line.find_first_of("\"<", word);
+    if (open == std::string::npos) continue;
+    const size_t close = line.find(line[open] == '"' ? '"' : '>', open + 1);
+    if (close == std::string::npos) continue;
+    includes.push_back({i, line.substr(open + 1, close - open - 1), line[open] == '"'});
+  }
+  return includes;
+}
+
+std::optional<Folder> folder_of(std::string_view path) {
+  const std::string_view name = path.substr(0, path.find('/'));
+  const auto found = std::find_if(kFolders.begin(), kFolders.end(), [&](const auto& f) { return f.name == name; });
+  return found == kFolders.end() || name.size() == path.size() ? std::nullopt : std::optional(*found);
+}
+
+void check_resolves(const fs::path& root, const SourceFile& file, std::vector<Violation>& violations) {
+  for (const Include& include : includes_of(file)) {
+    if (include.quoted && !fs::is_regular_file(root / include.target)) {
+      report(violations, "include_from_root", file, include.line, include.target + " does not exist under the root");
+    }
+    if (include.quoted) continue;
+    const auto folder = folder_of(include.target);
+    if (folder && fs::is_regular_file(root / include.target)) {
+      report(violations, "include_from_root", file, include.line, include.target + " is ours: write it in quotes");
+    }
+    if (include.target.starts_with("torii/") && !fs::is_regular_file(root / "include" / include.target)) {
+      report(violations, "include_from_root", file, include.line, include.target + " does not exist under include");
+    }
+  }
+}
+
+void check_law(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  const auto own = folder_of(file.path);
+  if (!own) return;
+  for (const Include& include : includes_of(file)) {
+    if (!include.quoted) {
+      if (include.target.starts_with("torii/") && !own->sees_public) {
+        report(violations, "include_law", file, include.line,
+               std::string(own->name) + " is below the public interface and must not include it");
+      }
+      continue;
+    }
+    const auto target = folder_of(include.target);
+    if (!target || target->name == own->name) continue;
+    const bool is_benchmark = file.path.starts_with(kKernelBenchmark) && target->name == "reduce_kernels";
+    if (target->level >= own->level || target->name == "include" || (!own->sees_inside && !is_benchmark)) {
+      report(violations, "include_law", file, include.line,
+             std::string(own->name) + " must not include " + include.target + " (docs/contributing.md, the law)");
+    }
+  }
+}
+
+void check_pure(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  constexpr std::string_view kFolder = "collectives/";
+  if (!file.path.starts_with(kFolder) || !file.path.ends_with(".cpp")) return;
+  const std::string_view name = std::string_view(file.path).substr(kFolder.size());
+  for (const std::string_view other : kNotAlgorithms) {
+    if (name.starts_with(other)) return;
+  }
+  for (const Include& include : includes_of(file)) {
+    if (!include.quoted || include.target.starts_with(kFolder)) continue;
+    if (std::find(kPureHeaders.begin(), kPureHeaders.end(), include.target) == kPureHeaders.end()) {
+      report(violations, "pure_algorithms", file, include.line,
+             "an algorithm is arithmetic; it must not see " + include.target);
+    }
+  }
+}
+
+void check_embedder(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (!file.path.starts_with("include/")) return;
+  for (const Include& include : includes_of(file)) {
+    const bool is_ours = include.target.starts_with("torii/");
+    const bool is_private =
+        include.target.find('/') != std::string::npos ||
+        std::find(kPrivateHeaders.begin(), kPrivateHeaders.end(), include.target) != kPrivateHeaders.end();
+    if (include.quoted || (is_private && !is_ours)) {
+      report(violations, "embedder_headers", file, include.line,
+             "only <torii/...> and standard headers reach an embedder");
+    }
+  }
+}
+
+constexpr std::array kRules = {
+    Rule{"include_from_root", check_resolves},
+    Rule{"include_law", check_law},
+    Rule{"pure_algorithms", check_pure},
+    Rule{"embedder_headers", check_embedder},
+};
+
+}  // namespace
+
+std::span<const Rule> include_rules() { return kRules; }
+
+}  // namespace torii::tidy

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The style of this project as rules over source files. Every rule is a function from one file, or one tree, to the
+// places that break it; tidy_test.cpp runs them over the project and over planted violations.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace torii::tidy {
+
+enum class Kind {
+  cpp,     ///< C and C++ sources and headers
+  script,  ///< CMake, shell and Python
+  prose,   ///< Markdown
+  other,   ///< any other text: only machine paths are looked for
+};
+
+/// One file as the rules see it. All three views have one entry per line, without the line break.
+struct SourceFile {
+  std::string path;  ///< relative to the root, with '/'
+  Kind kind = Kind::other;
+  std::vector<std::string> lines;
+  std::vector<std::string> code;      ///< `lines` with comments and the contents of literals blanked; C and C++ only
+  std::vector<std::string> comments;  ///< what the comments of each line say; C and C++ only
+  bool ends_with_newline = true;
+
+  bool is_header() const { return path.ends_with(".hpp") || path.ends_with(".h"); }
+};
+
+struct Violation {
+  std::string rule;
+  std::string path;
+  int line = 0;  ///< from 1
+  std::string message;
+};
+
+struct Rule {
+  std::string_view name;
+  void (*check)(const std::filesystem::path& root, const SourceFile& file, std::vector<Violation>& violations);
+};
+
+std::span<const Rule> text_rules();
+std::span<const Rule> cpp_rules();
+std::span<const Rule> include_rules();
+
+/// Splits `text` into the views of a SourceFile.
+SourceFile parse_source(std::string path, Kind kind, std::string_view text);
+
+/// All text files under `root`, without build trees and hidden folders other than .ci. Sorted by path.
+std::vector<SourceFile> read_tree(const std::filesystem::path& root);
+
+/// Violations of all rules in the tree, after the exceptions of `exceptions_text`. Each of its lines is
+/// `rule path reason...`; blank lines and those that start with '#' are skipped. An exception without a reason, for an
+/// unknown rule, or that nothing needs is itself a violation (rule "exceptions").
+std::vector<Violation> check_tree(const std::filesystem::path& root, std::string_view exceptions_text);
+
+/// Appends a violation at `line`, counted from 0.
+void report(std::vector<Violation>& violations, std::string_view rule, const SourceFile& file, size_t line,
+            std::string message);
+
+}  // namespace torii::tidy

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules about lines and words, for sources, scripts and prose alike.
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "tests/tidy/rules.hpp"
+
+namespace torii::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLineColumns = 120;
+constexpr size_t kFileLines = 500;
+
+constexpr auto kUnfinished = std::to_array<std::string_view>({"TODO", "FIXME", "XXX", "HACK"});
+
+/// The folders that every machine has. Any other absolute path belongs to somebody's machine.
+constexpr auto kSystemFolders =
+    std::to_array<std::string_view>({"bin", "dev", "etc", "lib", "proc", "sys", "usr", "var"});
+
+/// One word per thing (docs/design.md, vocabulary). Matched inside identifiers too.
+struct Synonym {
+  std::string_view word;
+  std::string_view instead;
+  std::array<std::string_view, 2> owners;  ///< path prefixes where the word belongs to somebody else; may be empty
+};
+constexpr auto kSynonyms = std::to_array<Synonym>({
+    {"endpoint", "engine", {"transports/libfabric/", "transports/ucx/"}},
+    {"communicator", "team", {"plugins/", "perf/"}},
+    {"chunk", "segment", {}},
+    {"mailbox", "slot", {}},
+});
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+bool holds_word(std::string_view line, std::string_view word) {
+  for (size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !is_word(line[at - 1])) && (end == line.size() || !is_word(line[end]))) return true;
+  }
+  return false;
+}
+
+/// Columns as a reader counts them: bytes that continue a UTF-8 character take none.
+size_t columns(std::string_view line) {
+  return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+bool is_source(const SourceFile& file) { return file.kind == Kind::cpp || file.kind == Kind::script; }
+
+void check_licence(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (!is_source(file)) return;
+  const size_t first = !file.lines.empty() && file.lines[0].starts_with("#!") ? 1 : 0;
+  const auto line = [&](size_t at) { return at < file.lines.size() ? std::string_view(file.lines[at]) : ""; };
+  if (line(first).find("SPDX-License-Identifier: Apache-2.0") == std::string_view::npos) {
+    report(violations, "licence", file, first, "the file must start with its SPDX line");
+    return;
+  }
+  const std::string_view about = line(first + 1);
+  const bool is_comment = about.starts_with("// ") || about.starts_with("# ") || about.starts_with(" * ");
+  if (!is_comment) report(violations, "licence", file, first + 1, "after the SPDX line say what the file is");
+}
+
+void check_line_length(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (!is_source(file)) return;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    if (columns(file.lines[i]) > kLineColumns) {
+      report(violations, "line_length", file, i, std::to_string(columns(file.lines[i])) + " columns; at most 120");
+    }
+  }
+}
+
+void check_file_length(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (is_source(file) && file.lines.size() > kFileLines) {
+    report(violations, "file_length", file, kFileLines, std::to_string(file.lines.size()) + " lines; at most 500");
+  }
+}
+
+void check_white_space(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (file.kind == Kind::other) return;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string& line = file.lines[i];
+    if (line.find('\t') != std::string::npos) report(violations, "white_space", file, i, "a tab");
+    if (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) {
+      report(violations, "white_space", file, i, "white space at the end of the line");
+    }
+  }
+  if (!file.ends_with_newline)
+    report(violations, "white_space", file, file.lines.size() - 1, "no line break at the end");
+}
+
+void check_unfinished(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (file.kind == Kind::other) return;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    for (const std::string_view word : kUnfinished) {
+      if (holds_word(file.lines[i], word)) {
+        report(violations, "unfinished", file, i, std::string(word) + ": finish it, or open an issue");
+      }
+    }
+  }
+}
+
+/// Whether `path`, written in a file of the project, leads somewhere that only one machine has: an absolute path with
+/// at least two parts outside the system's folders, or a relative one that climbs out of the project.
+bool leaves_project(const SourceFile& file, std::string_view path) {
+  if (path.starts_with("../")) {
+    const fs::path target = (fs::path(file.path).parent_path() / path).lexically_normal();
+    return target.begin() != target.end() && *target.begin() == "..";
+  }
+  const size_t end = path.find('/', 1);
+  if (end == std::string_view::npos || end == 1) return false;
+  const std::string_view first = path.substr(1, end - 1);
+  return std::all_of(first.begin(), first.end(), is_word) && path.size() > end + 1 && is_word(path[end + 1]) &&
+         std::find(kSystemFolders.begin(), kSystemFolders.end(), first) == kSystemFolders.end();
+}
+
+void check_machine_path(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  constexpr std::string_view kBefore = " \"'`(=<,:";  // what a path may stand after
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string_view line = file.lines[i];
+    for (size_t at = 0; at < line.size(); ++at) {
+      if (line[at] != '/' && line.substr(at, 3) != "../") continue;
+      if (at > 0 && kBefore.find(line[at - 1]) == std::string_view::npos) continue;
+      const std::string_view path = line.substr(at, line.find_first_of(" \"'`)>,;", at) - at);
+      if (leaves_project(file, path)) {
+        report(violations, "machine_path", file, i, std::string(path) + " exists on one machine only");
+      }
+    }
+  }
+}
+
+void check_vocabulary(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (!is_source(file)) return;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string line = lower(file.lines[i]);
+    for (const Synonym& synonym : kSynonyms) {
+      const bool is_allowed = std::any_of(synonym.owners.begin(), synonym.owners.end(), [&](std::string_view folder) {
+        return !folder.empty() && file.path.starts_with(folder);
+      });
+      if (!is_allowed && line.find(synonym.word) != std::string::npos) {
+        report(violations, "vocabulary", file, i,
+               std::string(synonym.word) + ": the word here is " + std::string(synonym.instead));
+      }
+    }
+  }
+}
+
+constexpr std::array kRules = {
+    Rule{"licence", check_licence},         Rule{"line_length", check_line_length},
+    Rule{"file_length", check_file_length}, Rule{"white_space", check_white_space},
+    Rule{"unfinished", check_unfinished},   Rule{"machine_path", check_machine_path},
+    Rule{"vocabulary", check_vocabulary},
+};
+
+}  // namespace
+
+std::span<const Rule> text_rules() { return kRules; }
+
+}  // namespace torii::tidy

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The project obeys its style rules, and every rule catches a planted violation.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/tidy/rules.hpp"
+
+namespace torii::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHead = "// SPDX-License-Identifier: Apache-2.0\n// A planted file.\n";
+constexpr std::string_view kHeaderHead = "// SPDX-License-Identifier: Apache-2.0\n// A planted file.\n#pragma once\n";
+
+std::string repeat(std::string_view text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+std::string describe(const std::vector<Violation>& violations) {
+  std::ostringstream text;
+  for (const Violation& v : violations) {
+    text << v.path << ':' << v.line << ": [" << v.rule << "] " << v.message << '\n';
+  }
+  return text.str();
+}
+
+TEST(Project, ObeysItsRules) {
+  const fs::path root = TORII_TEST_SOURCE_DIR;
+  ASSERT_GT(read_tree(root).size(), 10u) << "the tree was not found";
+  std::ifstream stream(root / "tests/tidy/exceptions.txt");
+  std::ostringstream exceptions;
+  exceptions << stream.rdbuf();
+  const auto violations = check_tree(root, exceptions.str());
+  EXPECT_TRUE(violations.empty()) << describe(violations);
+}
+
+/// A small tree in a temporary folder that goes away with the test.
+class Planted : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("torii_tidy_" + std::to_string(getpid()));
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void plant(const std::string& path, std::string_view text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  void expect_clean(const std::string& path, std::string_view text) {
+    plant(path, text);
+    const auto violations = check_tree(root_, "");
+    EXPECT_TRUE(violations.empty()) << describe(violations);
+  }
+
+  /// Exactly one violation, of that rule, in that file and line.
+  void expect_caught(std::string_view rule, int line, const std::string& path, std::string_view text) {
+    plant(path, text);
+    const auto violations = check_tree(root_, "");
+    ASSERT_EQ(violations.size(), 1u) << describe(violations) << "expected one of " << rule;
+    EXPECT_EQ(violations[0].rule, rule);
+    EXPECT_EQ(violations[0].path, path);
+    EXPECT_EQ(violations[0].line, line);
+    fs::remove(root_ / path);
+  }
+
+  std::string head(std::string_view rest) { return std::string(kHead) + std::string(rest); }
+  std::string header(std::string_view rest) { return std::string(kHeaderHead) + std::string(rest); }
+
+  fs::path root_;
+};
+
+TEST_F(Planted, Licence) {
+  expect_caught("licence", 1, "runtime/a.cpp", "// Only a comment.\nint x;\n");
+  expect_caught("licence", 2, "runtime/a.cpp", "// SPDX-License-Identifier: Apache-2.0\nint x;\n");
+  expect_caught("licence", 2, "run", "#!/bin/sh\necho\n");
+  expect_clean("run", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n# Says what it is.\n");
+}
+
+TEST_F(Planted, LineLength) {
+  expect_caught("line_length", 3, "runtime/a.cpp", head("// " + repeat("x", 118) + "\n"));
+  expect_clean("runtime/a.cpp", head("// " + repeat("\u00e9", 117) + "\n"));
+}
+
+TEST_F(Planted, FileLength) {
+  expect_caught("file_length", 501, "runtime/a.cpp", head(repeat("extern int x;\n", 499)));
+  expect_clean("runtime/a.cpp", head(repeat("extern int x;\n", 498)));
+}
+
+TEST_F(Planted, WhiteSpace) {
+  expect_caught("white_space", 3, "runtime/a.cpp", head("\tint x;\n"));
+  expect_caught("white_space", 3, "runtime/a.cpp", head("int x; \n"));
+  expect_caught("white_space", 3, "runtime/a.cpp", head("int x;\r\n"));
+  expect_caught("white_space", 1, "docs/a.md", "no end of line");
+}
+
+TEST_F(Planted, Unfinished) {
+  expect_caught("unfinished", 3, "runtime/a.cpp", head("// TODO: later\n"));
+  expect_caught("unfinished", 1, "docs/a.md", "FIXME\n");
+  expect_caught("unfinished", 3, "runtime/a.cpp", head("int x;  // HACK\n"));
+  expect_clean("runtime/a.cpp", head("const char* name = \"/dev/shm/torii-XXXXXX\";\n"));
+}
+
+TEST_F(Planted, MachinePath) {
+  const std::string elsewhere = "/some" + std::string("where/x");
+  expect_caught("machine_path", 1, "docs/a.md", "see `" + elsewhere + "/torii`\n");
+  expect_caught("machine_path", 1, "perf/results/a.json", "{\"path\": \"" + elsewhere + "\"}\n");
+  expect_caught("machine_path", 1, "docs/a.md", "[notes](.." + std::string("/../notes.md)\n"));
+  expect_clean("docs/a.md",
+               "[plan](../runtime/plan.hpp), /dev/shm, /proc/self/maps, and/or, 3 / 4 / 5, https://a.org/b\n");
+}
+
+TEST_F(Planted, Vocabulary) {
+  expect_caught("vocabulary", 3, "runtime/a.cpp", head("int chunk_bytes;\n"));
+  expect_caught("vocabulary", 3, "transports/shared_memory/a.cpp", head("class Endpoint;\n"));
+  expect_clean("transports/ucx/a.cpp", head("class Endpoint;\n"));
+}
+
+TEST_F(Planted, PragmaOnce) {
+  expect_caught("pragma_once", 1, "runtime/a.hpp", head("// #pragma once\n"));
+  expect_clean("reduce_kernels/fold-inl.hpp", head("inline int x;\n"));
+}
+
+TEST_F(Planted, UsingNamespace) {
+  expect_caught("using_namespace", 4, "runtime/a.hpp", header("using namespace std;\n"));
+  expect_clean("runtime/a.cpp", head("using namespace std::literals;\n"));
+}
+
+TEST_F(Planted, CommentedCode) {
+  expect_caught("commented_code", 3, "runtime/a.cpp", head("// run(x);\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/a.cpp", head("/* x = 3; */\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/a.cpp", head("// const int y = run(x);\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/a.cpp", head("// return x;\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/a.cpp", head("// if (x < 3) {\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/a.cpp", head("// #include <vector>\n"));
+  expect_clean("runtime/a.cpp",
+               head("// A segment waits for run(x); the lane (all of it, in place included);\nint x;\n"));
+}
+
+TEST_F(Planted, FunctionLength) {
+  const std::string body = repeat("  x++;\n", 79);
+  expect_caught("function_length", 4, "runtime/a.cpp", head("int x;\nvoid f() {\n" + body + "}\n"));
+  expect_caught("function_length", 4, "runtime/a.cpp",
+                head("namespace n {\ntemplate <class T>\nint C::f(T t = {}) {\n" + body + "}\n}\n"));
+  expect_caught("function_length", 5, "runtime/a.hpp",
+                header("struct C {\n  C() : a_{1}, b_{2} {\n" + body + "  }\n};\n"));
+  expect_clean("runtime/a.cpp",
+               head("void f() {\n" + repeat("  x++;\n", 78) + "}\nvoid g() {\n" + body.substr(7) + "}\n"));
+  expect_clean("runtime/a.cpp", head("const int kTable[] = {\n" + repeat("  1,\n", 100) + "};\n"));
+}
+
+TEST_F(Planted, IncludeFromRoot) {
+  plant("runtime/b.hpp", header(""));
+  expect_caught("include_from_root", 3, "runtime/a.cpp", head("#include \"b.hpp\"\n"));
+  expect_caught("include_from_root", 3, "runtime/a.cpp", head("#include <runtime/b.hpp>\n"));
+  expect_caught("include_from_root", 3, "tools/a.cpp", head("#include <torii/none.h>\n"));
+  expect_clean("runtime/a.cpp", head("#include <vector>\n\n#include \"runtime/b.hpp\"\n"));
+}
+
+TEST_F(Planted, IncludeLaw) {
+  for (const char* folder : {"reduce_kernels", "runtime", "collectives", "transports/ucx", "api", "tools", "perf"}) {
+    plant(std::string(folder) + "/b.hpp", header(""));
+  }
+  plant("include/torii/torii.hpp", header(""));
+  const auto caught = [&](const std::string& path, std::string_view target) {
+    expect_caught("include_law", 3, path, head("#include " + std::string(target) + "\n"));
+  };
+  caught("reduce_kernels/a.cpp", "\"runtime/b.hpp\"");
+  caught("runtime/a.cpp", "\"collectives/b.hpp\"");
+  caught("runtime/a.cpp", "<torii/torii.hpp>");
+  caught("collectives/verify.cpp", "\"transports/ucx/b.hpp\"");
+  caught("transports/ucx/a.cpp", "\"collectives/b.hpp\"");
+  caught("transports/ucx/a.cpp", "\"api/b.hpp\"");
+  caught("api/a.cpp", "\"tools/b.hpp\"");
+  caught("perf/a.cpp", "\"api/b.hpp\"");
+  caught("perf/a.cpp", "\"reduce_kernels/b.hpp\"");
+  caught("examples/a.cpp", "\"runtime/b.hpp\"");
+  caught("plugins/openmpi/a.c", "\"api/b.hpp\"");
+  caught("tools/a.cpp", "\"perf/b.hpp\"");
+  expect_clean("runtime/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
+  expect_clean("api/a.cpp", head("#include <torii/torii.hpp>\n\n#include \"collectives/b.hpp\"\n"));
+  expect_clean("perf/kernels/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
+  expect_clean("tools/a.cpp", head("#include \"runtime/b.hpp\"\n"));
+  expect_clean("tests/x/a.cpp", head("#include \"perf/b.hpp\"\n"));
+}
+
+TEST_F(Planted, PureAlgorithms) {
+  plant("runtime/executor.hpp", header(""));
+  plant("runtime/plan.hpp", header(""));
+  expect_caught("pure_algorithms", 3, "collectives/ring.cpp", head("#include \"runtime/executor.hpp\"\n"));
+  expect_clean("collectives/ring.cpp", head("#include \"runtime/plan.hpp\"\n"));
+  expect_clean("collectives/verify.cpp", head("#include \"runtime/executor.hpp\"\n"));
+}
+
+TEST_F(Planted, EmbedderHeaders) {
+  expect_caught("embedder_headers", 4, "include/torii/torii.hpp", header("#include <hwloc.h>\n"));
+  expect_caught("embedder_headers", 4, "include/torii/torii.hpp", header("#include <fmt/core.h>\n"));
+  expect_clean("include/torii/torii.hpp", header("#include <vector>\n"));
+}
+
+TEST_F(Planted, ExceptionsNeedAReasonAndANeed) {
+  plant("runtime/a.hpp", head("int f();\n"));
+  EXPECT_EQ(check_tree(root_, "").size(), 1u);
+  EXPECT_TRUE(check_tree(root_, "# why\n\npragma_once runtime/a.hpp it is read by a tool\n").empty());
+  const auto rule_of = [&](std::string_view text) {
+    const auto violations = check_tree(root_, text);
+    return violations.empty() ? std::string("none") : violations.back().rule;
+  };
+  EXPECT_EQ(rule_of("pragma_once runtime/a.hpp\n"), "exceptions");
+  EXPECT_EQ(rule_of("pragma_twice runtime/a.hpp because\n"), "exceptions");
+  EXPECT_EQ(rule_of("pragma_once runtime/a.hpp because\npragma_once runtime/b.hpp because\n"), "exceptions");
+}
+
+TEST(Separator, KeepsCodeFromCommentsAndLiterals) {
+  const SourceFile file = parse_source("a.cpp", Kind::cpp,
+                                       "int a = 1'000; // one { two\n"
+                                       "char b = '\\''; /* \" */ char c = '{';\n"
+                                       "auto d = R\"x(// } )\" )x\"; f(\"}\\\"\");\n");
+  ASSERT_EQ(file.code.size(), 3u);
+  EXPECT_EQ(file.code[0], "int a = 1'000;             ");
+  EXPECT_EQ(file.comments[0], "               // one { two");
+  EXPECT_EQ(file.code[1], "char b = '  ';         char c = ' ';");
+  EXPECT_EQ(file.code[2].find_first_of("}/"), std::string::npos);
+  EXPECT_NE(file.code[2].find("; f(\"   \");"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace torii::tidy

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launcher's side of the exchange: collects one part from every rank and hands the whole to all, or the reason why
+// not.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/descriptor.hpp"
+#include "runtime/job_socket.hpp"
+#include "runtime/status.hpp"
+
+namespace torii::tools {
+
+/// Single-threaded; never blocks. Rounds follow each other: a rank's n-th request belongs to round n.
+class GatherServer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// One non-blocking stream socket per rank, in rank order.
+  explicit GatherServer(std::vector<Descriptor> sockets);
+
+  /// Appends what poll() must watch.
+  void watch(std::vector<pollfd>& entries) const;
+  /// When the open round is to be given up; call serve() then.
+  std::optional<Clock::time_point> deadline() const noexcept { return deadline_; }
+  /// Moves whatever can be moved, and ends the round if it is complete, hopeless or late.
+  void serve();
+  /// From now on every round fails and names the rank that ended first; `how` completes "rank 3 ...", e.g. "was ended
+  /// by signal 9".
+  void rank_ended(int rank, const std::string& how);
+
+ private:
+  using Bytes = std::vector<std::byte>;
+  struct Link {
+    Descriptor socket;
+    Bytes inbox;                            // a request, perhaps not yet whole
+    std::shared_ptr<const Bytes> outgoing;  // an answer, perhaps partly sent
+    std::size_t sent = 0;
+    std::string ended;  // how the rank ended; empty while it runs
+  };
+
+  void receive(Link& link);
+  void send(Link& link);
+  const job_socket::Request* part_of(const Link& link) const;
+  void end_round();
+  void answer(const std::shared_ptr<const Bytes>& bytes);
+  void fail(Status status, int rank, const std::string& sentence);
+
+  std::vector<Link> links_;
+  int first_ended_ = -1;  // what others end of may be its consequence, so this is the one to name
+  std::optional<Clock::time_point> deadline_;
+  // After a round failed for another reason than a death, later rounds of the ranks would no longer match.
+  std::shared_ptr<const Bytes> broken_;
+};
+
+}  // namespace torii::tools

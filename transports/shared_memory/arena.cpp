@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// A memfd, its mapping, and a first-fit allocator that keeps free pages out of memory.
+#include "transports/shared_memory/arena.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/status.hpp"
+
+namespace torii::shared_memory {
+namespace {
+
+constexpr std::size_t kPage = 4096;  // the least page size; larger pages only make the holes below coarser
+constexpr std::size_t kSmall = 64;
+constexpr std::size_t kBig = 64 * 1024;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
+constexpr std::size_t round_down(std::size_t value, std::size_t to) { return value / to * to; }
+
+std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
+
+/// Memory and swap that the machine could still give, or SIZE_MAX when it does not tell.
+std::size_t available_bytes() {
+  std::FILE* const file = std::fopen("/proc/meminfo", "re");
+  if (file == nullptr) return SIZE_MAX;
+  std::size_t total = 0;
+  bool known = false;
+  char line[128];
+  while (std::fgets(line, sizeof(line), file) != nullptr) {
+    std::size_t kib = 0;
+    if (std::sscanf(line, "MemAvailable: %zu", &kib) == 1)
+      known = true;
+    else if (std::sscanf(line, "SwapFree: %zu", &kib) != 1)
+      continue;
+    total += kib * 1024;
+  }
+  std::fclose(file);
+  return known ? total : SIZE_MAX;
+}
+
+}  // namespace
+
+Mapping::Mapping(int fd, std::size_t bytes) : bytes_(bytes) {
+  void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (address == MAP_FAILED) {
+    throw Error(Status::no_resource, "cannot map an arena of " + std::to_string(bytes) + " bytes" + reason() +
+                                         "; set TORII_ARENA lower or raise the limit of address space (ulimit -v)");
+  }
+  base_ = static_cast<std::byte*>(address);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  Mapping taken(std::move(other));
+  std::swap(base_, taken.base_);
+  std::swap(bytes_, taken.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (base_ != nullptr) munmap(base_, bytes_);
+}
+
+std::size_t Arena::possible_bytes(std::size_t wanted_bytes, int arenas) {
+  // Growing a file past this limit would end the process by SIGXFSZ.
+  rlimit file_size{};
+  getrlimit(RLIMIT_FSIZE, &file_size);
+  for (std::size_t bytes = round_down(wanted_bytes, kBig); bytes >= kArenaBytesMin;
+       bytes = round_down(bytes / 2, kBig)) {
+    if (file_size.rlim_cur != RLIM_INFINITY && bytes > file_size.rlim_cur) continue;
+    std::size_t together = 0;
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(arenas), &together)) continue;
+    void* const probe = mmap(nullptr, together, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (probe == MAP_FAILED) continue;
+    munmap(probe, together);
+    return bytes;
+  }
+  throw Error(Status::no_resource, "this process cannot map " + std::to_string(arenas) + " arenas of even " +
+                                       std::to_string(kArenaBytesMin >> 20) +
+                                       " MiB; raise its limits of address space (ulimit -v) and file size (ulimit -f)");
+}
+
+Arena::Arena(std::size_t bytes) : bytes_(bytes), fd_(memfd_create("torii-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  if (!fd_.open()) throw Error(Status::no_resource, "cannot make the arena's memfd" + reason());
+  if (ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
+    throw Error(Status::no_resource, "cannot size the arena to " + std::to_string(bytes) + " bytes" + reason());
+  }
+  // A peer that shrank the file would end everyone who touches it by SIGBUS.
+  if (fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    throw Error(Status::no_resource, "cannot seal the arena's memfd" + reason());
+  }
+  mapping_ = Mapping(fd_.get(), bytes);
+  free_.emplace(0, bytes);
+}
+
+std::size_t Arena::used_bytes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return used_bytes_;
+}
+
+bool Arena::contains(const void* address, std::size_t bytes) const noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
+  const auto base = reinterpret_cast<std::uintptr_t>(mapping_.base());
+  return first >= base && first - base <= bytes_ && bytes <= bytes_ - (first - base);
+}
+
+std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
+  if (bytes == 0) throw Error(Status::invalid_argument, "an allocation of 0 bytes; ask for at least 1");
+  if (bytes > bytes_) {
+    throw Error(Status::no_resource, "an allocation of " + std::to_string(bytes) +
+                                         " bytes is larger than the arena of " + std::to_string(bytes_) +
+                                         "; raise TORII_ARENA");
+  }
+  const std::lock_guard lock(mutex_);
+  const bool big = bytes >= kBig;
+  const std::size_t rounded = round_up(bytes, big ? kBig : kSmall);
+  const std::size_t offset = take(rounded, big ? kBig : kSmall);
+  try {
+    if (backing == Backing::reserved) populate(offset, rounded);
+    used_.emplace(offset, rounded);
+  } catch (...) {
+    give_back(offset, rounded);
+    throw;
+  }
+  used_bytes_ += rounded;
+  // Big ones are whole pages, and free pages are holes; small ones may share a page with a neighbour.
+  if (!big) std::memset(base() + offset, 0, rounded);
+  return offset;
+}
+
+void Arena::free(std::size_t offset) {
+  const std::lock_guard lock(mutex_);
+  const auto found = used_.find(offset);
+  if (found == used_.end()) {
+    throw Error(Status::invalid_argument,
+                "nothing was allocated at offset " + std::to_string(offset) + " of the arena");
+  }
+  const std::size_t bytes = found->second;
+  used_.erase(found);
+  used_bytes_ -= bytes;
+  give_back(offset, bytes);
+}
+
+/// First fit: the lowest place that is large enough. Throws Error{no_resource}.
+std::size_t Arena::take(std::size_t bytes, std::size_t alignment) {
+  for (auto place = free_.begin(); place != free_.end(); ++place) {
+    const auto [first, length] = *place;
+    const std::size_t offset = round_up(first, alignment);
+    if (offset - first > length || length - (offset - first) < bytes) continue;
+    const std::size_t behind = first + length - (offset + bytes);
+    if (behind != 0) free_.emplace(offset + bytes, behind);
+    if (offset == first) {
+      free_.erase(place);
+    } else {
+      place->second = offset - first;
+    }
+    return offset;
+  }
+  throw Error(Status::no_resource, "the arena of " + std::to_string(bytes_) + " bytes has no " + std::to_string(bytes) +
+                                       " bytes in one piece left (" + std::to_string(used_bytes_) +
+                                       " are in use); raise TORII_ARENA");
+}
+
+/// Joins the range with its free neighbours and makes holes of the pages that thereby became free.
+void Arena::give_back(std::size_t offset, std::size_t bytes) {
+  std::size_t first = offset;
+  std::size_t end = offset + bytes;
+  auto next = free_.lower_bound(offset);
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      first = before->first;
+      next = free_.erase(before);
+    }
+  }
+  if (next != free_.end() && next->first == end) {
+    end += next->second;
+    free_.erase(next);
+  }
+  free_.emplace(first, end - first);
+
+  const std::size_t hole_first = std::max(round_up(first, kPage), round_down(offset, kPage));
+  const std::size_t hole_end = std::min(round_down(end, kPage), round_up(offset + bytes, kPage));
+  if (hole_first >= hole_end) return;
+  const auto at = static_cast<off_t>(hole_first);
+  const auto length = static_cast<off_t>(hole_end - hole_first);
+  while (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, length) != 0) {
+    // Without a hole the pages must at least be zero, because allocate() promises that.
+    if (errno == EINTR) continue;
+    std::memset(base() + hole_first, 0, hole_end - hole_first);
+    break;
+  }
+}
+
+/// Takes the pages of a range from the machine. Throws Error{no_resource}, leaving holes to give_back().
+void Arena::populate(std::size_t offset, std::size_t bytes) {
+  // Asked beforehand for large ones, because the kernel grants what it has not and then ends some process.
+  constexpr std::size_t kAsk = std::size_t{16} << 20;
+  if (bytes >= kAsk && bytes > available_bytes()) {
+    throw Error(Status::no_resource, "an allocation of " + std::to_string(bytes) +
+                                         " bytes exceeds the memory that is available, " +
+                                         std::to_string(available_bytes()) + " bytes");
+  }
+  // In pieces, because a signal undoes and repeats the one it interrupts.
+  constexpr std::size_t kPiece = std::size_t{32} << 20;
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(kPiece, bytes - done);
+    if (fallocate(fd_.get(), 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) == 0) {
+      done += piece;
+    } else if (errno != EINTR) {
+      throw Error(Status::no_resource, "cannot get " + std::to_string(bytes) + " bytes of shared memory" + reason());
+    }
+  }
+}
+
+}  // namespace torii::shared_memory

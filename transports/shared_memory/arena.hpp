@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arena of a rank: shared memory without a name, mapped by every rank of the node, and the allocator of its
+// offsets.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+#include "runtime/descriptor.hpp"
+
+namespace torii::shared_memory {
+
+/// A smaller arena is not worth having.
+inline constexpr std::size_t kArenaBytesMin = std::size_t{256} << 20;
+
+/// A shared mapping of a whole memfd, unmapped with its owner.
+class Mapping {
+ public:
+  Mapping() noexcept = default;
+  /// Maps `bytes` of `fd`; nothing is reserved. Throws Error{no_resource}.
+  Mapping(int fd, std::size_t bytes);
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+  std::byte* base() const noexcept { return base_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Whether an allocation takes its memory at once, so that running out is an error here, or page by page on first
+/// touch, when running out is the kernel's affair (it ends a process).
+enum class Backing { reserved, on_touch };
+
+/// A sparse memfd that cannot shrink under its mappings. Thread-safe.
+class Arena {
+ public:
+  /// The largest size, `wanted_bytes` halved as often as needed, of which this process could map `arenas`. Throws
+  /// Error{no_resource} when that is below kArenaBytesMin.
+  static std::size_t possible_bytes(std::size_t wanted_bytes, int arenas);
+
+  /// `bytes` is a multiple of the page size. Throws Error{no_resource}.
+  explicit Arena(std::size_t bytes);
+
+  int fd() const noexcept { return fd_.get(); }
+  std::byte* base() const noexcept { return mapping_.base(); }
+  std::size_t bytes() const noexcept { return bytes_; }
+  /// Bytes now allocated, after rounding.
+  std::size_t used_bytes() const noexcept;
+  /// True when [address, address + bytes) lies in the own mapping.
+  bool contains(const void* address, std::size_t bytes) const noexcept;
+
+  /// The offset of `bytes` zeroed bytes. From 64 KiB on they start at a multiple of 64 KiB, below at a multiple of 64.
+  /// Throws Error{invalid_argument} for 0 bytes, {no_resource} when the arena or the machine has not that much left.
+  std::size_t allocate(std::size_t bytes, Backing backing = Backing::reserved);
+  /// Gives the memory back to the machine. Throws Error{invalid_argument} when nothing was allocated at `offset`.
+  void free(std::size_t offset);
+
+ private:
+  std::size_t take(std::size_t bytes, std::size_t alignment);
+  void give_back(std::size_t offset, std::size_t bytes);
+  void populate(std::size_t offset, std::size_t bytes);
+
+  std::size_t bytes_;
+  Descriptor fd_;
+  Mapping mapping_;
+  mutable std::mutex mutex_;
+  std::map<std::size_t, std::size_t> free_;  // offset -> bytes; never adjacent; pages wholly inside are holes, so zero
+  std::map<std::size_t, std::size_t> used_;  // offset -> bytes
+  std::size_t used_bytes_ = 0;
+};
+
+}  // namespace torii::shared_memory

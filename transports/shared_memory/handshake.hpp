@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// How processes of one node hand each other their arenas: memfds over abstract unix sockets, closed to strangers.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "transports/shared_memory/arena.hpp"
+
+namespace torii::shared_memory {
+
+using Token = std::array<std::byte, 16>;
+/// From the kernel's random source.
+Token random_token();
+
+/// A listening SOCK_SEQPACKET socket with a random abstract name: nothing appears in a file system, and it ends with
+/// us.
+class Listener {
+ public:
+  /// Throws Error{no_resource}.
+  explicit Listener(int ranks);
+  int fd() const noexcept { return fd_.get(); }
+  const std::string& name() const noexcept { return name_; }
+
+ private:
+  std::string name_;
+  Descriptor fd_;
+};
+
+/// What one peer handed over. The socket stays connected until its owner drops it.
+struct Link {
+  Descriptor arena;
+  Descriptor socket;
+  pid_t pid = 0;  ///< of the process at the other end as the kernel says; 0 when it is not visible from here
+};
+
+struct HandshakePlan {
+  int rank = 0;
+  std::vector<std::string> names;  ///< listener of each rank; empty for ranks that need no link (the own process)
+  std::vector<std::string> who;    ///< each rank as errors name it
+  Token job_token{};               ///< equal on all ranks of the job, unknown to others
+  int arena_fd = -1;
+  double timeout_s = 30;
+  std::function<bool(int rank)> lost;  ///< true when that rank is known to be dead
+};
+
+/// Collective over the ranks that are linked with each other. Returns one Link per rank, empty where the name is empty.
+/// Connections of other users, or without the job token, are closed and change nothing. Throws Error: timeout or
+/// peer_lost naming the missing rank, no_resource.
+std::vector<Link> hand_over_arenas(const Listener& listener, const HandshakePlan& plan);
+
+}  // namespace torii::shared_memory

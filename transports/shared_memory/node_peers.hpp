@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of one node: where each one's arena is mapped here, who they are, and whether they live.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/exchange.hpp"
+#include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/handshake.hpp"
+
+namespace torii::shared_memory {
+
+/// The own arena, of a size that every rank of the job can map for all ranks. Collective. Throws Error{no_resource} on
+/// all ranks, naming the one that cannot.
+std::unique_ptr<Arena> make_arena(Exchange& exchange, std::size_t wanted_bytes);
+
+/// How deaths are noticed: by pidfds, or, where one rank's kernel refuses those, by the end of the sockets, which then
+/// stay.
+enum class Watch { pidfd, socket };
+
+struct Card;  // what every rank publishes about itself
+
+/// Made once per context, collectively; then immutable, so any thread may ask.
+class NodePeers {
+ public:
+  /// Every rank maps every peer's arena. Threads of one process use one mapping, so that a race checker sees their
+  /// races. `arena` must outlive this object and must not be destroyed while threads of this process use it as peers.
+  /// Throws Error: unsupported for ranks of different hosts, timeout or peer_lost naming the missing rank, no_resource.
+  NodePeers(Exchange& exchange, const Arena& arena, double timeout_s, Watch watch = Watch::pidfd);
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return static_cast<int>(peers_.size()); }
+  /// The first byte of that rank's arena in this process.
+  std::byte* base(int rank) const noexcept { return peer(rank).base; }
+  /// The size of every rank's arena.
+  std::size_t arena_bytes() const noexcept { return arena_bytes_; }
+  /// False once the rank's process has ended; one system call. Threads of the own process count as alive.
+  bool alive(int rank) const noexcept;
+  /// The lowest rank whose process has ended, or -1; one system call per 64 ranks.
+  int first_lost() const noexcept;
+  bool same_process(int rank) const noexcept { return peer(rank).base != nullptr && !peer(rank).foreign; }
+  const std::string& host(int rank) const noexcept { return peer(rank).host; }
+  /// The process id as that rank sees it.
+  int pid(int rank) const noexcept { return peer(rank).pid; }
+  /// More ranks than CPUs in the union of the sets that the ranks may run on.
+  bool oversubscribed() const noexcept { return oversubscribed_; }
+
+ private:
+  struct Peer {
+    std::byte* base = nullptr;
+    Mapping mapping;       // empty for ranks of the own process
+    Descriptor watch;      // a pidfd or a socket; closed for ranks of the own process
+    short events = 0;      // what poll() reports of `watch` when the rank has ended
+    bool foreign = false;  // of another process
+    int pid = 0;
+    std::string host;
+  };
+
+  const Peer& peer(int rank) const noexcept { return peers_[static_cast<std::size_t>(rank)]; }
+  void meet(const Listener& listener, const std::vector<Card>& cards, int arena_fd, double timeout_s, Watch watch);
+  void map(int rank, Link link, Watch watch);
+
+  int rank_;
+  std::size_t arena_bytes_;
+  bool oversubscribed_ = false;
+  std::vector<Peer> peers_;
+};
+
+}  // namespace torii::shared_memory

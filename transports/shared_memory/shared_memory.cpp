@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts by plain stores, and the doorbell that wakes a sleeping peer.
+#include "transports/shared_memory/shared_memory.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "reduce_kernels/kernels.hpp"
+#include "runtime/words.hpp"
+
+namespace torii::shared_memory {
+
+SharedMemory::SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines)
+    : arena_(arena),
+      peers_(peers),
+      rank_(exchange.rank()),
+      oversubscribed_(peers.oversubscribed()),
+      capabilities_{.name = "shared_memory", .mapped = true, .wakes_on_put = true, .engines = engines},
+      doorbell_offset_(arena.allocate(sizeof(Doorbell))) {
+  const std::vector<std::size_t> offsets = gather_values(exchange, doorbell_offset_);
+  for (int peer = 0; peer < exchange.ranks(); ++peer) {
+    bases_.push_back(peers.base(peer));
+    doorbells_.push_back(reinterpret_cast<Doorbell*>(bases_.back() + offsets[static_cast<std::size_t>(peer)]));
+  }
+}
+
+SharedMemory::~SharedMemory() { arena_.free(doorbell_offset_); }
+
+// A rank that is about to sleep sets `sleeping` and then looks at its signals once more; a putter stores the signal and
+// then looks at `sleeping`. Without a full fence between the putter's two accesses both may miss each other. A fence
+// costs every put about 20 ns; a missed ring costs one sleep step of at most a millisecond, once in a very long while.
+void SharedMemory::ring(int peer) noexcept {
+  Doorbell& bell = *doorbells_[static_cast<std::size_t>(peer)];
+  if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
+  bell.rings.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+Status SharedMemory::put(const Put& put) noexcept {
+  std::byte* base = bases_[static_cast<std::size_t>(put.peer)];
+  if (put.source != nullptr) kernels::copy(base + put.target_offset, put.source, put.bytes, false);
+  store_word(base + put.signal_offset, put.signal);
+  if (put.peer != rank_) ring(put.peer);
+  return Status::ok;
+}
+
+Status SharedMemory::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
+  store_word(bases_[static_cast<std::size_t>(peer)] + offset, value);
+  if (peer != rank_) ring(peer);
+  return Status::ok;
+}
+
+void SharedMemory::sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept {
+  Doorbell& bell = *doorbells_[static_cast<std::size_t>(rank_)];
+  const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
+  bell.sleeping.exchange(1, std::memory_order_seq_cst);
+  if (still_idle(data)) {
+    const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
+    syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &most, nullptr, 0);
+  }
+  bell.sleeping.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace torii::shared_memory

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transport of ranks that share a node: peers' arenas are mapped, a put is a copy and a store.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "runtime/exchange.hpp"
+#include "runtime/transport.hpp"
+#include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/node_peers.hpp"
+
+namespace torii::shared_memory {
+
+/// The line of a rank that its peers look at after each put. Lives in the arena, zero when fresh.
+struct Doorbell {
+  std::atomic<std::uint32_t> rings;     ///< the futex word
+  std::atomic<std::uint32_t> sleeping;  ///< 1 while its rank sleeps or is about to
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Doorbell) == 8);
+
+class SharedMemory final : public Transport {
+ public:
+  /// Collective over `exchange`; `arena` and `peers` must outlive it.
+  SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines);
+  ~SharedMemory() override;
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return static_cast<int>(bases_.size()); }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
+    return bases_[static_cast<std::size_t>(peer)] + offset;
+  }
+  Status put(const Put& put) noexcept override;
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
+  Status progress() noexcept override { return Status::ok; }  // every put is done when put() returns
+  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
+  bool alive(int peer) noexcept override { return peers_.alive(peer); }
+  bool oversubscribed() const noexcept override { return oversubscribed_; }
+
+ private:
+  void ring(int peer) noexcept;
+
+  Arena& arena_;
+  NodePeers& peers_;
+  int rank_;
+  bool oversubscribed_;
+  Capabilities capabilities_;
+  std::size_t doorbell_offset_;
+  std::vector<std::byte*> bases_;
+  std::vector<Doorbell*> doorbells_;
+};
+
+}  // namespace torii::shared_memory
