@@ -97,6 +97,15 @@ torii::TeamOptions team_options(const torii_team_options& options) {
           options.segment_bytes};
 }
 
+bool are_known(torii_type type, torii_op op) {
+  return static_cast<unsigned>(type) <= TORII_F64_I32 && static_cast<unsigned>(op) <= TORII_USER;
+}
+
+torii_status unknown(torii_type type, torii_op op) {
+  return invalid("type is " + std::to_string(type) + " and op " + std::to_string(op) + "; types end at " +
+                 std::to_string(TORII_F64_I32) + ", operations at " + std::to_string(TORII_USER));
+}
+
 bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_status& status) {
   if (given == nullptr) {
     status = invalid("call is NULL");
@@ -108,9 +117,8 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
     status = invalid("collective is " + std::to_string(call.collective) + ", which is none");
     return false;
   }
-  if (static_cast<unsigned>(call.type) > TORII_F64_I32 || static_cast<unsigned>(call.op) > TORII_USER) {
-    status = invalid("type is " + std::to_string(call.type) + " and op " + std::to_string(call.op) + "; types end at " +
-                     std::to_string(TORII_F64_I32) + ", operations at " + std::to_string(TORII_USER));
+  if (!are_known(call.type, call.op)) {
+    status = unknown(call.type, call.op);
     return false;
   }
   arguments.collective = static_cast<torii::Collective>(call.collective);
@@ -134,6 +142,14 @@ torii_status run_to_end(torii_team* team, const torii::CallArguments& arguments)
   request.arguments = arguments;
   const Status status = team->team->submit(request);
   return to_c(status == Status::ok ? team->team->wait(request) : status);
+}
+
+/// The named functions: what torii_run does, without the detour of a torii_call.
+torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
+                       torii_type type, torii_op op, int root) noexcept {
+  if (!are_known(type, op)) return unknown(type, op);
+  return run_to_end(team, {collective, input, result, count, static_cast<torii::Type>(type),
+                           static_cast<torii::Op>(op), root, {}});
 }
 
 /// Hands out a team made by `make`, which may give none (colour -1).
@@ -361,33 +377,26 @@ torii_status torii_request_free(torii_request* request) {
 torii_status torii_barrier(torii_team* team) { return run_to_end(team, {}); }
 
 torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root) {
-  const torii_call call = {sizeof(call), TORII_BROADCAST, nullptr, buffer, count, type, TORII_SUM,
-                           root,         nullptr,         nullptr, 0};
-  return torii_run(team, &call);
+  return run_plain(team, torii::Collective::broadcast, nullptr, buffer, count, type, TORII_SUM, root);
 }
 
 torii_status torii_reduce(torii_team* team, const void* input, void* result, size_t count, torii_type type, torii_op op,
                           int root) {
-  const torii_call call = {sizeof(call), TORII_REDUCE, input, result, count, type, op, root, nullptr, nullptr, 0};
-  return torii_run(team, &call);
+  return run_plain(team, torii::Collective::reduce, input, result, count, type, op, root);
 }
 
 torii_status torii_allreduce(torii_team* team, const void* input, void* result, size_t count, torii_type type,
                              torii_op op) {
-  const torii_call call = {sizeof(call), TORII_ALLREDUCE, input, result, count, type, op, 0, nullptr, nullptr, 0};
-  return torii_run(team, &call);
+  return run_plain(team, torii::Collective::allreduce, input, result, count, type, op, 0);
 }
 
 torii_status torii_all_gather(torii_team* team, const void* input, void* result, size_t count, torii_type type) {
-  const torii_call call = {sizeof(call), TORII_ALL_GATHER, input, result, count, type, TORII_SUM, 0,
-                           nullptr,      nullptr,          0};
-  return torii_run(team, &call);
+  return run_plain(team, torii::Collective::all_gather, input, result, count, type, TORII_SUM, 0);
 }
 
 torii_status torii_reduce_scatter(torii_team* team, const void* input, void* result, size_t count, torii_type type,
                                   torii_op op) {
-  const torii_call call = {sizeof(call), TORII_REDUCE_SCATTER, input, result, count, type, op, 0, nullptr, nullptr, 0};
-  return torii_run(team, &call);
+  return run_plain(team, torii::Collective::reduce_scatter, input, result, count, type, op, 0);
 }
 
 torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,

@@ -26,6 +26,7 @@ class TeamExchange final : public Exchange {
     request.arguments.input = mine.data();
     request.arguments.result = all.data();
     request.arguments.count = mine.size();
+    request.arguments.is_internal = true;
     Status status = team_.submit(request);
     if (status == Status::ok) status = team_.wait(request);
     if (status != Status::ok) throw Error(status, last_error());
@@ -80,7 +81,28 @@ struct Ticket {
   std::int32_t color;
   std::int32_t key;
   std::uint64_t memory_offset;
+  std::uint64_t digest;  ///< of the options: equal for all ranks of a colour
 };
+
+/// Throws on the ranks of a colour in which the options differ. All ranks see all tickets, so they agree on whether
+/// the texts must be fetched.
+void compare_tickets(Exchange& exchange, const std::vector<Ticket>& tickets, const std::string& mine) {
+  const auto first_of = [&](int color) {
+    return std::find_if(tickets.begin(), tickets.end(), [=](const Ticket& one) { return one.color == color; });
+  };
+  const auto differs = [&](const Ticket& one) { return one.color >= 0 && one.digest != first_of(one.color)->digest; };
+  if (std::none_of(tickets.begin(), tickets.end(), differs)) return;
+  const std::vector<std::string> texts = gather_texts(exchange, mine);
+  const int color = tickets[static_cast<std::size_t>(exchange.rank())].color;
+  for (std::size_t rank = 0; rank < tickets.size(); ++rank) {
+    if (tickets[rank].color != color || !differs(tickets[rank])) continue;
+    const auto first = static_cast<std::size_t>(first_of(color) - tickets.begin());
+    throw Error(Status::mismatch,
+                "rank " + std::to_string(rank) + " differs from rank " + std::to_string(first) + ": " +
+                    first_difference(texts[rank], texts[first]) + " (options must be equal on all ranks of a colour)",
+                static_cast<int>(rank));
+  }
+}
 
 }  // namespace
 
@@ -173,14 +195,33 @@ std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& opti
   const std::vector<std::uint64_t> offsets = gather_values(context.exchange(), mine);
   std::vector<Member> members;
   for (int rank = 0; rank < ranks; ++rank) members.push_back({rank, offsets[static_cast<std::size_t>(rank)]});
-  return std::unique_ptr<Team>(new Team(context, options, std::move(members), ranks));
+  return make(context, options, std::move(members), ranks, mine);
+}
+
+/// Gives this rank's memory of the team back when the options are refused: they are equal on all ranks, so nobody puts
+/// into it.
+std::unique_ptr<Team> Team::make(Context& context, const TeamOptions& options, std::vector<Member> members,
+                                 int ranks_reserved, std::uint64_t memory_offset) {
+  try {
+    return std::unique_ptr<Team>(new Team(context, options, std::move(members), ranks_reserved));
+  } catch (const Error&) {
+    context.free_staging(memory_offset);
+    throw;
+  }
 }
 
 std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
   TeamExchange exchange(*this);
-  Ticket ticket = {color, key, 0};
+  const std::string digest = digest_text(context_, options);
+  Ticket ticket = {color, key, 0, XXH3_64bits(digest.data(), digest.size())};
   if (color >= 0) ticket.memory_offset = context_.allocate_staging(team_control_bytes() + team_staging_bytes(ranks()));
   const std::vector<Ticket> tickets = gather_values(exchange, ticket);
+  try {
+    compare_tickets(exchange, tickets, digest);
+  } catch (const Error& error) {
+    if (color >= 0 && error.status() == Status::mismatch) context_.free_staging(ticket.memory_offset);
+    throw;
+  }
   if (color < 0) return nullptr;
   std::vector<int> chosen;
   for (int member = 0; member < ranks(); ++member) {
@@ -194,7 +235,8 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options
     members.push_back({members_[static_cast<std::size_t>(member)].context_rank,
                        tickets[static_cast<std::size_t>(member)].memory_offset});
   }
-  return std::unique_ptr<Team>(new Team(context_, part_options(options, members.size()), std::move(members), ranks()));
+  const TeamOptions part = part_options(options, members.size());
+  return make(context_, part, std::move(members), ranks(), ticket.memory_offset);
 }
 
 /// A part stands on what its options say, or where they say nothing on this team's topology if all are in it; otherwise

@@ -36,6 +36,7 @@ struct CallArguments {
   Op op = Op::sum;
   int root = 0;
   kernels::UserFunction user;
+  bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
 };
 
 /// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root).
@@ -48,7 +49,12 @@ struct Prepared {
   std::size_t result_bytes = 0;
   std::ptrdiff_t input_shift_bytes = 0;  ///< from the user's input back to byte 0 of the vector
   std::ptrdiff_t result_shift_bytes = 0;
-  std::vector<InstalledPlan*> installed;  ///< per channel, nullptr until first used there
+  /// A channel's installed plan, and its straight form where there is one; nullptr until first used there.
+  struct Place {
+    InstalledPlan* plan = nullptr;
+    std::unique_ptr<Straight> straight;
+  };
+  std::vector<Place> places;
 };
 
 struct Request {
@@ -114,13 +120,15 @@ class Team {
   };
 
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
+  static std::unique_ptr<Team> make(Context& context, const TeamOptions& options, std::vector<Member> members,
+                                    int ranks_reserved, std::uint64_t memory_offset);
   TeamOptions part_options(const TeamOptions& options, std::size_t members) const;
   TeamControl& control(int member) noexcept;
   TeamControl& control() noexcept { return control(rank_); }
 
   // team_plans.cpp: from a call to an installed plan.
   std::unique_ptr<Prepared> make_prepared(const CallArguments& arguments);
-  InstalledPlan* installed(Prepared& prepared, std::size_t channel);
+  void install_on(Prepared& prepared, std::size_t channel);
   void recycle_staging();
   void wait_for_recycled(std::uint64_t epoch);
   std::string call_text(const CallArguments& arguments) const;
@@ -132,8 +140,12 @@ class Team {
   bool progress() noexcept;
   void complete(Channel& channel, Status status) noexcept;
   void write_board(const Request& request) noexcept;
-  BoundCall bind(const Prepared& prepared, const CallArguments& arguments) const noexcept;
+  BoundCall bind(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept;
+  std::size_t channel_of(const Request& request) const noexcept {
+    return request.channel >= 0 ? static_cast<std::size_t>(request.channel) : request.sequence % shared_channels_;
+  }
   static bool still_idle(void* team) noexcept;
+  Status run_to_end(Request& request) noexcept;
 
   // team_failure.cpp: what ends a call before its time.
   Status check(const Waiting& waiting, const Request& request) noexcept;

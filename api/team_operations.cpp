@@ -7,6 +7,9 @@
 namespace torii {
 namespace {
 
+/// How often a blocking call looks at its own operation before it waits for good.
+constexpr int kQuickPolls = 30;
+
 /// Keeps background movers out while the owner is inside a call; free while the team is not in the background list.
 class Inside {
  public:
@@ -27,13 +30,15 @@ class Inside {
 
 }  // namespace
 
-BoundCall Team::bind(const Prepared& prepared, const CallArguments& arguments) const noexcept {
+BoundCall Team::bind(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept {
   BoundCall bound = prepared.bound;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
   bound.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
   bound.result =
       reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes);
+  // A straight list moves everything by value: where the buffers lie does not matter.
+  if (by_value) return bound;
   if (const auto offset = context_.reachable(input, prepared.input_bytes)) {
     bound.input_reachable = true;
     bound.input_offset = *offset - prepared.input_shift_bytes;
@@ -70,15 +75,11 @@ Status Team::submit(Request& request) noexcept {
   Status status = Status::ok;
   request.prepared = prepare(request.arguments, status);
   if (request.prepared == nullptr) return status;
-  std::size_t channel = 0;
-  if (request.channel >= 0) {
-    channel = static_cast<std::size_t>(request.channel);
-    request.sequence = 0;
-  } else {
+  if (request.channel < 0) {
     request.sequence = ++sequence_;
-    channel = request.sequence % shared_channels_;
     write_board(request);
   }
+  const std::size_t channel = channel_of(request);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier) {
     request.state = Request::State::done;
     request.status = Status::ok;
@@ -86,10 +87,11 @@ Status Team::submit(Request& request) noexcept {
     return Status::ok;
   }
   try {
-    installed(*request.prepared, channel);
+    install_on(*request.prepared, channel);
     if (channels_[channel]->current != nullptr) channels_[channel]->queue.push_back(&request);
   } catch (const Error& error) {
     set_last_error(error.what());
+    if (poisoned_) return error.status();  // learnt while staging was recycled: the cause, told once
     return has_failed() ? adopt_failure() : fail(error.status(), rank_, error.what());
   } catch (const std::exception& error) {
     return fail(Status::no_resource, rank_, error.what());
@@ -103,9 +105,9 @@ Status Team::submit(Request& request) noexcept {
 void Team::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
-  const std::size_t index =
-      request.channel >= 0 ? static_cast<std::size_t>(request.channel) : request.sequence % shared_channels_;
-  channel.execution.begin(*request.prepared->installed[index], bind(*request.prepared, request.arguments));
+  const Prepared::Place& place = request.prepared->places[channel_of(request)];
+  channel.execution.begin(*place.plan, bind(*request.prepared, request.arguments, place.straight != nullptr),
+                          place.straight.get());
 }
 
 void Team::complete(Channel& channel, Status status) noexcept {
@@ -153,9 +155,17 @@ bool Team::still_idle(void* team) noexcept { return !static_cast<Team*>(team)->p
 
 Status Team::wait(Request& request) noexcept {
   const Inside inside(busy_, in_background_);
+  return run_to_end(request);
+}
+
+Status Team::run_to_end(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
-  // Most calls end here, without a look at the clock.
-  if (progress_channels() && request.state == Request::State::done) return request.status;
+  // Most calls end here, without a look at the clock or at other operations.
+  Channel& own = *channels_[channel_of(request)];
+  for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
+    if (advance(own)) break;
+  }
+  if (request.state == Request::State::done) return request.status;
   Waiting waiting(context_.transport(), wait_mode_);
   while (request.state != Request::State::done) {
     if (progress()) {
@@ -212,7 +222,7 @@ Status Team::open_channel(Request& request) noexcept {
     }
     request.channel = free_channels_.front();
     free_channels_.erase(free_channels_.begin());
-    installed(*request.prepared, static_cast<std::size_t>(request.channel));
+    install_on(*request.prepared, static_cast<std::size_t>(request.channel));
   } catch (const Error& error) {
     set_last_error(error.what());
     return error.status();

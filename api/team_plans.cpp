@@ -25,7 +25,8 @@ std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
 
 bool same_call(const CallArguments& a, const CallArguments& b) noexcept {
   return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op && a.root == b.root &&
-         a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes;
+         a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes &&
+         a.is_internal == b.is_internal;
 }
 
 std::size_t element_bytes_of(const CallArguments& arguments) {
@@ -41,6 +42,9 @@ std::size_t unit_bytes_of(std::size_t bytes) {
   while (unit < bytes) unit *= 2;
   return unit;
 }
+
+/// `status` has just been adopted, and last_error() with it; taken as an argument so that it is evaluated first.
+[[noreturn]] void throw_adopted(Status status) { throw Error(status, last_error()); }
 
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
@@ -137,7 +141,8 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
                    (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
                    (wide_wire_ || determinism_ == Determinism::canonical);
   request.wide_wire = prepared->wide;
-  prepared->selected = select(context_.tune_table(), forced_, request, total_bytes);
+  prepared->selected =
+      select(context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request, total_bytes);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
@@ -169,13 +174,20 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   prepared->result_bytes = !has_result ? 0 : arguments.collective == Collective::reduce_scatter ? own_bytes : all_bytes;
   if (arguments.collective == Collective::all_gather) prepared->input_shift_bytes = own_shift;
   if (arguments.collective == Collective::reduce_scatter) prepared->result_shift_bytes = own_shift;
-  prepared->installed.assign(channels_.size(), nullptr);
+  prepared->places.resize(channels_.size());
   return prepared;
 }
 
-InstalledPlan* Team::installed(Prepared& prepared, std::size_t channel) {
-  if (prepared.installed.size() <= channel) prepared.installed.resize(channel + 1, nullptr);
-  if (prepared.installed[channel] != nullptr) return prepared.installed[channel];
+/// Puts the plan in place on a channel, unless it is there.
+void Team::install_on(Prepared& prepared, std::size_t channel) {
+  if (prepared.places.size() <= channel) prepared.places.resize(channel + 1);
+  Prepared::Place& place = prepared.places[channel];
+  if (place.plan != nullptr) return;
+  const auto set = [&](InstalledPlan* plan) {
+    place.plan = plan;
+    const BoundCall& bound = prepared.bound;
+    place.straight = straighten(*plan, bound.layout, bound.unit_bytes, bound.element_bytes);
+  };
   const PlanRequest& request = prepared.selected.request;
   const Tuning& tuning = request.tuning;
   const Algorithm* algorithm = prepared.selected.algorithm;
@@ -185,7 +197,8 @@ InstalledPlan* Team::installed(Prepared& prepared, std::size_t channel) {
                           std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot);
   auto& plans = channels_[channel]->plans;
   if (const auto found = plans.find(key); found != plans.end()) {
-    return prepared.installed[channel] = found->second.get();
+    set(found->second.get());
+    return;
   }
   Plan plan = algorithm->plan(request, rank_);
   const std::size_t bytes = staging_shape(plan, tuning.segment_bytes, prepared.wide).total_bytes;
@@ -206,7 +219,7 @@ InstalledPlan* Team::installed(Prepared& prepared, std::size_t channel) {
   auto fresh =
       std::make_unique<InstalledPlan>(install(std::move(plan), tuning.segment_bytes, prepared.wide, placement));
   staging_used_bytes_ += bytes;
-  return prepared.installed[channel] = plans.emplace(key, std::move(fresh)).first->second.get();
+  set(plans.emplace(key, std::move(fresh)).first->second.get());
 }
 
 /// Forgets all plans in place. Every rank comes here at the same call, since staging is dealt out in the order of
@@ -217,18 +230,19 @@ void Team::recycle_staging() {
                 "the team's staging is used up while persistent operations hold plans in it; make "
                 "fewer of them, or more teams");
   }
-  const auto busy = [this] {
-    return std::any_of(channels_.begin(), channels_.end(),
-                       [](const auto& channel) { return channel->current != nullptr; });
-  };
-  while (busy() && !has_failed()) progress_channels();
+  for (const auto& channel : channels_) {
+    while (channel->current != nullptr) {
+      const Status status = run_to_end(*channel->current);
+      if (status != Status::ok) throw_adopted(status);
+    }
+  }
   wait_for_recycled(++recycled_);
   std::byte* staging =
       context_.transport().mapped(context_.rank(), members_[static_cast<std::size_t>(rank_)].memory_offset) +
       team_control_bytes();
   std::fill(staging, staging + staging_used_bytes_, std::byte{0});
   for (auto& channel : channels_) channel->plans.clear();
-  for (auto& prepared : prepared_) prepared->installed.assign(channels_.size(), nullptr);
+  for (auto& prepared : prepared_) prepared->places.clear();
   staging_used_bytes_ = 0;
   wait_for_recycled(++recycled_);
 }
@@ -239,18 +253,21 @@ void Team::wait_for_recycled(std::uint64_t epoch) {
   const std::int64_t begun_ns = now_ns();
   for (int member = 0; member < ranks(); ++member) {
     while (control(member).recycled.load(std::memory_order_acquire) < epoch) {
+      // The member may be waiting for this rank on another team first.
+      context_.progress_background(this);
       if (!waiting.pause([](void*) { return true; }, nullptr)) continue;
-      if (has_failed()) throw Error(adopt_failure(), last_error());
+      if (has_failed()) throw_adopted(adopt_failure());
       const int peer = members_[static_cast<std::size_t>(member)].context_rank;
       if (!context_.transport().alive(peer)) {
-        throw Error(
-            fail(Status::peer_lost, member, "rank " + std::to_string(member) + " died while staging was recycled"),
-            last_error());
+        throw_adopted(fail(Status::peer_lost, member,
+                           "rank " + std::to_string(member) + " on host " + context_.host(peer) +
+                               " died while staging was recycled, noticed by rank " + std::to_string(rank_)));
       }
       if (now_ns() - begun_ns > timeout_ns_) {
-        throw Error(
-            fail(Status::timeout, member, "rank " + std::to_string(member) + " did not come to recycle staging"),
-            last_error());
+        throw_adopted(fail(Status::timeout, member,
+                           "no progress for " + std::to_string(timeout_ns_ / 1'000'000) + " ms while rank " +
+                               std::to_string(rank_) + " waited for rank " + std::to_string(member) +
+                               " to recycle staging"));
       }
     }
   }

@@ -65,6 +65,7 @@ struct RankState {
   std::vector<Cell> result;  ///< unused when input and result are the same memory
 };
 
+/// One random run. Ranks enter and leave calls, lanes begin and end steps, each when chance calls on it.
 class Interpreter {
  public:
   Interpreter(const PlanRequest& request, const StepTable& table, std::span<const ExpressionId> expected,
@@ -80,6 +81,7 @@ class Interpreter {
     set_up();
   }
 
+  /// Runs until every rank has left its last call; returns what went wrong first, or an empty string.
   std::string run_all() {
     constexpr int kIdleTriesMost = 200;
     int idle = 0;

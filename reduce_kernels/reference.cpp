@@ -2,6 +2,8 @@
 // The plain reference kernels. They are written to be read; speed is the vector kernels' business.
 #include "reduce_kernels/reference.hpp"
 
+#include <array>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -33,6 +35,14 @@ template <typename T>
 void store_as(void* to, size_t index, T value) noexcept {
   std::memcpy(static_cast<char*>(to) + index * sizeof(T), &value, sizeof(T));
 }
+
+/// A pair as raw words: copying a structure need not copy its padding, copying words does.
+template <typename V>
+struct RawPair {
+  std::array<uint64_t, sizeof(Pair<V>) / sizeof(uint64_t)> words;
+  V value() const noexcept { return std::bit_cast<Pair<V>>(words).value; }
+  int32_t index() const noexcept { return std::bit_cast<Pair<V>>(words).index; }
+};
 
 /// Elements that are folded in the type they are stored in.
 template <typename T>
@@ -163,19 +173,19 @@ struct LogicalXor {
 
 struct MinLoc {
   template <typename V>
-  static Pair<V> combine(Pair<V> a, Pair<V> b) noexcept {
-    if (min_order(a.value, b.value)) return a;
-    if (min_order(b.value, a.value)) return b;
-    return b.index < a.index ? b : a;
+  static RawPair<V> combine(RawPair<V> a, RawPair<V> b) noexcept {
+    if (min_order(a.value(), b.value())) return a;
+    if (min_order(b.value(), a.value())) return b;
+    return b.index() < a.index() ? b : a;
   }
 };
 
 struct MaxLoc {
   template <typename V>
-  static Pair<V> combine(Pair<V> a, Pair<V> b) noexcept {
-    if (max_order(a.value, b.value)) return a;
-    if (max_order(b.value, a.value)) return b;
-    return b.index < a.index ? b : a;
+  static RawPair<V> combine(RawPair<V> a, RawPair<V> b) noexcept {
+    if (max_order(a.value(), b.value())) return a;
+    if (max_order(b.value(), a.value())) return b;
+    return b.index() < a.index() ? b : a;
   }
 };
 
@@ -219,8 +229,8 @@ constexpr void set_integer(FoldTable& table, Type type) {
 
 template <typename V>
 constexpr void set_pair(FoldTable& table, Type type) {
-  table.set(Op::minloc, type, fold<Plain<Pair<V>>, MinLoc>);
-  table.set(Op::maxloc, type, fold<Plain<Pair<V>>, MaxLoc>);
+  table.set(Op::minloc, type, fold<Plain<RawPair<V>>, MinLoc>);
+  table.set(Op::maxloc, type, fold<Plain<RawPair<V>>, MaxLoc>);
 }
 
 constexpr FoldTable make_table() {

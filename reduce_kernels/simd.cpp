@@ -10,7 +10,9 @@
 
 #include "reduce_kernels/simd_fold-inl.hpp"
 
-#if defined(__aarch64__)
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -51,13 +53,24 @@ HWY_AFTER_NAMESPACE();
 namespace torii::kernels {
 namespace {
 
+#if defined(__x86_64__)
+/// Half-precision conversions; not every compiler's cpu_supports knows them.
+bool has_f16c() noexcept {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 bool machine_has(Isa isa) noexcept {
 #if defined(__x86_64__)
   // All that the compiler may use in the code of an ISA, not only its name-giving part.
   const bool sse4 =
       __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
   const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_f16c();
   if (isa == Isa::sse4) return sse4;
   if (isa == Isa::avx2) return avx2;
   if (isa == Isa::avx512) {

@@ -45,8 +45,8 @@ using VecOf = hn::Vec<typename Lanes::D>;
 template <class Lanes, class Operation>
 HWY_INLINE void combine_from(typename Lanes::D d, const void* source, size_t index, bool wide, VecOf<Lanes>& a,
                              VecOf<Lanes>& b) {
-  VecOf<Lanes> next_a = hn::Undefined(d);
-  VecOf<Lanes> next_b = hn::Undefined(d);
+  VecOf<Lanes> next_a = hn::Zero(d);
+  VecOf<Lanes> next_b = hn::Zero(d);
   Lanes::load(d, source, index, wide, next_a, next_b);
   Operation::combine(d, a, b, next_a, next_b);
 }
@@ -130,25 +130,25 @@ HWY_NOINLINE void fold_blocks(const Operands& operands, size_t begin, size_t end
   const Sources<Lanes, Operation, kSources> sources(operands);
   const Targets<Lanes, kTargets> targets(operands, streaming);
   const size_t block = Lanes::elements(d);
-  VecOf<Lanes> last_a = hn::Undefined(d);
-  VecOf<Lanes> last_b = hn::Undefined(d);
+  VecOf<Lanes> last_a = hn::Zero(d);
+  VecOf<Lanes> last_b = hn::Zero(d);
   sources.fold(d, end - block, last_a, last_b);
   size_t i = begin;
   if constexpr (kStreaming) {
     // One block at a time: several loads in a row followed by several streaming stores in a row measured slower.
     for (; i + block <= end; i += block) {
-      VecOf<Lanes> a = hn::Undefined(d);
-      VecOf<Lanes> b = hn::Undefined(d);
+      VecOf<Lanes> a = hn::Zero(d);
+      VecOf<Lanes> b = hn::Zero(d);
       sources.fold(d, i, a, b);
       targets.stream(d, i, a, b);
       keep_order();
     }
   }
   for (; i + 2 * block <= end; i += 2 * block) {
-    VecOf<Lanes> a0 = hn::Undefined(d);
-    VecOf<Lanes> b0 = hn::Undefined(d);
-    VecOf<Lanes> a1 = hn::Undefined(d);
-    VecOf<Lanes> b1 = hn::Undefined(d);
+    VecOf<Lanes> a0 = hn::Zero(d);
+    VecOf<Lanes> b0 = hn::Zero(d);
+    VecOf<Lanes> a1 = hn::Zero(d);
+    VecOf<Lanes> b1 = hn::Zero(d);
     sources.fold(d, i, a0, b0);
     sources.fold(d, i + block, a1, b1);
     targets.store(d, i, a0, b0);
@@ -156,8 +156,8 @@ HWY_NOINLINE void fold_blocks(const Operands& operands, size_t begin, size_t end
     targets.store(d, i + block, a1, b1);
   }
   if (i + block < end) {
-    VecOf<Lanes> a = hn::Undefined(d);
-    VecOf<Lanes> b = hn::Undefined(d);
+    VecOf<Lanes> a = hn::Zero(d);
+    VecOf<Lanes> b = hn::Zero(d);
     sources.fold(d, i, a, b);
     targets.store(d, i, a, b);
   }

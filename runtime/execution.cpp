@@ -24,12 +24,21 @@ static_assert(sizeof(ReadyToken) <= kInlineBytes, "a ready token fits into its s
 Execution::Execution(Transport& transport)
     : transport_(transport), engines_(static_cast<unsigned>(transport.capabilities().engines)) {}
 
-void Execution::begin(InstalledPlan& plan, const BoundCall& call) noexcept {
+void Execution::begin(InstalledPlan& plan, const BoundCall& call, const Straight* straight) noexcept {
   plan_ = &plan;
   call_ = call;
   status_ = Status::ok;
   segments_base_ = plan.segments_done;
   slots_ = static_cast<std::uint64_t>(plan.plan.slots);
+  straight_ = straight;
+  if (straight != nullptr) {
+    straight_at_ = 0;
+    sources_seen_ = 0;
+    // Each step has at most all streams, the own operand and the result.
+    sources_.resize(plan.in.size() + 1);
+    targets_.resize(plan.out.size() + 1);
+    return;
+  }
   lanes_done_ = 0;
   lanes_.clear();
   std::size_t instances = 0;
@@ -49,6 +58,9 @@ void Execution::begin(InstalledPlan& plan, const BoundCall& call) noexcept {
 void Execution::announce() noexcept {
   const ReadyToken token = {call_.input_reachable, call_.result_reachable, call_.input_offset, call_.result_offset};
   for (const Announcement& to : plan_->announces) {
+    // A lender by value may end its call before its reader looks, and would write the next token over one that is being
+    // read; its message in the slot says all. Every other announcer ends only after the token has been read.
+    if (!to.lands && !call_.input_reachable) continue;
     std::memcpy(to.line + sizeof(std::uint64_t), &token, sizeof(token));
     Put put;
     put.peer = to.peer;
@@ -89,8 +101,7 @@ bool Execution::arrived(const StreamEnd& end, const Step& step) noexcept {
     if (announced_[announcement].seen || see(announcement)) {
       if (announced_[announcement].input_in_place) return true;
     }
-    // A lender by value does not wait for its readers: it may have announced its next call over this one's token, which
-    // then is never seen. Its message in the slot says the same.
+    // No token comes from a lender by value: its message in the slot says that it is one.
   }
   const std::uint64_t message = number(in.stream, end, step);
   return load_word(slot_address(in, message)) == signal_word(call_.signature, message);
@@ -157,6 +168,7 @@ void Execution::finish_lane_segments(LaneState& lane) noexcept {
 }
 
 Execution::Progress Execution::advance() noexcept {
+  if (straight_ != nullptr) return advance_straight();
   bool moved = false;
   while (lanes_done_ < lanes_.size()) {
     Step step{};
@@ -207,36 +219,42 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   put.signal = signal_word(call_.signature, message);
   if (out.stream.carriage != Carriage::handover) {
     put.bytes = message_bytes(out.stream, step);
-    // One thread runs an execution, so plain load and store count right; others only read.
-    auto& counter = engine_bytes_[next_engine_];
-    counter.store(counter.load(std::memory_order_relaxed) + put.bytes, std::memory_order_relaxed);
-    if (++next_engine_ == engines_) next_engine_ = 0;
+    post(put);
+    return;
   }
   const Status status = transport_.put(put);
+  if (status != Status::ok) status_ = status;
+}
+
+/// Gives a put to the next engine in rotation, and counts.
+void Execution::post(const Put& put) noexcept {
+  // One thread runs an execution, so plain load and store count right; others only read.
+  auto& counter = engine_bytes_[next_engine_];
+  counter.store(counter.load(std::memory_order_relaxed) + put.bytes, std::memory_order_relaxed);
+  if (++next_engine_ == engines_) next_engine_ = 0;
+  const Status status = transport_.put(put);
+  if (status != Status::ok) status_ = status;
+}
+
+void Execution::credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept {
+  const Status status =
+      transport_.put_word(peer, credits_offset + slot(message) * sizeof(std::uint64_t), message + 1);
   if (status != Status::ok) status_ = status;
 }
 
 void Execution::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& in = plan_->in[end.stream];
   if (!in.stream.credits) return;
-  const std::uint64_t message = number(in.stream, end, step);
-  std::uint64_t first = message;
-  if (in.stream.carriage == Carriage::lend && announced_[static_cast<std::size_t>(in.announcement)].input_in_place) {
-    // An operand read in place is given back once, after its last segment, with the credits of every slot.
-    if (--borrowed_left_[end.stream] != 0) return;
-    const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
-    const std::uint64_t next = (segments_base_ + static_cast<std::uint64_t>(call_.layout.segments())) * messages;
-    const std::uint64_t begun = segments_base_ * messages;
-    first = next - begun > slots_ ? next - slots_ : begun;
-    for (std::uint64_t n = first; n < next; ++n) {
-      const Status status = transport_.put_word(in.peer, in.credits_offset + slot(n) * sizeof(std::uint64_t), n + 1);
-      if (status != Status::ok) status_ = status;
-    }
+  if (in.stream.carriage != Carriage::lend || !announced_[static_cast<std::size_t>(in.announcement)].input_in_place) {
+    credit(in.peer, in.credits_offset, number(in.stream, end, step));
     return;
   }
-  const Status status =
-      transport_.put_word(in.peer, in.credits_offset + slot(message) * sizeof(std::uint64_t), message + 1);
-  if (status != Status::ok) status_ = status;
+  // An operand read in place is given back once, after its last segment, with the credits of every slot.
+  if (--borrowed_left_[end.stream] != 0) return;
+  const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
+  const std::uint64_t begun = segments_base_ * messages;
+  const std::uint64_t next = begun + static_cast<std::uint64_t>(call_.layout.segments()) * messages;
+  for (std::uint64_t n = next - std::min(next - begun, slots_); n < next; ++n) credit(in.peer, in.credits_offset, n);
 }
 
 /// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
@@ -262,6 +280,17 @@ void Execution::finish() noexcept {
 Stall Execution::stall() const {
   Stall stall;
   if (plan_ == nullptr) return stall;
+  if (straight_ != nullptr) {
+    if (straight_at_ == straight_->steps.size()) return stall;
+    const StraightStep& step = straight_->steps[straight_at_];
+    stall.label = "one segment";
+    if (sources_seen_ < step.source_count) {
+      stall.peer = straight_->sources[step.first_source + sources_seen_].peer;
+    } else if (step.target_count != 0) {
+      stall.peer = straight_->targets[step.first_target].peer;
+    }
+    return stall;
+  }
   auto* self = const_cast<Execution*>(this);  // looking for a cause runs no step and sends nothing
   for (const LaneState& lane : lanes_) {
     if (lane.lowest >= call_.layout.segments() || lane.lane->flows.empty()) continue;

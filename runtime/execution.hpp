@@ -11,6 +11,7 @@
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/installed_plan.hpp"
 #include "runtime/layout.hpp"
+#include "runtime/straight.hpp"
 #include "runtime/transport.hpp"
 
 namespace torii {
@@ -50,7 +51,8 @@ class Execution {
   /// Prepares for plans of up to this many engines. Does not keep `transport` alive.
   explicit Execution(Transport& transport);
 
-  void begin(InstalledPlan& plan, const BoundCall& call) noexcept;
+  /// `straight` is the plan's straight form for this call's layout, or nullptr. All must live until the call is done.
+  void begin(InstalledPlan& plan, const BoundCall& call, const Straight* straight = nullptr) noexcept;
   /// Runs every step that can run now, lowest segment first. After `done` the next begin() may follow.
   Progress advance() noexcept;
   bool running() const noexcept { return plan_ != nullptr; }
@@ -100,7 +102,15 @@ class Execution {
     int block;
   };
 
+  // execution_straight.cpp
+  Progress advance_straight() noexcept;
+  bool straight_ready(const StraightStep& step) noexcept;
+  void straight_move(const StraightStep& step) noexcept;
+  void straight_signal(const StraightStep& step) noexcept;
+
   void announce() noexcept;
+  void post(const Put& put) noexcept;
+  void credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept;
   bool see(std::size_t announcement) noexcept;
   bool arrived(const StreamEnd& end, const Step& step) noexcept;
   bool may_send(const StreamEnd& end, const Step& step) noexcept;
@@ -148,6 +158,9 @@ class Execution {
 
   Transport& transport_;
   InstalledPlan* plan_ = nullptr;
+  const Straight* straight_ = nullptr;
+  std::size_t straight_at_ = 0;
+  std::uint32_t sources_seen_ = 0;
   BoundCall call_;
   Status status_ = Status::ok;
   std::uint64_t segments_base_ = 0;

@@ -40,6 +40,7 @@ struct InstalledStream {
 struct Announcement {
   int peer = 0;                   ///< rank in the context
   std::byte* line = nullptr;      ///< announces: the peer's line, where mapped; announced: own arena
+  bool lands = false;             ///< announces: the peer also stores into this rank's result
   std::uint64_t line_offset = 0;  ///< in the arena of the rank that reads it
 };
 

@@ -147,6 +147,7 @@ TEST(Pieces, AreFoldedAtTheirStrides) {
 struct Element {
   uint64_t value;
   uint64_t check;
+  bool operator==(const Element&) const = default;
 };
 Element combine(const Element& left, const Element& right) {
   return {3 * left.value + 7 * right.value + 1, left.check ^ (right.check * 5)};
@@ -167,10 +168,6 @@ Vectors<Element> numbered(int vector_count, size_t count) {
       vectors.back()[i] = {i * 31 + static_cast<uint64_t>(s), i ^ static_cast<uint64_t>(s)};
   }
   return vectors;
-}
-
-bool equal(const std::vector<Element>& left, const std::vector<Element>& right) {
-  return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size() * sizeof(Element)) == 0;
 }
 
 class UserFolds : public ::testing::TestWithParam<bool> {
@@ -201,7 +198,7 @@ TEST_P(UserFolds, GetLeftAndRightInOrder) {
       size_t calls = 0;
       const UserFunction user{combine_many, &calls, sizeof(Element)};
       run(user, operands_of(addresses(sources), addresses(targets)), count);
-      for (const auto& target : targets) ASSERT_TRUE(equal(target, expected(sources))) << source_count << " " << count;
+      for (const auto& target : targets) ASSERT_TRUE(target == expected(sources)) << source_count << " " << count;
       EXPECT_EQ(calls, count * static_cast<size_t>(source_count - 1)) << "each pair is combined once";
     }
   }
@@ -217,8 +214,8 @@ TEST_P(UserFolds, WorkInPlaceOfAnySource) {
       const UserFunction user{combine_many, &calls, sizeof(Element)};
       const std::vector<void*> targets = {other.data(), sources[static_cast<size_t>(in_place)].data()};
       run(user, operands_of(addresses(sources), targets), 500);
-      ASSERT_TRUE(equal(other, right)) << source_count << " " << in_place;
-      ASSERT_TRUE(equal(sources[static_cast<size_t>(in_place)], right)) << source_count << " " << in_place;
+      ASSERT_TRUE(other == right) << source_count << " " << in_place;
+      ASSERT_TRUE(sources[static_cast<size_t>(in_place)] == right) << source_count << " " << in_place;
     }
   }
 }

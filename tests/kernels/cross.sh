@@ -33,8 +33,8 @@ compile() {
   fi
 }
 objects=()
-for file in "$source_dir"/reduce_kernels/*.cpp "$source_dir"/tests/kernels/*.cpp "$gtest_dir"/src/gtest-all.cc \
-            "$gtest_dir"/src/gtest_main.cc; do
+for file in "$source_dir/reduce_kernels/"*.cpp "$source_dir/tests/kernels/"*.cpp "$gtest_dir/src/gtest-all.cc" \
+            "$gtest_dir/src/gtest_main.cc"; do
   compile "$file"
   objects+=("$build_dir/$(basename "$file" .cc).o")
 done

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor's path for straight lists: the same waits, folds, signals and credits as the general one, without its
+// choice of lanes and segments. A call of 8 bytes is a line there and a line back, so here every instruction counts.
+#include <algorithm>
+
+#include "runtime/execution.hpp"
+#include "runtime/words.hpp"
+
+namespace torii {
+
+bool Execution::straight_ready(const StraightStep& step) noexcept {
+  const StraightEnd* sources = straight_->sources.data() + step.first_source;
+  for (; sources_seen_ < step.source_count; ++sources_seen_) {
+    const StraightEnd& source = sources[sources_seen_];
+    if (source.own) continue;
+    const std::uint64_t message = segments_base_ * source.messages + source.position;
+    const std::byte* header = source.slots + slot(message) * plan_->shape.slot_bytes;
+    if (load_word(header) != signal_word(call_.signature, message)) return false;
+    sources_[sources_seen_] = header + source.payload_offset;
+  }
+  const StraightEnd* targets = straight_->targets.data() + step.first_target;
+  for (std::uint32_t i = 0; i < step.target_count; ++i) {
+    const StraightEnd& target = targets[i];
+    if (!target.credits) continue;
+    const std::uint64_t message = segments_base_ * target.messages + target.position;
+    if (message < slots_) continue;
+    if (load_word(target.credit_words + slot(message) * sizeof(std::uint64_t)) != message - slots_ + 1) return false;
+  }
+  return true;
+}
+
+void Execution::straight_move(const StraightStep& step) noexcept {
+  const StraightEnd* sources = straight_->sources.data() + step.first_source;
+  const auto own = reinterpret_cast<const void*>(call_.input + step.offset_bytes);
+  for (std::uint32_t i = 0; i < step.source_count; ++i) {
+    if (sources[i].own) sources_[i] = own;
+  }
+  const StraightEnd* targets = straight_->targets.data() + step.first_target;
+  std::uint32_t count = 0;
+  if (step.keep) targets_[count++] = reinterpret_cast<void*>(call_.result + step.offset_bytes);
+  for (std::uint32_t i = 0; i < step.target_count; ++i) {
+    const std::uint64_t message = segments_base_ * targets[i].messages + targets[i].position;
+    targets_[count++] = targets[i].slots + slot(message) * plan_->shape.slot_bytes + targets[i].payload_offset;
+  }
+  if (count == 0 || step.length_bytes == 0) return;
+  std::uint32_t first = 0;
+  const void* value = sources_[0];
+  if (step.source_count > 1) {
+    fold({.sources = sources_.data(),
+          .source_count = static_cast<int>(step.source_count),
+          .targets = targets_.data(),
+          .target_count = 1},
+         step.length_bytes / call_.element_bytes, step.fold);
+    value = targets_[0];
+    first = 1;
+  }
+  for (std::uint32_t i = first; i < count; ++i) {
+    if (targets_[i] != value) kernels::copy(targets_[i], value, step.length_bytes, false);
+  }
+}
+
+void Execution::straight_signal(const StraightStep& step) noexcept {
+  const StraightEnd* targets = straight_->targets.data() + step.first_target;
+  for (std::uint32_t i = 0; i < step.target_count; ++i) {
+    const std::uint64_t message = segments_base_ * targets[i].messages + targets[i].position;
+    Put put;
+    put.peer = targets[i].peer;
+    put.engine = static_cast<int>(next_engine_);
+    put.bytes = step.length_bytes;
+    put.signal_offset = targets[i].slots_offset + slot(message) * plan_->shape.slot_bytes;
+    put.signal = signal_word(call_.signature, message);
+    post(put);
+  }
+  const StraightEnd* sources = straight_->sources.data() + step.first_source;
+  for (std::uint32_t i = 0; i < step.source_count; ++i) {
+    if (sources[i].own || !sources[i].credits) continue;
+    const std::uint64_t message = segments_base_ * sources[i].messages + sources[i].position;
+    credit(sources[i].peer, sources[i].credits_offset, message);
+  }
+}
+
+Execution::Progress Execution::advance_straight() noexcept {
+  const std::size_t begun = straight_at_;
+  while (straight_at_ < straight_->steps.size()) {
+    const StraightStep& step = straight_->steps[straight_at_];
+    if (!straight_ready(step)) return straight_at_ == begun ? Progress::idle : Progress::moved;
+    straight_move(step);
+    straight_signal(step);
+    if (status_ != Status::ok) return Progress::idle;
+    sources_seen_ = 0;
+    ++straight_at_;
+  }
+  finish();
+  return Progress::done;
+}
+
+}  // namespace torii

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works out straight lists.
+#include "runtime/straight.hpp"
+
+#include <algorithm>
+
+#include "runtime/words.hpp"
+
+namespace torii {
+namespace {
+
+bool by_value(const std::vector<InstalledStream>& streams) {
+  return std::ranges::all_of(streams, [](const InstalledStream& installed) {
+    return installed.stream.carriage == Carriage::slots && !installed.stream.wide;
+  });
+}
+
+StraightEnd straight_end(const std::vector<InstalledStream>& streams, const StreamEnd& end, int visit,
+                         std::size_t length_bytes) {
+  StraightEnd straight;
+  if (end.stream == kOwn) {
+    straight.own = true;
+    return straight;
+  }
+  const InstalledStream& installed = streams[end.stream];
+  straight.credits = installed.stream.credits;
+  straight.messages = static_cast<std::uint32_t>(installed.stream.messages_per_segment);
+  straight.position = end.position + static_cast<std::uint32_t>(visit);
+  straight.payload_offset = length_bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes;
+  straight.peer = installed.peer;
+  straight.slots = installed.slots;
+  straight.slots_offset = installed.slots_offset;
+  straight.credit_words = installed.credits;
+  straight.credits_offset = installed.credits_offset;
+  return straight;
+}
+
+}  // namespace
+
+std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
+                                     std::size_t element_bytes) {
+  if (plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
+  if (plan.plan.dealing == Dealing::dealt && plan.plan.blocks > 1) return nullptr;
+  if (!by_value(plan.in) || !by_value(plan.out)) return nullptr;
+  auto straight = std::make_unique<Straight>();
+  for (const Flow& flow : plan.plan.lanes[0].flows) {
+    for (int visit = 0; visit < flow.walk.count; ++visit) {
+      const Piece piece = layout.even_piece(flow.walk.block(visit), 0);
+      StraightStep step;
+      step.offset_bytes = piece.offset_bytes / unit_bytes * element_bytes;
+      step.length_bytes = piece.length_bytes / unit_bytes * element_bytes;
+      step.keep = flow.keep;
+      step.fold = flow.fold;
+      step.first_source = static_cast<std::uint32_t>(straight->sources.size());
+      step.first_target = static_cast<std::uint32_t>(straight->targets.size());
+      step.source_count = static_cast<std::uint32_t>(flow.sources.size());
+      step.target_count = static_cast<std::uint32_t>(flow.targets.size());
+      for (const StreamEnd& end : flow.sources) {
+        straight->sources.push_back(straight_end(plan.in, end, visit, step.length_bytes));
+      }
+      for (const StreamEnd& end : flow.targets) {
+        straight->targets.push_back(straight_end(plan.out, end, visit, step.length_bytes));
+      }
+      straight->steps.push_back(step);
+    }
+  }
+  return straight;
+}
+
+}  // namespace torii

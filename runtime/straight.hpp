@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan of one lane and one segment as a straight list of steps: what short vectors run. Everything that does not change
+// from call to call (offsets, lengths, slots) is worked out once per (call shape, channel).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/installed_plan.hpp"
+#include "runtime/layout.hpp"
+
+namespace torii {
+
+/// One source or target of a step.
+struct StraightEnd {
+  bool own = false;                   ///< the rank's own operand; the rest is unused then
+  bool credits = true;
+  std::uint32_t messages = 1;         ///< per segment
+  std::uint32_t position = 0;         ///< of this step's message
+  std::uint32_t payload_offset = 0;   ///< in the slot: the signal's own line for up to kInlineBytes
+  int peer = 0;
+  std::byte* slots = nullptr;
+  std::uint64_t slots_offset = 0;
+  std::byte* credit_words = nullptr;  ///< targets: in the own arena
+  std::uint64_t credits_offset = 0;   ///< sources: in the sender's arena
+};
+
+struct StraightStep {
+  std::uint32_t first_source = 0;
+  std::uint32_t source_count = 0;
+  std::uint32_t first_target = 0;
+  std::uint32_t target_count = 0;
+  bool keep = false;
+  Fold fold = Fold::left;
+  std::size_t offset_bytes = 0;  ///< of the block in the vector
+  std::size_t length_bytes = 0;
+};
+
+struct Straight {
+  std::vector<StraightStep> steps;
+  std::vector<StraightEnd> sources;
+  std::vector<StraightEnd> targets;
+};
+
+/// The straight form of `plan` for one layout, or nullptr when the plan has more than one lane, the layout more than one
+/// segment, or a stream travels other than by value in the vector's own type.
+std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
+                                     std::size_t element_bytes);
+
+}  // namespace torii

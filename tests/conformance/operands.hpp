@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands that depend on (seed, rank, index, type) only: random mantissas and signs, exponents over a wide range, so
+// that every change of order or rounding shows in the bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "reduce_kernels/types.hpp"
+
+namespace torii::testing {
+
+inline std::uint64_t random_word(std::uint64_t seed, int rank, std::size_t index) {
+  std::uint64_t x = seed * 0x2545f4914f6cdd1dULL + (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL +
+                    index * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+/// The bits of a floating-point number with `mantissa_bits`, and exponents within `spread` of 1 either way.
+inline std::uint64_t random_float(std::uint64_t word, int mantissa_bits, int exponent_bits, int spread) {
+  const std::uint64_t bias = (std::uint64_t{1} << (exponent_bits - 1)) - 1;
+  const auto range = static_cast<std::uint64_t>(2 * spread + 1);
+  // The exponent takes bits that no mantissa but a double's lowest ones uses.
+  const std::uint64_t exponent = bias - static_cast<std::uint64_t>(spread) + (word & 0xfff) % range;
+  const std::uint64_t mantissa = (word >> (63 - mantissa_bits)) & ((std::uint64_t{1} << mantissa_bits) - 1);
+  return ((word >> 63) << (mantissa_bits + exponent_bits)) | (exponent << mantissa_bits) | mantissa;
+}
+
+/// Writes elements [first, first + count) of `rank`. Types: f16, bf16, f32, f64 and the integers.
+inline void fill_operand(Type type, std::uint64_t seed, int rank, std::size_t first, std::size_t count, void* out) {
+  const std::size_t bytes = size_of(type);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t word = random_word(seed, rank, first + i);
+    std::uint64_t bits = word;
+    if (type == Type::f16) bits = random_float(word, 10, 5, 4);
+    if (type == Type::bf16) bits = random_float(word, 7, 8, 20);
+    if (type == Type::f32) bits = random_float(word, 23, 8, 20);
+    if (type == Type::f64) bits = random_float(word, 52, 11, 20);
+    std::memcpy(static_cast<std::byte*>(out) + i * bytes, &bits, bytes);
+  }
+}
+
+}  // namespace torii::testing

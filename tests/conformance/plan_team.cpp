@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread per rank: arena, shared-memory transport, faults, executor.
+#include "tests/conformance/plan_team.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "collectives/verify.hpp"
+#include "runtime/execution.hpp"
+#include "runtime/waiting.hpp"
+#include "runtime/words.hpp"
+#include "tests/support/thread_ranks.hpp"
+#include "transports/shared_memory/shared_memory.hpp"
+
+namespace torii::testing {
+namespace {
+
+BoundCall bound_call(const PlanRun& run) {
+  const Plan& plan = run.plans[0];
+  BoundCall call;
+  call.type = run.type;
+  call.element_bytes = call.unit_bytes = size_of(run.type);
+  const std::size_t total_bytes = run.count * call.element_bytes;
+  const auto blocks = static_cast<std::size_t>(plan.blocks);
+  const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, 128);
+  call.layout = Layout(plan.dealing, total_bytes, plan.blocks, run.tuning.segment_bytes, even_bytes);
+  // The reference kernels are plain loops, so a race checker sees each of their accesses.
+  call.fold = kernels::find(run.op, run.type, kernels::Isa::reference);
+  return call;
+}
+
+/// One rank's part. Every rank makes its own, on its own thread.
+class PlanRank {
+ public:
+  PlanRank(const PlanRun& run, Exchange& exchange)
+      : run_(run),
+        exchange_(exchange),
+        arena_(shared_memory::make_arena(exchange, shared_memory::kArenaBytesMin)),
+        peers_(exchange, *arena_, run.deadline_s),
+        shared_memory_(exchange, *arena_, peers_, 4),
+        faulty_(shared_memory_, faults()),
+        execution_(faulty_) {
+    const auto rank = static_cast<std::size_t>(exchange.rank());
+    const StagingShape shape = staging_shape(run.plans[rank], run.tuning.segment_bytes, run.wide);
+    Placement placement;
+    placement.transport = &faulty_;
+    placement.staging_offsets = gather_values(exchange, arena_->allocate(shape.total_bytes));
+    for (int peer = 0; peer < exchange.ranks(); ++peer) placement.context_ranks.push_back(peer);
+    placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
+    plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
+    call_ = bound_call(run);
+    bytes_ = run.count * size_of(run.type);
+    place_buffers();
+    gather_values(exchange, 0);
+  }
+
+  Status run(const FillOperand& fill, std::vector<std::vector<std::byte>>& results) {
+    for (int call = 0; call < run_.calls; ++call) {
+      fill(exchange_.rank(), call, input_);
+      execution_.begin(plan_, call_);
+      const std::int64_t begun_ns = now_ns();
+      Execution::Progress progress = Execution::Progress::idle;
+      while ((progress = execution_.advance()) != Execution::Progress::done) {
+        if (execution_.status() != Status::ok) return execution_.status();
+        if (progress == Execution::Progress::moved) continue;
+        sched_yield();
+        if (static_cast<double>(now_ns() - begun_ns) > run_.deadline_s * 1e9) return Status::timeout;
+      }
+      results.emplace_back(result_, result_ + bytes_);
+    }
+    return Status::ok;
+  }
+
+  /// Nobody unmaps what another thread may still put into.
+  void leave() { gather_values(exchange_, 0); }
+  std::uint64_t delays() const { return faulty_.delays(); }
+
+ private:
+  faulty::Faults faults() const {
+    faulty::Faults own = run_.faults;
+    own.seed = own.seed * 1000 + static_cast<std::uint64_t>(exchange_.rank());
+    return own;
+  }
+
+  void place_buffers() {
+    if (run_.allocated) {
+      call_.input_offset = static_cast<std::int64_t>(arena_->allocate(bytes_));
+      call_.result_offset = static_cast<std::int64_t>(arena_->allocate(bytes_));
+      call_.input_reachable = call_.result_reachable = true;
+      input_ = arena_->base() + call_.input_offset;
+      result_ = arena_->base() + call_.result_offset;
+    } else {
+      memory_.resize(2 * bytes_);
+      input_ = memory_.data();
+      result_ = memory_.data() + bytes_;
+    }
+    call_.input = reinterpret_cast<std::uintptr_t>(input_);
+    call_.result = reinterpret_cast<std::uintptr_t>(result_);
+  }
+
+  const PlanRun& run_;
+  Exchange& exchange_;
+  std::unique_ptr<shared_memory::Arena> arena_;
+  shared_memory::NodePeers peers_;
+  shared_memory::SharedMemory shared_memory_;
+  faulty::Faulty faulty_;
+  Execution execution_;
+  InstalledPlan plan_;
+  BoundCall call_;
+  std::size_t bytes_ = 0;
+  std::vector<std::byte> memory_;
+  std::byte* input_ = nullptr;
+  std::byte* result_ = nullptr;
+};
+
+}  // namespace
+
+bool PlanOutcome::ok() const {
+  return std::all_of(status.begin(), status.end(), [](Status one) { return one == Status::ok; });
+}
+
+PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
+  PlanOutcome outcome;
+  const std::size_t ranks = run.plans.size();
+  outcome.results.resize(ranks);
+  outcome.status.assign(ranks, Status::internal);
+  std::atomic<std::uint64_t> delays = 0;
+  tests::run_ranks_as_threads(
+      static_cast<int>(ranks),
+      [&](Exchange& exchange) {
+        const auto rank = static_cast<std::size_t>(exchange.rank());
+        PlanRank own(run, exchange);
+        outcome.status[rank] = own.run(fill, outcome.results[rank]);
+        delays += own.delays();
+        own.leave();
+      },
+      run.deadline_s * (run.calls + 1));
+  outcome.delays = delays;
+  return outcome;
+}
+
+PlanRun make_run(std::string_view algorithm, const PlanRequest& request, std::size_t count) {
+  const Algorithm& row = *find_algorithm(algorithm);
+  EXPECT_EQ(row.why_not(request), "") << algorithm;
+  PlanRun run;
+  run.plans = plan_all(row, request);
+  run.tuning = request.tuning;
+  run.wide = request.wide_wire;
+  run.count = count;
+  return run;
+}
+
+}  // namespace torii::testing

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans run by the executor itself, ranks as threads, below the public interface: plans may be changed on purpose and
+// the transport may be faulty.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "reduce_kernels/types.hpp"
+#include "runtime/status.hpp"
+#include "transports/faulty/faulty.hpp"
+
+namespace torii::testing {
+
+struct PlanRun {
+  std::vector<Plan> plans;  ///< of all ranks, in order; of broadcast, reduce or allreduce
+  Tuning tuning;
+  bool wide = false;  ///< streams marked wide hold float
+  Type type = Type::f32;
+  Op op = Op::sum;
+  std::size_t count = 1;   ///< elements
+  int calls = 1;           ///< one after the other, with nothing between them but the plan's own tokens
+  bool allocated = false;  ///< buffers lie in the arena, where peers read and write them
+  faulty::Faults faults;   ///< the seed is drawn anew for each rank
+  double deadline_s = 20;  ///< of each call
+};
+
+struct PlanOutcome {
+  /// [rank][call]: the result as each rank holds it.
+  std::vector<std::vector<std::vector<std::byte>>> results;
+  std::vector<Status> status;  ///< by rank; timeout when a call did not end before the deadline
+  std::uint64_t delays = 0;    ///< puts of all ranks that were delayed
+  bool ok() const;
+};
+
+/// Writes the operand of `rank` in call number `call`.
+using FillOperand = std::function<void(int rank, int call, std::byte* out)>;
+
+PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill);
+
+/// A run of the named algorithm's plans. The algorithm must accept the request.
+PlanRun make_run(std::string_view algorithm, const PlanRequest& request, std::size_t count);
+
+}  // namespace torii::testing

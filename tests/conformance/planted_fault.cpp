@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program that test_faults runs under the thread sanitizer: a reduce over threads with one fault planted, or none.
+// Exit codes: 0 right result, 1 wrong or none, 2 bad command line; the sanitizer's own when it reports a race.
+#include <cstdio>
+#include <string>
+
+#include "tests/conformance/operands.hpp"
+#include "tests/conformance/plan_team.hpp"
+
+namespace {
+
+using namespace torii;
+using namespace torii::testing;
+
+/// Declares all credits implied where data dependencies imply none. Returns how many streams said otherwise.
+int drop_credits(PlanRun& run) {
+  int dropped = 0;
+  for (Plan& plan : run.plans) {
+    for (auto* ends : {&plan.in, &plan.out}) {
+      for (Stream& stream : *ends) {
+        dropped += stream.credits ? 1 : 0;
+        stream.credits = false;
+      }
+    }
+  }
+  return dropped;
+}
+
+int run_with(const std::string& fault) {
+  PlanRequest request;
+  request.collective = Collective::reduce;
+  request.topology = Topology::node(2);
+  request.tuning = {.segment_bytes = 256, .slots = 4, .window = 1};
+  PlanRun run = make_run("binomial", request, 20 * 64);
+  run.deadline_s = 5;
+  // The delays let the reader keep up although nothing makes the sender wait for it: the race is there, the wrong
+  // result that it may give one day is not.
+  run.faults.delayed = 1;
+  run.faults.delay_us_max = 500;
+  if (fault == "relaxed-signals") {
+    run.faults.relaxed_signals = true;
+  } else if (fault == "no-credits") {
+    if (drop_credits(run) == 0) return 2;  // the plan had none: nothing would be planted
+  } else if (fault != "none") {
+    return 2;
+  }
+  const FillOperand fill = [&run](int rank, int, std::byte* out) {
+    fill_operand(run.type, 1, rank, 0, run.count, out);
+  };
+  const PlanOutcome outcome = run_plans(run, fill);
+  if (!outcome.ok()) return 1;
+  const PlanOutcome plain = run_plans(make_run("binomial", request, run.count), fill);
+  return plain.ok() && plain.results[0] == outcome.results[0] ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int code = run_with(argc > 1 ? argv[1] : "");
+  if (code == 2) std::fprintf(stderr, "usage: planted_fault none|relaxed-signals|no-credits\n");
+  return code;
+}

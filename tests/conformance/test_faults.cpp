@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Delayed puts change no bit; failing puts end a call; a signal without order and a slot credited too early are races
+// that the thread sanitizer reports.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/conformance/operands.hpp"
+#include "tests/conformance/plan_team.hpp"
+#include "tests/support/process.hpp"
+
+namespace torii::testing {
+namespace {
+
+PlanRequest allreduce_on(const Topology& topology) {
+  PlanRequest request;
+  request.topology = topology;
+  request.tuning = {.segment_bytes = 512, .slots = 4, .window = 2};
+  return request;
+}
+
+FillOperand filler(const PlanRun& run) {
+  return [&run](int rank, int call, std::byte* out) {
+    fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
+  };
+}
+
+struct DelayCase {
+  std::string_view algorithm;
+  std::string_view topology;
+  int ranks;
+};
+constexpr DelayCase kDelayCases[] = {{"trinaryx3", "torus:2x2", 4}, {"node", "node", 3},     {"ring", "node", 4},
+                                     {"recursive_doubling", "node", 3}, {"binomial", "node", 4},
+                                     {"rabenseifner", "node", 4}};
+
+class Delays : public ::testing::TestWithParam<DelayCase> {};
+
+TEST_P(Delays, ChangeNoBit) {
+  const DelayCase& c = GetParam();
+  const PlanRequest request = allreduce_on(Topology::parse(c.topology, c.ranks));
+  if (!find_algorithm(c.algorithm)->why_not(request).empty()) GTEST_SKIP() << find_algorithm(c.algorithm)->why_not(request);
+  PlanRun run = make_run(c.algorithm, request, 3001);
+  run.calls = 3;
+  const PlanOutcome plain = run_plans(run, filler(run));
+  ASSERT_TRUE(plain.ok());
+  for (std::size_t rank = 1; rank < plain.results.size(); ++rank) EXPECT_EQ(plain.results[rank], plain.results[0]);
+  for (int seed = 1; seed <= 20; ++seed) {
+    run.faults = {.seed = static_cast<std::uint64_t>(seed), .delayed = 0.2, .delay_us_max = seed % 2 == 0 ? 60 : 0};
+    run.allocated = seed % 3 == 0;
+    const PlanOutcome delayed = run_plans(run, filler(run));
+    ASSERT_TRUE(delayed.ok()) << "seed " << seed;
+    EXPECT_GT(delayed.delays, 0U) << "seed " << seed;
+    EXPECT_EQ(delayed.results, plain.results) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Delays, ::testing::ValuesIn(kDelayCases),
+                         [](const auto& test) { return std::string(test.param.algorithm); });
+
+TEST(FailingPuts, EndTheCall) {
+  PlanRun run = make_run("ring", allreduce_on(Topology::node(3)), 5000);
+  run.deadline_s = 0.5;
+  run.faults.puts_until_fail = 7;
+  const PlanOutcome outcome = run_plans(run, filler(run));
+  EXPECT_FALSE(outcome.ok());
+  int failed = 0;
+  for (const Status status : outcome.status) {
+    // Who has put enough gets the transport's status, who waits for such a rank runs into the deadline.
+    EXPECT_TRUE(status == Status::transport || status == Status::timeout) << name(status);
+    failed += status == Status::transport ? 1 : 0;
+  }
+  EXPECT_GT(failed, 0);
+  run.faults.puts_until_fail = 1'000'000;
+  EXPECT_TRUE(run_plans(run, filler(run)).ok()) << "the same run with enough puts must end";
+}
+
+TEST(FaultyTransport, DelaysFollowTheSeed) {
+  PlanRun run = make_run("ring", allreduce_on(Topology::node(2)), 5000);
+  run.faults = {.seed = 5, .delayed = 0.5};
+  // How many puts a rank makes is fixed by the plan, so the number of delays is a function of the seed.
+  const std::uint64_t delays = run_plans(run, filler(run)).delays;
+  EXPECT_GT(delays, 0U);
+  EXPECT_EQ(run_plans(run, filler(run)).delays, delays);
+}
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kRacesAreSeen = true;
+#else
+constexpr bool kRacesAreSeen = false;
+#endif
+
+tests::Outcome planted(const std::string& fault) { return tests::run({TORII_TEST_PLANTED_FAULT, fault}); }
+
+bool reports_race(const tests::Outcome& outcome) {
+  return outcome.code != 0 && outcome.output.find("WARNING: ThreadSanitizer: data race") != std::string::npos;
+}
+
+TEST(PlantedFaults, WithoutOneTheRunIsClean) {
+  const tests::Outcome outcome = planted("none");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(outcome.output, "");
+}
+
+TEST(PlantedFaults, ASignalWithoutOrderIsReported) {
+  if (!kRacesAreSeen) GTEST_SKIP() << "only the thread sanitizer sees it; x86 stores in order anyway";
+  const tests::Outcome outcome = planted("relaxed-signals");
+  EXPECT_TRUE(reports_race(outcome)) << outcome.output;
+}
+
+TEST(PlantedFaults, ASlotFilledBeforeItsCreditIsReported) {
+  if (!kRacesAreSeen) GTEST_SKIP() << "only the thread sanitizer sees it while the reader keeps up";
+  const tests::Outcome outcome = planted("no-credits");
+  EXPECT_TRUE(reports_race(outcome)) << outcome.output;
+}
+
+TEST(PlantedFaults, UnknownOnesAreRefused) { EXPECT_EQ(planted("bogus").code, 2); }
+
+}  // namespace
+}  // namespace torii::testing

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as processes whose calls are spoiled: by kill -9 at a random moment, a stop, an abort, calls that differ. All
+// survivors report one cause, in time; a team of the survivors works; nothing is left behind.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+const std::string kToriiRun = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+
+bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+
+/// What a job of failure_rank said.
+struct Report {
+  Outcome outcome;
+  double event_s = 0;              ///< when the chosen rank did what it does
+  std::vector<std::string> ranks;  ///< those that reported a failure
+  std::set<std::string> causes;    ///< "status: text", one if all agree
+  double latest_s = 0;             ///< when the last of them did
+  int survivors = 0;               ///< ranks for which the team of survivors worked
+
+  double latency_ms() const { return (latest_s - event_s) * 1000; }
+};
+
+struct Job {
+  int ranks = 4;
+  std::string mode;
+  int rank = 0;
+  int delay_us = 20'000;
+  std::size_t count = 1000;
+  std::vector<std::string> environment = {};
+};
+
+Report run_job(const Job& job) {
+  Report report;
+  report.outcome = run({kToriiRun, "-n", std::to_string(job.ranks), "--timeout", "25", "--on-failure", "continue", "--",
+                        TORII_TEST_FAILURE_RANK, job.mode, std::to_string(job.rank), std::to_string(job.delay_us),
+                        std::to_string(job.count)},
+                       job.environment);
+  const std::string& output = report.outcome.output;
+  std::smatch match;
+  if (std::regex_search(output, match, std::regex("event at ([0-9.]+)"))) report.event_s = std::stod(match[1]);
+  const std::regex line("rank ([0-9]+) at ([0-9.]+) got ([^\n]*)");
+  for (auto at = std::sregex_iterator(output.begin(), output.end(), line); at != std::sregex_iterator(); ++at) {
+    report.ranks.push_back((*at)[1]);
+    report.latest_s = std::max(report.latest_s, std::stod((*at)[2]));
+    report.causes.insert((*at)[3]);
+  }
+  for (std::size_t at = output.find("survivors work"); at != std::string::npos; at = output.find("survivors work", at + 1)) {
+    ++report.survivors;
+  }
+  return report;
+}
+
+std::string cause_of(const Report& report) { return report.causes.empty() ? "" : *report.causes.begin(); }
+
+/// Everyone who lives reported the same, and their new team worked.
+void expect_one_cause(const Report& report, int survivors, const std::string& part) {
+  EXPECT_EQ(report.ranks.size(), static_cast<std::size_t>(survivors)) << report.outcome.output;
+  EXPECT_EQ(report.causes.size(), 1U) << report.outcome.output;
+  EXPECT_NE(cause_of(report).find(part), std::string::npos) << report.outcome.output;
+  EXPECT_EQ(report.survivors, survivors) << report.outcome.output;
+}
+
+/// What lies in the folders where a library may leave something; those of other programs come and go, ours would carry
+/// our name.
+std::set<std::string> files() {
+  std::set<std::string> names;
+  for (const char* folder : {"/dev/shm", "/tmp"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string path = entry.path().string();
+      if (path.find("torii") != std::string::npos) names.insert(path);
+    }
+  }
+  return names;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+/// Busy machines and sanitizers delay everyone; the promise is checked on the median, a bound on each.
+constexpr double kNoticedMs = 100;
+constexpr double kLateMs = 5000;
+
+/// Kills a random rank at a random moment of `mode`, `rounds` times.
+void kill_at_random(const std::string& mode, int rounds) {
+  const auto seed = static_cast<unsigned>(now_s() * 1e6);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::set<std::string> before = files();
+  const std::vector<std::string> algorithms = {"auto", "trinaryx3", "node", "ring", "recursive_doubling"};
+  const std::vector<std::string> waits = {"auto", "sleep", "yield"};
+  std::vector<double> latencies_ms;
+  for (int round = 0; round < rounds; ++round) {
+    Job job{.mode = mode};
+    job.ranks = 2 + static_cast<int>(random() % 3);
+    job.rank = static_cast<int>(random()) % job.ranks;
+    job.rank = job.rank < 0 ? -job.rank : job.rank;
+    job.delay_us = static_cast<int>(random() % 50'000);
+    job.count = std::vector<std::size_t>{1, 1000, 200'000}[random() % 3];
+    job.environment = {"TORII_ALGORITHM=" + algorithms[random() % algorithms.size()],
+                       "TORII_WAIT=" + waits[random() % waits.size()]};
+    const Report report = run_job(job);
+    SCOPED_TRACE("round " + std::to_string(round) + ": " + job.environment[0] + " " + job.environment[1] + ", rank " +
+                 std::to_string(job.rank) + " of " + std::to_string(job.ranks) + " after " +
+                 std::to_string(job.delay_us) + " us, " + std::to_string(job.count) + " elements");
+    expect_one_cause(report, job.ranks - 1, "peer_lost: rank " + std::to_string(job.rank) + " on host ");
+    EXPECT_EQ(report.outcome.code, 128 + SIGKILL) << report.outcome.output;
+    EXPECT_LT(report.latency_ms(), kLateMs) << report.outcome.output;
+    latencies_ms.push_back(report.latency_ms());
+    if (testing::Test::HasFailure()) break;
+  }
+  EXPECT_LT(median(latencies_ms), kNoticedMs);
+  EXPECT_EQ(files(), before);
+}
+
+TEST(Failures, ADeathAtARandomMomentIsOneCauseForAll) { kill_at_random("loop", is_full() ? 1000 : 25); }
+
+TEST(Failures, ADeathEndsEveryRequestInFlight) { kill_at_random("requests", is_full() ? 200 : 8); }
+
+TEST(Failures, ADeathIsNoticedWhileStagingIsRecycled) {
+  for (int round = 0; round < (is_full() ? 100 : 4); ++round) {
+    const Job job{.ranks = 3,
+                  .mode = "recycle",
+                  .rank = round % 3,
+                  .delay_us = 3000 + 37'000 * round % 300'000,
+                  .environment = {"TORII_ALGORITHM=binomial", "TORII_SEGMENT=512K", "TORII_SLOTS=64"}};
+    SCOPED_TRACE("rank " + std::to_string(job.rank) + " after " + std::to_string(job.delay_us) + " us");
+    const Report report = run_job(job);
+    expect_one_cause(report, 2, "peer_lost: rank " + std::to_string(job.rank) + " on host ");
+    EXPECT_LT(report.latency_ms(), kLateMs) << report.outcome.output;
+  }
+}
+
+TEST(Failures, ADeathIsNoticedBySleepers) {
+  std::vector<double> latencies_ms;
+  for (int round = 0; round < 3; ++round) {
+    const Report report =
+        run_job({.mode = "absent", .rank = round, .delay_us = 200'000, .environment = {"TORII_WAIT=sleep"}});
+    expect_one_cause(report, 3, "peer_lost: rank " + std::to_string(round) + " on host ");
+    EXPECT_NE(cause_of(report).find("died during allreduce of 1000 x i64, op sum"), std::string::npos) << cause_of(report);
+    latencies_ms.push_back(report.latency_ms());
+  }
+  EXPECT_LT(median(latencies_ms), kNoticedMs);
+}
+
+TEST(Failures, AStoppedRankIsATimeoutForAll) {
+  for (const int rank : {0, 2}) {
+    const Report report = run_job({.ranks = 3, .mode = "stall", .rank = rank, .environment = {"TORII_TIMEOUT=1"}});
+    expect_one_cause(report, 3, "timeout: no progress for 1000 ms in allreduce of 1000 x i64, op sum on rank ");
+    EXPECT_NE(cause_of(report).find("waiting for rank " + std::to_string(rank)), std::string::npos) << cause_of(report);
+    EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+    EXPECT_GT(report.latency_ms(), 900);
+    EXPECT_LT(report.latency_ms(), 1000 + kLateMs);
+  }
+}
+
+TEST(Failures, AnAbortEndsAllCalls) {
+  for (const std::size_t count : {1UL, 100'000UL}) {
+    const Report report = run_job({.mode = "abort", .rank = 2, .count = count});
+    expect_one_cause(report, 4, "aborted: aborted by rank 2: enough is enough");
+    EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+    EXPECT_LT(report.latency_ms(), kLateMs);
+  }
+}
+
+struct Difference {
+  const char* mode;
+  const char* right;
+  const char* wrong;
+};
+
+class Differences : public testing::TestWithParam<Difference> {};
+
+TEST_P(Differences, AreNamedOnAllRanks) {
+  const Difference& difference = GetParam();
+  for (const std::string wait : {"auto", "sleep"}) {
+    const Report report =
+        run_job({.ranks = 3, .mode = difference.mode, .rank = 1, .environment = {"TORII_WAIT=" + wait}});
+    expect_one_cause(report, 3, "mismatch: calls differ: rank ");
+    EXPECT_NE(cause_of(report).find(std::string("rank 1 calls ") + difference.wrong), std::string::npos) << cause_of(report);
+    EXPECT_NE(cause_of(report).find(std::string(" calls ") + difference.right), std::string::npos) << cause_of(report);
+    EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+    EXPECT_LT(report.latency_ms(), kLateMs);
+  }
+}
+
+constexpr const char* kAllreduce = "allreduce of 1000 x i64, op sum";
+constexpr Difference kDifferences[] = {
+    {"count", kAllreduce, "allreduce of 999 x i64, op sum"},
+    {"op", kAllreduce, "allreduce of 1000 x i64, op max"},
+    {"type", kAllreduce, "allreduce of 1000 x u64, op sum"},
+    {"root", "reduce of 1000 x i64, op sum, root 0", "reduce of 1000 x i64, op sum, root 1"},
+    {"collective", kAllreduce, "broadcast of 1000 x i64, root 0"},
+    {"barrier", kAllreduce, "barrier"},
+    {"nothing", kAllreduce, "allreduce of 0 x i64, op sum"}};
+INSTANTIATE_TEST_SUITE_P(Calls, Differences, testing::ValuesIn(kDifferences),
+                         [](const auto& test) { return std::string(test.param.mode); });
+
+}  // namespace
+}  // namespace torii::tests

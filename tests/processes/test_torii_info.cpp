@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// torii-info: what it prints, that its JSON parses and says the same, bad command lines, limits of the machine that
+// doctor must see, and that the committed pictures are what it draws.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/status.hpp"
+#include "tests/support/process.hpp"
+#include "tools/torii-info/plan.hpp"
+#include "tools/torii-info/tune.hpp"
+
+namespace torii::tests {
+namespace {
+
+using nlohmann::json;
+
+const std::string kToriiInfo = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
+
+Outcome torii_info(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
+  arguments.insert(arguments.begin(), kToriiInfo);
+  return run(arguments, environment);
+}
+
+/// Under limits that a shell sets first.
+Outcome limited(const std::string& limits, const std::string& arguments) {
+  return run({"sh", "-c", limits + " " + kToriiInfo + " " + arguments});
+}
+
+json json_of(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Outcome outcome = torii_info(arguments, environment);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << "one object, nothing else";
+  return json::parse(outcome.output);
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const json& named(const json& list, const std::string& name) {
+  for (const json& one : list) {
+    if (one.at("name") == name) return one;
+  }
+  throw std::out_of_range(name);
+}
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(ToriiInfo, HelpAndVersion) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{}, {"plan"}, {"tune"}, {"doctor"}}) {
+    std::vector<std::string> line = command;
+    line.push_back("--help");
+    const Outcome help = torii_info(line);
+    EXPECT_EQ(help.code, 0);
+    EXPECT_TRUE(holds(help.output, "Example:\n  torii-info ")) << help.output;
+  }
+  const Outcome version = torii_info({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.output.rfind("torii-info ", 0), 0u) << version.output;
+}
+
+TEST(ToriiInfo, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> lines{
+      {{"bogus"}, "bogus"},
+      {{"--bogus"}, "--bogus"},
+      {{"plan"}, "collective is required"},
+      {{"plan", "gossip"}, "'gossip' is no collective; it must be one of barrier broadcast"},
+      {{"plan", "allreduce", "--topology", "torus:4x"}, "an extent is missing"},
+      {{"plan", "allreduce", "--topology", "torus:0x2"}, "the extent 0"},
+      {{"plan", "allreduce", "--topology", "torus:99999x99999x99999"}, "more than 1048576"},
+      {{"plan", "allreduce", "--topology", "torus:4x4x4", "--ranks", "65"}, "64 places, but there are 65 ranks"},
+      {{"plan", "allreduce", "--topology", "cube"}, "TORII_TOPOLOGY is 'cube'"},
+      {{"plan", "allreduce", "--ranks", "0"}, "a node of 0 ranks"},
+      {{"plan", "allreduce", "--ranks", "x"}, "--ranks"},
+      {{"plan", "allreduce", "--bytes", "1Q"}, "--bytes is '1Q'"},
+      {{"plan", "allreduce", "--bytes", "99999999999G"}, "--bytes is '99999999999G'"},
+      {{"plan", "allreduce", "--type", "f12"}, "--type is 'f12'"},
+      {{"plan", "allreduce", "--root", "1"}, "--root has no meaning for allreduce"},
+      {{"plan", "reduce", "--root", "4"}, "--root is 4; it must be from 0 to 3"},
+      {{"plan", "allreduce", "--rank", "4"}, "--rank is 4; it must be from 0 to 3"},
+      {{"plan", "barrier", "--bytes", "8"}, "--bytes has no meaning for a barrier"},
+      {{"plan", "barrier", "--type", "f32"}, "--type has no meaning for a barrier"},
+      {{"plan", "allreduce", "--segment", "7"}, "TORII_SEGMENT is '7' (option)"},
+      {{"plan", "allreduce", "--algorithm", "magic"}, "TORII_ALGORITHM is 'magic' (option)"},
+      {{"plan", "allreduce", "--ranks", "257", "--svg", "never.svg"}, "at most 256 are drawn"},
+      {{"plan", "allreduce", "--json", "-", "--svg", "-"}, "both want stdout"},
+      {{"plan", "allreduce", "--json", "no/such/folder/file"}, "cannot write 'no/such/folder/file'"},
+      {{"tune", "--tune-file", "no-such-file"}, "cannot read 'no-such-file'"},
+      {{"doctor", "--ranks", "0"}, "--ranks"}};
+  std::set<std::string> messages;
+  for (const auto& [line, message] : lines) {
+    const Outcome outcome = torii_info(line);
+    EXPECT_EQ(outcome.code, 2) << message << ": " << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, message)) << message << ": " << outcome.output;
+    messages.insert(outcome.output);
+  }
+  EXPECT_EQ(messages.size(), lines.size());
+  EXPECT_FALSE(std::filesystem::exists("never.svg"));
+  const Outcome setting = torii_info({}, {"TORII_ENGINES=99"});
+  EXPECT_EQ(setting.code, 2);
+  EXPECT_TRUE(holds(setting.output, "TORII_ENGINES is '99' (environment)")) << setting.output;
+}
+
+TEST(ToriiInfo, WhatIsNotPossibleEndsWithThreeAndTheReason) {
+  const Outcome order = torii_info({"plan", "allreduce", "--algorithm", "trinaryx3", "--determinism", "canonical"});
+  EXPECT_EQ(order.code, 3);
+  EXPECT_TRUE(holds(order.output, "trinaryx3 cannot serve this call: ") && holds(order.output, "binomial"))
+      << order.output;
+  EXPECT_EQ(torii_info({"plan", "allreduce", "--topology", "tree:file"}).code, 3);
+}
+
+TEST(ToriiInfo, OverviewAsText) {
+  const Outcome outcome = torii_info({}, {"TORII_ENGINE=3", "TORII_WINDOW=2", "TORII_JOB_TOKEN=hidden"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  for (const char* part :
+       {"algorithms  trinaryx3 ", "shared_memory  works: two processes", "libfabric      no: ", "reference (8-byte",
+        "TORII_WINDOW       2 ", " environment ", "TORII_ENGINE is not a setting; the nearest one is TORII_ENGINES",
+        ": CPUs ", "waiting ", "(set)"}) {
+    EXPECT_TRUE(holds(outcome.output, part)) << part << " in " << outcome.output;
+  }
+  EXPECT_FALSE(holds(outcome.output, "hidden")) << "a secret is not printed";
+}
+
+TEST(ToriiInfo, OverviewAsJson) {
+  const json all = json_of({}, {"TORII_ENGINES=2", "TORII_FOO=\xff"});
+  EXPECT_TRUE(named(all.at("transports"), "shared_memory").at("works").get<bool>());
+  const json& ucx = named(all.at("transports"), "ucx");
+  EXPECT_FALSE(ucx.at("works").get<bool>());
+  EXPECT_TRUE(holds(ucx.at("reason"), "ucx")) << ucx;
+  EXPECT_EQ(all.at("engines"), 2);
+  const json& engines = named(all.at("settings"), "TORII_ENGINES");
+  EXPECT_EQ(engines.at("value"), "2");
+  EXPECT_EQ(engines.at("default"), "4");
+  EXPECT_EQ(engines.at("origin"), "environment");
+  EXPECT_EQ(named(all.at("settings"), "TORII_ISA").at("origin"), "default");
+  EXPECT_EQ(all.at("isas").front().at("name"), "reference");
+  EXPECT_EQ(all.at("isas").back().at("name"), all.at("isa_best"));
+  EXPECT_GE(all.at("cpus").at("all"), all.at("cpus").at("allowed"));
+  EXPECT_EQ(all.at("warnings").size(), 1u);
+}
+
+TEST(ToriiInfo, ProbeSeesThatSharedMemoryDoesNotWork) {
+  // Too little address space for two arenas of the least size.
+  const Outcome outcome = limited("ulimit -v 600000;", "--json -");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const json transports = json::parse(outcome.output).at("transports");
+  const json& shared_memory = named(transports, "shared_memory");
+  EXPECT_FALSE(shared_memory.at("works").get<bool>()) << shared_memory;
+  EXPECT_TRUE(holds(shared_memory.at("reason"), "ulimit -v")) << shared_memory;
+}
+
+TEST(ToriiInfo, DoctorSeesLimits) {
+  const json fine = json_of({"doctor", "--ranks", "1"});
+  EXPECT_TRUE(fine.at("possible").get<bool>());
+  for (const char* check :
+       {"memfd_create", "MADV_WIPEONFORK", "pidfd_open", "CPUs", "/dev/shm", "CPU quota", "ptrace scope"}) {
+    EXPECT_FALSE(named(fine.at("checks"), check).at("found").get<std::string>().empty()) << check;
+  }
+  EXPECT_EQ(named(fine.at("checks"), "address space").at("state"), "ok");
+
+  const json crowd = json_of({"doctor", "--ranks", "4096"}, {"TORII_ARENA=256M"});
+  EXPECT_EQ(named(crowd.at("checks"), "CPUs").at("state"), "limit");
+  const Outcome locked = limited("ulimit -l 64;", "doctor --ranks 1");
+  EXPECT_TRUE(holds(locked.output, "memlock          limit    64 KiB")) << locked.output;
+  EXPECT_TRUE(holds(locked.output, "to lift it: ulimit -l unlimited")) << locked.output;
+  const Outcome halved = limited("ulimit -v 9000000;", "doctor --ranks 2");
+  EXPECT_EQ(halved.code, 0);
+  EXPECT_TRUE(holds(halved.output, "address space    limit    2 arenas of 4096 MiB")) << halved.output;
+  const Outcome blocked = limited("ulimit -v 600000;", "doctor --ranks 8");
+  EXPECT_EQ(blocked.code, 3);
+  EXPECT_TRUE(holds(blocked.output, "address space    blocked")) << blocked.output;
+  EXPECT_TRUE(holds(blocked.output, "shared_memory cannot work here")) << blocked.output;
+}
+
+TEST(ToriiInfo, TunePrintsTheTableInForce) {
+  const json built_in = json_of({"tune"});
+  EXPECT_EQ(built_in.at("origin"), "built-in");
+  ASSERT_EQ(built_in.at("rows").size(), TuneTable::built_in().rows().size());
+  EXPECT_EQ(built_in.at("rows")[0].at("algorithm"), TuneTable::built_in().rows()[0].algorithm);
+  // What is printed can be read back.
+  EXPECT_EQ(TuneTable::parse(built_in.dump(), "its own print").rows().size(), built_in.at("rows").size());
+
+  const std::string path = testing::TempDir() + "torii-info-tune.json";
+  std::ofstream(path) << R"({"version": 1, "rows": [{"collective": "reduce", "ranks": [2, 9], "bytes_max": 4096,
+    "algorithm": "binomial", "segment": 128, "slots": 3, "window": 2}]})";
+  const Outcome mine = torii_info({"tune", "--tune-file", path});
+  EXPECT_EQ(mine.code, 0);
+  EXPECT_TRUE(holds(mine.output, "  0  reduce          2..9                4K  binomial                 128     3 "))
+      << mine.output;
+  const json plan = json_of({"plan", "reduce", "--bytes", "4K"}, {"TORII_TUNE_FILE=" + path});
+  EXPECT_EQ(plan.at("algorithm"), "binomial");
+  EXPECT_EQ(plan.at("tuning").at("slots"), 3);
+  EXPECT_TRUE(holds(plan.at("why"), "row 0 of " + path)) << plan.at("why");
+  const json beyond = json_of({"plan", "reduce", "--bytes", "8K"}, {"TORII_TUNE_FILE=" + path});
+  EXPECT_TRUE(holds(beyond.at("why"), "no row of " + path + " fits")) << beyond.at("why");
+  std::filesystem::remove(path);
+}
+
+TEST(ToriiInfoPlan, ForcedTreesOnATorus) {
+  const Outcome text = torii_info({"plan", "broadcast", "--topology", "torus:3x3x3", "--algorithm", "trinaryx3",
+                                   "--root", "5", "--rank", "7", "--slots", "3"});
+  EXPECT_EQ(text.code, 0) << text.output;
+  for (const char* part :
+       {"broadcast on torus:3x3x3, 27 ranks, root 5, 1M (262144 elements of f32)", "forced by TORII_ALGORITHM (option)",
+        "TORII_SLOTS (option) overrides it", "proof     ok for every length: height 7", "0 shared in a step (0.0 %)",
+        "rank 7\n", "down tree 2: parent ", "one of 27 ranks",
+        "recursive_doubling: recursive_doubling does barrier, allreduce, all_gather; not broadcast"}) {
+    EXPECT_TRUE(holds(text.output, part)) << part << " in " << text.output;
+  }
+  EXPECT_FALSE(holds(text.output, "rank 8\n"));
+}
+
+TEST(ToriiInfoPlan, JsonHasOrderProofAndFlows) {
+  const json plan = json_of({"plan", "allreduce", "--ranks", "3", "--algorithm", "ring", "--bytes", "1001", "--type",
+                             "bf16", "--wire", "f32"});
+  EXPECT_EQ(plan.at("bytes"), 1000) << "whole elements";
+  EXPECT_EQ(plan.at("elements"), 500);
+  EXPECT_TRUE(plan.at("wide").get<bool>());
+  EXPECT_TRUE(plan.at("verdict").at("ok").get<bool>());
+  ASSERT_EQ(plan.at("orders").size(), 3u) << "every block starts at another rank";
+  std::set<std::string> orders;
+  for (const json& order : plan.at("orders")) orders.insert(order.at("expression"));
+  EXPECT_EQ(orders, (std::set<std::string>{"((0 1) 2)", "((1 2) 0)", "((2 0) 1)"}));
+  ASSERT_EQ(plan.at("plans").size(), 3u);
+  const json& flow = plan.at("plans")[1].at("lanes")[0].at("flows")[0];
+  EXPECT_FALSE(flow.at("label").get<std::string>().empty());
+  EXPECT_GE(plan.at("staging").at("total_bytes"),
+            plan.at("staging").at("slot_bytes").get<int>() * plan.at("staging").at("slots").get<int>());
+}
+
+TEST(ToriiInfoPlan, EveryAlgorithmThatSaysItWouldServeDoes) {
+  int served = 0;
+  for (const char* collective : {"barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter"}) {
+    const json free = json_of({"plan", collective, "--ranks", "6"});
+    for (const json& other : free.at("others")) {
+      const std::string algorithm = other.at("algorithm");
+      const Outcome forced = torii_info({"plan", collective, "--ranks", "6", "--algorithm", algorithm});
+      const bool would = other.at("why_not").get<std::string>().empty();
+      EXPECT_EQ(forced.code, would ? 0 : 3) << collective << " " << algorithm << ": " << forced.output;
+      served += would ? 1 : 0;
+    }
+  }
+  EXPECT_GE(served, 6);
+}
+
+TEST(ToriiInfoPlan, LargeTeamsAreProvedOnDemand) {
+  const std::vector<std::string> line{"plan", "reduce", "--topology", "torus:6x6x3", "--algorithm", "trinaryx3"};
+  const json quick = json_of(line);
+  EXPECT_TRUE(quick.at("verdict").is_null());
+  EXPECT_EQ(quick.at("plans").size(), 1u);
+  std::vector<std::string> thorough = line;
+  thorough.emplace_back("--verify");
+  const json proved = json_of(thorough);
+  EXPECT_EQ(proved.at("verdict").at("height"), 6 + 6 + 3 - 2);
+  EXPECT_EQ(proved.at("orders"), quick.at("orders")) << "the declared order is the derived one";
+  EXPECT_EQ(quick.at("orders").size(), 3u);
+}
+
+TEST(ToriiInfoPlan, SaysWhenATeamRefusesThePlan) {
+  const Outcome outcome = torii_info({"plan", "allreduce", "--segment", "1G"});
+  EXPECT_TRUE(holds(outcome.output, "so it REFUSES this plan")) << outcome.output;
+  EXPECT_FALSE(holds(torii_info({"plan", "allreduce"}).output, "REFUSES"));
+}
+
+TEST(ToriiInfoPlan, AFaultIsPrintedAndEndsWithOne) {
+  tools::PlanQuestion question;
+  question.collective = "allreduce";
+  tools::PlanAnswer answer = tools::answer(question);
+  EXPECT_EQ(tools::report_plan(answer).code, 0);
+  answer.verdict->faults = {"rank 1, lane 0: planted"};
+  const tools::Report report = tools::report_plan(answer);
+  EXPECT_EQ(report.code, 1);
+  EXPECT_TRUE(holds(report.text, "FAULTS\n") && holds(report.text, "rank 1, lane 0: planted\n")) << report.text;
+  EXPECT_FALSE(report.json.at("verdict").at("ok").get<bool>());
+}
+
+/// The row that the tool names is the one that select() takes.
+TEST(ToriiInfoPlan, ServingRowAgreesWithSelect) {
+  const TuneTable& table = TuneTable::built_in();
+  for (int collective = 0; collective < kCollectiveCount; ++collective) {
+    for (const int ranks : {1, 2, 5, 64, 256}) {
+      for (const std::size_t bytes : {0, 8, 1024, 2048, 2049, 1 << 20}) {
+        PlanRequest request;
+        request.collective = static_cast<Collective>(collective);
+        request.topology = Topology::node(ranks);
+        const auto row = tools::serving_row(table, "", request, bytes);
+        const Selected selected = select(table, {}, request, bytes);
+        ASSERT_TRUE(row.has_value()) << ranks << " " << bytes;
+        EXPECT_EQ(table.rows()[*row].algorithm, selected.algorithm->name);
+        EXPECT_EQ(table.rows()[*row].tuning.segment_bytes, selected.request.tuning.segment_bytes);
+      }
+    }
+  }
+}
+
+/// docs/pictures/README.md has one command per picture.
+TEST(ToriiInfoPlan, CommittedPicturesAreWhatItDraws) {
+  const std::filesystem::path folder = std::filesystem::path(TORII_TEST_SOURCE_DIR) / "docs" / "pictures";
+  std::istringstream lines(content(folder / "README.md"));
+  int pictures = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t flag = line.find(" --svg ");
+    if (!line.starts_with("torii-info plan ") || flag == std::string::npos) continue;
+    const std::string picture = line.substr(flag + 7);
+    const Outcome drawn = run({"sh", "-c", kToriiInfo + line.substr(10, flag - 10) + " --svg -"});
+    EXPECT_EQ(drawn.code, 0) << drawn.output;
+    EXPECT_TRUE(drawn.output.starts_with("<svg ")) << line;
+    EXPECT_TRUE(drawn.output == content(folder / picture)) << "draw it again: " << line;
+    ++pictures;
+  }
+  EXPECT_GE(pictures, 2);
+}
+
+}  // namespace
+}  // namespace torii::tests

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// `torii-info doctor`: what this machine and container allow, and the line that lifts a limit.
+#pragma once
+
+#include "tools/torii-info/report.hpp"
+
+namespace torii::tools {
+
+/// Checks for a job of `ranks` ranks; 0: as many as there are CPUs that may be used. Exit code 3 when something without
+/// which shared memory cannot work is missing. Throws Error for a bad setting.
+Report doctor(int ranks);
+
+}  // namespace torii::tools

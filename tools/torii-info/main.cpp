@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// torii-info: what this build and this machine can do, and what it would run for a call.
+#include <torii/torii.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "runtime/status.hpp"
+#include "tools/command_line.hpp"
+#include "tools/torii-info/doctor.hpp"
+#include "tools/torii-info/overview.hpp"
+#include "tools/torii-info/plan.hpp"
+#include "tools/torii-info/report.hpp"
+#include "tools/torii-info/tune.hpp"
+
+namespace torii::tools {
+namespace {
+
+/// A flag that is the setting of the same name.
+struct SettingFlag {
+  const char* flag;
+  const char* setting;
+  const char* help;
+};
+constexpr std::array kPlanSettings = {
+    SettingFlag{"--topology", "TOPOLOGY", "node, torus:4x4x4, torus:4x4x2m, mesh:8x8"},
+    SettingFlag{"--algorithm", "ALGORITHM", "force this one instead of asking the tune table"},
+    SettingFlag{"--determinism", "DETERMINISM", "run, canonical"},
+    SettingFlag{"--wire", "WIRE", "type, f32: how partial results of 16-bit floats travel"},
+    SettingFlag{"--segment", "SEGMENT", "largest payload of one put in bytes, with K or M"},
+    SettingFlag{"--slots", "SLOTS", "slots of every stream"},
+    SettingFlag{"--window", "WINDOW", "segments of one lane in flight"},
+};
+constexpr SettingFlag kTuneFile = {"--tune-file", "TUNE_FILE", "tune table to read instead of the built-in one"};
+
+void add_setting(CLI::App& app, const SettingFlag& setting, std::string& overrides) {
+  const auto append = [&overrides, setting](const std::string& value) {
+    overrides += std::string(setting.setting) + "=" + value + "\n";
+  };
+  app.add_option_function<std::string>(setting.flag, append, setting.help);
+}
+
+void add_plan(CLI::App& app, PlanQuestion& question, std::string& svg) {
+  CLI::App* plan = app.add_subcommand("plan",
+                                      "what a team would run for a call: the algorithm and why, the plan, "
+                                      "its proof");
+  plan->add_option("collective", question.collective,
+                   "barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter")
+      ->required();
+  plan->add_option("--ranks", question.ranks, "number of ranks (default: as the topology says, else 4)");
+  plan->add_option("--bytes", question.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
+  plan->add_option("--type", question.type, "element type (default: f32)");
+  plan->add_option("--root", question.root, "root of broadcast and reduce (default: 0)");
+  plan->add_option("--rank", question.rank, "print the plan of this rank (default: all up to 16, else rank 0)");
+  for (const SettingFlag& setting : kPlanSettings) add_setting(*plan, setting, question.overrides);
+  add_setting(*plan, kTuneFile, question.overrides);
+  plan->add_flag("--verify", question.verify, "prove the plans of more than 64 ranks too, which may take long");
+  plan->add_option("--svg", svg, "draw the plans of all ranks (at most 256) to this file, - for stdout");
+  plan->footer("Example:\n  torii-info plan allreduce --topology torus:3x3x3 --algorithm trinaryx3 --svg plan.svg");
+}
+
+int exit_code(Status status) {
+  switch (status) {
+    case Status::invalid_argument:
+      return kBadInput;
+    case Status::unsupported:
+    case Status::no_resource:
+      return kNotPossible;
+    default:
+      return kWrong;
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Says what this build of torii and this machine can do. Without a command: version, transports, kernels,\n"
+      "CPUs and settings.");
+  describe(app, "torii-info", torii_version(), "torii-info --json -");
+  std::string json;
+  std::string svg;
+  PlanQuestion question;
+  std::string tune_overrides;
+  int doctor_ranks = 0;
+  app.add_option("--json", json, "write the same as one line of JSON to this file, - for stdout (any command)");
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  add_plan(app, question, svg);
+  CLI::App* tune = app.add_subcommand("tune", "print the tune table");
+  add_setting(*tune, kTuneFile, tune_overrides);
+  tune->footer("Example:\n  torii-info tune --tune-file mine.json");
+  CLI::App* check = app.add_subcommand("doctor", "what this machine and container allow, and how to lift a limit");
+  check->add_option("--ranks", doctor_ranks, "ranks of the job (default: one per CPU that may be used)")
+      ->check(CLI::Range(1, 65536));
+  check->footer("Example:\n  torii-info doctor --ranks 8");
+  if (const auto code = parse(app, argc, argv)) return *code;
+
+  question.svg = !svg.empty();
+  Report report;
+  if (app.got_subcommand("plan")) {
+    report = report_plan(answer(question));
+  } else if (app.got_subcommand(tune)) {
+    report = print_table(tune_overrides);
+  } else if (app.got_subcommand(check)) {
+    report = doctor(doctor_ranks);
+  } else {
+    report = overview();
+  }
+  publish(report, json, svg);
+  return report.code;
+}
+
+}  // namespace
+}  // namespace torii::tools
+
+int main(int argc, char** argv) {
+  using namespace torii;
+  try {
+    return tools::run(argc, argv);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "torii-info: %s\n", error.what());
+    return tools::exit_code(error.status());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "torii-info: %s\n", error.what());
+    return tools::kWrong;
+  }
+}

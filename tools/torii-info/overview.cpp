@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Version, transports, kernels, CPUs, waiting, and settings with their origin.
+#include "tools/torii-info/overview.hpp"
+
+#include <fmt/format.h>
+#include <torii/torii.h>
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "reduce_kernels/kernels.hpp"
+#include "runtime/settings.hpp"
+#include "tools/torii-info/machine.hpp"
+#include "tools/torii-info/probe.hpp"
+
+namespace torii::tools {
+namespace {
+
+#if defined(__clang__)
+constexpr const char* kCompiler = "clang " __VERSION__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
+/// A heading in a column of its own.
+std::string row(const std::string& heading, const std::string& text) {
+  return fmt::format("{:<12}{}\n", heading, text);
+}
+
+void add_build(Report& report) {
+  std::string algorithms;
+  report.json["version"] = torii_version();
+  report.json["compiler"] = kCompiler;
+  report.json["algorithms"] = Json::array();
+  for (const Algorithm& algorithm : catalogue()) {
+    algorithms += (algorithms.empty() ? "" : " ") + std::string(algorithm.name);
+    report.json["algorithms"].push_back(algorithm.name);
+  }
+  report.text += fmt::format("torii {}\n\n", torii_version());
+  report.text += row("compiler", kCompiler);
+  report.text += row("algorithms", algorithms);
+}
+
+/// The names that the setting TRANSPORT accepts, so that a new transport is listed and tried without a line here.
+std::vector<std::string> transport_names(const std::vector<SettingView>& settings) {
+  std::vector<std::string> names;
+  const auto setting =
+      std::find_if(settings.begin(), settings.end(), [](const auto& one) { return one.name == "TORII_TRANSPORT"; });
+  std::istringstream words(setting->accepts);
+  for (std::string word; words >> word;) {
+    if (word != "one" && word != "of" && word != "auto") names.push_back(word);
+  }
+  return names;
+}
+
+void add_transports(const std::vector<SettingView>& settings, Report& report) {
+  report.json["transports"] = Json::array();
+  std::string heading = "transports";
+  for (const std::string& name : transport_names(settings)) {
+    const Probe probe = probe_transport(name);
+    report.json["transports"].push_back({{"name", name}, {"works", probe.works}, {"reason", probe.text}});
+    report.text += row(heading, fmt::format("{:<14} {}: {}", name, probe.works ? "works" : "no", probe.text));
+    heading.clear();
+  }
+}
+
+void add_kernels(Report& report) {
+  std::string text;
+  report.json["isas"] = Json::array();
+  for (const kernels::Isa isa : kernels::available_isas()) {
+    text +=
+        fmt::format("{}{} ({}-byte vectors)", text.empty() ? "" : ", ", kernels::name(isa), kernels::vector_bytes(isa));
+    report.json["isas"].push_back({{"name", kernels::name(isa)}, {"vector_bytes", kernels::vector_bytes(isa)}});
+  }
+  report.json["isa_best"] = kernels::name(kernels::best_isa());
+  report.text += row("kernels", text);
+}
+
+void add_engines(const Settings& settings, Report& report) {
+  report.json["engines"] = settings.engines;
+  report.text += row("engines", fmt::format("{} per rank, advanced by whoever calls torii", settings.engines));
+}
+
+/// Which way of waiting holds for how many ranks (docs/embedding.md, "Waiting").
+std::string waiting_text(const Settings& settings, int cpus) {
+  if (settings.wait != WaitMode::automatic) {
+    return fmt::format("always as TORII_WAIT={} says, whatever the number of ranks", name(settings.wait));
+  }
+  return fmt::format(
+      "up to {} ranks on these CPUs poll long before they yield and sleep; more ranks are oversubscribed:\n"
+      "{:12}they poll briefly, yield early and sleep late",
+      cpus, "");
+}
+
+void add_machine(const Settings& settings, Report& report) {
+  const Machine machine = read_machine();
+  const std::string waiting = waiting_text(settings, machine.cpus_allowed);
+  report.text +=
+      row("CPUs", fmt::format("{} of {} may be used ({})", machine.cpus_allowed, machine.cpus, machine.allowed_list));
+  std::istringstream picture(machine.picture);
+  for (std::string line; std::getline(picture, line);) report.text += row("", line);
+  report.text += row("waiting", waiting);
+  report.json["cpus"] = {{"allowed", machine.cpus_allowed},
+                         {"all", machine.cpus},
+                         {"list", machine.allowed_list},
+                         {"picture", machine.picture}};
+  report.json["wait"] = name(settings.wait);
+  report.json["oversubscribed_above_ranks"] = machine.cpus_allowed;
+}
+
+void add_settings(const Settings& settings, Report& report) {
+  report.text += "\nsettings (an environment variable of that name, or a NAME=value line of the program)\n";
+  report.json["settings"] = Json::array();
+  for (const SettingView& setting : settings.list()) {
+    report.text +=
+        fmt::format("  {:<18} {:<14} {:<12} {}; {}\n", setting.name, setting.value.empty() ? "(none)" : setting.value,
+                    name(setting.origin), setting.help, setting.accepts);
+    report.json["settings"].push_back({{"name", setting.name},
+                                       {"value", setting.value},
+                                       {"default", setting.fallback},
+                                       {"origin", name(setting.origin)},
+                                       {"accepts", setting.accepts},
+                                       {"help", setting.help}});
+  }
+  report.json["warnings"] = settings.warnings;
+  if (!settings.warnings.empty()) report.text += "\nwarnings\n";
+  for (const std::string& warning : settings.warnings) report.text += "  " + warning + "\n";
+}
+
+}  // namespace
+
+Report overview() {
+  const Settings settings = Settings::load();
+  Report report;
+  add_build(report);
+  add_transports(settings.list(), report);
+  add_engines(settings, report);
+  add_kernels(report);
+  add_machine(settings, report);
+  add_settings(settings, report);
+  return report;
+}
+
+}  // namespace torii::tools

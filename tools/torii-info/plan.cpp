@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a command line to a selected algorithm, its plans and their proof, by the same steps as a team's call.
+#include "tools/torii-info/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "api/team.hpp"
+#include "reduce_kernels/types.hpp"
+#include "runtime/settings.hpp"
+#include "runtime/status.hpp"
+#include "tools/torii-info/tune.hpp"
+
+namespace torii::tools {
+namespace {
+
+constexpr int kRanksDefault = 4;
+constexpr int kRanksShownMost = 16;
+/// Up to so many ranks a proof takes less than a second and is always made.
+constexpr int kRanksVerifiedMost = 64;
+/// Without a proof only so many blocks' declared orders are worked out.
+constexpr int kOrdersDeclaredMost = 16;
+
+[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
+
+Collective read_collective(const std::string& text) {
+  if (const auto collective = parse_collective(text)) return *collective;
+  std::string names;
+  for (int i = 0; i < kCollectiveCount; ++i) names += " " + std::string(name(static_cast<Collective>(i)));
+  invalid(fmt::format("'{}' is no collective; it must be one of{}", text, names));
+}
+
+/// The product of a text's extents; 0 when it has none that can be multiplied, which Topology::parse() then explains.
+int places(const std::string& topology) {
+  const std::size_t colon = topology.find(':');
+  if (colon == std::string::npos) return 0;
+  long long product = 1;
+  for (const char* at = topology.c_str() + colon; *at == ':' || *at == 'x';) {
+    int extent = 0;
+    const auto [end, error] = std::from_chars(at + 1, topology.c_str() + topology.size(), extent);
+    product *= extent;
+    if (error != std::errc() || extent < 1 || product > INT32_MAX) return 0;
+    at = *end == 'm' ? end + 1 : end;
+  }
+  return static_cast<int>(product);
+}
+
+Topology read_topology(const Settings& settings, const std::optional<int>& ranks) {
+  const std::string text = settings.topology == "auto" ? "node" : settings.topology;
+  return Topology::parse(text, ranks.value_or(text == "node" ? kRanksDefault : places(text)));
+}
+
+void check_barrier(const PlanQuestion& question) {
+  for (const auto& [flag, given] :
+       {std::pair{"--bytes", question.bytes.has_value()}, std::pair{"--type", question.type.has_value()}}) {
+    if (given) invalid(std::string(flag) + " has no meaning for a barrier, which moves no vector");
+  }
+}
+
+/// The vector's length in whole elements, and for collectives of one block per rank in whole blocks.
+void read_vector(const PlanQuestion& question, PlanAnswer& answer) {
+  const PlanRequest& request = answer.selected.request;
+  const std::string bytes = question.bytes.value_or("1M");
+  answer.type = question.type.value_or("f32");
+  const auto type = parse_type(answer.type);
+  if (!type) invalid(fmt::format("--type is '{}'; it must be a type such as f32, i64 or bf16", answer.type));
+  std::size_t wanted = 0;
+  if (!parse_bytes(bytes, wanted) || wanted > (std::size_t{1} << 48)) {
+    invalid(fmt::format("--bytes is '{}'; it must be a number up to 2^48, with K, M or G", bytes));
+  }
+  const bool per_rank =
+      request.collective == Collective::all_gather || request.collective == Collective::reduce_scatter;
+  const std::size_t block_bytes =
+      size_of(*type) * (per_rank ? static_cast<std::size_t>(request.topology.ranks()) : std::size_t{1});
+  answer.bytes = wanted / block_bytes * block_bytes;
+  answer.elements = answer.bytes / size_of(*type);
+  answer.wide = combines(request.collective) && is_float16(*type) &&
+                (answer.settings.wide_wire || request.determinism == Determinism::canonical);
+}
+
+int read_root(const PlanQuestion& question, const PlanRequest& request) {
+  if (question.root && !has_root(request.collective)) {
+    invalid(fmt::format("--root has no meaning for {}", name(request.collective)));
+  }
+  const int root = question.root.value_or(0);
+  if (root < 0 || root >= request.topology.ranks()) {
+    invalid(fmt::format("--root is {}; it must be from 0 to {}", root, request.topology.ranks() - 1));
+  }
+  return root;
+}
+
+std::string_view origin_of(const Settings& settings, std::string_view variable) {
+  for (const SettingView& setting : settings.list()) {
+    if (setting.name == variable) return name(setting.origin);
+  }
+  return "";
+}
+
+/// What the table says, or that it says nothing.
+std::string row_reason(const TuneTable& table, const PlanAnswer& answer, const std::string& forced) {
+  const std::string table_name =
+      answer.settings.tune_file.empty() ? "the built-in tune table" : answer.settings.tune_file;
+  const auto row = serving_row(table, forced, answer.selected.request, answer.bytes);
+  if (!row) return fmt::format("no row of {} fits, so the tuning is the default one", table_name);
+  const TuneRow& serving = table.rows()[*row];
+  // serving_row() repeats what select() does; should they ever part, nothing below would be true.
+  if (serving.algorithm != answer.selected.algorithm->name) {
+    throw Error(Status::internal, "the row found is of " + serving.algorithm + ", the algorithm selected is " +
+                                      std::string(answer.selected.algorithm->name));
+  }
+  return fmt::format("row {} of {}: {}", *row, table_name, row_text(serving));
+}
+
+std::string reason(const TuneTable& table, const PlanAnswer& answer) {
+  const Settings& settings = answer.settings;
+  const bool forced = settings.algorithm != "auto";
+  std::string text;
+  if (forced) text = fmt::format("forced by TORII_ALGORITHM ({}); ", origin_of(settings, "TORII_ALGORITHM"));
+  text += row_reason(table, answer, forced ? settings.algorithm : "");
+  for (const auto& [knob, is_set] :
+       {std::pair{"TORII_SEGMENT", settings.segment_bytes != 0}, std::pair{"TORII_SLOTS", settings.slots != 0},
+        std::pair{"TORII_WINDOW", settings.window != 0}}) {
+    if (is_set) text += fmt::format("; {} ({}) overrides it", knob, origin_of(settings, knob));
+  }
+  return text;
+}
+
+void add_orders(const Algorithm& algorithm, int blocks, PlanAnswer& answer) {
+  const PlanRequest& request = answer.selected.request;
+  if (answer.verdict && answer.verdict->ok()) {
+    answer.orders = answer.verdict->result_expression;
+  } else if (combines(request.collective) && algorithm.order != nullptr) {
+    for (int block = 0; block < std::min(blocks, kOrdersDeclaredMost); ++block) {
+      answer.orders.push_back(algorithm.order(request, block, answer.pool));
+    }
+  }
+}
+
+std::vector<Plan> plans_shown(const Algorithm& algorithm, const PlanRequest& request, const std::optional<int>& rank) {
+  const int ranks = request.topology.ranks();
+  if (rank && (*rank < 0 || *rank >= ranks)) {
+    invalid(fmt::format("--rank is {}; it must be from 0 to {}", *rank, ranks - 1));
+  }
+  if (!rank && ranks <= kRanksShownMost) return plan_all(algorithm, request);
+  return {algorithm.plan(request, rank.value_or(0))};
+}
+
+}  // namespace
+
+PlanAnswer answer(const PlanQuestion& question) {
+  PlanAnswer answer;
+  answer.settings = Settings::load(question.overrides);
+  const Settings& settings = answer.settings;
+  PlanRequest& request = answer.selected.request;
+  request.collective = read_collective(question.collective);
+  request.topology = read_topology(settings, question.ranks);
+  request.root = read_root(question, request);
+  request.determinism = settings.determinism;
+  if (request.collective == Collective::barrier) {
+    check_barrier(question);
+  } else {
+    read_vector(question, answer);
+  }
+  request.wide_wire = answer.wide;
+
+  const TuneTable table = TuneTable::load(settings.tune_file);
+  const Forced forced = {settings.algorithm, settings.segment_bytes, settings.slots, settings.window};
+  answer.selected = select(table, forced, request, answer.bytes);  // `request` now has the tuning
+  answer.why = reason(table, answer);
+  const Algorithm& algorithm = *answer.selected.algorithm;
+  for (const Algorithm& other : catalogue()) {
+    if (other.name != algorithm.name) answer.others.emplace_back(other.name, other.why_not(request));
+  }
+
+  answer.shown = plans_shown(algorithm, request, question.rank);
+  if (question.svg) answer.all = plan_all(algorithm, request);
+  if (question.verify || request.topology.ranks() <= kRanksVerifiedMost) {
+    answer.verdict = verify(algorithm, request, answer.pool);
+  }
+  const Plan& plan = answer.shown.front();
+  add_orders(algorithm, plan.blocks, answer);
+  answer.staging = staging_shape(plan, request.tuning.segment_bytes, answer.wide);
+  answer.team_staging_bytes = team_staging_bytes(request.topology.ranks());
+  return answer;
+}
+
+}  // namespace torii::tools

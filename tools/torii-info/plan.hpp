@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// `torii-info plan`: what a team would run for a call, and what is known about it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/selection.hpp"
+#include "collectives/verify.hpp"
+#include "runtime/installed_plan.hpp"
+#include "runtime/settings.hpp"
+#include "tools/torii-info/report.hpp"
+
+namespace torii::tools {
+
+/// The command line. Unset options are those that the user did not give.
+struct PlanQuestion {
+  std::string collective;
+  std::optional<int> ranks;          ///< without it: of the topology, else 4
+  std::optional<std::string> bytes;  ///< without it: 1M
+  std::optional<std::string> type;   ///< without it: f32
+  std::optional<int> root;
+  std::optional<int> rank;  ///< whose plan is printed; without it all up to 16 ranks, else rank 0
+  bool verify = false;      ///< also where it takes seconds
+  bool svg = false;
+  std::string overrides;  ///< "NAME=value" lines: the flags that are settings
+};
+
+/// What is known about the plans of one call.
+struct PlanAnswer {
+  Settings settings;
+  Selected selected;
+  std::size_t elements = 0;  ///< of the whole vector
+  std::size_t bytes = 0;
+  std::string type;
+  bool wide = false;
+  std::string why;
+  std::vector<std::pair<std::string, std::string>> others;  ///< algorithm, why not; empty: it would serve if forced
+  std::vector<Plan> shown;
+  std::vector<Plan> all;  ///< where a picture is wanted
+  StagingShape staging;
+  std::size_t team_staging_bytes = 0;
+  ExpressionPool pool;
+  std::optional<Verdict> verdict;
+  std::vector<ExpressionId> orders;  ///< by block; derived by the verifier, else as declared; may be empty
+};
+
+/// Throws Error: invalid_argument for what the question has wrong, unsupported when the forced algorithm cannot serve.
+PlanAnswer answer(const PlanQuestion& question);
+
+/// Draws the picture when the plans of all ranks are there. Throws Error{invalid_argument} for too many ranks. Exit
+/// code 1 when the verifier found a fault.
+Report report_plan(const PlanAnswer& answer);
+
+}  // namespace torii::tools

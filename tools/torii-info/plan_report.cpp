@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer of `torii-info plan` as text, JSON and picture.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collectives/draw.hpp"
+#include "runtime/settings.hpp"
+#include "tools/torii-info/plan.hpp"
+
+namespace torii::tools {
+namespace {
+
+constexpr std::size_t kOrderLinesMost = 16;
+constexpr std::size_t kOrderCharacters = 160;
+constexpr std::size_t kOrderCharactersJson = 10000;
+
+std::string row(const std::string& heading, const std::string& text) {
+  return fmt::format("{:<10}{}\n", heading, text);
+}
+
+/// Blocks whose elements have one order, and that order.
+struct OrderGroup {
+  ExpressionId order = kNoExpression;
+  std::vector<int> blocks;
+};
+
+std::vector<OrderGroup> group_orders(const std::vector<ExpressionId>& orders) {
+  std::vector<OrderGroup> groups;
+  for (std::size_t block = 0; block < orders.size(); ++block) {
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.order == orders[block]; });
+    if (group == groups.end()) group = groups.insert(group, {orders[block], {}});
+    group->blocks.push_back(static_cast<int>(block));
+  }
+  return groups;
+}
+
+std::string blocks_text(const std::vector<int>& blocks) {
+  constexpr std::size_t kShown = 8;
+  std::string text = blocks.size() == 1 ? "block" : "blocks";
+  for (std::size_t i = 0; i < std::min(blocks.size(), kShown); ++i) text += fmt::format(" {}", blocks[i]);
+  if (blocks.size() > kShown) text += fmt::format(" ... {}", blocks.back());
+  return text;
+}
+
+void add_question(const PlanAnswer& answer, Report& report) {
+  const PlanRequest& request = answer.selected.request;
+  std::string text =
+      fmt::format("{} on {}, {} ranks", name(request.collective), request.topology.text(), request.topology.ranks());
+  Json& json = report.json;
+  json["collective"] = name(request.collective);
+  json["topology"] = request.topology.text();
+  json["ranks"] = request.topology.ranks();
+  if (has_root(request.collective)) {
+    text += fmt::format(", root {}", request.root);
+    json["root"] = request.root;
+  }
+  if (request.collective != Collective::barrier) {
+    text += fmt::format(", {} ({} elements of {}{}), determinism {}", bytes_text(answer.bytes), answer.elements,
+                        answer.type, answer.wide ? ", partial results in f32" : "", name(request.determinism));
+    json["bytes"] = answer.bytes;
+    json["elements"] = answer.elements;
+    json["type"] = answer.type;
+    json["wide"] = answer.wide;
+  }
+  json["determinism"] = name(request.determinism);
+  report.text += row("call", text);
+}
+
+void add_choice(const PlanAnswer& answer, Report& report) {
+  const Algorithm& algorithm = *answer.selected.algorithm;
+  const Tuning& tuning = answer.selected.request.tuning;
+  report.text += row("algorithm", std::string(algorithm.name));
+  report.text += row("why", answer.why);
+  report.text += row("source", std::string(algorithm.source));
+  report.text += row("tuning", fmt::format("segment {}, slots {}, window {}{}", bytes_text(tuning.segment_bytes),
+                                           tuning.slots, tuning.window, tuning.one_shot ? ", one_shot" : ""));
+  Json& json = report.json;
+  json["algorithm"] = algorithm.name;
+  json["why"] = answer.why;
+  json["source"] = algorithm.source;
+  json["tuning"] = {{"segment_bytes", tuning.segment_bytes},
+                    {"slots", tuning.slots},
+                    {"window", tuning.window},
+                    {"one_shot", tuning.one_shot}};
+  json["others"] = Json::array();
+  std::string heading = "others";
+  for (const auto& [other, why_not] : answer.others) {
+    report.text += row(heading, fmt::format("{}: {}", other, why_not.empty() ? "would serve if forced" : why_not));
+    json["others"].push_back({{"algorithm", other}, {"why_not", why_not}});
+    heading.clear();
+  }
+}
+
+void add_staging(const PlanAnswer& answer, Report& report) {
+  const Plan& plan = answer.shown.front();
+  const StagingShape& staging = answer.staging;
+  std::string text = fmt::format(
+      "{} bytes per rank and channel: {} streams in x {} slots x {} bytes, and lines for "
+      "tokens and credits; a team has {}",
+      staging.total_bytes, plan.in_streams_max, plan.slots, staging.slot_bytes, bytes_text(answer.team_staging_bytes));
+  if (staging.total_bytes > answer.team_staging_bytes) text += ", so it REFUSES this plan";
+  report.text += row("staging", text);
+  report.json["staging"] = {{"total_bytes", staging.total_bytes},
+                            {"slot_bytes", staging.slot_bytes},
+                            {"slots", plan.slots},
+                            {"in_streams_max", plan.in_streams_max},
+                            {"out_streams_max", plan.out_streams_max},
+                            {"team_bytes", answer.team_staging_bytes}};
+}
+
+void add_orders(const PlanAnswer& answer, Report& report) {
+  report.json["orders"] = Json::array();
+  const std::vector<OrderGroup> groups = group_orders(answer.orders);
+  std::string heading = "order";
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto& [order, blocks] = groups[i];
+    report.json["orders"].push_back(
+        {{"blocks", blocks}, {"expression", answer.pool.text(order, kOrderCharactersJson)}});
+    if (i >= kOrderLinesMost) continue;
+    report.text += row(heading, blocks_text(blocks) + ": " + answer.pool.text(order, kOrderCharacters));
+    heading.clear();
+  }
+  if (groups.size() > kOrderLinesMost) {
+    report.text += row("", fmt::format("... and {} more (--json has all)", groups.size() - kOrderLinesMost));
+  }
+  if (!groups.empty()) report.text += row("", "a number is that rank's operand, (a b) is a op b");
+}
+
+void add_verdict(const PlanAnswer& answer, Report& report) {
+  if (!answer.verdict) {
+    report.text += row("proof", "not made, it takes long on so many ranks: --verify");
+    report.json["verdict"] = nullptr;
+    return;
+  }
+  const Verdict& verdict = *answer.verdict;
+  report.json["verdict"] = {{"ok", verdict.ok()},
+                            {"faults", verdict.faults},
+                            {"height", verdict.height},
+                            {"slots_least", verdict.slots_least},
+                            {"busiest_link_messages", verdict.busiest_link_messages},
+                            {"links_shared", verdict.links_shared},
+                            {"links_shared_percent", verdict.links_shared_percent}};
+  if (verdict.ok()) {
+    report.text += row(
+        "proof", fmt::format("ok for every length: height {}, least slots {}", verdict.height, verdict.slots_least));
+    const std::string links =
+        fmt::format("busiest carries {:g} messages per segment, {} shared in a step ({:.1f} %)",
+                    verdict.busiest_link_messages, verdict.links_shared, verdict.links_shared_percent);
+    const bool node = answer.selected.request.topology.kind() == Topology::Kind::node;
+    report.text += row("links", node ? "none on a node" : links);
+    return;
+  }
+  report.code = 1;
+  report.text += row("proof", "FAULTS");
+  for (const std::string& fault : verdict.faults) report.text += row("", fault);
+}
+
+Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& streams) {
+  constexpr const char* kCarriages[] = {"slots", "lend", "land", "handover"};
+  Json json = Json::array();
+  for (const StreamEnd& end : ends) {
+    if (end.stream == kOwn) {
+      json.push_back("own");
+      continue;
+    }
+    const Stream& stream = streams[end.stream];
+    json.push_back({{"peer", stream.peer},
+                    {"tag", stream.tag},
+                    {"position", end.position},
+                    {"carriage", kCarriages[static_cast<std::size_t>(stream.carriage)]},
+                    {"wide", stream.wide},
+                    {"credits", stream.credits}});
+  }
+  return json;
+}
+
+Json plan_json(const Plan& plan) {
+  Json json = {{"rank", plan.rank}, {"lanes", Json::array()}};
+  for (const Lane& lane : plan.lanes) {
+    Json flows = Json::array();
+    for (const Flow& flow : lane.flows) {
+      Json blocks = Json::array();
+      for (int place = 0; place < flow.walk.count; ++place) blocks.push_back(flow.walk.block(place));
+      flows.push_back({{"label", flow.label},
+                       {"fold", flow.fold == Fold::left ? "left" : "canonical"},
+                       {"sources", ends_json(flow.sources, plan.in)},
+                       {"keep", flow.keep},
+                       {"targets", ends_json(flow.targets, plan.out)},
+                       {"blocks", std::move(blocks)}});
+    }
+    json["lanes"].push_back({{"window", lane.window}, {"flows", std::move(flows)}});
+  }
+  return json;
+}
+
+void add_plans(const PlanAnswer& answer, Report& report) {
+  const int ranks = answer.selected.request.topology.ranks();
+  report.text += "\n" + draw_text(answer.selected.request, answer.shown);
+  if (static_cast<int>(answer.shown.size()) < ranks) {
+    report.text += fmt::format("one of {} ranks; another one with --rank\n", ranks);
+  }
+  const Plan& plan = answer.shown.front();
+  report.json["blocks"] = plan.blocks;
+  report.json["dealing"] = plan.dealing == Dealing::even ? "even" : "dealt";
+  report.json["plans"] = Json::array();
+  for (const Plan& shown : answer.shown) report.json["plans"].push_back(plan_json(shown));
+}
+
+}  // namespace
+
+Report report_plan(const PlanAnswer& found) {
+  Report report;
+  add_question(found, report);
+  add_choice(found, report);
+  add_staging(found, report);
+  add_orders(found, report);
+  add_verdict(found, report);
+  add_plans(found, report);
+  if (!found.all.empty()) report.svg = draw_svg(found.selected.request, found.all);
+  return report;
+}
+
+}  // namespace torii::tools

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts reports where the command line wants them.
+#include "tools/torii-info/report.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "runtime/status.hpp"
+
+namespace torii::tools {
+namespace {
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+[[noreturn]] void cannot_write(const std::string& path) {
+  throw Error(Status::invalid_argument, "cannot write '" + path + "': " + std::strerror(errno));
+}
+
+void write(const std::string& path, const std::string& content) {
+  if (path == "-") {
+    if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size()) cannot_write("stdout");
+    return;
+  }
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "we"));
+  if (!file || std::fwrite(content.data(), 1, content.size(), file.get()) != content.size() ||
+      std::fflush(file.get()) != 0) {
+    cannot_write(path);
+  }
+}
+
+}  // namespace
+
+void publish(const Report& report, const std::string& json_path, const std::string& svg_path) {
+  if (json_path == "-" && svg_path == "-") {
+    throw Error(Status::invalid_argument, "--json - and --svg - both want stdout: give one of them a file");
+  }
+  // File names and variables may hold bytes that are no UTF-8; JSON may not.
+  if (!json_path.empty()) write(json_path, report.json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!svg_path.empty()) write(svg_path, report.svg);
+  if (json_path != "-" && svg_path != "-") write("-", report.text);
+}
+
+}  // namespace torii::tools

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// `torii-info tune`.
+#include "tools/torii-info/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "runtime/settings.hpp"
+
+namespace torii::tools {
+namespace {
+
+std::string length_text(std::size_t bytes_max) { return bytes_max == SIZE_MAX ? "any" : bytes_text(bytes_max); }
+
+std::string ranks_text(const TuneRow& row) { return fmt::format("{}..{}", row.ranks_min, row.ranks_max); }
+
+/// In the form of a tune file.
+Json row_json(const TuneRow& row) {
+  Json json;
+  json["collective"] = name(row.collective);
+  json["ranks"] = {row.ranks_min, row.ranks_max};
+  json["bytes_max"] = row.bytes_max == SIZE_MAX ? Json(nullptr) : Json(row.bytes_max);
+  json["algorithm"] = row.algorithm;
+  json["segment"] = row.tuning.segment_bytes;
+  json["slots"] = row.tuning.slots;
+  json["window"] = row.tuning.window;
+  json["one_shot"] = row.tuning.one_shot;
+  return json;
+}
+
+}  // namespace
+
+std::string row_text(const TuneRow& row) {
+  return fmt::format("{}, {} to {} ranks, {} -> {}, segment {}, slots {}, window {}{}", name(row.collective),
+                     row.ranks_min, row.ranks_max,
+                     row.bytes_max == SIZE_MAX ? "any length" : "up to " + bytes_text(row.bytes_max), row.algorithm,
+                     bytes_text(row.tuning.segment_bytes), row.tuning.slots, row.tuning.window,
+                     row.tuning.one_shot ? ", one_shot" : "");
+}
+
+std::optional<std::size_t> serving_row(const TuneTable& table, const std::string& name, PlanRequest request,
+                                       std::size_t bytes) {
+  const int ranks = request.topology.ranks();
+  for (std::size_t index = 0; index < table.rows().size(); ++index) {
+    const TuneRow& row = table.rows()[index];
+    const bool fits = row.collective == request.collective && ranks >= row.ranks_min && ranks <= row.ranks_max &&
+                      bytes <= row.bytes_max && (name.empty() || row.algorithm == name);
+    request.tuning = row.tuning;
+    if (fits && find_algorithm(row.algorithm)->why_not(request).empty()) return index;
+  }
+  return std::nullopt;
+}
+
+Report print_table(const std::string& overrides) {
+  const Settings settings = Settings::load(overrides);
+  const TuneTable table = TuneTable::load(settings.tune_file);
+  const std::string origin = settings.tune_file.empty() ? "built-in" : settings.tune_file;
+  Report report;
+  report.text =
+      fmt::format("tune table: {}; the first row that fits and whose algorithm accepts the call serves it\n", origin);
+  report.text += fmt::format("{:>3}  {:<15} {:<12} {:>9}  {:<19} {:>8} {:>5} {:>6}  {}\n", "row", "collective", "ranks",
+                             "bytes_max", "algorithm", "segment", "slots", "window", "one_shot");
+  report.json = {{"origin", origin}, {"version", TuneTable::kVersion}, {"rows", Json::array()}};
+  int index = 0;
+  for (const TuneRow& row : table.rows()) {
+    report.text +=
+        fmt::format("{:>3}  {:<15} {:<12} {:>9}  {:<19} {:>8} {:>5} {:>6}  {}\n", index++, name(row.collective),
+                    ranks_text(row), length_text(row.bytes_max), row.algorithm, bytes_text(row.tuning.segment_bytes),
+                    row.tuning.slots, row.tuning.window, row.tuning.one_shot ? "yes" : "no");
+    report.json["rows"].push_back(row_json(row));
+  }
+  return report;
+}
+
+}  // namespace torii::tools

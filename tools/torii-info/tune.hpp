@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tune tables in print, and which of their rows serves a call.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "collectives/selection.hpp"
+#include "tools/torii-info/report.hpp"
+
+namespace torii::tools {
+
+/// The table that TORII_TUNE_FILE names, which `overrides` ("NAME=value" lines) may set; otherwise the built-in one.
+/// Throws Error{invalid_argument} for a file that cannot be read or understood.
+Report print_table(const std::string& overrides);
+
+/// One row as a sentence: "allreduce, 1 to 256 ranks, up to 2K -> node, segment 2K, slots 4, window 1, one_shot".
+std::string row_text(const TuneRow& row);
+
+/// The index of the first row that fits and accepts the request, with the algorithm `name` or, if that is empty, any:
+/// the row that select() takes.
+std::optional<std::size_t> serving_row(const TuneTable& table, const std::string& name, PlanRequest request,
+                                       std::size_t bytes);
+
+}  // namespace torii::tools

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws the fate of each put from its number and the seed.
+#include "transports/faulty/faulty.hpp"
+
+#include <sched.h>
+#include <time.h>
+
+#include <cstring>
+
+namespace torii::faulty {
+namespace {
+
+std::uint64_t draw(std::uint64_t seed, std::uint64_t number) noexcept {
+  std::uint64_t x = seed * 0x9e3779b97f4a7c15ULL + number * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Status Faulty::before_put() noexcept {
+  const std::uint64_t number = puts_.fetch_add(1, std::memory_order_relaxed);
+  if (faults_.puts_until_fail >= 0 && number >= static_cast<std::uint64_t>(faults_.puts_until_fail)) {
+    return Status::transport;
+  }
+  const std::uint64_t fate = draw(faults_.seed, number);
+  constexpr double kHalfRange = 4294967296.0;  // the low half of `fate` decides whether, the high half how long
+  if (static_cast<double>(fate & 0xffffffffU) >= faults_.delayed * kHalfRange) return Status::ok;
+  delays_.fetch_add(1, std::memory_order_relaxed);
+  if (faults_.delay_us_max == 0) {
+    sched_yield();
+  } else {
+    const auto delay_us = static_cast<long>((fate >> 32) % (static_cast<std::uint64_t>(faults_.delay_us_max) + 1));
+    const timespec delay = {delay_us / 1'000'000, delay_us % 1'000'000 * 1000};
+    nanosleep(&delay, nullptr);
+  }
+  return Status::ok;
+}
+
+Status Faulty::put(const Put& put) noexcept {
+  const Status status = before_put();
+  if (status != Status::ok || !faults_.relaxed_signals) return status == Status::ok ? inner_.put(put) : status;
+  if (put.source != nullptr) std::memcpy(inner_.mapped(put.peer, put.target_offset), put.source, put.bytes);
+  auto& signal = *reinterpret_cast<std::uint64_t*>(inner_.mapped(put.peer, put.signal_offset));
+  std::atomic_ref<std::uint64_t>(signal).store(put.signal, std::memory_order_relaxed);
+  return Status::ok;
+}
+
+Status Faulty::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
+  const Status status = before_put();
+  return status == Status::ok ? inner_.put_word(peer, offset, value) : status;
+}
+
+}  // namespace torii::faulty

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport around another one that delays, fails or breaks puts, by a seed: for tests.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/transport.hpp"
+
+namespace torii::faulty {
+
+struct Faults {
+  std::uint64_t seed = 1;           ///< the same seed gives the n-th put of a rank the same delay
+  double delayed = 0;               ///< share of the puts, credits included, that are delayed: 0..1
+  int delay_us_max = 0;             ///< a delay lasts from 0 to this; 0: the thread gives the CPU away once
+  std::int64_t puts_until_fail = -1;  ///< so many puts succeed, all later ones return Status::transport; -1: never
+  /// Planted: signals are stored in no order with the payload. Wrong on purpose; a race checker must report it.
+  bool relaxed_signals = false;
+};
+
+/// Passes everything on to `inner`, which must outlive it. As thread-safe as `inner`.
+class Faulty final : public Transport {
+ public:
+  Faulty(Transport& inner, const Faults& faults) : inner_(inner), faults_(faults) {}
+
+  const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
+  int rank() const noexcept override { return inner_.rank(); }
+  int ranks() const noexcept override { return inner_.ranks(); }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept override { return inner_.mapped(peer, offset); }
+  Status put(const Put& put) noexcept override;
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
+  Status progress() noexcept override { return inner_.progress(); }
+  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
+    inner_.sleep(most_us, still_idle, data);
+  }
+  bool alive(int peer) noexcept override { return inner_.alive(peer); }
+  bool oversubscribed() const noexcept override { return inner_.oversubscribed(); }
+
+  /// Puts and credits so far, and how many of them were delayed.
+  std::uint64_t puts() const noexcept { return puts_.load(std::memory_order_relaxed); }
+  std::uint64_t delays() const noexcept { return delays_.load(std::memory_order_relaxed); }
+
+ private:
+  Status before_put() noexcept;
+
+  Transport& inner_;
+  Faults faults_;
+  // Relaxed throughout: the counters must not order the very accesses whose order is tested.
+  std::atomic<std::uint64_t> puts_ = 0;
+  std::atomic<std::uint64_t> delays_ = 0;
+};
+
+}  // namespace torii::faulty
