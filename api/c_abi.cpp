@@ -148,8 +148,8 @@ torii_status run_to_end(torii_team* team, const torii::CallArguments& arguments)
 torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
                        torii_type type, torii_op op, int root) noexcept {
   if (!are_known(type, op)) return unknown(type, op);
-  return run_to_end(team, {collective, input, result, count, static_cast<torii::Type>(type),
-                           static_cast<torii::Op>(op), root, {}});
+  return run_to_end(
+      team, {collective, input, result, count, static_cast<torii::Type>(type), static_cast<torii::Op>(op), root, {}});
 }
 
 /// Hands out a team made by `make`, which may give none (colour -1).

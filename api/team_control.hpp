@@ -25,14 +25,17 @@ struct alignas(kLineBytes) FailureRecord {
 
 /// One line per recent call: what this rank called. Peers read it when they are stuck, to name calls that differ.
 struct alignas(kLineBytes) BoardLine {
-  std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1; written last
-  std::uint64_t count;
-  std::uint32_t signature;
-  std::int32_t root;
-  std::uint8_t collective;
-  std::uint8_t type;
-  std::uint8_t op;
+  std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1; 0 while the line is being written
+  std::atomic<std::uint64_t> count;
+  std::atomic<std::uint64_t> kind;  ///< signature, collective, type and operation: pack_kind()
+  std::atomic<std::int64_t> root;
 };
+
+constexpr std::uint64_t pack_kind(std::uint32_t signature, std::uint8_t collective, std::uint8_t type,
+                                  std::uint8_t op) noexcept {
+  return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint64_t>(collective) << 16 |
+         static_cast<std::uint64_t>(type) << 8 | op;
+}
 inline constexpr std::size_t kBoardLines = 16;
 
 /// How the members of a poisoned team agree who lives: each publishes its new staging, the first to find everybody

@@ -116,13 +116,15 @@ Status Team::check_board(const Request& request) noexcept {
   const std::uint32_t mine = request.prepared->bound.signature;
   for (int member = 0; member < ranks(); ++member) {
     const BoardLine& line = control(member).board[request.sequence % kBoardLines];
-    if (line.sequence.load(std::memory_order_acquire) != request.sequence || line.signature == mine) continue;
+    if (line.sequence.load(std::memory_order_acquire) != request.sequence) continue;
+    const std::uint64_t kind = line.kind.load(std::memory_order_acquire);
+    if (kind >> 32 == mine) continue;
     CallArguments theirs;
-    theirs.collective = static_cast<Collective>(line.collective);
-    theirs.count = line.count;
-    theirs.type = static_cast<Type>(line.type);
-    theirs.op = static_cast<Op>(line.op);
-    theirs.root = line.root;
+    theirs.collective = static_cast<Collective>(kind >> 16 & 0xff);
+    theirs.count = line.count.load(std::memory_order_acquire);
+    theirs.type = static_cast<Type>(kind >> 8 & 0xff);
+    theirs.op = static_cast<Op>(kind & 0xff);
+    theirs.root = static_cast<int>(line.root.load(std::memory_order_acquire));
     // The line may have been written for a later call meanwhile; then what was read is of no call.
     if (line.sequence.load(std::memory_order_acquire) != request.sequence) continue;
     // Named from the lower rank's side, so that the text does not depend on who noticed first.

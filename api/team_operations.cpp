@@ -55,12 +55,13 @@ BoundCall Team::bind(const Prepared& prepared, const CallArguments& arguments, b
 void Team::write_board(const Request& request) noexcept {
   BoardLine& line = control().board[request.sequence % kBoardLines];
   const CallArguments& arguments = request.arguments;
-  line.count = arguments.count;
-  line.signature = request.prepared->bound.signature;
-  line.root = arguments.root;
-  line.collective = static_cast<std::uint8_t>(arguments.collective);
-  line.type = static_cast<std::uint8_t>(arguments.type);
-  line.op = static_cast<std::uint8_t>(arguments.op);
+  // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
+  line.sequence.store(0, std::memory_order_relaxed);
+  line.count.store(arguments.count, std::memory_order_release);
+  line.kind.store(pack_kind(request.prepared->bound.signature, static_cast<std::uint8_t>(arguments.collective),
+                            static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op)),
+                  std::memory_order_release);
+  line.root.store(arguments.root, std::memory_order_release);
   line.sequence.store(request.sequence, std::memory_order_release);
 }
 
@@ -86,17 +87,19 @@ Status Team::submit(Request& request) noexcept {
     if (in_flight_ == 0) control().completed.store(sequence_, std::memory_order_release);
     return Status::ok;
   }
+  ++in_flight_;  // before the plan is put in place: calls that end meanwhile must not count this one as ended
   try {
     install_on(*request.prepared, channel);
     if (channels_[channel]->current != nullptr) channels_[channel]->queue.push_back(&request);
   } catch (const Error& error) {
+    --in_flight_;
     set_last_error(error.what());
     if (poisoned_) return error.status();  // learnt while staging was recycled: the cause, told once
     return has_failed() ? adopt_failure() : fail(error.status(), rank_, error.what());
   } catch (const std::exception& error) {
+    --in_flight_;
     return fail(Status::no_resource, rank_, error.what());
   }
-  ++in_flight_;
   request.state = Request::State::queued;
   if (channels_[channel]->current == nullptr) start_on(*channels_[channel], request);
   return Status::ok;
@@ -220,9 +223,11 @@ Status Team::open_channel(Request& request) noexcept {
       channels_.push_back(std::make_unique<Channel>(context_.transport()));
       free_channels_.push_back(static_cast<int>(channels_.size()) - 1);
     }
-    request.channel = free_channels_.front();
+    // Taken only when its plan is in place: until then this operation does not stand in the way of recycling.
+    const int channel = free_channels_.front();
+    install_on(*request.prepared, static_cast<std::size_t>(channel));
     free_channels_.erase(free_channels_.begin());
-    install_on(*request.prepared, static_cast<std::size_t>(request.channel));
+    request.channel = channel;
   } catch (const Error& error) {
     set_last_error(error.what());
     return error.status();

@@ -141,8 +141,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
                    (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
                    (wide_wire_ || determinism_ == Determinism::canonical);
   request.wide_wire = prepared->wide;
-  prepared->selected =
-      select(context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request, total_bytes);
+  prepared->selected = select(context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request, total_bytes);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
@@ -242,7 +241,10 @@ void Team::recycle_staging() {
       team_control_bytes();
   std::fill(staging, staging + staging_used_bytes_, std::byte{0});
   for (auto& channel : channels_) channel->plans.clear();
-  for (auto& prepared : prepared_) prepared->places.clear();
+  // Emptied, not removed: the place for which this is done is among them, and its caller goes on with it.
+  for (auto& prepared : prepared_) {
+    for (Prepared::Place& place : prepared->places) place = {};
+  }
   staging_used_bytes_ = 0;
   wait_for_recycled(++recycled_);
 }

@@ -8,7 +8,7 @@
 //               | y                    | z                    | x             root: up lane hands over to down lane
 //               o                      o                      o
 //
-// Source: Trinaryx3 (docs/papers, S1). The trees, also those of shapes on which three do not exist, stand in
+// Source: Trinaryx3 (SACSIS 2012, sections 4.1 and 4.2; docs/algorithms.md). The trees, also those of shapes on which three do not exist, stand in
 // tree_shapes.cpp. A barrier goes up and down tree 0 alone; on a node the trees are only a shape.
 // Cost (T trees, height h, N bytes): the S segments of a tree take h + S - 1 steps up and as many down, at the same
 // time; every cable of a tree carries N/T bytes in each direction, one message per segment.
@@ -91,6 +91,6 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
 
 }  // namespace
 
-const Algorithm kTrinaryx3 = {"trinaryx3", "Trinaryx3, docs/papers S1", why_not, make_plan, order};
+const Algorithm kTrinaryx3 = {"trinaryx3", "Trinaryx3, SACSIS 2012, sections 4.1 and 4.2", why_not, make_plan, order};
 
 }  // namespace torii

@@ -45,7 +45,7 @@ struct Operands {
   void* const* targets = nullptr;
   int target_count = 0;  ///< 1..kTargetsMax
   /// Bit i: source (target) i holds float although the type is f16 or bf16. Must be 0 for every other type.
-  /// Sources from the 33rd on are never wide.
+  /// Sources from the 33rd on are never wide. Bits past the counts are ignored in all three masks.
   uint32_t wide_sources = 0;
   uint32_t wide_targets = 0;
   /// Bit i: store to target i past the caches where possible. A hint: bits of the result never depend on it. Such

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How one block of each kind of element moves between memory and two vectors (a, b), compiled once per ISA.
 // Lanes types have: D, Short (the same in 16-byte vectors), kElementBytes, kHasWide, kCanStream, elements(), load(),
-// store() and, where kCanStream, stream() to an aligned address.
+// store() and, where kCanStream, stream() to an aligned address and Streaming (the same in the vectors that suit it).
 #if defined(TORII_SIMD_LANES_TOGGLE) == defined(HWY_TARGET_TOGGLE)
 #ifdef TORII_SIMD_LANES_TOGGLE
 #undef TORII_SIMD_LANES_TOGGLE
@@ -24,6 +24,9 @@ template <typename T>
 using Full = hn::ScalableTag<T>;
 template <typename T>
 using Short16 = hn::CappedTag<T, 16 / sizeof(T)>;
+// Two of these are a cache line.
+template <typename T>
+using Half64 = hn::CappedTag<T, 32 / sizeof(T)>;
 
 template <typename T>
 HWY_INLINE const T* at(const void* from, size_t index) {
@@ -43,6 +46,7 @@ template <typename T, class Tag = Full<T>>
 struct PlainLanes {
   using D = Tag;
   using Short = PlainLanes<T, Short16<T>>;
+  using Streaming = PlainLanes<T, Half64<T>>;
   using V = hn::Vec<D>;
   static constexpr size_t kElementBytes = sizeof(T);
   static constexpr bool kHasWide = false;
@@ -87,6 +91,7 @@ template <class Tag = Full<float>>
 struct Bf16Lanes {
   using D = Tag;
   using Short = Bf16Lanes<Short16<float>>;
+  using Streaming = Bf16Lanes;
   using V = hn::Vec<D>;
   using DBits = hn::RebindToUnsigned<D>;
   static constexpr size_t kElementBytes = sizeof(uint16_t);
@@ -140,6 +145,7 @@ template <class Tag = Full<float>>
 struct F16Lanes {
   using D = Tag;
   using Short = F16Lanes<Short16<float>>;
+  using Streaming = F16Lanes;
   using V = hn::Vec<D>;
   using DBlock = hn::Repartition<uint16_t, D>;
   static constexpr size_t kElementBytes = sizeof(uint16_t);

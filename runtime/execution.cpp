@@ -237,8 +237,7 @@ void Execution::post(const Put& put) noexcept {
 }
 
 void Execution::credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept {
-  const Status status =
-      transport_.put_word(peer, credits_offset + slot(message) * sizeof(std::uint64_t), message + 1);
+  const Status status = transport_.put_word(peer, credits_offset + slot(message) * sizeof(std::uint64_t), message + 1);
   if (status != Status::ok) status_ = status;
 }
 

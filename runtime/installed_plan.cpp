@@ -87,9 +87,8 @@ class Installer {
       const int line = index_of(peers_telling(plans_.of(peer)), plan.rank);
       if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no ready token");
       installed_.announces.push_back(announcement(peer, peer, line));
-      installed_.announces.back().lands = std::ranges::any_of(plan.in, [=](const Stream& stream) {
-        return stream.peer == peer && stream.carriage == Carriage::land;
-      });
+      installed_.announces.back().lands = std::ranges::any_of(
+          plan.in, [=](const Stream& stream) { return stream.peer == peer && stream.carriage == Carriage::land; });
     }
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan of one lane and one segment as a straight list of steps: what short vectors run. Everything that does not change
-// from call to call (offsets, lengths, slots) is worked out once per (call shape, channel).
+// A plan of one lane and one segment as a straight list of steps: what short vectors run. Everything that does not
+// change from call to call (offsets, lengths, slots) is worked out once per (call shape, channel).
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace torii {
 
 /// One source or target of a step.
 struct StraightEnd {
-  bool own = false;                   ///< the rank's own operand; the rest is unused then
+  bool own = false;  ///< the rank's own operand; the rest is unused then
   bool credits = true;
-  std::uint32_t messages = 1;         ///< per segment
-  std::uint32_t position = 0;         ///< of this step's message
-  std::uint32_t payload_offset = 0;   ///< in the slot: the signal's own line for up to kInlineBytes
+  std::uint32_t messages = 1;        ///< per segment
+  std::uint32_t position = 0;        ///< of this step's message
+  std::uint32_t payload_offset = 0;  ///< in the slot: the signal's own line for up to kInlineBytes
   int peer = 0;
   std::byte* slots = nullptr;
   std::uint64_t slots_offset = 0;
@@ -43,8 +43,8 @@ struct Straight {
   std::vector<StraightEnd> targets;
 };
 
-/// The straight form of `plan` for one layout, or nullptr when the plan has more than one lane, the layout more than one
-/// segment, or a stream travels other than by value in the vector's own type.
+/// The straight form of `plan` for one layout, or nullptr when the plan has more than one lane, the layout more than
+/// one segment, or a stream travels other than by value in the vector's own type.
 std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
                                      std::size_t element_bytes);
 

@@ -270,7 +270,8 @@ TEST_P(Prefix, HasTheSameBitsInAVectorOfAnyLength) {
   options.settings = "ARENA=1G\nTIMEOUT=30";
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
     for (const torii_type type : kTypes) {
-      for (const std::size_t count : {kPrefix, std::size_t{100'000}, std::size_t{is_full() ? 10'000'000U : 1'000'000U}}) {
+      for (const std::size_t count :
+           {kPrefix, std::size_t{100'000}, std::size_t{is_full() ? 10'000'000U : 1'000'000U}}) {
         if (count > 100'000 && !is_full() && type != TORII_F32) continue;
         auto result = allreduce(context, team, type, count, {});
         result.resize(std::min(result.size(), kPrefix * torii_type_bytes(type)));

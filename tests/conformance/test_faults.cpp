@@ -31,16 +31,17 @@ struct DelayCase {
   std::string_view topology;
   int ranks;
 };
-constexpr DelayCase kDelayCases[] = {{"trinaryx3", "torus:2x2", 4}, {"node", "node", 3},     {"ring", "node", 4},
-                                     {"recursive_doubling", "node", 3}, {"binomial", "node", 4},
-                                     {"rabenseifner", "node", 4}};
+constexpr DelayCase kDelayCases[] = {{"trinaryx3", "torus:2x2", 4}, {"node", "node", 3},
+                                     {"ring", "node", 4},           {"recursive_doubling", "node", 3},
+                                     {"binomial", "node", 4},       {"rabenseifner", "node", 4}};
 
 class Delays : public ::testing::TestWithParam<DelayCase> {};
 
 TEST_P(Delays, ChangeNoBit) {
   const DelayCase& c = GetParam();
   const PlanRequest request = allreduce_on(Topology::parse(c.topology, c.ranks));
-  if (!find_algorithm(c.algorithm)->why_not(request).empty()) GTEST_SKIP() << find_algorithm(c.algorithm)->why_not(request);
+  if (!find_algorithm(c.algorithm)->why_not(request).empty())
+    GTEST_SKIP() << find_algorithm(c.algorithm)->why_not(request);
   PlanRun run = make_run(c.algorithm, request, 3001);
   run.calls = 3;
   const PlanOutcome plain = run_plans(run, filler(run));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program that test_failures starts as ranks: calls that one rank spoils, and what the others then see.
 // usage: failure_rank MODE [RANK [DELAY_US [COUNT]]]. RANK is the one that misbehaves, DELAY_US when.
-#include <torii/torii.hpp>
 #include <unistd.h>
+#include <torii/torii.hpp>
 
 #include <csignal>
 #include <cstdint>
@@ -104,11 +104,10 @@ class Rank {
     const torii_call call = allreduce_call();
     torii_request* request = nullptr;
     torii_team* part = nullptr;
-    const bool poisoned =
-        team_.run(call) == TORII_POISONED && team_.barrier() == TORII_POISONED &&
-        torii_start(team_.handle(), &call, &request) == TORII_POISONED && request == nullptr &&
-        torii_prepare(team_.handle(), &call, &request) == TORII_POISONED && request == nullptr &&
-        torii_team_split(team_.handle(), 0, 0, nullptr, &part) == TORII_POISONED && part == nullptr;
+    const bool poisoned = team_.run(call) == TORII_POISONED && team_.barrier() == TORII_POISONED &&
+                          torii_start(team_.handle(), &call, &request) == TORII_POISONED && request == nullptr &&
+                          torii_prepare(team_.handle(), &call, &request) == TORII_POISONED && request == nullptr &&
+                          torii_team_split(team_.handle(), 0, 0, nullptr, &part) == TORII_POISONED && part == nullptr;
     const std::string text = torii_last_error();
     return poisoned && text.find("poisoned: ") != std::string::npos && text.find("survivors") != std::string::npos;
   }

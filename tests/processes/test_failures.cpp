@@ -58,7 +58,8 @@ Report run_job(const Job& job) {
     report.latest_s = std::max(report.latest_s, std::stod((*at)[2]));
     report.causes.insert((*at)[3]);
   }
-  for (std::size_t at = output.find("survivors work"); at != std::string::npos; at = output.find("survivors work", at + 1)) {
+  for (std::size_t at = output.find("survivors work"); at != std::string::npos;
+       at = output.find("survivors work", at + 1)) {
     ++report.survivors;
   }
   return report;
@@ -152,7 +153,8 @@ TEST(Failures, ADeathIsNoticedBySleepers) {
     const Report report =
         run_job({.mode = "absent", .rank = round, .delay_us = 200'000, .environment = {"TORII_WAIT=sleep"}});
     expect_one_cause(report, 3, "peer_lost: rank " + std::to_string(round) + " on host ");
-    EXPECT_NE(cause_of(report).find("died during allreduce of 1000 x i64, op sum"), std::string::npos) << cause_of(report);
+    EXPECT_NE(cause_of(report).find("died during allreduce of 1000 x i64, op sum"), std::string::npos)
+        << cause_of(report);
     latencies_ms.push_back(report.latency_ms());
   }
   EXPECT_LT(median(latencies_ms), kNoticedMs);
@@ -192,7 +194,8 @@ TEST_P(Differences, AreNamedOnAllRanks) {
     const Report report =
         run_job({.ranks = 3, .mode = difference.mode, .rank = 1, .environment = {"TORII_WAIT=" + wait}});
     expect_one_cause(report, 3, "mismatch: calls differ: rank ");
-    EXPECT_NE(cause_of(report).find(std::string("rank 1 calls ") + difference.wrong), std::string::npos) << cause_of(report);
+    EXPECT_NE(cause_of(report).find(std::string("rank 1 calls ") + difference.wrong), std::string::npos)
+        << cause_of(report);
     EXPECT_NE(cause_of(report).find(std::string(" calls ") + difference.right), std::string::npos) << cause_of(report);
     EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
     EXPECT_LT(report.latency_ms(), kLateMs);

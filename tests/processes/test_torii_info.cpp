@@ -155,7 +155,7 @@ TEST(ToriiInfo, OverviewAsJson) {
 
 TEST(ToriiInfo, ProbeSeesThatSharedMemoryDoesNotWork) {
   // Too little address space for two arenas of the least size.
-  const Outcome outcome = limited("ulimit -v 600000;", "--json -");
+  const Outcome outcome = limited("ulimit -v 500000;", "--json -");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   const json transports = json::parse(outcome.output).at("transports");
   const json& shared_memory = named(transports, "shared_memory");
@@ -286,6 +286,13 @@ TEST(ToriiInfoPlan, AFaultIsPrintedAndEndsWithOne) {
   EXPECT_EQ(report.code, 1);
   EXPECT_TRUE(holds(report.text, "FAULTS\n") && holds(report.text, "rank 1, lane 0: planted\n")) << report.text;
   EXPECT_FALSE(report.json.at("verdict").at("ok").get<bool>());
+}
+
+TEST(ToriiInfoPlan, WithoutARowTheCatalogueDecides) {
+  const Outcome free = torii_info({"plan", "allreduce", "--topology", "torus:48x6x32"});
+  EXPECT_TRUE(holds(free.output, "fits: the first of the catalogue that can, with the default tuning")) << free.output;
+  const Outcome ring = torii_info({"plan", "allreduce", "--ranks", "300", "--algorithm", "ring"});
+  EXPECT_TRUE(holds(ring.output, "the first 16 of 300 blocks; all with --verify")) << ring.output;
 }
 
 /// The row that the tool names is the one that select() takes.

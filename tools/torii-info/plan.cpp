@@ -103,7 +103,10 @@ std::string row_reason(const TuneTable& table, const PlanAnswer& answer, const s
   const std::string table_name =
       answer.settings.tune_file.empty() ? "the built-in tune table" : answer.settings.tune_file;
   const auto row = serving_row(table, forced, answer.selected.request, answer.bytes);
-  if (!row) return fmt::format("no row of {} fits, so the tuning is the default one", table_name);
+  if (!row) {
+    return fmt::format("no row of {} fits: {}the default tuning", table_name,
+                       forced.empty() ? "the first of the catalogue that can, with " : "");
+  }
   const TuneRow& serving = table.rows()[*row];
   // serving_row() repeats what select() does; should they ever part, nothing below would be true.
   if (serving.algorithm != answer.selected.algorithm->name) {

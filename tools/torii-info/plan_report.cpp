@@ -125,6 +125,10 @@ void add_orders(const PlanAnswer& answer, Report& report) {
   if (groups.size() > kOrderLinesMost) {
     report.text += row("", fmt::format("... and {} more (--json has all)", groups.size() - kOrderLinesMost));
   }
+  const auto blocks = static_cast<std::size_t>(answer.shown.front().blocks);
+  if (!groups.empty() && answer.orders.size() < blocks) {
+    report.text += row("", fmt::format("the first {} of {} blocks; all with --verify", answer.orders.size(), blocks));
+  }
   if (!groups.empty()) report.text += row("", "a number is that rank's operand, (a b) is a op b");
 }
 

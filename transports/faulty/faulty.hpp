@@ -10,9 +10,9 @@
 namespace torii::faulty {
 
 struct Faults {
-  std::uint64_t seed = 1;           ///< the same seed gives the n-th put of a rank the same delay
-  double delayed = 0;               ///< share of the puts, credits included, that are delayed: 0..1
-  int delay_us_max = 0;             ///< a delay lasts from 0 to this; 0: the thread gives the CPU away once
+  std::uint64_t seed = 1;             ///< the same seed gives the n-th put of a rank the same delay
+  double delayed = 0;                 ///< share of the puts, credits included, that are delayed: 0..1
+  int delay_us_max = 0;               ///< a delay lasts from 0 to this; 0: the thread gives the CPU away once
   std::int64_t puts_until_fail = -1;  ///< so many puts succeed, all later ones return Status::transport; -1: never
   /// Planted: signals are stored in no order with the payload. Wrong on purpose; a race checker must report it.
   bool relaxed_signals = false;
