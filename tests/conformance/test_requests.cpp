@@ -150,7 +150,7 @@ constexpr const char* kTightStaging = "SEGMENT=512K\nSLOTS=64\nCHANNELS=3\nALGOR
 
 TEST(Requests, PersistentOnesMayEmptyTheStaging) {
   run_as_threads(team_of(3, kTightStaging), [](torii_context*, torii_team* team) {
-    for (int number = 0; number < 12; ++number) {
+    for (int number = 0; number < 6; ++number) {
       std::vector<std::int64_t> data(9, torii_team_rank(team) == number % 3 ? number : -1);
       const torii_call call = make_call(TORII_BROADCAST, nullptr, data.data(), 9, TORII_I64, TORII_SUM, number % 3);
       torii_request* request = nullptr;
