@@ -97,11 +97,20 @@ torii::TeamOptions team_options(const torii_team_options& options) {
           options.segment_bytes};
 }
 
-bool are_known(torii_type type, torii_op op) {
-  return static_cast<unsigned>(type) <= TORII_F64_I32 && static_cast<unsigned>(op) <= TORII_USER;
+/// The number in an enum of a caller's struct: C can write any, and in C++ loading one without a name is undefined.
+template <typename Enum>
+int number_in(const Enum& field) {
+  int number = 0;
+  static_assert(sizeof(field) == sizeof(number));
+  std::memcpy(&number, &field, sizeof(number));
+  return number;
 }
 
-torii_status unknown(torii_type type, torii_op op) {
+bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
+
+bool are_known(int type, int op) { return is_from_0_to(type, TORII_F64_I32) && is_from_0_to(op, TORII_USER); }
+
+torii_status unknown(int type, int op) {
   return invalid("type is " + std::to_string(type) + " and op " + std::to_string(op) + "; types end at " +
                  std::to_string(TORII_F64_I32) + ", operations at " + std::to_string(TORII_USER));
 }
@@ -113,12 +122,12 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   }
   torii_call call;
   if (!read_struct(given, call, "torii_call", status)) return false;
-  if (static_cast<unsigned>(call.collective) >= torii::kCollectiveCount) {
-    status = invalid("collective is " + std::to_string(call.collective) + ", which is none");
+  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_REDUCE_SCATTER)) {
+    status = invalid("collective is " + std::to_string(number) + ", which is none");
     return false;
   }
-  if (!are_known(call.type, call.op)) {
-    status = unknown(call.type, call.op);
+  if (const int type = number_in(call.type), op = number_in(call.op); !are_known(type, op)) {
+    status = unknown(type, op);
     return false;
   }
   arguments.collective = static_cast<torii::Collective>(call.collective);

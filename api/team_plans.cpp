@@ -11,7 +11,6 @@ namespace {
 /// Vectors from this size on are stored past the caches: they would evict what the next segments need. Measured with
 /// perf/compare at 2 ranks; docs/algorithms.md has the curve.
 constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
-constexpr std::size_t kUserBytesMax = 4096;
 constexpr std::size_t kPreparedMax = 64;
 
 std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
@@ -52,9 +51,9 @@ void check_types(const CallArguments& arguments) {
   if (!combines(arguments.collective)) return;
   if (arguments.op == Op::user) {
     if (arguments.user.call == nullptr) invalid("op is user, but no user function is given");
-    if (arguments.user.element_bytes == 0 || arguments.user.element_bytes > kUserBytesMax) {
+    if (arguments.user.element_bytes == 0 || arguments.user.element_bytes > kernels::kUserElementBytesMax) {
       invalid("user_bytes is " + std::to_string(arguments.user.element_bytes) + "; it must be from 1 to " +
-              std::to_string(kUserBytesMax));
+              std::to_string(kernels::kUserElementBytesMax));
     }
     return;
   }
