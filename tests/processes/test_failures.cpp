@@ -165,10 +165,8 @@ TEST(Failures, AStoppedRankIsATimeoutForAll) {
   // With node every rank waits for the stopped one itself; along a chain of partners the first to give up may name the
   // partner between.
   for (const int rank : {0, 2}) {
-    const Report report = run_job({.ranks = 3,
-                                   .mode = "stall",
-                                   .rank = rank,
-                                   .environment = {"TORII_TIMEOUT=1", "TORII_ALGORITHM=node"}});
+    const Report report = run_job(
+        {.ranks = 3, .mode = "stall", .rank = rank, .environment = {"TORII_TIMEOUT=1", "TORII_ALGORITHM=node"}});
     expect_one_cause(report, 3, "timeout: no progress for 1000 ms in allreduce of 1000 x i64, op sum on rank ");
     EXPECT_NE(cause_of(report).find("waiting for rank " + std::to_string(rank)), std::string::npos) << cause_of(report);
     EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
