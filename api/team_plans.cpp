@@ -8,8 +8,8 @@
 namespace torii {
 namespace {
 
-/// Vectors from this size on are stored past the caches: they would evict what the next segments need. Measured with
-/// perf/compare at 2 ranks; docs/algorithms.md has the curve.
+/// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
+/// size of the second-level caches; no sweep over it has been made.
 constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
 constexpr std::size_t kPreparedMax = 64;
 
