@@ -40,12 +40,14 @@ const std::string& first_set(const std::string& option, const std::string& setti
   return option.empty() ? setting : option;
 }
 
+std::uint64_t digest_of(const std::string& text) { return XXH3_64bits(text.data(), text.size()); }
+
 /// Everything that must be equal on all members, one "NAME=value" a line.
 std::string digest_text(Context& context, const TeamOptions& options) {
   const std::string& tune = context.tune_table().text();
   std::string text = "VERSION=" + std::string(kVersion) + "\n" + context.settings().digest_text();
   if (!text.ends_with('\n')) text += '\n';
-  text += "TUNE_FILE digest=" + std::to_string(XXH3_64bits(tune.data(), tune.size())) + "\n";
+  text += "TUNE_FILE digest=" + std::to_string(digest_of(tune)) + "\n";
   text += "team topology=" + options.topology + "\nteam algorithm=" + options.algorithm +
           "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
           "\nteam segment=" + std::to_string(options.segment_bytes) + "\n";
@@ -213,7 +215,7 @@ std::unique_ptr<Team> Team::make(Context& context, const TeamOptions& options, s
 std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
   TeamExchange exchange(*this);
   const std::string digest = digest_text(context_, options);
-  Ticket ticket = {color, key, 0, XXH3_64bits(digest.data(), digest.size())};
+  Ticket ticket = {color, key, 0, digest_of(digest)};
   if (color >= 0) ticket.memory_offset = context_.allocate_staging(team_control_bytes() + team_staging_bytes(ranks()));
   const std::vector<Ticket> tickets = gather_values(exchange, ticket);
   try {
@@ -253,6 +255,7 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
   survivors_made_ = true;
   if (!poisoned_) (void)adopt_failure();
   const std::uint64_t mine = context_.allocate_staging(team_control_bytes() + team_staging_bytes(ranks()));
+  control().survivors.digest.store(digest_of(digest_text(context_, options)), std::memory_order_relaxed);
   control().survivors.staging.store(mine + 1, std::memory_order_release);
   const auto context_rank = [this](int member) { return members_[static_cast<std::size_t>(member)].context_rank; };
   Waiting waiting(context_.transport(), wait_mode_);
@@ -281,12 +284,25 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
     waiting.pause([](void*) { return true; }, nullptr);
   }
   std::vector<Member> members;
+  int first = -1;
   for (int member = 0; member < ranks(); ++member) {
     if ((record.members[member / 64] >> (member % 64) & 1) == 0) continue;
     const std::uint64_t offset = control(member).survivors.staging.load(std::memory_order_acquire) - 1;
     members.push_back({context_rank(member), offset});
+    if (first < 0) first = member;
+    if (control(member).survivors.digest.load(std::memory_order_relaxed) ==
+        control(first).survivors.digest.load(std::memory_order_relaxed)) {
+      continue;
+    }
+    // Everybody compares the same words, so everybody ends here and nobody puts into the memory.
+    context_.free_staging(mine);
+    throw Error(Status::mismatch,
+                "the options of the survivors' team differ between rank " + std::to_string(first) + " and rank " +
+                    std::to_string(member) + "; they must be equal on all survivors",
+                member);
   }
-  return std::unique_ptr<Team>(new Team(context_, part_options(options, members.size()), std::move(members), ranks()));
+  const TeamOptions part = part_options(options, members.size());
+  return make(context_, part, std::move(members), ranks(), mine);
 }
 
 }  // namespace torii

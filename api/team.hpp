@@ -66,7 +66,7 @@ struct Request {
   bool persistent = false;
   State state = State::idle;
   Status status = Status::ok;
-  std::uint64_t sequence = 0;
+  std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
 };
 
 class Team {
@@ -111,6 +111,7 @@ class Team {
     explicit Channel(Transport& transport) : execution(transport) {}
     Execution execution;
     Request* current = nullptr;
+    std::uint64_t starts = 0;  ///< of persistent operations on this channel
     std::deque<Request*> queue;
     std::map<std::string, std::unique_ptr<InstalledPlan>> plans;
   };
@@ -144,6 +145,10 @@ class Team {
   std::size_t channel_of(const Request& request) const noexcept {
     return request.channel >= 0 ? static_cast<std::size_t>(request.channel) : request.sequence % shared_channels_;
   }
+  std::uint64_t next_start(int channel) noexcept {
+    const auto index = static_cast<std::size_t>(channel);
+    return persistent_sequence(index, ++channels_[index]->starts);
+  }
   static bool still_idle(void* team) noexcept;
   Status run_to_end(Request& request) noexcept;
 
@@ -157,6 +162,10 @@ class Team {
     return first_control_->failure.state.load(std::memory_order_acquire) != FailureRecord::kNone;
   }
   std::string phase_text(const Request& request) const;
+  bool has_come_to(int member, const Request& request) noexcept;
+  Status fail_timeout(const Request& request);
+  std::string member_text(int member) const;
+  std::string members_text(const std::vector<int>& members) const;
   int member_of(int context_rank) const noexcept;
 
   Context& context_;

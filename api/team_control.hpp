@@ -25,7 +25,7 @@ struct alignas(kLineBytes) FailureRecord {
 
 /// One line per recent call: what this rank called. Peers read it when they are stuck, to name calls that differ.
 struct alignas(kLineBytes) BoardLine {
-  std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1; 0 while the line is being written
+  std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1, or persistent_sequence(); 0 while written
   std::atomic<std::uint64_t> count;
   std::atomic<std::uint64_t> kind;  ///< signature, collective, type and operation: pack_kind()
   std::atomic<std::int64_t> root;
@@ -36,12 +36,26 @@ constexpr std::uint64_t pack_kind(std::uint32_t signature, std::uint8_t collecti
   return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint64_t>(collective) << 16 |
          static_cast<std::uint64_t>(type) << 8 | op;
 }
-inline constexpr std::size_t kBoardLines = 16;
+/// Lines of the calls that share channels, then lines of the persistent operations.
+inline constexpr std::size_t kSharedBoardLines = 16;
+inline constexpr std::size_t kBoardLines = 32;
+
+/// The sequence of a persistent operation's start: its channel, and how often it was started there. Never equal to that
+/// of a call on the shared channels, which count from 1.
+constexpr std::uint64_t persistent_sequence(std::size_t channel, std::uint64_t starts) noexcept {
+  return static_cast<std::uint64_t>(channel + 1) << 40 | starts;
+}
+constexpr bool is_persistent(std::uint64_t sequence) noexcept { return sequence >> 40 != 0; }
+constexpr std::size_t board_line(std::uint64_t sequence) noexcept {
+  return is_persistent(sequence) ? kSharedBoardLines + (sequence >> 40) % (kBoardLines - kSharedBoardLines)
+                                 : sequence % kSharedBoardLines;
+}
 
 /// How the members of a poisoned team agree who lives: each publishes its new staging, the first to find everybody
 /// published or dead decides, in the first member's arena.
 struct alignas(kLineBytes) SurvivorsRecord {
-  std::atomic<std::uint64_t> staging;  ///< own: offset of the new team's memory + 1
+  std::atomic<std::uint64_t> digest;   ///< own: of the new team's options
+  std::atomic<std::uint64_t> staging;  ///< own: offset of the new team's memory + 1, stored after the digest
   std::atomic<std::uint32_t> state;    ///< first member's: as FailureRecord::State
   std::uint64_t members[kTeamRanksMax / 64];
 };
@@ -53,6 +67,8 @@ struct TeamControl {
   SurvivorsRecord survivors;
   /// The last call up to which this rank has ended all: a rank that dies after a call does not hold that call up.
   alignas(kLineBytes) std::atomic<std::uint64_t> completed;
+  /// When this rank last looked after a call it waits in (now_ns()): tells a rank that waits from one that is stuck.
+  std::atomic<std::int64_t> looked_ns;
   alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
   alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< member m wrote its last word here
 };

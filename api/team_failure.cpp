@@ -20,7 +20,12 @@ int Team::member_of(int context_rank) const noexcept {
   return at == members_.end() ? -1 : static_cast<int>(at - members_.begin());
 }
 
-/// "in 'up tree 0', segment 7, waiting for rank 3".
+std::string Team::member_text(int member) const {
+  const int context_rank = members_[static_cast<std::size_t>(member)].context_rank;
+  return "rank " + std::to_string(member) + " on host " + context_.host(context_rank);
+}
+
+/// "in 'up tree 0', segment 7, waiting for rank 3 on host a".
 std::string Team::phase_text(const Request& request) const {
   if (request.state == Request::State::queued) return "queued behind another operation";
   for (const auto& channel : channels_) {
@@ -28,7 +33,7 @@ std::string Team::phase_text(const Request& request) const {
     const Stall stall = channel->execution.stall();
     std::string text = "in '" + std::string(stall.label) + "', segment " + std::to_string(stall.segment);
     const int member = member_of(stall.peer);
-    return member < 0 ? text : text + ", waiting for rank " + std::to_string(member);
+    return member < 0 ? text : text + ", waiting for " + member_text(member);
   }
   return "at its end";
 }
@@ -84,6 +89,7 @@ bool Team::has_left_after(int member, const Request& request) noexcept {
 Status Team::check(const Waiting& waiting, const Request& request) noexcept {
   if (has_failed()) return adopt_failure();
   const std::int64_t now = now_ns();
+  control().looked_ns.store(now, std::memory_order_relaxed);
   try {
     if (now - alive_checked_ns_ >= kAliveEveryNs) {
       alive_checked_ns_ = now;
@@ -91,18 +97,14 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
         const int peer = members_[static_cast<std::size_t>(member)].context_rank;
         if (context_.transport().alive(peer) || has_left_after(member, request)) continue;
         return fail(Status::peer_lost, member,
-                    "rank " + std::to_string(member) + " on host " + context_.host(peer) + " died during " +
-                        call_text(request.arguments) + ", noticed by rank " + std::to_string(rank_) + " " +
-                        phase_text(request));
+                    member_text(member) + " died during " + call_text(request.arguments) + ", noticed by rank " +
+                        std::to_string(rank_) + " " + phase_text(request));
       }
     }
     const Status differs = check_board(request);
     if (differs != Status::ok) return differs;
     if (waiting.quiet_since_ns() != 0 && now - waiting.quiet_since_ns() > timeout_ns_) {
-      std::string phase = phase_text(request);
-      return fail(Status::timeout, rank_,
-                  "no progress for " + std::to_string(timeout_ns_ / 1'000'000) + " ms in " +
-                      call_text(request.arguments) + " on rank " + std::to_string(rank_) + " " + phase);
+      return fail_timeout(request);
     }
   } catch (const std::exception&) {
     return fail(Status::no_resource, rank_, "out of memory");
@@ -110,12 +112,55 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
   return Status::ok;
 }
 
+/// True when the member's board shows this call or a later one of the same order.
+bool Team::has_come_to(int member, const Request& request) noexcept {
+  const auto shows = [&](const BoardLine& line) {
+    const std::uint64_t sequence = line.sequence.load(std::memory_order_acquire);
+    return is_persistent(sequence) == is_persistent(request.sequence) && sequence >= request.sequence;
+  };
+  const BoardLine* board = control(member).board;
+  if (is_persistent(request.sequence)) return shows(board[board_line(request.sequence)]);
+  return std::any_of(board, board + kSharedBoardLines, shows);
+}
+
+/// "rank 3 on host a, rank 5 on host b and 9 more".
+std::string Team::members_text(const std::vector<int>& members) const {
+  constexpr std::size_t kNamedMost = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(members.size(), kNamedMost); ++i) {
+    text += (i == 0 ? "" : ", ") + member_text(members[i]);
+  }
+  if (members.size() > kNamedMost) text += " and " + std::to_string(members.size() - kNamedMost) + " more";
+  return text;
+}
+
+/// Along a chain of partners the rank that this one waits for may itself wait. So the text names the ranks that have
+/// not come to the call, and those that are in it but have stopped looking. May throw.
+Status Team::fail_timeout(const Request& request) {
+  std::vector<int> absent;
+  std::vector<int> stuck;
+  for (int member = 0; member < ranks(); ++member) {
+    if (member == rank_ || has_left_after(member, request)) continue;
+    const std::int64_t quiet_ns = now_ns() - control(member).looked_ns.load(std::memory_order_relaxed);
+    if (!has_come_to(member, request)) {
+      absent.push_back(member);
+    } else if (quiet_ns > timeout_ns_ / 2) {
+      stuck.push_back(member);
+    }
+  }
+  std::string text = "no progress for " + std::to_string(timeout_ns_ / 1'000'000) + " ms in " +
+                     call_text(request.arguments) + " on " + member_text(rank_) + " " + phase_text(request);
+  if (!absent.empty()) text += "; not come to the call: " + members_text(absent);
+  if (!stuck.empty()) text += "; in the call but not moving it: " + members_text(stuck);
+  const int named = !absent.empty() ? absent.front() : !stuck.empty() ? stuck.front() : rank_;
+  return fail(Status::timeout, named, text);
+}
+
 /// Compares this rank's call with those of its peers at the same place in the order of calls.
 Status Team::check_board(const Request& request) noexcept {
-  if (request.sequence == 0) return Status::ok;
   const std::uint32_t mine = request.prepared->bound.signature;
   for (int member = 0; member < ranks(); ++member) {
-    const BoardLine& line = control(member).board[request.sequence % kBoardLines];
+    const BoardLine& line = control(member).board[board_line(request.sequence)];
     if (line.sequence.load(std::memory_order_acquire) != request.sequence) continue;
     const std::uint64_t kind = line.kind.load(std::memory_order_acquire);
     if (kind >> 32 == mine) continue;

@@ -53,7 +53,7 @@ BoundCall Team::bind(const Prepared& prepared, const CallArguments& arguments, b
 }
 
 void Team::write_board(const Request& request) noexcept {
-  BoardLine& line = control().board[request.sequence % kBoardLines];
+  BoardLine& line = control().board[board_line(request.sequence)];
   const CallArguments& arguments = request.arguments;
   // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
   line.sequence.store(0, std::memory_order_relaxed);
@@ -76,10 +76,8 @@ Status Team::submit(Request& request) noexcept {
   Status status = Status::ok;
   request.prepared = prepare(request.arguments, status);
   if (request.prepared == nullptr) return status;
-  if (request.channel < 0) {
-    request.sequence = ++sequence_;
-    write_board(request);
-  }
+  request.sequence = request.channel < 0 ? ++sequence_ : next_start(request.channel);
+  write_board(request);
   const std::size_t channel = channel_of(request);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier) {
     request.state = Request::State::done;

@@ -46,7 +46,9 @@ class Rank {
     if (arguments_.mode == "requests") return requests();
     if (arguments_.mode == "recycle") return recycle();
     if (arguments_.mode == "stall") return stall();
-    if (arguments_.mode == "abort") return abort();
+    if (arguments_.mode == "abort" || arguments_.mode == "options") return abort();
+    if (arguments_.mode == "late" || arguments_.mode == "late_persistent") return late();
+    if (arguments_.mode == "persistent") return persistent_mismatch();
     return mismatch();
   }
 
@@ -132,6 +134,17 @@ class Rank {
     }
     torii_team* again = nullptr;
     return torii_team_survivors(team_.handle(), nullptr, &again) == TORII_INVALID_ARGUMENT;
+  }
+
+  /// The chosen rank wants another algorithm for the survivors than the others.
+  int survivors_differ() {
+    torii_team_options options = {};
+    options.size = sizeof(options);
+    options.algorithm = chosen() ? "ring" : "node";
+    torii_team* survivors = nullptr;
+    const torii_status status = torii_team_survivors(team_.handle(), &options, &survivors);
+    say_status(status);
+    return status == TORII_MISMATCH && survivors == nullptr ? 0 : 1;
   }
 
   int end(int expected_survivors) {
@@ -241,7 +254,43 @@ class Rank {
     });
     const torii_status status = call_until_failure();
     if (aborter.joinable()) aborter.join();
+    if (arguments_.mode == "options") return survivors_differ();
     return status == TORII_ABORTED ? end(team_.ranks()) : 1;
+  }
+
+  torii_status run_persistent(const torii_call& call) {
+    torii_request* request = nullptr;
+    torii_status status = torii_prepare(team_.handle(), &call, &request);
+    if (status == TORII_OK) status = torii_restart(request);
+    if (status == TORII_OK) status = torii_wait(request);
+    // A rank may be through with its call before the others have seen what is wrong; its next call tells it.
+    if (status == TORII_OK) status = team_.barrier();
+    say_status(status);
+    if (request != nullptr && torii_request_free(request) != TORII_OK) std::abort();
+    return status;
+  }
+
+  /// The chosen rank comes to the call long after the deadline of the others.
+  int late() {
+    if (team_.barrier() != TORII_OK) return 1;
+    say_event();
+    if (chosen()) usleep(800'000);
+    torii_status status = TORII_OK;
+    if (arguments_.mode == "late_persistent") {
+      status = run_persistent(allreduce_call());
+    } else {
+      status = call_until_failure();
+    }
+    return status == TORII_TIMEOUT ? end(team_.ranks()) : 1;
+  }
+
+  /// The chosen rank prepares another operation than the others.
+  int persistent_mismatch() {
+    if (team_.barrier() != TORII_OK) return 1;
+    torii_call call = allreduce_call();
+    if (chosen()) call.op = TORII_MAX;
+    say_event();
+    return run_persistent(call) == TORII_MISMATCH ? end(team_.ranks()) : 1;
   }
 
   /// One good call, then one in which the chosen rank calls something else.

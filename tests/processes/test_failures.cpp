@@ -162,13 +162,15 @@ TEST(Failures, ADeathIsNoticedBySleepers) {
 }
 
 TEST(Failures, AStoppedRankIsATimeoutForAll) {
-  // With node every rank waits for the stopped one itself; along a chain of partners the first to give up may name the
-  // partner between.
   for (const int rank : {0, 2}) {
-    const Report report = run_job(
-        {.ranks = 3, .mode = "stall", .rank = rank, .environment = {"TORII_TIMEOUT=1", "TORII_ALGORITHM=node"}});
+    const Report report = run_job({.ranks = 3, .mode = "stall", .rank = rank, .environment = {"TORII_TIMEOUT=1"}});
     expect_one_cause(report, 3, "timeout: no progress for 1000 ms in allreduce of 1000 x i64, op sum on rank ");
-    EXPECT_NE(cause_of(report).find("waiting for rank " + std::to_string(rank)), std::string::npos) << cause_of(report);
+    // It may have been stopped between two calls or in the middle of one.
+    const std::string named = ": rank " + std::to_string(rank) + " on host ";
+    const std::string cause = cause_of(report);
+    EXPECT_TRUE(cause.find("; not come to the call" + named) != std::string::npos ||
+                cause.find("; in the call but not moving it" + named) != std::string::npos)
+        << cause;
     EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
     EXPECT_GT(report.latency_ms(), 900);
     EXPECT_LT(report.latency_ms(), 1000 + kLateMs);
@@ -184,11 +186,33 @@ TEST(Failures, AnAbortEndsAllCalls) {
   }
 }
 
+TEST(Failures, SurvivorsWithUnequalOptionsAreToldSo) {
+  const Report report = run_job({.ranks = 3, .mode = "options", .rank = 2, .count = 1});
+  EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+  const std::string text = "the options of the survivors' team differ between rank 0 and rank 2";
+  std::size_t told = 0;
+  for (std::size_t at = 0; (at = report.outcome.output.find("got mismatch: " + text, at)) != std::string::npos; ++at) {
+    ++told;
+  }
+  EXPECT_EQ(told, 3U) << report.outcome.output;
+}
+
 struct Difference {
   const char* mode;
   const char* right;
   const char* wrong;
 };
+
+TEST(Failures, ARankThatNeverComesIsNamed) {
+  for (const char* mode : {"late", "late_persistent"}) {
+    const Report report = run_job({.ranks = 4, .mode = mode, .rank = 2, .environment = {"TORII_TIMEOUT=0.5"}});
+    expect_one_cause(report, 4, "timeout: no progress for 500 ms in allreduce of 1000 x i64, op sum on rank ");
+    const std::string cause = cause_of(report);
+    EXPECT_NE(cause.find("; not come to the call: rank 2 on host "), std::string::npos) << cause;
+    EXPECT_EQ(cause.find(", rank ", cause.find("not come")), std::string::npos) << "nobody else: " << cause;
+    EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+  }
+}
 
 class Differences : public testing::TestWithParam<Difference> {};
 
@@ -214,7 +238,8 @@ constexpr Difference kDifferences[] = {
     {"root", "reduce of 1000 x i64, op sum, root 0", "reduce of 1000 x i64, op sum, root 1"},
     {"collective", kAllreduce, "broadcast of 1000 x i64, root 0"},
     {"barrier", kAllreduce, "barrier"},
-    {"nothing", kAllreduce, "allreduce of 0 x i64, op sum"}};
+    {"nothing", kAllreduce, "allreduce of 0 x i64, op sum"},
+    {"persistent", kAllreduce, "allreduce of 1000 x i64, op max"}};
 INSTANTIATE_TEST_SUITE_P(Calls, Differences, testing::ValuesIn(kDifferences),
                          [](const auto& test) { return std::string(test.param.mode); });
 
