@@ -42,11 +42,13 @@ void Execution::begin(InstalledPlan& plan, const BoundCall& call, const Straight
   lanes_done_ = 0;
   lanes_.clear();
   std::size_t instances = 0;
+  std::size_t flows = 0;
   for (const Lane& lane : plan.plan.lanes) {
     const auto window = static_cast<std::size_t>(
         std::min<std::int64_t>(std::max(lane.window, 1), std::max<std::int64_t>(call.layout.segments(), 1)));
-    lanes_.push_back({&lane, 0, instances, window});
+    lanes_.push_back({&lane, 0, instances, flows, window});
     instances += window;
+    flows += lane.flows.size();
     if (lane.flows.empty()) ++lanes_done_;
   }
   instances_.assign(instances, Instance{});
@@ -136,7 +138,7 @@ Execution::Step Execution::step_at(const LaneState& lane, const Instance& instan
                                    std::int64_t segment) const noexcept {
   const Flow& flow = lane.lane->flows[instance.flow];
   const auto visit = static_cast<int>(instance.visit);
-  return {&flow, segment, visit, flow.walk.block(visit)};
+  return {&flow, &plan_->stores[lane.first_flow + instance.flow], segment, visit, flow.walk.block(visit)};
 }
 
 /// The lowest segment below `below` whose next step can run in this lane.

@@ -77,6 +77,7 @@ class Execution {
     const Lane* lane = nullptr;
     std::int64_t lowest = 0;  ///< the lowest segment not done
     std::size_t first_instance = 0;
+    std::size_t first_flow = 0;  ///< index into InstalledPlan::stores
     std::size_t window = 1;
   };
   /// What a peer announced for this call.
@@ -94,9 +95,11 @@ class Execution {
     bool packed = false;
     bool wide = false;
     bool streaming = false;
+    bool remote = false;  ///< in a peer's arena
   };
   struct Step {
     const Flow* flow;
+    StoreChoice* stores;
     std::int64_t segment;
     int visit;
     int block;
@@ -106,6 +109,7 @@ class Execution {
   Progress advance_straight() noexcept;
   bool straight_ready(const StraightStep& step) noexcept;
   void straight_move(const StraightStep& step) noexcept;
+  void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
   void straight_signal(const StraightStep& step) noexcept;
 
   void announce() noexcept;
@@ -118,6 +122,8 @@ class Execution {
   bool find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept;
   void run(const Step& step) noexcept;
   void move_data(const Step& step) noexcept;
+  std::size_t find_places(const Step& step) noexcept;
+  void move_pieces(const Step& step) noexcept;
   void move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept;
   void combine(std::size_t count, Fold order) noexcept;
   std::size_t primary_target(bool wide) const noexcept;
@@ -175,6 +181,7 @@ class Execution {
   std::vector<Place> target_places_;
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
+  std::vector<void*> group_;  ///< targets that one fold stores into
   unsigned engines_ = 1;
   unsigned next_engine_ = 0;
   std::array<std::atomic<std::uint64_t>, kEnginesMax> engine_bytes_{};

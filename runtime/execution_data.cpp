@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/execution.hpp"
+#include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
 
 namespace torii {
@@ -48,15 +49,35 @@ Execution::Place Execution::target_place(const StreamEnd& end, const Step& step)
   if (out.stream.carriage == Carriage::lend && call_.input_reachable) return {};
   if (out.stream.carriage == Carriage::land) {
     const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
-    if (to.result_in_place) return {to.result, false, false, call_.streaming};
+    if (to.result_in_place) return {to.result, false, false, call_.streaming, true};
   }
   const std::byte* at = payload(out, number(out.stream, end, step), message_bytes(out.stream, step));
-  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide};
+  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide, false, true};
 }
 
 void Execution::move_data(const Step& step) noexcept {
+  if (step.flow->sources.empty()) return;
+  const std::size_t remote_bytes = find_places(step);
+  if (target_places_.empty()) return;
+  if (remote_bytes < StoreChoice::kBytesMin) {
+    move_pieces(step);
+    if (call_.streaming) kernels::store_fence();
+    return;
+  }
+  const StoreChoice::Turn turn = step.stores->next();
+  if (turn.way == StoreChoice::Way::streaming) {
+    for (Place& place : target_places_) place.streaming = place.streaming || place.remote;
+  }
+  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
+  move_pieces(step);
+  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
+  if (call_.streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
+  if (turn.timed) step.stores->record(turn.way, now_ns() - begun_ns, remote_bytes);
+}
+
+/// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.
+std::size_t Execution::find_places(const Step& step) noexcept {
   const Flow& flow = *step.flow;
-  if (flow.sources.empty()) return;
   target_places_.clear();
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
@@ -64,18 +85,22 @@ void Execution::move_data(const Step& step) noexcept {
   const Place kept = {call_.result, false, false, call_.streaming};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
+  std::size_t remote_bytes = 0;
   for (const StreamEnd& end : flow.targets) {
     const Place place = target_place(end, step);
-    if (place.base != 0) target_places_.push_back(place);
+    if (place.base == 0) continue;
+    target_places_.push_back(place);
+    remote_bytes += message_bytes(plan_->out[end.stream].stream, step);
   }
-  if (target_places_.empty()) return;
+  return remote_bytes;
+}
+
+void Execution::move_pieces(const Step& step) noexcept {
   sources_.resize(source_places_.size());
   targets_.resize(target_places_.size());
   call_.layout.for_each_piece(step.block, step.segment, [&](const Piece& piece, std::size_t packed_offset_bytes) {
-    move_piece(piece, packed_offset_bytes, flow.fold);
+    move_piece(piece, packed_offset_bytes, step.flow->fold);
   });
-  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
-  if (call_.streaming) kernels::store_fence();
 }
 
 void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept {
@@ -100,8 +125,7 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
   }
 }
 
-/// Folds the current portion into one target of each width, wide ones first since a narrow one may be a source in
-/// place.
+/// Folds the current portion into its targets, wide ones first since a narrow one may be a source in place.
 void Execution::combine(std::size_t count, Fold order) noexcept {
   const std::size_t bytes = count * call_.element_bytes;
   std::uint32_t wide_sources = 0;
@@ -112,21 +136,29 @@ void Execution::combine(std::size_t count, Fold order) noexcept {
     const std::size_t primary = primary_target(wide);
     if (primary == targets_.size()) continue;
     const bool streaming = target_places_[primary].streaming;
-    if (sources_.size() == 1 && (wide_sources != 0) == wide) {
-      kernels::copy(targets_[primary], sources_[0], wide ? 2 * bytes : bytes, streaming);
-    } else {
+    const void* value = sources_[0];
+    if (sources_.size() != 1 || (wide_sources != 0) != wide) {
+      // What was stored past the caches is not read again: then the kernel stores into all targets itself.
+      group_.assign(1, targets_[primary]);
+      for (std::size_t i = 0; streaming && i < targets_.size(); ++i) {
+        if (i != primary && target_places_[i].wide == wide) group_.push_back(targets_[i]);
+      }
+      const bool all = group_.size() <= static_cast<std::size_t>(kernels::kTargetsMax);
+      const int folded = all ? static_cast<int>(group_.size()) : 1;
       fold({.sources = sources_.data(),
             .source_count = static_cast<int>(sources_.size()),
-            .targets = &targets_[primary],
-            .target_count = 1,
+            .targets = group_.data(),
+            .target_count = folded,
             .wide_sources = wide_sources,
-            .wide_targets = wide ? 1U : 0U,
-            .streaming_targets = streaming ? 1U : 0U},
+            .wide_targets = wide ? ~0U : 0U,
+            .streaming_targets = streaming ? ~0U : 0U},
            count, order);
+      if (streaming && all) continue;
+      value = targets_[primary];
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
-      if (i == primary || target_places_[i].wide != wide) continue;
-      kernels::copy(targets_[i], targets_[primary], wide ? 2 * bytes : bytes, target_places_[i].streaming);
+      if (target_places_[i].wide != wide || targets_[i] == value) continue;
+      kernels::copy(targets_[i], value, wide ? 2 * bytes : bytes, target_places_[i].streaming);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/execution.hpp"
+#include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
 
 namespace torii {
@@ -43,19 +44,38 @@ void Execution::straight_move(const StraightStep& step) noexcept {
     targets_[count++] = targets[i].slots + slot(message) * plan_->shape.slot_bytes + targets[i].payload_offset;
   }
   if (count == 0 || step.length_bytes == 0) return;
+  if (step.length_bytes < StoreChoice::kBytesMin || step.target_count == 0) {
+    straight_store(step, count, false);
+    return;
+  }
+  StoreChoice& stores = plan_->stores[step.flow];
+  const StoreChoice::Turn turn = stores.next();
+  const bool streaming = turn.way == StoreChoice::Way::streaming;
+  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
+  straight_store(step, count, streaming);
+  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
+  if (streaming) kernels::store_fence();
+  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, step.length_bytes * step.target_count);
+}
+
+/// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
+/// others are copied from it; the own result, where there is one, stands first.
+void Execution::straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept {
   std::uint32_t first = 0;
   const void* value = sources_[0];
   if (step.source_count > 1) {
     fold({.sources = sources_.data(),
           .source_count = static_cast<int>(step.source_count),
           .targets = targets_.data(),
-          .target_count = 1},
+          .target_count = 1,
+          .streaming_targets = streaming && count == 1 ? 1U : 0U},
          step.length_bytes / call_.element_bytes, step.fold);
     value = targets_[0];
     first = 1;
   }
   for (std::uint32_t i = first; i < count; ++i) {
-    if (targets_[i] != value) kernels::copy(targets_[i], value, step.length_bytes, false);
+    if (targets_[i] == value) continue;
+    kernels::copy(targets_[i], value, step.length_bytes, streaming && !(step.keep && i == 0));
   }
 }
 

@@ -166,6 +166,9 @@ InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Pla
   installed.shape = staging_shape(plan, segment_bytes, wide);
   installed.plan = std::move(plan);
   installed.wide = wide;
+  std::size_t flows = 0;
+  for (const Lane& lane : installed.plan.lanes) flows += lane.flows.size();
+  installed.stores.resize(flows);
   Installer(installed, placement).run();
   return installed;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/plan.hpp"
+#include "runtime/store_choice.hpp"
 #include "runtime/transport.hpp"
 
 namespace torii {
@@ -52,6 +53,7 @@ struct InstalledPlan {
   std::vector<InstalledStream> out;
   std::vector<Announcement> announces;  ///< this rank tells these peers where its buffers are
   std::vector<Announcement> announced;  ///< these peers tell this rank
+  std::vector<StoreChoice> stores;      ///< per flow, the flows of all lanes one after the other
   std::uint64_t segments_done = 0;      ///< segments of all calls so far: the base of message numbers
   std::uint64_t calls = 0;
 };

@@ -49,6 +49,7 @@ std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& la
       StraightStep step;
       step.offset_bytes = piece.offset_bytes / unit_bytes * element_bytes;
       step.length_bytes = piece.length_bytes / unit_bytes * element_bytes;
+      step.flow = static_cast<std::uint32_t>(&flow - plan.plan.lanes[0].flows.data());
       step.keep = flow.keep;
       step.fold = flow.fold;
       step.first_source = static_cast<std::uint32_t>(straight->sources.size());

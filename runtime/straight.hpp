@@ -31,6 +31,7 @@ struct StraightStep {
   std::uint32_t source_count = 0;
   std::uint32_t first_target = 0;
   std::uint32_t target_count = 0;
+  std::uint32_t flow = 0;  ///< index into InstalledPlan::stores
   bool keep = false;
   Fold fold = Fold::left;
   std::size_t offset_bytes = 0;  ///< of the block in the vector

@@ -52,6 +52,10 @@ class PlanRank {
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
     call_ = bound_call(run);
+    if (run.straight) straight_ = straighten(plan_, call_.layout, call_.unit_bytes, call_.element_bytes);
+    if (run.stores) {
+      for (StoreChoice& stores : plan_.stores) stores.force(*run.stores);
+    }
     bytes_ = run.count * size_of(run.type);
     place_buffers();
     gather_values(exchange, 0);
@@ -60,7 +64,7 @@ class PlanRank {
   Status run(const FillOperand& fill, std::vector<std::vector<std::byte>>& results) {
     for (int call = 0; call < run_.calls; ++call) {
       fill(exchange_.rank(), call, input_);
-      execution_.begin(plan_, call_);
+      execution_.begin(plan_, call_, straight_.get());
       const std::int64_t begun_ns = now_ns();
       Execution::Progress progress = Execution::Progress::idle;
       while ((progress = execution_.advance()) != Execution::Progress::done) {
@@ -110,6 +114,7 @@ class PlanRank {
   Execution execution_;
   InstalledPlan plan_;
   BoundCall call_;
+  std::unique_ptr<Straight> straight_;
   std::size_t bytes_ = 0;
   std::vector<std::byte> memory_;
   std::byte* input_ = nullptr;

@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "collectives/catalogue.hpp"
 #include "reduce_kernels/types.hpp"
 #include "runtime/status.hpp"
+#include "runtime/store_choice.hpp"
 #include "transports/faulty/faulty.hpp"
 
 namespace torii::testing {
@@ -21,11 +23,13 @@ struct PlanRun {
   bool wide = false;  ///< streams marked wide hold float
   Type type = Type::f32;
   Op op = Op::sum;
-  std::size_t count = 1;   ///< elements
-  int calls = 1;           ///< one after the other, with nothing between them but the plan's own tokens
-  bool allocated = false;  ///< buffers lie in the arena, where peers read and write them
-  faulty::Faults faults;   ///< the seed is drawn anew for each rank
-  double deadline_s = 20;  ///< of each call
+  std::size_t count = 1;                   ///< elements
+  int calls = 1;                           ///< one after the other, with nothing between them but the plan's own tokens
+  bool allocated = false;                  ///< buffers lie in the arena, where peers read and write them
+  bool straight = false;                   ///< as a straight list where the plan has that form
+  std::optional<StoreChoice::Way> stores;  ///< the way of all stores into peers' memory; found by timing when not given
+  faulty::Faults faults;                   ///< the seed is drawn anew for each rank
+  double deadline_s = 20;                  ///< of each call
 };
 
 struct PlanOutcome {

@@ -60,6 +60,34 @@ TEST_P(Delays, ChangeNoBit) {
 INSTANTIATE_TEST_SUITE_P(Catalogue, Delays, ::testing::ValuesIn(kDelayCases),
                          [](const auto& test) { return std::string(test.param.algorithm); });
 
+TEST_P(Delays, NorDoesTheWayOfStores) {
+  const DelayCase& c = GetParam();
+  PlanRequest request = allreduce_on(Topology::parse(c.topology, c.ranks));
+  if (!find_algorithm(c.algorithm)->why_not(request).empty())
+    GTEST_SKIP() << find_algorithm(c.algorithm)->why_not(request);
+  // Messages are large enough to be stored past the caches; the odd count leaves vectors unaligned.
+  request.tuning.segment_bytes = 32768;
+  for (const bool straight : {false, true}) {
+    PlanRun run = make_run(c.algorithm, request, straight ? 8191 : 70'001);
+    run.calls = 12;
+    run.straight = straight;
+    run.stores = StoreChoice::Way::cached;
+    const PlanOutcome cached = run_plans(run, filler(run));
+    ASSERT_TRUE(cached.ok());
+    for (const bool allocated : {false, true}) {
+      run.allocated = allocated;
+      run.stores = StoreChoice::Way::streaming;
+      const PlanOutcome streaming = run_plans(run, filler(run));
+      ASSERT_TRUE(streaming.ok());
+      EXPECT_EQ(streaming.results, cached.results) << "straight " << straight << ", allocated " << allocated;
+    }
+    run.stores.reset();
+    const PlanOutcome chosen = run_plans(run, filler(run));
+    ASSERT_TRUE(chosen.ok());
+    EXPECT_EQ(chosen.results, cached.results) << "straight " << straight;
+  }
+}
+
 TEST(FailingPuts, EndTheCall) {
   PlanRun run = make_run("ring", allreduce_on(Topology::node(3)), 5000);
   run.deadline_s = 0.5;
