@@ -54,6 +54,8 @@ void Execution::begin(InstalledPlan& plan, const BoundCall& call, const Straight
   instances_.assign(instances, Instance{});
   announced_.assign(plan.announced.size(), Announced{});
   borrowed_left_.resize(plan.in.size());
+  step_count_ = 0;
+  stored_in_step_.assign(plan.out.size(), 0);
   announce();
 }
 

@@ -129,7 +129,7 @@ class Execution {
   std::size_t primary_target(bool wide) const noexcept;
   void fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept;
   Place source_place(const StreamEnd& end, const Step& step) const noexcept;
-  Place target_place(const StreamEnd& end, const Step& step) const noexcept;
+  Place target_place(const StreamEnd& end, const Step& step) noexcept;
   void send(const StreamEnd& end, const Step& step) noexcept;
   void release(const StreamEnd& end, const Step& step) noexcept;
   void finish_lane_segments(LaneState& lane) noexcept;
@@ -161,6 +161,7 @@ class Execution {
     return stream.wide && plan_->wide ? 2 * bytes : bytes;
   }
   std::byte* payload(const InstalledStream& stream, std::uint64_t number, std::size_t bytes) const noexcept;
+  bool is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept;
 
   Transport& transport_;
   InstalledPlan* plan_ = nullptr;
@@ -176,7 +177,9 @@ class Execution {
   std::vector<Instance> instances_;
   std::vector<Announced> announced_;
   std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand lent in place
-  // Scratch of the step that runs: its places, and the addresses of the current piece.
+  // Scratch of the step that runs: its places, the groups whose payload it has, and the addresses of the current piece.
+  std::uint64_t step_count_ = 0;
+  std::vector<std::uint64_t> stored_in_step_;  ///< per out-stream that leads a group: the last step that stored there
   std::vector<Place> source_places_;
   std::vector<Place> target_places_;
   std::vector<const void*> sources_;

@@ -17,8 +17,17 @@ constexpr std::size_t kHotBytes = 8 * 1024;
 }  // namespace
 
 std::byte* Execution::payload(const InstalledStream& stream, std::uint64_t message, std::size_t bytes) const noexcept {
-  std::byte* header = slot_address(stream, message);
-  return header + (bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
+  if (bytes <= kInlineBytes) return slot_address(stream, message) + sizeof(std::uint64_t);
+  return stream.payload_slots + slot(message) * plan_->shape.slot_bytes + kLineBytes;
+}
+
+/// True when an earlier target of this step has stored the payload for the whole group.
+bool Execution::is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept {
+  if (out.leader < 0 || bytes <= kInlineBytes) return false;
+  std::uint64_t& last = stored_in_step_[static_cast<std::size_t>(out.leader)];
+  if (last == step_count_) return true;
+  last = step_count_;
+  return false;
 }
 
 Execution::Place Execution::source_place(const StreamEnd& end, const Step& step) const noexcept {
@@ -43,7 +52,7 @@ Execution::Place Execution::source_place(const StreamEnd& end, const Step& step)
 }
 
 /// A base of 0 says that nothing is to be stored there.
-Execution::Place Execution::target_place(const StreamEnd& end, const Step& step) const noexcept {
+Execution::Place Execution::target_place(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
   if (out.stream.carriage == Carriage::handover) return {};
   if (out.stream.carriage == Carriage::lend && call_.input_reachable) return {};
@@ -51,7 +60,9 @@ Execution::Place Execution::target_place(const StreamEnd& end, const Step& step)
     const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
     if (to.result_in_place) return {to.result, false, false, call_.streaming, true};
   }
-  const std::byte* at = payload(out, number(out.stream, end, step), message_bytes(out.stream, step));
+  const std::size_t bytes = message_bytes(out.stream, step);
+  if (is_stored_already(out, bytes)) return {};
+  const std::byte* at = payload(out, number(out.stream, end, step), bytes);
   return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide, false, true};
 }
 
@@ -78,6 +89,7 @@ void Execution::move_data(const Step& step) noexcept {
 /// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.
 std::size_t Execution::find_places(const Step& step) noexcept {
   const Flow& flow = *step.flow;
+  ++step_count_;
   target_places_.clear();
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));

@@ -15,9 +15,9 @@ bool Execution::straight_ready(const StraightStep& step) noexcept {
     const StraightEnd& source = sources[sources_seen_];
     if (source.own) continue;
     const std::uint64_t message = segments_base_ * source.messages + source.position;
-    const std::byte* header = source.slots + slot(message) * plan_->shape.slot_bytes;
-    if (load_word(header) != signal_word(call_.signature, message)) return false;
-    sources_[sources_seen_] = header + source.payload_offset;
+    const std::size_t slot_offset = slot(message) * plan_->shape.slot_bytes;
+    if (load_word(source.slots + slot_offset) != signal_word(call_.signature, message)) return false;
+    sources_[sources_seen_] = source.payload_slots + slot_offset + source.payload_offset;
   }
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
@@ -40,11 +40,13 @@ void Execution::straight_move(const StraightStep& step) noexcept {
   std::uint32_t count = 0;
   if (step.keep) targets_[count++] = reinterpret_cast<void*>(call_.result + step.offset_bytes);
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
+    if (!targets[i].stores) continue;
     const std::uint64_t message = segments_base_ * targets[i].messages + targets[i].position;
-    targets_[count++] = targets[i].slots + slot(message) * plan_->shape.slot_bytes + targets[i].payload_offset;
+    targets_[count++] = targets[i].payload_slots + slot(message) * plan_->shape.slot_bytes + targets[i].payload_offset;
   }
   if (count == 0 || step.length_bytes == 0) return;
-  if (step.length_bytes < StoreChoice::kBytesMin || step.target_count == 0) {
+  const std::uint32_t remote = count - (step.keep ? 1 : 0);
+  if (step.length_bytes < StoreChoice::kBytesMin || remote == 0) {
     straight_store(step, count, false);
     return;
   }
@@ -55,7 +57,7 @@ void Execution::straight_move(const StraightStep& step) noexcept {
   straight_store(step, count, streaming);
   // Streaming stores are weakly ordered: they must be visible before any signal of this step.
   if (streaming) kernels::store_fence();
-  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, step.length_bytes * step.target_count);
+  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, step.length_bytes * remote);
 }
 
 /// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if

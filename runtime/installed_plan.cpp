@@ -52,6 +52,22 @@ int find_end(const std::vector<Stream>& ends, int peer, int tag, const Plan& pla
                                     std::to_string(peer) + " with tag " + std::to_string(tag));
 }
 
+/// How many flows feed each out-stream.
+std::vector<int> feeders(const Plan& plan) {
+  std::vector<int> counts(plan.out.size(), 0);
+  for (const Lane& lane : plan.lanes) {
+    for (const Flow& flow : lane.flows) {
+      for (const StreamEnd& end : flow.targets) ++counts[end.stream];
+    }
+  }
+  return counts;
+}
+
+bool carry_the_same(const Stream& a, const Stream& b) {
+  return a.carriage == b.carriage && a.carriage != Carriage::handover && a.wide == b.wide &&
+         a.messages_per_segment == b.messages_per_segment;
+}
+
 /// Works out the plans of peers, each once.
 class PeerPlans {
  public:
@@ -72,7 +88,10 @@ class PeerPlans {
 class Installer {
  public:
   Installer(InstalledPlan& installed, const Placement& placement)
-      : installed_(installed), placement_(placement), plans_(installed.plan, placement) {}
+      : installed_(installed),
+        placement_(placement),
+        plans_(installed.plan, placement),
+        leaders_(group_leaders(installed.plan)) {}
 
   void run() {
     const Plan& plan = installed_.plan;
@@ -118,6 +137,7 @@ class Installer {
     result.peer = context_rank(stream.peer);
     result.slots_offset = slots_at(receiver, in_index);
     result.slots = placement_.transport->mapped(context_rank(receiver), result.slots_offset);
+    result.payload_slots = result.slots;
     result.credits_offset = credits_at(sender, out_index);
     result.credits = placement_.transport->mapped(context_rank(sender), result.credits_offset);
     return result;
@@ -129,6 +149,16 @@ class Installer {
     const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
     installed_.in.push_back(ends(stream, installed_.plan.rank, index, stream.peer, other));
     if (stream.carriage == Carriage::lend) installed_.in.back().announcement = index_of(telling, stream.peer);
+    const int leader = group_leaders(sender)[static_cast<std::size_t>(other)];
+    if (leader >= 0) installed_.in.back().payload_slots = leader_slots(sender, leader);
+  }
+
+  /// The slots of the receiver of `sender`'s out-stream number `leader`.
+  std::byte* leader_slots(const Plan& sender, int leader) {
+    const Stream& stream = sender.out[static_cast<std::size_t>(leader)];
+    const Plan& receiver = plans_.of(stream.peer);
+    const int index = find_end(receiver.in, sender.rank, stream.tag, receiver);
+    return placement_.transport->mapped(context_rank(stream.peer), slots_at(stream.peer, index));
   }
 
   void install_out(int index, const std::vector<int>& telling) {
@@ -137,14 +167,40 @@ class Installer {
     const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
     installed_.out.push_back(ends(stream, stream.peer, other, installed_.plan.rank, index));
     if (stream.carriage == Carriage::land) installed_.out.back().announcement = index_of(telling, stream.peer);
+    const int leader = leaders_[static_cast<std::size_t>(index)];
+    installed_.out.back().leader = leader;
+    if (leader >= 0) {
+      installed_.out.back().payload_slots = installed_.out[static_cast<std::size_t>(leader)].payload_slots;
+    }
   }
 
   InstalledPlan& installed_;
   const Placement& placement_;
   PeerPlans plans_;
+  std::vector<int> leaders_;
 };
 
 }  // namespace
+
+std::vector<int> group_leaders(const Plan& plan) {
+  const std::vector<int> counts = feeders(plan);
+  std::vector<int> leaders(plan.out.size(), -1);
+  for (const Lane& lane : plan.lanes) {
+    for (const Flow& flow : lane.flows) {
+      for (auto end = flow.targets.begin(); end != flow.targets.end(); ++end) {
+        if (counts[end->stream] != 1) continue;
+        const auto leader = std::find_if(flow.targets.begin(), end, [&](const StreamEnd& earlier) {
+          return counts[earlier.stream] == 1 && earlier.position == end->position &&
+                 carry_the_same(plan.out[earlier.stream], plan.out[end->stream]);
+        });
+        if (leader == end) continue;
+        leaders[leader->stream] = leader->stream;
+        leaders[end->stream] = leader->stream;
+      }
+    }
+  }
+  return leaders;
+}
 
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide) {
   StagingShape shape;

@@ -29,13 +29,21 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
 /// A stream's end with addresses. Message numbers count from the installation and never restart.
 struct InstalledStream {
   Stream stream;
-  int peer = 0;                      ///< rank in the context
-  int announcement = -1;             ///< lend and land: index into InstalledPlan::announced or ::announces
-  std::byte* slots = nullptr;        ///< in: own arena. out: the peer's slots, where mapped
-  std::uint64_t slots_offset = 0;    ///< in the receiver's arena
-  std::byte* credits = nullptr;      ///< in: the sender's words, where mapped. out: own arena
-  std::uint64_t credits_offset = 0;  ///< in the sender's arena
+  int peer = 0;                        ///< rank in the context
+  int announcement = -1;               ///< lend and land: index into InstalledPlan::announced or ::announces
+  int leader = -1;                     ///< out: the stream whose slots hold the payload for a group; -1: alone
+  std::byte* slots = nullptr;          ///< in: own arena. out: the peer's slots, where mapped
+  std::byte* payload_slots = nullptr;  ///< where payloads behind the signal's line stand: `slots`, or the leader's
+  std::uint64_t slots_offset = 0;      ///< in the receiver's arena
+  std::byte* credits = nullptr;        ///< in: the sender's words, where mapped. out: own arena
+  std::uint64_t credits_offset = 0;    ///< in the sender's arena
 };
+
+/// Streams that always carry the same payload: it is stored once, in the slots of the first of them, and read there by
+/// all receivers. Returns for each out-stream of the plan the first stream of its group, or -1 when it is alone.
+/// Signals and credits stay each stream's own, so nothing else changes: a slot is filled anew when the step has all
+/// their credits.
+std::vector<int> group_leaders(const Plan& plan);
 
 /// A pair of ranks between which operands are lent or results landed: one ready line per call.
 struct Announcement {

@@ -26,9 +26,12 @@ StraightEnd straight_end(const std::vector<InstalledStream>& streams, const Stre
   straight.credits = installed.stream.credits;
   straight.messages = static_cast<std::uint32_t>(installed.stream.messages_per_segment);
   straight.position = end.position + static_cast<std::uint32_t>(visit);
-  straight.payload_offset = length_bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes;
+  const bool is_inline = length_bytes <= kInlineBytes;
+  straight.payload_offset = is_inline ? sizeof(std::uint64_t) : kLineBytes;
   straight.peer = installed.peer;
+  straight.stores = is_inline || installed.leader < 0 || installed.leader == static_cast<int>(end.stream);
   straight.slots = installed.slots;
+  straight.payload_slots = is_inline ? installed.slots : installed.payload_slots;
   straight.slots_offset = installed.slots_offset;
   straight.credit_words = installed.credits;
   straight.credits_offset = installed.credits_offset;

@@ -20,7 +20,9 @@ struct StraightEnd {
   std::uint32_t position = 0;        ///< of this step's message
   std::uint32_t payload_offset = 0;  ///< in the slot: the signal's own line for up to kInlineBytes
   int peer = 0;
+  bool stores = true;  ///< targets: false where an earlier stream of its group holds the payload
   std::byte* slots = nullptr;
+  std::byte* payload_slots = nullptr;  ///< with payload_offset: where the payload stands
   std::uint64_t slots_offset = 0;
   std::byte* credit_words = nullptr;  ///< targets: in the own arena
   std::uint64_t credits_offset = 0;   ///< sources: in the sender's arena
