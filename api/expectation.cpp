@@ -72,7 +72,7 @@ class Evaluation {
 void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t count, OperandFunction operand,
             void* operand_data, std::byte* out) {
   const CallArguments& arguments = prepared.arguments;
-  const std::size_t element_bytes = prepared.bound.element_bytes;
+  const std::size_t element_bytes = prepared.shape.element_bytes;
   const std::size_t elements = prepared.result_bytes / element_bytes;
   if (first > elements || count > elements - first) {
     throw Error(Status::invalid_argument, "elements " + std::to_string(first) + " to " + std::to_string(first + count) +
@@ -98,8 +98,8 @@ void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t
       done += now;
       continue;
     }
-    const std::size_t unit_bytes = prepared.bound.unit_bytes;
-    const Layout& layout = prepared.bound.layout;
+    const std::size_t unit_bytes = prepared.shape.unit_bytes;
+    const Layout& layout = prepared.shape.layout;
     const int block = layout.block_of((shift + at) * unit_bytes);
     std::size_t same = 1;
     while (same < now && layout.block_of((shift + at + same) * unit_bytes) == block) ++same;

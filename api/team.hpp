@@ -44,7 +44,7 @@ struct Prepared {
   CallArguments arguments;  ///< the key: all but the buffers
   Selected selected;
   bool wide = false;
-  BoundCall bound;              ///< without addresses
+  CallShape shape;
   std::size_t input_bytes = 0;  ///< of the user's input, 0 where this rank needs none
   std::size_t result_bytes = 0;
   std::ptrdiff_t input_shift_bytes = 0;  ///< from the user's input back to byte 0 of the vector
@@ -141,7 +141,7 @@ class Team {
   bool progress() noexcept;
   void complete(Channel& channel, Status status) noexcept;
   void write_board(const Request& request) noexcept;
-  BoundCall bind(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept;
+  CallBuffers buffers_of(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept;
   std::size_t channel_of(const Request& request) const noexcept {
     return request.channel >= 0 ? static_cast<std::size_t>(request.channel) : request.sequence % shared_channels_;
   }

@@ -158,7 +158,7 @@ Status Team::fail_timeout(const Request& request) {
 
 /// Compares this rank's call with those of its peers at the same place in the order of calls.
 Status Team::check_board(const Request& request) noexcept {
-  const std::uint32_t mine = request.prepared->bound.signature;
+  const std::uint32_t mine = request.prepared->shape.signature;
   for (int member = 0; member < ranks(); ++member) {
     const BoardLine& line = control(member).board[board_line(request.sequence)];
     if (line.sequence.load(std::memory_order_acquire) != request.sequence) continue;

@@ -30,26 +30,26 @@ class Inside {
 
 }  // namespace
 
-BoundCall Team::bind(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept {
-  BoundCall bound = prepared.bound;
+CallBuffers Team::buffers_of(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept {
+  CallBuffers buffers;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
-  bound.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
-  bound.result =
+  buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
+  buffers.result =
       reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes);
   // A straight list moves everything by value: where the buffers lie does not matter.
-  if (by_value) return bound;
+  if (by_value) return buffers;
   if (const auto offset = context_.reachable(input, prepared.input_bytes)) {
-    bound.input_reachable = true;
-    bound.input_offset = *offset - prepared.input_shift_bytes;
+    buffers.input_reachable = true;
+    buffers.input_offset = *offset - prepared.input_shift_bytes;
   }
   if (prepared.result_bytes != 0) {
     if (const auto offset = context_.reachable(arguments.result, prepared.result_bytes)) {
-      bound.result_reachable = true;
-      bound.result_offset = *offset - prepared.result_shift_bytes;
+      buffers.result_reachable = true;
+      buffers.result_offset = *offset - prepared.result_shift_bytes;
     }
   }
-  return bound;
+  return buffers;
 }
 
 void Team::write_board(const Request& request) noexcept {
@@ -58,7 +58,7 @@ void Team::write_board(const Request& request) noexcept {
   // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
   line.sequence.store(0, std::memory_order_relaxed);
   line.count.store(arguments.count, std::memory_order_release);
-  line.kind.store(pack_kind(request.prepared->bound.signature, static_cast<std::uint8_t>(arguments.collective),
+  line.kind.store(pack_kind(request.prepared->shape.signature, static_cast<std::uint8_t>(arguments.collective),
                             static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op)),
                   std::memory_order_release);
   line.root.store(arguments.root, std::memory_order_release);
@@ -107,7 +107,8 @@ void Team::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
   const Prepared::Place& place = request.prepared->places[channel_of(request)];
-  channel.execution.begin(*place.plan, bind(*request.prepared, request.arguments, place.straight != nullptr),
+  channel.execution.begin(*place.plan, request.prepared->shape,
+                          buffers_of(*request.prepared, request.arguments, place.straight != nullptr),
                           place.straight.get());
 }
 

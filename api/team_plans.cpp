@@ -145,24 +145,24 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
   const Plan plan = prepared->selected.algorithm->plan(prepared->selected.request, rank_);
-  BoundCall& bound = prepared->bound;
+  CallShape& shape = prepared->shape;
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
-  bound.layout = Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, per_rank ? block_bytes : even_bytes);
-  bound.type = arguments.type;
-  bound.element_bytes = element_bytes;
-  bound.unit_bytes = unit_bytes;
+  shape.layout = Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, per_rank ? block_bytes : even_bytes);
+  shape.type = arguments.type;
+  shape.element_bytes = element_bytes;
+  shape.unit_bytes = unit_bytes;
   if (combines(arguments.collective) && arguments.user.call == nullptr) {
-    bound.fold = kernels::find(arguments.op, arguments.type, context_.isa());
+    shape.fold = kernels::find(arguments.op, arguments.type, context_.isa());
   }
-  bound.user = arguments.user.call != nullptr ? &prepared->arguments.user : nullptr;
-  bound.streaming = total_bytes >= kStreamingBytes;
+  shape.user = arguments.user.call != nullptr ? &prepared->arguments.user : nullptr;
+  shape.streaming = total_bytes >= kStreamingBytes;
   std::uint32_t signature = mix(17, static_cast<std::uint64_t>(arguments.collective));
   signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.op) + 1 : 0);
   signature = mix(signature, arguments.count * element_bytes);
   signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
   signature = mix(signature, static_cast<std::uint64_t>(request.root));
-  bound.signature = signature == 0 ? 1 : signature;
+  shape.signature = signature == 0 ? 1 : signature;
 
   const std::size_t own_bytes = arguments.count * element_bytes;
   const std::size_t all_bytes = per_rank ? own_bytes * static_cast<std::size_t>(ranks()) : own_bytes;
@@ -183,8 +183,8 @@ void Team::install_on(Prepared& prepared, std::size_t channel) {
   if (place.plan != nullptr) return;
   const auto set = [&](InstalledPlan* plan) {
     place.plan = plan;
-    const BoundCall& bound = prepared.bound;
-    place.straight = straighten(*plan, bound.layout, bound.unit_bytes, bound.element_bytes);
+    const CallShape& shape = prepared.shape;
+    place.straight = straighten(*plan, shape.layout, shape.unit_bytes, shape.element_bytes);
   };
   const PlanRequest& request = prepared.selected.request;
   const Tuning& tuning = request.tuning;

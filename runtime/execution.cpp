@@ -24,9 +24,11 @@ static_assert(sizeof(ReadyToken) <= kInlineBytes, "a ready token fits into its s
 Execution::Execution(Transport& transport)
     : transport_(transport), engines_(static_cast<unsigned>(transport.capabilities().engines)) {}
 
-void Execution::begin(InstalledPlan& plan, const BoundCall& call, const Straight* straight) noexcept {
+void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
+                      const Straight* straight) noexcept {
   plan_ = &plan;
-  call_ = call;
+  shape_ = &shape;
+  buffers_ = buffers;
   status_ = Status::ok;
   segments_base_ = plan.segments_done;
   slots_ = static_cast<std::uint64_t>(plan.plan.slots);
@@ -45,7 +47,7 @@ void Execution::begin(InstalledPlan& plan, const BoundCall& call, const Straight
   std::size_t flows = 0;
   for (const Lane& lane : plan.plan.lanes) {
     const auto window = static_cast<std::size_t>(
-        std::min<std::int64_t>(std::max(lane.window, 1), std::max<std::int64_t>(call.layout.segments(), 1)));
+        std::min<std::int64_t>(std::max(lane.window, 1), std::max<std::int64_t>(shape.layout.segments(), 1)));
     lanes_.push_back({&lane, 0, instances, flows, window});
     instances += window;
     flows += lane.flows.size();
@@ -60,16 +62,17 @@ void Execution::begin(InstalledPlan& plan, const BoundCall& call, const Straight
 }
 
 void Execution::announce() noexcept {
-  const ReadyToken token = {call_.input_reachable, call_.result_reachable, call_.input_offset, call_.result_offset};
+  const ReadyToken token = {buffers_.input_reachable, buffers_.result_reachable, buffers_.input_offset,
+                            buffers_.result_offset};
   for (const Announcement& to : plan_->announces) {
     // A lender by value may end its call before its reader looks, and would write the next token over one that is being
     // read; its message in the slot says all. Every other announcer ends only after the token has been read.
-    if (!to.lands && !call_.input_reachable) continue;
+    if (!to.lands && !buffers_.input_reachable) continue;
     std::memcpy(to.line + sizeof(std::uint64_t), &token, sizeof(token));
     Put put;
     put.peer = to.peer;
     put.signal_offset = to.line_offset;
-    put.signal = signal_word(call_.signature, plan_->calls);
+    put.signal = signal_word(shape_->signature, plan_->calls);
     const Status status = transport_.put(put);
     if (status != Status::ok) status_ = status;
   }
@@ -77,7 +80,7 @@ void Execution::announce() noexcept {
 
 bool Execution::see(std::size_t announcement) noexcept {
   const Announcement& from = plan_->announced[announcement];
-  if (load_word(from.line) != signal_word(call_.signature, plan_->calls)) return false;
+  if (load_word(from.line) != signal_word(shape_->signature, plan_->calls)) return false;
   ReadyToken token;
   std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
   Announced& state = announced_[announcement];
@@ -87,7 +90,7 @@ bool Execution::see(std::size_t announcement) noexcept {
   state.result_in_place = token.result_in_place != 0;
   state.input = base + static_cast<std::uintptr_t>(token.input_offset);
   state.result = base + static_cast<std::uintptr_t>(token.result_offset);
-  const auto messages = static_cast<std::uint64_t>(call_.layout.segments());
+  const auto messages = static_cast<std::uint64_t>(shape_->layout.segments());
   for (std::size_t i = 0; i < plan_->in.size(); ++i) {
     const InstalledStream& in = plan_->in[i];
     if (in.stream.carriage == Carriage::lend && in.announcement == static_cast<int>(announcement)) {
@@ -108,12 +111,12 @@ bool Execution::arrived(const StreamEnd& end, const Step& step) noexcept {
     // No token comes from a lender by value: its message in the slot says that it is one.
   }
   const std::uint64_t message = number(in.stream, end, step);
-  return load_word(slot_address(in, message)) == signal_word(call_.signature, message);
+  return load_word(slot_address(in, message)) == signal_word(shape_->signature, message);
 }
 
 bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
-  if (out.stream.carriage == Carriage::lend && call_.input_reachable) return true;
+  if (out.stream.carriage == Carriage::lend && buffers_.input_reachable) return true;
   if (out.stream.carriage == Carriage::land) {
     const auto announcement = static_cast<std::size_t>(out.announcement);
     if (!announced_[announcement].seen && !see(announcement)) return false;
@@ -146,7 +149,7 @@ Execution::Step Execution::step_at(const LaneState& lane, const Instance& instan
 /// The lowest segment below `below` whose next step can run in this lane.
 bool Execution::find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept {
   const std::int64_t end =
-      std::min({lane.lowest + static_cast<std::int64_t>(lane.window), call_.layout.segments(), below});
+      std::min({lane.lowest + static_cast<std::int64_t>(lane.window), shape_->layout.segments(), below});
   for (std::int64_t segment = lane.lowest; segment < end; ++segment) {
     Instance& candidate = instance_at(lane, segment);
     if (candidate.done) continue;
@@ -161,7 +164,7 @@ bool Execution::find_ready(LaneState& lane, std::int64_t below, Step& step, Inst
 }
 
 void Execution::finish_lane_segments(LaneState& lane) noexcept {
-  const std::int64_t segments = call_.layout.segments();
+  const std::int64_t segments = shape_->layout.segments();
   while (lane.lowest < segments) {
     Instance& instance = instance_at(lane, lane.lowest);
     if (!instance.done) return;
@@ -178,7 +181,7 @@ Execution::Progress Execution::advance() noexcept {
     Step step{};
     Instance* instance = nullptr;
     LaneState* chosen = nullptr;
-    std::int64_t below = call_.layout.segments();
+    std::int64_t below = shape_->layout.segments();
     for (LaneState& lane : lanes_) {
       if (lane.lowest >= below || lane.lane->flows.empty()) continue;
       if (find_ready(lane, below, step, instance)) {
@@ -214,13 +217,13 @@ void Execution::run(const Step& step) noexcept {
 
 void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
-  if (out.stream.carriage == Carriage::lend && call_.input_reachable) return;
+  if (out.stream.carriage == Carriage::lend && buffers_.input_reachable) return;
   const std::uint64_t message = number(out.stream, end, step);
   Put put;
   put.peer = out.peer;
   put.engine = static_cast<int>(next_engine_);
   put.signal_offset = out.slots_offset + slot(message) * plan_->shape.slot_bytes;
-  put.signal = signal_word(call_.signature, message);
+  put.signal = signal_word(shape_->signature, message);
   if (out.stream.carriage != Carriage::handover) {
     put.bytes = message_bytes(out.stream, step);
     post(put);
@@ -256,17 +259,17 @@ void Execution::release(const StreamEnd& end, const Step& step) noexcept {
   if (--borrowed_left_[end.stream] != 0) return;
   const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
   const std::uint64_t begun = segments_base_ * messages;
-  const std::uint64_t next = begun + static_cast<std::uint64_t>(call_.layout.segments()) * messages;
+  const std::uint64_t next = begun + static_cast<std::uint64_t>(shape_->layout.segments()) * messages;
   for (std::uint64_t n = next - std::min(next - begun, slots_); n < next; ++n) credit(in.peer, in.credits_offset, n);
 }
 
 /// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
 /// implied the plan's own messages have already said so.
 bool Execution::lent_operands_are_free() const noexcept {
-  if (!call_.input_reachable) return true;
+  if (!buffers_.input_reachable) return true;
   for (const InstalledStream& out : plan_->out) {
     if (out.stream.carriage != Carriage::lend || !out.stream.credits) continue;
-    const std::uint64_t next = (segments_base_ + static_cast<std::uint64_t>(call_.layout.segments())) *
+    const std::uint64_t next = (segments_base_ + static_cast<std::uint64_t>(shape_->layout.segments())) *
                                static_cast<std::uint64_t>(out.stream.messages_per_segment);
     if (next == 0) continue;
     if (load_word(out.credits + slot(next - 1) * sizeof(std::uint64_t)) != next) return false;
@@ -275,7 +278,7 @@ bool Execution::lent_operands_are_free() const noexcept {
 }
 
 void Execution::finish() noexcept {
-  plan_->segments_done += static_cast<std::uint64_t>(call_.layout.segments());
+  plan_->segments_done += static_cast<std::uint64_t>(shape_->layout.segments());
   ++plan_->calls;
   plan_ = nullptr;
 }
@@ -296,7 +299,7 @@ Stall Execution::stall() const {
   }
   auto* self = const_cast<Execution*>(this);  // looking for a cause runs no step and sends nothing
   for (const LaneState& lane : lanes_) {
-    if (lane.lowest >= call_.layout.segments() || lane.lane->flows.empty()) continue;
+    if (lane.lowest >= shape_->layout.segments() || lane.lane->flows.empty()) continue;
     const Instance& instance = instances_[lane.first_instance + static_cast<std::size_t>(lane.lowest) % lane.window];
     const Step step = step_at(lane, instance, lane.lowest);
     stall.label = step.flow->label;

@@ -16,9 +16,8 @@
 
 namespace torii {
 
-/// One operation bound to buffers. Addresses are those of byte 0 of the whole vector as the layout counts it: for
-/// all_gather the input's own block lies `rank` blocks behind `input`, so `input` itself may lie before the buffer.
-struct BoundCall {
+/// What calls of one kind have in common: worked out once, used by every call.
+struct CallShape {
   Layout layout;
   Type type = Type::u8;
   std::size_t element_bytes = 1;
@@ -26,14 +25,19 @@ struct BoundCall {
   std::size_t unit_bytes = 1;
   kernels::FoldFn fold = nullptr;  ///< nullptr for a user function and where nothing is combined
   const kernels::UserFunction* user = nullptr;
+  bool streaming = false;       ///< results are stored past the caches
+  std::uint32_t signature = 1;  ///< equal on all ranks of one call; never 0
+};
+
+/// One call's vectors. Addresses are those of byte 0 of the whole vector as the layout counts it: for all_gather the
+/// input's own block lies `rank` blocks behind `input`, so `input` itself may lie before the buffer.
+struct CallBuffers {
   std::uintptr_t input = 0;
   std::uintptr_t result = 0;
   bool input_reachable = false;  ///< peers can address the input: it lies in the own arena
   bool result_reachable = false;
   std::int64_t input_offset = 0;  ///< of byte 0 of the vector in the own arena; may be negative
   std::int64_t result_offset = 0;
-  bool streaming = false;       ///< results are stored past the caches
-  std::uint32_t signature = 1;  ///< equal on all ranks of one call; never 0
 };
 
 /// Where a rank stands when it cannot move.
@@ -51,8 +55,10 @@ class Execution {
   /// Prepares for plans of up to this many engines. Does not keep `transport` alive.
   explicit Execution(Transport& transport);
 
-  /// `straight` is the plan's straight form for this call's layout, or nullptr. All must live until the call is done.
-  void begin(InstalledPlan& plan, const BoundCall& call, const Straight* straight = nullptr) noexcept;
+  /// `straight` is the plan's straight form for this shape's layout, or nullptr. All but the buffers' addresses must
+  /// live until the call is done.
+  void begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
+             const Straight* straight = nullptr) noexcept;
   /// Runs every step that can run now, lowest segment first. After `done` the next begin() may follow.
   Progress advance() noexcept;
   bool running() const noexcept { return plan_ != nullptr; }
@@ -152,12 +158,12 @@ class Execution {
   }
   /// Bytes that `layout_bytes` of the layout take in memory.
   std::size_t memory_bytes(std::size_t layout_bytes) const noexcept {
-    return call_.unit_bytes == call_.element_bytes ? layout_bytes
-                                                   : layout_bytes / call_.unit_bytes * call_.element_bytes;
+    return shape_->unit_bytes == shape_->element_bytes ? layout_bytes
+                                                       : layout_bytes / shape_->unit_bytes * shape_->element_bytes;
   }
   /// Bytes of a step's message on this stream.
   std::size_t message_bytes(const Stream& stream, const Step& step) const noexcept {
-    const std::size_t bytes = memory_bytes(call_.layout.segment_length_bytes(step.block, step.segment));
+    const std::size_t bytes = memory_bytes(shape_->layout.segment_length_bytes(step.block, step.segment));
     return stream.wide && plan_->wide ? 2 * bytes : bytes;
   }
   std::byte* payload(const InstalledStream& stream, std::uint64_t number, std::size_t bytes) const noexcept;
@@ -168,7 +174,8 @@ class Execution {
   const Straight* straight_ = nullptr;
   std::size_t straight_at_ = 0;
   std::uint32_t sources_seen_ = 0;
-  BoundCall call_;
+  const CallShape* shape_ = nullptr;
+  CallBuffers buffers_;
   Status status_ = Status::ok;
   std::uint64_t segments_base_ = 0;
   std::uint64_t slots_ = 1;

@@ -31,13 +31,13 @@ bool Execution::is_stored_already(const InstalledStream& out, std::size_t bytes)
 }
 
 Execution::Place Execution::source_place(const StreamEnd& end, const Step& step) const noexcept {
-  if (end.stream == kOwn) return {call_.input};
+  if (end.stream == kOwn) return {buffers_.input};
   const InstalledStream& in = plan_->in[end.stream];
   switch (in.stream.carriage) {
     case Carriage::handover:
-      return {call_.result};
+      return {buffers_.result};
     case Carriage::land:
-      if (call_.result_reachable) return {call_.result};
+      if (buffers_.result_reachable) return {buffers_.result};
       break;
     case Carriage::lend: {
       const Announced& from = announced_[static_cast<std::size_t>(in.announcement)];
@@ -55,10 +55,10 @@ Execution::Place Execution::source_place(const StreamEnd& end, const Step& step)
 Execution::Place Execution::target_place(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
   if (out.stream.carriage == Carriage::handover) return {};
-  if (out.stream.carriage == Carriage::lend && call_.input_reachable) return {};
+  if (out.stream.carriage == Carriage::lend && buffers_.input_reachable) return {};
   if (out.stream.carriage == Carriage::land) {
     const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
-    if (to.result_in_place) return {to.result, false, false, call_.streaming, true};
+    if (to.result_in_place) return {to.result, false, false, shape_->streaming, true};
   }
   const std::size_t bytes = message_bytes(out.stream, step);
   if (is_stored_already(out, bytes)) return {};
@@ -72,7 +72,7 @@ void Execution::move_data(const Step& step) noexcept {
   if (target_places_.empty()) return;
   if (remote_bytes < StoreChoice::kBytesMin) {
     move_pieces(step);
-    if (call_.streaming) kernels::store_fence();
+    if (shape_->streaming) kernels::store_fence();
     return;
   }
   const StoreChoice::Turn turn = step.stores->next();
@@ -82,7 +82,7 @@ void Execution::move_data(const Step& step) noexcept {
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   move_pieces(step);
   // Streaming stores are weakly ordered: they must be visible before any signal of this step.
-  if (call_.streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
+  if (shape_->streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
   if (turn.timed) step.stores->record(turn.way, now_ns() - begun_ns, remote_bytes);
 }
 
@@ -94,7 +94,7 @@ std::size_t Execution::find_places(const Step& step) noexcept {
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
   // A single source that stands in the result already is kept as it is.
-  const Place kept = {call_.result, false, false, call_.streaming};
+  const Place kept = {buffers_.result, false, false, shape_->streaming};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
   std::size_t remote_bytes = 0;
@@ -110,7 +110,7 @@ std::size_t Execution::find_places(const Step& step) noexcept {
 void Execution::move_pieces(const Step& step) noexcept {
   sources_.resize(source_places_.size());
   targets_.resize(target_places_.size());
-  call_.layout.for_each_piece(step.block, step.segment, [&](const Piece& piece, std::size_t packed_offset_bytes) {
+  shape_->layout.for_each_piece(step.block, step.segment, [&](const Piece& piece, std::size_t packed_offset_bytes) {
     move_piece(piece, packed_offset_bytes, step.flow->fold);
   });
 }
@@ -123,7 +123,7 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
     if (!place.packed) return place.base + offset_bytes + done_bytes;
     return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
   };
-  const std::size_t hot_bytes = std::max(kHotBytes / call_.element_bytes, std::size_t{1}) * call_.element_bytes;
+  const std::size_t hot_bytes = std::max(kHotBytes / shape_->element_bytes, std::size_t{1}) * shape_->element_bytes;
   const std::size_t portion_bytes = target_places_.size() == 1 ? length_bytes : hot_bytes;
   for (std::size_t done = 0; done < length_bytes; done += portion_bytes) {
     const std::size_t bytes = std::min(portion_bytes, length_bytes - done);
@@ -133,13 +133,13 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       targets_[i] = reinterpret_cast<void*>(at(target_places_[i], done));
     }
-    combine(bytes / call_.element_bytes, order);
+    combine(bytes / shape_->element_bytes, order);
   }
 }
 
 /// Folds the current portion into its targets, wide ones first since a narrow one may be a source in place.
 void Execution::combine(std::size_t count, Fold order) noexcept {
-  const std::size_t bytes = count * call_.element_bytes;
+  const std::size_t bytes = count * shape_->element_bytes;
   std::uint32_t wide_sources = 0;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (source_places_[i].wide) wide_sources |= 1U << i;
@@ -187,16 +187,16 @@ std::size_t Execution::primary_target(bool wide) const noexcept {
 }
 
 void Execution::fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept {
-  if (call_.user != nullptr) {
+  if (shape_->user != nullptr) {
     if (order == Fold::canonical) {
-      kernels::fold_user_canonical(*call_.user, operands, count);
+      kernels::fold_user_canonical(*shape_->user, operands, count);
     } else {
-      kernels::fold_user(*call_.user, operands, count);
+      kernels::fold_user(*shape_->user, operands, count);
     }
   } else if (order == Fold::canonical) {
-    kernels::fold_canonical(call_.fold, call_.type, operands, count);
+    kernels::fold_canonical(shape_->fold, shape_->type, operands, count);
   } else {
-    call_.fold(operands, count);
+    shape_->fold(operands, count);
   }
 }
 

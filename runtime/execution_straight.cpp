@@ -16,7 +16,7 @@ bool Execution::straight_ready(const StraightStep& step) noexcept {
     if (source.own) continue;
     const std::uint64_t message = segments_base_ * source.messages + source.position;
     const std::size_t slot_offset = slot(message) * plan_->shape.slot_bytes;
-    if (load_word(source.slots + slot_offset) != signal_word(call_.signature, message)) return false;
+    if (load_word(source.slots + slot_offset) != signal_word(shape_->signature, message)) return false;
     sources_[sources_seen_] = source.payload_slots + slot_offset + source.payload_offset;
   }
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
@@ -32,13 +32,13 @@ bool Execution::straight_ready(const StraightStep& step) noexcept {
 
 void Execution::straight_move(const StraightStep& step) noexcept {
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
-  const auto own = reinterpret_cast<const void*>(call_.input + step.offset_bytes);
+  const auto own = reinterpret_cast<const void*>(buffers_.input + step.offset_bytes);
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
     if (sources[i].own) sources_[i] = own;
   }
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
   std::uint32_t count = 0;
-  if (step.keep) targets_[count++] = reinterpret_cast<void*>(call_.result + step.offset_bytes);
+  if (step.keep) targets_[count++] = reinterpret_cast<void*>(buffers_.result + step.offset_bytes);
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     if (!targets[i].stores) continue;
     const std::uint64_t message = segments_base_ * targets[i].messages + targets[i].position;
@@ -71,7 +71,7 @@ void Execution::straight_store(const StraightStep& step, std::uint32_t count, bo
           .targets = targets_.data(),
           .target_count = 1,
           .streaming_targets = streaming && count == 1 ? 1U : 0U},
-         step.length_bytes / call_.element_bytes, step.fold);
+         step.length_bytes / shape_->element_bytes, step.fold);
     value = targets_[0];
     first = 1;
   }
@@ -90,7 +90,7 @@ void Execution::straight_signal(const StraightStep& step) noexcept {
     put.engine = static_cast<int>(next_engine_);
     put.bytes = step.length_bytes;
     put.signal_offset = targets[i].slots_offset + slot(message) * plan_->shape.slot_bytes;
-    put.signal = signal_word(call_.signature, message);
+    put.signal = signal_word(shape_->signature, message);
     post(put);
   }
   const StraightEnd* sources = straight_->sources.data() + step.first_source;

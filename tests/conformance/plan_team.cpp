@@ -18,9 +18,9 @@
 namespace torii::testing {
 namespace {
 
-BoundCall bound_call(const PlanRun& run) {
+CallShape call_shape(const PlanRun& run) {
   const Plan& plan = run.plans[0];
-  BoundCall call;
+  CallShape call;
   call.type = run.type;
   call.element_bytes = call.unit_bytes = size_of(run.type);
   const std::size_t total_bytes = run.count * call.element_bytes;
@@ -51,8 +51,8 @@ class PlanRank {
     for (int peer = 0; peer < exchange.ranks(); ++peer) placement.context_ranks.push_back(peer);
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
-    call_ = bound_call(run);
-    if (run.straight) straight_ = straighten(plan_, call_.layout, call_.unit_bytes, call_.element_bytes);
+    shape_ = call_shape(run);
+    if (run.straight) straight_ = straighten(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
     if (run.stores) {
       for (StoreChoice& stores : plan_.stores) stores.force(*run.stores);
     }
@@ -64,7 +64,7 @@ class PlanRank {
   Status run(const FillOperand& fill, std::vector<std::vector<std::byte>>& results) {
     for (int call = 0; call < run_.calls; ++call) {
       fill(exchange_.rank(), call, input_);
-      execution_.begin(plan_, call_, straight_.get());
+      execution_.begin(plan_, shape_, buffers_, straight_.get());
       const std::int64_t begun_ns = now_ns();
       Execution::Progress progress = Execution::Progress::idle;
       while ((progress = execution_.advance()) != Execution::Progress::done) {
@@ -91,18 +91,18 @@ class PlanRank {
 
   void place_buffers() {
     if (run_.allocated) {
-      call_.input_offset = static_cast<std::int64_t>(arena_->allocate(bytes_));
-      call_.result_offset = static_cast<std::int64_t>(arena_->allocate(bytes_));
-      call_.input_reachable = call_.result_reachable = true;
-      input_ = arena_->base() + call_.input_offset;
-      result_ = arena_->base() + call_.result_offset;
+      buffers_.input_offset = static_cast<std::int64_t>(arena_->allocate(bytes_));
+      buffers_.result_offset = static_cast<std::int64_t>(arena_->allocate(bytes_));
+      buffers_.input_reachable = buffers_.result_reachable = true;
+      input_ = arena_->base() + buffers_.input_offset;
+      result_ = arena_->base() + buffers_.result_offset;
     } else {
       memory_.resize(2 * bytes_);
       input_ = memory_.data();
       result_ = memory_.data() + bytes_;
     }
-    call_.input = reinterpret_cast<std::uintptr_t>(input_);
-    call_.result = reinterpret_cast<std::uintptr_t>(result_);
+    buffers_.input = reinterpret_cast<std::uintptr_t>(input_);
+    buffers_.result = reinterpret_cast<std::uintptr_t>(result_);
   }
 
   const PlanRun& run_;
@@ -113,7 +113,8 @@ class PlanRank {
   faulty::Faulty faulty_;
   Execution execution_;
   InstalledPlan plan_;
-  BoundCall call_;
+  CallShape shape_;
+  CallBuffers buffers_;
   std::unique_ptr<Straight> straight_;
   std::size_t bytes_ = 0;
   std::vector<std::byte> memory_;
