@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "api/helpers.hpp"
 #include "api/team.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/node_peers.hpp"
@@ -46,10 +47,6 @@ void check_transport(const std::string& text) {
 
 /// A setting that this build cannot honour is refused, never ignored.
 void check_built(const Settings& settings) {
-  if (settings.helpers != 0) {
-    throw Error(Status::unsupported, "TORII_HELPERS is " + std::to_string(settings.helpers) +
-                                         "; this build has no helper threads, the calling thread advances the engines");
-  }
   if (settings.cross_memory == Switch::on) {
     throw Error(Status::unsupported, "TORII_CROSS_MEMORY is on; this build does not read peers by process_vm_readv");
   }
@@ -70,9 +67,11 @@ Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(s
   transport_ = std::make_unique<shared_memory::SharedMemory>(*exchange_, *arena_, *peers_, settings_.engines);
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_ = make_fork_mark();
+  if (settings_.helpers != 0) helpers_ = std::make_unique<Helpers>(*this, settings_.helpers);
 }
 
 Context::~Context() {
+  helpers_.reset();
   if (fork_mark_ != nullptr) munmap(fork_mark_, kPageBytes);
 }
 
@@ -146,25 +145,41 @@ std::vector<std::uint64_t> Context::engine_bytes() const {
   return bytes;
 }
 
-void Context::enter_background(Team* team) {
+template <typename Change>
+void Context::change_background(const Change& change) {
+  // Several helpers could hold the shared lock by turns for ever.
+  background_changes_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(background_mutex_);
-  background_.push_back(team);
+  background_changes_.fetch_sub(1, std::memory_order_relaxed);
+  change();
   background_count_.store(static_cast<int>(background_.size()), std::memory_order_relaxed);
+}
+
+void Context::enter_background(Team* team) {
+  change_background([&] { background_.push_back(team); });
+  background_came_.notify_all();
 }
 
 void Context::leave_background(Team* team) {
-  const std::lock_guard lock(background_mutex_);
-  std::erase(background_, team);
-  background_count_.store(static_cast<int>(background_.size()), std::memory_order_relaxed);
+  change_background([&] { std::erase(background_, team); });
 }
 
-void Context::progress_background(const Team* except) noexcept {
-  if (background_count_.load(std::memory_order_relaxed) == 0) return;
-  const std::unique_lock lock(background_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;  // another thread does it
+bool Context::progress_background(const Team* except) noexcept {
+  if (background_count_.load(std::memory_order_relaxed) == 0) return false;
+  if (background_changes_.load(std::memory_order_relaxed) != 0) return false;
+  const std::shared_lock lock(background_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;  // the list is being changed
+  bool moved = false;
   for (Team* team : background_) {
-    if (team != except) team->progress_in_background();
+    if (team != except && team->progress_in_background()) moved = true;
   }
+  return moved;
+}
+
+bool Context::wait_for_background(const std::stop_token& stop) {
+  if (background_count_.load(std::memory_order_relaxed) != 0) return true;
+  std::shared_lock lock(background_mutex_);
+  return background_came_.wait(lock, stop, [this] { return !background_.empty(); });
 }
 
 void Context::attach(const Team* team) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -21,6 +24,8 @@ namespace shared_memory {
 class Arena;
 class NodePeers;
 }  // namespace shared_memory
+
+class Helpers;
 
 class Context {
  public:
@@ -60,10 +65,14 @@ class Context {
   void attach(const class Team* team);
   void detach(const class Team* team);
 
-  /// Teams with non-blocking operations in flight: whoever waits on another team of this context moves them too.
+  /// Teams with non-blocking operations in flight: whoever waits on another team of this context moves them too, and
+  /// helper threads do.
   void enter_background(class Team* team);
   void leave_background(class Team* team);
-  void progress_background(const class Team* except) noexcept;
+  /// True when an operation moved.
+  bool progress_background(const class Team* except) noexcept;
+  /// For helper threads: sleeps until a team has operations in flight. False when stopped before.
+  bool wait_for_background(const std::stop_token& stop);
 
  private:
   Settings settings_;
@@ -82,12 +91,17 @@ class Context {
     std::uint64_t offset;
     std::vector<int> members;
   };
+  template <typename Change>
+  void change_background(const Change& change);
   bool is_quiet(const Retired& retired) noexcept;
   void free_retired();
   std::vector<Retired> retired_;
-  std::mutex background_mutex_;
+  std::shared_mutex background_mutex_;       ///< shared by those who move, so that helpers move different teams at once
+  std::atomic<int> background_changes_ = 0;  ///< callers who want the list for themselves: movers keep away
+  std::condition_variable_any background_came_;
   std::vector<class Team*> background_;
   std::atomic<int> background_count_ = 0;
+  std::unique_ptr<Helpers> helpers_;  ///< last, so that the threads end before anything that they use
 };
 
 }  // namespace torii

@@ -103,8 +103,8 @@ class Team {
 
   void abort(const std::string& reason) noexcept;
   std::uint64_t engine_bytes(int engine) const noexcept;
-  /// Moves the operations of a team of which another caller waits. Only while in the background list.
-  void progress_in_background() noexcept;
+  /// Moves the operations of a team on behalf of its caller; true when one moved. Only while in the background list.
+  bool progress_in_background() noexcept;
 
  private:
   struct Channel {

@@ -205,10 +205,11 @@ void Team::leave_background_when_idle() {
   in_background_ = false;
 }
 
-void Team::progress_in_background() noexcept {
-  if (busy_.test_and_set(std::memory_order_acquire)) return;
-  progress_channels();
+bool Team::progress_in_background() noexcept {
+  if (busy_.test_and_set(std::memory_order_acquire)) return false;
+  const bool moved = progress_channels();
   busy_.clear(std::memory_order_release);
+  return moved;
 }
 
 Status Team::open_channel(Request& request) noexcept {

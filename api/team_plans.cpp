@@ -32,8 +32,6 @@ std::size_t element_bytes_of(const CallArguments& arguments) {
   return arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type);
 }
 
-bool is_per_rank(Collective c) { return c == Collective::all_gather || c == Collective::reduce_scatter; }
-
 /// The least power of two not below `bytes`: the size by which a user's element counts when vectors are divided, so
 /// that no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
 std::size_t unit_bytes_of(std::size_t bytes) {
@@ -65,7 +63,7 @@ void check_types(const CallArguments& arguments) {
 }
 
 void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks, int rank) {
-  const std::size_t parts = is_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t parts = has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
   if (arguments.count > kMost / unit_bytes / parts) {
     invalid("count is " + std::to_string(arguments.count) + ", whose bytes on " + std::to_string(ranks) +
@@ -128,7 +126,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   auto prepared = std::make_unique<Prepared>();
   prepared->arguments = arguments;
   const std::size_t block_bytes = arguments.count * unit_bytes;
-  const bool per_rank = is_per_rank(arguments.collective);
+  const bool per_rank = has_block_per_rank(arguments.collective);
   const std::size_t total_bytes = per_rank ? block_bytes * static_cast<std::size_t>(ranks()) : block_bytes;
 
   PlanRequest request;

@@ -34,7 +34,7 @@ bool is_one_shot(const PlanRequest& request) {
          (request.collective == Collective::allreduce || request.collective == Collective::reduce);
 }
 
-bool has_block_per_rank(const PlanRequest& request) {
+bool deals_blocks(const PlanRequest& request) {
   return request.collective == Collective::all_gather || (combines(request.collective) && !is_one_shot(request));
 }
 
@@ -76,7 +76,7 @@ class NodePlan {
       : request_(request),
         rank_(rank),
         ranks_(request.topology.ranks()),
-        blocks_(has_block_per_rank(request) ? ranks_ : 1),
+        blocks_(deals_blocks(request) ? ranks_ : 1),
         builder_(request, rank, Dealing::even, blocks_),
         flows_(builder_.lane().flows) {}
 

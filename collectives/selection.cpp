@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 24;
-constexpr int kSlotsMax = 64;
+constexpr int kSlotsMax = 256;
 constexpr int kWindowMax = 32;
 /// `node` with one_shot: larger vectors take too many copies; forced `node` switches here.
 constexpr std::size_t kOneShotBytesMax = 2048;
@@ -148,6 +148,7 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   Selected selected;
   selected.request = request;
   if (row != nullptr) {
+    selected.row = static_cast<std::size_t>(row - table.rows().data());
     selected.algorithm = find_algorithm(row->algorithm);
     selected.request.tuning = forced_tuning(row->tuning, forced);
   } else {
@@ -173,8 +174,10 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
     throw Error(Status::unsupported, std::string(selected.algorithm->name) + " cannot serve this call: " + reason +
                                          " (those that can: " + able(selected.request) + ")");
   }
-  // A one-shot vector travels in one message, so its slots need no more than its length.
-  if (selected.request.tuning.one_shot && selected.request.tuning.segment_bytes < bytes) {
+  // What goes in one shot travels in one message.
+  const auto parts =
+      has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : std::size_t{1};
+  if (selected.request.tuning.one_shot && selected.request.tuning.segment_bytes < bytes / parts) {
     selected.request.tuning.one_shot = false;
   }
   return selected;

@@ -54,7 +54,8 @@ struct Forced {
 
 struct Selected {
   const Algorithm* algorithm = nullptr;
-  PlanRequest request;  ///< with the tuning filled in
+  PlanRequest request;            ///< with the tuning filled in
+  std::optional<std::size_t> row;  ///< of the table that serves the call; none when no row fits
 };
 
 /// Chooses for a vector of `bytes` bytes. `request.tuning` is ignored. Throws Error{unsupported} with the algorithm's

@@ -25,13 +25,17 @@ constexpr bool has_root(Collective c) { return c == Collective::broadcast || c =
 constexpr bool combines(Collective c) {
   return c == Collective::reduce || c == Collective::allreduce || c == Collective::reduce_scatter;
 }
+/// The vector consists of one block for each rank.
+constexpr bool has_block_per_rank(Collective c) {
+  return c == Collective::all_gather || c == Collective::reduce_scatter;
+}
 
 /// The knobs of a plan. They come from the tune table or from settings and are equal on all ranks.
 struct Tuning {
   std::size_t segment_bytes = 32 * 1024;  ///< largest payload of one put, in bytes of the vector's own type
   int slots = 8;                          ///< slots of every stream
   int window = 4;                         ///< segments of one lane in flight
-  bool one_shot = false;  ///< `node`: every rank sends its whole vector to every peer and all combine it
+  bool one_shot = false;  ///< `node`: whole operands travel at once, by value, and all ranks combine all of them
   bool operator==(const Tuning&) const = default;
 };
 

@@ -182,7 +182,7 @@ std::vector<Row> make_table() {
   rows.push_back(timeout_row());
   rows.push_back(choice("LOG", &S::log, kLogNames, Reach::own, "what is said on stderr"));
   rows.push_back(integer("CHANNELS", &S::channels, 1, 8, Reach::job, "operations of one team in flight"));
-  rows.push_back(integer("SLOTS", &S::slots, 0, 64, Reach::job, "slots of every stream; 0: auto"));
+  rows.push_back(integer("SLOTS", &S::slots, 0, 256, Reach::job, "slots of every stream; 0: auto"));
   rows.push_back(integer("WINDOW", &S::window, 0, 32, Reach::job, "segments of one lane in flight; 0: auto"));
   rows.push_back(free_text("TUNE_FILE", &S::tune_file, "a path, or nothing for the built-in table",
                            "table that auto reads", false));

@@ -3,6 +3,7 @@
 // and a rank that waits on one team while it moves another.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <random>
@@ -219,8 +220,8 @@ TEST(Teams, MayBeUsedByDifferentThreadsAtOnce) {
 }
 
 /// Two threads of each rank, both with operations in flight, so that each moves the other's in the background.
-TEST(Teams, OfTwoThreadsMoveEachOthersRequests) {
-  run_as_threads(team_of(2), [](torii_context*, torii_team* team) {
+void two_threads_move_each_others_requests(const std::string& settings) {
+  run_as_threads(team_of(2, settings), [](torii_context*, torii_team* team) {
     torii_team* const twin = twin_of(team);
     ASSERT_NE(twin, nullptr);
     const auto use = [](torii_team* own, int first) {
@@ -241,6 +242,38 @@ TEST(Teams, OfTwoThreadsMoveEachOthersRequests) {
     other.join();
     EXPECT_EQ(torii_team_destroy(twin), TORII_OK) << torii_last_error();
   });
+}
+
+TEST(Teams, OfTwoThreadsMoveEachOthersRequests) { two_threads_move_each_others_requests(""); }
+TEST(Helpers, MoveRequestsOfSeveralTeamsBesideTheirCallers) {
+  for (const char* settings : {"HELPERS=1", "HELPERS=3"}) two_threads_move_each_others_requests(settings);
+}
+
+/// Starts an operation of very many segments, leaves it alone, and looks once. Returns how many ranks find it done.
+int done_at_one_look(const std::string& settings) {
+  std::atomic<int> done_ranks = 0;
+  run_as_threads(team_of(2, settings), [&](torii_context*, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    Operation operation(2'000'000, rank, 1);
+    const torii_call call = operation.call();
+    ASSERT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_start(team, &call, &operation.request), TORII_OK) << torii_last_error();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    int done = 0;
+    ASSERT_EQ(torii_test(operation.request, &done), TORII_OK) << torii_last_error();
+    done_ranks += done;
+    if (done == 0) {
+      ASSERT_EQ(torii_wait(operation.request), TORII_OK) << torii_last_error();
+    }
+    EXPECT_TRUE(operation.is_right(2, 1));
+  });
+  return done_ranks;
+}
+
+TEST(Helpers, MoveAnOperationWhileItsCallerComputes) {
+  EXPECT_EQ(done_at_one_look("HELPERS=1"), 2);
+  EXPECT_EQ(done_at_one_look("HELPERS=4"), 2);
+  EXPECT_LT(done_at_one_look(""), 2) << "without helpers nobody moves it";
 }
 
 /// Rank 0 starts on A and waits on B; rank 1 waits on A first and enters B only then. Without background progress

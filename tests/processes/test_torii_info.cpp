@@ -295,25 +295,6 @@ TEST(ToriiInfoPlan, WithoutARowTheCatalogueDecides) {
   EXPECT_TRUE(holds(ring.output, "the first 16 of 300 blocks; all with --verify")) << ring.output;
 }
 
-/// The row that the tool names is the one that select() takes.
-TEST(ToriiInfoPlan, ServingRowAgreesWithSelect) {
-  const TuneTable& table = TuneTable::built_in();
-  for (int collective = 0; collective < kCollectiveCount; ++collective) {
-    for (const int ranks : {1, 2, 5, 64, 256}) {
-      for (const std::size_t bytes : {0, 8, 1024, 2048, 2049, 1 << 20}) {
-        PlanRequest request;
-        request.collective = static_cast<Collective>(collective);
-        request.topology = Topology::node(ranks);
-        const auto row = tools::serving_row(table, "", request, bytes);
-        const Selected selected = select(table, {}, request, bytes);
-        ASSERT_TRUE(row.has_value()) << ranks << " " << bytes;
-        EXPECT_EQ(table.rows()[*row].algorithm, selected.algorithm->name);
-        EXPECT_EQ(table.rows()[*row].tuning.segment_bytes, selected.request.tuning.segment_bytes);
-      }
-    }
-  }
-}
-
 /// docs/pictures/README.md has one command per picture.
 TEST(ToriiInfoPlan, CommittedPicturesAreWhatItDraws) {
   const std::filesystem::path folder = std::filesystem::path(TORII_TEST_SOURCE_DIR) / "docs" / "pictures";

@@ -114,7 +114,7 @@ TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
                         {"TORII_TIMEOUT=5s", "seconds above 0"},
                         {"TORII_LOG=loud", "one of error warn info debug"},
                         {"TORII_CHANNELS=9", "a whole number from 1 to 8"},
-                        {"TORII_SLOTS=65", "a whole number from 0 to 64"},
+                        {"TORII_SLOTS=257", "a whole number from 0 to 256"},
                         {"TORII_WINDOW=33", "a whole number from 0 to 32"},
                         {"TORII_ARENA=1M", "bytes from 256M to"},
                         {"TORII_WAIT=busy", "one of auto spin yield sleep"},

@@ -70,8 +70,7 @@ void read_vector(const PlanQuestion& question, PlanAnswer& answer) {
   if (!parse_bytes(bytes, wanted) || wanted > (std::size_t{1} << 48)) {
     invalid(fmt::format("--bytes is '{}'; it must be a number up to 2^48, with K, M or G", bytes));
   }
-  const bool per_rank =
-      request.collective == Collective::all_gather || request.collective == Collective::reduce_scatter;
+  const bool per_rank = has_block_per_rank(request.collective);
   const std::size_t block_bytes =
       size_of(*type) * (per_rank ? static_cast<std::size_t>(request.topology.ranks()) : std::size_t{1});
   answer.bytes = wanted / block_bytes * block_bytes;
@@ -102,18 +101,12 @@ std::string_view origin_of(const Settings& settings, std::string_view variable) 
 std::string row_reason(const TuneTable& table, const PlanAnswer& answer, const std::string& forced) {
   const std::string table_name =
       answer.settings.tune_file.empty() ? "the built-in tune table" : answer.settings.tune_file;
-  const auto row = serving_row(table, forced, answer.selected.request, answer.bytes);
+  const auto row = answer.selected.row;
   if (!row) {
     return fmt::format("no row of {} fits: {}the default tuning", table_name,
                        forced.empty() ? "the first of the catalogue that can, with " : "");
   }
-  const TuneRow& serving = table.rows()[*row];
-  // serving_row() repeats what select() does; should they ever part, nothing below would be true.
-  if (serving.algorithm != answer.selected.algorithm->name) {
-    throw Error(Status::internal, "the row found is of " + serving.algorithm + ", the algorithm selected is " +
-                                      std::string(answer.selected.algorithm->name));
-  }
-  return fmt::format("row {} of {}: {}", *row, table_name, row_text(serving));
+  return fmt::format("row {} of {}: {}", *row, table_name, row_text(table.rows()[*row]));
 }
 
 std::string reason(const TuneTable& table, const PlanAnswer& answer) {

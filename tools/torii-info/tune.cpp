@@ -39,19 +39,6 @@ std::string row_text(const TuneRow& row) {
                      row.tuning.one_shot ? ", one_shot" : "");
 }
 
-std::optional<std::size_t> serving_row(const TuneTable& table, const std::string& name, PlanRequest request,
-                                       std::size_t bytes) {
-  const int ranks = request.topology.ranks();
-  for (std::size_t index = 0; index < table.rows().size(); ++index) {
-    const TuneRow& row = table.rows()[index];
-    const bool fits = row.collective == request.collective && ranks >= row.ranks_min && ranks <= row.ranks_max &&
-                      bytes <= row.bytes_max && (name.empty() || row.algorithm == name);
-    request.tuning = row.tuning;
-    if (fits && find_algorithm(row.algorithm)->why_not(request).empty()) return index;
-  }
-  return std::nullopt;
-}
-
 Report print_table(const std::string& overrides) {
   const Settings settings = Settings::load(overrides);
   const TuneTable table = TuneTable::load(settings.tune_file);

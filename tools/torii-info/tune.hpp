@@ -18,9 +18,4 @@ Report print_table(const std::string& overrides);
 /// One row as a sentence: "allreduce, 1 to 256 ranks, up to 2K -> node, segment 2K, slots 4, window 1, one_shot".
 std::string row_text(const TuneRow& row);
 
-/// The index of the first row that fits and accepts the request, with the algorithm `name` or, if that is empty, any:
-/// the row that select() takes.
-std::optional<std::size_t> serving_row(const TuneTable& table, const std::string& name, PlanRequest request,
-                                       std::size_t bytes);
-
 }  // namespace torii::tools

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tune table: which row serves a call, what forcing changes, and what a bad file is told.
+#include "collectives/selection.hpp"
+
+#include <gtest/gtest.h>
+
+#include "runtime/status.hpp"
+
+namespace torii {
+namespace {
+
+constexpr std::string_view kTable = R"({"version": 1, "rows": [
+  {"collective": "allreduce", "ranks": [2, 4], "bytes_max": 1024, "algorithm": "node", "segment": 1024, "slots": 4,
+   "window": 1, "one_shot": true},
+  {"collective": "allreduce", "ranks": [2, 4], "bytes_max": null, "algorithm": "rabenseifner", "segment": 4096,
+   "slots": 8, "window": 2},
+  {"collective": "allreduce", "ranks": [3, 3], "bytes_max": null, "algorithm": "ring", "segment": 8192, "slots": 2,
+   "window": 1},
+  {"collective": "all_gather", "ranks": [1, 9], "bytes_max": null, "algorithm": "node", "segment": 1024, "slots": 4,
+   "window": 1, "one_shot": true}]})";
+
+PlanRequest request_of(Collective collective, int ranks) {
+  PlanRequest request;
+  request.collective = collective;
+  request.topology = Topology::node(ranks);
+  return request;
+}
+
+Selected choose(Collective collective, int ranks, std::size_t bytes, const Forced& forced = {}) {
+  static const TuneTable table = TuneTable::parse(kTable, "the test's table");
+  return select(table, forced, request_of(collective, ranks), bytes);
+}
+
+TEST(Selection, TakesTheFirstRowThatFits) {
+  const Selected small = choose(Collective::allreduce, 2, 1024);
+  EXPECT_EQ(small.row, 0U);
+  EXPECT_EQ(small.algorithm->name, "node");
+  EXPECT_TRUE(small.request.tuning.one_shot);
+  const Selected large = choose(Collective::allreduce, 2, 1025);
+  EXPECT_EQ(large.row, 1U);
+  EXPECT_EQ(large.request.tuning.window, 2);
+}
+
+TEST(Selection, PassesOverARowWhoseAlgorithmCannot) {
+  // On three ranks rabenseifner may refuse; then the next row serves.
+  const Selected selected = choose(Collective::allreduce, 3, 1 << 20);
+  const bool can = find_algorithm("rabenseifner")->why_not(request_of(Collective::allreduce, 3)).empty();
+  EXPECT_EQ(selected.row, can ? 1U : 2U);
+}
+
+TEST(Selection, WithoutARowTheCatalogueDecides) {
+  const Selected selected = choose(Collective::allreduce, 7, 100);
+  EXPECT_FALSE(selected.row.has_value());
+  EXPECT_NE(selected.algorithm, nullptr);
+}
+
+TEST(Selection, ForcingTakesTheRowOfThatAlgorithm) {
+  const Selected ring = choose(Collective::allreduce, 3, 100, {.algorithm = "ring", .slots = 5});
+  EXPECT_EQ(ring.row, 2U);
+  EXPECT_EQ(ring.request.tuning.segment_bytes, 8192U);
+  EXPECT_EQ(ring.request.tuning.slots, 5);
+  EXPECT_FALSE(choose(Collective::allreduce, 2, 100, {.algorithm = "ring"}).row.has_value());
+}
+
+TEST(Selection, OneShotIsForWhatFitsIntoOneMessage) {
+  EXPECT_TRUE(choose(Collective::all_gather, 4, 4 * 1024).request.tuning.one_shot) << "blocks of 1024 bytes";
+  EXPECT_FALSE(choose(Collective::all_gather, 4, 4 * 1025).request.tuning.one_shot);
+  EXPECT_FALSE(choose(Collective::allreduce, 2, 1024, {.algorithm = "", .segment_bytes = 512}).request.tuning.one_shot);
+}
+
+TEST(Selection, AForcedAlgorithmThatCannotIsRefusedWithThoseThatCan) {
+  try {
+    choose(Collective::all_gather, 4, 100, {.algorithm = "binomial"});
+    FAIL() << "binomial has no all_gather";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::unsupported);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("binomial cannot serve this call: "), std::string::npos) << text;
+    EXPECT_NE(text.find("(those that can: "), std::string::npos) << text;
+    EXPECT_NE(text.find("ring"), std::string::npos) << text;
+  }
+}
+
+TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
+  const std::string row = R"("collective": "allreduce", "ranks": [1, 2], "bytes_max": null, "algorithm": "node", )";
+  const auto table_of = [](const std::string& one) { return R"({"version": 1, "rows": [{)" + one + "}]}"; };
+  const struct {
+    std::string text;
+    std::string said;
+  } cases[] = {{"{", "not JSON"},
+               {R"({"version": 2, "rows": []})", "\"version\" is 2; this library reads 1"},
+               {R"({"version": 1})", "\"rows\" must be an array"},
+               {table_of(row + R"("segment": 4096, "slots": 257, "window": 1)"), "slots"},
+               {table_of(row + R"("segment": 65, "slots": 4, "window": 1)"), "segment"},
+               {table_of(R"("collective": "allreduces")"), "allreduces"}};
+  for (const auto& one : cases) {
+    try {
+      (void)TuneTable::parse(one.text, "file.json");
+      FAIL() << one.text;
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_EQ(error.status(), Status::invalid_argument);
+      EXPECT_NE(text.find("file.json"), std::string::npos) << text;
+      EXPECT_NE(text.find(one.said), std::string::npos) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace torii
