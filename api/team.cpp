@@ -50,7 +50,8 @@ std::string digest_text(Context& context, const TeamOptions& options) {
   text += "TUNE_FILE digest=" + std::to_string(digest_of(tune)) + "\n";
   text += "team topology=" + options.topology + "\nteam algorithm=" + options.algorithm +
           "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
-          "\nteam segment=" + std::to_string(options.segment_bytes) + "\n";
+          "\nteam segment=" + std::to_string(options.segment_bytes) + "\nteam tune_table digest=" +
+          std::to_string(XXH3_64bits(options.tune_table.data(), options.tune_table.size())) + "\n";
   return text;
 }
 
@@ -158,6 +159,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
     throw Error(Status::invalid_argument,
                 "segment is " + std::to_string(forced_.segment_bytes) + " bytes; it must be a multiple of 64");
   }
+  if (!options.tune_table.empty()) own_tune_table_ = TuneTable::parse(options.tune_table, "the team's tune_table");
   forced_.slots = settings.slots;
   forced_.window = settings.window;
   first_control_ = &control(0);

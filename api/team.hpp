@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct TeamOptions {
   std::string determinism;
   std::string wire;
   std::size_t segment_bytes = 0;
+  std::string tune_table;  ///< JSON
 };
 
 /// One call as the user wrote it. `user` may point to a temporary: submit() copies it.
@@ -175,6 +177,7 @@ class Team {
   Topology topology_ = Topology::node(1);
   Determinism determinism_ = Determinism::run;
   bool wide_wire_ = false;
+  std::optional<TuneTable> own_tune_table_;
   Forced forced_;
   WaitMode wait_mode_;
   std::int64_t timeout_ns_;

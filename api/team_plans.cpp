@@ -138,7 +138,9 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
                    (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
                    (wide_wire_ || determinism_ == Determinism::canonical);
   request.wide_wire = prepared->wide;
-  prepared->selected = select(context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request, total_bytes);
+  const bool is_own = own_tune_table_.has_value() && !arguments.is_internal;
+  prepared->selected = select(is_own ? *own_tune_table_ : context_.tune_table(),
+                              arguments.is_internal ? Forced{} : forced_, request, total_bytes);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 

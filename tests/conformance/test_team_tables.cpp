@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tune table of one team: its calls obey it, other teams do not see it, ranks must agree on it, bad ones are
+// refused.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+std::string table(const std::string& algorithm, int segment_bytes) {
+  return R"({"version": 1, "rows": [{"collective": "allreduce", "ranks": [1, 64], "bytes_max": null, "algorithm": ")" +
+         algorithm + R"(", "segment": )" + std::to_string(segment_bytes) + R"(, "slots": 4, "window": 2}]})";
+}
+
+torii_status create(torii_context* context, const std::string& text, torii_team** team) {
+  torii_team_options options = {};
+  options.size = sizeof(options);
+  options.tune_table = text.c_str();
+  return torii_team_create(context, &options, team);
+}
+
+torii_choice choice_of(torii_team* team, const torii_call& call) {
+  torii_choice choice = {};
+  choice.size = sizeof(choice);
+  EXPECT_EQ(torii_choose(team, &call, &choice), TORII_OK) << torii_last_error();
+  return choice;
+}
+
+TEST(TeamTables, EachTeamObeysItsOwn) {
+  ThreadTeam options;
+  options.ranks = 3;
+  options.settings = "ARENA=1G\nTIMEOUT=10";
+  run_as_threads(options, [](torii_context* context, torii_team* plain) {
+    std::vector<float> input(10000, 1), result(10000);
+    const torii_call call = make_call(TORII_ALLREDUCE, input.data(), result.data(), input.size(), TORII_F32);
+    const torii_choice before = choice_of(plain, call);
+    torii_team *ring = nullptr, *binomial = nullptr, *part = nullptr;
+    ASSERT_EQ(create(context, table("ring", 4096), &ring), TORII_OK) << torii_last_error();
+    ASSERT_EQ(create(context, table("binomial", 8192), &binomial), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_team_split(ring, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    EXPECT_STREQ(choice_of(ring, call).algorithm, "ring");
+    EXPECT_EQ(choice_of(ring, call).segment_bytes, 4096u);
+    EXPECT_STREQ(choice_of(binomial, call).algorithm, "binomial");
+    EXPECT_EQ(choice_of(binomial, call).segment_bytes, 8192u);
+    for (torii_team* other : {plain, part}) {
+      EXPECT_STREQ(choice_of(other, call).algorithm, before.algorithm);
+      EXPECT_EQ(choice_of(other, call).segment_bytes, before.segment_bytes);
+    }
+    for (torii_team* team : {ring, binomial, part, plain}) {
+      EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+      EXPECT_EQ(result, std::vector<float>(10000, 3));
+    }
+    for (torii_team* team : {part, binomial, ring}) EXPECT_EQ(torii_team_destroy(team), TORII_OK);
+  });
+}
+
+TEST(TeamTables, BadOnesAreNamed) {
+  struct Bad {
+    std::string text;
+    const char* message;
+  };
+  const Bad all[] = {
+      {"rows", "the team's tune_table: not JSON"},
+      {R"({"version": 2, "rows": []})", "the team's tune_table: \"version\" is 2; this library reads 1"},
+      {table("quantum", 64), "the team's tune_table, row 0: \"algorithm\" is \"quantum\""},
+      {table("ring", 100), "the team's tune_table, row 0: \"segment\" must be a multiple of 64"},
+  };
+  ThreadTeam options;
+  options.settings = "ARENA=1G\nTIMEOUT=10";
+  run_as_threads(options, [&](torii_context* context, torii_team*) {
+    for (const Bad& bad : all) {
+      torii_team* team = nullptr;
+      EXPECT_EQ(create(context, bad.text, &team), TORII_INVALID_ARGUMENT);
+      EXPECT_NE(std::string(torii_last_error()).find(bad.message), std::string::npos) << torii_last_error();
+      EXPECT_EQ(team, nullptr);
+    }
+  });
+}
+
+TEST(TeamTables, RanksMustAgree) {
+  ThreadTeam options;
+  options.settings = "ARENA=1G\nTIMEOUT=10";
+  run_as_threads(options, [&](torii_context* context, torii_team* plain) {
+    torii_team* team = nullptr;
+    EXPECT_EQ(create(context, table("ring", torii_team_rank(plain) == 0 ? 4096 : 8192), &team), TORII_MISMATCH);
+    EXPECT_NE(std::string(torii_last_error()).find("team tune_table digest="), std::string::npos) << torii_last_error();
+  });
+}
+
+}  // namespace
+}  // namespace torii::testing
