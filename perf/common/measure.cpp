@@ -26,13 +26,6 @@ Stamps call_once(Subject& subject) {
   return stamps;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 /// Every rank's stamps become one duration per call: last start to last end.
 Block merge(const Job& job, const std::vector<int64_t>& stamps) {
   const std::vector<int64_t> all = job.gather(stamps);
@@ -51,6 +44,13 @@ Block merge(const Job& job, const std::vector<int64_t>& stamps) {
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 Block run_block(const Job& job, Meeting& meeting, Timing timing, int calls, Subject& subject) {
   std::vector<int64_t> stamps;

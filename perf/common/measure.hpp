@@ -40,6 +40,9 @@ inline constexpr double kBlockNs = 20e6;
 /// 1000 by their time, equal on all ranks.
 int warm_up(const Job& job, Meeting& meeting, Timing timing, int warm_up_calls, double block_ns, Subject& subject);
 
+/// The mean of the two in the middle where the number is even; 0 of none.
+double median(std::vector<double> values);
+
 struct Statistics {
   double median_us = 0;  ///< over blocks, of each block's median
   double mad_us = 0;     ///< median absolute deviation of the blocks

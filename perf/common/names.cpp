@@ -2,6 +2,7 @@
 // Tables of names and of the fields of every type.
 #include "perf/common/names.hpp"
 
+#include <sstream>
 #include <utility>
 
 #include "perf/common/failure.hpp"
@@ -64,11 +65,14 @@ constexpr std::array kOps = {
 };
 static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
 
+constexpr std::array kAlgorithms = {"trinaryx3", "ring", "recursive_doubling", "rabenseifner", "binomial", "node"};
+
 constexpr std::array<const char*, 6> kCollectives = {"barrier",   "broadcast",  "reduce",
                                                      "allreduce", "all_gather", "reduce_scatter"};
 
 }  // namespace
 
+std::span<const char* const> all_algorithms() { return kAlgorithms; }
 std::span<const TypeInfo> all_types() { return kTypes; }
 std::span<const OpInfo> all_ops() { return kOps; }
 
@@ -108,6 +112,13 @@ bool is_defined(torii_op op, torii_type type) {
   const TypeInfo& entry = info(type);
   if (entry.field_count == 2) return op == TORII_SUM || op == TORII_PROD;
   return op <= TORII_MAX || entry.fields[0].kind == Kind::integer;
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream list(text);
+  for (std::string word; std::getline(list, word, ',');) words.push_back(word);
+  return words;
 }
 
 size_t parse_size(const std::string& flag, const std::string& text) {

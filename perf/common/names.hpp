@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace torii::perf {
 
@@ -40,6 +41,9 @@ struct OpInfo {
 std::span<const TypeInfo> all_types();
 std::span<const OpInfo> all_ops();
 
+/// The algorithms that a team can be made with, in the order of the catalogue.
+std::span<const char* const> all_algorithms();
+
 const TypeInfo& info(torii_type type);
 const char* name(torii_op op);
 const char* name(torii_collective collective);
@@ -58,6 +62,9 @@ constexpr bool combines(torii_collective c) {
 constexpr bool has_root(torii_collective c) { return c == TORII_REDUCE || c == TORII_BROADCAST; }
 /// The collectives whose size is the whole of one block per rank.
 constexpr bool has_blocks(torii_collective c) { return c == TORII_ALL_GATHER || c == TORII_REDUCE_SCATTER; }
+
+/// The words between the commas.
+std::vector<std::string> split_list(const std::string& text);
 
 /// "8", "64K", "32M", "1G" (1024) in bytes, at least 1. Throws Failure naming `flag` and the value.
 size_t parse_size(const std::string& flag, const std::string& text);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of ways.
+#include "perf/common/alternate.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace torii::perf {
+namespace {
+
+constexpr int kCallsMax = 1000;
+/// So many that the library has tried its ways to store, too.
+constexpr int kEstimateCalls = 8;
+/// A first call that takes longer says enough, though it maps memory too.
+constexpr double kLongCallNs = 5e6;
+/// What a long vector costs more than a short one, when time is shared out.
+constexpr double kWeightBytes = 4 << 20;
+
+}  // namespace
+
+void time_block(const Job& job, Meeting& meeting, double block_ns, Way& way) {
+  if (way.calls == 0) {
+    const double first_ns = run_block(job, meeting, Timing::isolated, 1, way).durations_ns[0];
+    const double call_ns = first_ns > kLongCallNs
+                               ? first_ns
+                               : median(run_block(job, meeting, Timing::isolated, kEstimateCalls, way).durations_ns);
+    way.calls = std::clamp(static_cast<int>(block_ns / std::max(call_ns, 1.0)), 1, kCallsMax);
+  }
+  way.blocks_us.push_back(median(run_block(job, meeting, Timing::isolated, way.calls, way).durations_ns) / 1e3);
+}
+
+Budget::Budget(const Job& job, double seconds, std::span<const size_t> sizes_bytes)
+    : job_(job), deadline_ns_(now_ns() + static_cast<int64_t>(seconds * 1e9)) {
+  for (const size_t bytes : sizes_bytes) weights_.push_back(1 + static_cast<double>(bytes) / kWeightBytes);
+}
+
+bool Budget::next() {
+  if (is_over()) return false;
+  const double left = std::accumulate(weights_.begin() + static_cast<ptrdiff_t>(at_), weights_.end(), 0.0);
+  const int64_t start_ns = now_ns();
+  share_end_ns_ = start_ns + static_cast<int64_t>(static_cast<double>(deadline_ns_ - start_ns) * weights_[at_] / left);
+  ++at_;
+  return true;
+}
+
+bool Budget::is_past(int64_t time_ns) const {
+  int64_t past = now_ns() > time_ns ? 1 : 0;
+  job_.broadcast(&past, sizeof(past));
+  return past != 0;
+}
+
+}  // namespace torii::perf
