@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// curves_report: draws the JSON lines of curves_perf, a panel per topology and a line per algorithm and engines.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "perf/common/chart.hpp"
+#include "perf/common/failure.hpp"
+
+namespace torii::perf {
+namespace {
+
+using Json = nlohmann::json;
+using Name = std::tuple<std::string, int>;   ///< algorithm, engines
+using Place = std::tuple<int, std::string>;  ///< ranks, topology
+
+struct Curves {
+  std::string title;
+  std::vector<Name> names;  ///< in order of appearance
+  std::map<Place, std::map<size_t, std::map<Name, double>>> us;
+};
+
+Curves read(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Failure(kBadCommandLine, "cannot read '" + path + "'");
+  Curves curves;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    try {
+      const Json json = Json::parse(line);
+      const Name name = {json.at("algorithm"), json.at("engines")};
+      if (std::find(curves.names.begin(), curves.names.end(), name) == curves.names.end()) curves.names.push_back(name);
+      const Place place = {json.at("ranks"), json.at("topology")};
+      curves.us[place][json.at("bytes")][name] = json.at("time_us_median");
+      curves.title = fmt::format("allreduce, torii {} commit {}, {} memory, {}", json.at("version").get<std::string>(),
+                                 json.at("commit").get<std::string>(), json.at("memory").get<std::string>(),
+                                 json.at("host").get<std::string>());
+    } catch (const Json::exception& error) {
+      throw Failure(kBadCommandLine, fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  if (curves.names.empty()) throw Failure(kBadCommandLine, "'" + path + "' has no results");
+  return curves;
+}
+
+/// A colour per algorithm; with more than one engine the line is dashed.
+std::vector<Series> make_series(const Curves& curves) {
+  constexpr std::array kColors = {"#c0392b", "#2471a3", "#1e8449", "#9a7d0a", "#6c3483", "#566573"};
+  std::vector<std::string> algorithms;
+  std::vector<Series> series;
+  for (const auto& [algorithm, engines] : curves.names) {
+    auto at = std::find(algorithms.begin(), algorithms.end(), algorithm);
+    if (at == algorithms.end()) at = algorithms.insert(algorithms.end(), algorithm);
+    const auto color = static_cast<size_t>(at - algorithms.begin()) % kColors.size();
+    series.push_back(
+        {fmt::format("{}, {} engine{}", algorithm, engines, engines == 1 ? "" : "s"), kColors[color], engines > 1});
+  }
+  return series;
+}
+
+std::vector<Panel> make_panels(const Curves& curves) {
+  std::vector<Panel> panels;
+  for (const auto& [place, sizes] : curves.us) {
+    const auto& [ranks, topology] = place;
+    Panel panel{"allreduce", static_cast<int>(panels.size()), fmt::format("{} ranks, {}", ranks, topology), {}};
+    for (const auto& [bytes, times] : sizes) {
+      ChartPoint point{bytes, {}};
+      for (const Name& name : curves.names) {
+        const auto found = times.find(name);
+        point.us.push_back(found == times.end() ? 0 : found->second);
+      }
+      panel.points.push_back(std::move(point));
+    }
+    panels.push_back(std::move(panel));
+  }
+  return panels;
+}
+
+int report(int argc, char** argv) {
+  std::string input, svg;
+  CLI::App app("Draws the JSON lines of curves_perf.");
+  app.set_version_flag("--version", std::string("torii ") + torii_version());
+  app.add_option("input", input, "JSON lines of curves_perf")->required();
+  app.add_option("--svg", svg, "draw into this file")->required();
+  app.footer("Example:\n  curves_report --svg curves.svg curves.json");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    return app.exit(request);
+  } catch (const CLI::ParseError& error) {
+    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
+  }
+  const Curves curves = read(input);
+  std::ofstream file(svg);
+  file << draw_chart(curves.title, make_series(curves), make_panels(curves));
+  file.close();
+  if (!file) throw Failure(kBadCommandLine, "cannot write '" + svg + "'");
+  return kOk;
+}
+
+}  // namespace
+}  // namespace torii::perf
+
+int main(int argc, char** argv) {
+  try {
+    return torii::perf::report(argc, argv);
+  } catch (const torii::perf::Failure& failure) {
+    fmt::print(stderr, "curves_report: {}\n", failure.what());
+    return failure.exit_code();
+  }
+}
