@@ -61,8 +61,8 @@ class StoreChoice {
   static constexpr std::uint32_t kSamples = 3;
   static constexpr std::uint32_t kBestEvery = 32;
   static constexpr std::uint32_t kOtherEvery = 128;
-  /// What a line costs its reader more when it comes from memory and not from a cache: 8 cycles at 2.6 GHz, by
-  /// perf/slot_copy_perf on the machine of the first results.
+  /// What a line costs its reader more when it comes from memory and not from a cache: about 8 cycles at 2.6 GHz on the
+  /// machine of the first results. slot_copy_perf, with and without --streaming, shows the sum of both sides' costs.
   static constexpr float kReaderLineNs = 3.0F;
 
   struct Samples {

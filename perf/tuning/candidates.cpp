@@ -11,8 +11,11 @@
 namespace torii::perf {
 namespace {
 
-constexpr std::array<size_t, 5> kWholeSegments = {512, size_t{4} << 10, size_t{16} << 10, size_t{64} << 10,
-                                                  size_t{256} << 10};
+constexpr std::array<size_t, 6> kWholeSegments = {
+    512, size_t{4} << 10, size_t{8} << 10, size_t{16} << 10, size_t{64} << 10, size_t{256} << 10};
+/// Few slots stay in the reader's second-level cache, many have left it before they are written again.
+constexpr std::array kWholeSlots = {4, 64};
+constexpr size_t kManySlotsSegmentMax = size_t{16} << 10;
 /// From here on a pipeline of segments may win.
 constexpr size_t kPipelineBytesMin = size_t{16} << 10;
 
@@ -20,10 +23,10 @@ struct Tuning {
   size_t segment_bytes;
   int slots, window;
 };
-constexpr std::array kPipelines = {Tuning{size_t{8} << 10, 8, 4},   Tuning{size_t{32} << 10, 8, 4},
-                                   Tuning{size_t{32} << 10, 4, 2},  Tuning{size_t{64} << 10, 8, 4},
-                                   Tuning{size_t{128} << 10, 4, 2}, Tuning{size_t{256} << 10, 8, 4},
-                                   Tuning{size_t{1} << 20, 2, 2}};
+constexpr std::array kPipelines = {Tuning{size_t{16} << 10, 64, 8}, Tuning{size_t{32} << 10, 8, 4},
+                                   Tuning{size_t{32} << 10, 32, 8}, Tuning{size_t{64} << 10, 8, 4},
+                                   Tuning{size_t{64} << 10, 64, 8}, Tuning{size_t{128} << 10, 4, 2},
+                                   Tuning{size_t{256} << 10, 8, 4}, Tuning{size_t{1} << 20, 2, 2}};
 
 }  // namespace
 
@@ -32,7 +35,10 @@ std::string to_text(const Choice& choice) {
                      choice.one_shot ? " one_shot" : "");
 }
 
-std::vector<Choice> candidates(torii_collective collective, size_t bytes, const std::vector<std::string>& algorithms) {
+std::vector<Choice> candidates(torii_collective collective, size_t bytes, int ranks,
+                               const std::vector<std::string>& algorithms) {
+  // Segments divide blocks where every rank has one.
+  const size_t message_bytes = has_blocks(collective) ? bytes / static_cast<size_t>(ranks) : bytes;
   std::vector<Choice> list;
   for (const std::string& algorithm : algorithms) {
     if (collective == TORII_BARRIER) {
@@ -42,15 +48,18 @@ std::vector<Choice> candidates(torii_collective collective, size_t bytes, const 
     // One message: the least segment that takes the vector, and the next one, which longer vectors may share.
     int wholes = 0;
     for (const size_t segment : kWholeSegments) {
-      if (segment < bytes || wholes == 2) continue;
+      if (segment < message_bytes || wholes == 2) continue;
       ++wholes;
-      list.push_back({algorithm, segment, 4, 1, false});
-      // Other algorithms know no one_shot.
-      if (algorithm == "node") list.push_back({algorithm, segment, 4, 1, true});
+      for (const int slots : kWholeSlots) {
+        if (slots > kWholeSlots[0] && segment > kManySlotsSegmentMax) continue;
+        list.push_back({algorithm, segment, slots, 1, false});
+        // Other algorithms know no one_shot.
+        if (algorithm == "node") list.push_back({algorithm, segment, slots, 1, true});
+      }
     }
-    if (bytes < kPipelineBytesMin) continue;
+    if (message_bytes < kPipelineBytesMin) continue;
     for (const Tuning& tuning : kPipelines) {
-      if (tuning.segment_bytes >= bytes) continue;
+      if (tuning.segment_bytes >= message_bytes) continue;
       list.push_back({algorithm, tuning.segment_bytes, tuning.slots, tuning.window, false});
     }
   }

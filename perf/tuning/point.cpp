@@ -139,7 +139,7 @@ PointResult measure_point(Job& job, Meeting& meeting, Budget& budget, const Poin
   std::deque<Contestant> contestants;
   const Contestant& table =
       contestants.emplace_back(job.team(), Choice{chosen.algorithm, chosen.segment_bytes, 0, 0, false});
-  for (const Choice& choice : candidates(request.collective, request.bytes, request.algorithms)) {
+  for (const Choice& choice : candidates(request.collective, request.bytes, job.ranks(), request.algorithms)) {
     if (!contestants.emplace_back(job, request.collective, choice).can(call)) contestants.pop_back();
   }
   std::vector<Contestant*> active;

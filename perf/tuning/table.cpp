@@ -116,7 +116,8 @@ std::optional<Choice> Merger::last_resort() const {
 /// that another row serves.
 void Merger::add_row(TableRow row, int ranks, size_t bytes_before, std::vector<TableRow>& rows) {
   if (!row.choice.one_shot) return rows.push_back(row);
-  row.bytes_max = std::min(row.bytes_max, row.choice.segment_bytes);
+  const size_t parts = has_blocks(row.collective) ? static_cast<size_t>(ranks) : 1;
+  row.bytes_max = std::min(row.bytes_max, row.choice.segment_bytes * parts);
   if (row.ranks_max > 2 * ranks && row.bytes_max > kOneShotBytesMax) {
     if (bytes_before < kOneShotBytesMax) {
       rows.push_back({row.collective, 2 * ranks + 1, row.ranks_max, kOneShotBytesMax, row.choice});

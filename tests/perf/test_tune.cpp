@@ -131,7 +131,7 @@ TEST(TuneCandidates, AreThoseOfTheCatalogue) {
   for (const size_t bytes : {0, 8, 4096, 20000, 1 << 25}) {
     const torii_collective collective = bytes == 0 ? TORII_BARRIER : TORII_REDUCE;
     std::set<Choice> seen;
-    for (const Choice& choice : candidates(collective, bytes, names)) {
+    for (const Choice& choice : candidates(collective, bytes, 2, names)) {
       EXPECT_TRUE(seen.insert(choice).second) << to_text(choice);
       const TuneTable table = TuneTable::parse(one_row_table(collective, choice), to_text(choice));
       EXPECT_EQ(table.rows()[0].algorithm, choice.algorithm);
