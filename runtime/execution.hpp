@@ -191,7 +191,6 @@ class Execution {
   std::vector<Place> target_places_;
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
-  std::vector<void*> group_;  ///< targets that one fold stores into
   unsigned engines_ = 1;
   unsigned next_engine_ = 0;
   std::array<std::atomic<std::uint64_t>, kEnginesMax> engine_bytes_{};

@@ -14,6 +14,10 @@ namespace {
 /// cache between the two. The figure comes from a prototype of two threads; it has not been swept here.
 constexpr std::size_t kHotBytes = 8 * 1024;
 
+/// Where a value that goes past the caches to several places is computed, and copied from while it is hot: targets are
+/// rarely aligned alike, so a kernel could stream to one of them only. Wide elements take twice the bytes.
+alignas(64) thread_local std::byte hot_value[2 * kHotBytes];
+
 }  // namespace
 
 std::byte* Execution::payload(const InstalledStream& stream, std::uint64_t message, std::size_t bytes) const noexcept {
@@ -150,23 +154,17 @@ void Execution::combine(std::size_t count, Fold order) noexcept {
     const bool streaming = target_places_[primary].streaming;
     const void* value = sources_[0];
     if (sources_.size() != 1 || (wide_sources != 0) != wide) {
-      // What was stored past the caches is not read again: then the kernel stores into all targets itself.
-      group_.assign(1, targets_[primary]);
-      for (std::size_t i = 0; streaming && i < targets_.size(); ++i) {
-        if (i != primary && target_places_[i].wide == wide) group_.push_back(targets_[i]);
-      }
-      const bool all = group_.size() <= static_cast<std::size_t>(kernels::kTargetsMax);
-      const int folded = all ? static_cast<int>(group_.size()) : 1;
+      // What was stored past the caches is not read again.
+      void* const folded = streaming && targets_.size() > 1 ? hot_value : targets_[primary];
       fold({.sources = sources_.data(),
             .source_count = static_cast<int>(sources_.size()),
-            .targets = group_.data(),
-            .target_count = folded,
+            .targets = &folded,
+            .target_count = 1,
             .wide_sources = wide_sources,
-            .wide_targets = wide ? ~0U : 0U,
-            .streaming_targets = streaming ? ~0U : 0U},
+            .wide_targets = wide ? 1U : 0U,
+            .streaming_targets = streaming && folded != hot_value ? 1U : 0U},
            count, order);
-      if (streaming && all) continue;
-      value = targets_[primary];
+      value = folded;
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       if (target_places_[i].wide != wide || targets_[i] == value) continue;
