@@ -7,6 +7,7 @@ if(TARGET torii)
   # The C ABI may change with every minor version until 1.0, so both numbers are in the soname.
   set_target_properties(torii PROPERTIES VERSION ${PROJECT_VERSION}
                                          SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+                                         INSTALL_RPATH "$ORIGIN/torii"  # the modules that it opens
                                          LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/exports.map)
   target_link_options(torii PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/exports.map)
 

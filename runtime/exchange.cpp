@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways to join, and the refusal of launchers that cannot be joined.
+// Joining by the embedder's function, by torii-run's socket, or alone; other ways stand in exchange_environment.
 #include "runtime/exchange.hpp"
 
 #include <fcntl.h>
@@ -9,12 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 
+#include "runtime/exchange_environment.hpp"
 #include "runtime/job_socket.hpp"
 #include "runtime/log.hpp"
 #include "runtime/status.hpp"
@@ -147,20 +146,6 @@ void LauncherExchange::receive_all(std::span<std::byte> bytes) {
   }
 }
 
-/// The whole number in an environment variable, or nothing when it is not set.
-std::optional<int> number_in(const char* variable) {
-  const char* const raw = std::getenv(variable);
-  if (raw == nullptr) return std::nullopt;
-  const std::string_view text = raw;
-  int value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) {
-    throw Error(Status::invalid_argument,
-                std::string(variable) + " is '" + std::string(text) + "'; it must be a whole number");
-  }
-  return value;
-}
-
 std::unique_ptr<Exchange> join_launcher(int fd, double timeout_s) {
   const std::string socket_text = std::string(job_socket::kFdVariable) + "=" + std::to_string(fd);
   const std::optional<int> rank = number_in(job_socket::kRankVariable);
@@ -181,35 +166,6 @@ std::unique_ptr<Exchange> join_launcher(int fd, double timeout_s) {
   // A program that this rank starts is no rank of the job.
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   return std::make_unique<LauncherExchange>(fd, *rank, *ranks, timeout_s);
-}
-
-/// Throws when the environment speaks of several ranks that this build cannot join.
-void refuse_foreign_launcher() {
-  struct Launcher {
-    const char* ranks;  ///< the variable that holds the number of ranks
-    const char* also;   ///< must be set too for the variable to speak of a started rank, or nullptr
-    const char* name;
-  };
-  constexpr Launcher kLaunchers[] = {{"WORLD_SIZE", nullptr, "RANK, WORLD_SIZE, MASTER_ADDR (torchrun)"},
-                                     {"OMPI_COMM_WORLD_SIZE", nullptr, "Open MPI's mpirun"},
-                                     {"PMI_SIZE", nullptr, "PMI (mpiexec of MPICH)"},
-                                     {"SLURM_NTASKS", "SLURM_PROCID", "srun"}};
-  const auto refuse = [](const std::string& seen, const char* name) {
-    throw Error(Status::unsupported,
-                seen + " says that " + name +
-                    " started several ranks, but offers no exchange that torii can use; start the "
-                    "ranks with torii-run, or hand an exchange function to the context (inside MPI: "
-                    "one that calls MPI_Allgather), or unset the variable for a job of one rank");
-  };
-  bool size_known = false;
-  for (const Launcher& launcher : kLaunchers) {
-    if (launcher.also != nullptr && std::getenv(launcher.also) == nullptr) continue;
-    const std::optional<int> ranks = number_in(launcher.ranks);
-    size_known = size_known || ranks.has_value();
-    if (ranks.value_or(1) > 1) refuse(std::string(launcher.ranks) + "=" + std::to_string(*ranks), launcher.name);
-  }
-  // PMIx alone does not tell the number of ranks, so several must be assumed.
-  if (!size_known && std::getenv("PMIX_RANK") != nullptr) refuse("PMIX_RANK", "a PMIx launcher");
 }
 
 }  // namespace
@@ -238,8 +194,8 @@ std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer)
   } else if (const std::optional<int> fd = number_in(job_socket::kFdVariable)) {
     exchange = join_launcher(*fd, settings.timeout_s);
   } else {
-    refuse_foreign_launcher();
-    exchange = std::make_unique<SingleExchange>();
+    exchange = join_environment(settings);
+    if (exchange == nullptr) exchange = std::make_unique<SingleExchange>();
   }
   if (exchange->rank() == 0) {
     // As errors, because the default level shows nothing less and what the user meant to set is not set.

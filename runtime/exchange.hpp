@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks find each other: an all-gather of small blobs, offered by the embedder, by torii-run, or by a job of one
-// rank.
+// How ranks find each other: an all-gather of small blobs, offered by the embedder, by torii-run, by a launcher or a
+// file, or by a job of one rank.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,9 @@ class Exchange {
   /// True when all_gather() fails at once after a rank has ended, naming the same one on all ranks. Who has noticed a
   /// death otherwise then calls it once more instead of leaving, which the others could take for the first death.
   virtual bool notices_deaths() const noexcept { return false; }
+  /// The number of this host's address from which the other ranks were reached: one to offer them. Empty when the
+  /// exchange knows none.
+  virtual std::string address() const { return {}; }
 };
 
 /// One value of every rank.
@@ -58,9 +61,9 @@ struct JoinOffer {
   int ranks = 1;
 };
 
-/// Chooses, in this order: the offer's function; the socket inherited from torii-run; a job of one rank. Logs the
-/// settings' warnings on rank 0. Throws Error{unsupported} when the environment speaks of a launcher with several ranks
-/// that offers no exchange (torchrun, mpirun, srun, PMI): never a silent job of one rank.
+/// Chooses, in this order: the offer's function; the socket inherited from torii-run; what join_environment() finds; a
+/// job of one rank. Logs the settings' warnings on rank 0. Throws Error{unsupported} when the environment speaks of a
+/// launcher with several ranks that offers no exchange: never a silent job of one rank.
 std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer = {});
 
 }  // namespace torii

@@ -163,6 +163,60 @@ Row timeout_row() {
           parse,     print};
 }
 
+Row rendezvous_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    const bool known = text == "auto" || (text.size() > 5 && text.starts_with("file:"));
+    if (known) settings.rendezvous = text == "auto" ? "" : text;
+    return known;
+  };
+  auto print = [](const Settings& settings) { return settings.rendezvous.empty() ? "auto" : settings.rendezvous; };
+  return {"RENDEZVOUS", Reach::own, "auto or file:PATH", "where ranks meet; auto: what the launcher offers",
+          parse,        print};
+}
+
+/// Which interfaces there are is looked at when one is needed; here only the form is checked.
+Row interface_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    std::string_view names = text;
+    if (names.starts_with('^')) names.remove_prefix(1);
+    if (names.starts_with('=')) names.remove_prefix(1);
+    const bool empty_name =
+        names.empty() || names.front() == ',' || names.back() == ',' || names.find(",,") != std::string_view::npos;
+    if (text != "auto" && empty_name) return false;
+    settings.interfaces = text == "auto" ? "" : text;
+    return true;
+  };
+  auto print = [](const Settings& settings) { return settings.interfaces.empty() ? "auto" : settings.interfaces; };
+  return {"INTERFACE",
+          Reach::own,
+          "auto, beginnings of names (eth,ib), whole names (=eth0), or either to leave out (^docker, ^=eth0)",
+          "interfaces that torii listens on and offers",
+          parse,
+          print};
+}
+
+Row ports_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    int low = 0;
+    int high = 0;
+    if (text != "auto") {
+      const std::size_t dash = text.find('-');
+      const bool whole = dash != std::string_view::npos && parse_whole(text.substr(0, dash), low) &&
+                         parse_whole(text.substr(dash + 1), high);
+      if (!whole || low < 1 || high > 65535 || low > high) return false;
+    }
+    settings.port_low = low;
+    settings.port_high = high;
+    return true;
+  };
+  auto print = [](const Settings& settings) {
+    if (settings.port_low == 0) return std::string("auto");
+    return std::to_string(settings.port_low) + "-" + std::to_string(settings.port_high);
+  };
+  return {"PORTS", Reach::own, "auto, or LOW-HIGH with ports from 1 to 65535", "ports that torii listens on",
+          parse,   print};
+}
+
 std::vector<Row> make_table() {
   using S = Settings;
   constexpr std::size_t kKiB = 1024;
@@ -194,6 +248,9 @@ std::vector<Row> make_table() {
   rows.push_back(choice("INSECURE", &S::insecure, kFlagNames, Reach::own, "1: several hosts without a job token"));
   rows.push_back(free_text("JOB_TOKEN", &S::job_token, "any text, equal on all ranks",
                            "secret that strangers on the bootstrap port do not know", true));
+  rows.push_back(rendezvous_row());
+  rows.push_back(interface_row());
+  rows.push_back(ports_row());
   return rows;
 }
 

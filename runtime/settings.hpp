@@ -55,6 +55,10 @@ struct Settings {
   int helpers = 0;
   bool insecure = false;
   std::string job_token;
+  std::string rendezvous;  ///< empty, or "file:PATH"
+  std::string interfaces;  ///< as select_interfaces() reads it
+  int port_low = 0;        ///< 0: any port
+  int port_high = 0;
 
   std::vector<Origin> origins;        ///< one per row of the table
   std::vector<std::string> warnings;  ///< sentences about unknown TORII_ variables; join() logs them on rank 0

@@ -70,7 +70,8 @@ TEST(Settings, EveryShownValueCanBeSetAgain) {
       load({},
            "ENGINES=7\nSEGMENT=96K\nALGORITHM=ring\nTOPOLOGY=torus:2x2x2\nTRANSPORT=shared_memory\n"
            "DETERMINISM=canonical\nWIRE=f32\nISA=avx2\nTIMEOUT=0.25\nLOG=debug\nCHANNELS=8\nSLOTS=16\nWINDOW=5\n"
-           "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nINSECURE=1");
+           "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nINSECURE=1\n"
+           "RENDEZVOUS=file:/a b\nINTERFACE=^docker,veth\nPORTS=20000-20100");
   std::string lines;
   for (const SettingView& view : settings.list()) {
     if (view.value.empty()) continue;
@@ -120,7 +121,16 @@ TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
                         {"TORII_WAIT=busy", "one of auto spin yield sleep"},
                         {"TORII_CROSS_MEMORY=yes", "one of auto on off"},
                         {"TORII_HELPERS=-1", "a whole number from 0 to 16"},
-                        {"TORII_INSECURE=yes", "one of 0 1"}};
+                        {"TORII_INSECURE=yes", "one of 0 1"},
+                        {"TORII_RENDEZVOUS=meeting", "auto or file:PATH"},
+                        {"TORII_RENDEZVOUS=file:", "auto or file:PATH"},
+                        {"TORII_INTERFACE=", "beginnings of names"},
+                        {"TORII_INTERFACE=eth,,ib", "beginnings of names"},
+                        {"TORII_INTERFACE=^=", "beginnings of names"},
+                        {"TORII_PORTS=0-5", "LOW-HIGH"},
+                        {"TORII_PORTS=500", "LOW-HIGH"},
+                        {"TORII_PORTS=500-400", "LOW-HIGH"},
+                        {"TORII_PORTS=500-70000", "LOW-HIGH"}};
   std::set<std::string> messages;
   for (const Case& one : cases) {
     const std::string text = one.variable;

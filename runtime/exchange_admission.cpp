@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rank 0 at its port: an event loop that tells ranks from strangers, with bounded memory and time for each connection.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "runtime/exchange_tcp.hpp"
+#include "runtime/job_socket.hpp"
+#include "runtime/log.hpp"
+#include "runtime/status.hpp"
+
+namespace torii {
+namespace {
+
+/// A rank speaks as soon as it is connected; who takes longer than this for the proof makes room for others.
+constexpr double kPatienceS = 5;
+/// Connections that have proved nothing yet, beyond one for each rank.
+constexpr std::size_t kPendingMax = 64;
+/// Lines about refused connections; a stranger must not fill a log.
+constexpr int kComplaintsMax = 8;
+
+/// A connection that has proved nothing yet.
+struct Pending {
+  Descriptor socket;
+  Clock::time_point deadline;
+  bool challenged = false;
+  std::size_t have = 0;  ///< bytes of the awaited message
+  wire::Hello hello;
+  wire::Challenge challenge;
+  wire::Response response;
+};
+
+template <class Message>
+bool send_message(int socket, const Message& message) {
+  // The socket's buffer is empty and larger than any of these, so a message that does not fit shows a broken peer.
+  return send(socket, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof(message));
+}
+
+template <class Message>
+Received receive_message(int socket, Message& message, std::size_t& have) {
+  const ssize_t got = recv(socket, reinterpret_cast<char*>(&message) + have, sizeof(message) - have, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Received::nothing_yet;
+  if (got <= 0) return Received::closed;
+  have += static_cast<std::size_t>(got);
+  if (have < sizeof(message)) return Received::nothing_yet;
+  have = 0;
+  return Received::some;
+}
+
+class Admission {
+ public:
+  Admission(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key)
+      : place_(place), listeners_(std::move(listeners)), key_(key), links_(static_cast<std::size_t>(place.ranks)) {
+    for (const Descriptor& one : listeners_) {
+      where_ += (where_.empty() ? "" : ", ") + Address::of_socket(one.get()).text();
+    }
+  }
+
+  std::vector<TcpLink> run() {
+    const Clock::time_point deadline = deadline_after(place_.timeout_s);
+    for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
+      if (Clock::now() >= deadline) throw too_late(missing);
+      wait(deadline);
+      for (const Descriptor& listener : listeners_) accept_from(listener.get());
+      for (Pending& one : pending_) {
+        if (!hear(one)) one.socket = Descriptor();
+      }
+      std::erase_if(pending_, [](const Pending& one) { return !one.socket.open(); });
+    }
+    return std::move(links_);
+  }
+
+ private:
+  std::vector<int> missing_ranks() const {
+    std::vector<int> missing;
+    for (int rank = 1; rank < place_.ranks; ++rank) {
+      if (!links_[static_cast<std::size_t>(rank)].socket.open()) missing.push_back(rank);
+    }
+    return missing;
+  }
+  Error too_late(const std::vector<int>& missing);
+  void tell_admitted(Status status, int rank, const std::string& sentence);
+  void wait(Clock::time_point deadline);
+  void accept_from(int listener);
+  bool hear(Pending& one);
+  bool judge(Pending& one);
+  void complain(const std::string& sentence);
+
+  const TcpPlace& place_;
+  std::vector<Descriptor> listeners_;
+  wire::Key key_;
+  std::vector<TcpLink> links_;
+  std::vector<Pending> pending_;  // oldest first
+  std::string where_;
+  std::string last_complaint_;
+  int complaints_ = 0;
+};
+
+/// The error, after the ranks that are there have been told the same.
+Error Admission::too_late(const std::vector<int>& missing) {
+  std::string sentence = ranks_text(missing) + " not joined in time; rank 0 listens on " + where_;
+  if (!last_complaint_.empty()) sentence += "; last refused: " + last_complaint_;
+  tell_admitted(Status::timeout, missing[0], sentence);
+  return {Status::timeout, sentence, missing[0]};
+}
+
+void Admission::tell_admitted(Status status, int rank, const std::string& sentence) {
+  wire::FrameHead head;
+  head.status = static_cast<std::int32_t>(status);
+  head.rank = rank;
+  head.round = 1;
+  head.bytes = sentence.size();
+  const auto payload = std::as_bytes(std::span(sentence));
+  for (const TcpLink& link : links_) {
+    if (!link.socket.open()) continue;
+    const wire::Proof proof = wire::seal(link.send_key, head, payload);
+    std::string message(reinterpret_cast<const char*>(&head), sizeof(head));
+    message += sentence;
+    message.append(reinterpret_cast<const char*>(&proof), sizeof(proof));
+    // The buffer of a fresh connection holds it. Who cannot be told runs into its own deadline.
+    if (send(link.socket.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;
+  }
+}
+
+void Admission::wait(Clock::time_point deadline) {
+  std::vector<pollfd> entries;
+  for (const Descriptor& one : listeners_) entries.push_back({one.get(), POLLIN, 0});
+  for (const Pending& one : pending_) {
+    entries.push_back({one.socket.get(), POLLIN, 0});
+    deadline = std::min(deadline, one.deadline);
+  }
+  poll(entries.data(), entries.size(), milliseconds_until(deadline, 1000));
+}
+
+void Admission::accept_from(int listener) {
+  // Not without end: who connects faster than we accept must not keep us from hearing the others.
+  for (std::size_t accepted = 0; accepted < kPendingMax; ++accepted) {
+    Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.open()) {
+      const bool full = errno == EMFILE || errno == ENFILE;
+      if (full && pending_.empty()) {
+        throw Error(Status::no_resource, "too many open files to admit the other ranks; raise the limit (ulimit -n)");
+      }
+      if (!full) return;
+      pending_.erase(pending_.begin());
+      continue;
+    }
+    pending_.push_back({std::move(socket), deadline_after(kPatienceS), false, 0, {}, {}, {}});
+    if (pending_.size() <= links_.size() + kPendingMax) continue;
+    // Room is made by the oldest that has not said anything sensible; a rank that is dropped dials again.
+    const auto silent = std::ranges::find(pending_, false, &Pending::challenged);
+    pending_.erase(silent != pending_.end() ? silent : pending_.begin());
+  }
+}
+
+/// False when the connection is to be dropped.
+bool Admission::hear(Pending& one) {
+  if (Clock::now() >= one.deadline) return false;
+  if (!one.challenged) {
+    const Received received = receive_message(one.socket.get(), one.hello, one.have);
+    if (received != Received::some) return received == Received::nothing_yet;
+    if (one.hello.magic != wire::kMagic || one.hello.rank < 1) return false;
+    one.challenge.nonce = wire::random_nonce();
+    one.challenged = true;
+    if (!send_message(one.socket.get(), one.challenge)) return false;
+    // A rank of another version sees that in the challenge.
+    return one.hello.version == wire::kVersion;
+  }
+  const Received received = receive_message(one.socket.get(), one.response, one.have);
+  if (received == Received::some) return judge(one);
+  return received == Received::nothing_yet;
+}
+
+/// The proof is there: admits, or says why not. Returns false when the connection is to be dropped.
+bool Admission::judge(Pending& one) {
+  const wire::Hello& hello = one.hello;
+  const std::string who = "a connection as rank " + std::to_string(hello.rank);
+  wire::Verdict verdict;
+  verdict.ranks = place_.ranks;
+  std::string complaint;
+  if (!wire::equal(one.response.proof, wire::prove(key_, "rank", hello, one.challenge))) {
+    verdict.refusal = wire::Refusal::token;
+    complaint = who + " was refused: its job token differs from that of rank 0";
+  } else if (hello.ranks != place_.ranks || hello.rank >= place_.ranks) {
+    verdict.refusal = wire::Refusal::ranks;
+    complaint = who + " was refused: it counts " + std::to_string(hello.ranks) + " ranks and rank 0 counts " +
+                std::to_string(place_.ranks);
+  } else if (links_[static_cast<std::size_t>(hello.rank)].socket.open()) {
+    verdict.refusal = wire::Refusal::taken;
+    complaint = who + " was refused: that rank has joined already";
+  } else {
+    verdict.proof = wire::prove(key_, "rank 0", hello, one.challenge);
+  }
+  const bool sent = send_message(one.socket.get(), verdict);
+  if (!complaint.empty()) complain(complaint);
+  if (!sent || !complaint.empty()) return false;
+  TcpLink& link = links_[static_cast<std::size_t>(hello.rank)];
+  link.send_key = wire::session_key(key_, "rank 0", hello, one.challenge);
+  link.reader = wire::FrameReader(wire::session_key(key_, "rank", hello, one.challenge), job_socket::kPartBytesMax);
+  link.socket = std::move(one.socket);
+  return true;
+}
+
+void Admission::complain(const std::string& sentence) {
+  last_complaint_ = sentence;
+  if (++complaints_ <= kComplaintsMax) log(LogLevel::error, sentence + " (rank 0 listens on " + where_ + ")");
+}
+
+}  // namespace
+
+Clock::time_point deadline_after(double seconds) {
+  return Clock::now() + std::chrono::ceil<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+int milliseconds_until(Clock::time_point deadline, int most) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, most));
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  constexpr std::size_t kNamedMax = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kNamedMax); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  if (ranks.size() > kNamedMax) text += " and " + std::to_string(ranks.size() - kNamedMax) + " more";
+  return text + (ranks.size() == 1 ? " has" : " have");
+}
+
+std::vector<TcpLink> admit_ranks(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key) {
+  return Admission(place, std::move(listeners), key).run();
+}
+
+}  // namespace torii
