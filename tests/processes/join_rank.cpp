@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that test_join and test_torii_run start as ranks: joins in one of several ways, misbehaving where asked
-// to.
+// The program that the tests of joining start as ranks: joins in one of several ways, misbehaving where asked to.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -234,9 +233,19 @@ int other_host(Exchange& exchange, const Settings& settings) {
 
 int run_mode(const std::string& mode, int rank_argument) {
   const Settings settings = Settings::load();
-  const std::unique_ptr<Exchange> exchange = join(settings);
+  std::unique_ptr<Exchange> exchange = join(settings);
   const bool chosen = exchange->rank() == rank_argument;
   if (mode == "gather") return gather(*exchange);
+  if (mode == "twice") {
+    const int code = gather(*exchange);
+    exchange.reset();
+    exchange = join(settings);
+    return code != 0 ? code : gather(*exchange);
+  }
+  if (mode == "address") {
+    say(*exchange, "reached from " + exchange->address());
+    return gather(*exchange);
+  }
   if (mode == "peers") return peers(*exchange, settings, Watch::pidfd);
   if (mode == "peers-by-socket") return peers(*exchange, settings, Watch::socket);
   if (mode == "loop") return loop(*exchange, settings);

@@ -92,12 +92,11 @@ TEST(Join, LaunchersWithoutAnExchangeAreRefused) {
     std::vector<std::string> environment;
     const char* names;
   };
-  const Case cases[] = {
-      {{"WORLD_SIZE=2", "RANK=0", "MASTER_ADDR=localhost"}, "WORLD_SIZE=2 says that RANK, WORLD_SIZE"},
-      {{"OMPI_COMM_WORLD_SIZE=4"}, "OMPI_COMM_WORLD_SIZE=4 says that Open MPI's mpirun"},
-      {{"PMI_SIZE=3"}, "PMI_SIZE=3 says that PMI"},
-      {{"SLURM_NTASKS=8", "SLURM_PROCID=1"}, "SLURM_NTASKS=8 says that srun"},
-      {{"PMIX_RANK=0"}, "PMIX_RANK says that a PMIx launcher"}};
+  const Case cases[] = {{{"WORLD_SIZE=2", "RANK=0"}, "WORLD_SIZE=2 says that RANK, WORLD_SIZE"},
+                        {{"OMPI_COMM_WORLD_SIZE=4"}, "OMPI_COMM_WORLD_SIZE=4 says that Open MPI's mpirun"},
+                        {{"PMI_SIZE=3"}, "PMI_SIZE=3 says that PMI"},
+                        {{"SLURM_NTASKS=8", "SLURM_PROCID=1"}, "SLURM_NTASKS=8 says that srun"},
+                        {{"PMIX_RANK=0"}, "PMIX_RANK says that a PMIx launcher"}};
   for (const Case& one : cases) {
     const Outcome outcome = run({TORII_TEST_JOIN_RANK, "gather"}, one.environment);
     EXPECT_EQ(outcome.code, 3) << outcome.output;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting ranks by hand, and looking at the kernel's list of listeners.
+#include "tests/processes/join_job.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "runtime/address.hpp"
+
+namespace torii::tests {
+
+std::unique_ptr<Process> start_rank(int rank, int ranks, const Words& arguments, const Words& environment) {
+  const Words command = Words{TORII_TEST_JOIN_RANK} + arguments;
+  const Words place{"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(ranks)};
+  return std::make_unique<Process>(command, place + environment);
+}
+
+std::vector<Outcome> run_job(int ranks, const Words& arguments, const Words& environment) {
+  std::vector<std::unique_ptr<Process>> processes;
+  // The last first: whoever comes early waits for rank 0.
+  for (int rank = ranks - 1; rank >= 0; --rank) processes.push_back(start_rank(rank, ranks, arguments, environment));
+  std::vector<Outcome> outcomes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    outcomes.push_back(processes[static_cast<std::size_t>(ranks - 1 - rank)]->wait());
+  }
+  return outcomes;
+}
+
+int free_port() {
+  const Descriptor socket = listen_on(Address::parse("127.0.0.1", 0), {}, 1);
+  return Address::of_socket(socket.get()).port();
+}
+
+Words meeting_at(int port) { return {"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port)}; }
+
+Words operator+(Words left, const Words& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Words listeners_at(int port) {
+  Words found;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string line;
+    std::getline(lines, line);  // the names of the columns
+    while (std::getline(lines, line)) {
+      std::istringstream words(line);
+      std::string number;
+      std::string local;
+      std::string remote;
+      std::string state;
+      words >> number >> local >> remote >> state;
+      const std::size_t colon = local.find(':');
+      const bool listens = state == "0A" && std::stoi(local.substr(colon + 1), nullptr, 16) == port;
+      if (listens) found.push_back(local.substr(0, colon));
+    }
+  }
+  return found;
+}
+
+bool wait_for_listener(int port) {
+  for (const double end_s = now_s() + 10; now_s() < end_s; usleep(1000)) {
+    if (!listeners_at(port).empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace torii::tests

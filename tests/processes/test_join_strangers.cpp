@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scans, garbage, half-open and slow connections at the port of rank 0, and a false rank 0: none of them changes
+// anything.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "runtime/address.hpp"
+#include "runtime/exchange_wire.hpp"
+#include "tests/processes/join_job.hpp"
+
+namespace torii::tests {
+namespace {
+
+/// Everything that a stranger may try, from several threads at once, until it ends.
+class Strangers {
+ public:
+  Strangers(int port, unsigned seed) : port_(port) {
+    for (unsigned i = 0; i < 3; ++i) threads_.emplace_back([this, seed, i] { run(seed + i); });
+  }
+  ~Strangers() {
+    stop_ = true;
+    for (std::thread& one : threads_) one.join();
+  }
+  int connections() const { return connections_; }
+
+ private:
+  void run(unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<Descriptor> kept;  // half-open and silent ones
+    for (unsigned round = 0; !stop_; ++round) {
+      Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const Address address = Address::parse("127.0.0.1", port_);
+      if (connect(socket.get(), address.get(), address.bytes()) != 0) {
+        poll(nullptr, 0, 1);
+        continue;
+      }
+      ++connections_;
+      act(socket.get(), round % 6, random);
+      if (round % 2 == 0) kept.push_back(std::move(socket));
+      if (kept.size() > 100) kept.erase(kept.begin());
+    }
+  }
+
+  void act(int socket, unsigned kind, std::mt19937& random) {
+    const auto say = [&](const void* bytes, std::size_t count) {
+      return send(socket, bytes, count, MSG_NOSIGNAL) == static_cast<ssize_t>(count);
+    };
+    std::vector<std::uint8_t> garbage(random() % 3000);
+    for (auto& one : garbage) one = static_cast<std::uint8_t>(random());
+    wire::Hello hello;
+    hello.rank = static_cast<int>(random() % 4);
+    hello.ranks = 4;
+    if (kind == 1) say(garbage.data(), garbage.size());
+    if (kind == 2) say("GET / HTTP/1.1\r\n\r\n", 18);
+    if (kind == 3) say(&hello, sizeof(hello));  // and never answers the challenge
+    if (kind == 4 && say(&hello, sizeof(hello))) {
+      wire::Challenge challenge;
+      if (recv(socket, &challenge, sizeof(challenge), MSG_WAITALL) > 0) say(garbage.data(), garbage.size());
+    }
+    if (kind == 5) {
+      // Slowly, byte by byte.
+      for (std::size_t i = 0; i < sizeof(hello) && !stop_; ++i) {
+        if (!say(reinterpret_cast<const char*>(&hello) + i, 1)) break;
+        poll(nullptr, 0, 1);
+      }
+    }
+  }
+
+  int port_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> connections_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+TEST(JoinStrangers, StartUpsSucceedAmongThem) {
+  const bool full = std::getenv("TORII_TEST_FULL") != nullptr;
+  const int starts = full ? 200 : 20;
+  const int port = free_port();
+  const unsigned seed = std::random_device()();
+  Strangers strangers(port, seed);
+  for (int start = 0; start < starts; ++start) {
+    const auto outcomes =
+        run_job(4, {"gather"}, meeting_at(port) + Words{"TORII_JOB_TOKEN=secret", "TORII_TIMEOUT=20"});
+    for (const Outcome& one : outcomes) {
+      ASSERT_EQ(one.code, 0) << "start " << start << ", seed " << seed << ": " << one.output;
+    }
+  }
+  // Else the test would show nothing.
+  EXPECT_GT(strangers.connections(), starts) << "seed " << seed;
+}
+
+TEST(JoinStrangers, NoMoreConnectionsAreHeldThanAllowed) {
+  const int port = free_port();
+  const auto zero = start_rank(0, 2, {"gather"}, meeting_at(port) + Words{"TORII_TIMEOUT=20"});
+  ASSERT_TRUE(wait_for_listener(port));
+  const Address address = Address::parse("127.0.0.1", port);
+  std::vector<Descriptor> held;
+  constexpr int kConnections = 200;
+  for (int i = 0; i < kConnections; ++i) {
+    held.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(held.back().get(), address.get(), address.bytes()), 0);
+  }
+  // Those beyond 64 and one per rank are dropped, the oldest first.
+  constexpr int kHeldMost = 64 + 2;
+  int dropped = 0;
+  for (const double end_s = now_s() + 4; dropped < kConnections - kHeldMost && now_s() < end_s; usleep(1000)) {
+    dropped = 0;
+    char nothing = 0;
+    for (const Descriptor& one : held) dropped += recv(one.get(), &nothing, 1, MSG_DONTWAIT) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(dropped, kConnections - kHeldMost);
+  EXPECT_EQ(start_rank(1, 2, {"gather"}, meeting_at(port))->wait().code, 0);
+  EXPECT_EQ(zero->wait().code, 0);
+}
+
+TEST(JoinStrangers, SilentOnesAreDroppedAfterTheirTime) {
+  const int port = free_port();
+  const auto zero = start_rank(0, 2, {"gather"}, meeting_at(port) + Words{"TORII_TIMEOUT=20"});
+  ASSERT_TRUE(wait_for_listener(port));
+  const Address address = Address::parse("127.0.0.1", port);
+  const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(socket.get(), address.get(), address.bytes()), 0);
+  pollfd entry{socket.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&entry, 1, 9000), 1);
+  char nothing = 0;
+  EXPECT_EQ(recv(socket.get(), &nothing, 1, 0), 0);
+}
+
+/// What listens at the port of rank 0, and is not it: answers every connection with `answer`.
+std::string output_with_false_rank_0(const std::string& answer) {
+  const Descriptor listener = listen_on(Address::parse("127.0.0.1", 0), {}, 16);
+  const int port = Address::of_socket(listener.get()).port();
+  std::atomic<bool> stop = false;
+  std::thread server([&] {
+    while (!stop) {
+      pollfd entry{listener.get(), POLLIN, 0};
+      if (poll(&entry, 1, 10) <= 0) continue;
+      const Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (send(socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL) < 0) continue;
+      wire::Hello hello;
+      while (recv(socket.get(), &hello, sizeof(hello), 0) > 0 && answer.size() > sizeof(wire::Challenge)) {
+      }
+    }
+  });
+  const Outcome outcome =
+      start_rank(1, 2, {"gather"}, meeting_at(port) + Words{"TORII_TIMEOUT=0.5", "TORII_JOB_TOKEN=secret"})->wait();
+  stop = true;
+  server.join();
+  return outcome.output;
+}
+
+TEST(JoinStrangers, AFalseRank0IsNotBelieved) {
+  const auto text = [](const auto& message) {
+    return std::string(reinterpret_cast<const char*>(&message), sizeof(message));
+  };
+  const char* const no_answer = "does not answer as rank 0 of a job does";
+  EXPECT_TRUE(contains(output_with_false_rank_0("220 mail ready\r\n"), no_answer));
+  EXPECT_TRUE(contains(output_with_false_rank_0(std::string(5000, 'x')), no_answer));
+  const wire::Challenge challenge;
+  EXPECT_TRUE(contains(output_with_false_rank_0(text(challenge)), no_answer));
+  wire::Challenge newer;
+  newer.version = 9;
+  EXPECT_TRUE(contains(output_with_false_rank_0(text(newer)), "joins by protocol 9 and rank 1 by 1"));
+  wire::Verdict verdict;
+  const std::string unproved = output_with_false_rank_0(text(challenge) + text(verdict));
+  EXPECT_TRUE(contains(unproved, "accepted rank 1 without knowing its job token")) << unproved;
+}
+
+}  // namespace
+}  // namespace torii::tests
