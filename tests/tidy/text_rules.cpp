@@ -18,7 +18,7 @@ constexpr auto kUnfinished = std::to_array<std::string_view>({"TODO", "FIXME", "
 
 /// The folders that every machine has. Any other absolute path belongs to somebody's machine.
 constexpr auto kSystemFolders =
-    std::to_array<std::string_view>({"bin", "dev", "etc", "lib", "proc", "sys", "usr", "var"});
+    std::to_array<std::string_view>({"bin", "dev", "etc", "lib", "proc", "run", "sys", "usr", "var"});
 
 /// One word per thing (docs/design.md, vocabulary). Matched inside identifiers too.
 struct Synonym {
