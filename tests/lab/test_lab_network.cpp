@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The laboratory as data: cables, routes in dimension order, bad input, the report.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "runtime/routing.hpp"
+#include "runtime/status.hpp"
+#include "tools/torii-lab/network.hpp"
+#include "tools/torii-lab/report.hpp"
+
+namespace torii::tools {
+namespace {
+
+std::string refusal(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_argument);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+const LabDevice* device_of(const LabNode& node, const std::string& name) {
+  const auto found = std::ranges::find(node.devices, name, &LabDevice::name);
+  return found == node.devices.end() ? nullptr : &*found;
+}
+
+/// The nodes that a packet from `from` to an address passes, by the routes of each node.
+std::vector<int> way_of(const LabNetwork& network, int from, const std::string& address) {
+  std::vector<int> way;
+  for (int at = from; way.size() < network.nodes.size();) {
+    const LabNode& here = network.nodes[static_cast<std::size_t>(at)];
+    if (std::ranges::find(here.addresses, address) != here.addresses.end()) return way;
+    const auto route = std::ranges::find(here.routes, address, &LabRoute::to);
+    if (route == here.routes.end()) return {};
+    const LabDevice* const device = device_of(here, route->device);
+    way.push_back(6 * at + static_cast<int>(std::string("xpxmypymzpzm").find(device->name)) / 2);
+    at = device->peer;
+    // The neighbour must own the address that the route goes by.
+    const auto& addresses = network.nodes[static_cast<std::size_t>(at)].addresses;
+    EXPECT_NE(std::ranges::find(addresses, route->via), addresses.end());
+  }
+  return way;
+}
+
+TEST(LabNetwork, RoutesAreThoseOfRouting) {
+  for (const auto& [kind, extents, ranks] :
+       {std::tuple("torus", "3x3", 9), std::tuple("torus", "4x4", 16), std::tuple("torus", "2x2", 4),
+        std::tuple("torus", "2x3x4", 24), std::tuple("torus", "4x3m", 12), std::tuple("mesh", "3x4", 12),
+        std::tuple("torus", "5", 5)}) {
+    const LabNetwork network = torus_network(kind, extents, 50);
+    const Topology topology = Topology::parse(std::string(kind) + ":" + extents, ranks);
+    ASSERT_EQ(network.nodes.size(), static_cast<std::size_t>(ranks));
+    for (int from = 0; from < ranks; ++from) {
+      for (int to = 0; to < ranks; ++to) {
+        for (int turn = 0; turn < 2; ++turn) {
+          std::vector<LinkId> expected;
+          append_route(topology, from, to, turn, expected);
+          const std::string& address = network.nodes[static_cast<std::size_t>(to)].addresses[turn];
+          EXPECT_EQ(way_of(network, from, address), expected) << network.text << ": " << from << " to " << address;
+        }
+      }
+    }
+  }
+}
+
+TEST(LabNetwork, AnExtentOf2HasTwoCablesInATorusAndOneInAMesh) {
+  const LabNetwork torus = torus_network("torus", "2x2", 50);
+  for (const LabNode& node : torus.nodes) EXPECT_EQ(node.devices.size(), 4u);
+  EXPECT_EQ(torus.nodes[0].devices[0].peer, 1);
+  EXPECT_EQ(torus.nodes[0].devices[0].peer_device, "xm");
+  EXPECT_EQ(torus.nodes[0].devices[1].peer, 1);
+  EXPECT_EQ(torus.nodes[0].devices[1].peer_device, "xp");
+  const LabNetwork mesh = torus_network("mesh", "2x2", 50);
+  for (const LabNode& node : mesh.nodes) EXPECT_EQ(node.devices.size(), 2u);
+  const auto cables = [](const LabNetwork& network) {
+    const std::vector<std::string> paths(network.nodes.size(), "ns");
+    const std::string commands = cable_commands(network, paths);
+    return std::ranges::count(commands, '\n');
+  };
+  EXPECT_EQ(cables(torus), 8);
+  EXPECT_EQ(cables(mesh), 4);
+  EXPECT_EQ(cables(rails_network(3, 50)), 3);
+}
+
+TEST(LabNetwork, BadInputIsNamed) {
+  EXPECT_NE(refusal([] { torus_network("torus", "3xx", 50); }).find("'torus:3xx'"), std::string::npos);
+  EXPECT_NE(refusal([] { torus_network("torus", "3xq", 50); }).find("'q'"), std::string::npos);
+  EXPECT_NE(refusal([] { torus_network("torus", "1", 50); }).find("has 1 nodes; a laboratory has 2 to 64"),
+            std::string::npos);
+  EXPECT_NE(refusal([] { torus_network("torus", "9x9", 50); }).find("has 81 nodes"), std::string::npos);
+  LabNetwork network = torus_network("torus", "3x3", 50);
+  for (const char* const text :
+       {"", "0", "0:xp", "xp=5", "x:xp=5", "0:xp=", "0:xp=-1", "0:xp=nan", "0:xp=5e9", "0=5:xp"}) {
+    EXPECT_NE(refusal([&] { set_rate(network, text); }).find("write NODE:DEVICE=MBIT"), std::string::npos) << text;
+  }
+  EXPECT_NE(refusal([&] { set_rate(network, "9:xp=5"); }).find("there is no node 9; the last is 8"), std::string::npos);
+  EXPECT_NE(refusal([&] { set_rate(network, "0:zp=5"); }).find("no device 'zp'; it has xp xm yp ym"),
+            std::string::npos);
+  set_rate(network, "4:ym=2.5");
+  EXPECT_EQ(device_of(network.nodes[4], "ym")->rate_mbit, 2.5);
+  EXPECT_NE(rate_commands(network.nodes[4]).find("dev ym root tbf rate 2500000bit"), std::string::npos);
+}
+
+TEST(LabReport, HoldsEveryLink) {
+  const LabNetwork network = torus_network("torus", "2x3", 50);
+  LabReport report;
+  report.network = &network;
+  report.command = {"program", "a<b"};
+  report.seconds = 2;
+  for (const LabNode& node : network.nodes) report.loads.emplace_back(node.devices.size(), LinkCount{100, 1});
+  report.loads[5][3] = {6'250'000, 500};
+  const auto json = nlohmann::json::parse(report_json(report));
+  ASSERT_EQ(json["links"].size(), 24u);
+  EXPECT_EQ(json["bytes"], 6'250'000 + 23 * 100);
+  EXPECT_EQ(json["bytes_most"], 6'250'000);
+  EXPECT_EQ(json["links"][23]["from"], 5);
+  EXPECT_EQ(json["links"][23]["device"], "ym");
+  EXPECT_EQ(json["links"][23]["share"], 0.5);
+  const std::string svg = report_svg(report);
+  std::size_t lines = 0;
+  for (std::size_t at = svg.find("<line"); at != std::string::npos; at = svg.find("<line", at + 1)) ++lines;
+  EXPECT_EQ(lines, 24u);
+  EXPECT_NE(svg.find("5 ym to 3: 6250000 bytes, 500 packets, 50.0 % of 50 Mbit/s"), std::string::npos);
+  EXPECT_NE(svg.find("a&lt;b"), std::string::npos);
+}
+
+TEST(LabReport, LoadsAreDifferences) {
+  const auto loads = loads_between({{{10, 1}}, {{20, 2}}}, {{{15, 4}}, {{20, 2}}});
+  EXPECT_EQ(loads[0][0].bytes, 5u);
+  EXPECT_EQ(loads[0][0].packets, 3u);
+  EXPECT_EQ(loads[1][0].bytes, 0u);
+}
+
+}  // namespace
+}  // namespace torii::tools

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// unshare, fork, and a parent that only passes signals on.
+#include "tools/torii-lab/cage.hpp"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/descriptor.hpp"
+#include "tools/command_line.hpp"
+
+namespace torii::tools {
+namespace {
+
+bool is_program(const char* name) {
+  const std::string path = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "/usr/sbin:/usr/bin:/sbin:/bin";
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    if (access((path.substr(at, end - at) + "/" + name).c_str(), X_OK) == 0) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+/// What the inside needs of the file system; changes nothing outside.
+bool prepare_mounts() {
+  return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 &&
+         mount("tmpfs", "/run/netns", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755") == 0;
+}
+
+[[noreturn]] void be_inside(const std::function<int()>& inside, int alive) {
+  // However the parent ends, this process does, and with it the namespace. The pipe tells of an end before that
+  // request.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  char nothing = 0;
+  if (read(alive, &nothing, 1) == 0) _exit(kNotPossible);
+  if (!prepare_mounts()) {
+    std::fprintf(stderr, "torii-lab: cannot mount inside a new namespace: %s\n", std::strerror(errno));
+    _exit(kNotPossible);
+  }
+  const int code = inside();
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+}  // namespace
+
+sigset_t job_signals() {
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // What our parent told us to ignore (nohup, background jobs) stays ignored.
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&mask, signal);
+  }
+  return mask;
+}
+
+std::string why_no_laboratory() {
+  if (geteuid() != 0) return "it makes network namespaces and devices, which only root may: run it as root";
+  for (const char* const program : {"ip", "tc"}) {
+    if (!is_program(program)) return std::string("the program ") + program + " is missing: apt-get install iproute2";
+  }
+  const pid_t pid = fork();
+  if (pid == 0) _exit(unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS) == 0 ? 0 : errno);
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return "this process cannot start another one";
+  if (WEXITSTATUS(status) == 0) return {};
+  return std::string("the kernel refuses new namespaces (") + std::strerror(WEXITSTATUS(status)) +
+         "): a container needs the capability SYS_ADMIN and a seccomp profile that allows unshare";
+}
+
+int run_in_cage(const std::function<int()>& inside) {
+  const auto impossible = [](const char* what) {
+    std::fprintf(stderr, "torii-lab: %s: %s\n", what, std::strerror(errno));
+    return kNotPossible;
+  };
+  // iproute2 looks for names there; on a machine that has never had one the folder is missing.
+  if (mkdir("/run/netns", 0755) != 0 && errno != EEXIST) return impossible("cannot make /run/netns");
+  const sigset_t mask = job_signals();
+  // They stay blocked inside too: one that comes early waits until somebody there looks for it.
+  sigprocmask(SIG_BLOCK, &mask, nullptr);
+  const Descriptor signals(signalfd(-1, &mask, SFD_CLOEXEC));
+  int alive[2] = {-1, -1};
+  if (!signals.open() || pipe(alive) != 0) return impossible("cannot watch the laboratory");
+  Descriptor read_end(alive[0]);
+  const Descriptor write_end(alive[1]);
+  if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return impossible("cannot make namespaces");
+  const pid_t child = fork();
+  if (child < 0) return impossible("cannot start a process in the new namespace");
+  if (child == 0) {
+    close(write_end.get());
+    be_inside(inside, read_end.get());
+  }
+  if (write(write_end.get(), "", 1) != 1) kill(child, SIGKILL);
+  for (bool asked = false;;) {
+    signalfd_siginfo info;
+    if (read(signals.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) continue;
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal != SIGCHLD) {
+      // A terminal's signal has reached the inside already: it shares our process group.
+      if (asked) {
+        kill(child, SIGKILL);
+      } else if (info.ssi_code != SI_KERNEL) {
+        kill(child, signal);
+      }
+      asked = true;
+      continue;
+    }
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) != child) continue;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+}
+
+}  // namespace torii::tools

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a job, one per node of the laboratory, started and ended together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/torii-lab/laboratory.hpp"
+
+namespace torii::tools {
+
+struct LabJobOptions {
+  double timeout_s = 0;              ///< 0: none
+  bool open_mpi = false;             ///< Open MPI's mpirun starts the ranks
+  std::vector<std::string> command;  ///< program and arguments
+};
+
+/// Runs the job to its end and returns the exit code: 0, the first failing rank's code or 128 + signal, 2 when the
+/// program cannot be started, 3 when there is no mpirun, 4 after the timeout. Ranks find RANK, WORLD_SIZE, MASTER_ADDR,
+/// MASTER_PORT, a random TORII_JOB_TOKEN, TORII_INTERFACE, and, where it is not set already, TORII_TOPOLOGY. With Open
+/// MPI they find what mpirun sets.
+int run_lab_job(const Laboratory& laboratory, const LabJobOptions& options);
+
+}  // namespace torii::tools

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// torii-lab: a network of rate-limited links on one machine, with one rank of a program on each node.
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/status.hpp"
+#include "tools/command_line.hpp"
+#include "tools/torii-lab/cage.hpp"
+#include "tools/torii-lab/job.hpp"
+#include "tools/torii-lab/laboratory.hpp"
+#include "tools/torii-lab/report.hpp"
+
+namespace torii::tools {
+namespace {
+
+struct Options {
+  std::string kind;
+  std::string size;
+  double rate_mbit = 50;
+  std::vector<std::string> links;
+  std::string json;
+  std::string svg;
+  LabJobOptions job;
+};
+
+LabNetwork network_of(const Options& options) {
+  constexpr int kRailsMost = 16;
+  LabNetwork network;
+  if (options.kind == "rails") {
+    std::size_t read = 0;
+    int rails = 0;
+    try {
+      rails = std::stoi(options.size, &read);
+    } catch (const std::exception&) {
+      read = 0;
+    }
+    if (read != options.size.size() || rails < 1 || rails > kRailsMost) {
+      throw Error(Status::invalid_argument,
+                  "rails '" + options.size + "': the number of rails must be from 1 to " + std::to_string(kRailsMost));
+    }
+    network = rails_network(rails, options.rate_mbit);
+  } else {
+    network = torus_network(options.kind, options.size, options.rate_mbit);
+  }
+  for (const std::string& one : options.links) set_rate(network, one);
+  return network;
+}
+
+int run_inside(const Options& options, const LabNetwork& network) {
+  using Clock = std::chrono::steady_clock;
+  try {
+    const Laboratory laboratory(network);
+    LabReport report;
+    report.network = &network;
+    report.command = options.job.command;
+    const auto before = laboratory.counts();
+    const Clock::time_point start = Clock::now();
+    report.exit_code = run_lab_job(laboratory, options.job);
+    report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    report.loads = loads_between(before, laboratory.counts());
+    if (!options.json.empty()) write_report(options.json, report_json(report));
+    if (!options.svg.empty()) write_report(options.svg, report_svg(report));
+    return report.exit_code;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "torii-lab: %s\n", error.what());
+    return error.status() == Status::invalid_argument ? kBadInput : kNotPossible;
+  }
+}
+
+/// What mpirun calls instead of ssh: `torii-lab enter HOST words of a shell command`.
+int enter_and_run(int count, char** words) {
+  std::string command;
+  for (int i = 1; i < count; ++i) command += std::string(i > 1 ? " " : "") + words[i];
+  if (count >= 2 && enter_by_name(words[0])) execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  std::fprintf(stderr, "torii-lab: cannot enter %s: %s\n", count > 0 ? words[0] : "no host", std::strerror(errno));
+  return kNotPossible;
+}
+
+int run_program(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "enter") return enter_and_run(argc - 2, argv + 2);
+  CLI::App app(
+      "torii-lab torus|mesh XxYxZ [options] -- program [args]\n"
+      "torii-lab rails K [options] -- program [args]\n"
+      "Makes a network of rate-limited links between namespaces of this machine, runs one rank of the program on each\n"
+      "node, and counts what every link carries. Needs root. Nothing of it is left afterwards.");
+  describe(app, "torii-lab", TORII_VERSION,
+           "torii-lab torus 3x3 --rate 50 --svg loads.svg -- all_reduce_perf -b 4M -e 4M");
+  Options options;
+  app.add_option("network", options.kind, "torus, mesh or rails")
+      ->required()
+      ->check(CLI::IsMember({"torus", "mesh", "rails"}));
+  app.add_option("size", options.size, "extents such as 3x3 or 4x4x2m, or the number of rails")->required();
+  app.add_option("--rate", options.rate_mbit, "of each link in each direction, in 10^6 bits per second")
+      ->check(CLI::Range(kRateLeastMbit, kRateMostMbit))
+      ->capture_default_str();
+  app.add_option("--link", options.links, "another rate for one directed link: NODE:DEVICE=MBIT; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--timeout", options.job.timeout_s, "end the job after this many seconds, with code 4")
+      ->check(CLI::Range(0.001, 1e9));
+  app.add_option("--json", options.json, "write the load of every link to this file; - for stdout");
+  app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
+  app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
+  app.prefix_command();
+  if (const auto code = parse(app, argc, argv)) return *code;
+
+  std::vector<std::string>& command = options.job.command;
+  command = app.remaining();
+  if (!command.empty() && command[0] == "--") {
+    command.erase(command.begin());
+  } else if (!command.empty()) {
+    std::fprintf(stderr, "torii-lab: '%s' is not understood; write -- before the program\n", command[0].c_str());
+    return kBadInput;
+  }
+  if (command.empty() || command[0].empty()) {
+    std::fprintf(stderr, "torii-lab: no program to start; run torii-lab --help\n");
+    return kBadInput;
+  }
+  LabNetwork network;
+  try {
+    network = network_of(options);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "torii-lab: %s\n", error.what());
+    return kBadInput;
+  }
+  if (const std::string reason = why_no_laboratory(); !reason.empty()) {
+    std::fprintf(stderr, "torii-lab: not possible here: %s\n", reason.c_str());
+    return kNotPossible;
+  }
+  return run_in_cage([&] { return run_inside(options, network); });
+}
+
+}  // namespace
+}  // namespace torii::tools
+
+int main(int argc, char** argv) { return torii::tools::run_program(argc, argv); }

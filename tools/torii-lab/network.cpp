@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tori, meshes and rails, and the commands of iproute2 that make them.
+#include "tools/torii-lab/network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
+
+#include "runtime/routing.hpp"
+#include "runtime/status.hpp"
+
+namespace torii::tools {
+namespace {
+
+constexpr std::string_view kTorusDevices[] = {"xp", "xm", "yp", "ym", "zp", "zm"};
+constexpr int kTurns = 2;
+
+std::string device_name(int dimension, int direction) {
+  return std::string(kTorusDevices[2 * dimension + (direction > 0 ? 0 : 1)]);
+}
+
+/// Locally administered, so that no real card has it.
+std::string mac_of(int node, std::size_t device) {
+  return fmt::format("02:00:00:{:02x}:{:02x}:{:02x}", (node + 1) / 256, (node + 1) % 256, device);
+}
+
+std::string torus_address(int node, int turn) {
+  return fmt::format("10.{}.{}.{}", 80 + turn, (node + 1) / 256, (node + 1) % 256);
+}
+
+/// The product of the extents; 1 for a text that Topology::parse() will refuse anyway.
+int product_of(std::string_view extents) {
+  long product = 1;
+  while (!extents.empty()) {
+    const std::string_view token = extents.substr(0, extents.find('x'));
+    extents.remove_prefix(std::min(token.size() + 1, extents.size()));
+    int extent = 0;
+    const auto end = std::from_chars(token.data(), token.data() + token.size(), extent);
+    if (end.ec != std::errc{} || extent < 1) extent = 1;
+    product = std::min<long>(product * extent, INT_MAX);
+  }
+  return static_cast<int>(product);
+}
+
+void add_devices(LabNetwork& network, const Topology& topology, int node, double rate_mbit) {
+  LabNode& here = network.nodes[static_cast<std::size_t>(node)];
+  for (int dimension = 0; dimension < topology.dimensions(); ++dimension) {
+    for (const int direction : {1, -1}) {
+      const int peer = topology.neighbour(node, dimension, direction);
+      if (peer < 0) continue;
+      const std::size_t number = here.devices.size();
+      here.devices.push_back({device_name(dimension, direction), peer, device_name(dimension, -direction),
+                              mac_of(node, number), rate_mbit, ""});
+    }
+  }
+}
+
+void add_routes(LabNetwork& network, const Topology& topology, int node) {
+  LabNode& here = network.nodes[static_cast<std::size_t>(node)];
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (int to = 0; to < topology.ranks(); ++to) {
+      if (to == node) continue;
+      std::vector<LinkId> way;
+      append_route(topology, node, to, turn, way);
+      const int dimension = way[0] % 6 / 2;
+      const int direction = way[0] % 2 == 0 ? 1 : -1;
+      const int next = topology.neighbour(node, dimension, direction);
+      here.routes.push_back({torus_address(to, turn), device_name(dimension, direction), torus_address(next, turn),
+                             torus_address(node, turn)});
+    }
+  }
+}
+
+const LabDevice& device_of(const LabNode& node, std::string_view name) {
+  const auto found = std::ranges::find(node.devices, name, &LabDevice::name);
+  if (found != node.devices.end()) return *found;
+  throw Error(Status::internal, "no device " + std::string(name) + " on " + node.host);
+}
+
+}  // namespace
+
+LabNetwork torus_network(std::string_view kind, std::string_view extents, double rate_mbit) {
+  LabNetwork network;
+  network.text = fmt::format("{} {}", kind, extents);
+  network.topology = fmt::format("{}:{}", kind, extents);
+  const Topology topology = Topology::parse(network.topology, product_of(extents));
+  if (topology.ranks() < 2 || topology.ranks() > kLabNodesMax) {
+    throw Error(Status::invalid_argument,
+                fmt::format("{} has {} nodes; a laboratory has 2 to {}", network.text, topology.ranks(), kLabNodesMax));
+  }
+  network.nodes.resize(static_cast<std::size_t>(topology.ranks()));
+  for (int node = 0; node < topology.ranks(); ++node) {
+    LabNode& here = network.nodes[static_cast<std::size_t>(node)];
+    here.host = fmt::format("node{}", node);
+    for (int turn = 0; turn < kTurns; ++turn) here.addresses.push_back(torus_address(node, turn));
+    add_devices(network, topology, node, rate_mbit);
+    add_routes(network, topology, node);
+  }
+  return network;
+}
+
+LabNetwork rails_network(int rails, double rate_mbit) {
+  LabNetwork network;
+  network.text = fmt::format("rails {}", rails);
+  network.nodes.resize(2);
+  for (int node = 0; node < 2; ++node) {
+    LabNode& here = network.nodes[static_cast<std::size_t>(node)];
+    here.host = fmt::format("node{}", node);
+    for (int rail = 0; rail < rails; ++rail) {
+      const std::string device = fmt::format("rail{}", rail);
+      here.devices.push_back({device, 1 - node, device, mac_of(node, static_cast<std::size_t>(rail)), rate_mbit,
+                              fmt::format("10.90.{}.{}/24", rail, node + 1)});
+    }
+    here.addresses.push_back(fmt::format("10.90.0.{}", node + 1));
+  }
+  return network;
+}
+
+void set_rate(LabNetwork& network, std::string_view text) {
+  const std::string complaint = fmt::format("--link '{}': ", text);
+  const std::size_t colon = text.find(':');
+  const std::size_t equals = text.find('=');
+  int node = -1;
+  double rate = 0;
+  if (colon != std::string_view::npos && equals != std::string_view::npos && colon < equals) {
+    const auto end = std::from_chars(text.data(), text.data() + colon, node);
+    if (end.ptr != text.data() + colon) node = -1;
+    const auto rest = std::from_chars(text.data() + equals + 1, text.data() + text.size(), rate);
+    if (rest.ptr != text.data() + text.size()) rate = 0;
+  }
+  if (node < 0 || !(rate >= kRateLeastMbit && rate <= kRateMostMbit)) {
+    throw Error(Status::invalid_argument, complaint + fmt::format("write NODE:DEVICE=MBIT with a rate from {} to {}, "
+                                                                  "as in 0:xp=5",
+                                                                  kRateLeastMbit, kRateMostMbit));
+  }
+  if (node >= static_cast<int>(network.nodes.size())) {
+    throw Error(Status::invalid_argument,
+                complaint + fmt::format("there is no node {}; the last is {}", node, network.nodes.size() - 1));
+  }
+  const std::string_view name = text.substr(colon + 1, equals - colon - 1);
+  auto& devices = network.nodes[static_cast<std::size_t>(node)].devices;
+  const auto found = std::ranges::find(devices, name, &LabDevice::name);
+  if (found == devices.end()) {
+    std::string names;
+    for (const LabDevice& one : devices) names += (names.empty() ? "" : " ") + one.name;
+    throw Error(Status::invalid_argument,
+                complaint + fmt::format("node {} has no device '{}'; it has {}", node, name, names));
+  }
+  found->rate_mbit = rate;
+}
+
+std::string cable_commands(const LabNetwork& network, const std::vector<std::string>& node_paths) {
+  // TCP hands the device packets of up to 64 KiB that TBF would have to cut up itself; these fit into its burst.
+  constexpr int kPacketBytes = 16384;
+  std::string commands;
+  for (std::size_t node = 0; node < network.nodes.size(); ++node) {
+    for (const LabDevice& one : network.nodes[node].devices) {
+      const auto peer = static_cast<std::size_t>(one.peer);
+      const LabDevice& other = device_of(network.nodes[peer], one.peer_device);
+      // Each cable once: from its end with the lower node, or, of a loop to itself, the lower name.
+      if (std::pair(node, one.name) > std::pair(peer, other.name)) continue;
+      commands += fmt::format(
+          "link add name {} netns {} address {} gso_max_size {} type veth "
+          "peer name {} netns {} address {} gso_max_size {}\n",
+          one.name, node_paths[node], one.mac, kPacketBytes, other.name, node_paths[peer], other.mac, kPacketBytes);
+    }
+  }
+  return commands;
+}
+
+std::string node_commands(const LabNetwork& network, int node) {
+  const LabNode& here = network.nodes[static_cast<std::size_t>(node)];
+  std::string commands = "link set lo up\n";
+  for (const LabDevice& one : here.devices) {
+    if (!one.address.empty()) commands += fmt::format("address add {} dev {}\n", one.address, one.name);
+    commands += fmt::format("link set {} up\n", one.name);
+  }
+  if (here.routes.empty()) return commands;
+  // The node's addresses stand on a device that is always up and is no loopback: programs leave loopbacks out.
+  commands += fmt::format("link add name {0} type veth peer name {0}end\nlink set {0}end up\n", kNodeDevice);
+  for (const std::string& one : here.addresses) commands += fmt::format("address add {}/32 dev {}\n", one, kNodeDevice);
+  commands += fmt::format("link set {} up\n", kNodeDevice);
+  for (const LabDevice& one : here.devices) {
+    const LabNode& peer = network.nodes[static_cast<std::size_t>(one.peer)];
+    for (const std::string& address : peer.addresses) {
+      // Written down instead of asked for, so that the counters hold no other packets than the program's.
+      commands += fmt::format("neighbour replace {} lladdr {} dev {} nud permanent\n", address,
+                              device_of(peer, one.peer_device).mac, one.name);
+    }
+  }
+  for (const LabRoute& one : here.routes) {
+    commands += fmt::format("route add {}/32 via {} dev {} src {} onlink\n", one.to, one.via, one.device, one.from);
+  }
+  return commands;
+}
+
+std::string rate_commands(const LabNode& node) {
+  std::string commands;
+  for (const LabDevice& one : node.devices) {
+    // 17 KB hold one packet of the size above with the headers of its parts; a larger burst would let small messages
+    // pass unshaped.
+    commands += fmt::format("qdisc add dev {} root tbf rate {}bit burst 17kb latency 100ms\n", one.name,
+                            static_cast<long long>(one.rate_mbit * 1e6));
+  }
+  return commands;
+}
+
+}  // namespace torii::tools

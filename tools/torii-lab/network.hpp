@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The laboratory as data: nodes, cables, addresses and routes. Pure; nothing is made here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/topology.hpp"
+
+namespace torii::tools {
+
+/// One end of a cable. What it sends is the directed link from its node to `peer`.
+struct LabDevice {
+  std::string name;
+  int peer = 0;             ///< node at the other end
+  std::string peer_device;  ///< its device there
+  std::string mac;
+  double rate_mbit = 0;  ///< of what it sends, in 10^6 bits per second
+  std::string address;   ///< with prefix length; empty where the node's own addresses serve
+};
+
+/// To one address of another node, by one device.
+struct LabRoute {
+  std::string to;
+  std::string device;
+  std::string via;   ///< address of the neighbour
+  std::string from;  ///< own address that packets bear unless the program chooses
+};
+
+struct LabNode {
+  std::string host;                    ///< its UTS name
+  std::vector<std::string> addresses;  ///< those that belong to the node; the first is told to programs
+  std::vector<LabDevice> devices;
+  std::vector<LabRoute> routes;
+};
+
+struct LabNetwork {
+  std::string text;      ///< as the command line says it, e.g. "torus 3x3"
+  std::string topology;  ///< as TORII_TOPOLOGY takes it; empty when it has no such form
+  std::vector<LabNode> nodes;
+};
+
+inline constexpr int kLabNodesMax = 64;
+inline constexpr double kRateLeastMbit = 0.1;
+inline constexpr double kRateMostMbit = 100000;
+/// The device that holds a node's addresses.
+inline constexpr std::string_view kNodeDevice = "node";
+
+/// Rank r is node r. A node has two addresses, 10.80.h.l and 10.81.h.l with r + 1 = 256 h + l: packets to the first
+/// take the way of append_route() with turn 0, to the second with turn 1, so that programs can use both ways round
+/// where they are equally long, and both cables of an extent of 2. Devices are xp xm yp ym zp zm: dimension, then
+/// direction. `kind` is torus or mesh, `extents` like 3x3 or 4x4x2m. Throws Error{invalid_argument}.
+LabNetwork torus_network(std::string_view kind, std::string_view extents, double rate_mbit);
+
+/// Two hosts, `rails` cables side by side, each with a network of its own: 10.90.k.1 and 10.90.k.2 on device rail<k>.
+LabNetwork rails_network(int rails, double rate_mbit);
+
+/// Changes the rate of directed links: "NODE:DEVICE=MBIT". Throws Error{invalid_argument} naming what is wrong.
+void set_rate(LabNetwork& network, std::string_view text);
+
+/// The commands for `ip -batch` that make all cables; `node_paths` are files that stand for the nodes' namespaces.
+std::string cable_commands(const LabNetwork& network, const std::vector<std::string>& node_paths);
+/// For `ip -batch` inside the namespace of a node: addresses, neighbours, routes.
+std::string node_commands(const LabNetwork& network, int node);
+/// For `tc -batch` there: the rates.
+std::string rate_commands(const LabNode& node);
+
+}  // namespace torii::tools

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads of links by nlohmann-json, and by lines and circles.
+#include "tools/torii-lab/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/status.hpp"
+#include "runtime/topology.hpp"
+
+namespace torii::tools {
+namespace {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+constexpr double kSpacing = 150;  // between nodes
+constexpr double kRadius = 20;    // of a node
+constexpr double kArrow = 48;     // length of a link's arrow
+constexpr double kAside = 5;      // the two directions of a cable stand beside each other
+constexpr double kMargin = 110;
+constexpr double kTitles = 40;  // above all
+constexpr double kRailSpacing = 40;
+
+double share_of(const LabReport& report, const LabDevice& device, const LinkCount& load) {
+  return report.seconds > 0 ? static_cast<double>(load.bytes) * 8 / (device.rate_mbit * 1e6 * report.seconds) : 0;
+}
+
+std::string command_text(const LabReport& report) {
+  std::string text;
+  for (const std::string& word : report.command) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<') {
+      result += "&lt;";
+    } else if (c == '&') {
+      result += "&amp;";
+    } else if (static_cast<unsigned char>(c) >= ' ') {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string bytes_in_words(std::uint64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1'000'000) return fmt::format("{:.3g} MB", value / 1e6);
+  return bytes >= 1000 ? fmt::format("{:.3g} kB", value / 1e3) : fmt::format("{} B", bytes);
+}
+
+/// Where a node stands, and where its links leave it.
+class Layout {
+ public:
+  explicit Layout(const LabNetwork& network) : network_(network) {
+    if (network.topology.empty()) return;
+    topology_ = Topology::parse(network.topology, static_cast<int>(network.nodes.size()));
+  }
+  Point node(int node) const {
+    if (network_.topology.empty()) return {kMargin + node * 3 * kSpacing, kMargin + kTitles};
+    const Coordinates at = topology_.coordinates(node);
+    const double layer = at[2] * ((topology_.extents()[0] - 1) * kSpacing + 1.6 * kSpacing);
+    // y grows upwards, as on paper.
+    return {kMargin + layer + at[0] * kSpacing, kTitles + kMargin + (topology_.extents()[1] - 1 - at[1]) * kSpacing};
+  }
+  /// A unit vector.
+  Point direction(const LabDevice& device, int node) const {
+    if (network_.topology.empty()) return {node == 0 ? 1.0 : -1.0, 0};
+    const double sign = device.name[1] == 'p' ? 1 : -1;
+    if (device.name[0] == 'x') return {sign, 0};
+    if (device.name[0] == 'y') return {0, -sign};
+    return {0.7071 * sign, -0.7071 * sign};
+  }
+  /// How far the rails of a node are apart; other devices have directions of their own.
+  double shift(std::size_t device) const {
+    return network_.topology.empty() ? static_cast<double>(device) * kRailSpacing : 0;
+  }
+  Point size() const {
+    Point far;
+    for (int one = 0; one < static_cast<int>(network_.nodes.size()); ++one) {
+      far.x = std::max(far.x, node(one).x);
+      far.y = std::max(far.y, node(one).y + shift(network_.nodes[0].devices.size()));
+    }
+    return {far.x + kMargin, far.y + kMargin};
+  }
+
+ private:
+  const LabNetwork& network_;
+  Topology topology_;
+};
+
+std::string arrow(const LabReport& report, const Layout& layout, int node, std::size_t device, std::uint64_t most) {
+  const LabDevice& link = report.network->nodes[static_cast<std::size_t>(node)].devices[device];
+  const LinkCount& load = report.loads[static_cast<std::size_t>(node)][device];
+  const double share = most > 0 ? static_cast<double>(load.bytes) / static_cast<double>(most) : 0;
+  const Point way = layout.direction(link, node);
+  const Point centre = layout.node(node);
+  // To the right of the way, so that the two directions of a cable pass each other.
+  const Point start{centre.x + kRadius * way.x - kAside * way.y,
+                    centre.y + kRadius * way.y + kAside * way.x + layout.shift(device)};
+  const Point end{start.x + kArrow * way.x, start.y + kArrow * way.y};
+  const Point label{start.x + 0.55 * kArrow * way.x - 24 * way.y, start.y + 0.55 * kArrow * way.y + 11 * way.x + 3};
+  const std::string title =
+      fmt::format("{} {} to {}: {} bytes, {} packets, {:.1f} % of {} Mbit/s", node, link.name, link.peer, load.bytes,
+                  load.packets, 100 * share_of(report, link, load), link.rate_mbit);
+  return fmt::format(
+      "<g><title>{}</title><line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" "
+      "stroke=\"rgb({:.0f},{:.0f},{:.0f})\" "
+      "stroke-width=\"{:.1f}\" marker-end=\"url(#head)\"/>"
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"load\">{}</text></g>\n",
+      title, start.x, start.y, end.x, end.y, 190 + 30 * share, 190 * (1 - share), 190 * (1 - share), 1.5 + 3 * share,
+      label.x, label.y, bytes_in_words(load.bytes));
+}
+
+}  // namespace
+
+std::vector<std::vector<LinkCount>> loads_between(const std::vector<std::vector<LinkCount>>& before,
+                                                  const std::vector<std::vector<LinkCount>>& after) {
+  std::vector<std::vector<LinkCount>> loads = after;
+  for (std::size_t node = 0; node < loads.size(); ++node) {
+    for (std::size_t device = 0; device < loads[node].size(); ++device) {
+      loads[node][device].bytes -= before[node][device].bytes;
+      loads[node][device].packets -= before[node][device].packets;
+    }
+  }
+  return loads;
+}
+
+std::string report_json(const LabReport& report) {
+  nlohmann::ordered_json links = nlohmann::ordered_json::array();
+  std::uint64_t total = 0;
+  std::uint64_t most = 0;
+  for (std::size_t node = 0; node < report.loads.size(); ++node) {
+    for (std::size_t device = 0; device < report.loads[node].size(); ++device) {
+      const LabDevice& link = report.network->nodes[node].devices[device];
+      const LinkCount& load = report.loads[node][device];
+      total += load.bytes;
+      most = std::max(most, load.bytes);
+      links.push_back({{"from", node},
+                       {"to", link.peer},
+                       {"device", link.name},
+                       {"rate_mbit", link.rate_mbit},
+                       {"bytes", load.bytes},
+                       {"packets", load.packets},
+                       {"share", share_of(report, link, load)}});
+    }
+  }
+  const nlohmann::ordered_json whole{{"network", report.network->text},
+                                     {"nodes", report.network->nodes.size()},
+                                     {"command", report.command},
+                                     {"exit_code", report.exit_code},
+                                     {"seconds", report.seconds},
+                                     {"bytes", total},
+                                     {"bytes_most", most},
+                                     {"links", links}};
+  return whole.dump() + "\n";
+}
+
+std::string report_svg(const LabReport& report) {
+  const Layout layout(*report.network);
+  std::uint64_t most = 0;
+  std::uint64_t total = 0;
+  for (const auto& node : report.loads) {
+    for (const LinkCount& load : node) {
+      most = std::max(most, load.bytes);
+      total += load.bytes;
+    }
+  }
+  const Point size = layout.size();
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+      "font-family=\"sans-serif\">\n"
+      "<style>.load{{font-size:9px;fill:#444;text-anchor:middle}}</style>\n"
+      "<defs><marker id=\"head\" viewBox=\"0 0 6 6\" refX=\"4\" refY=\"3\" markerWidth=\"9\" markerHeight=\"9\" "
+      "markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0,0 L6,3 L0,6 z\" fill=\"#600\"/></marker></defs>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+      "<text x=\"16\" y=\"24\" font-size=\"14\">{2}: {3}</text>\n"
+      "<text x=\"16\" y=\"44\" font-size=\"12\" fill=\"#555\">{4} in {5:.3g} s over all links, {6} on the "
+      "busiest</text>\n",
+      size.x, size.y, escaped(report.network->text), escaped(command_text(report)), bytes_in_words(total),
+      report.seconds, bytes_in_words(most));
+  for (int node = 0; node < static_cast<int>(report.loads.size()); ++node) {
+    const std::size_t devices = report.loads[static_cast<std::size_t>(node)].size();
+    for (std::size_t device = 0; device < devices; ++device) svg += arrow(report, layout, node, device, most);
+    const Point at = layout.node(node);
+    const double depth = layout.shift(devices > 0 ? devices - 1 : 0);
+    svg += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{:.1f}\" fill=\"#eef\" "
+        "stroke=\"#336\"/>"
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"13\" text-anchor=\"middle\">{}</text>\n",
+        at.x - kRadius, at.y - kRadius, 2 * kRadius, 2 * kRadius + depth, kRadius, at.x, at.y + depth / 2 + 5, node);
+  }
+  return svg + "</svg>\n";
+}
+
+void write_report(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  std::ofstream file(path);
+  file << text << std::flush;
+  if (!file) throw Error(Status::invalid_argument, "cannot write the file " + path);
+}
+
+}  // namespace torii::tools

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the links have carried, as JSON and as a picture.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/torii-lab/laboratory.hpp"
+
+namespace torii::tools {
+
+struct LabReport {
+  const LabNetwork* network = nullptr;
+  std::vector<std::string> command;
+  int exit_code = 0;
+  double seconds = 0;                         ///< from the first rank's start to the last one's end
+  std::vector<std::vector<LinkCount>> loads;  ///< by node and device, during that time
+};
+
+/// The difference of two counts of one network.
+std::vector<std::vector<LinkCount>> loads_between(const std::vector<std::vector<LinkCount>>& before,
+                                                  const std::vector<std::vector<LinkCount>>& after);
+
+/// One object: what ran, and for each directed link from, to, device, rate_mbit, bytes, packets, and share (of what the
+/// link could have carried in that time).
+std::string report_json(const LabReport& report);
+/// A self-contained picture: an arrow for each directed link, from the sending node half the way to its neighbour, the
+/// redder the more it carried; layers of z side by side.
+std::string report_svg(const LabReport& report);
+
+/// Writes to a file, or to stdout for "-". Throws Error{invalid_argument}.
+void write_report(const std::string& path, const std::string& text);
+
+}  // namespace torii::tools
