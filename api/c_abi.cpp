@@ -250,6 +250,27 @@ torii_status torii_free(torii_context* context, void* address) {
   return guarded([&] { context->context.free(address); });
 }
 
+torii_status torii_register(torii_context* context, void* address, size_t bytes, unsigned flags,
+                            torii_region** region) {
+  if (context == nullptr || region == nullptr) return invalid("context or the place for the region is NULL");
+  *region = nullptr;
+  if ((flags & ~static_cast<unsigned>(TORII_REGISTER_ADOPT)) != 0) {
+    return invalid("flags is " + std::to_string(flags) + "; use 0 or TORII_REGISTER_ADOPT");
+  }
+  if (context->context.is_forked_child()) return invalid(kForked);
+  return guarded([&] {
+    const bool adopt = (flags & TORII_REGISTER_ADOPT) != 0;
+    *region = reinterpret_cast<torii_region*>(context->context.regions().add(address, bytes, adopt));
+  });
+}
+
+torii_status torii_deregister(torii_context* context, torii_region* region) {
+  if (context == nullptr) return invalid("context is NULL");
+  if (region == nullptr) return TORII_OK;
+  if (context->context.is_forked_child()) return invalid(kForked);
+  return guarded([&] { context->context.regions().remove(reinterpret_cast<torii::Region*>(region)); });
+}
+
 int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines) {
   if (context == nullptr) return 0;
   const auto all = context->context.engine_bytes();

@@ -63,6 +63,7 @@ Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(s
   tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
   exchange_ = join(settings_, offer);
   arena_ = shared_memory::make_arena(*exchange_, settings_.arena_bytes);
+  regions_ = std::make_unique<Regions>(*arena_);
   peers_ = std::make_unique<shared_memory::NodePeers>(*exchange_, *arena_, settings_.timeout_s);
   transport_ = std::make_unique<shared_memory::SharedMemory>(*exchange_, *arena_, *peers_, settings_.engines);
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
@@ -123,8 +124,8 @@ std::uint64_t Context::allocate_staging(std::size_t bytes) {
 void Context::free_staging(std::uint64_t offset) { arena_->free(offset); }
 
 std::optional<std::int64_t> Context::reachable(const void* address, std::size_t bytes) const noexcept {
-  if (!arena_->contains(address, bytes)) return std::nullopt;
-  return static_cast<const std::byte*>(address) - arena_->base();
+  if (arena_->contains(address, bytes)) return static_cast<const std::byte*>(address) - arena_->base();
+  return regions_->find(address, bytes);
 }
 
 bool Context::is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_) == 0; }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/regions.hpp"
 #include "collectives/selection.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/exchange.hpp"
@@ -53,7 +54,9 @@ class Context {
   void free_staging(std::uint64_t offset);
   /// Frees a gone team's memory as soon as no peer can write into it any more. `members` are ranks of the context.
   void retire_staging(std::uint64_t offset, std::vector<int> members);
-  /// The offset in the own arena, when all of [address, address + bytes) lies there.
+  /// Memory that the caller registered.
+  Regions& regions() noexcept { return *regions_; }
+  /// The offset in the own arena, when all of [address, address + bytes) lies there or was adopted.
   std::optional<std::int64_t> reachable(const void* address, std::size_t bytes) const noexcept;
 
   /// True in a process forked from the one that made this context: no call may be made there.
@@ -81,6 +84,7 @@ class Context {
   const TuneTable* tune_table_ = nullptr;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<shared_memory::Arena> arena_;
+  std::unique_ptr<Regions> regions_;
   std::unique_ptr<shared_memory::NodePeers> peers_;
   std::unique_ptr<Transport> transport_;
   void* fork_mark_ = nullptr;  ///< a page that is wiped in a forked child

@@ -86,6 +86,7 @@ typedef enum torii_type {
 typedef struct torii_context torii_context; /* one per process and job: engines, memory, peers */
 typedef struct torii_team torii_team;       /* an ordered set of ranks with a topology */
 typedef struct torii_request torii_request; /* a non-blocking or persistent operation */
+typedef struct torii_region torii_region;   /* memory of the caller that a context knows */
 
 TORII_API const char* torii_version(void);
 TORII_API const char* torii_status_name(torii_status status);
@@ -124,6 +125,20 @@ TORII_API int torii_context_ranks(const torii_context* context);
 /* Memory that peers on the node map: the fastest operand there is. 64-byte aligned, zeroed. */
 TORII_API torii_status torii_allocate(torii_context* context, size_t bytes, void** address);
 TORII_API torii_status torii_free(torii_context* context, void* address);
+/* Flags of torii_register. */
+typedef enum torii_register_flags {
+  /* Peers on the node get to reach the memory in place, as they do memory of torii_allocate: its pages, whole ones at
+   * both ends, are replaced by shared ones, same address, same contents. Private anonymous memory only: malloc, new,
+   * mmap. Whoever else writes on these pages meanwhile: docs/embedding.md, Registering. */
+  TORII_REGISTER_ADOPT = 1
+} torii_register_flags;
+/* Makes [address, address + bytes) of the caller known; not collective. Without flags nothing changes on shared memory.
+ * Ranges may overlap. A failed call has changed nothing. */
+TORII_API torii_status torii_register(torii_context* context, void* address, size_t bytes, unsigned flags,
+                                      torii_region** region);
+/* Before the memory is freed, moved or unmapped, and when no call uses it: adopted pages become private again, contents
+ * kept. The region is gone whatever the status. Destroying the context does the same to all that is left. */
+TORII_API torii_status torii_deregister(torii_context* context, torii_region* region);
 /* Bytes put by each engine since the context was made; writes at most `engines` values and returns the number of
  * engines. */
 TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines);

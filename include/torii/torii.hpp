@@ -163,6 +163,22 @@ class Buffer {
   std::span<Element> span_;
 };
 
+/// Memory of the caller, known to a context while this lives. Must outlive neither the context nor the memory.
+class Region {
+ public:
+  /// `flags`: 0 or TORII_REGISTER_ADOPT.
+  Region(torii_context* context, void* address, std::size_t bytes, unsigned flags) : context_(context) {
+    check(torii_register(context, address, bytes, flags, &handle_));
+  }
+  Region(Region&& other) noexcept : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Region& operator=(Region&&) = delete;
+  ~Region() { (void)torii_deregister(context_, handle_); }
+
+ private:
+  torii_context* context_;
+  torii_region* handle_ = nullptr;
+};
+
 /// One per process and job.
 class Context {
  public:
@@ -183,6 +199,11 @@ class Context {
   template <typename Element>
   Buffer<Element> allocate(std::size_t count) const {
     return Buffer<Element>(handle_.get(), count);
+  }
+  /// Makes peers on the node reach the caller's memory in place, until the Region is destroyed.
+  template <typename Element>
+  Region adopt(std::span<Element> memory) const {
+    return Region(handle_.get(), memory.data(), memory.size_bytes(), TORII_REGISTER_ADOPT);
   }
 
  private:

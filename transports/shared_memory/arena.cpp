@@ -194,13 +194,15 @@ void Arena::give_back(std::size_t offset, std::size_t bytes) {
 
   const std::size_t hole_first = std::max(round_up(first, kPage), round_down(offset, kPage));
   const std::size_t hole_end = std::min(round_down(end, kPage), round_up(offset + bytes, kPage));
-  if (hole_first >= hole_end) return;
-  const auto at = static_cast<off_t>(hole_first);
-  const auto length = static_cast<off_t>(hole_end - hole_first);
-  while (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, length) != 0) {
+  if (hole_first < hole_end) release(hole_first, hole_end - hole_first);
+}
+
+void Arena::release(std::size_t offset, std::size_t bytes) noexcept {
+  while (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                   static_cast<off_t>(bytes)) != 0) {
     // Without a hole the pages must at least be zero, because allocate() promises that.
     if (errno == EINTR) continue;
-    std::memset(base() + hole_first, 0, hole_end - hole_first);
+    std::memset(base() + offset, 0, bytes);
     break;
   }
 }

@@ -58,6 +58,12 @@ class Arena {
   /// Gives the memory back to the machine. Throws Error{invalid_argument} when nothing was allocated at `offset`.
   void free(std::size_t offset);
 
+  /// Inside an allocation made on_touch, at multiples of the page: takes the pages of a range from the machine. Throws
+  /// Error{no_resource}; release() then gives back what was taken.
+  void reserve(std::size_t offset, std::size_t bytes) { populate(offset, bytes); }
+  /// Gives them back; they are zero when they are touched again.
+  void release(std::size_t offset, std::size_t bytes) noexcept;
+
  private:
   std::size_t take(std::size_t bytes, std::size_t alignment);
   void give_back(std::size_t offset, std::size_t bytes);

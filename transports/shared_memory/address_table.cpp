@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries between two equal looks at a version; see the board of a team for the same pattern.
+#include "transports/shared_memory/address_table.hpp"
+
+#include <algorithm>
+
+namespace torii::shared_memory {
+namespace {
+
+/// A reader of a higher real-time priority would keep the changing thread from its CPU: after so many looks it sleeps.
+constexpr int kLooks = 1000;
+
+}  // namespace
+
+void AddressTable::reserve(std::size_t entries) {
+  if (!blocks_.empty() && blocks_.back()->cells.size() >= entries) return;
+  const std::size_t before = blocks_.empty() ? 8 : blocks_.back()->cells.size();
+  blocks_.push_back(std::make_unique<Block>(std::max(entries, 2 * before)));
+}
+
+void AddressTable::set(std::span<const Entry> entries) noexcept {
+  if (blocks_.empty()) return;
+  const std::lock_guard lock(changing_);
+  Block& block = *blocks_.back();
+  const std::uint64_t version = version_.load(std::memory_order_relaxed);
+  // Release stores keep this order: who sees a new value sees that the version is odd, or a later one.
+  version_.store(version + 1, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    block.cells[i].first.store(entries[i].range.first, std::memory_order_release);
+    block.cells[i].end.store(entries[i].range.end, std::memory_order_release);
+    block.cells[i].offset.store(entries[i].offset, std::memory_order_release);
+  }
+  block.count.store(entries.size(), std::memory_order_release);
+  current_.store(&block, std::memory_order_release);
+  any_.store(!entries.empty(), std::memory_order_release);
+  version_.store(version + 2, std::memory_order_release);
+}
+
+std::optional<std::int64_t> AddressTable::search(std::uintptr_t address, std::size_t bytes) const noexcept {
+  for (int look = 0; look < kLooks; ++look) {
+    const std::uint64_t version = version_.load(std::memory_order_acquire);
+    const Block* const block = current_.load(std::memory_order_acquire);
+    if (block == nullptr) return std::nullopt;
+    const auto found = search(*block, address, bytes);
+    if (version % 2 == 0 && version_.load(std::memory_order_relaxed) == version) return found;
+  }
+  const std::lock_guard lock(changing_);
+  return search(*current_.load(std::memory_order_relaxed), address, bytes);
+}
+
+std::optional<std::int64_t> AddressTable::search(const Block& block, std::uintptr_t address,
+                                                 std::size_t bytes) noexcept {
+  // The last entry that does not begin behind the address.
+  std::size_t low = 0;
+  std::size_t high = block.count.load(std::memory_order_acquire);
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (block.cells[middle].first.load(std::memory_order_acquire) <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == 0) return std::nullopt;
+  const Cell& cell = block.cells[low - 1];
+  const std::uintptr_t first = cell.first.load(std::memory_order_acquire);
+  const std::uintptr_t end = cell.end.load(std::memory_order_acquire);
+  const std::int64_t offset = cell.offset.load(std::memory_order_acquire);
+  if (address < first || address > end || bytes > end - address) return std::nullopt;
+  return offset + static_cast<std::int64_t>(address - first);
+}
+
+}  // namespace torii::shared_memory

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// From addresses to offsets of an arena: read by calls of any thread while another changes it, without a lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "transports/shared_memory/mappings.hpp"
+
+namespace torii::shared_memory {
+
+class AddressTable {
+ public:
+  struct Entry {
+    AddressRange range;
+    std::int64_t offset = 0;  ///< of range.first
+  };
+
+  /// The offset of `address`, when one entry holds all of [address, address + bytes).
+  std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept {
+    if (!any_.load(std::memory_order_relaxed)) return std::nullopt;
+    return search(reinterpret_cast<std::uintptr_t>(address), bytes);
+  }
+
+  /// Makes room, so that set() of so many entries cannot fail.
+  void reserve(std::size_t entries);
+  /// Replaces all entries; they are in ascending order and do not overlap. One caller at a time.
+  void set(std::span<const Entry> entries) noexcept;
+
+ private:
+  struct Cell {
+    std::atomic<std::uintptr_t> first, end;
+    std::atomic<std::int64_t> offset;
+  };
+  struct Block {
+    explicit Block(std::size_t capacity) : cells(capacity) {}
+    std::atomic<std::size_t> count = 0;  ///< beside the cells, so that no reader passes their end
+    std::vector<Cell> cells;
+  };
+  std::optional<std::int64_t> search(std::uintptr_t address, std::size_t bytes) const noexcept;
+  static std::optional<std::int64_t> search(const Block& block, std::uintptr_t address, std::size_t bytes) noexcept;
+
+  std::atomic<bool> any_ = false;
+  std::atomic<std::uint64_t> version_ = 0;  ///< odd while the entries change
+  std::atomic<Block*> current_ = nullptr;
+  mutable std::mutex changing_;
+  /// Outgrown ones stay: a reader may still be in one. Each has twice the room of the one before.
+  std::vector<std::unique_ptr<Block>> blocks_;
+};
+
+}  // namespace torii::shared_memory

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the process that became memory of the arena, at its own addresses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "transports/shared_memory/address_table.hpp"
+#include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/mappings.hpp"
+
+namespace torii::shared_memory {
+
+/// Exchanges whole pages, so what stands beside a buffer on its first and last page is adopted with it: same address,
+/// same contents. Pages are counted, so buffers may share them. Neighbouring buffers lie side by side in the arena too,
+/// because a window of addresses keeps its distance to its offsets; so a buffer is one piece there even when its first
+/// page came with another buffer. Thread-safe.
+class Adoption {
+ public:
+  explicit Adoption(Arena& arena);
+  /// Gives back what is adopted. Where that is refused the pages stay shared, with their contents.
+  ~Adoption();
+  Adoption(const Adoption&) = delete;
+  Adoption& operator=(const Adoption&) = delete;
+
+  /// Adopts the pages of [address, address + bytes). Throws Error{invalid_argument} for no bytes, or for pages of an
+  /// earlier call that were unmapped since; Error{unsupported} for memory that is not private, anonymous, readable and
+  /// writable; Error{no_resource}. Whatever it throws, memory and contents are as before.
+  void adopt(const void* address, std::size_t bytes);
+  /// Undoes one adopt() of the same range: pages that nobody else adopted become private again, contents kept, wherever
+  /// mremap has moved them. Throws Error{invalid_argument} when they were moved or unmapped, Error{no_resource} when
+  /// private memory is refused; they then stay shared, with their contents. The range counts as given back in any case.
+  void give_back(const void* address, std::size_t bytes);
+
+  /// The arena's offset of `address`, when all of [address, address + bytes) is adopted in one piece.
+  std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept {
+    return table_.find(address, bytes);
+  }
+
+ private:
+  /// Addresses for which a range of the arena is set aside.
+  struct Window {
+    AddressRange range;
+    std::size_t offset = 0;  ///< in the arena, of range.first
+    bool stranded = false;   ///< holds pages that could not be given back: never used again nor freed
+    std::size_t offset_of(std::uintptr_t address) const noexcept { return offset + (address - range.first); }
+  };
+  /// Adopted pages, from the key in pages_ to `end`.
+  struct Pages {
+    std::uintptr_t end;
+    Window* window;
+    int count;
+  };
+  struct Piece {
+    AddressRange range;
+    Window* window;
+  };
+
+  Window& window_for(AddressRange range);
+  Window& make_window(AddressRange range);
+  void drop_unused_windows();
+  void check_still_there(AddressRange range, const std::vector<MappedRange>& mappings) const;
+  std::vector<AddressRange> fresh_parts(AddressRange range) const;
+  void exchange(const std::vector<AddressRange>& parts, Window& window);
+  void split_at(std::uintptr_t address);
+  void add(AddressRange range, Window& window);
+  void remove(AddressRange range, std::vector<Piece>& freed) noexcept;
+  void publish() noexcept;
+  std::size_t restore(const Piece& piece, const std::vector<MappedRange>& mappings);
+  bool is_own(const MappedRange& mapping) const noexcept;
+
+  Arena& arena_;
+  std::uint64_t inode_ = 0, device_major_ = 0, device_minor_ = 0;
+  std::list<Window> windows_;
+  std::map<std::uintptr_t, Pages> pages_;
+  std::vector<AddressTable::Entry> entries_;  ///< room for publish()
+  AddressTable table_;
+};
+
+}  // namespace torii::shared_memory

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exchanges pages by mremap over them; userfaultfd keeps writers out meanwhile.
+#include "transports/shared_memory/page_exchange.hpp"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/status.hpp"
+
+namespace torii::shared_memory {
+namespace {
+
+constexpr std::size_t kPage = 4096;  // the least page size
+
+[[noreturn]] void throw_refused(const char* what, std::size_t bytes) {
+  const std::string reason = std::strerror(errno);
+  throw Error(Status::no_resource, std::string("cannot ") + what + " " + std::to_string(bytes) + " bytes (" + reason +
+                                       "); look at the limits of address space (ulimit -v) and of mappings "
+                                       "(vm.max_map_count)");
+}
+
+/// A userfaultfd that may hold faults of system calls too, or where only root may have that, of user code alone.
+Descriptor open_faults() {
+#ifdef SYS_userfaultfd
+  Descriptor faults(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)));
+#ifdef UFFD_USER_MODE_ONLY
+  if (!faults.open()) faults = Descriptor(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY)));
+#endif
+  return faults;
+#else
+  return Descriptor();
+#endif
+}
+
+/// Makes writes to the range wait until `faults` is closed.
+bool protect(const Descriptor& faults, AddressRange range) {
+#if defined(UFFD_FEATURE_WP_HUGETLBFS_SHMEM)
+  uffdio_api api = {};
+  api.api = UFFD_API;
+  api.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
+  if (ioctl(faults.get(), UFFDIO_API, &api) != 0) return false;
+  uffdio_register with = {};
+  with.range = {range.first, range.bytes()};
+  with.mode = UFFDIO_REGISTER_MODE_WP;
+  if (ioctl(faults.get(), UFFDIO_REGISTER, &with) != 0) return false;
+  // A page that was never touched is not protected until it is there.
+  for (std::uintptr_t at = range.first; at < range.end; at += kPage) {
+    (void)*reinterpret_cast<const volatile char*>(at);
+  }
+  uffdio_writeprotect writes = {};
+  writes.range = with.range;
+  writes.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+  return ioctl(faults.get(), UFFDIO_WRITEPROTECT, &writes) == 0;
+#else
+  return faults.open() && range.first == range.end;
+#endif
+}
+
+}  // namespace
+
+WriteHold::WriteHold(AddressRange range) noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &signals_before_);
+  faults_ = open_faults();
+  if (faults_.open() && !protect(faults_, range)) faults_ = Descriptor();
+}
+
+WriteHold::~WriteHold() {
+  faults_ = Descriptor();
+  pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
+}
+
+Replacement::Replacement(void* pages, std::size_t bytes) : pages_(pages), bytes_(bytes) {}
+
+Replacement::Replacement(Replacement&& other) noexcept
+    : pages_(std::exchange(other.pages_, nullptr)), bytes_(other.bytes_) {}
+
+Replacement::~Replacement() {
+  if (pages_ != nullptr) munmap(pages_, bytes_);
+}
+
+Replacement Replacement::of_file(int fd, std::size_t offset, std::size_t bytes) {
+  void* const pages =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  if (pages == MAP_FAILED) throw_refused("map, to adopt them,", bytes);
+  Replacement made(pages, bytes);
+  if (madvise(pages, bytes, MADV_DONTFORK) != 0) throw_refused("keep from forked children", bytes);
+  return made;
+}
+
+Replacement Replacement::of_private_memory(std::size_t bytes) {
+  void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw_refused("get, to give adopted memory back,", bytes);
+  return Replacement(pages, bytes);
+}
+
+void Replacement::take_place(std::uintptr_t place) {
+  int refused = 0;
+  {
+    const WriteHold hold({place, place + bytes_});
+    std::memcpy(pages_, reinterpret_cast<const void*>(place), bytes_);
+    // The kernel looks at its limits before it lets go of the old pages.
+    if (mremap(pages_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(place)) == MAP_FAILED) {
+      refused = errno;
+    }
+  }
+  if (refused != 0) {
+    errno = refused;
+    throw_refused("put other pages under", bytes_);
+  }
+  pages_ = nullptr;
+}
+
+}  // namespace torii::shared_memory

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts other pages under the addresses of existing ones, with their contents.
+#pragma once
+
+#include <csignal>
+#include <cstddef>
+
+#include "runtime/descriptor.hpp"
+#include "transports/shared_memory/mappings.hpp"
+
+namespace torii::shared_memory {
+
+/// Pages mapped aside that will take the place of others. All that can be refused is asked for here, before the
+/// others are touched.
+class Replacement {
+ public:
+  /// [offset, offset + bytes) of `fd`, shared, and not there in a forked child. Throws Error{no_resource}.
+  static Replacement of_file(int fd, std::size_t offset, std::size_t bytes);
+  /// Private anonymous memory. Throws Error{no_resource}.
+  static Replacement of_private_memory(std::size_t bytes);
+  Replacement(Replacement&& other) noexcept;
+  Replacement& operator=(Replacement&&) = delete;
+  ~Replacement();
+
+  /// Copies the contents of the pages at `place`, as many bytes, and takes their place in one step. Where the kernel
+  /// grants userfaultfd, threads that write there meanwhile wait and write into the new pages. Allocates nothing,
+  /// because such a thread may hold the allocator's lock. Throws Error{no_resource}; the old pages then still stand.
+  void take_place(std::uintptr_t place);
+
+ private:
+  explicit Replacement(void* pages, std::size_t bytes);
+  void* pages_;
+  std::size_t bytes_;
+};
+
+/// While it lives, writes of other threads to a range wait, where the kernel grants that; signals of this thread wait
+/// always, because a handler that writes there would wait for itself.
+class WriteHold {
+ public:
+  explicit WriteHold(AddressRange range) noexcept;
+  ~WriteHold();
+  WriteHold(const WriteHold&) = delete;
+  WriteHold& operator=(const WriteHold&) = delete;
+  bool granted() const noexcept { return faults_.open(); }
+
+ private:
+  sigset_t signals_before_;
+  Descriptor faults_;
+};
+
+}  // namespace torii::shared_memory
