@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alternates the three ways block by block, so that a machine that changes its speed in mid-run changes it for all.
+// Alternates the four ways block by block, so that a machine that changes its speed in mid-run changes it for all.
 #include "perf/compare_cell.hpp"
 
 #include <array>
@@ -86,10 +86,12 @@ CellResult compare_cell(Job& job, Meeting& meeting, const CellRequest& request) 
   options.collective = request.collective;
   CallData malloced(job, options, Memory::malloced, request.bytes, TORII_F32, TORII_SUM);
   CallData allocated(job, options, Memory::allocated, request.bytes, TORII_F32, TORII_SUM);
+  CallData adopted(job, options, Memory::adopted, request.bytes, TORII_F32, TORII_SUM);
   MpiCall mpi(malloced);
   ToriiCall torii_malloc(malloced, job.team());
   ToriiCall torii_allocated(allocated, job.team());
-  const std::array<ComparedCall*, 3> ways = {&mpi, &torii_malloc, &torii_allocated};
+  ToriiCall torii_adopted(adopted, job.team());
+  const std::array<ComparedCall*, 4> ways = {&mpi, &torii_malloc, &torii_allocated, &torii_adopted};
 
   CellResult result;
   result.bytes = malloced.bytes();
@@ -100,14 +102,15 @@ CellResult compare_cell(Job& job, Meeting& meeting, const CellRequest& request) 
   result.segment_bytes = choice.segment_bytes;
   result.engines = choice.engines;
   result.wrong_mpi = check_once(job, mpi, true, options.seed);
-  result.wrong_torii =
-      check_once(job, torii_malloc, false, options.seed) + check_once(job, torii_allocated, false, options.seed);
+  for (ComparedCall* const way : {ways[1], ways[2], ways[3]}) {
+    result.wrong_torii += check_once(job, *way, false, options.seed);
+  }
 
-  std::array<int, 3> calls{};
+  std::array<int, 4> calls{};
   for (size_t w = 0; w < ways.size(); ++w) {
     calls[w] = warm_up(job, meeting, request.timing, kWarmUpCalls, request.block_ns, *ways[w]);
   }
-  std::array<std::vector<std::vector<double>>, 3> blocks;
+  std::array<std::vector<std::vector<double>>, 4> blocks;
   for (size_t b = 0; b < kBlocks; ++b) {
     for (size_t i = 0; i < ways.size(); ++i) {
       const size_t w = (b + i) % ways.size();
@@ -117,6 +120,7 @@ CellResult compare_cell(Job& job, Meeting& meeting, const CellRequest& request) 
   result.mpi = summarise(blocks[0]);
   result.torii_malloc = summarise(blocks[1]);
   result.torii_allocated = summarise(blocks[2]);
+  result.torii_adopted = summarise(blocks[3]);
   return result;
 }
 

@@ -18,9 +18,10 @@ struct CellRequest {
   double block_ns = kBlockNs;
 };
 
-/// Three ways of the same call. MPI and torii_malloc use the same malloc'ed vectors.
+/// Four ways of the same call. MPI and torii_malloc use the same malloc'ed vectors; those of torii_adopted are
+/// malloc'ed too, and registered once before anything is timed.
 struct CellResult {
-  Statistics mpi, torii_malloc, torii_allocated;
+  Statistics mpi, torii_malloc, torii_allocated, torii_adopted;
   int64_t wrong_mpi = 0;  ///< outside the rounding that any order of summing allows
   int64_t wrong_torii = 0;
   size_t bytes = 0;

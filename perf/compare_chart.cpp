@@ -11,8 +11,10 @@
 namespace torii::perf {
 
 std::string draw_chart(const std::string& title, const std::vector<BestRow>& rows) {
-  const std::vector<Series> series = {
-      {"best MPI", "#c0392b"}, {"torii, malloc", "#2471a3"}, {"torii, allocated", "#1e8449"}};
+  const std::vector<Series> series = {{"best MPI", "#c0392b"},
+                                      {"torii, malloc", "#2471a3"},
+                                      {"torii, allocated", "#1e8449"},
+                                      {"torii, adopted", "#b9770e"}};
   const bool any_isolated =
       std::any_of(rows.begin(), rows.end(), [](const BestRow& row) { return row.timing == "isolated"; });
   std::vector<Panel> panels;
@@ -25,7 +27,8 @@ std::string draw_chart(const std::string& title, const std::vector<BestRow>& row
       const std::string name = fmt::format("{}, {} ranks, {}", row.collective, row.ranks, row.timing);
       panel = panels.insert(panels.end(), Panel{row.collective, row.ranks, name, {}});
     }
-    panel->points.push_back({row.bytes, {row.mpi_us, row.torii_malloc_us, row.torii_allocated_us}});
+    panel->points.push_back(
+        {row.bytes, {row.mpi_us, row.torii_malloc_us, row.torii_allocated_us, row.torii_adopted_us}});
   }
   for (Panel& panel : panels) {
     std::sort(panel.points.begin(), panel.points.end(),

@@ -14,7 +14,8 @@ struct BestRow {
   int ranks = 0;
   size_t bytes = 0;
   double mpi_us = 0, torii_malloc_us = 0, torii_allocated_us = 0;
-  double ratio_malloc = 0, ratio_allocated = 0;
+  double torii_adopted_us = 0;  ///< 0: not measured, in results of before there was adopting
+  double ratio_malloc = 0, ratio_allocated = 0, ratio_adopted = 0;
 };
 
 /// One panel per collective and number of ranks, time over size, both logarithmic. Isolated timing only where both

@@ -101,16 +101,18 @@ class CompareReport {
   void header(int ranks) const {
     std::printf("# %s, setting '%s', %d ranks, torii %s commit %s, %s\n", Mpi::version().c_str(),
                 options_.setting.c_str(), ranks, torii_version(), commit(), host().c_str());
-    std::printf("# %14s %9s %10s %12s %13s %16s %8s %8s %7s %20s\n", "collective", "timing", "size(B)", "MPI(us)",
-                "malloc(us)", "allocated(us)", "ratio", "ratio", "#wrong", "algorithm");
+    std::printf("# %14s %9s %10s %12s %13s %16s %14s %8s %8s %8s %7s %20s\n", "collective", "timing", "size(B)",
+                "MPI(us)", "malloc(us)", "allocated(us)", "adopted(us)", "ratio", "ratio", "ratio", "#wrong",
+                "algorithm");
     std::fflush(stdout);
   }
 
   void add(const CellRequest& request, const CellResult& result, int ranks) {
-    std::printf("  %14s %9s %10zu %12.3f %13.3f %16.3f %8.2f %8.2f %7ld %20s\n", name(request.collective),
+    std::printf("  %14s %9s %10zu %12.3f %13.3f %16.3f %14.3f %8.2f %8.2f %8.2f %7ld %20s\n", name(request.collective),
                 name(request.timing), result.bytes, result.mpi.median_us, result.torii_malloc.median_us,
-                result.torii_allocated.median_us, ratio(result.mpi, result.torii_malloc),
-                ratio(result.mpi, result.torii_allocated), result.wrong_mpi + result.wrong_torii,
+                result.torii_allocated.median_us, result.torii_adopted.median_us,
+                ratio(result.mpi, result.torii_malloc), ratio(result.mpi, result.torii_allocated),
+                ratio(result.mpi, result.torii_adopted), result.wrong_mpi + result.wrong_torii,
                 result.algorithm.c_str());
     std::fflush(stdout);
     if (!file_.is_open()) return;
@@ -126,8 +128,10 @@ class CompareReport {
     put_times(json, "mpi", result.mpi);
     put_times(json, "torii_malloc", result.torii_malloc);
     put_times(json, "torii_allocated", result.torii_allocated);
+    put_times(json, "torii_adopted", result.torii_adopted);
     json["ratio_malloc"] = ratio(result.mpi, result.torii_malloc);
     json["ratio_allocated"] = ratio(result.mpi, result.torii_allocated);
+    json["ratio_adopted"] = ratio(result.mpi, result.torii_adopted);
     json["algorithm"] = result.algorithm;
     json["segment_bytes"] = result.segment_bytes;
     json["engines"] = result.engines;

@@ -39,8 +39,10 @@ BestRow to_row(const Json& json) {
   row.mpi_us = json.at("mpi_us");
   row.torii_malloc_us = json.at("torii_malloc_us");
   row.torii_allocated_us = json.at("torii_allocated_us");
+  row.torii_adopted_us = json.value("torii_adopted_us", 0.0);
   row.ratio_malloc = json.at("ratio_malloc");
   row.ratio_allocated = json.at("ratio_allocated");
+  row.ratio_adopted = json.value("ratio_adopted", 0.0);
   return row;
 }
 
@@ -75,18 +77,24 @@ Results read(const std::string& path) {
   return results;
 }
 
+std::string if_measured(const BestRow& row, double value) {
+  return row.torii_adopted_us > 0 ? fmt::format("{:.2f}", value) : "-";
+}
+
 void print_table(const Results& results) {
   fmt::print(
       "# {}\n# f32, sum, root 0; times are medians in us; ratio = MPI / torii in one process, above 1 torii is "
       "faster\n",
       results.title);
-  fmt::print("{:>14} {:>8} {:>5} {:>6} {:>10} {:>11} {:>6} {:>11} {:>6}  {:<20} {}\n", "collective", "timing", "ranks",
-             "size", "best MPI", "malloc", "ratio", "allocated", "ratio", "algorithm", "MPI and setting");
+  fmt::print("{:>14} {:>8} {:>5} {:>6} {:>10} {:>11} {:>6} {:>11} {:>6} {:>11} {:>6}  {:<20} {}\n", "collective",
+             "timing", "ranks", "size", "best MPI", "malloc", "ratio", "allocated", "ratio", "adopted", "ratio",
+             "algorithm", "MPI and setting");
   for (const BestRow& row : results.rows) {
-    fmt::print("{:>14} {:>8} {:>5} {:>6} {:>10.2f} {:>11.2f} {:>6.2f} {:>11.2f} {:>6.2f}  {:<20} {}, {}\n",
+    fmt::print("{:>14} {:>8} {:>5} {:>6} {:>10.2f} {:>11.2f} {:>6.2f} {:>11.2f} {:>6.2f} {:>11} {:>6}  {:<20} {}, {}\n",
                row.collective, row.timing, row.ranks, row.bytes == 0 ? "-" : short_size(row.bytes), row.mpi_us,
-               row.torii_malloc_us, row.ratio_malloc, row.torii_allocated_us, row.ratio_allocated, row.algorithm,
-               row.mpi, row.setting);
+               row.torii_malloc_us, row.ratio_malloc, row.torii_allocated_us, row.ratio_allocated,
+               if_measured(row, row.torii_adopted_us), if_measured(row, row.ratio_adopted), row.algorithm, row.mpi,
+               row.setting);
   }
   if (results.wrong != 0) fmt::print("# WRONG data: {} elements\n", results.wrong);
 }

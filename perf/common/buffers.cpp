@@ -67,14 +67,20 @@ Vector::Vector(const Job& job, Memory memory, size_t bytes) : job_(job), memory_
   data_ = static_cast<std::byte*>(std::malloc(bytes));
   if (data_ == nullptr) throw Failure(kNotPossible, "malloc of " + std::to_string(bytes) + " bytes failed");
   std::memset(data_, 0, bytes);
+  if (memory != Memory::adopted) return;
+  const torii_status status = torii_register(job.context(), data_, bytes, TORII_REGISTER_ADOPT, &region_);
+  if (status != TORII_OK) std::free(data_);
+  perf::check(status, "cannot adopt " + std::to_string(bytes) + " bytes");
 }
 
 Vector::~Vector() {
   if (memory_ == Memory::allocated && data_ != nullptr) {
     torii_free(job_.context(), data_);
-  } else if (memory_ == Memory::malloced) {
-    std::free(data_);
+    return;
   }
+  // Whatever it says, the contents are kept and the region is gone.
+  if (region_ != nullptr) (void)torii_deregister(job_.context(), region_);
+  std::free(data_);
 }
 
 CallData::CallData(const Job& job, const Options& options, Memory memory, size_t bytes, torii_type type, torii_op op)

@@ -38,6 +38,7 @@ class Vector {
   Memory memory_;
   size_t bytes_;
   std::byte* data_ = nullptr;
+  torii_region* region_ = nullptr;  ///< of adopted memory
 };
 
 /// One call of a collective with its data. Two patterns of input alternate from call to call, so that a result left

@@ -98,11 +98,16 @@ void read_sizes(const Raw& raw, Options& options) {
   }
 }
 
-void read_words(const Raw& raw, Options& options) {
-  if (raw.memory == "adopted") {
-    throw Failure(kNotPossible, "--memory adopted: this version of torii cannot adopt memory; use malloc or allocated");
+std::optional<Memory> parse_memory(std::string_view text) {
+  for (const Memory memory : {Memory::malloced, Memory::allocated, Memory::adopted}) {
+    if (text == name(memory)) return memory;
   }
-  if (raw.memory != "malloc" && raw.memory != "allocated") {
+  return std::nullopt;
+}
+
+void read_words(const Raw& raw, Options& options) {
+  const auto memory = parse_memory(raw.memory);
+  if (!memory) {
     throw Failure(kBadCommandLine, "--memory '" + raw.memory + "' is unknown: use malloc, allocated or adopted");
   }
   if (raw.timing != "isolated" && raw.timing != "loop") {
@@ -111,7 +116,7 @@ void read_words(const Raw& raw, Options& options) {
   if (options.json == "-" && options.csv == "-") {
     throw Failure(kBadCommandLine, "--json - and --csv - both want stdout: give one of them a file");
   }
-  options.memory = raw.memory == "malloc" ? Memory::malloced : Memory::allocated;
+  options.memory = *memory;
   options.timing = raw.timing == "isolated" ? Timing::isolated : Timing::loop;
   options.check = raw.check != 0;
 }
@@ -149,7 +154,8 @@ void add_data_flags(CLI::App& app, Raw& raw, Options& options) {
     app.add_option("-r", options.root, "root rank")->check(CLI::NonNegativeNumber)->capture_default_str();
   }
   app.add_option("-c", raw.check, "check the data, 0 or 1")->check(CLI::Range(0, 1))->capture_default_str();
-  app.add_option("--memory", raw.memory, "malloc, allocated (torii_allocate) or adopted")->capture_default_str();
+  app.add_option("--memory", raw.memory, "malloc, allocated (torii_allocate) or adopted (malloc, then torii_register)")
+      ->capture_default_str();
   if (options.collective != TORII_BROADCAST) app.add_flag("--in-place", options.in_place, "input and result are one");
   app.add_flag("--hash", options.hash, "print the XXH3-64 of the result");
   app.add_option("--seed", options.seed, "seed of the data")->capture_default_str();
@@ -216,7 +222,17 @@ std::vector<std::string> arguments_for_ranks(int argc, char** argv) {
   return kept;
 }
 
-const char* name(Memory memory) { return memory == Memory::malloced ? "malloc" : "allocated"; }
+const char* name(Memory memory) {
+  switch (memory) {
+    case Memory::malloced:
+      return "malloc";
+    case Memory::allocated:
+      return "allocated";
+    case Memory::adopted:
+      break;
+  }
+  return "adopted";
+}
 const char* name(Timing timing) { return timing == Timing::isolated ? "isolated" : "loop"; }
 
 }  // namespace torii::perf

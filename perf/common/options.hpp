@@ -11,7 +11,7 @@
 
 namespace torii::perf {
 
-enum class Memory { malloced, allocated };
+enum class Memory { malloced, allocated, adopted };
 enum class Timing { isolated, loop };
 
 /// What a run shall do. Settings of the library are not interpreted here: they are handed on by name.

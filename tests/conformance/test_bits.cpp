@@ -22,32 +22,44 @@ namespace torii::testing {
 namespace {
 
 constexpr torii_type kTypes[] = {TORII_F32, TORII_F64, TORII_BF16, TORII_F16, TORII_I32};
+constexpr std::size_t kPage = 4096;
 constexpr std::size_t kCount = 30'011;  // several segments of every size but the largest, and no round number
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
+enum class Memory { malloced, allocated, adopted };
+constexpr Memory kMemories[] = {Memory::malloced, Memory::allocated, Memory::adopted};
+
 /// How a vector is held: the bits must not depend on it.
 struct Holding {
-  bool allocated = false;
+  Memory memory = Memory::malloced;
   bool in_place = false;
 };
 
-/// Bytes from malloc, at an odd multiple of the element's size, or from torii_allocate.
+/// Bytes from malloc, at an odd multiple of the element's size, the same adopted, or bytes from torii_allocate.
 class Bytes {
  public:
-  Bytes(torii_context* context, std::size_t bytes, bool allocated) : context_(allocated ? context : nullptr) {
-    if (context_ == nullptr) {
-      own_.resize(bytes + 8);
-      data_ = own_.data() + 8;
+  Bytes(torii_context* context, std::size_t bytes, Memory memory) : context_(context), memory_(memory) {
+    if (memory == Memory::allocated) {
+      void* address = nullptr;
+      EXPECT_EQ(torii_allocate(context, bytes, &address), TORII_OK) << torii_last_error();
+      data_ = static_cast<std::byte*>(address);
       return;
     }
-    void* address = nullptr;
-    EXPECT_EQ(torii_allocate(context, bytes, &address), TORII_OK) << torii_last_error();
-    data_ = static_cast<std::byte*>(address);
+    // Ranks are threads of one heap here: what they adopt must not share pages.
+    const std::size_t rounded = (bytes + 8 + kPage - 1) / kPage * kPage;
+    own_ =
+        static_cast<std::byte*>(memory == Memory::adopted ? std::aligned_alloc(kPage, rounded) : std::malloc(rounded));
+    data_ = own_ + 8;
+    if (memory != Memory::adopted) return;
+    EXPECT_EQ(torii_register(context, data_, bytes, TORII_REGISTER_ADOPT, &region_), TORII_OK) << torii_last_error();
   }
   ~Bytes() {
-    if (context_ == nullptr) return;
-    EXPECT_EQ(torii_free(context_, data_), TORII_OK) << torii_last_error();
+    EXPECT_EQ(torii_deregister(context_, region_), TORII_OK) << torii_last_error();
+    if (memory_ == Memory::allocated) {
+      EXPECT_EQ(torii_free(context_, data_), TORII_OK) << torii_last_error();
+    }
+    std::free(own_);
   }
   Bytes(const Bytes&) = delete;
   Bytes& operator=(const Bytes&) = delete;
@@ -55,7 +67,9 @@ class Bytes {
 
  private:
   torii_context* context_;
-  std::vector<std::byte> own_;
+  Memory memory_;
+  torii_region* region_ = nullptr;
+  std::byte* own_ = nullptr;
   std::byte* data_ = nullptr;
 };
 
@@ -63,8 +77,8 @@ class Bytes {
 std::vector<std::byte> allreduce(torii_context* context, torii_team* team, torii_type type, std::size_t count,
                                  Holding holding) {
   const std::size_t bytes = count * torii_type_bytes(type);
-  Bytes input(context, bytes, holding.allocated);
-  Bytes separate(context, bytes, holding.allocated);
+  Bytes input(context, bytes, holding.memory);
+  Bytes separate(context, bytes, holding.memory);
   std::byte* result = holding.in_place ? input.data() : separate.data();
   fill_operand(static_cast<Type>(type), 7, torii_team_rank(team), 0, count, input.data());
   const torii_call call = make_call(TORII_ALLREDUCE, input.data(), result, count, type, TORII_SUM);
@@ -115,8 +129,8 @@ struct Variation {
 
   std::string text() const {
     return "engines " + std::to_string(engines) + ", isa " + isa + ", segment " + std::to_string(segment_bytes) +
-           ", allocated " + std::to_string(holding.allocated) + ", in place " + std::to_string(holding.in_place) +
-           ", wait " + wait;
+           ", memory " + std::to_string(static_cast<int>(holding.memory)) + ", in place " +
+           std::to_string(holding.in_place) + ", wait " + wait;
   }
 };
 
@@ -135,9 +149,10 @@ std::vector<Variation> variations() {
   for (int engines = 1; engines <= 4; ++engines) {
     for (const std::string& isa : isas) {
       for (const std::size_t segment_bytes : kSegments) {
-        for (const int held : {0, 1, 2, 3}) {
-          const Holding holding = {(held & 1) != 0, (held & 2) != 0};
-          all.push_back({engines, isa, segment_bytes, holding, waits[all.size() % waits.size()]});
+        for (const Memory memory : kMemories) {
+          for (const bool in_place : {false, true}) {
+            all.push_back({engines, isa, segment_bytes, {memory, in_place}, waits[all.size() % waits.size()]});
+          }
         }
       }
     }
@@ -147,7 +162,9 @@ std::vector<Variation> variations() {
   for (const int engines : {1, 2, 3}) few.push_back({.engines = engines});
   for (const std::string& isa : isas) few.push_back({.isa = isa});
   for (const std::size_t segment_bytes : kSegments) few.push_back({.segment_bytes = segment_bytes});
-  for (const int held : {0, 1, 2, 3}) few.push_back({.holding = {(held & 1) != 0, (held & 2) != 0}});
+  for (const Memory memory : kMemories) {
+    for (const bool in_place : {false, true}) few.push_back({.holding = {memory, in_place}});
+  }
   std::mt19937 random(20260);
   for (int i = 0; i < 8; ++i) few.push_back(all[random() % all.size()]);
   return few;
@@ -294,18 +311,18 @@ TEST(Engines, NoneCarriesLessThanItsShare) {
   options.algorithm = "trinaryx3";
   options.settings = "ENGINES=4\nARENA=1G\nTIMEOUT=30";
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
-    for (const bool allocated : {false, true}) {
+    for (const Memory memory : kMemories) {
       std::uint64_t before[4] = {};
       std::uint64_t after[4] = {};
       ASSERT_EQ(torii_engine_bytes(context, before, 4), 4);
-      allreduce(context, team, TORII_F32, kBytes / sizeof(float), {.allocated = allocated});
+      allreduce(context, team, TORII_F32, kBytes / sizeof(float), {.memory = memory});
       torii_engine_bytes(context, after, 4);
       std::uint64_t all = 0;
       for (int engine = 0; engine < 4; ++engine) all += after[engine] - before[engine];
       EXPECT_GE(all, kBytes / 2) << "a rank sends at least what it does not keep";
       for (int engine = 0; engine < 4; ++engine) {
         EXPECT_GE(static_cast<double>(after[engine] - before[engine]), 0.15 * static_cast<double>(all))
-            << "engine " << engine << ", allocated " << allocated;
+            << "engine " << engine << ", memory " << static_cast<int>(memory);
       }
     }
   });

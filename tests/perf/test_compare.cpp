@@ -70,6 +70,20 @@ TEST_F(CompareTest, ReportPicksTheLeastMpiTimeAndItsOwnRatio) {
   EXPECT_NE(drawing.find("allreduce, 2 ranks"), std::string::npos);
 }
 
+TEST_F(CompareTest, ReportShowsAdoptedMemoryWhereItWasMeasured) {
+  auto with = nlohmann::json::parse(line("new", 6, 4));
+  with["torii_adopted_us"] = 2.34;
+  with["ratio_adopted"] = 2.56;
+  const fs::path svg = folder_ / "b.svg";
+  const Outcome outcome = run({kBin + "/compare_report", "--svg", svg.string(), write("n.json", with.dump()).string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find(" 2.34 "), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find(" 2.56 "), std::string::npos) << outcome.output;
+  const Outcome before = run({kBin + "/compare_report", write("o.json", line("old", 6, 4)).string()});
+  EXPECT_EQ(before.code, 0) << before.output;
+  EXPECT_NE(before.output.find(" - "), std::string::npos) << before.output;
+}
+
 TEST_F(CompareTest, ReportSaysWhatIsWrong) {
   const Outcome wrong = run({kBin + "/compare_report", write("w.json", line("a", 2, 1, 5)).string()});
   EXPECT_EQ(wrong.code, 1) << wrong.output;

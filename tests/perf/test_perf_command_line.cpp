@@ -41,7 +41,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{"-o", "band", "-d", "f32"}, 2, "-o band is not defined for -d f32"}, BadLine{{"-n", "0"}, 2, "-n"},
         BadLine{{"-n", "many"}, 2, "-n"}, BadLine{{"--ranks", "0"}, 2, "--ranks"},
         BadLine{{"--memory", "borrowed"}, 2, "--memory 'borrowed' is unknown"},
-        BadLine{{"--memory", "adopted"}, 3, "cannot adopt"},
         BadLine{{"--timing", "fast"}, 2, "--timing 'fast' is unknown"},
         BadLine{{"--json", "-", "--csv", "-"}, 2, "both want stdout"},
         BadLine{{"--json", "no_such_folder/x", "-e", "8"}, 2, "cannot write 'no_such_folder/x'"},

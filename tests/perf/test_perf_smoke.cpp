@@ -68,7 +68,7 @@ TEST(PerfSmoke, EveryTypeAndOperation) {
 
 TEST(PerfSmoke, InPlaceAllocatedAndLoop) {
   for (const Program& program : kPrograms) {
-    for (const char* memory : {"malloc", "allocated"}) {
+    for (const char* memory : {"malloc", "allocated", "adopted"}) {
       for (const char* timing : {"isolated", "loop"}) {
         std::vector<std::string> arguments = {"--ranks", "3",        "-b",   "4",        "-e",   "4M",        "-f",
                                               "64",      "--memory", memory, "--timing", timing, "--engines", "2"};
@@ -144,6 +144,7 @@ TEST(PerfSmoke, HashDependsOnSeedAndNotOnEnginesOrMemory) {
   const std::string first = hash({});
   EXPECT_EQ(hash({"--engines", "1", "--segment", "4K"}), first);
   EXPECT_EQ(hash({"--memory", "allocated", "--in-place"}), first);
+  EXPECT_EQ(hash({"--memory", "adopted"}), first);
   EXPECT_EQ(hash({"--timing", "loop"}), first);
   EXPECT_NE(hash({"--seed", "2"}), first);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adopted memory: one memory for rank and peers, contents kept there and back, shared pages, overlaps, threads, forks.
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <random>
 #include <thread>
@@ -13,8 +15,31 @@
 #include "tests/unit/adoption_fixture.hpp"
 #include "transports/shared_memory/page_exchange.hpp"
 
+namespace {
+std::atomic<int> hooked = 0;
+}
+
+/// What communication libraries put in the place of mremap: it wants to know what goes away, and forgets the fifth
+/// argument.
+extern "C" void* mremap(void* old, std::size_t old_bytes, std::size_t new_bytes, int flags, ...) noexcept {
+  ++hooked;
+  if ((flags & MREMAP_FIXED) == 0)
+    return reinterpret_cast<void*>(syscall(SYS_mremap, old, old_bytes, new_bytes, flags));
+  errno = EINVAL;
+  return MAP_FAILED;
+}
+
 namespace torii::shared_memory {
 namespace {
+
+TEST_F(AdoptionTest, HooksOfOtherLibrariesAreToldAndNotTrusted) {
+  const OwnPages pages(2);
+  const int before = hooked;
+  ASSERT_EQ(adopt(pages.data(), pages.bytes()), Status::ok) << message_;
+  EXPECT_EQ(hooked, before + 1);
+  ASSERT_EQ(give_back(pages.data(), pages.bytes()), Status::ok) << message_;
+  EXPECT_EQ(hooked, before + 2);
+}
 
 TEST_F(AdoptionTest, ContentsStayAndPeersSeeThem) {
   const OwnPages pages(70);

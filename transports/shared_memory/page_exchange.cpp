@@ -76,7 +76,7 @@ WriteHold::WriteHold(AddressRange range) noexcept {
 }
 
 WriteHold::~WriteHold() {
-  faults_ = Descriptor();
+  faults_ = Descriptor();  // wakes the writers
   pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
 }
 
@@ -105,14 +105,16 @@ Replacement Replacement::of_private_memory(std::size_t bytes) {
 }
 
 void Replacement::take_place(std::uintptr_t place) {
+  void* const old = reinterpret_cast<void*>(place);
+  // Changes nothing, but tells the hooks that other libraries put on mremap to drop what they know of these pages.
+  (void)mremap(old, bytes_, bytes_, 0);
   int refused = 0;
   {
     const WriteHold hold({place, place + bytes_});
-    std::memcpy(pages_, reinterpret_cast<const void*>(place), bytes_);
-    // The kernel looks at its limits before it lets go of the old pages.
-    if (mremap(pages_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(place)) == MAP_FAILED) {
-      refused = errno;
-    }
+    std::memcpy(pages_, old, bytes_);
+    // By number: a hook may wait for a page that is held here, and that of UCX passes four arguments on, not five. The
+    // kernel looks at its limits before it lets go of the old pages.
+    if (syscall(SYS_mremap, pages_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, old) == -1) refused = errno;
   }
   if (refused != 0) {
     errno = refused;
