@@ -56,7 +56,7 @@ TEST(Mappings, SayWhyNot) {
   EXPECT_EQ(why("1000-4000 rwxp 0 00:00 0 \n"), "memory at 0x2000 is executable");
   EXPECT_EQ(why("1000-4000 rw-s 0 00:01 9 /dev/zero (deleted)\n"),
             "memory at 0x2000 is a shared mapping, /dev/zero (deleted)");
-  EXPECT_EQ(why("1000-4000 rw-p 0 fe:01 9 /tmp/data\n"), "memory at 0x2000 is a private mapping of a file, /tmp/data");
+  EXPECT_EQ(why("1000-4000 rw-p 0 fe:01 9 /usr/data\n"), "memory at 0x2000 is a private mapping of a file, /usr/data");
   EXPECT_EQ(why("1000-4000 rw-p 0 00:10 9 /anon_hugepage (deleted)\n"),
             "memory at 0x2000 is huge pages, /anon_hugepage (deleted)");
   EXPECT_EQ(why("1000-4000 rw-p 0 00:00 0 [stack]\n"), "memory at 0x2000 is the stack, [stack]");
