@@ -234,6 +234,24 @@ TEST_F(AdoptionTest, NoMappingsChangesNothing) {
   EXPECT_GT(returns_refused, 0);
 }
 
+/// Of two parts that are exchanged the kernel refuses the second, because its pages are sealed: the first comes back.
+TEST_F(AdoptionTest, ARefusalHalfWayIsUndone) {
+  constexpr long kMseal = 462;                      // the same on all architectures; older headers do not name it
+  static OwnPages* const pages = new OwnPages(12);  // stays: what is sealed cannot be unmapped
+  fill(pages->data(), pages->bytes(), 9);
+  ASSERT_EQ(adopt(pages->page(5), kPage), Status::ok) << message_;
+  const std::size_t used_bytes = arena_.used_bytes();
+  if (syscall(kMseal, pages->page(6), kPage, 0) != 0) GTEST_SKIP() << "the kernel cannot seal pages";
+  EXPECT_EQ(adopt(pages->page(2), 6 * kPage), Status::no_resource);
+  EXPECT_TRUE(says("cannot put other pages under")) << message_;
+  EXPECT_EQ(as_peer(pages->page(2), 1), nullptr);
+  EXPECT_TRUE(is_one_memory(pages->page(5)));
+  EXPECT_TRUE(holds(pages->data(), pages->bytes(), 9));
+  EXPECT_EQ(arena_.used_bytes(), used_bytes);
+  EXPECT_EQ(adopt(pages->page(2), 4 * kPage), Status::ok) << "private again, so it can be adopted: " << message_;
+  EXPECT_TRUE(is_one_memory(pages->page(2)));
+}
+
 TEST_F(AdoptionTest, UnmappedTooEarlyIsNoticed) {
   auto pages = std::make_unique<OwnPages>(8);
   std::byte* const buffer = pages->page(2);
