@@ -40,6 +40,7 @@ struct Settings {
   std::string algorithm = "auto";
   std::string topology = "auto";
   std::string transport = "auto";
+  std::string provider = "auto";
   Determinism determinism = Determinism::run;
   bool wide_wire = false;  ///< WIRE=f32
   std::string isa = "auto";

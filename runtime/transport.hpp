@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "runtime/status.hpp"
@@ -22,7 +23,10 @@ struct Capabilities {
 
 /// One put. The payload is already stored when `source` is nullptr (a kernel wrote it to a mapped target); otherwise
 /// the engine moves `bytes` from `source` to `target_offset` of the peer's arena. Then `signal` becomes visible at
-/// `signal_offset`, never before the payload.
+/// `signal_offset`, never before the payload. A put with payload signals a line: `signal_offset` is then a multiple of
+/// kLineBytes. Up to 56 bytes may stand in that line itself, at signal_offset + 8.
+/// A transport that does not map the peer reads `source` until drained(). Until the signal is visible its word may hold
+/// any value but `signal`, so a reader compares it for equality with what it waits for.
 struct Put {
   int peer = 0;  ///< rank in the context
   int engine = 0;
@@ -31,6 +35,9 @@ struct Put {
   std::size_t bytes = 0;
   std::uint64_t signal_offset = 0;
   std::uint64_t signal = 0;
+  /// The line before `source` belongs to this put as `source` does, and may be overwritten: a send slot that is laid
+  /// out like the receive slot. With target_offset = signal_offset + kLineBytes one transfer then carries both.
+  bool line_before = false;
 };
 
 /// Ranks are those of the context. One thread at a time per peer and engine; the data path is noexcept.
@@ -46,16 +53,22 @@ class Transport {
   virtual std::byte* mapped(int peer, std::uint64_t offset) noexcept = 0;
 
   virtual Status put(const Put& put) noexcept = 0;
-  /// Makes one word visible in a peer's arena after everything this thread did before: a credit.
+  /// Makes one word visible in a peer's arena after everything this thread did before: a credit. The next value for a
+  /// word is put after the peer has answered the last one.
   virtual Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept = 0;
-  /// Moves what the engines hold and takes in completions.
+  /// Moves what the engines hold and takes in completions. Where peers are not mapped nothing becomes visible here, and
+  /// nothing may leave, without these calls.
   virtual Status progress() noexcept = 0;
+  /// True when no engine holds a put that still reads its source.
+  virtual bool drained() noexcept = 0;
 
   /// Sleeps until something is put into the own arena, `most_us` at the longest. `still_idle` is asked once more after
   /// peers can see that this rank sleeps, so that a put in between is not slept through.
   virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
   /// False once a peer is known to be dead.
   virtual bool alive(int peer) noexcept = 0;
+  /// Why a call returned Status::transport or peer_lost, or a peer is not alive: a sentence, or nothing.
+  virtual std::string failure_text() const { return {}; }
   /// More ranks than CPUs stand on this machine: waiting gives the CPU away early.
   virtual bool oversubscribed() const noexcept = 0;
 };

@@ -69,6 +69,7 @@ TEST(Settings, EveryShownValueCanBeSetAgain) {
   const Settings settings =
       load({},
            "ENGINES=7\nSEGMENT=96K\nALGORITHM=ring\nTOPOLOGY=torus:2x2x2\nTRANSPORT=shared_memory\n"
+           "PROVIDER=tcp;ofi_rxm\n"
            "DETERMINISM=canonical\nWIRE=f32\nISA=avx2\nTIMEOUT=0.25\nLOG=debug\nCHANNELS=8\nSLOTS=16\nWINDOW=5\n"
            "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nINSECURE=1\n"
            "RENDEZVOUS=file:/a b\nINTERFACE=^docker,veth\nPORTS=20000-20100");
@@ -105,6 +106,8 @@ TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
                         {"TORII_TOPOLOGY=ring:4", "torus:XxYxZ"},
                         {"TORII_TOPOLOGY=torus:", "torus:XxYxZ"},
                         {"TORII_TRANSPORT=tcp", "one of auto shared_memory"},
+                        {"TORII_PROVIDER=", "auto, or a libfabric provider"},
+                        {"TORII_PROVIDER=tcp ofi_rxm", "auto, or a libfabric provider"},
                         {"TORII_DETERMINISM=always", "one of run canonical"},
                         {"TORII_WIRE=f64", "one of type f32"},
                         {"TORII_ISA=mmx", "one of auto reference sse4"},

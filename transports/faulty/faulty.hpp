@@ -30,10 +30,12 @@ class Faulty final : public Transport {
   Status put(const Put& put) noexcept override;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
   Status progress() noexcept override { return inner_.progress(); }
+  bool drained() noexcept override { return inner_.drained(); }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
     inner_.sleep(most_us, still_idle, data);
   }
   bool alive(int peer) noexcept override { return inner_.alive(peer); }
+  std::string failure_text() const override { return inner_.failure_text(); }
   bool oversubscribed() const noexcept override { return inner_.oversubscribed(); }
 
   /// Puts and credits so far, and how many of them were delayed.

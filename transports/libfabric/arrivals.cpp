@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Publishes signals whose payload has arrived, and matches halves.
+#include "transports/libfabric/arrivals.hpp"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <string>
+
+#include "runtime/status.hpp"
+#include "runtime/words.hpp"
+#include "transports/libfabric/notice.hpp"
+
+namespace torii::libfabric {
+
+Arrivals::Arrivals(std::byte* arena, std::size_t arena_bytes, bool counts_halves)
+    : arena_(arena), lines_(arena_bytes / kLineBytes) {
+  if (!counts_halves) return;
+  halves_bytes_ = round_up(lines_ / 8 + 8, sizeof(std::uint64_t));
+  void* const bits = mmap(nullptr, halves_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                          -1, 0);
+  if (bits == MAP_FAILED) {
+    throw Error(Status::no_resource, "cannot map " + std::to_string(halves_bytes_) +
+                                         " bytes for counting arrivals; set TORII_ARENA lower");
+  }
+  halves_ = static_cast<std::uint64_t*>(bits);
+}
+
+Arrivals::~Arrivals() {
+  if (halves_ != nullptr) munmap(halves_, halves_bytes_);
+}
+
+bool Arrivals::is_second_half(std::uint64_t line) noexcept {
+  const std::uint64_t bit = std::uint64_t{1} << line % 64;
+  // The halves of one line come through one engine, but lines of one word may come through several.
+  return (std::atomic_ref(halves_[line / 64]).fetch_xor(bit, std::memory_order_acq_rel) & bit) != 0;
+}
+
+bool Arrivals::take(std::uint64_t notice) noexcept {
+  const std::uint64_t line = line_of(notice);
+  const auto deed = static_cast<Deed>(deed_bits(notice));
+  if (line >= lines_) return false;
+  switch (deed) {
+    case Deed::wake:
+      return true;
+    case Deed::half:
+      if (halves_ == nullptr) return false;
+      if (!is_second_half(line)) return true;
+      break;
+    case Deed::publish:
+      break;
+    default:
+      return false;
+  }
+  std::byte* const word = arena_ + line * kLineBytes;
+  store_word(word, ~load_word(word));
+  return true;
+}
+
+}  // namespace torii::libfabric

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this rank does when a put of a peer has arrived in its arena.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace torii::libfabric {
+
+/// Thread-safe. The data comes from the network, so every value of it is survived.
+class Arrivals {
+ public:
+  /// `counts_halves`: peers may put payload and signal apart (a bit per line is mapped, taken on touch). Throws
+  /// Error{no_resource}.
+  Arrivals(std::byte* arena, std::size_t arena_bytes, bool counts_halves);
+  ~Arrivals();
+  Arrivals(const Arrivals&) = delete;
+  Arrivals& operator=(const Arrivals&) = delete;
+
+  /// Does what the completion data says. False, with nothing touched, for a deed or a line that does not exist.
+  bool take(std::uint64_t notice) noexcept;
+
+ private:
+  /// True for the second of two halves.
+  bool is_second_half(std::uint64_t line) noexcept;
+
+  std::byte* arena_;
+  std::uint64_t lines_;
+  std::size_t halves_bytes_ = 0;
+  std::uint64_t* halves_ = nullptr;  ///< a bit per line: one half has come
+};
+
+}  // namespace torii::libfabric

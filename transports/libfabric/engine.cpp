@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data path of an engine: put() to fi_writedata, completions, and the queue for when the provider is busy.
+#include "transports/libfabric/engine.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/waiting.hpp"
+#include "transports/libfabric/notice.hpp"
+
+namespace torii::libfabric {
+namespace {
+
+constexpr std::int64_t kProbeEveryNs = 20'000'000;
+
+/// What a provider says of a connection whose other end has gone.
+bool is_lost_connection(std::int64_t code) noexcept {
+  switch (code < 0 ? -code : code) {
+    case FI_ECONNREFUSED:
+    case FI_ECONNRESET:
+    case FI_ECONNABORTED:
+    case FI_ENOTCONN:
+    case FI_ESHUTDOWN:
+    case FI_EHOSTUNREACH:
+    case FI_EHOSTDOWN:
+    case FI_ENETUNREACH:
+    case FI_ETIMEDOUT:
+    case EPIPE:
+    case FI_EIO:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Status Engine::put(const Put& put) noexcept {
+  const std::lock_guard lock(mutex_);
+  Target& to = target(put.peer);
+  if (put.bytes == 0 || put.source == nullptr) {
+    return send_word(to, put.peer, put.signal_offset, put.signal, make_notice(Deed::wake, 0));
+  }
+  if (put.signal_offset % kLineBytes != 0) std::abort();  // the interface's contract: payload needs a line
+  const std::uint64_t inverted = ~put.signal;
+  Transfer transfer;
+  transfer.peer = put.peer;
+  transfer.notifies = true;
+  transfer.key = to.arena_key;
+  transfer.address = to.arena_base + put.signal_offset;
+  transfer.notice = make_notice(Deed::publish, put.signal_offset);
+  if (put.target_offset == put.signal_offset + sizeof(inverted) && put.bytes <= kInlineBytes) {
+    alignas(kLineBytes) std::byte line[kLineBytes];
+    std::memcpy(line, &inverted, sizeof(inverted));
+    std::memcpy(line + sizeof(inverted), put.source, put.bytes);
+    transfer.source = line;
+    transfer.bytes = sizeof(inverted) + put.bytes;
+    transfer.is_temporary = true;
+    return send(transfer);
+  }
+  if (put.line_before && put.target_offset == put.signal_offset + kLineBytes) {
+    std::memcpy(const_cast<std::byte*>(put.source) - kLineBytes, &inverted, sizeof(inverted));
+    transfer.source = put.source - kLineBytes;
+    transfer.bytes = kLineBytes + put.bytes;
+    return send(transfer);
+  }
+  transfer.source = put.source;
+  transfer.bytes = put.bytes;
+  transfer.address = to.arena_base + put.target_offset;
+  const bool is_ordered = put.bytes <= ordered_bytes_;
+  transfer.notifies = !is_ordered;
+  transfer.notice = make_notice(Deed::half, put.signal_offset);
+  const Status status = send(transfer);
+  if (status != Status::ok) return status;
+  if (is_ordered) return send_word(to, put.peer, put.signal_offset, put.signal, make_notice(Deed::wake, 0));
+  return send_word(to, put.peer, put.signal_offset, inverted, transfer.notice);
+}
+
+Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
+  const std::lock_guard lock(mutex_);
+  return send_word(target(peer), peer, offset, value, make_notice(Deed::wake, 0));
+}
+
+Status Engine::send_word(Target& to, int peer, std::uint64_t offset, std::uint64_t value,
+                         std::uint64_t notice) noexcept {
+  Transfer transfer;
+  transfer.peer = peer;
+  transfer.notifies = true;
+  transfer.is_temporary = true;
+  transfer.source = reinterpret_cast<const std::byte*>(&value);
+  transfer.bytes = sizeof(value);
+  transfer.address = to.arena_base + offset;
+  transfer.key = to.arena_key;
+  transfer.notice = notice;
+  return send(transfer);
+}
+
+Status Engine::send(const Transfer& transfer) noexcept {
+  Target& to = target(transfer.peer);
+  if (shared_.peers.is_lost(transfer.peer)) return Status::peer_lost;
+  to.used = true;
+  if (to.waiting == 0) {
+    ssize_t code = post(transfer);
+    if (code == 0) return Status::ok;
+    if (code == -FI_EAGAIN) {
+      take_completions();
+      code = post(transfer);
+      if (code == 0) return Status::ok;
+    }
+    if (code != -FI_EAGAIN) return fail(transfer.peer, code, transfer.bytes);
+  }
+  return delay(transfer);
+}
+
+ssize_t Engine::post(const Transfer& transfer) noexcept {
+  if (transfer.bytes > inject_bytes_ || transfer.confirms) return post_counted(transfer);
+  const fi_addr_t address = target(transfer.peer).address;
+  if (!transfer.notifies) {
+    return fi_inject_write(endpoint_.get(), transfer.source, transfer.bytes, address, transfer.address, transfer.key);
+  }
+  return fi_inject_writedata(endpoint_.get(), transfer.source, transfer.bytes, transfer.notice, address,
+                             transfer.address, transfer.key);
+}
+
+/// A write whose source the provider reads until it completes.
+ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
+  if (transfer.bytes > info_->ep_attr->max_msg_size) return -FI_EMSGSIZE;
+  Operation* const operation = free_operation_;
+  if (operation == nullptr) return -FI_EAGAIN;
+  const std::byte* source = transfer.source;
+  void* descriptor = nullptr;
+  BounceRing::Piece piece;
+  if (transfer.is_temporary || (local_keys_ && !in_arena(source, transfer.bytes))) {
+    const std::size_t bytes = round_up(transfer.bytes, kLineBytes);
+    if (bytes > ring_.bytes()) return -FI_EMSGSIZE;
+    piece = ring_.take(bytes);
+    if (piece.at == nullptr) return -FI_EAGAIN;
+    std::memcpy(piece.at, source, transfer.bytes);
+    source = piece.at;
+    descriptor = fi_mr_desc(own_region_.get());
+  } else if (local_keys_) {
+    descriptor = fi_mr_desc(arena_region_.get());
+  }
+  operation->bytes = transfer.bytes;
+  operation->piece = piece.ticket;
+  operation->peer = transfer.peer;
+  operation->confirms = transfer.confirms;
+  const ssize_t code = write(transfer, source, descriptor, *operation);
+  if (code != 0) {
+    if (piece.at != nullptr) ring_.give_back(piece.ticket);
+    return code;
+  }
+  free_operation_ = operation->next_free;
+  ++in_flight_;
+  count_open();
+  return 0;
+}
+
+ssize_t Engine::write(const Transfer& transfer, const std::byte* source, void* descriptor,
+                      Operation& operation) noexcept {
+  const fi_addr_t address = target(transfer.peer).address;
+  if (transfer.confirms) {
+    iovec from = {const_cast<std::byte*>(source), transfer.bytes};
+    fi_rma_iov to = {transfer.address, transfer.bytes, transfer.key};
+    const fi_msg_rma message = {&from, &descriptor, 1, address, &to, 1, &operation, 0};
+    return fi_writemsg(endpoint_.get(), &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+  }
+  if (!transfer.notifies) {
+    return fi_write(endpoint_.get(), source, transfer.bytes, descriptor, address, transfer.address, transfer.key,
+                    &operation);
+  }
+  return fi_writedata(endpoint_.get(), source, transfer.bytes, descriptor, transfer.notice, address, transfer.address,
+                      transfer.key, &operation);
+}
+
+/// Keeps a transfer until the provider takes it; transfers to one peer stay in order.
+Status Engine::delay(const Transfer& transfer) noexcept {
+  try {
+    Delayed& delayed = waiting_.emplace_back();
+    delayed.transfer = transfer;
+    if (transfer.is_temporary) std::memcpy(delayed.line.data(), transfer.source, transfer.bytes);
+  } catch (const std::exception&) {
+    return Status::no_resource;
+  }
+  ++target(transfer.peer).waiting;
+  count_open();
+  return Status::ok;
+}
+
+void Engine::post_delayed() noexcept {
+  ++round_;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    if (!post_delayed(waiting_[i])) continue;
+    if (kept != i) waiting_[kept] = waiting_[i];
+    ++kept;
+  }
+  waiting_.resize(kept);
+  count_open();
+}
+
+/// True when the transfer has to go on waiting.
+bool Engine::post_delayed(Delayed& delayed) noexcept {
+  Transfer& transfer = delayed.transfer;
+  Target& to = target(transfer.peer);
+  ssize_t code = -FI_ECONNRESET;
+  if (!shared_.peers.is_lost(transfer.peer)) {
+    if (to.busy_round == round_) return true;
+    if (transfer.is_temporary) transfer.source = delayed.line.data();
+    code = post(transfer);
+    if (code == -FI_EAGAIN) {
+      to.busy_round = round_;
+      return true;
+    }
+    if (code != 0) (void)fail(transfer.peer, code, transfer.bytes);
+  }
+  --to.waiting;
+  if (code != 0 && transfer.confirms) --to.confirming;
+  return false;
+}
+
+/// What stops the engine for all peers.
+void Engine::break_down(const char* what, std::int64_t code) noexcept {
+  try {
+    shared_.peers.break_down("engine " + std::to_string(number_) + " (" + info_->fabric_attr->prov_name + " on " +
+                             info_->domain_attr->name + ") " + what + ": " + code_text(code));
+  } catch (const std::exception&) {
+    shared_.peers.break_down({});
+  }
+}
+
+Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
+  try {
+    const std::string text = "engine " + std::to_string(number_) + " (" + info_->fabric_attr->prov_name + " on " +
+                             info_->domain_attr->name + "): a write of " + std::to_string(bytes) + " bytes to rank " +
+                             std::to_string(peer) + " failed: " + code_text(code);
+    if (is_lost_connection(code)) {
+      shared_.peers.lose(peer, text);
+      return Status::peer_lost;
+    }
+    shared_.peers.break_down(text);
+  } catch (const std::exception&) {
+    shared_.peers.break_down({});
+  }
+  return Status::transport;
+}
+
+void Engine::progress() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  take_completions();
+  if (!receives_owed_.empty()) post_receives();
+  if (!waiting_.empty()) post_delayed();
+}
+
+void Engine::take_completions() noexcept {
+  constexpr int kRoundsMost = 16;
+  std::array<fi_cq_data_entry, 16> entries;
+  for (int round = 0; round < kRoundsMost; ++round) {
+    const ssize_t got = fi_cq_read(queue_.get(), entries.data(), entries.size());
+    if (got == -FI_EAGAIN || got == 0) return;
+    if (got == -FI_EAVAIL) {
+      take_error();
+      continue;
+    }
+    if (got < 0) {
+      break_down("cannot read its completions", got);
+      return;
+    }
+    for (ssize_t i = 0; i < got; ++i) take_completion(entries[static_cast<std::size_t>(i)]);
+    if (got < static_cast<ssize_t>(entries.size())) return;
+  }
+}
+
+void Engine::take_completion(const fi_cq_data_entry& entry) noexcept {
+  if ((entry.flags & FI_REMOTE_CQ_DATA) == 0) {
+    if (Operation* const operation = operation_of(entry.op_context)) complete(*operation);
+    return;
+  }
+  // Where receives are posted for notices, each one uses up the receive that its entry names.
+  if (!receives_.empty()) receives_owed_.push_back(static_cast<fi_context2*>(entry.op_context));
+  if (!shared_.arrivals.take(entry.data)) break_down("got a notice that no rank sends", FI_EINVAL);
+}
+
+/// The operation that a completion speaks of, or nullptr: of an injected write providers return what they like.
+Engine::Operation* Engine::operation_of(void* context) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(context);
+  const auto first = reinterpret_cast<std::uintptr_t>(operations_.data());
+  if (at < first || at >= first + operations_.size() * sizeof(Operation)) return nullptr;
+  return static_cast<Operation*>(context);
+}
+
+void Engine::complete(Operation& operation) noexcept {
+  if (operation.piece != BounceRing::kNone) ring_.give_back(operation.piece);
+  if (operation.confirms) --target(operation.peer).confirming;
+  operation.next_free = free_operation_;
+  free_operation_ = &operation;
+  --in_flight_;
+  count_open();
+}
+
+void Engine::take_error() noexcept {
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(queue_.get(), &error, 0) < 0) return;
+  Operation* const operation = operation_of(error.op_context);
+  if (operation == nullptr) {
+    // An injected write, whose peer nobody tells; what is waited for will not come, and other writes find out why.
+    if (is_lost_connection(error.err) || error.err == FI_ECANCELED) return;
+    break_down("failed", error.err);
+    return;
+  }
+  (void)fail(operation->peer, error.err, operation->bytes);
+  complete(*operation);
+}
+
+/// Eight bytes into the peer's bell, whose completion says that they and all before them have arrived.
+void Engine::send_confirmed(int peer) noexcept {
+  Target& to = target(peer);
+  Transfer transfer;
+  transfer.peer = peer;
+  transfer.confirms = true;
+  transfer.is_temporary = true;
+  transfer.source = own_memory_;
+  transfer.bytes = sizeof(std::uint64_t);
+  transfer.address = to.bell_base;
+  transfer.key = to.bell_key;
+  ++to.confirming;
+  if (send(transfer) != Status::ok) --to.confirming;
+}
+
+void Engine::flush() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t peer = 0; peer < targets_.size(); ++peer) {
+    if (targets_[peer].used) send_confirmed(static_cast<int>(peer));
+  }
+}
+
+bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;
+  Target& to = target(peer);
+  if (!to.used) return false;
+  if (to.confirming == 0 && now_ns - to.probed_ns > kProbeEveryNs) {
+    to.probed_ns = now_ns;
+    send_confirmed(peer);
+  }
+  return true;
+}
+
+bool Engine::may_sleep() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!waiting_.empty() || !receives_owed_.empty()) return false;
+  fid* waited[] = {&queue_->fid};
+  return fi_trywait(fabric_.get(), waited, 1) == 0;
+}
+
+}  // namespace torii::libfabric

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// One way out to the fabric: an endpoint with its domain and completion queue, the transfers in flight, and those that
+// wait because the provider is busy.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/transport.hpp"
+#include "runtime/words.hpp"
+#include "transports/libfabric/api.hpp"
+#include "transports/libfabric/arrivals.hpp"
+#include "transports/libfabric/bounce_ring.hpp"
+#include "transports/libfabric/peer_states.hpp"
+
+namespace torii::libfabric {
+
+/// What a peer must know of an engine to put through it; exchanged as it stands.
+struct EngineCard {
+  std::uint64_t arena_base;  ///< the remote address of the arena's first byte: virtual, or 0
+  std::uint64_t arena_key;
+  std::uint64_t bell_base;  ///< a line outside the arena that anybody may write into
+  std::uint64_t bell_key;
+  std::uint64_t name_bytes;
+  std::array<std::byte, 256> name;  ///< the endpoint's address
+};
+
+/// What engines of a transport have in common.
+struct Shared {
+  std::byte* arena;
+  std::size_t arena_bytes;
+  int ranks;
+  Arrivals& arrivals;
+  PeerStates& peers;
+};
+
+/// Thread-safe behind its own lock; the provider is asked for no locks of its own.
+class Engine {
+ public:
+  /// Opens the endpoint and registers the arena and `bounce_bytes` of its own. Throws Error.
+  Engine(const Api& api, const fi_info& info, int number, const Shared& shared, std::size_t bounce_bytes);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  EngineCard card() const;
+  /// Learns the peers' engines of the same number. `ordered_bytes`: the longest write that a later write through the
+  /// same engine cannot overtake at any rank's provider.
+  void connect(const std::vector<EngineCard>& cards, std::size_t ordered_bytes);
+
+  Status put(const Put& put) noexcept;
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
+  /// Takes in completions and posts what waits; nothing when another thread does so.
+  void progress() noexcept;
+  bool drained() const noexcept { return open_.load(std::memory_order_acquire) == 0; }
+  /// Asks every peer that was written to to confirm that all before has arrived; drained() then tells.
+  void flush() noexcept;
+  /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it. False when
+  /// nothing was ever written to the peer through this engine.
+  bool probe(int peer, std::int64_t now_ns) noexcept;
+
+  /// Becomes readable when progress() has something to do; -1 when the provider has no such descriptor.
+  int wait_descriptor() const noexcept { return wait_descriptor_; }
+  /// False when progress() has to be called before anybody polls wait_descriptor().
+  bool may_sleep() noexcept;
+
+ private:
+  /// A peer as this engine reaches it.
+  struct Target {
+    fi_addr_t address = FI_ADDR_UNSPEC;
+    std::uint64_t arena_base = 0;
+    std::uint64_t arena_key = 0;
+    std::uint64_t bell_base = 0;
+    std::uint64_t bell_key = 0;
+    std::uint32_t waiting = 0;     ///< transfers in `waiting_`: later ones queue up behind them
+    std::uint32_t busy_round = 0;  ///< the last round in which the provider took none
+    std::uint32_t confirming = 0;
+    bool used = false;
+    std::int64_t probed_ns = 0;
+    std::int64_t busy_since_ns = 0;
+    std::array<std::byte, 64> name{};
+  };
+
+  /// One write as libfabric sees it.
+  struct Transfer {
+    int peer = 0;
+    bool notifies = false;      ///< `notice` goes with it
+    bool confirms = false;      ///< its completion says that it has arrived
+    bool is_temporary = false;  ///< the source does not outlive the call
+    const std::byte* source = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t address = 0;
+    std::uint64_t key = 0;
+    std::uint64_t notice = 0;
+  };
+  struct Delayed {
+    Transfer transfer;
+    std::array<std::byte, kLineBytes> line;  ///< the source, when it was temporary
+  };
+
+  /// What is known of a write until it completes. Its first member is the provider's while the write is in flight.
+  struct Operation {
+    fi_context2 context;
+    Operation* next_free;
+    std::size_t bytes;
+    std::uint32_t piece;
+    int peer;
+    bool confirms;
+  };
+
+  void open(const Api& api, std::size_t bounce_bytes);
+  Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,
+                              const std::string& what);
+  Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
+  bool in_arena(const std::byte* at, std::size_t bytes) const noexcept {
+    return at >= shared_.arena && bytes <= shared_.arena_bytes &&
+           static_cast<std::size_t>(at - shared_.arena) <= shared_.arena_bytes - bytes;
+  }
+
+  Status send(const Transfer& transfer) noexcept;
+  Status send_word(Target& to, int peer, std::uint64_t offset, std::uint64_t value, std::uint64_t notice) noexcept;
+  ssize_t post(const Transfer& transfer) noexcept;
+  ssize_t post_counted(const Transfer& transfer) noexcept;
+  ssize_t write(const Transfer& transfer, const std::byte* source, void* descriptor, Operation& operation) noexcept;
+  Status delay(const Transfer& transfer) noexcept;
+  void post_delayed() noexcept;
+  bool post_delayed(Delayed& delayed) noexcept;
+  void send_confirmed(int peer) noexcept;
+  void break_down(const char* what, std::int64_t code) noexcept;
+  Status fail(int peer, std::int64_t code, std::size_t bytes) noexcept;
+
+  void take_completions() noexcept;
+  void take_completion(const fi_cq_data_entry& entry) noexcept;
+  void take_error() noexcept;
+  void complete(Operation& operation) noexcept;
+  Operation* operation_of(void* context) noexcept;
+  void post_receives() noexcept;
+  void count_open() noexcept { open_.store(in_flight_ + waiting_.size(), std::memory_order_release); }
+
+  Info info_;
+  int number_;
+  Shared shared_;
+  // Closed from the last to the first; the destructor sees to the endpoint and the registrations.
+  Fid<fid_fabric> fabric_;
+  Fid<fid_domain> domain_;
+  Fid<fid_cq> queue_;
+  Fid<fid_av> addresses_;
+  Fid<fid_ep> endpoint_;
+  Fid<fid_mr> arena_region_;
+  Fid<fid_mr> own_region_;
+  std::byte* own_memory_ = nullptr;  ///< the bell's line, then the bounce ring
+  std::size_t own_bytes_ = 0;
+  int wait_descriptor_ = -1;
+
+  mutable std::mutex mutex_;
+  bool local_keys_ = false;  ///< sources must be registered
+  std::size_t inject_bytes_ = 0;
+  std::size_t ordered_bytes_ = 0;
+  BounceRing ring_;
+  std::vector<Target> targets_;
+  std::vector<Operation> operations_;
+  Operation* free_operation_ = nullptr;
+  std::size_t in_flight_ = 0;
+  std::vector<Delayed> waiting_;
+  std::uint32_t round_ = 0;
+  std::atomic<std::size_t> open_ = 0;  ///< in flight and waiting
+  std::vector<fi_context2> receives_;
+  std::vector<fi_context2*> receives_owed_;  ///< consumed by arrivals, to be posted again
+};
+
+}  // namespace torii::libfabric

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens an engine: the objects of libfabric in their order, and memory registered as the provider wants it.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "transports/libfabric/engine.hpp"
+
+namespace torii::libfabric {
+namespace {
+
+constexpr std::size_t kQueueEntries = 8192;
+constexpr std::size_t kOperationsMost = 1024;
+constexpr std::size_t kReceivesMost = 1024;
+/// Keys, where the provider leaves them to the program. Every engine has a domain of its own.
+constexpr std::uint64_t kArenaKey = 1;
+constexpr std::uint64_t kOwnKey = 2;
+
+std::byte* map_own(std::size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw Error(Status::no_resource, "cannot map " + std::to_string(bytes) + " bytes for an engine");
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+/// With a descriptor to wait for where the provider has one.
+Fid<fid_cq> open_queue(fid_domain& domain) {
+  fi_cq_attr attributes{};
+  attributes.size = kQueueEntries;
+  attributes.format = FI_CQ_FORMAT_DATA;
+  attributes.wait_obj = FI_WAIT_FD;
+  fid_cq* queue = nullptr;
+  int code = fi_cq_open(&domain, &attributes, &queue, nullptr);
+  if (code == -FI_ENOSYS || code == -FI_EINVAL || code == -FI_EOPNOTSUPP) {
+    attributes.wait_obj = FI_WAIT_NONE;
+    code = fi_cq_open(&domain, &attributes, &queue, nullptr);
+  }
+  check(code, "opening a completion queue");
+  return Fid<fid_cq>(queue);
+}
+
+}  // namespace
+
+Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& shared, std::size_t bounce_bytes)
+    : info_(fi_dupinfo(&info)), number_(number), shared_(shared), ring_(nullptr, 0, 0) {
+  if (info_ == nullptr) throw Error(Status::no_resource, "out of memory");
+  own_bytes_ = round_up(kLineBytes + std::max(bounce_bytes, 64 * kLineBytes), 4096);
+  own_memory_ = map_own(own_bytes_);
+  try {
+    open(api, bounce_bytes);
+  } catch (...) {
+    munmap(own_memory_, own_bytes_);
+    throw;
+  }
+}
+
+Engine::~Engine() {
+  // A region that belongs to an endpoint goes before it; any other after it, so that no late write of a peer misses it.
+  if ((info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
+    arena_region_.reset();
+    own_region_.reset();
+  }
+  endpoint_.reset();
+  arena_region_.reset();
+  own_region_.reset();
+  munmap(own_memory_, own_bytes_);
+}
+
+void Engine::open(const Api& api, std::size_t bounce_bytes) {
+  const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
+  local_keys_ = (mode & FI_MR_LOCAL) != 0;
+  inject_bytes_ = info_->tx_attr->inject_size;
+  const std::size_t pieces = std::clamp<std::size_t>(info_->tx_attr->size, 16, kOperationsMost);
+
+  fid_fabric* fabric = nullptr;
+  check(api.open_fabric(info_->fabric_attr, &fabric, nullptr), "opening fabric " + std::string(info_->fabric_attr->name));
+  fabric_.reset(fabric);
+  fid_domain* domain = nullptr;
+  check(fi_domain(fabric, info_.get(), &domain, nullptr), "opening device " + std::string(info_->domain_attr->name));
+  domain_.reset(domain);
+  queue_ = open_queue(*domain);
+  fi_av_attr table{};
+  table.type = info_->domain_attr->av_type;
+  table.count = static_cast<std::size_t>(shared_.ranks);
+  fid_av* addresses = nullptr;
+  check(fi_av_open(domain, &table, &addresses, nullptr), "opening an address vector");
+  addresses_.reset(addresses);
+  fid_ep* endpoint = nullptr;
+  check(fi_endpoint(domain, info_.get(), &endpoint, nullptr), "opening an endpoint");
+  endpoint_.reset(endpoint);
+  check(fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_RECV), "binding the completion queue");
+  check(fi_ep_bind(endpoint, &addresses_->fid, 0), "binding the address vector");
+  check(fi_enable(endpoint), "enabling the endpoint");
+
+  arena_region_ = register_memory(shared_.arena, shared_.arena_bytes, FI_WRITE | FI_REMOTE_WRITE, kArenaKey,
+                                  "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
+  own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE, kOwnKey,
+                                "bounce memory (" + std::to_string(bounce_bytes) + " wanted)");
+  ring_ = BounceRing(own_memory_ + kLineBytes, own_bytes_ - kLineBytes, pieces);
+  operations_.resize(pieces);
+  for (Operation& operation : operations_) {
+    operation.next_free = free_operation_;
+    free_operation_ = &operation;
+  }
+  if ((info_->mode & FI_RX_CQ_DATA) != 0) {
+    receives_.resize(std::clamp<std::size_t>(info_->rx_attr->size, 16, kReceivesMost));
+    receives_owed_.reserve(receives_.size());
+    for (fi_context2& receive : receives_) receives_owed_.push_back(&receive);
+    post_receives();
+  }
+  if (fi_control(&queue_->fid, FI_GETWAIT, &wait_descriptor_) != 0) wait_descriptor_ = -1;
+}
+
+Fid<fid_mr> Engine::register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,
+                                    const std::string& what) {
+  const std::string step = "registering " + std::to_string(bytes) + " bytes for " + what;
+  fid_mr* region = nullptr;
+  check(fi_mr_reg(domain_.get(), base, bytes, access, 0, key, 0, &region, nullptr), step);
+  Fid<fid_mr> owner(region);
+  if ((info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
+    check(fi_mr_bind(region, &endpoint_->fid, 0), step);
+    check(fi_mr_enable(region), step);
+  }
+  if (fi_mr_key(region) == FI_KEY_NOTAVAIL) throw Error(Status::transport, "libfabric: " + step + ": no key");
+  return owner;
+}
+
+EngineCard Engine::card() const {
+  const bool is_virtual = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  EngineCard card{};
+  card.arena_base = is_virtual ? reinterpret_cast<std::uintptr_t>(shared_.arena) : 0;
+  card.arena_key = fi_mr_key(arena_region_.get());
+  card.bell_base = is_virtual ? reinterpret_cast<std::uintptr_t>(own_memory_) : 0;
+  card.bell_key = fi_mr_key(own_region_.get());
+  std::size_t bytes = card.name.size();
+  check(fi_getname(&endpoint_->fid, card.name.data(), &bytes), "asking for the endpoint's address");
+  card.name_bytes = bytes;
+  return card;
+}
+
+void Engine::connect(const std::vector<EngineCard>& cards, std::size_t ordered_bytes) {
+  ordered_bytes_ = ordered_bytes;
+  targets_.resize(cards.size());
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    const EngineCard& card = cards[rank];
+    Target& to = targets_[rank];
+    to.arena_base = card.arena_base;
+    to.arena_key = card.arena_key;
+    to.bell_base = card.bell_base;
+    to.bell_key = card.bell_key;
+    std::copy_n(card.name.begin(), std::min(card.name_bytes, to.name.size()), to.name.begin());
+    if (fi_av_insert(addresses_.get(), card.name.data(), 1, &to.address, 0, nullptr) != 1) {
+      throw Error(Status::transport,
+                  "libfabric: the address of rank " + std::to_string(rank) + " is none that " +
+                      info_->fabric_attr->prov_name + " on " + info_->domain_attr->name + " understands",
+                  static_cast<int>(rank));
+    }
+  }
+}
+
+void Engine::post_receives() noexcept {
+  while (!receives_owed_.empty()) {
+    fi_context2* const receive = receives_owed_.back();
+    const ssize_t code =
+        fi_recv(endpoint_.get(), own_memory_, 0, fi_mr_desc(own_region_.get()), FI_ADDR_UNSPEC, receive);
+    if (code == -FI_EAGAIN) return;
+    if (code != 0) {
+      break_down("cannot post a receive", code);
+      return;
+    }
+    receives_owed_.pop_back();
+  }
+}
+
+}  // namespace torii::libfabric

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the module offers to the library that opens it.
+#include "transports/libfabric/entry.hpp"
+
+#include "transports/libfabric/fabric.hpp"
+#include "transports/libfabric/providers.hpp"
+
+namespace {
+
+torii::Transport* make(torii::Exchange& exchange, const torii::libfabric::Options& options) {
+  return new torii::libfabric::Fabric(exchange, options);
+}
+
+std::vector<torii::libfabric::ProviderReport> list(const std::vector<std::string>& source_addresses) {
+  return torii::libfabric::list_providers({}, source_addresses);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const torii::libfabric::Entry torii_libfabric_entry = {
+    torii::libfabric::kEntryVersion, &make, &list};

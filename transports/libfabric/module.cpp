@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds and opens the module beside the library that this code is in.
+#include "transports/libfabric/module.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "runtime/status.hpp"
+#include "transports/libfabric/entry.hpp"
+
+namespace torii::libfabric {
+namespace {
+
+constexpr const char* kFine = "fine";
+constexpr const char* kFile = "/torii/libtorii_libfabric.so";
+
+/// The folder of the library or program that holds this function.
+std::string own_folder() {
+  Dl_info where{};
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &where) == 0 || where.dli_fname == nullptr) return ".";
+  const std::string path = where.dli_fname;
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+const Entry& load() {
+  // Tests link this code into programs that stand elsewhere.
+  const char* const tests = secure_getenv("TORII_TEST_MODULES");
+  const std::string path = (tests != nullptr ? tests : own_folder()) + std::string(kFile);
+  // Never unloaded: libfabric and its providers keep state for the whole process.
+  void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (module == nullptr) {
+    const char* const why = dlerror();
+    throw Error(Status::unsupported, "the libfabric transport is not there (" + std::string(why ? why : path) +
+                                         "); install libfabric and a torii built with it");
+  }
+  const auto* const entry = static_cast<const Entry*>(dlsym(module, "torii_libfabric_entry"));
+  if (entry == nullptr || entry->version != kEntryVersion) {
+    throw Error(Status::mismatch, path + " belongs to another version of torii");
+  }
+  return *entry;
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> open(Exchange& exchange, const Options& options) {
+  const Entry* entry = nullptr;
+  std::string outcome = kFine;
+  try {
+    entry = &load();
+  } catch (const Error& error) {
+    outcome = error.what();
+  }
+  // A rank without the module must not leave the others waiting.
+  const std::vector<std::string> all = gather_texts(exchange, outcome);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == kFine) continue;
+    throw Error(Status::unsupported, "rank " + std::to_string(rank) + ": " + all[rank], static_cast<int>(rank));
+  }
+  return std::unique_ptr<Transport>(entry->make(exchange, options));
+}
+
+std::vector<ProviderReport> providers(const std::vector<std::string>& source_addresses) {
+  return load().list(source_addresses);
+}
+
+}  // namespace torii::libfabric

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The remote completion data of a put: which line of the target's arena it speaks of, and what the target does there.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/words.hpp"
+
+namespace torii::libfabric {
+
+/// A signal travels inverted, so that the word that peers poll never equals the signal, not even half written, before
+/// the target's progress() inverts it back: a byte that has arrived differs from the signal's byte.
+enum class Deed : std::uint64_t {
+  wake = 0,     ///< nothing: the word is already in place, and the entry wakes a sleeper
+  publish = 1,  ///< invert the line's word
+  half = 2,     ///< payload and signal travel apart and unordered: invert when the second of both has come
+};
+
+constexpr std::uint64_t make_notice(Deed deed, std::uint64_t line_offset) noexcept {
+  return line_offset / kLineBytes << 2 | static_cast<std::uint64_t>(deed);
+}
+constexpr std::uint64_t deed_bits(std::uint64_t notice) noexcept { return notice & 3; }
+constexpr std::uint64_t line_of(std::uint64_t notice) noexcept { return notice >> 2; }
+
+/// The largest arena whose lines fit into `data_bytes` of completion data: 64 GiB for 4 bytes.
+constexpr std::uint64_t arena_bytes_max(std::uint64_t data_bytes) noexcept {
+  return data_bytes >= 8 ? UINT64_MAX : (std::uint64_t{1} << (8 * data_bytes - 2)) * kLineBytes;
+}
+
+}  // namespace torii::libfabric

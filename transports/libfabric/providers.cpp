@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks libfabric for providers that can do what an engine needs.
+#include "transports/libfabric/providers.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace torii::libfabric {
+namespace {
+
+constexpr std::uint32_t kVersion = FI_VERSION(1, 15);
+
+/// The order of `auto`: hardware first, then what runs over sockets.
+constexpr std::string_view kPreference[] = {"verbs;ofi_rxm", "efa", "cxi", "psm2", "tcp;ofi_rxm", "net", "sockets"};
+/// Works, and is taken only when asked for by name: it leaves named files behind when a rank is killed.
+constexpr std::string_view kByNameOnly[] = {"shm"};
+
+/// libfabric reads its settings when it is first called. Its memory hooks stay off unless the user has chosen; the
+/// environment is afterwards as it was.
+void start_quietly(const Api& api) {
+  static std::once_flag once;
+  std::call_once(once, [&api] {
+    constexpr std::pair<const char*, const char*> kQuiet[] = {{"FI_MR_CACHE_MONITOR", "disabled"}};
+    std::vector<const char*> ours;
+    for (const auto& [name, value] : kQuiet) {
+      if (std::getenv(name) != nullptr) continue;
+      setenv(name, value, 0);
+      ours.push_back(name);
+    }
+    fi_info* all = nullptr;
+    if (api.get_info(kVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &all) == 0) fi_freeinfo(all);
+    for (const char* const name : ours) unsetenv(name);
+  });
+}
+
+/// Makes hints->src_addr of a numeric address. Throws Error{invalid_argument}.
+void set_source(fi_info& hints, const std::string& text) {
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  const void* address = nullptr;
+  if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    hints.addr_format = FI_SOCKADDR_IN;
+    hints.src_addrlen = sizeof(v4);
+    address = &v4;
+  } else if (inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    hints.addr_format = FI_SOCKADDR_IN6;
+    hints.src_addrlen = sizeof(v6);
+    address = &v6;
+  } else {
+    throw Error(Status::invalid_argument,
+                "the source address '" + text + "' must be numeric, such as 127.0.0.1 or fd00::1");
+  }
+  hints.src_addr = std::malloc(hints.src_addrlen);  // freed by fi_freeinfo
+  if (hints.src_addr == nullptr) throw Error(Status::no_resource, "out of memory");
+  std::memcpy(hints.src_addr, address, hints.src_addrlen);
+}
+
+Info make_hints(const std::string& provider, const std::string& source_address) {
+  Info hints(fi_allocinfo());
+  if (hints == nullptr) throw Error(Status::no_resource, "out of memory");
+  hints->caps = FI_MSG | FI_RMA;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->mr_mode =
+      FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  // No thread of the provider's where it can do without.
+  hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+  hints->fabric_attr->prov_name = strdup(provider.c_str());
+  // Other providers than those over IP have addresses of their own.
+  if (!source_address.empty() && provider != "shm") set_source(*hints, source_address);
+  return hints;
+}
+
+/// Why an engine cannot run over this, or nothing.
+std::string shortcoming(const fi_info& info) {
+  if (info.domain_attr->cq_data_size < 4) {
+    return "its completions carry " + std::to_string(info.domain_attr->cq_data_size) + " bytes of data; 4 are needed";
+  }
+  if ((info.domain_attr->mr_mode & FI_MR_RAW) != 0 || info.domain_attr->mr_key_size > sizeof(std::uint64_t)) {
+    return "its keys are longer than 8 bytes";
+  }
+  return {};
+}
+
+/// Appends what is usable; returns why nothing is.
+std::string ask(const Api& api, const std::string& provider, const std::string& source_address,
+                std::vector<Info>& found) {
+  start_quietly(api);
+  const Info hints = make_hints(provider, source_address);
+  fi_info* first = nullptr;
+  const int code = api.get_info(kVersion, nullptr, nullptr, 0, hints.get(), &first);
+  const Info all(first);
+  if (code == -FI_ENODATA) {
+    return "no device here offers it" + (source_address.empty() ? "" : " at " + source_address) +
+           " with remote writes";
+  }
+  if (code != 0) return code_text(code);
+  std::string reason = "libfabric describes no device";
+  for (const fi_info* info = first; info != nullptr; info = info->next) {
+    // Asked for "tcp", libfabric answers with what it layers over tcp; and every layer under its whole name.
+    if (provider != info->fabric_attr->prov_name) continue;
+    const std::string missing = shortcoming(*info);
+    if (!missing.empty()) {
+      reason = missing;
+      continue;
+    }
+    const auto is_same = [info](const Info& other) {
+      return std::string_view(other->domain_attr->name) == info->domain_attr->name;
+    };
+    const bool is_other_fabric =
+        !found.empty() && std::string_view(found[0]->fabric_attr->name) != info->fabric_attr->name;
+    if (is_other_fabric || std::any_of(found.begin(), found.end(), is_same)) continue;
+    found.emplace_back(fi_dupinfo(info));
+    if (found.back() == nullptr) throw Error(Status::no_resource, "out of memory");
+  }
+  return found.empty() ? reason : std::string();
+}
+
+/// The providers that are compiled in or can be loaded, device or not.
+std::vector<std::string> built_in(const Api& api) {
+  start_quietly(api);
+  std::vector<std::string> names;
+  fi_info* first = nullptr;
+  if (api.get_info(kVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &first) != 0) return names;
+  const Info all(first);
+  for (const fi_info* info = first; info != nullptr; info = info->next) {
+    names.emplace_back(info->fabric_attr->prov_name);
+  }
+  return names;
+}
+
+/// Whether every layer of "tcp;ofi_rxm" is among the names.
+bool has_layers(const std::vector<std::string>& names, std::string_view provider) {
+  while (!provider.empty()) {
+    const std::size_t end = std::min(provider.find(';'), provider.size());
+    if (std::find(names.begin(), names.end(), provider.substr(0, end)) == names.end()) return false;
+    provider.remove_prefix(std::min(end + 1, provider.size()));
+  }
+  return true;
+}
+
+ProviderReport report(const Api& api, const std::vector<std::string>& names, std::string_view provider,
+                      const std::vector<std::string>& source_addresses) {
+  ProviderReport result;
+  result.name = provider;
+  if (!has_layers(names, provider)) {
+    result.reason = "this libfabric has no such provider, or none that finds its device";
+    return result;
+  }
+  const std::vector<std::string> any = {""};
+  std::vector<Info> devices;
+  for (const std::string& source : source_addresses.empty() ? any : source_addresses) {
+    result.reason = ask(api, result.name, source, devices);
+    if (!result.reason.empty()) return result;
+  }
+  result.usable = true;
+  for (const Info& device : devices) result.devices.emplace_back(device->domain_attr->name);
+  return result;
+}
+
+}  // namespace
+
+std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses) {
+  const std::vector<std::string> names = built_in(api);
+  std::vector<ProviderReport> reports;
+  bool chosen = false;
+  for (const std::string_view provider : kPreference) {
+    ProviderReport& one = reports.emplace_back(report(api, names, provider, source_addresses));
+    one.chosen = one.usable && !chosen;
+    chosen = chosen || one.usable;
+  }
+  for (const std::string_view provider : kByNameOnly) {
+    ProviderReport& one = reports.emplace_back(report(api, names, provider, source_addresses));
+    if (one.usable) one.reason = "only when asked for by name";
+  }
+  return reports;
+}
+
+std::string choose_provider(Exchange& exchange, const Api& api, const std::string& wanted,
+                            const std::vector<std::string>& source_addresses) {
+  // Every rank says what it can use; all then take the first that all have.
+  std::vector<ProviderReport> mine;
+  if (wanted == "auto") {
+    mine = list_providers(api, source_addresses);
+    std::erase_if(mine, [](const ProviderReport& one) {
+      return std::find(std::begin(kByNameOnly), std::end(kByNameOnly), one.name) != std::end(kByNameOnly);
+    });
+  } else {
+    mine.push_back(report(api, built_in(api), wanted, source_addresses));
+  }
+  std::string text;
+  for (const ProviderReport& one : mine) text += one.usable ? "y" : "n";
+  const std::vector<std::string> all = gather_texts(exchange, text);
+  const std::vector<std::string> reasons = gather_texts(exchange, mine.front().reason + ".");
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const auto lacks = [i](const std::string& usable) { return usable[i] != 'y'; };
+    const auto rank = std::find_if(all.begin(), all.end(), lacks) - all.begin();
+    if (rank == static_cast<std::ptrdiff_t>(all.size())) return mine[i].name;
+    if (wanted == "auto") continue;
+    throw Error(Status::unsupported,
+                "rank " + std::to_string(rank) + " cannot use TORII_PROVIDER '" + wanted +
+                    "': " + reasons[static_cast<std::size_t>(rank)] + " fi_info lists what there is",
+                static_cast<int>(rank));
+  }
+  throw Error(Status::unsupported, "no provider of libfabric is usable on all ranks; torii-info says why");
+}
+
+std::vector<Info> find_devices(const Api& api, const std::string& provider, const std::string& source_address) {
+  std::vector<Info> devices;
+  const std::string reason = ask(api, provider, source_address, devices);
+  if (devices.empty()) throw Error(Status::unsupported, "TORII_PROVIDER '" + provider + "': " + reason);
+  return devices;
+}
+
+}  // namespace torii::libfabric

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which providers of libfabric exist here, what they want, and which one a job takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/exchange.hpp"
+#include "transports/libfabric/api.hpp"
+#include "transports/libfabric/options.hpp"
+
+namespace torii::libfabric {
+
+/// Every provider that torii knows or this libfabric has, in the order in which `auto` tries them.
+std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses);
+
+/// The provider that all ranks can use: `wanted`, or for "auto" the first of the order above. Collective. Throws
+/// Error{unsupported}: which rank cannot, and why.
+std::string choose_provider(Exchange& exchange, const Api& api, const std::string& wanted,
+                            const std::vector<std::string>& source_addresses);
+
+/// What engines are opened with: one description per device of the provider, from the given source address (empty: the
+/// first device and those of the same fabric). Throws Error{unsupported} with the reason when there is none.
+std::vector<Info> find_devices(const Api& api, const std::string& provider, const std::string& source_address);
+
+}  // namespace torii::libfabric
