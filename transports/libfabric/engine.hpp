@@ -57,11 +57,13 @@ class Engine {
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
   /// Takes in completions and posts what waits; nothing when another thread does so.
   void progress() noexcept;
-  bool drained() const noexcept { return open_.load(std::memory_order_acquire) == 0; }
+  /// True when nothing reads a source any more, but for puts to lost peers.
+  bool drained() noexcept;
   /// Asks every peer that was written to to confirm that all before has arrived; drained() then tells.
   void flush() noexcept;
-  /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it. False when
-  /// nothing was ever written to the peer through this engine.
+  /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it; where the answer
+  /// is late, asks the peer's host whether it still listens. False when nothing was ever written to the peer through
+  /// this engine.
   bool probe(int peer, std::int64_t now_ns) noexcept;
 
   /// Becomes readable when progress() has something to do; -1 when the provider has no such descriptor.
@@ -70,6 +72,8 @@ class Engine {
   bool may_sleep() noexcept;
 
  private:
+  static constexpr std::size_t kSocketAddressBytes = 28;  // of IPv6
+
   /// A peer as this engine reaches it.
   struct Target {
     fi_addr_t address = FI_ADDR_UNSPEC;
@@ -79,11 +83,12 @@ class Engine {
     std::uint64_t bell_key = 0;
     std::uint32_t waiting = 0;     ///< transfers in `waiting_`: later ones queue up behind them
     std::uint32_t busy_round = 0;  ///< the last round in which the provider took none
-    std::uint32_t confirming = 0;
+    std::uint32_t in_flight = 0;   ///< counted writes
+    std::uint32_t confirming = 0;  ///< confirmed writes, waiting ones included
     bool used = false;
     std::int64_t probed_ns = 0;
-    std::int64_t busy_since_ns = 0;
-    std::array<std::byte, 64> name{};
+    std::int64_t patience_ns = 0;  ///< how long after probed_ns the peer's host is asked
+    std::array<std::byte, kSocketAddressBytes> address_bytes{};  ///< where the provider's addresses are IP's
   };
 
   /// One write as libfabric sees it.
@@ -141,6 +146,7 @@ class Engine {
   Operation* operation_of(void* context) noexcept;
   void post_receives() noexcept;
   void count_open() noexcept { open_.store(in_flight_ + waiting_.size(), std::memory_order_release); }
+  void ask_listener(int peer) noexcept;
 
   Info info_;
   int number_;

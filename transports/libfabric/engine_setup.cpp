@@ -150,7 +150,7 @@ void Engine::connect(const std::vector<EngineCard>& cards, std::size_t ordered_b
     to.arena_key = card.arena_key;
     to.bell_base = card.bell_base;
     to.bell_key = card.bell_key;
-    std::copy_n(card.name.begin(), std::min(card.name_bytes, to.name.size()), to.name.begin());
+    std::copy_n(card.name.begin(), to.address_bytes.size(), to.address_bytes.begin());
     if (fi_av_insert(addresses_.get(), card.name.data(), 1, &to.address, 0, nullptr) != 1) {
       throw Error(Status::transport,
                   "libfabric: the address of rank " + std::to_string(rank) + " is none that " +

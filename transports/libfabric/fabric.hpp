@@ -42,10 +42,10 @@ class Fabric final : public Transport {
   Options options_;
   int rank_;
   int ranks_;
-  std::string name_;
   Capabilities capabilities_;
   std::size_t ordered_bytes_ = 0;
   std::size_t data_bytes_ = 0;
+  bool confirms_at_end_ = true;
   PeerStates peers_;
   std::unique_ptr<Arrivals> arrivals_;
   std::vector<std::unique_ptr<Engine>> engines_;

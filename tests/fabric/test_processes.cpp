@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scenarios with ranks as processes, the death of one, and what a job leaves open to the network.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/fabric/scenarios.hpp"
+#include "tests/fabric/transports.hpp"
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+const std::string kToriiRun = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
+
+std::vector<std::string> command(int ranks, const std::string& transport, int engines, const std::string& scenario,
+                                 std::uint64_t seed, const std::string& on_failure) {
+  return {kToriiRun, "-n", std::to_string(ranks), "--timeout", "50", "--on-failure", on_failure, "--",
+          TORII_TEST_FABRIC_RANK, transport, std::to_string(engines), scenario, std::to_string(seed)};
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+class Processes : public testing::TestWithParam<std::string> {};
+
+TEST_P(Processes, PlayEveryScenario) {
+  for (const NamedScenario& scenario : scenarios()) {
+    const std::uint64_t seed = std::random_device()();
+    const Outcome outcome = Process(command(3, GetParam(), 2, scenario.name, seed, "end")).wait(60);
+    EXPECT_EQ(outcome.code, 0) << scenario.name << ", seed " << seed << "\n" << outcome.output;
+    EXPECT_EQ(count(outcome.output, "has played " + scenario.name), 3u) << outcome.output;
+  }
+}
+
+TEST_P(Processes, NoticeTheDeathOfOne) {
+  if (GetParam() == "shm") GTEST_SKIP() << "libfabric's shm notices no deaths, and leaves files behind";
+  for (const int engines : {1, 4}) {
+    const Outcome outcome = Process(command(3, GetParam(), engines, "peer_dies", 1, "continue")).wait(60);
+    EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;
+    EXPECT_EQ(count(outcome.output, "has played peer_dies"), 2u) << outcome.output;
+  }
+}
+
+std::string transport_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Processes, testing::ValuesIn(process_transport_names()), transport_name);
+
+}  // namespace
+}  // namespace torii::tests

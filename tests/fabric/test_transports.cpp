@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every scenario on every transport, ranks as threads, 1 to 4 engines.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <random>
+#include <tuple>
+
+#include "tests/fabric/scenarios.hpp"
+#include "tests/fabric/transports.hpp"
+#include "tests/support/thread_ranks.hpp"
+
+namespace torii::tests {
+namespace {
+
+/// TORII_TEST_SEED replays.
+std::uint64_t draw_seed() {
+  const char* const given = std::getenv("TORII_TEST_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+}
+
+using Case = std::tuple<std::string, int, NamedScenario>;
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  std::string name = std::get<0>(info.param) + "_" + std::get<2>(info.param).name + "_" +
+                     std::to_string(std::get<1>(info.param)) + "_engines";
+  std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+class Transports : public testing::TestWithParam<Case> {};
+
+TEST_P(Transports, Plays) {
+  const auto& [name, engines, scenario] = GetParam();
+  const std::uint64_t seed = draw_seed();
+  SCOPED_TRACE("TORII_TEST_SEED=" + std::to_string(seed));
+  run_ranks_as_threads(3, [&](Exchange& exchange) {
+    const auto opened = open_transport(name, exchange, engines);
+    Stage stage(opened->transport(), opened->arena(), seed);
+    scenario.play(stage);
+    stage.meet();
+    gather_values(exchange, 0);  // mappings of threads stay until all are done
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Transports,
+                         testing::Combine(testing::ValuesIn(transport_names()), testing::Values(1, 2, 4),
+                                          testing::ValuesIn(scenarios())),
+                         case_name);
+
+}  // namespace
+}  // namespace torii::tests

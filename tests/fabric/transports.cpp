@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens each transport with an arena of its own.
+#include "tests/fabric/transports.hpp"
+
+#include <sys/mman.h>
+
+#include <functional>
+#include <map>
+
+#include "transports/shared_memory/shared_memory.hpp"
+#ifdef TORII_TEST_LIBFABRIC
+#include "tests/fabric/imposed_modes.hpp"
+#include "transports/libfabric/fabric.hpp"
+#endif
+
+namespace torii::tests {
+namespace {
+
+class OnSharedMemory final : public OpenTransport {
+ public:
+  OnSharedMemory(Exchange& exchange, int engines)
+      : arena_(shared_memory::make_arena(exchange, shared_memory::kArenaBytesMin)),
+        offset_(arena_->allocate(kArenaBytes, shared_memory::Backing::on_touch)),
+        peers_(exchange, *arena_, 20),
+        transport_(exchange, *arena_, peers_, engines) {
+    if (offset_ != 0) throw Error(Status::internal, "the arena's first allocation is not at its beginning");
+  }
+  Transport& transport() noexcept override { return transport_; }
+  std::byte* arena() noexcept override { return arena_->base(); }
+
+ private:
+  std::unique_ptr<shared_memory::Arena> arena_;
+  std::size_t offset_;
+  shared_memory::NodePeers peers_;
+  shared_memory::SharedMemory transport_;
+};
+
+#ifdef TORII_TEST_LIBFABRIC
+class Memory {
+ public:
+  Memory()
+      : base_(static_cast<std::byte*>(
+            mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    if (base_ == MAP_FAILED) throw Error(Status::no_resource, "cannot map an arena");
+  }
+  ~Memory() { munmap(base_, kArenaBytes); }
+  std::byte* base() const noexcept { return base_; }
+
+ private:
+  std::byte* base_;
+};
+
+class OnLibfabric final : public OpenTransport {
+ public:
+  OnLibfabric(Exchange& exchange, int engines, const std::string& provider, const libfabric::Api& api)
+      : transport_(exchange, options(memory_, engines, provider), api) {}
+  Transport& transport() noexcept override { return transport_; }
+  std::byte* arena() noexcept override { return memory_.base(); }
+
+ private:
+  static libfabric::Options options(const Memory& memory, int engines, const std::string& provider) {
+    libfabric::Options options;
+    options.arena = memory.base();
+    options.arena_bytes = kArenaBytes;
+    options.engines = engines;
+    options.provider = provider;
+    options.source_addresses = {"127.0.0.1"};
+    options.oversubscribed = true;
+    return options;
+  }
+
+  Memory memory_;
+  libfabric::Fabric transport_;
+};
+#endif
+
+using Open = std::function<std::unique_ptr<OpenTransport>(Exchange& exchange, int engines)>;
+
+/// One row per transport; "+" before a name: also with ranks as processes.
+const std::map<std::string, Open>& table() {
+  static const std::map<std::string, Open> rows = [] {
+    std::map<std::string, Open> made;
+    made["+shared_memory"] = [](Exchange& exchange, int engines) {
+      return std::make_unique<OnSharedMemory>(exchange, engines);
+    };
+#ifdef TORII_TEST_LIBFABRIC
+    for (const std::string provider : {"+tcp;ofi_rxm", "+net", "+shm"}) {
+      made[provider] = [provider](Exchange& exchange, int engines) {
+        return std::make_unique<OnLibfabric>(exchange, engines, provider.substr(provider[0] == '+'), libfabric::Api{});
+      };
+    }
+    for (const auto& [name, modes] : imposed_modes()) {
+      made[name] = [modes = modes](Exchange& exchange, int engines) {
+        return std::make_unique<OnLibfabric>(exchange, engines, "tcp;ofi_rxm", impose(modes));
+      };
+    }
+#endif
+    return made;
+  }();
+  return rows;
+}
+
+}  // namespace
+
+std::unique_ptr<OpenTransport> open_transport(const std::string& name, Exchange& exchange, int engines) {
+  const auto& rows = table();
+  auto row = rows.find(name);
+  if (row == rows.end()) row = rows.find("+" + name);
+  if (row == rows.end()) throw Error(Status::invalid_argument, "no transport is called '" + name + "'");
+  return row->second(exchange, engines);
+}
+
+std::vector<std::string> transport_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, open] : table()) names.push_back(name.substr(name[0] == '+'));
+  return names;
+}
+
+std::vector<std::string> process_transport_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, open] : table()) {
+    if (name[0] == '+') names.push_back(name.substr(1));
+  }
+  return names;
+}
+
+}  // namespace torii::tests

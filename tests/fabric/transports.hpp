@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transports that the suite runs on, each opened by its name: one row per transport in transports.cpp.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/exchange.hpp"
+#include "runtime/transport.hpp"
+
+namespace torii::tests {
+
+inline constexpr std::size_t kArenaBytes = std::size_t{32} << 20;
+
+/// A rank's transport and the memory that it puts into.
+class OpenTransport {
+ public:
+  virtual ~OpenTransport() = default;
+  virtual Transport& transport() noexcept = 0;
+  virtual std::byte* arena() noexcept = 0;  ///< kArenaBytes of zeros
+};
+
+/// Collective. Throws Error.
+std::unique_ptr<OpenTransport> open_transport(const std::string& name, Exchange& exchange, int engines);
+
+/// What this build can open; those that also run with ranks as processes.
+std::vector<std::string> transport_names();
+std::vector<std::string> process_transport_names();
+
+}  // namespace torii::tests
