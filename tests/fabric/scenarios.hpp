@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct NamedScenario {
   std::string name;
   Scenario play;
 };
+
+/// What GoogleTest prints of a parameter.
+void PrintTo(const NamedScenario& scenario, std::ostream* stream);
 
 /// Those that need nobody to die.
 const std::vector<NamedScenario>& scenarios();
