@@ -6,7 +6,9 @@
 #include <cctype>
 #include <cstdlib>
 #include <random>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
@@ -45,10 +47,20 @@ TEST_P(Transports, Plays) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Transports,
-                         testing::Combine(testing::ValuesIn(transport_names()), testing::Values(1, 2, 4),
-                                          testing::ValuesIn(scenarios())),
-                         case_name);
+/// One and four engines; every number with TORII_TEST_FULL; imposed modes, which are many, with two.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::string& name : transport_names()) {
+    std::vector<int> engines = is_imposed(name) ? std::vector<int>{2} : std::vector<int>{1, 4};
+    if (std::getenv("TORII_TEST_FULL") != nullptr) engines = {1, 2, 3, 4};
+    for (const int count : engines) {
+      for (const NamedScenario& scenario : scenarios()) all.emplace_back(name, count, scenario);
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Transports, testing::ValuesIn(cases()), case_name);
 
 }  // namespace
 }  // namespace torii::tests

@@ -116,6 +116,15 @@ std::vector<std::string> transport_names() {
   return names;
 }
 
+bool is_imposed([[maybe_unused]] const std::string& name) {
+#ifdef TORII_TEST_LIBFABRIC
+  for (const auto& [each, modes] : imposed_modes()) {
+    if (each == name) return true;
+  }
+#endif
+  return false;
+}
+
 std::vector<std::string> process_transport_names() {
   std::vector<std::string> names;
   for (const auto& [name, open] : table()) {

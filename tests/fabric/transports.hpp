@@ -27,6 +27,8 @@ std::unique_ptr<OpenTransport> open_transport(const std::string& name, Exchange&
 
 /// What this build can open; those that also run with ranks as processes.
 std::vector<std::string> transport_names();
+/// A device's modes over the tcp provider, and no transport of its own.
+bool is_imposed(const std::string& name);
 std::vector<std::string> process_transport_names();
 
 }  // namespace torii::tests

@@ -72,6 +72,7 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api)
       throw Error(Status::invalid_argument, std::to_string(options_.engines) + " engines; they must be 1 to " +
                                                 std::to_string(kEnginesMax));
     }
+    for (const std::string& source : options_.source_addresses) (void)parse_source(source);
   });
   const std::string provider = choose_provider(exchange, api, options_.provider, options_.source_addresses);
   together(exchange, [&] { open_engines(api, provider); });

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "runtime/status.hpp"
@@ -24,10 +25,34 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+/// Puts signal handlers back as they were: libpsm2 and libinfinipath, which libfabric links, install handlers for
+/// crashes as soon as they are loaded.
+class KeptHandlers {
+ public:
+  KeptHandlers() noexcept {
+    for (int signal = 1; signal <= kLast; ++signal) known_[signal] = sigaction(signal, nullptr, &before_[signal]) == 0;
+  }
+  ~KeptHandlers() {
+    for (int signal = 1; signal <= kLast; ++signal) {
+      struct sigaction now {};
+      if (!known_[signal] || sigaction(signal, nullptr, &now) != 0) continue;
+      if (now.sa_handler != before_[signal].sa_handler) sigaction(signal, &before_[signal], nullptr);
+    }
+  }
+  KeptHandlers(const KeptHandlers&) = delete;
+  KeptHandlers& operator=(const KeptHandlers&) = delete;
+
+ private:
+  static constexpr int kLast = 31;  // real-time signals belong to programs
+  bool known_[kLast + 1] = {};
+  struct sigaction before_[kLast + 1] = {};
+};
+
 const Entry& load() {
   // Tests link this code into programs that stand elsewhere.
   const char* const tests = secure_getenv("TORII_TEST_MODULES");
   const std::string path = (tests != nullptr ? tests : own_folder()) + std::string(kFile);
+  const KeptHandlers kept;
   // Never unloaded: libfabric and its providers keep state for the whole process.
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (module == nullptr) {
@@ -58,10 +83,12 @@ std::unique_ptr<Transport> open(Exchange& exchange, const Options& options) {
     if (all[rank] == kFine) continue;
     throw Error(Status::unsupported, "rank " + std::to_string(rank) + ": " + all[rank], static_cast<int>(rank));
   }
+  const KeptHandlers kept;
   return std::unique_ptr<Transport>(entry->make(exchange, options));
 }
 
 std::vector<ProviderReport> providers(const std::vector<std::string>& source_addresses) {
+  const KeptHandlers kept;
   return load().list(source_addresses);
 }
 

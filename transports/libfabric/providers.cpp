@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -41,28 +40,15 @@ void start_quietly(const Api& api) {
   });
 }
 
-/// Makes hints->src_addr of a numeric address. Throws Error{invalid_argument}.
+/// Where a provider over IP has to stand.
 void set_source(fi_info& hints, const std::string& text) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  const void* address = nullptr;
-  if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    hints.addr_format = FI_SOCKADDR_IN;
-    hints.src_addrlen = sizeof(v4);
-    address = &v4;
-  } else if (inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    hints.addr_format = FI_SOCKADDR_IN6;
-    hints.src_addrlen = sizeof(v6);
-    address = &v6;
-  } else {
-    throw Error(Status::invalid_argument,
-                "the source address '" + text + "' must be numeric, such as 127.0.0.1 or fd00::1");
-  }
+  const sockaddr_storage address = parse_source(text);
+  const bool is_v4 = address.ss_family == AF_INET;
+  hints.addr_format = is_v4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+  hints.src_addrlen = is_v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   hints.src_addr = std::malloc(hints.src_addrlen);  // freed by fi_freeinfo
   if (hints.src_addr == nullptr) throw Error(Status::no_resource, "out of memory");
-  std::memcpy(hints.src_addr, address, hints.src_addrlen);
+  std::memcpy(hints.src_addr, &address, hints.src_addrlen);
 }
 
 Info make_hints(const std::string& provider, const std::string& source_address) {
@@ -173,6 +159,21 @@ ProviderReport report(const Api& api, const std::vector<std::string>& names, std
 
 }  // namespace
 
+sockaddr_storage parse_source(const std::string& text) {
+  sockaddr_storage address{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+  if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    address.ss_family = AF_INET;
+  } else if (inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    address.ss_family = AF_INET6;
+  } else {
+    throw Error(Status::invalid_argument,
+                "the source address '" + text + "' must be numeric, such as 127.0.0.1 or fd00::1");
+  }
+  return address;
+}
+
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses) {
   const std::vector<std::string> names = built_in(api);
   std::vector<ProviderReport> reports;
@@ -191,6 +192,13 @@ std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std
 
 std::string choose_provider(Exchange& exchange, const Api& api, const std::string& wanted,
                             const std::vector<std::string>& source_addresses) {
+  const std::vector<std::string> asked = gather_texts(exchange, wanted);
+  for (std::size_t rank = 1; rank < asked.size(); ++rank) {
+    if (asked[rank] == asked[0]) continue;
+    throw Error(Status::mismatch,
+                "rank " + std::to_string(rank) + " has TORII_PROVIDER '" + asked[rank] + "', rank 0 '" + asked[0] + "'",
+                static_cast<int>(rank));
+  }
   // Every rank says what it can use; all then take the first that all have.
   std::vector<ProviderReport> mine;
   if (wanted == "auto") {

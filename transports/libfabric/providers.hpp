@@ -2,6 +2,8 @@
 // Which providers of libfabric exist here, what they want, and which one a job takes.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string>
 #include <vector>
 
@@ -11,11 +13,14 @@
 
 namespace torii::libfabric {
 
+/// A numeric IPv4 or IPv6 address. Throws Error{invalid_argument} for anything else.
+sockaddr_storage parse_source(const std::string& text);
+
 /// Every provider that torii knows or this libfabric has, in the order in which `auto` tries them.
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses);
 
 /// The provider that all ranks can use: `wanted`, or for "auto" the first of the order above. Collective. Throws
-/// Error{unsupported}: which rank cannot, and why.
+/// Error: mismatch when ranks want different ones, unsupported with the rank that cannot, and why.
 std::string choose_provider(Exchange& exchange, const Api& api, const std::string& wanted,
                             const std::vector<std::string>& source_addresses);
 

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The libfabric transport's parts on their own: notices from the network, the bounce ring, providers, and what is
+// refused with which words.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/words.hpp"
+#include "tests/fabric/imposed_modes.hpp"
+#include "tests/fabric/transports.hpp"
+#include "tests/support/thread_ranks.hpp"
+#include "transports/libfabric/arrivals.hpp"
+#include "transports/libfabric/bounce_ring.hpp"
+#include "transports/libfabric/fabric.hpp"
+#include "transports/libfabric/notice.hpp"
+#include "transports/libfabric/providers.hpp"
+
+namespace torii::libfabric {
+namespace {
+
+using tests::run_ranks_as_threads;
+
+constexpr std::size_t kLines = 1000;
+
+struct alignas(kLineBytes) Line {
+  std::uint64_t words[8];
+};
+
+TEST(Arrivals, PublishesAnInvertedSignal) {
+  std::vector<Line> arena(kLines);
+  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, false);
+  arena[7].words[0] = ~std::uint64_t{42};
+  EXPECT_TRUE(arrivals.take(make_notice(Deed::publish, 7 * kLineBytes)));
+  EXPECT_EQ(arena[7].words[0], 42u);
+  EXPECT_TRUE(arrivals.take(make_notice(Deed::wake, 7 * kLineBytes)));
+  EXPECT_EQ(arena[7].words[0], 42u);
+}
+
+TEST(Arrivals, PublishesWithTheSecondHalfAndStartsAnew) {
+  std::vector<Line> arena(kLines);
+  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
+  for (std::uint64_t time = 1; time <= 3; ++time) {
+    arena[64].words[0] = ~time;
+    arena[65].words[0] = ~time;
+    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 64 * kLineBytes)));
+    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 65 * kLineBytes)));
+    EXPECT_EQ(arena[64].words[0], ~time);
+    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 64 * kLineBytes)));
+    EXPECT_EQ(arena[64].words[0], time);
+    EXPECT_EQ(arena[65].words[0], ~time);
+    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 65 * kLineBytes)));
+    EXPECT_EQ(arena[65].words[0], time);
+  }
+}
+
+TEST(Arrivals, SurvivesEveryNotice) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  std::vector<Line> arena(kLines);
+  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
+  Arrivals without_halves(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, false);
+  for (int i = 0; i < 100'000; ++i) {
+    const std::uint64_t notice = random() >> random() % 64;
+    const bool exists = line_of(notice) < kLines && deed_bits(notice) <= 2;
+    EXPECT_EQ(arrivals.take(notice), exists) << notice;
+    EXPECT_EQ(without_halves.take(notice), exists && deed_bits(notice) != 2) << notice;
+  }
+  for (const Line& line : arena) {
+    for (int word = 1; word < 8; ++word) ASSERT_EQ(line.words[word], 0u);
+  }
+}
+
+TEST(Notice, FourBytesNameTheLinesOfTheDefaultArena) {
+  EXPECT_EQ(arena_bytes_max(4), std::uint64_t{64} << 30);
+  EXPECT_EQ(arena_bytes_max(8), UINT64_MAX);
+  const std::uint64_t last = (std::uint64_t{64} << 30) - kLineBytes;
+  EXPECT_LE(make_notice(Deed::half, last), UINT32_MAX);
+  EXPECT_EQ(line_of(make_notice(Deed::half, last)), last / kLineBytes);
+}
+
+TEST(BounceRing, NeverGivesAPieceTwice) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  constexpr std::size_t kBytes = 4096;
+  std::vector<std::byte> memory(kBytes);
+  BounceRing ring(memory.data(), kBytes, 16);
+  struct Out {
+    BounceRing::Piece piece;
+    std::size_t bytes;
+  };
+  std::deque<Out> out;
+  std::size_t given = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const std::size_t bytes = 64 * (1 + random() % 64);
+    const BounceRing::Piece piece = ring.take(bytes);
+    if (piece.at != nullptr) {
+      ++given;
+      ASSERT_GE(piece.at, memory.data());
+      ASSERT_LE(piece.at + bytes, memory.data() + kBytes);
+      for (const Out& other : out) {
+        ASSERT_TRUE(piece.at + bytes <= other.piece.at || other.piece.at + other.bytes <= piece.at);
+      }
+      out.push_back({piece, bytes});
+    } else {
+      ASSERT_FALSE(out.empty()) << "an empty ring refuses " << bytes;
+    }
+    if (!out.empty() && (piece.at == nullptr || random() % 3 == 0)) {
+      const auto which = static_cast<std::ptrdiff_t>(random() % out.size());
+      ring.give_back(out[static_cast<std::size_t>(which)].piece.ticket);
+      out.erase(out.begin() + which);
+    }
+  }
+  EXPECT_GT(given, 10'000u);
+  EXPECT_EQ(ring.take(kBytes + 64).at, nullptr);
+}
+
+TEST(Providers, EachIsUsableOrSaysWhyNot) {
+  const std::vector<ProviderReport> all = list_providers({}, {"127.0.0.1"});
+  const auto find = [&](const std::string& name) {
+    return *std::ranges::find(all, name, &ProviderReport::name);
+  };
+  for (const ProviderReport& one : all) EXPECT_TRUE(one.usable || !one.reason.empty()) << one.name;
+  EXPECT_TRUE(find("tcp;ofi_rxm").usable);
+  EXPECT_EQ(find("tcp;ofi_rxm").devices, std::vector<std::string>{"lo"});
+  EXPECT_TRUE(find("net").usable);
+  EXPECT_FALSE(find("shm").chosen);
+  EXPECT_EQ(std::ranges::count(all, true, &ProviderReport::chosen), 1);
+}
+
+/// What two ranks get when they open engines with these options; the test fails when they do not fail alike.
+std::string refusal(const std::function<void(int rank, Options& options)>& change, Status status, const Api& api = {}) {
+  std::string text;
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    std::vector<std::byte> memory(2 << 20);
+    void* aligned = memory.data();
+    std::size_t room = memory.size();
+    Options options;
+    options.arena = static_cast<std::byte*>(std::align(4096, 1 << 20, aligned, room));
+    options.arena_bytes = 1 << 20;
+    options.engines = 1;
+    options.source_addresses = {"127.0.0.1"};
+    change(exchange.rank(), options);
+    try {
+      const Fabric fabric(exchange, options, api);
+      ADD_FAILURE() << "rank " << exchange.rank() << " was not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), status) << error.what();
+      if (exchange.rank() == 0) text = error.what();
+    }
+    gather_values(exchange, 0);
+  });
+  return text;
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return true;
+  ADD_FAILURE() << "'" << text << "' does not say '" << part << "'";
+  return false;
+}
+
+TEST(Refusal, NamesTheRankAndTheCause) {
+  const auto provider = [](int rank, Options& options) { options.provider = rank == 1 ? "efa" : "net"; };
+  holds(refusal([](int, Options& options) { options.provider = "tpc"; }, Status::unsupported),
+        "rank 0 cannot use TORII_PROVIDER 'tpc': this libfabric has no such provider");
+  holds(refusal(provider, Status::mismatch), "rank 1 has TORII_PROVIDER 'efa', rank 0 'net'");
+  holds(refusal([](int rank, Options& options) { if (rank == 1) options.engines = 17; }, Status::invalid_argument),
+        "rank 1: 17 engines; they must be 1 to 16");
+  holds(refusal([](int rank, Options& options) { options.engines = 1 + rank; }, Status::mismatch), "rank 1 has 2 engines");
+  holds(refusal([](int rank, Options& options) { options.arena_bytes = (1 << 19) << rank; }, Status::mismatch),
+        "rank 1 has 1 engines and an arena of 1048576 bytes, rank 0 1 and 524288");
+  holds(refusal([](int rank, Options& options) { if (rank == 1) options.source_addresses = {"lo"}; },
+                Status::invalid_argument),
+        "the source address 'lo' must be numeric");
+  holds(refusal([](int, Options& options) { options.source_addresses = {"192.0.2.77"}; }, Status::unsupported),
+        "at 192.0.2.77");
+}
+
+TEST(Refusal, AnArenaWhoseLinesDoNotFitIntoTheData) {
+  // Nothing of it is touched: the transport is refused before anybody writes.
+  const auto large = [](int, Options& options) { options.arena_bytes = std::size_t{65} << 30; };
+  holds(refusal(large, Status::unsupported, tests::impose({})), "enough for an arena of 64 GiB; this one has 65 GiB");
+}
+
+TEST(Refusal, APutFromOutsideThatNoBounceBufferHolds) {
+  tests::Modes modes;
+  modes.local_regions = true;
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    const auto opened = tests::open_transport("like_verbs", exchange, 1);
+    if (exchange.rank() == 0) {
+      const std::vector<std::byte> outside(5 << 20);
+      Put put;
+      put.peer = 1;
+      put.source = outside.data();
+      put.bytes = outside.size();
+      put.target_offset = 1 << 20;
+      Status status = Status::ok;
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (status == Status::ok && std::chrono::steady_clock::now() < deadline) status = opened->transport().put(put);
+      EXPECT_EQ(status, Status::transport);
+      holds(opened->transport().failure_text(), "a write of 5242880 bytes to rank 1 failed: Message too long");
+      EXPECT_EQ(opened->transport().progress(), Status::transport);
+    }
+    gather_values(exchange, 0);
+  });
+}
+
+}  // namespace
+}  // namespace torii::libfabric
