@@ -16,8 +16,8 @@ inline constexpr int kEnginesMax = 16;
 /// What a transport can do. The executor asks; it never asks which transport it is.
 struct Capabilities {
   std::string_view name;
-  bool mapped = false;        ///< peers' arenas can be addressed: kernels store straight into them
-  bool wakes_on_put = false;  ///< a sleeping rank wakes when something is put into its arena
+  bool mapped = false;          ///< peers' arenas can be addressed: kernels store straight into them
+  bool wakes_on_put = false;    ///< a sleeping rank wakes when something is put into its arena
   bool notices_deaths = false;  ///< alive() finds out by itself; otherwise whoever made the context has to watch
   int engines = 1;
 };

@@ -10,15 +10,16 @@
 
 namespace torii::tests {
 
-/// The layer ends the process with a sentence when its user breaks one of the modes. Completion data has 4 bytes always.
+/// The layer ends the process with a sentence when its user breaks one of the modes. Completion data has 4 bytes
+/// always.
 struct Modes {
-  bool receives_for_data = false;    ///< FI_RX_CQ_DATA: each notice uses up a posted receive
-  bool keys_by_provider = false;     ///< FI_MR_PROV_KEY and FI_MR_VIRT_ADDR
-  bool regions_of_endpoint = false;  ///< FI_MR_ENDPOINT
-  bool local_regions = false;        ///< FI_MR_LOCAL
-  bool unordered = false;            ///< no FI_ORDER_WAW, and writes are shuffled indeed
-  bool no_inject = false;            ///< inject_size 0
-  bool busy = false;                 ///< FI_EAGAIN now and then
+  bool receives_for_data = false;  ///< FI_RX_CQ_DATA: each notice uses up a posted receive
+  bool keys_by_provider = false;   ///< FI_MR_PROV_KEY and FI_MR_VIRT_ADDR
+  bool regions_of_engine = false;  ///< FI_MR_ENDPOINT
+  bool local_regions = false;      ///< FI_MR_LOCAL
+  bool unordered = false;          ///< no FI_ORDER_WAW, and writes are shuffled indeed
+  bool no_inject = false;          ///< inject_size 0
+  bool busy = false;               ///< FI_EAGAIN now and then
 };
 
 /// The rows of the suite, by name.

@@ -2,7 +2,6 @@
 // The scenarios: sizes and places of puts, thousands in flight, words, sources that are free again, sleepers.
 #include "tests/fabric/scenarios.hpp"
 
-#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -17,8 +16,8 @@
 namespace torii::tests {
 namespace {
 
-// Where things stand in every arena. A rank writes into the parts of a peer that carry its own number.
-constexpr std::uint64_t kMeetings = 0;                        // a word per rank
+// Where things stand in every arena, behind the words with which a Stage meets. A rank writes into the parts of a peer
+// that carry its own number.
 constexpr std::uint64_t kCredits = 4096;                      // kCreditsOfRank per rank
 constexpr std::uint64_t kCreditsOfRank = 1024;                // a word per slot
 constexpr std::uint64_t kSlots = std::uint64_t{1} << 20;      // kOfRank per rank: a line, then payload
@@ -26,7 +25,6 @@ constexpr std::uint64_t kLandings = std::uint64_t{11} << 20;  // kOfRank per ran
 constexpr std::uint64_t kSources = std::uint64_t{21} << 20;   // of the own rank
 constexpr std::uint64_t kOfRank = std::uint64_t{2} << 20;
 
-constexpr std::int64_t kPatienceNs = 30'000'000'000;
 constexpr std::uint64_t kGuard = 64;  // bytes behind a payload that nobody may touch
 
 std::uint64_t of_rank(std::uint64_t base, int rank) { return base + kOfRank * static_cast<std::uint64_t>(rank); }
@@ -69,7 +67,9 @@ std::string text(Form form, std::size_t bytes, int engine, int sender) {
 /// One put from every rank to every other, read and answered.
 void exchange_once(Stage& stage, Form form, std::size_t bytes, int engine, std::uint64_t number) {
   const std::uint64_t signal = signal_word(0xabcd0000U + static_cast<std::uint32_t>(form), number);
-  const auto key = [&](int from, int to) { return stage.seed() + number * 64 + static_cast<std::uint64_t>(from * 8 + to); };
+  const auto key = [&](int from, int to) {
+    return stage.seed() + number * 64 + static_cast<std::uint64_t>(from * 8 + to);
+  };
   std::vector<std::vector<std::byte>> outside(static_cast<std::size_t>(stage.ranks()));
   for (int peer = 0; peer < stage.ranks(); ++peer) {
     if (peer == stage.rank()) continue;
@@ -210,9 +210,8 @@ bool take_one(Stage& stage, Flow& flow) {
   check(stage.at(message.payload(flow.peer, number)), message.bytes, message.key,
         "message " + std::to_string(number) + " from rank " + std::to_string(flow.peer) + ", form " +
             std::to_string(static_cast<int>(message.form)));
-  stage.expect(
-      stage.transport().put_word(flow.peer, credit_offset(stage.rank(), number % kFloodSlots), number + 1),
-      "a credit");
+  stage.expect(stage.transport().put_word(flow.peer, credit_offset(stage.rank(), number % kFloodSlots), number + 1),
+               "a credit");
   ++flow.taken;
   return true;
 }
@@ -334,44 +333,12 @@ void sleepers(Stage& stage) {
 
 }  // namespace
 
-void Stage::await(const std::string& what, const std::function<bool()>& done) const {
-  const std::int64_t deadline = now_ns() + kPatienceNs;
-  for (int polls = 0; !done(); ++polls) {
-    expect(transport_.progress(), "progress while waiting for " + what);
-    if (polls % 16 == 15) sched_yield();
-    if (polls % 1024 == 1023 && now_ns() > deadline) {
-      throw std::runtime_error("rank " + std::to_string(rank()) + " waits in vain for " + what + " (seed " +
-                               std::to_string(seed_) + "; " + transport_.failure_text() + ")");
-    }
-  }
-}
-
-void Stage::meet() {
-  ++meetings_;
-  const auto word = [](int of) { return kMeetings + static_cast<std::uint64_t>(of) * sizeof(std::uint64_t); };
-  for (int peer = 0; peer < ranks(); ++peer) {
-    expect(transport_.put_word(peer, word(rank()), meetings_), "a word to meet");
-  }
-  for (int peer = 0; peer < ranks(); ++peer) {
-    await("rank " + std::to_string(peer) + " to meet", [&] { return load_word(at(word(peer))) >= meetings_; });
-  }
-  await("drained", [&] { return transport_.drained(); });
-  // Small puts have left their source but may still be with the provider; they go on with the next calls.
-  for (int call = 0; call < 64; ++call) expect(transport_.progress(), "progress after meeting");
-}
-
-void Stage::expect(Status status, const std::string& what) const {
-  if (status == Status::ok) return;
-  throw std::runtime_error("rank " + std::to_string(rank()) + ", " + what + ": " + std::string(name(status)) + ": " +
-                           transport_.failure_text() + " (seed " + std::to_string(seed_) + ")");
-}
-
 void PrintTo(const NamedScenario& scenario, std::ostream* stream) { *stream << scenario.name; }
 
 const std::vector<NamedScenario>& scenarios() {
-  static const std::vector<NamedScenario> all = {{"sizes", sizes}, {"own_rank", own_rank},
-                                                 {"flood", flood}, {"words", words},
-                                                 {"drained", drained_sources}, {"sleepers", sleepers}};
+  static const std::vector<NamedScenario> all = {
+      {"sizes", sizes}, {"own_rank", own_rank},       {"flood", flood},
+      {"words", words}, {"drained", drained_sources}, {"sleepers", sleepers}};
   return all;
 }
 

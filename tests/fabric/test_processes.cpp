@@ -23,8 +23,19 @@ const std::string kToriiRun = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
 
 std::vector<std::string> command(int ranks, const std::string& transport, int engines, const std::string& scenario,
                                  std::uint64_t seed, const std::string& on_failure) {
-  return {kToriiRun, "-n", std::to_string(ranks), "--timeout", "50", "--on-failure", on_failure, "--",
-          TORII_TEST_FABRIC_RANK, transport, std::to_string(engines), scenario, std::to_string(seed)};
+  return {kToriiRun,
+          "-n",
+          std::to_string(ranks),
+          "--timeout",
+          "50",
+          "--on-failure",
+          on_failure,
+          "--",
+          TORII_TEST_FABRIC_RANK,
+          transport,
+          std::to_string(engines),
+          scenario,
+          std::to_string(seed)};
 }
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -55,7 +66,8 @@ TEST_P(Processes, NoticeTheDeathOfOne) {
 
 std::string transport_name(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 

@@ -28,7 +28,8 @@ using Case = std::tuple<std::string, int, NamedScenario>;
 std::string case_name(const testing::TestParamInfo<Case>& info) {
   std::string name = std::get<0>(info.param) + "_" + std::get<2>(info.param).name + "_" +
                      std::to_string(std::get<1>(info.param)) + "_engines";
-  std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 

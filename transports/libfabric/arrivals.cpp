@@ -17,11 +17,11 @@ Arrivals::Arrivals(std::byte* arena, std::size_t arena_bytes, bool counts_halves
     : arena_(arena), lines_(arena_bytes / kLineBytes) {
   if (!counts_halves) return;
   halves_bytes_ = round_up(lines_ / 8 + 8, sizeof(std::uint64_t));
-  void* const bits = mmap(nullptr, halves_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                          -1, 0);
+  void* const bits =
+      mmap(nullptr, halves_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (bits == MAP_FAILED) {
-    throw Error(Status::no_resource, "cannot map " + std::to_string(halves_bytes_) +
-                                         " bytes for counting arrivals; set TORII_ARENA lower");
+    throw Error(Status::no_resource,
+                "cannot map " + std::to_string(halves_bytes_) + " bytes for counting arrivals; set TORII_ARENA lower");
   }
   halves_ = static_cast<std::uint64_t*>(bits);
 }

@@ -2,27 +2,17 @@
 // The data path of an engine: put() to fi_writedata, completions, and the queue for when the provider is busy.
 #include "transports/libfabric/engine.hpp"
 
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/descriptor.hpp"
 #include "transports/libfabric/notice.hpp"
 
 namespace torii::libfabric {
 namespace {
 
-constexpr std::int64_t kProbeEveryNs = 20'000'000;
-/// How late an answer is before the peer's host is asked. Doubled each time: a peer that computes answers nobody, and
-/// the question stays in the queue of its listener.
-constexpr std::int64_t kPatienceNs = 200'000'000;
-
-/// What a provider says of a connection whose other end has gone. Nobody here cancels a write, so one that was cancelled
-/// was flushed with its connection.
+/// What a provider says of a connection whose other end has gone. Nobody here cancels a write, so one that was
+/// cancelled was flushed with its connection.
 bool is_lost_connection(std::int64_t code) noexcept {
   switch (code < 0 ? -code : code) {
     case FI_ECANCELED:
@@ -41,23 +31,6 @@ bool is_lost_connection(std::int64_t code) noexcept {
     default:
       return false;
   }
-}
-
-/// True when the host of this socket address says that nobody listens there.
-bool is_refused(const std::byte* address) noexcept {
-  constexpr int kAnswerMostMs = 20;
-  sockaddr_storage to{};
-  std::memcpy(&to, address, sizeof(sockaddr_in6));
-  const socklen_t bytes = to.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  const Descriptor asking(socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!asking.open()) return false;
-  if (connect(asking.get(), reinterpret_cast<const sockaddr*>(&to), bytes) == 0) return false;
-  if (errno == ECONNREFUSED) return true;
-  pollfd entry{asking.get(), POLLOUT, 0};
-  if (errno != EINPROGRESS || poll(&entry, 1, kAnswerMostMs) <= 0) return false;
-  int error = 0;
-  socklen_t size = sizeof(error);
-  return getsockopt(asking.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ECONNREFUSED;
 }
 
 }  // namespace
@@ -341,69 +314,6 @@ void Engine::take_error() noexcept {
   }
   (void)fail(operation->peer, error.err, operation->bytes);
   complete(*operation);
-}
-
-/// Eight bytes into the peer's bell, whose completion says that they and all before them have arrived.
-void Engine::send_confirmed(int peer) noexcept {
-  Target& to = target(peer);
-  Transfer transfer;
-  transfer.peer = peer;
-  transfer.confirms = true;
-  transfer.is_temporary = true;
-  transfer.source = own_memory_;
-  transfer.bytes = sizeof(std::uint64_t);
-  transfer.address = to.bell_base;
-  transfer.key = to.bell_key;
-  ++to.confirming;
-  if (send(transfer) != Status::ok) --to.confirming;
-}
-
-void Engine::flush() noexcept {
-  const std::lock_guard lock(mutex_);
-  for (std::size_t peer = 0; peer < targets_.size(); ++peer) {
-    if (targets_[peer].used) send_confirmed(static_cast<int>(peer));
-  }
-}
-
-bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return true;
-  Target& to = target(peer);
-  if (!to.used) return false;
-  const std::int64_t quiet_ns = now_ns - to.probed_ns;
-  if (to.confirming == 0) {
-    if (quiet_ns < kProbeEveryNs) return true;
-    to.probed_ns = now_ns;
-    to.patience_ns = kPatienceNs;
-    send_confirmed(peer);
-  } else if (quiet_ns > to.patience_ns) {
-    to.patience_ns *= 2;
-    ask_listener(peer);
-  }
-  return true;
-}
-
-/// Providers over sockets connect again and again when a connection is refused, and tell nobody.
-void Engine::ask_listener(int peer) noexcept {
-  if (info_->addr_format != FI_SOCKADDR_IN && info_->addr_format != FI_SOCKADDR_IN6) return;
-  if (is_refused(target(peer).address_bytes.data())) (void)fail(peer, FI_ECONNREFUSED, sizeof(std::uint64_t));
-}
-
-bool Engine::drained() noexcept {
-  if (open_.load(std::memory_order_acquire) == 0) return true;
-  const std::lock_guard lock(mutex_);
-  for (std::size_t peer = 0; peer < targets_.size(); ++peer) {
-    const Target& to = targets_[peer];
-    if (to.in_flight + to.waiting != 0 && !shared_.peers.is_lost(static_cast<int>(peer))) return false;
-  }
-  return true;
-}
-
-bool Engine::may_sleep() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (!waiting_.empty() || !receives_owed_.empty()) return false;
-  fid* waited[] = {&queue_->fid};
-  return fi_trywait(fabric_.get(), waited, 1) == 0;
 }
 
 }  // namespace torii::libfabric

@@ -61,9 +61,9 @@ class Engine {
   bool drained() noexcept;
   /// Asks every peer that was written to to confirm that all before has arrived; drained() then tells.
   void flush() noexcept;
-  /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it; where the answer
-  /// is late, asks the peer's host whether it still listens. False when nothing was ever written to the peer through
-  /// this engine.
+  /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it; where the
+  /// answer is late, asks the peer's host whether it still listens. False when nothing was ever written to the peer
+  /// through this engine.
   bool probe(int peer, std::int64_t now_ns) noexcept;
 
   /// Becomes readable when progress() has something to do; -1 when the provider has no such descriptor.
@@ -87,7 +87,7 @@ class Engine {
     std::uint32_t confirming = 0;  ///< confirmed writes, waiting ones included
     bool used = false;
     std::int64_t probed_ns = 0;
-    std::int64_t patience_ns = 0;  ///< how long after probed_ns the peer's host is asked
+    std::int64_t patience_ns = 0;                                ///< how long after probed_ns the peer's host is asked
     std::array<std::byte, kSocketAddressBytes> address_bytes{};  ///< where the provider's addresses are IP's
   };
 

@@ -75,7 +75,8 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   const std::size_t pieces = std::clamp<std::size_t>(info_->tx_attr->size, 16, kOperationsMost);
 
   fid_fabric* fabric = nullptr;
-  check(api.open_fabric(info_->fabric_attr, &fabric, nullptr), "opening fabric " + std::string(info_->fabric_attr->name));
+  check(api.open_fabric(info_->fabric_attr, &fabric, nullptr),
+        "opening fabric " + std::string(info_->fabric_attr->name));
   fabric_.reset(fabric);
   fid_domain* domain = nullptr;
   check(fi_domain(fabric, info_.get(), &domain, nullptr), "opening device " + std::string(info_->domain_attr->name));

@@ -17,5 +17,5 @@ std::vector<torii::libfabric::ProviderReport> list(const std::vector<std::string
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const torii::libfabric::Entry torii_libfabric_entry = {
-    torii::libfabric::kEntryVersion, &make, &list};
+extern "C" __attribute__((visibility("default")))
+const torii::libfabric::Entry torii_libfabric_entry = {torii::libfabric::kEntryVersion, &make, &list};

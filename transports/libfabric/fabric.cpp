@@ -69,10 +69,10 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api)
     : options_(options), rank_(exchange.rank()), ranks_(exchange.ranks()), peers_(exchange.ranks()) {
   together(exchange, [&] {
     if (options_.engines < 1 || options_.engines > kEnginesMax) {
-      throw Error(Status::invalid_argument, std::to_string(options_.engines) + " engines; they must be 1 to " +
-                                                std::to_string(kEnginesMax));
+      throw Error(Status::invalid_argument,
+                  std::to_string(options_.engines) + " engines; they must be 1 to " + std::to_string(kEnginesMax));
     }
-    for (const std::string& source : options_.source_addresses) (void)parse_source(source);
+    for (const std::string& source : options_.source_addresses) check_source(source);
   });
   const std::string provider = choose_provider(exchange, api, options_.provider, options_.source_addresses);
   together(exchange, [&] { open_engines(api, provider); });
@@ -109,8 +109,8 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api)
   // shm of libfabric 1.17 still writes into the memory of a peer of the same process that has closed its endpoint; what
   // was put stands in the peer's memory already.
   confirms_at_end_ = provider != "shm";
-  const bool waits = std::all_of(engines_.begin(), engines_.end(),
-                                 [](const auto& engine) { return engine->wait_descriptor() >= 0; });
+  const bool waits =
+      std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->wait_descriptor() >= 0; });
   const Proven known = proven(provider);
   capabilities_ = {.name = "libfabric",
                    .mapped = false,
@@ -148,7 +148,8 @@ Fabric::~Fabric() {
   const std::int64_t deadline = now_ns() + kConfirmMostNs;
   while (!drained() && now_ns() < deadline) {
     (void)progress();
-    sleep(1000, [](void*) { return true; }, nullptr);
+    sleep(
+        1000, [](void*) { return true; }, nullptr);
   }
 }
 

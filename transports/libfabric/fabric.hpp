@@ -15,8 +15,8 @@ namespace torii::libfabric {
 
 class Fabric final : public Transport {
  public:
-  /// Collective: chooses the provider, opens the engines, exchanges their addresses and keys. Throws Error on all ranks:
-  /// unsupported (no provider), mismatch (engines, arena), no_resource, transport, with the rank that failed.
+  /// Collective: chooses the provider, opens the engines, exchanges their addresses and keys. Throws Error on all
+  /// ranks: unsupported (no provider), mismatch (engines, arena), no_resource, transport, with the rank that failed.
   Fabric(Exchange& exchange, const Options& options, const Api& api = {});
   /// Waits up to a second for peers to confirm what was put to them.
   ~Fabric() override;

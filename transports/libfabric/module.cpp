@@ -14,7 +14,7 @@ namespace torii::libfabric {
 namespace {
 
 constexpr const char* kFine = "fine";
-constexpr const char* kFile = "/torii/libtorii_libfabric.so";
+constexpr const char* kFile = "torii/libtorii_libfabric.so";
 
 /// The folder of the library or program that holds this function.
 std::string own_folder() {
@@ -51,7 +51,7 @@ class KeptHandlers {
 const Entry& load() {
   // Tests link this code into programs that stand elsewhere.
   const char* const tests = secure_getenv("TORII_TEST_MODULES");
-  const std::string path = (tests != nullptr ? tests : own_folder()) + std::string(kFile);
+  const std::string path = (tests != nullptr ? tests : own_folder()) + std::string("/") + kFile;
   const KeptHandlers kept;
   // Never unloaded: libfabric and its providers keep state for the whole process.
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

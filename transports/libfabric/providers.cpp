@@ -6,11 +6,14 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
+
+#include "runtime/descriptor.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -57,8 +60,7 @@ Info make_hints(const std::string& provider, const std::string& source_address) 
   hints->caps = FI_MSG | FI_RMA;
   hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
   hints->ep_attr->type = FI_EP_RDM;
-  hints->domain_attr->mr_mode =
-      FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   // No thread of the provider's where it can do without.
@@ -90,8 +92,7 @@ std::string ask(const Api& api, const std::string& provider, const std::string& 
   const int code = api.get_info(kVersion, nullptr, nullptr, 0, hints.get(), &first);
   const Info all(first);
   if (code == -FI_ENODATA) {
-    return "no device here offers it" + (source_address.empty() ? "" : " at " + source_address) +
-           " with remote writes";
+    return "no device here offers it" + (source_address.empty() ? "" : " at " + source_address) + " with remote writes";
   }
   if (code != 0) return code_text(code);
   std::string reason = "libfabric describes no device";
@@ -172,6 +173,15 @@ sockaddr_storage parse_source(const std::string& text) {
                 "the source address '" + text + "' must be numeric, such as 127.0.0.1 or fd00::1");
   }
   return address;
+}
+
+void check_source(const std::string& text) {
+  const sockaddr_storage address = parse_source(text);
+  const socklen_t bytes = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  const Descriptor trial(socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!trial.open() || bind(trial.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return;
+  if (errno != EADDRNOTAVAIL) return;  // the provider will say what else is wrong
+  throw Error(Status::invalid_argument, "the source address " + text + " is none of this host's");
 }
 
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses) {

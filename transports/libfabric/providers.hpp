@@ -15,6 +15,8 @@ namespace torii::libfabric {
 
 /// A numeric IPv4 or IPv6 address. Throws Error{invalid_argument} for anything else.
 sockaddr_storage parse_source(const std::string& text);
+/// Throws Error{invalid_argument} unless it is an address of this host: libfabric finds out late and names it not.
+void check_source(const std::string& text);
 
 /// Every provider that torii knows or this libfabric has, in the order in which `auto` tries them.
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses);

@@ -17,7 +17,8 @@ SharedMemory::SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, i
       peers_(peers),
       rank_(exchange.rank()),
       oversubscribed_(peers.oversubscribed()),
-      capabilities_{.name = "shared_memory", .mapped = true, .wakes_on_put = true, .notices_deaths = true, .engines = engines},
+      capabilities_{
+          .name = "shared_memory", .mapped = true, .wakes_on_put = true, .notices_deaths = true, .engines = engines},
       doorbell_offset_(arena.allocate(sizeof(Doorbell))) {
   const std::vector<std::size_t> offsets = gather_values(exchange, doorbell_offset_);
   for (int peer = 0; peer < exchange.ranks(); ++peer) {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of the layer that imposes modes: each stands before an object of the tcp provider.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "tests/fabric/imposed_modes.hpp"
+
+namespace torii::tests {
+
+inline constexpr std::uint64_t kPage = 4096;
+
+/// Ends the process, naming the rule that was broken.
+void demand(bool kept, const char* rule);
+
+struct Endpoint;
+
+struct Region {
+  fid_mr fid;  // first, as in all objects here: libfabric's inline functions find the rest by it
+  fi_ops ops;
+  fid_mr* real;
+  Modes modes;
+  std::byte* base;
+  std::size_t bytes;
+  std::uint64_t real_key;
+  bool bound = false;
+};
+
+struct Queue {
+  fid_cq fid;
+  fi_ops ops;
+  fi_ops_cq queue_ops;
+  fid_cq* real;
+  Endpoint* endpoint = nullptr;
+  std::deque<fi_cq_data_entry> unmatched;  ///< notices for which no receive was posted
+};
+
+/// A write as the caller posted it.
+struct Write {
+  std::vector<std::byte> injected;
+  const void* source;
+  std::size_t bytes;
+  fi_addr_t to;
+  std::uint64_t address;
+  std::uint64_t key;
+  std::uint64_t data;
+  std::uint64_t flags;  ///< FI_INJECT, FI_REMOTE_CQ_DATA, FI_DELIVERY_COMPLETE
+  void* context;
+};
+
+struct Endpoint {
+  fid_ep fid;
+  fi_ops ops;
+  fi_ops_rma rma_ops;
+  fi_ops_msg msg_ops;
+  fi_ops_cm cm_ops;
+  fid_ep* real;
+  Queue* queue = nullptr;
+  Modes modes;
+  std::mt19937 random{7};
+  std::vector<Write> held;
+  std::deque<void*> receives;
+  std::set<fi_addr_t> reached;  ///< peers that have taken a write
+};
+
+struct Domain {
+  fid_domain fid;
+  fi_ops ops;
+  fi_ops_domain domain_ops;
+  fi_ops_mr mr_ops;
+  fid_domain* real;
+  Modes modes;
+  std::uint64_t keys = 0;
+};
+
+struct Fabric {
+  fid_fabric fid;
+  fi_ops ops;
+  fi_ops_fabric fabric_ops;
+  fid_fabric* real;
+  Modes modes;
+};
+
+template <class Object>
+int close_object(fid* base) {
+  auto* const object = reinterpret_cast<Object*>(base);
+  const int code = fi_close(&object->real->fid);
+  delete object;
+  return code;
+}
+
+/// Makes an object around a real one.
+template <class Object, class Real>
+Object* wrap(Real* real) {
+  auto* const object = new Object{};
+  object->real = real;
+  object->fid.fid = real->fid;
+  object->ops.size = sizeof(fi_ops);
+  object->ops.close = close_object<Object>;
+  object->fid.fid.ops = &object->ops;
+  return object;
+}
+
+/// Functions of a Domain.
+int open_endpoint(fid_domain* base, fi_info* info, fid_ep** opened, void* context);
+int open_queue(fid_domain* base, fi_cq_attr* attributes, fid_cq** opened, void* context);
+
+}  // namespace torii::tests
