@@ -134,7 +134,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 
 std::vector<std::pair<std::string, Modes>> imposed_modes() {
   Modes verbs;
-  verbs.keys_by_provider = verbs.local_regions = verbs.receives_for_data = true;
+  verbs.keys_by_provider = verbs.local_regions = verbs.receives_for_data = verbs.busy = true;
   Modes efa = verbs;
   efa.unordered = true;
   Modes cxi;

@@ -15,7 +15,7 @@ namespace torii::tests {
 struct Modes {
   bool receives_for_data = false;  ///< FI_RX_CQ_DATA: each notice uses up a posted receive
   bool keys_by_provider = false;   ///< FI_MR_PROV_KEY and FI_MR_VIRT_ADDR
-  bool regions_of_engine = false;  ///< FI_MR_ENDPOINT
+  bool regions_of_engine = false;  ///< a region is bound to one engine, and has a key only then
   bool local_regions = false;      ///< FI_MR_LOCAL
   bool unordered = false;          ///< no FI_ORDER_WAW, and writes are shuffled indeed
   bool no_inject = false;          ///< inject_size 0
