@@ -119,14 +119,13 @@ Row word(std::string name, std::string Settings::*member, Names names, Reach rea
   return {std::move(name), reach, join_names(names), std::move(help), parse, print};
 }
 
-Row free_text(std::string name, std::string Settings::*member, Reach reach, std::string accepts, std::string help,
-              bool secret = false) {
+Row free_text(std::string name, std::string Settings::*member, std::string accepts, std::string help, bool secret) {
   auto parse = [=](std::string_view text, Settings& settings) {
     settings.*member = text;
     return true;
   };
   auto print = [=](const Settings& settings) { return settings.*member; };
-  return {std::move(name), reach, std::move(accepts), std::move(help), parse, print, secret};
+  return {std::move(name), Reach::own, std::move(accepts), std::move(help), parse, print, secret};
 }
 
 /// Extents are checked by Topology::parse(), which knows the number of ranks.
@@ -258,15 +257,15 @@ std::vector<Row> make_table() {
   rows.push_back(integer("CHANNELS", &S::channels, 1, 8, Reach::job, "operations of one team in flight"));
   rows.push_back(integer("SLOTS", &S::slots, 0, 256, Reach::job, "slots of every stream; 0: auto"));
   rows.push_back(integer("WINDOW", &S::window, 0, 32, Reach::job, "segments of one lane in flight; 0: auto"));
-  rows.push_back(free_text("TUNE_FILE", &S::tune_file, Reach::own, "a path, or nothing for the built-in table",
-                           "table that auto reads"));
+  rows.push_back(free_text("TUNE_FILE", &S::tune_file, "a path, or nothing for the built-in table",
+                           "table that auto reads", false));
   rows.push_back(size("ARENA", &S::arena_bytes, kGiB / 4, 4096 * kGiB, false, Reach::own,
                       "address space of shared memory per rank"));
   rows.push_back(choice("WAIT", &S::wait, kWaitNames, Reach::own, "how a rank waits for its peers"));
   rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Reach::job, "read peers by process_vm_readv"));
   rows.push_back(integer("HELPERS", &S::helpers, 0, 16, Reach::own, "threads that advance engines beside the caller"));
   rows.push_back(choice("INSECURE", &S::insecure, kFlagNames, Reach::own, "1: several hosts without a job token"));
-  rows.push_back(free_text("JOB_TOKEN", &S::job_token, Reach::own, "any text, equal on all ranks",
+  rows.push_back(free_text("JOB_TOKEN", &S::job_token, "any text, equal on all ranks",
                            "secret that strangers on the bootstrap port do not know", true));
   rows.push_back(rendezvous_row());
   rows.push_back(interface_row());

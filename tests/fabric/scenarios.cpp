@@ -145,7 +145,11 @@ void own_rank(Stage& stage) {
 
 constexpr std::uint64_t kFloodSlots = 64;
 constexpr std::size_t kFloodSlotBytes = 8192;
-constexpr std::uint64_t kFloodMessages = 1500;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kFloodMessages = 400;
+#else
+constexpr std::uint64_t kFloodMessages = 1500;  // of every rank to every other
+#endif
 
 /// What message n from a rank to another looks like: known to both sides.
 struct Message {

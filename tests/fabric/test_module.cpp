@@ -27,7 +27,6 @@ struct Traces {
   std::vector<void*> handlers;
   std::multiset<std::string> environment;
   std::size_t threads = 0;
-  bool operator==(const Traces&) const = default;
 };
 
 std::vector<std::string> entries(const std::string& folder) {
@@ -82,6 +81,7 @@ std::set<std::string> listening() {
 
 TEST(Module, ComesWhenAskedAndLeavesTheProcessAsItWas) {
   ASSERT_FALSE(is_loaded("libfabric")) << "nothing here may link libfabric";
+  run_ranks_as_threads(2, [](Exchange&) {});  // a race checker starts a thread of its own with the first one
   const Traces before = look();
   for (const std::string provider : {"auto", "net"}) {
     run_ranks_as_threads(2, [&](Exchange& exchange) {
@@ -103,7 +103,15 @@ TEST(Module, ComesWhenAskedAndLeavesTheProcessAsItWas) {
       munmap(arena, kArenaBytes);
     });
     EXPECT_TRUE(is_loaded("libfabric"));
-    EXPECT_EQ(look(), before) << provider;
+    // A thread that was joined stays in the kernel's list for a moment.
+    Traces after = look();
+    for (int time = 0; time < 100 && after.threads != before.threads; ++time) {
+      usleep(10'000);
+      after = look();
+    }
+    EXPECT_EQ(after.threads, before.threads) << provider;
+    EXPECT_EQ(after.handlers, before.handlers) << provider;
+    EXPECT_EQ(after.environment, before.environment) << provider;
     EXPECT_TRUE(listening().empty());
   }
 }

@@ -48,11 +48,17 @@ TEST_P(Transports, Plays) {
   });
 }
 
-/// One and four engines; every number with TORII_TEST_FULL; imposed modes, which are many, with two.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSlow = true;
+#else
+constexpr bool kIsSlow = false;
+#endif
+
+/// One and four engines; every number with TORII_TEST_FULL; two where that takes long, and for imposed modes.
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::string& name : transport_names()) {
-    std::vector<int> engines = is_imposed(name) ? std::vector<int>{2} : std::vector<int>{1, 4};
+    std::vector<int> engines = is_imposed(name) || kIsSlow ? std::vector<int>{2} : std::vector<int>{1, 4};
     if (std::getenv("TORII_TEST_FULL") != nullptr) engines = {1, 2, 3, 4};
     for (const int count : engines) {
       for (const NamedScenario& scenario : scenarios()) all.emplace_back(name, count, scenario);

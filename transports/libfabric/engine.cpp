@@ -235,7 +235,8 @@ Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
     const std::string text = "engine " + std::to_string(number_) + " (" + info_->fabric_attr->prov_name + " on " +
                              info_->domain_attr->name + "): a write of " + std::to_string(bytes) + " bytes to rank " +
                              std::to_string(peer) + " failed: " + code_text(code);
-    if (is_lost_connection(code)) {
+    // What is left over for a lost peer may fail in any way.
+    if (is_lost_connection(code) || shared_.peers.is_lost(peer)) {
       shared_.peers.lose(peer, text);
       return Status::peer_lost;
     }

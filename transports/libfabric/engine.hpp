@@ -87,8 +87,9 @@ class Engine {
     std::uint32_t confirming = 0;  ///< confirmed writes, waiting ones included
     bool used = false;
     std::int64_t probed_ns = 0;
-    std::int64_t patience_ns = 0;                                ///< how long after probed_ns the peer's host is asked
-    std::array<std::byte, kSocketAddressBytes> address_bytes{};  ///< where the provider's addresses are IP's
+    std::int64_t patience_ns = 0;  ///< how long after probed_ns the peer's host is asked
+    /// The beginning of the peer's address: all of it where the provider's addresses are those of sockets.
+    std::array<std::byte, kSocketAddressBytes> address_bytes{};
   };
 
   /// One write as libfabric sees it.
