@@ -54,7 +54,7 @@ struct Forced {
 
 struct Selected {
   const Algorithm* algorithm = nullptr;
-  PlanRequest request;            ///< with the tuning filled in
+  PlanRequest request;             ///< with the tuning filled in
   std::optional<std::size_t> row;  ///< of the table that serves the call; none when no row fits
 };
 

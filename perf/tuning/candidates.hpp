@@ -24,8 +24,9 @@ struct Choice {
 /// "node 32K/8/4" or "node 2K/4/1 one_shot": algorithm, segment, slots, window.
 std::string to_text(const Choice& choice);
 
-/// Every algorithm with every tuning that is worth a try for a vector of `bytes` on `ranks` ranks. Segments come from one short list for
-/// all lengths, so that neighbouring lengths can share a row. An algorithm may refuse; that is asked later.
+/// Every algorithm with every tuning that is worth a try for a vector of `bytes` on `ranks` ranks. Segments come from
+/// one short list for all lengths, so that neighbouring lengths can share a row. An algorithm may refuse; that is asked
+/// later.
 std::vector<Choice> candidates(torii_collective collective, size_t bytes, int ranks,
                                const std::vector<std::string>& algorithms);
 
