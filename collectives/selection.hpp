@@ -30,7 +30,7 @@ class TuneTable {
   static constexpr int kVersion = 1;
   /// Throws Error{invalid_argument} naming `origin`, the row and the value that is wrong and what would be right.
   static TuneTable parse(std::string_view json, const std::string& origin);
-  /// The committed table (collectives/tune_table.json), set by hand from runs of the perf binaries on two CPUs.
+  /// The committed table (collectives/tune_table.json), measured by perf/tune; it says where, when and how.
   static const TuneTable& built_in();
   /// The table in the file at `path`, or built_in() for an empty path.
   static TuneTable load(const std::string& path);

@@ -23,6 +23,9 @@ constexpr int kFastestRounds = 2;
 /// One candidate with its team; the team of the table belongs to the job.
 class Contestant {
  public:
+  /// Most programs bring buffers of their own.
+  static constexpr double kMallocWeight = 0.75;
+
   Contestant(torii_team* team, Choice choice) : team_(team), choice_(std::move(choice)) {}
   Contestant(const Job& job, torii_collective collective, Choice choice) : choice_(std::move(choice)), owns_(true) {
     const std::string table = one_row_table(collective, choice_);
@@ -53,21 +56,22 @@ class Contestant {
 
   /// Time over the table's in one round, both kinds of memory together.
   double ratio_in(size_t round, const Contestant& table) const {
-    double product = 1;
-    for (size_t w = 0; w < ways_.size(); ++w) {
-      product *= ways_[w]->blocks_us[round] / table.ways_[w]->blocks_us[round];
-    }
-    return std::pow(product, 1.0 / static_cast<double>(ways_.size()));
+    return mean([&](size_t w) { return ways_[w]->blocks_us[round] / table.ways_[w]->blocks_us[round]; });
   }
-  /// The fastest block, of both kinds of memory the geometric mean.
+  /// The fastest block, both kinds of memory together.
   double fastest_us() const {
-    double product = 1;
-    for (const auto& way : ways_) product *= *std::min_element(way->blocks_us.begin(), way->blocks_us.end());
-    return std::pow(product, 1.0 / static_cast<double>(ways_.size()));
+    return mean([&](size_t w) { return *std::min_element(ways_[w]->blocks_us.begin(), ways_[w]->blocks_us.end()); });
   }
   Measured measured(const Contestant& table) const;
 
  private:
+  /// The weighted geometric mean of one value per kind of memory.
+  template <typename Value>
+  double mean(const Value& value) const {
+    if (ways_.size() == 1) return value(0);
+    return std::pow(value(0), kMallocWeight) * std::pow(value(1), 1 - kMallocWeight);
+  }
+
   torii_team* team_ = nullptr;
   Choice choice_;
   bool owns_ = false;
@@ -80,15 +84,13 @@ Measured Contestant::measured(const Contestant& table) const {
   result.rounds = rounds();
   result.malloc_us = median(ways_.front()->blocks_us);
   result.allocated_us = median(ways_.back()->blocks_us);
-  double product = 1;
-  for (size_t w = 0; w < ways_.size(); ++w) {
+  result.ratio = mean([&](size_t w) {
     std::vector<double> ratios;
     for (size_t round = 0; round < ways_[w]->blocks_us.size(); ++round) {
       ratios.push_back(ways_[w]->blocks_us[round] / table.ways_[w]->blocks_us[round]);
     }
-    product *= median(ratios);
-  }
-  result.ratio = std::pow(product, 1.0 / static_cast<double>(ways_.size()));
+    return median(ratios);
+  });
   std::vector<double> deviations;
   for (int round = 0; round < result.rounds; ++round) {
     deviations.push_back(std::abs(ratio_in(static_cast<size_t>(round), table) / result.ratio - 1));

@@ -23,7 +23,8 @@ struct PointRequest {
 
 /// Figures of one candidate. `ratio` to the choice of the table: the median over the rounds of the time of this
 /// candidate over the table's in the same round, per kind of memory; of both kinds the geometric mean, since a row
-/// serves both. Below 1 is faster than the table. A barrier has no memory and is measured once.
+/// serves both, in which malloc'ed memory counts three times. Below 1 is faster than the table. A barrier has no memory
+/// and is measured once.
 struct Measured {
   Choice choice;
   double malloc_us = 0, allocated_us = 0;  ///< medians over the rounds

@@ -20,6 +20,12 @@ constexpr double kSpreadMax = 0.10;
 constexpr double kEqual = 0.01;
 /// On many ranks longer vectors take too many copies.
 constexpr size_t kOneShotBytesMax = 2048;
+/// Every pair of ranks has rings of slots: larger ones would use up the staging of a team of many ranks.
+constexpr size_t kRingBytesMax = size_t{512} << 10;
+
+bool is_for_many_ranks(const Choice& choice) {
+  return choice.segment_bytes * static_cast<size_t>(choice.slots) <= kRingBytesMax;
+}
 
 using Points = std::vector<Point>;
 using Choices = std::set<Choice>;
@@ -101,20 +107,23 @@ Choice Merger::fastest(const Entries& entries, size_t first, size_t last, const 
       ->first;
 }
 
-/// The fastest node at the greatest length of the most ranks, that needs no length to be right.
+/// The fastest node at the greatest length of the most ranks, that needs no length to be right and suits many ranks.
 std::optional<Choice> Merger::last_resort() const {
   const Measured* found = nullptr;
   for (const Measured& one : by_ranks_.rbegin()->second.back().result.candidates) {
     if (one.choice.algorithm != "node" || one.choice.one_shot || one.rounds == 0) continue;
+    if (!is_for_many_ranks(one.choice)) continue;
     if (found == nullptr || one.ratio < found->ratio) found = &one;
   }
   return found == nullptr ? std::nullopt : std::optional(found->choice);
 }
 
+/// Large rings are trusted up to twice as many ranks as were measured.
 /// One shot is for vectors that fit into a segment, and every rank takes a copy from every other: what was measured on
 /// `ranks` ranks is trusted up to twice as many, beyond that for short vectors only. `bytes_before` is the last length
 /// that another row serves.
 void Merger::add_row(TableRow row, int ranks, size_t bytes_before, std::vector<TableRow>& rows) {
+  if (!is_for_many_ranks(row.choice)) row.ranks_max = std::min(row.ranks_max, 2 * ranks);
   if (!row.choice.one_shot) return rows.push_back(row);
   const size_t parts = has_blocks(row.collective) ? static_cast<size_t>(ranks) : 1;
   row.bytes_max = std::min(row.bytes_max, row.choice.segment_bytes * parts);
