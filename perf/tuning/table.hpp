@@ -14,7 +14,8 @@
 namespace torii::perf {
 
 inline constexpr size_t kAnyBytes = std::numeric_limits<size_t>::max();
-inline constexpr int kAnyRanks = 1 << 20;
+/// More ranks than this do not share a node: what was measured on one says nothing about them.
+inline constexpr int kAnyRanks = 256;
 
 /// What tune_perf measured for one collective, number of ranks and length.
 struct Point {
