@@ -26,8 +26,8 @@ function(torii_program)
   install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${destination})
 endfunction()
 
-# torii_front_end(file...): command lines and reports of the current folder. CLI11 and json take g++ half a minute a file
-# at -O3, and nobody waits for what they do.
+# torii_front_end(file...): command lines and reports of the current folder. CLI11 and json take g++ half a minute a
+# file at -O3, and nobody waits for what they do.
 function(torii_front_end)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O1;-g1")
