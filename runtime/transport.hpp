@@ -50,6 +50,8 @@ class Transport {
   virtual int rank() const noexcept = 0;
   virtual int ranks() const noexcept = 0;
 
+  /// The node of a rank: ranks of one node, and only they, map each other's arenas. Equal on all ranks.
+  virtual int node(int rank) const noexcept = 0;
   /// Where this process addresses byte `offset` of `peer`'s arena, or nullptr when it cannot. The own arena always can.
   virtual std::byte* mapped(int peer, std::uint64_t offset) noexcept = 0;
 

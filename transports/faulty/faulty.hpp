@@ -26,6 +26,7 @@ class Faulty final : public Transport {
   const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
   int rank() const noexcept override { return inner_.rank(); }
   int ranks() const noexcept override { return inner_.ranks(); }
+  int node(int rank) const noexcept override { return inner_.node(rank); }
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override { return inner_.mapped(peer, offset); }
   Status put(const Put& put) noexcept override;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;

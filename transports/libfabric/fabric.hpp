@@ -24,6 +24,7 @@ class Fabric final : public Transport {
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return ranks_; }
+  int node(int rank) const noexcept override { return rank; }
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
     return peer == rank_ ? options_.arena + offset : nullptr;
   }

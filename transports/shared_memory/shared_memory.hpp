@@ -29,6 +29,7 @@ class SharedMemory final : public Transport {
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return static_cast<int>(bases_.size()); }
+  int node(int) const noexcept override { return 0; }
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
     return bases_[static_cast<std::size_t>(peer)] + offset;
   }
