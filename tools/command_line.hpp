@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command lines of all programs have in common: exit codes, --version, an example in --help.
+// What the command lines of all programs have in common: --version, an example in --help, exit codes.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
-namespace torii::tools {
+#include "tools/exit_codes.hpp"
 
-/// Exit codes of every program of the project.
-enum ExitCode : int {
-  kDone = 0,
-  kWrong = 1,        ///< wrong data or a failed check
-  kBadInput = 2,     ///< bad command line or input
-  kNotPossible = 3,  ///< not possible here; the reason is printed
-  kTimedOut = 4,
-  kPeerLost = 5,
-};
+namespace torii::tools {
 
 /// Adds --version and the one example that --help ends with.
 inline void describe(CLI::App& app, const std::string& program, const std::string& version,

@@ -19,7 +19,7 @@
 #include "runtime/descriptor.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/status.hpp"
-#include "tools/command_line.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/torii-info/machine.hpp"
 #include "transports/shared_memory/arena.hpp"
 

@@ -18,7 +18,7 @@
 #include <cstring>
 
 #include "runtime/descriptor.hpp"
-#include "tools/command_line.hpp"
+#include "tools/exit_codes.hpp"
 
 namespace torii::tools {
 namespace {

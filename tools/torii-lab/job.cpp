@@ -21,7 +21,7 @@
 #include <optional>
 
 #include "runtime/exchange_wire.hpp"
-#include "tools/command_line.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/torii-lab/cage.hpp"
 
 namespace torii::tools {

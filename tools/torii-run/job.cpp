@@ -23,7 +23,7 @@
 
 #include "runtime/descriptor.hpp"
 #include "runtime/job_socket.hpp"
-#include "tools/command_line.hpp"
+#include "tools/exit_codes.hpp"
 #include "tools/torii-run/gather_server.hpp"
 
 namespace torii::tools {
