@@ -149,8 +149,7 @@ torii_status run_to_end(torii_team* team, const torii::CallArguments& arguments)
   if (team == nullptr) return invalid("team is NULL");
   torii::Request request;
   request.arguments = arguments;
-  const Status status = team->team->submit(request);
-  return to_c(status == Status::ok ? team->team->wait(request) : status);
+  return to_c(team->team->run(request));
 }
 
 /// The named functions: what torii_run does, without the detour of a torii_call.

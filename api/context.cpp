@@ -128,8 +128,6 @@ std::optional<std::int64_t> Context::reachable(const void* address, std::size_t 
   return regions_->find(address, bytes);
 }
 
-bool Context::is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_) == 0; }
-
 void Context::add_engine_bytes(int engine, std::uint64_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   engine_bytes_[static_cast<std::size_t>(engine)] += bytes;

@@ -60,7 +60,7 @@ class Context {
   std::optional<std::int64_t> reachable(const void* address, std::size_t bytes) const noexcept;
 
   /// True in a process forked from the one that made this context: no call may be made there.
-  bool is_forked_child() const noexcept;
+  bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_) == 0; }
 
   /// Bytes put by engines of executions that are gone; live ones are added by the teams.
   void add_engine_bytes(int engine, std::uint64_t bytes) noexcept;

@@ -27,8 +27,7 @@ class TeamExchange final : public Exchange {
     request.arguments.result = all.data();
     request.arguments.count = mine.size();
     request.arguments.is_internal = true;
-    Status status = team_.submit(request);
-    if (status == Status::ok) status = team_.wait(request);
+    const Status status = team_.run(request);
     if (status != Status::ok) throw Error(status, last_error());
   }
 
@@ -163,6 +162,9 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
   forced_.slots = settings.slots;
   forced_.window = settings.window;
   first_control_ = &control(0);
+  for (const Member& member : members_) {
+    several_nodes_ |= context.transport().node(member.context_rank) != context.transport().node(context.rank());
+  }
   for (std::size_t i = 0; i < shared_channels_; ++i) {
     channels_.push_back(std::make_unique<Channel>(context.transport()));
   }

@@ -69,6 +69,7 @@ struct Request {
   State state = State::idle;
   Status status = Status::ok;
   std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
+  std::size_t runs_on = 0;     ///< the channel
 };
 
 class Team {
@@ -97,6 +98,8 @@ class Team {
   /// Gives the channel to the next persistent operation. Collective in the sense of order only: nobody waits.
   void close_channel(const Request& request) noexcept;
   Status wait(Request& request) noexcept;
+  /// submit() and wait().
+  Status run(Request& request) noexcept;
   /// True when the request is done; moves this team's operations once.
   bool test(Request& request) noexcept;
   /// Callers that leave the operation in flight say so, that others may move it meanwhile; and again when it is done.
@@ -137,6 +140,8 @@ class Team {
   std::string call_text(const CallArguments& arguments) const;
 
   // team_operations.cpp: channels and requests.
+  Status start(Request& request) noexcept;
+  Status make_ready(Request& request) noexcept;
   void start_on(Channel& channel, Request& request) noexcept;
   bool advance(Channel& channel) noexcept;
   bool progress_channels() noexcept;
@@ -144,13 +149,7 @@ class Team {
   void complete(Channel& channel, Status status) noexcept;
   void write_board(const Request& request) noexcept;
   CallBuffers buffers_of(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept;
-  std::size_t channel_of(const Request& request) const noexcept {
-    return request.channel >= 0 ? static_cast<std::size_t>(request.channel) : request.sequence % shared_channels_;
-  }
-  std::uint64_t next_start(int channel) noexcept {
-    const auto index = static_cast<std::size_t>(channel);
-    return persistent_sequence(index, ++channels_[index]->starts);
-  }
+  void take_place(Request& request) noexcept;
   static bool still_idle(void* team) noexcept;
   Status run_to_end(Request& request) noexcept;
 
@@ -177,6 +176,7 @@ class Team {
   Topology topology_ = Topology::node(1);
   Determinism determinism_ = Determinism::run;
   bool wide_wire_ = false;
+  bool several_nodes_ = false;
   std::optional<TuneTable> own_tune_table_;
   Forced forced_;
   WaitMode wait_mode_;
@@ -191,6 +191,7 @@ class Team {
   std::vector<std::unique_ptr<Prepared>> prepared_;
   Prepared* last_prepared_ = nullptr;
   std::uint64_t sequence_ = 0;
+  std::size_t next_channel_ = 0;  ///< of the next call: the shared channels in turn
   std::uint64_t recycled_ = 0;
   int in_flight_ = 0;
   bool in_background_ = false;

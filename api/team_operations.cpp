@@ -65,8 +65,34 @@ void Team::write_board(const Request& request) noexcept {
   line.sequence.store(request.sequence, std::memory_order_release);
 }
 
-Status Team::submit(Request& request) noexcept {
-  const Inside inside(busy_, in_background_);
+/// Gives the request its number and its channel.
+void Team::take_place(Request& request) noexcept {
+  if (request.channel >= 0) {
+    request.runs_on = static_cast<std::size_t>(request.channel);
+    request.sequence = persistent_sequence(request.runs_on, ++channels_[request.runs_on]->starts);
+    return;
+  }
+  request.sequence = ++sequence_;
+  request.runs_on = next_channel_;
+  if (++next_channel_ == shared_channels_) next_channel_ = 0;
+}
+
+/// Puts the request's plan in place, and makes room in the queue where it has to wait.
+Status Team::make_ready(Request& request) noexcept {
+  try {
+    install_on(*request.prepared, request.runs_on);
+    if (Channel& channel = *channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
+    return Status::ok;
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    if (poisoned_) return error.status();  // learnt while staging was recycled: the cause, told once
+    return has_failed() ? adopt_failure() : fail(error.status(), rank_, error.what());
+  } catch (const std::exception& error) {
+    return fail(Status::no_resource, rank_, error.what());
+  }
+}
+
+Status Team::start(Request& request) noexcept {
   request.team = this;
   if (context_.is_forked_child()) {
     set_last_error("this process was forked from the one that made the context: it may only exec or exit");
@@ -76,9 +102,8 @@ Status Team::submit(Request& request) noexcept {
   Status status = Status::ok;
   request.prepared = prepare(request.arguments, status);
   if (request.prepared == nullptr) return status;
-  request.sequence = request.channel < 0 ? ++sequence_ : next_start(request.channel);
+  take_place(request);
   write_board(request);
-  const std::size_t channel = channel_of(request);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier) {
     request.state = Request::State::done;
     request.status = Status::ok;
@@ -86,27 +111,35 @@ Status Team::submit(Request& request) noexcept {
     return Status::ok;
   }
   ++in_flight_;  // before the plan is put in place: calls that end meanwhile must not count this one as ended
-  try {
-    install_on(*request.prepared, channel);
-    if (channels_[channel]->current != nullptr) channels_[channel]->queue.push_back(&request);
-  } catch (const Error& error) {
-    --in_flight_;
-    set_last_error(error.what());
-    if (poisoned_) return error.status();  // learnt while staging was recycled: the cause, told once
-    return has_failed() ? adopt_failure() : fail(error.status(), rank_, error.what());
-  } catch (const std::exception& error) {
-    --in_flight_;
-    return fail(Status::no_resource, rank_, error.what());
+  Channel& channel = *channels_[request.runs_on];
+  if (channel.current != nullptr || request.prepared->places.size() <= request.runs_on ||
+      request.prepared->places[request.runs_on].plan == nullptr) {
+    status = make_ready(request);
+    if (status != Status::ok) {
+      --in_flight_;
+      return status;
+    }
   }
   request.state = Request::State::queued;
-  if (channels_[channel]->current == nullptr) start_on(*channels_[channel], request);
+  if (channel.current == nullptr) start_on(channel, request);
   return Status::ok;
+}
+
+Status Team::submit(Request& request) noexcept {
+  const Inside inside(busy_, in_background_);
+  return start(request);
+}
+
+Status Team::run(Request& request) noexcept {
+  const Inside inside(busy_, in_background_);
+  const Status status = start(request);
+  return status == Status::ok ? run_to_end(request) : status;
 }
 
 void Team::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
-  const Prepared::Place& place = request.prepared->places[channel_of(request)];
+  const Prepared::Place& place = request.prepared->places[request.runs_on];
   channel.execution.begin(*place.plan, request.prepared->shape,
                           buffers_of(*request.prepared, request.arguments, place.straight != nullptr),
                           place.straight.get());
@@ -163,7 +196,7 @@ Status Team::wait(Request& request) noexcept {
 Status Team::run_to_end(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
   // Most calls end here, without a look at the clock or at other operations.
-  Channel& own = *channels_[channel_of(request)];
+  Channel& own = *channels_[request.runs_on];
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
     if (advance(own)) break;
   }

@@ -184,7 +184,7 @@ void Team::install_on(Prepared& prepared, std::size_t channel) {
   const auto set = [&](InstalledPlan* plan) {
     place.plan = plan;
     const CallShape& shape = prepared.shape;
-    place.straight = straighten(*plan, shape.layout, shape.unit_bytes, shape.element_bytes);
+    place.straight = straighten(*plan, shape.layout, shape.unit_bytes, shape.element_bytes, context_.transport());
   };
   const PlanRequest& request = prepared.selected.request;
   const Tuning& tuning = request.tuning;
@@ -199,7 +199,7 @@ void Team::install_on(Prepared& prepared, std::size_t channel) {
     return;
   }
   Plan plan = algorithm->plan(request, rank_);
-  const std::size_t bytes = staging_shape(plan, tuning.segment_bytes, prepared.wide).total_bytes;
+  const std::size_t bytes = staging_shape(plan, tuning.segment_bytes, prepared.wide, several_nodes_).total_bytes;
   if (bytes > staging_bytes_) {
     throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
                                          " bytes of staging, a team of " + std::to_string(ranks()) + " ranks has " +

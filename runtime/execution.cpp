@@ -32,13 +32,14 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   status_ = Status::ok;
   segments_base_ = plan.segments_done;
   slots_ = static_cast<std::uint64_t>(plan.plan.slots);
+  slot_mask_ = (slots_ & (slots_ - 1)) == 0 ? slots_ - 1 : 0;
   straight_ = straight;
   if (straight != nullptr) {
     straight_at_ = 0;
     sources_seen_ = 0;
     // Each step has at most all streams, the own operand and the result.
-    sources_.resize(plan.in.size() + 1);
-    targets_.resize(plan.out.size() + 1);
+    if (sources_.size() <= plan.in.size()) sources_.resize(plan.in.size() + 1);
+    if (targets_.size() <= plan.out.size()) targets_.resize(plan.out.size() + 1);
     return;
   }
   lanes_done_ = 0;
@@ -103,7 +104,7 @@ bool Execution::see(std::size_t announcement) noexcept {
 bool Execution::arrived(const StreamEnd& end, const Step& step) noexcept {
   if (end.stream == kOwn) return true;
   const InstalledStream& in = plan_->in[end.stream];
-  if (in.stream.carriage == Carriage::lend) {
+  if (in.stream.carriage == Carriage::lend && !in.remote) {
     const auto announcement = static_cast<std::size_t>(in.announcement);
     if (announced_[announcement].seen || see(announcement)) {
       if (announced_[announcement].input_in_place) return true;
@@ -116,8 +117,8 @@ bool Execution::arrived(const StreamEnd& end, const Step& step) noexcept {
 
 bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
-  if (out.stream.carriage == Carriage::lend && buffers_.input_reachable) return true;
-  if (out.stream.carriage == Carriage::land) {
+  if (lends_in_place(out)) return true;
+  if (out.stream.carriage == Carriage::land && !out.remote) {
     const auto announcement = static_cast<std::size_t>(out.announcement);
     if (!announced_[announcement].seen && !see(announcement)) return false;
   }
@@ -175,6 +176,11 @@ void Execution::finish_lane_segments(LaneState& lane) noexcept {
 }
 
 Execution::Progress Execution::advance() noexcept {
+  if (plan_->remote) {
+    const Status status = transport_.progress();
+    if (status != Status::ok) status_ = status;
+    if (status_ != Status::ok) return Progress::idle;
+  }
   if (straight_ != nullptr) return advance_straight();
   bool moved = false;
   while (lanes_done_ < lanes_.size()) {
@@ -203,8 +209,7 @@ Execution::Progress Execution::advance() noexcept {
     }
   }
   if (!lent_operands_are_free()) return moved ? Progress::moved : Progress::idle;
-  finish();
-  return Progress::done;
+  return finish() ? Progress::done : Progress::idle;
 }
 
 void Execution::run(const Step& step) noexcept {
@@ -217,28 +222,37 @@ void Execution::run(const Step& step) noexcept {
 
 void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
-  if (out.stream.carriage == Carriage::lend && buffers_.input_reachable) return;
+  if (lends_in_place(out)) return;
   const std::uint64_t message = number(out.stream, end, step);
-  Put put;
-  put.peer = out.peer;
-  put.engine = static_cast<int>(next_engine_);
-  put.signal_offset = out.slots_offset + slot(message) * plan_->shape.slot_bytes;
-  put.signal = signal_word(shape_->signature, message);
-  if (out.stream.carriage != Carriage::handover) {
-    put.bytes = message_bytes(out.stream, step);
-    post(put);
+  const std::uint64_t slot_offset = slot(message) * plan_->shape.slot_bytes;
+  const std::uint64_t signal = signal_word(shape_->signature, message);
+  if (out.stream.carriage == Carriage::handover) {
+    store_word(out.slots + slot_offset, signal);
     return;
   }
-  const Status status = transport_.put(put);
-  if (status != Status::ok) status_ = status;
+  Put put;
+  put.peer = out.peer;
+  put.bytes = message_bytes(out.stream, step);
+  put.signal_offset = out.slots_offset + slot_offset;
+  put.signal = signal;
+  if (out.remote) {
+    put.source = payload(out, message, put.bytes);
+    put.line_before = out.leader < 0 || out.leader == static_cast<int>(end.stream);
+  }
+  post(put);
 }
 
-/// Gives a put to the next engine in rotation, and counts.
-void Execution::post(const Put& put) noexcept {
-  // One thread runs an execution, so plain load and store count right; others only read.
-  auto& counter = engine_bytes_[next_engine_];
-  counter.store(counter.load(std::memory_order_relaxed) + put.bytes, std::memory_order_relaxed);
-  if (++next_engine_ == engines_) next_engine_ = 0;
+/// Gives a put to the next engine in rotation, and counts. A source is a slot's payload, and goes to the same place in
+/// the peer's slot.
+void Execution::post(Put& put) noexcept {
+  if (put.source != nullptr) {
+    const bool is_inline = put.bytes <= kInlineBytes;
+    put.target_offset = put.signal_offset + (is_inline ? sizeof(std::uint64_t) : kLineBytes);
+    if (is_inline) put.line_before = false;
+    if (put.bytes == 0) put.source = nullptr;
+  }
+  put.engine = static_cast<int>(next_engine_);
+  rotate(put.bytes);
   const Status status = transport_.put(put);
   if (status != Status::ok) status_ = status;
 }
@@ -251,7 +265,8 @@ void Execution::credit(int peer, std::uint64_t credits_offset, std::uint64_t mes
 void Execution::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& in = plan_->in[end.stream];
   if (!in.stream.credits) return;
-  if (in.stream.carriage != Carriage::lend || !announced_[static_cast<std::size_t>(in.announcement)].input_in_place) {
+  if (in.stream.carriage != Carriage::lend || in.remote ||
+      !announced_[static_cast<std::size_t>(in.announcement)].input_in_place) {
     credit(in.peer, in.credits_offset, number(in.stream, end, step));
     return;
   }
@@ -268,7 +283,7 @@ void Execution::release(const StreamEnd& end, const Step& step) noexcept {
 bool Execution::lent_operands_are_free() const noexcept {
   if (!buffers_.input_reachable) return true;
   for (const InstalledStream& out : plan_->out) {
-    if (out.stream.carriage != Carriage::lend || !out.stream.credits) continue;
+    if (out.stream.carriage != Carriage::lend || out.remote || !out.stream.credits) continue;
     const std::uint64_t next = (segments_base_ + static_cast<std::uint64_t>(shape_->layout.segments())) *
                                static_cast<std::uint64_t>(out.stream.messages_per_segment);
     if (next == 0) continue;
@@ -277,10 +292,13 @@ bool Execution::lent_operands_are_free() const noexcept {
   return true;
 }
 
-void Execution::finish() noexcept {
+/// False while an engine still reads what this rank sent: nobody may move it on for this rank after the call.
+bool Execution::finish() noexcept {
+  if (plan_->remote && !transport_.drained()) return false;
   plan_->segments_done += static_cast<std::uint64_t>(shape_->layout.segments());
   ++plan_->calls;
   plan_ = nullptr;
+  return true;
 }
 
 Stall Execution::stall() const {
@@ -318,7 +336,7 @@ Stall Execution::stall() const {
     }
   }
   for (const InstalledStream& out : plan_->out) {
-    if (out.stream.carriage == Carriage::lend && out.stream.credits) stall.peer = out.peer;
+    if (out.stream.carriage == Carriage::lend && !out.remote && out.stream.credits) stall.peer = out.peer;
   }
   return stall;
 }

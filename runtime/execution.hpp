@@ -101,7 +101,7 @@ class Execution {
     bool packed = false;
     bool wide = false;
     bool streaming = false;
-    bool remote = false;  ///< in a peer's arena
+    bool peers = false;  ///< in a peer's arena
   };
   struct Step {
     const Flow* flow;
@@ -113,13 +113,20 @@ class Execution {
 
   // execution_straight.cpp
   Progress advance_straight() noexcept;
-  bool straight_ready(const StraightStep& step) noexcept;
-  void straight_move(const StraightStep& step) noexcept;
+  inline bool straight_ready(const StraightStep& step) noexcept;
+  inline void straight_move(const StraightStep& step) noexcept;
   void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
-  void straight_signal(const StraightStep& step) noexcept;
+  inline void straight_signal(const StraightStep& step) noexcept;
 
   void announce() noexcept;
-  void post(const Put& put) noexcept;
+  void post(Put& put) noexcept;
+  /// The turn of the next engine, and what the last one has carried.
+  void rotate(std::size_t bytes) noexcept {
+    // One thread runs an execution, so plain load and store count right; others only read.
+    auto& counter = engine_bytes_[next_engine_];
+    counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    if (++next_engine_ == engines_) next_engine_ = 0;
+  }
   void credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept;
   bool see(std::size_t announcement) noexcept;
   bool arrived(const StreamEnd& end, const Step& step) noexcept;
@@ -140,7 +147,11 @@ class Execution {
   void release(const StreamEnd& end, const Step& step) noexcept;
   void finish_lane_segments(LaneState& lane) noexcept;
   bool lent_operands_are_free() const noexcept;
-  void finish() noexcept;
+  bool finish() noexcept;
+  /// Peers of the own node read the operand where it stands; nothing is sent to them.
+  bool lends_in_place(const InstalledStream& out) const noexcept {
+    return out.stream.carriage == Carriage::lend && buffers_.input_reachable && !out.remote;
+  }
   Step step_at(const LaneState& lane, const Instance& instance, std::int64_t segment) const noexcept;
   Instance& instance_at(const LaneState& lane, std::int64_t segment) noexcept {
     return instances_[lane.first_instance + static_cast<std::size_t>(segment) % lane.window];
@@ -151,7 +162,7 @@ class Execution {
            end.position + static_cast<std::uint64_t>(step.visit);
   }
   std::uint64_t slot(std::uint64_t number) const noexcept {
-    return (slots_ & (slots_ - 1)) == 0 ? number & (slots_ - 1) : number % slots_;
+    return slot_mask_ != 0 ? number & slot_mask_ : number % slots_;
   }
   std::byte* slot_address(const InstalledStream& stream, std::uint64_t number) const noexcept {
     return stream.slots + slot(number) * plan_->shape.slot_bytes;
@@ -179,6 +190,7 @@ class Execution {
   Status status_ = Status::ok;
   std::uint64_t segments_base_ = 0;
   std::uint64_t slots_ = 1;
+  std::uint64_t slot_mask_ = 0;  ///< slots - 1 where that is a mask and not 0
   std::size_t lanes_done_ = 0;
   std::vector<LaneState> lanes_;
   std::vector<Instance> instances_;

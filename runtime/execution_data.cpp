@@ -41,9 +41,10 @@ Execution::Place Execution::source_place(const StreamEnd& end, const Step& step)
     case Carriage::handover:
       return {buffers_.result};
     case Carriage::land:
-      if (buffers_.result_reachable) return {buffers_.result};
+      if (buffers_.result_reachable && !in.remote) return {buffers_.result};
       break;
     case Carriage::lend: {
+      if (in.remote) break;
       const Announced& from = announced_[static_cast<std::size_t>(in.announcement)];
       if (from.input_in_place) return {from.input};
       break;
@@ -59,35 +60,35 @@ Execution::Place Execution::source_place(const StreamEnd& end, const Step& step)
 Execution::Place Execution::target_place(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
   if (out.stream.carriage == Carriage::handover) return {};
-  if (out.stream.carriage == Carriage::lend && buffers_.input_reachable) return {};
-  if (out.stream.carriage == Carriage::land) {
+  if (lends_in_place(out)) return {};
+  if (out.stream.carriage == Carriage::land && !out.remote) {
     const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
     if (to.result_in_place) return {to.result, false, false, shape_->streaming, true};
   }
   const std::size_t bytes = message_bytes(out.stream, step);
   if (is_stored_already(out, bytes)) return {};
   const std::byte* at = payload(out, number(out.stream, end, step), bytes);
-  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide, false, true};
+  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide, false, !out.remote};
 }
 
 void Execution::move_data(const Step& step) noexcept {
   if (step.flow->sources.empty()) return;
-  const std::size_t remote_bytes = find_places(step);
+  const std::size_t peers_bytes = find_places(step);
   if (target_places_.empty()) return;
-  if (remote_bytes < StoreChoice::kBytesMin) {
+  if (peers_bytes < StoreChoice::kBytesMin) {
     move_pieces(step);
     if (shape_->streaming) kernels::store_fence();
     return;
   }
   const StoreChoice::Turn turn = step.stores->next();
   if (turn.way == StoreChoice::Way::streaming) {
-    for (Place& place : target_places_) place.streaming = place.streaming || place.remote;
+    for (Place& place : target_places_) place.streaming = place.streaming || place.peers;
   }
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   move_pieces(step);
   // Streaming stores are weakly ordered: they must be visible before any signal of this step.
   if (shape_->streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
-  if (turn.timed) step.stores->record(turn.way, now_ns() - begun_ns, remote_bytes);
+  if (turn.timed) step.stores->record(turn.way, now_ns() - begun_ns, peers_bytes);
 }
 
 /// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.
@@ -101,14 +102,14 @@ std::size_t Execution::find_places(const Step& step) noexcept {
   const Place kept = {buffers_.result, false, false, shape_->streaming};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
-  std::size_t remote_bytes = 0;
+  std::size_t peers_bytes = 0;
   for (const StreamEnd& end : flow.targets) {
     const Place place = target_place(end, step);
     if (place.base == 0) continue;
     target_places_.push_back(place);
-    remote_bytes += message_bytes(plan_->out[end.stream].stream, step);
+    if (place.peers) peers_bytes += message_bytes(plan_->out[end.stream].stream, step);
   }
-  return remote_bytes;
+  return peers_bytes;
 }
 
 void Execution::move_pieces(const Step& step) noexcept {

@@ -9,13 +9,15 @@
 
 namespace torii {
 
-bool Execution::straight_ready(const StraightStep& step) noexcept {
+inline bool Execution::straight_ready(const StraightStep& step) noexcept {
+  const std::uint64_t base = segments_base_;
+  const std::size_t slot_bytes = plan_->shape.slot_bytes;
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   for (; sources_seen_ < step.source_count; ++sources_seen_) {
     const StraightEnd& source = sources[sources_seen_];
     if (source.own) continue;
-    const std::uint64_t message = segments_base_ * source.messages + source.position;
-    const std::size_t slot_offset = slot(message) * plan_->shape.slot_bytes;
+    const std::uint64_t message = base * source.messages + source.position;
+    const std::size_t slot_offset = slot(message) * slot_bytes;
     if (load_word(source.slots + slot_offset) != signal_word(shape_->signature, message)) return false;
     sources_[sources_seen_] = source.payload_slots + slot_offset + source.payload_offset;
   }
@@ -23,14 +25,14 @@ bool Execution::straight_ready(const StraightStep& step) noexcept {
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     const StraightEnd& target = targets[i];
     if (!target.credits) continue;
-    const std::uint64_t message = segments_base_ * target.messages + target.position;
+    const std::uint64_t message = base * target.messages + target.position;
     if (message < slots_) continue;
     if (load_word(target.credit_words + slot(message) * sizeof(std::uint64_t)) != message - slots_ + 1) return false;
   }
   return true;
 }
 
-void Execution::straight_move(const StraightStep& step) noexcept {
+inline void Execution::straight_move(const StraightStep& step) noexcept {
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   const auto own = reinterpret_cast<const void*>(buffers_.input + step.offset_bytes);
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
@@ -44,9 +46,8 @@ void Execution::straight_move(const StraightStep& step) noexcept {
     const std::uint64_t message = segments_base_ * targets[i].messages + targets[i].position;
     targets_[count++] = targets[i].payload_slots + slot(message) * plan_->shape.slot_bytes + targets[i].payload_offset;
   }
-  if (count == 0 || step.length_bytes == 0) return;
-  const std::uint32_t remote = count - (step.keep ? 1 : 0);
-  if (step.length_bytes < StoreChoice::kBytesMin || remote == 0) {
+  if (count == 0) return;
+  if (!step.may_stream) {
     straight_store(step, count, false);
     return;
   }
@@ -57,7 +58,7 @@ void Execution::straight_move(const StraightStep& step) noexcept {
   straight_store(step, count, streaming);
   // Streaming stores are weakly ordered: they must be visible before any signal of this step.
   if (streaming) kernels::store_fence();
-  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, step.length_bytes * remote);
+  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, step.length_bytes * (count - (step.keep ? 1 : 0)));
 }
 
 /// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
@@ -81,23 +82,35 @@ void Execution::straight_store(const StraightStep& step, std::uint32_t count, bo
   }
 }
 
-void Execution::straight_signal(const StraightStep& step) noexcept {
+inline void Execution::straight_signal(const StraightStep& step) noexcept {
+  const std::uint64_t base = segments_base_;
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
-    const std::uint64_t message = segments_base_ * targets[i].messages + targets[i].position;
+    const StraightEnd& target = targets[i];
+    const std::uint64_t message = base * target.messages + target.position;
+    const std::size_t slot_offset = slot(message) * plan_->shape.slot_bytes;
+    const std::uint64_t signal = signal_word(shape_->signature, message);
+    if (target.sleeping != nullptr) {
+      store_word(target.slots + slot_offset, signal);
+      if (target.sleeping->load(std::memory_order_relaxed) != 0) transport_.ring(target.peer);
+      rotate(step.length_bytes);
+      continue;
+    }
     Put put;
-    put.peer = targets[i].peer;
-    put.engine = static_cast<int>(next_engine_);
+    put.peer = target.peer;
     put.bytes = step.length_bytes;
-    put.signal_offset = targets[i].slots_offset + slot(message) * plan_->shape.slot_bytes;
-    put.signal = signal_word(shape_->signature, message);
+    put.signal_offset = target.slots_offset + slot_offset;
+    put.signal = signal;
+    if (target.remote) {
+      put.source = target.payload_slots + slot_offset + target.payload_offset;
+      put.line_before = target.stores;
+    }
     post(put);
   }
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
     if (sources[i].own || !sources[i].credits) continue;
-    const std::uint64_t message = segments_base_ * sources[i].messages + sources[i].position;
-    credit(sources[i].peer, sources[i].credits_offset, message);
+    credit(sources[i].peer, sources[i].credits_offset, base * sources[i].messages + sources[i].position);
   }
 }
 
@@ -106,14 +119,13 @@ Execution::Progress Execution::advance_straight() noexcept {
   while (straight_at_ < straight_->steps.size()) {
     const StraightStep& step = straight_->steps[straight_at_];
     if (!straight_ready(step)) return straight_at_ == begun ? Progress::idle : Progress::moved;
-    straight_move(step);
+    if (step.length_bytes != 0 && step.source_count != 0) straight_move(step);
     straight_signal(step);
     if (status_ != Status::ok) return Progress::idle;
     sources_seen_ = 0;
     ++straight_at_;
   }
-  finish();
-  return Progress::done;
+  return finish() ? Progress::done : Progress::idle;
 }
 
 }  // namespace torii

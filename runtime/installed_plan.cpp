@@ -11,32 +11,35 @@
 namespace torii {
 namespace {
 
-/// The peers to which the rank of `plan` announces its buffers: readers of what it lends, writers of what lands in it.
-std::vector<int> peers_told(const Plan& plan) {
+/// The peers on the node of `plan`'s rank that have a stream of the wanted kind with it, ascending.
+template <typename Wanted>
+std::vector<int> peers_with(const Plan& plan, const Nodes& nodes, const Wanted& wanted) {
+  const int node = nodes[static_cast<std::size_t>(plan.rank)];
   std::vector<int> peers;
-  for (const Stream& stream : plan.out) {
-    if (stream.carriage == Carriage::lend) peers.push_back(stream.peer);
-  }
-  for (const Stream& stream : plan.in) {
-    if (stream.carriage == Carriage::land) peers.push_back(stream.peer);
-  }
+  const auto collect = [&](const std::vector<Stream>& streams, bool is_in) {
+    for (const Stream& stream : streams) {
+      if (nodes[static_cast<std::size_t>(stream.peer)] == node && wanted(stream, is_in)) peers.push_back(stream.peer);
+    }
+  };
+  collect(plan.in, true);
+  collect(plan.out, false);
   std::sort(peers.begin(), peers.end());
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   return peers;
 }
 
+/// The peers to which the rank of `plan` announces its buffers: readers of what it lends, writers of what lands in it.
+std::vector<int> peers_told(const Plan& plan, const Nodes& nodes) {
+  return peers_with(plan, nodes, [](const Stream& stream, bool is_in) {
+    return stream.carriage == (is_in ? Carriage::land : Carriage::lend);
+  });
+}
+
 /// The peers that announce their buffers to the rank of `plan`.
-std::vector<int> peers_telling(const Plan& plan) {
-  std::vector<int> peers;
-  for (const Stream& stream : plan.in) {
-    if (stream.carriage == Carriage::lend) peers.push_back(stream.peer);
-  }
-  for (const Stream& stream : plan.out) {
-    if (stream.carriage == Carriage::land) peers.push_back(stream.peer);
-  }
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-  return peers;
+std::vector<int> peers_telling(const Plan& plan, const Nodes& nodes) {
+  return peers_with(plan, nodes, [](const Stream& stream, bool is_in) {
+    return stream.carriage == (is_in ? Carriage::lend : Carriage::land);
+  });
 }
 
 int index_of(const std::vector<int>& values, int value) {
@@ -85,25 +88,32 @@ class PeerPlans {
   std::map<int, Plan> plans_;
 };
 
+Nodes nodes_of(const Placement& placement) {
+  Nodes nodes;
+  for (const int rank : placement.context_ranks) nodes.push_back(placement.transport->node(rank));
+  return nodes;
+}
+
 class Installer {
  public:
   Installer(InstalledPlan& installed, const Placement& placement)
       : installed_(installed),
         placement_(placement),
+        nodes_(nodes_of(placement)),
         plans_(installed.plan, placement),
-        leaders_(group_leaders(installed.plan)) {}
+        leaders_(group_leaders(installed.plan, nodes_)) {}
 
   void run() {
     const Plan& plan = installed_.plan;
-    const std::vector<int> telling = peers_telling(plan);
-    const std::vector<int> told = peers_told(plan);
+    const std::vector<int> telling = peers_telling(plan, nodes_);
+    const std::vector<int> told = peers_told(plan, nodes_);
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), telling);
     for (std::size_t i = 0; i < telling.size(); ++i) {
       installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
     }
     for (const int peer : told) {
-      const int line = index_of(peers_telling(plans_.of(peer)), plan.rank);
+      const int line = index_of(peers_telling(plans_.of(peer), nodes_), plan.rank);
       if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no ready token");
       installed_.announces.push_back(announcement(peer, peer, line));
       installed_.announces.back().lands = std::ranges::any_of(
@@ -131,15 +141,27 @@ class Installer {
     return result;
   }
 
-  InstalledStream ends(const Stream& stream, int receiver, int in_index, int sender, int out_index) const {
+  int node(int rank) const { return nodes_[static_cast<std::size_t>(rank)]; }
+  std::byte* own(std::uint64_t offset) const {
+    return placement_.transport->mapped(context_rank(installed_.plan.rank), offset);
+  }
+
+  InstalledStream ends(const Stream& stream, int receiver, int in_index, int sender, int out_index) {
     InstalledStream result;
     result.stream = stream;
     result.peer = context_rank(stream.peer);
+    result.remote = node(receiver) != node(sender);
+    installed_.remote = installed_.remote || result.remote;
     result.slots_offset = slots_at(receiver, in_index);
-    result.slots = placement_.transport->mapped(context_rank(receiver), result.slots_offset);
-    result.payload_slots = result.slots;
     result.credits_offset = credits_at(sender, out_index);
-    result.credits = placement_.transport->mapped(context_rank(sender), result.credits_offset);
+    if (result.remote && sender == installed_.plan.rank) {
+      result.slots = own(staging(sender) + installed_.shape.send_offset +
+                         static_cast<std::uint64_t>(out_index) * installed_.shape.stream_bytes);
+    } else {
+      result.slots = placement_.transport->mapped(context_rank(receiver), result.slots_offset);
+    }
+    result.payload_slots = result.slots;
+    if (sender == installed_.plan.rank) result.credits = own(result.credits_offset);
     return result;
   }
 
@@ -149,7 +171,8 @@ class Installer {
     const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
     installed_.in.push_back(ends(stream, installed_.plan.rank, index, stream.peer, other));
     if (stream.carriage == Carriage::lend) installed_.in.back().announcement = index_of(telling, stream.peer);
-    const int leader = group_leaders(sender)[static_cast<std::size_t>(other)];
+    if (installed_.in.back().remote) return;
+    const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
     if (leader >= 0) installed_.in.back().payload_slots = leader_slots(sender, leader);
   }
 
@@ -176,13 +199,16 @@ class Installer {
 
   InstalledPlan& installed_;
   const Placement& placement_;
+  Nodes nodes_;
   PeerPlans plans_;
   std::vector<int> leaders_;
 };
 
 }  // namespace
 
-std::vector<int> group_leaders(const Plan& plan) {
+std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
+  const int node = nodes[static_cast<std::size_t>(plan.rank)];
+  const auto is_remote = [&](const Stream& stream) { return nodes[static_cast<std::size_t>(stream.peer)] != node; };
   const std::vector<int> counts = feeders(plan);
   std::vector<int> leaders(plan.out.size(), -1);
   for (const Lane& lane : plan.lanes) {
@@ -190,8 +216,10 @@ std::vector<int> group_leaders(const Plan& plan) {
       for (auto end = flow.targets.begin(); end != flow.targets.end(); ++end) {
         if (counts[end->stream] != 1) continue;
         const auto leader = std::find_if(flow.targets.begin(), end, [&](const StreamEnd& earlier) {
+          const Stream& first = plan.out[earlier.stream];
+          const Stream& second = plan.out[end->stream];
           return counts[earlier.stream] == 1 && earlier.position == end->position &&
-                 carry_the_same(plan.out[earlier.stream], plan.out[end->stream]);
+                 is_remote(first) == is_remote(second) && carry_the_same(first, second);
         });
         if (leader == end) continue;
         leaders[leader->stream] = leader->stream;
@@ -202,7 +230,7 @@ std::vector<int> group_leaders(const Plan& plan) {
   return leaders;
 }
 
-StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide) {
+StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes) {
   StagingShape shape;
   const std::size_t payload_bytes = round_up(wide ? 2 * segment_bytes : segment_bytes, kLineBytes);
   const auto slots = static_cast<std::size_t>(plan.slots);
@@ -212,14 +240,17 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
   shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
   const auto lines_max = static_cast<std::size_t>(plan.in_streams_max + plan.out_streams_max);
   shape.credits_offset = shape.ready_offset + lines_max * kLineBytes;
-  shape.total_bytes =
-      round_up(shape.credits_offset + static_cast<std::size_t>(plan.out_streams_max) * shape.credit_bytes, 4096);
+  const auto outs = static_cast<std::size_t>(plan.out_streams_max);
+  shape.send_offset = shape.credits_offset + outs * shape.credit_bytes;
+  shape.total_bytes = round_up(shape.send_offset + (several_nodes ? outs * shape.stream_bytes : 0), 4096);
   return shape;
 }
 
 InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Placement& placement) {
   InstalledPlan installed;
-  installed.shape = staging_shape(plan, segment_bytes, wide);
+  const Nodes nodes = nodes_of(placement);
+  const bool several_nodes = std::ranges::any_of(nodes, [&](int node) { return node != nodes.front(); });
+  installed.shape = staging_shape(plan, segment_bytes, wide, several_nodes);
   installed.plan = std::move(plan);
   installed.wide = wide;
   std::size_t flows = 0;

@@ -15,40 +15,47 @@
 
 namespace torii {
 
-/// The same on all ranks: staging = slots of in-streams, then ready lines, then credit lines of out-streams.
+/// The same on all ranks: staging = slots of in-streams, then ready lines, then credit lines of out-streams, then,
+/// where the ranks stand on several nodes, a send slot for every slot of the out-streams.
 struct StagingShape {
   std::size_t slot_bytes = 0;    ///< header line and payload
   std::size_t stream_bytes = 0;  ///< all slots of one stream
   std::size_t ready_offset = 0;
   std::size_t credits_offset = 0;
   std::size_t credit_bytes = 0;  ///< credit words of one stream, whole lines
+  std::size_t send_offset = 0;
   std::size_t total_bytes = 0;
 };
-StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide);
+StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes);
 
 /// A stream's end with addresses. Message numbers count from the installation and never restart.
 struct InstalledStream {
   Stream stream;
   int peer = 0;                        ///< rank in the context
+  bool remote = false;                 ///< the peer stands on another node: all its messages go by value
   int announcement = -1;               ///< lend and land: index into InstalledPlan::announced or ::announces
   int leader = -1;                     ///< out: the stream whose slots hold the payload for a group; -1: alone
-  std::byte* slots = nullptr;          ///< in: own arena. out: the peer's slots, where mapped
+  std::byte* slots = nullptr;          ///< in: own arena. out: the peer's slots; if remote the own send slots
   std::byte* payload_slots = nullptr;  ///< where payloads behind the signal's line stand: `slots`, or the leader's
   std::uint64_t slots_offset = 0;      ///< in the receiver's arena
-  std::byte* credits = nullptr;        ///< in: the sender's words, where mapped. out: own arena
+  std::byte* credits = nullptr;        ///< out: own arena
   std::uint64_t credits_offset = 0;    ///< in the sender's arena
 };
+
+/// The node of each rank of a team, by team rank.
+using Nodes = std::vector<int>;
 
 /// Streams that always carry the same payload: it is stored once, in the slots of the first of them, and read there by
 /// all receivers. Returns for each out-stream of the plan the first stream of its group, or -1 when it is alone.
 /// Signals and credits stay each stream's own, so nothing else changes: a slot is filled anew when the step has all
-/// their credits.
-std::vector<int> group_leaders(const Plan& plan);
+/// their credits. Streams to other nodes form groups of their own: those share the send slot, and each receiver gets a
+/// copy.
+std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes);
 
-/// A pair of ranks between which operands are lent or results landed: one ready line per call.
+/// A pair of ranks of one node between which operands are lent or results landed: one ready line per call.
 struct Announcement {
   int peer = 0;                   ///< rank in the context
-  std::byte* line = nullptr;      ///< announces: the peer's line, where mapped; announced: own arena
+  std::byte* line = nullptr;      ///< announces: the peer's line; announced: own arena
   bool lands = false;             ///< announces: the peer also stores into this rank's result
   std::uint64_t line_offset = 0;  ///< in the arena of the rank that reads it
 };
@@ -56,7 +63,8 @@ struct Announcement {
 struct InstalledPlan {
   Plan plan;
   StagingShape shape;
-  bool wide = false;  ///< wide streams hold float
+  bool wide = false;    ///< wide streams hold float
+  bool remote = false;  ///< a stream comes from another node or goes there
   std::vector<InstalledStream> in;
   std::vector<InstalledStream> out;
   std::vector<Announcement> announces;  ///< this rank tells these peers where its buffers are

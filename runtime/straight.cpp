@@ -35,13 +35,14 @@ StraightEnd straight_end(const std::vector<InstalledStream>& streams, const Stre
   straight.slots_offset = installed.slots_offset;
   straight.credit_words = installed.credits;
   straight.credits_offset = installed.credits_offset;
+  straight.remote = installed.remote;
   return straight;
 }
 
 }  // namespace
 
 std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
-                                     std::size_t element_bytes) {
+                                     std::size_t element_bytes, Transport& transport) {
   if (plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
   if (plan.plan.dealing == Dealing::dealt && plan.plan.blocks > 1) return nullptr;
   if (!by_value(plan.in) || !by_value(plan.out)) return nullptr;
@@ -63,7 +64,9 @@ std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& la
         straight->sources.push_back(straight_end(plan.in, end, visit, step.length_bytes));
       }
       for (const StreamEnd& end : flow.targets) {
-        straight->targets.push_back(straight_end(plan.out, end, visit, step.length_bytes));
+        StraightEnd& target = straight->targets.emplace_back(straight_end(plan.out, end, visit, step.length_bytes));
+        if (!target.remote) target.sleeping = transport.sleeping(target.peer);
+        step.may_stream = step.may_stream || (!target.remote && step.length_bytes >= StoreChoice::kBytesMin);
       }
       straight->steps.push_back(step);
     }

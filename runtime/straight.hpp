@@ -3,6 +3,7 @@
 // change from call to call (offsets, lengths, slots) is worked out once per (call shape, channel).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -20,7 +21,10 @@ struct StraightEnd {
   std::uint32_t position = 0;        ///< of this step's message
   std::uint32_t payload_offset = 0;  ///< in the slot: the signal's own line for up to kInlineBytes
   int peer = 0;
-  bool stores = true;  ///< targets: false where an earlier stream of its group holds the payload
+  bool stores = true;   ///< targets: false where an earlier stream of its group holds the payload
+  bool remote = false;  ///< targets: `slots` are the own send slots
+  /// Targets: the mark of Transport::sleeping(), for signals that are stored without put(); nullptr: through put().
+  const std::atomic<std::uint32_t>* sleeping = nullptr;
   std::byte* slots = nullptr;
   std::byte* payload_slots = nullptr;  ///< with payload_offset: where the payload stands
   std::uint64_t slots_offset = 0;
@@ -35,6 +39,7 @@ struct StraightStep {
   std::uint32_t target_count = 0;
   std::uint32_t flow = 0;  ///< index into InstalledPlan::stores
   bool keep = false;
+  bool may_stream = false;  ///< long enough, and stored into peers' arenas: through or past the caches
   Fold fold = Fold::left;
   std::size_t offset_bytes = 0;  ///< of the block in the vector
   std::size_t length_bytes = 0;
@@ -49,6 +54,6 @@ struct Straight {
 /// The straight form of `plan` for one layout, or nullptr when the plan has more than one lane, the layout more than
 /// one segment, or a stream travels other than by value in the vector's own type.
 std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
-                                     std::size_t element_bytes);
+                                     std::size_t element_bytes, Transport& transport);
 
 }  // namespace torii

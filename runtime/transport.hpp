@@ -2,6 +2,7 @@
 // What the executor needs of a fabric: engines that put bytes and signals into the arenas of peers.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -54,6 +55,14 @@ class Transport {
   virtual int node(int rank) const noexcept = 0;
   /// Where this process addresses byte `offset` of `peer`'s arena, or nullptr when it cannot. The own arena always can.
   virtual std::byte* mapped(int peer, std::uint64_t offset) noexcept = 0;
+
+  /// Where a mapped peer marks that it sleeps. Whoever has stored a signal there without put() calls ring() when the
+  /// mark is not 0. nullptr: every put to that peer goes through put().
+  virtual const std::atomic<std::uint32_t>* sleeping(int peer) noexcept {
+    (void)peer;
+    return nullptr;
+  }
+  virtual void ring(int peer) noexcept { (void)peer; }
 
   virtual Status put(const Put& put) noexcept = 0;
   /// Makes one word visible in a peer's arena after everything this thread did before: a credit. The next value for a

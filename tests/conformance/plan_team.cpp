@@ -12,6 +12,7 @@
 #include "runtime/execution.hpp"
 #include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
+#include "tests/conformance/distant.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
 
@@ -41,10 +42,11 @@ class PlanRank {
         arena_(shared_memory::make_arena(exchange, shared_memory::kArenaBytesMin)),
         peers_(exchange, *arena_, run.deadline_s),
         shared_memory_(exchange, *arena_, peers_, 4),
-        faulty_(shared_memory_, faults()),
+        distant_(shared_memory_, run.nodes, faults().seed),
+        faulty_(distant_, faults()),
         execution_(faulty_) {
     const auto rank = static_cast<std::size_t>(exchange.rank());
-    const StagingShape shape = staging_shape(run.plans[rank], run.tuning.segment_bytes, run.wide);
+    const StagingShape shape = staging_shape(run.plans[rank], run.tuning.segment_bytes, run.wide, !run.nodes.empty());
     Placement placement;
     placement.transport = &faulty_;
     placement.staging_offsets = gather_values(exchange, arena_->allocate(shape.total_bytes));
@@ -52,7 +54,7 @@ class PlanRank {
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
     shape_ = call_shape(run);
-    if (run.straight) straight_ = straighten(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
+    if (run.straight) straight_ = straighten(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes, faulty_);
     if (run.stores) {
       for (StoreChoice& stores : plan_.stores) stores.force(*run.stores);
     }
@@ -79,7 +81,11 @@ class PlanRank {
   }
 
   /// Nobody unmaps what another thread may still put into.
-  void leave() { gather_values(exchange_, 0); }
+  void leave() {
+    distant_.flush();
+    gather_values(exchange_, 0);
+  }
+  std::uint64_t distant_puts() const { return distant_.distant_puts(); }
   std::uint64_t delays() const { return faulty_.delays(); }
 
  private:
@@ -110,6 +116,7 @@ class PlanRank {
   std::unique_ptr<shared_memory::Arena> arena_;
   shared_memory::NodePeers peers_;
   shared_memory::SharedMemory shared_memory_;
+  Distant distant_;
   faulty::Faulty faulty_;
   Execution execution_;
   InstalledPlan plan_;
@@ -134,6 +141,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   outcome.results.resize(ranks);
   outcome.status.assign(ranks, Status::internal);
   std::atomic<std::uint64_t> delays = 0;
+  std::atomic<std::uint64_t> distant_puts = 0;
   tests::run_ranks_as_threads(
       static_cast<int>(ranks),
       [&](Exchange& exchange) {
@@ -142,9 +150,11 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
         outcome.status[rank] = own.run(fill, outcome.results[rank]);
         delays += own.delays();
         own.leave();
+        distant_puts += own.distant_puts();
       },
       run.deadline_s * (run.calls + 1));
   outcome.delays = delays;
+  outcome.distant_puts = distant_puts;
   return outcome;
 }
 

@@ -28,6 +28,7 @@ struct PlanRun {
   bool allocated = false;                  ///< buffers lie in the arena, where peers read and write them
   bool straight = false;                   ///< as a straight list where the plan has that form
   std::optional<StoreChoice::Way> stores;  ///< the way of all stores into peers' memory; found by timing when not given
+  std::vector<int> nodes;                  ///< of each rank; none: all stand on one
   faulty::Faults faults;                   ///< the seed is drawn anew for each rank
   double deadline_s = 20;                  ///< of each call
 };
@@ -35,8 +36,9 @@ struct PlanRun {
 struct PlanOutcome {
   /// [rank][call]: the result as each rank holds it.
   std::vector<std::vector<std::vector<std::byte>>> results;
-  std::vector<Status> status;  ///< by rank; timeout when a call did not end before the deadline
-  std::uint64_t delays = 0;    ///< puts of all ranks that were delayed
+  std::vector<Status> status;      ///< by rank; timeout when a call did not end before the deadline
+  std::uint64_t delays = 0;        ///< puts of all ranks that were delayed
+  std::uint64_t distant_puts = 0;  ///< puts and credits of all ranks to other nodes
   bool ok() const;
 };
 

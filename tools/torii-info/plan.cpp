@@ -177,7 +177,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   }
   const Plan& plan = answer.shown.front();
   add_orders(algorithm, plan.blocks, answer);
-  answer.staging = staging_shape(plan, request.tuning.segment_bytes, answer.wide);
+  answer.staging = staging_shape(plan, request.tuning.segment_bytes, answer.wide, false);
   answer.team_staging_bytes = team_staging_bytes(request.topology.ranks());
   return answer;
 }

@@ -33,6 +33,10 @@ class SharedMemory final : public Transport {
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
     return bases_[static_cast<std::size_t>(peer)] + offset;
   }
+  const std::atomic<std::uint32_t>* sleeping(int peer) noexcept override {
+    return &doorbells_[static_cast<std::size_t>(peer)]->sleeping;
+  }
+  void ring(int peer) noexcept override;
   Status put(const Put& put) noexcept override;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
   Status progress() noexcept override { return Status::ok; }  // every put is done when put() returns
@@ -42,8 +46,6 @@ class SharedMemory final : public Transport {
   bool oversubscribed() const noexcept override { return oversubscribed_; }
 
  private:
-  void ring(int peer) noexcept;
-
   Arena& arena_;
   NodePeers& peers_;
   int rank_;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps puts to other nodes in a bag and takes them out at random.
+#include "tests/conformance/distant.hpp"
+
+#include <cstring>
+
+#include "runtime/words.hpp"
+
+namespace torii::testing {
+
+Status Distant::put(const Put& put) noexcept {
+  if (is_near(put.peer)) return inner_.put(put);
+  if (put.bytes != 0 && put.source == nullptr) return Status::transport;  // nobody else can move the payload
+  if (put.bytes != 0 && put.signal_offset % kLineBytes != 0) return Status::transport;
+  pending_.push_back({put, false});
+  return Status::ok;
+}
+
+Status Distant::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
+  if (is_near(peer)) return inner_.put_word(peer, offset, value);
+  Put word;
+  word.peer = peer;
+  word.signal_offset = offset;
+  word.signal = value;
+  pending_.push_back({word, true});
+  return Status::ok;
+}
+
+void Distant::deliver(std::size_t index) noexcept {
+  const Pending pending = pending_[index];
+  pending_[index] = pending_.back();
+  pending_.pop_back();
+  ++distant_puts_;
+  if (pending.is_word) {
+    (void)inner_.put_word(pending.put.peer, pending.put.signal_offset, pending.put.signal);
+    return;
+  }
+  (void)inner_.put(pending.put);
+  if (pending.put.line_before) {
+    std::memset(const_cast<std::byte*>(pending.put.source) - kLineBytes, 0xee, kLineBytes);
+  }
+}
+
+Status Distant::progress() noexcept {
+  for (std::size_t tries = pending_.size(); tries > 0 && !pending_.empty(); --tries) {
+    if (random_() % 4 != 0) deliver(random_() % pending_.size());
+  }
+  return inner_.progress();
+}
+
+bool Distant::drained() noexcept {
+  for (const Pending& pending : pending_) {
+    if (pending.put.source != nullptr) return false;
+  }
+  return inner_.drained();
+}
+
+void Distant::flush() noexcept {
+  while (!pending_.empty()) deliver(pending_.size() - 1);
+}
+
+}  // namespace torii::testing

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport around shared memory that plays several nodes: peers of other nodes are not mapped, and what is put to
+// them arrives late, in any order, when progress() is called.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "runtime/transport.hpp"
+
+namespace torii::testing {
+
+/// Passes on to `inner`, which must outlive it. For one thread. What providers may do with memory it does: a source is
+/// read as late as possible, and the line before it is overwritten where the put says so.
+class Distant final : public Transport {
+ public:
+  Distant(Transport& inner, std::vector<int> nodes, std::uint64_t seed)
+      : inner_(inner), nodes_(std::move(nodes)), random_(seed) {}
+
+  const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
+  int rank() const noexcept override { return inner_.rank(); }
+  int ranks() const noexcept override { return inner_.ranks(); }
+  int node(int rank) const noexcept override { return nodes_.empty() ? 0 : nodes_[static_cast<std::size_t>(rank)]; }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
+    return is_near(peer) ? inner_.mapped(peer, offset) : nullptr;
+  }
+  const std::atomic<std::uint32_t>* sleeping(int peer) noexcept override {
+    return is_near(peer) ? inner_.sleeping(peer) : nullptr;
+  }
+  void ring(int peer) noexcept override { inner_.ring(peer); }
+  Status put(const Put& put) noexcept override;
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
+  Status progress() noexcept override;
+  bool drained() noexcept override;
+  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
+    inner_.sleep(most_us, still_idle, data);
+  }
+  bool alive(int peer) noexcept override { return inner_.alive(peer); }
+  bool oversubscribed() const noexcept override { return inner_.oversubscribed(); }
+
+  /// Everything under way arrives.
+  void flush() noexcept;
+  std::uint64_t distant_puts() const noexcept { return distant_puts_; }
+
+ private:
+  struct Pending {
+    Put put;
+    bool is_word;
+  };
+  bool is_near(int peer) const noexcept { return node(peer) == node(rank()); }
+  void deliver(std::size_t index) noexcept;
+
+  Transport& inner_;
+  std::vector<int> nodes_;
+  std::mt19937_64 random_;
+  std::vector<Pending> pending_;
+  std::uint64_t distant_puts_ = 0;
+};
+
+}  // namespace torii::testing

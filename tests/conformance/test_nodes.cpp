@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks on several nodes: peers that are not mapped, puts that arrive late and in any order. No bit changes.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/conformance/operands.hpp"
+#include "tests/conformance/plan_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+struct Shape {
+  std::string_view algorithm;
+  std::string_view topology;
+  int ranks;
+};
+constexpr Shape kShapes[] = {{"trinaryx3", "torus:3x2", 6}, {"trinaryx3", "mesh:3x2", 6},      {"node", "node", 5},
+                             {"ring", "node", 5},           {"recursive_doubling", "node", 5}, {"binomial", "node", 6},
+                             {"rabenseifner", "node", 4}};
+
+/// Every rank by itself; pairs; one node with all but the last rank; neighbours never together.
+std::vector<std::vector<int>> node_lists(int ranks) {
+  std::vector<std::vector<int>> lists(4);
+  for (int rank = 0; rank < ranks; ++rank) {
+    lists[0].push_back(rank);
+    lists[1].push_back(rank / 2);
+    lists[2].push_back(rank == ranks - 1 ? 1 : 0);
+    lists[3].push_back(rank % 2);
+  }
+  return lists;
+}
+
+class Nodes : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(Nodes, ChangeNoBit) {
+  const Shape& shape = GetParam();
+  int runs = 0;
+  for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce}) {
+    PlanRequest request;
+    request.collective = collective;
+    request.topology = Topology::parse(shape.topology, shape.ranks);
+    request.root = collective == Collective::allreduce ? 0 : shape.ranks - 2;
+    request.tuning = {.segment_bytes = 512, .slots = 4, .window = 2};
+    if (!find_algorithm(shape.algorithm)->why_not(request).empty()) continue;
+    // A line's inline payload; less than a segment; many segments.
+    for (const std::size_t count : {std::size_t{9}, std::size_t{100}, std::size_t{4001}}) {
+      PlanRun run = make_run(shape.algorithm, request, count);
+      run.calls = 3;
+      const FillOperand fill = [&](int rank, int call, std::byte* out) {
+        fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
+      };
+      const PlanOutcome together = run_plans(run, fill);
+      ASSERT_TRUE(together.ok());
+      EXPECT_EQ(together.distant_puts, 0U);
+      for (const std::vector<int>& nodes : node_lists(shape.ranks)) {
+        run.nodes = nodes;
+        run.allocated = runs % 2 == 0;
+        run.straight = runs % 3 == 0;
+        run.faults.seed = static_cast<std::uint64_t>(++runs);
+        const PlanOutcome apart = run_plans(run, fill);
+        ASSERT_TRUE(apart.ok()) << name(collective) << ", run " << runs << ", nodes of the last two ranks "
+                                << nodes[nodes.size() - 2] << ' ' << nodes.back();
+        EXPECT_GT(apart.distant_puts, 0U);
+        EXPECT_EQ(apart.results, together.results) << name(collective) << " of " << count << ", run " << runs;
+      }
+    }
+  }
+  EXPECT_GT(runs, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, Nodes, ::testing::ValuesIn(kShapes), [](const auto& test) {
+  return std::string(test.param.algorithm) + (test.param.topology.starts_with("mesh") ? "_mesh" : "");
+});
+
+}  // namespace
+}  // namespace torii::testing
