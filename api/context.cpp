@@ -45,19 +45,11 @@ void check_transport(const std::string& text) {
   throw Error(Status::unsupported, "TORII_TRANSPORT is '" + text + "'; this build has: auto, shared_memory");
 }
 
-/// A setting that this build cannot honour is refused, never ignored.
-void check_built(const Settings& settings) {
-  if (settings.cross_memory == Switch::on) {
-    throw Error(Status::unsupported, "TORII_CROSS_MEMORY is on; this build does not read peers by process_vm_readv");
-  }
-}
-
 }  // namespace
 
 Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(settings) {
   set_log_level(settings_.log);
   check_transport(settings_.transport);
-  check_built(settings_);
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
   tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
@@ -65,7 +57,8 @@ Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(s
   arena_ = shared_memory::make_arena(*exchange_, settings_.arena_bytes);
   regions_ = std::make_unique<Regions>(*arena_);
   peers_ = std::make_unique<shared_memory::NodePeers>(*exchange_, *arena_, settings_.timeout_s);
-  transport_ = std::make_unique<shared_memory::SharedMemory>(*exchange_, *arena_, *peers_, settings_.engines);
+  transport_ = std::make_unique<shared_memory::SharedMemory>(*exchange_, *arena_, *peers_, settings_.engines,
+                                                             settings_.cross_memory);
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_ = make_fork_mark();
   if (settings_.helpers != 0) helpers_ = std::make_unique<Helpers>(*this, settings_.helpers);

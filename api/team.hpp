@@ -165,6 +165,7 @@ class Team {
   std::string phase_text(const Request& request) const;
   bool has_come_to(int member, const Request& request) noexcept;
   Status fail_timeout(const Request& request);
+  void fail_transport(const Execution& execution, const Request& request) noexcept;
   std::string member_text(int member) const;
   std::string members_text(const std::vector<int>& members) const;
   int member_of(int context_rank) const noexcept;

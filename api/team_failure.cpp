@@ -156,6 +156,27 @@ Status Team::fail_timeout(const Request& request) {
   return fail(Status::timeout, named, text);
 }
 
+/// What the executor could not put or read.
+void Team::fail_transport(const Execution& execution, const Request& request) noexcept {
+  const Status status = execution.status();
+  const int member = member_of(execution.failed_peer());
+  try {
+    std::string text = "the transport failed";
+    if (member >= 0 && status == Status::peer_lost) {
+      text = member_text(member) + " died";
+    } else if (member >= 0) {
+      text += " towards " + member_text(member);
+    }
+    text += " during " + call_text(request.arguments) + ", noticed by rank " + std::to_string(rank_) + " " +
+            phase_text(request);
+    const std::string reason = context_.transport().failure_text();
+    if (!reason.empty()) text += ": " + reason;
+    (void)fail(status, member >= 0 ? member : rank_, text);
+  } catch (const std::exception&) {
+    (void)fail(status, member >= 0 ? member : rank_, "the transport failed");
+  }
+}
+
 /// Compares this rank's call with those of its peers at the same place in the order of calls.
 Status Team::check_board(const Request& request) noexcept {
   const std::uint32_t mine = request.prepared->shape.signature;

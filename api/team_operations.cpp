@@ -169,7 +169,7 @@ bool Team::advance(Channel& channel) noexcept {
       break;
   }
   if (channel.execution.status() == Status::ok) return false;
-  (void)fail(channel.execution.status(), rank_, "the transport failed");
+  fail_transport(channel.execution, *channel.current);
   return false;
 }
 

@@ -64,6 +64,10 @@ Stream give_stream(const PlanRequest& request, int sender, int peer) {
 /// The stream by which a rank stores its finished block into a peer's result.
 Stream take_stream(const PlanRequest& request, int peer) {
   Stream stream = {.peer = peer, .tag = kTake};
+  if (request.collective == Collective::all_gather && !request.tuning.one_shot) {
+    stream.carriage = Carriage::lend;
+    return stream;
+  }
   stream.carriage = request.tuning.one_shot ? Carriage::slots : Carriage::land;
   // The peer's own block comes back a window later; a root that only takes sends none.
   stream.credits = request.collective == Collective::reduce || !credits_are_implied(request.tuning, 2);
@@ -89,9 +93,7 @@ class NodePlan {
         broadcast();
         break;
       case Collective::all_gather:
-        flows_.push_back(
-            {.walk = walk(rank_), .sources = {{}}, .keep = true, .targets = to_all(), .label = "own block"});
-        take_blocks();
+        all_gather();
         break;
       default:
         if (is_one_shot(request_)) {
@@ -132,6 +134,18 @@ class NodePlan {
     } else if (ranks_ > 1) {
       send_whole();
     }
+  }
+
+  /// The block is an operand as it stands, so it is lent where a message is not quicker.
+  void all_gather() {
+    Flow own = {.walk = walk(rank_), .sources = {{}}, .keep = true, .label = "own block"};
+    if (request_.tuning.one_shot) {
+      own.targets = to_all();
+    } else if (ranks_ > 1) {
+      flows_.push_back({.walk = walk(rank_), .sources = {{}}, .targets = to_all(), .label = "give"});
+    }
+    flows_.push_back(std::move(own));
+    take_blocks();
   }
 
   /// Sends the whole own operand to all who want it.

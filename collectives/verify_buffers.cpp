@@ -48,12 +48,20 @@ std::string block_text(std::int32_t rank, std::int32_t block) {
   return "block " + std::to_string(block) + " of rank " + std::to_string(rank);
 }
 
+bool keeps_own(const StepTable& table, StepId step) {
+  const auto sources = table.sources(step);
+  return sources.size() == 1 && sources[0].stream == kOwnStream;
+}
+
 void check_writes_in_turn(const StepTable& table, const std::vector<ResultWrite>& writes, Precedence& precedence,
                           Faults& faults) {
   for (std::size_t i = 1; i < writes.size() && !faults.full(); ++i) {
     const ResultWrite& earlier = writes[i - 1];
     const ResultWrite& later = writes[i];
     if (place_of(earlier) != place_of(later)) continue;
+    if (keeps_own(table, later.first)) {
+      faults.add(table.text(later.first) + " puts the operand over the result " + block_text(later.rank, later.block));
+    }
     if (earlier.last == later.first || !precedence.precedes(earlier.last, later.first, 0)) {
       faults.add("the result " + block_text(later.rank, later.block) +
                  " is written in no fixed order: " + table.text(earlier.last) + ", " + table.text(later.first));
@@ -67,10 +75,13 @@ void check_operands_outlive_readers(const StepTable& table, const std::vector<Re
   for (const Read& read : input_reads(table)) {
     while (write != writes.end() && place_of(*write) < place_of(read)) ++write;
     if (write == writes.end()) return;
-    if (place_of(*write) != place_of(read) || faults.full()) continue;
-    // The first write is enough: the others come after it. A step that reads and writes a place reads first.
-    if (precedence.precedes(read.step, write->first, 0)) continue;
-    faults.add("in place, " + table.text(write->first) + " may overwrite the operand " +
+    // The first write is enough: the others come after it. A step that reads and writes a place reads first. One that
+    // only keeps the own operand finds it there and writes nothing.
+    auto first = write;
+    while (first != writes.end() && place_of(*first) == place_of(read) && keeps_own(table, first->first)) ++first;
+    if (first == writes.end() || place_of(*first) != place_of(read) || faults.full()) continue;
+    if (precedence.precedes(read.step, first->first, 0)) continue;
+    faults.add("in place, " + table.text(first->first) + " may overwrite the operand " +
                block_text(read.rank, read.block) + " before it is read by " + table.text(read.step));
   }
 }

@@ -49,9 +49,10 @@ void Interpreter::claim_write(Cell& cell, StepId step, int segment, Claim& claim
   claim.written.push_back(&cell);
 }
 
-bool Interpreter::takes_landed(StepId step) const {
+bool Interpreter::finds_it_there(StepId step) const {
   const auto sources = table_.sources(step);
-  if (sources.size() != 1 || sources[0].stream == kOwnStream) return false;
+  if (sources.size() != 1) return false;
+  if (sources[0].stream == kOwnStream) return ranks_[table_.rank_of(step)].same_memory;
   return table_.streams[sources[0].stream].stream.carriage == Carriage::land && streams_[sources[0].stream].in_place;
 }
 
@@ -97,7 +98,8 @@ ExpressionId Interpreter::operand(StepId step, const StepPort& source, int segme
 void Interpreter::claim_targets(StepId step, int segment, Claim& claim) {
   const int rank = table_.rank_of(step);
   const int block = table_.steps[step].block;
-  if (table_.flow_of(step).keep && !takes_landed(step)) claim_write(result(rank, block, segment), step, segment, claim);
+  if (table_.flow_of(step).keep && !finds_it_there(step))
+    claim_write(result(rank, block, segment), step, segment, claim);
   for (const StepPort& target : table_.targets(step)) {
     const JoinedStream& joined = table_.streams[target.stream];
     StreamState& state = streams_[target.stream];

@@ -131,7 +131,7 @@ class Interpreter {
   void claim_read(Cell& cell, StepId step, int segment, Claim& claim);
   void claim_write(Cell& cell, StepId step, int segment, Claim& claim);
   void claim_targets(StepId step, int segment, Claim& claim);
-  bool takes_landed(StepId step) const;
+  bool finds_it_there(StepId step) const;
   bool lends_in_place(StepId step) const;
   void check_results(int rank);
   std::string deadlock_text() const;

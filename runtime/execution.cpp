@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
 
 namespace torii {
 namespace {
 
-/// A ready token's payload: where the peer finds this rank's vectors, as offsets into this rank's arena.
+/// How a peer reaches an operand.
+enum Reach : std::uint64_t { kByValue = 0, kInArena = 1, kReadable = 2 };
+
+/// A ready token's payload: where the peer finds this rank's vectors, as offsets into this rank's arena, or a readable
+/// input by its address in this process.
 struct ReadyToken {
-  std::uint64_t input_in_place;
+  std::uint64_t input;
   std::uint64_t result_in_place;
   std::int64_t input_offset;
   std::int64_t result_offset;
@@ -30,6 +35,9 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   shape_ = &shape;
   buffers_ = buffers;
   status_ = Status::ok;
+  failed_peer_ = -1;
+  lends_readable_ = false;
+  lend_turn_ = {0, false};
   segments_base_ = plan.segments_done;
   slots_ = static_cast<std::uint64_t>(plan.plan.slots);
   slot_mask_ = (slots_ & (slots_ - 1)) == 0 ? slots_ - 1 : 0;
@@ -59,23 +67,36 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   borrowed_left_.resize(plan.in.size());
   step_count_ = 0;
   stored_in_step_.assign(plan.out.size(), 0);
+  if (plan.lends_readable && !buffers_.input_reachable) choose_lending();
   announce();
 }
 
+void Execution::choose_lending() noexcept {
+  const std::size_t bytes = shape_->layout.total_bytes();
+  if (bytes < LendChoice::kBytesMin) return;
+  lend_turn_ = plan_->lend.of(bytes).next();
+  lends_readable_ = lend_turn_.way == 1;
+  if (lend_turn_.timed) begun_ns_ = now_ns();
+}
+
 void Execution::announce() noexcept {
-  const ReadyToken token = {buffers_.input_reachable, buffers_.result_reachable, buffers_.input_offset,
+  const bool reachable = buffers_.input_reachable;
+  const ReadyToken token = {reachable         ? kInArena
+                            : lends_readable_ ? kReadable
+                                              : kByValue,
+                            buffers_.result_reachable,
+                            reachable ? buffers_.input_offset : static_cast<std::int64_t>(buffers_.input),
                             buffers_.result_offset};
   for (const Announcement& to : plan_->announces) {
     // A lender by value may end its call before its reader looks, and would write the next token over one that is being
     // read; its message in the slot says all. Every other announcer ends only after the token has been read.
-    if (!to.lands && !buffers_.input_reachable) continue;
+    if (!to.lands && token.input == kByValue) continue;
     std::memcpy(to.line + sizeof(std::uint64_t), &token, sizeof(token));
     Put put;
     put.peer = to.peer;
     put.signal_offset = to.line_offset;
     put.signal = signal_word(shape_->signature, plan_->calls);
-    const Status status = transport_.put(put);
-    if (status != Status::ok) status_ = status;
+    note(transport_.put(put), put.peer);
   }
 }
 
@@ -87,9 +108,10 @@ bool Execution::see(std::size_t announcement) noexcept {
   Announced& state = announced_[announcement];
   const auto base = reinterpret_cast<std::uintptr_t>(transport_.mapped(from.peer, 0));
   state.seen = true;
-  state.input_in_place = token.input_in_place != 0;
+  state.input_in_place = token.input != kByValue;
+  state.input_readable = token.input == kReadable;
   state.result_in_place = token.result_in_place != 0;
-  state.input = base + static_cast<std::uintptr_t>(token.input_offset);
+  state.input = (state.input_readable ? 0 : base) + static_cast<std::uintptr_t>(token.input_offset);
   state.result = base + static_cast<std::uintptr_t>(token.result_offset);
   const auto messages = static_cast<std::uint64_t>(shape_->layout.segments());
   for (std::size_t i = 0; i < plan_->in.size(); ++i) {
@@ -177,8 +199,7 @@ void Execution::finish_lane_segments(LaneState& lane) noexcept {
 
 Execution::Progress Execution::advance() noexcept {
   if (plan_->remote) {
-    const Status status = transport_.progress();
-    if (status != Status::ok) status_ = status;
+    note(transport_.progress(), -1);
     if (status_ != Status::ok) return Progress::idle;
   }
   if (straight_ != nullptr) return advance_straight();
@@ -214,6 +235,7 @@ Execution::Progress Execution::advance() noexcept {
 
 void Execution::run(const Step& step) noexcept {
   move_data(step);
+  if (status_ != Status::ok) return;  // something could not be read: nobody may take what was stored
   for (const StreamEnd& end : step.flow->targets) send(end, step);
   for (const StreamEnd& end : step.flow->sources) {
     if (end.stream != kOwn) release(end, step);
@@ -253,13 +275,11 @@ void Execution::post(Put& put) noexcept {
   }
   put.engine = static_cast<int>(next_engine_);
   rotate(put.bytes);
-  const Status status = transport_.put(put);
-  if (status != Status::ok) status_ = status;
+  note(transport_.put(put), put.peer);
 }
 
 void Execution::credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept {
-  const Status status = transport_.put_word(peer, credits_offset + slot(message) * sizeof(std::uint64_t), message + 1);
-  if (status != Status::ok) status_ = status;
+  note(transport_.put_word(peer, credits_offset + slot(message) * sizeof(std::uint64_t), message + 1), peer);
 }
 
 void Execution::release(const StreamEnd& end, const Step& step) noexcept {
@@ -281,7 +301,7 @@ void Execution::release(const StreamEnd& end, const Step& step) noexcept {
 /// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
 /// implied the plan's own messages have already said so.
 bool Execution::lent_operands_are_free() const noexcept {
-  if (!buffers_.input_reachable) return true;
+  if (!buffers_.input_reachable && !lends_readable_) return true;
   for (const InstalledStream& out : plan_->out) {
     if (out.stream.carriage != Carriage::lend || out.remote || !out.stream.credits) continue;
     const std::uint64_t next = (segments_base_ + static_cast<std::uint64_t>(shape_->layout.segments())) *
@@ -295,6 +315,10 @@ bool Execution::lent_operands_are_free() const noexcept {
 /// False while an engine still reads what this rank sent: nobody may move it on for this rank after the call.
 bool Execution::finish() noexcept {
   if (plan_->remote && !transport_.drained()) return false;
+  if (lend_turn_.timed) {
+    const std::size_t bytes = shape_->layout.total_bytes();
+    plan_->lend.of(bytes).record(lend_turn_.way, static_cast<float>(now_ns() - begun_ns_) / static_cast<float>(bytes));
+  }
   plan_->segments_done += static_cast<std::uint64_t>(shape_->layout.segments());
   ++plan_->calls;
   plan_ = nullptr;

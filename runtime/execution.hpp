@@ -64,6 +64,8 @@ class Execution {
   bool running() const noexcept { return plan_ != nullptr; }
   /// Not ok when a put failed: the call cannot end any more.
   Status status() const noexcept { return status_; }
+  /// With a bad status: the context rank towards which something failed, or -1.
+  int failed_peer() const noexcept { return failed_peer_; }
   /// Forgets a call that cannot end. The plan's numbers are void afterwards: its team is poisoned.
   void abandon() noexcept { plan_ = nullptr; }
   Stall stall() const;
@@ -90,6 +92,7 @@ class Execution {
   struct Announced {
     bool seen = false;
     bool input_in_place = false;
+    bool input_readable = false;  ///< in place too, but in the peer's private memory
     bool result_in_place = false;
     std::uintptr_t input = 0;
     std::uintptr_t result = 0;
@@ -102,6 +105,7 @@ class Execution {
     bool wide = false;
     bool streaming = false;
     bool peers = false;  ///< in a peer's arena
+    int reader_of = -1;  ///< the context rank in whose private memory it is; -1: it can be addressed
   };
   struct Step {
     const Flow* flow;
@@ -118,8 +122,14 @@ class Execution {
   void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
   inline void straight_signal(const StraightStep& step) noexcept;
 
+  void choose_lending() noexcept;
   void announce() noexcept;
   void post(Put& put) noexcept;
+  void note(Status status, int peer) noexcept {
+    if (status == Status::ok) return;
+    status_ = status;
+    failed_peer_ = peer;
+  }
   /// The turn of the next engine, and what the last one has carried.
   void rotate(std::size_t bytes) noexcept {
     // One thread runs an execution, so plain load and store count right; others only read.
@@ -138,6 +148,7 @@ class Execution {
   std::size_t find_places(const Step& step) noexcept;
   void move_pieces(const Step& step) noexcept;
   void move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept;
+  void read_source(std::size_t bytes) noexcept;
   void combine(std::size_t count, Fold order) noexcept;
   std::size_t primary_target(bool wide) const noexcept;
   void fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept;
@@ -150,7 +161,7 @@ class Execution {
   bool finish() noexcept;
   /// Peers of the own node read the operand where it stands; nothing is sent to them.
   bool lends_in_place(const InstalledStream& out) const noexcept {
-    return out.stream.carriage == Carriage::lend && buffers_.input_reachable && !out.remote;
+    return out.stream.carriage == Carriage::lend && (buffers_.input_reachable || lends_readable_) && !out.remote;
   }
   Step step_at(const LaneState& lane, const Instance& instance, std::int64_t segment) const noexcept;
   Instance& instance_at(const LaneState& lane, std::int64_t segment) noexcept {
@@ -188,6 +199,10 @@ class Execution {
   const CallShape* shape_ = nullptr;
   CallBuffers buffers_;
   Status status_ = Status::ok;
+  int failed_peer_ = -1;
+  bool lends_readable_ = false;  ///< in this call readers take the operand from this rank's private memory
+  TimedChoice::Turn lend_turn_ = {0, false};
+  std::int64_t begun_ns_ = 0;
   std::uint64_t segments_base_ = 0;
   std::uint64_t slots_ = 1;
   std::uint64_t slot_mask_ = 0;  ///< slots - 1 where that is a mask and not 0

@@ -46,6 +46,7 @@ Execution::Place Execution::source_place(const StreamEnd& end, const Step& step)
     case Carriage::lend: {
       if (in.remote) break;
       const Announced& from = announced_[static_cast<std::size_t>(in.announcement)];
+      if (from.input_readable) return {from.input, false, false, false, false, in.peer};
       if (from.input_in_place) return {from.input};
       break;
     }
@@ -129,7 +130,9 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
     return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
   };
   const std::size_t hot_bytes = std::max(kHotBytes / shape_->element_bytes, std::size_t{1}) * shape_->element_bytes;
-  const std::size_t portion_bytes = target_places_.size() == 1 ? length_bytes : hot_bytes;
+  std::size_t portion_bytes = target_places_.size() == 1 ? length_bytes : hot_bytes;
+  const bool reads = source_places_[0].reader_of >= 0;
+  if (reads) portion_bytes = LendChoice::kReadBytes / shape_->element_bytes * shape_->element_bytes;
   for (std::size_t done = 0; done < length_bytes; done += portion_bytes) {
     const std::size_t bytes = std::min(portion_bytes, length_bytes - done);
     for (std::size_t i = 0; i < sources_.size(); ++i) {
@@ -138,8 +141,22 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       targets_[i] = reinterpret_cast<void*>(at(target_places_[i], done));
     }
+    if (reads) read_source(bytes);
+    if (status_ != Status::ok) return;
     combine(bytes / shape_->element_bytes, order);
   }
+}
+
+/// Takes this portion of an operand that stands in a peer's private memory: straight to its first own target, or else
+/// to a place from which it goes on. Such an operand is a step's only source.
+void Execution::read_source(std::size_t bytes) noexcept {
+  std::byte* to = plan_->read.get();
+  for (std::size_t i = targets_.size(); i-- > 0;) {
+    if (!target_places_[i].peers && !target_places_[i].wide) to = static_cast<std::byte*>(targets_[i]);
+  }
+  const int peer = source_places_[0].reader_of;
+  note(transport_.read(peer, reinterpret_cast<std::uintptr_t>(sources_[0]), to, bytes), peer);
+  sources_[0] = to;
 }
 
 /// Folds the current portion into its targets, wide ones first since a narrow one may be a source in place.

@@ -109,6 +109,7 @@ class Installer {
     const std::vector<int> told = peers_told(plan, nodes_);
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), telling);
+    prepare_reading();
     for (std::size_t i = 0; i < telling.size(); ++i) {
       installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
     }
@@ -174,6 +175,36 @@ class Installer {
     if (installed_.in.back().remote) return;
     const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
     if (leader >= 0) installed_.in.back().payload_slots = leader_slots(sender, leader);
+  }
+
+  /// True when the receiver combines the stream with nothing. Operands that are folded are better read from slots: a
+  /// kernel cannot fold what a system call has yet to copy.
+  bool is_only_copied(const Stream& stream) {
+    const Plan& receiver = plans_.of(stream.peer);
+    const int index = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
+    for (const Lane& lane : receiver.lanes) {
+      for (const Flow& flow : lane.flows) {
+        const bool uses = std::ranges::any_of(flow.sources, [&](StreamEnd end) { return end.stream == index; });
+        if (uses && flow.sources.size() != 1) return false;
+      }
+    }
+    return true;
+  }
+
+  void prepare_reading() {
+    int lent = 0;
+    bool readable = true;
+    for (const InstalledStream& out : installed_.out) {
+      if (out.stream.carriage != Carriage::lend || out.remote) continue;
+      ++lent;
+      readable = readable && placement_.transport->readable(out.peer) && is_only_copied(out.stream);
+    }
+    installed_.lends_readable = lent != 0 && readable;
+    const bool reads = std::ranges::any_of(installed_.in, [&](const InstalledStream& in) {
+      return in.stream.carriage == Carriage::lend && !in.remote && placement_.transport->readable(in.peer);
+    });
+    // Untouched, and so without pages, until something is read.
+    if (reads) installed_.read.reset(new std::byte[LendChoice::kReadBytes]);
   }
 
   /// The slots of the receiver of `sender`'s out-stream number `leader`.

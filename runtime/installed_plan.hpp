@@ -4,13 +4,18 @@
 // each stream.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/plan.hpp"
 #include "runtime/store_choice.hpp"
+#include "runtime/timed_choice.hpp"
 #include "runtime/transport.hpp"
 
 namespace torii {
@@ -52,6 +57,21 @@ using Nodes = std::vector<int>;
 /// copy.
 std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes);
 
+/// Whether a rank whose operand lies in its private memory lets its readers take it from there (way 1) or sends it
+/// through slots (way 0). Ranks count calls alike, so they try both in the same calls; then each takes what has made
+/// its own calls shorter. One choice per power of two of the vector's bytes.
+struct LendChoice {
+  /// Below this a call is too short for a system call per reader.
+  static constexpr std::size_t kBytesMin = std::size_t{64} << 10;
+  /// What one read takes at most: a value that is folded, or goes on, should still be in the second-level cache then.
+  static constexpr std::size_t kReadBytes = std::size_t{128} << 10;
+  std::array<TimedChoice, 16> by_size;
+  TimedChoice& of(std::size_t bytes) noexcept {
+    const auto size = static_cast<std::size_t>(std::bit_width(bytes / kBytesMin));
+    return by_size[std::min(size, by_size.size() - 1)];
+  }
+};
+
 /// A pair of ranks of one node between which operands are lent or results landed: one ready line per call.
 struct Announcement {
   int peer = 0;                   ///< rank in the context
@@ -70,7 +90,10 @@ struct InstalledPlan {
   std::vector<Announcement> announces;  ///< this rank tells these peers where its buffers are
   std::vector<Announcement> announced;  ///< these peers tell this rank
   std::vector<StoreChoice> stores;      ///< per flow, the flows of all lanes one after the other
-  std::uint64_t segments_done = 0;      ///< segments of all calls so far: the base of message numbers
+  bool lends_readable = false;          ///< this rank lends to readers who only copy and can read its private memory
+  LendChoice lend;
+  std::unique_ptr<std::byte[]> read;  ///< LendChoice::kReadBytes for what is read and only goes on
+  std::uint64_t segments_done = 0;    ///< segments of all calls so far: the base of message numbers
   std::uint64_t calls = 0;
 };
 

@@ -36,6 +36,7 @@ class Layout {
   Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes = 0);
 
   int blocks() const noexcept { return blocks_; }
+  std::size_t total_bytes() const noexcept { return total_bytes_; }
   std::size_t segment_bytes() const noexcept { return segment_bytes_; }
   /// Segments of the longest block; at least 1, so that an empty vector still moves its tokens.
   std::int64_t segments() const noexcept { return segments_; }

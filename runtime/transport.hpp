@@ -65,6 +65,16 @@ class Transport {
   virtual void ring(int peer) noexcept { (void)peer; }
 
   virtual Status put(const Put& put) noexcept = 0;
+  /// Whether read() can take bytes out of the private memory of that peer's process.
+  virtual bool readable(int peer) const noexcept {
+    (void)peer;
+    return false;
+  }
+  /// Copies `bytes` at `address` of the peer's process to `to`, now. peer_lost when the process has ended.
+  virtual Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept {
+    (void)peer, (void)address, (void)to, (void)bytes;
+    return Status::unsupported;
+  }
   /// Makes one word visible in a peer's arena after everything this thread did before: a credit. The next value for a
   /// word is put after the peer has answered the last one.
   virtual Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept = 0;

@@ -31,6 +31,11 @@ class Distant final : public Transport {
   void ring(int peer) noexcept override { inner_.ring(peer); }
   Status put(const Put& put) noexcept override;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
+  bool readable(int peer) const noexcept override { return is_near(peer) && inner_.readable(peer); }
+  Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept override {
+    ++reads_;
+    return inner_.read(peer, address, to, bytes);
+  }
   Status progress() noexcept override;
   bool drained() noexcept override;
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {
@@ -42,6 +47,7 @@ class Distant final : public Transport {
   /// Everything under way arrives.
   void flush() noexcept;
   std::uint64_t distant_puts() const noexcept { return distant_puts_; }
+  std::uint64_t reads() const noexcept { return reads_; }
 
  private:
   struct Pending {
@@ -56,6 +62,7 @@ class Distant final : public Transport {
   std::mt19937_64 random_;
   std::vector<Pending> pending_;
   std::uint64_t distant_puts_ = 0;
+  std::uint64_t reads_ = 0;  ///< out of peers' private memory
 };
 
 }  // namespace torii::testing

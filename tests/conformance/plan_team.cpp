@@ -41,7 +41,7 @@ class PlanRank {
         exchange_(exchange),
         arena_(shared_memory::make_arena(exchange, shared_memory::kArenaBytesMin)),
         peers_(exchange, *arena_, run.deadline_s),
-        shared_memory_(exchange, *arena_, peers_, 4),
+        shared_memory_(exchange, *arena_, peers_, 4, run.cross_memory ? Switch::on : Switch::off),
         distant_(shared_memory_, run.nodes, faults().seed),
         faulty_(distant_, faults()),
         execution_(faulty_) {
@@ -55,6 +55,7 @@ class PlanRank {
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
     shape_ = call_shape(run);
     if (run.straight) straight_ = straighten(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes, faulty_);
+    for (TimedChoice& choice : plan_.lend.by_size) choice.force(run.cross_memory ? 1 : 0);
     if (run.stores) {
       for (StoreChoice& stores : plan_.stores) stores.force(*run.stores);
     }
@@ -86,6 +87,7 @@ class PlanRank {
     gather_values(exchange_, 0);
   }
   std::uint64_t distant_puts() const { return distant_.distant_puts(); }
+  std::uint64_t reads() const { return distant_.reads(); }
   std::uint64_t delays() const { return faulty_.delays(); }
 
  private:
@@ -142,6 +144,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   outcome.status.assign(ranks, Status::internal);
   std::atomic<std::uint64_t> delays = 0;
   std::atomic<std::uint64_t> distant_puts = 0;
+  std::atomic<std::uint64_t> reads = 0;
   tests::run_ranks_as_threads(
       static_cast<int>(ranks),
       [&](Exchange& exchange) {
@@ -151,10 +154,12 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
         delays += own.delays();
         own.leave();
         distant_puts += own.distant_puts();
+        reads += own.reads();
       },
       run.deadline_s * (run.calls + 1));
   outcome.delays = delays;
   outcome.distant_puts = distant_puts;
+  outcome.reads = reads;
   return outcome;
 }
 

@@ -29,6 +29,7 @@ struct PlanRun {
   bool straight = false;                   ///< as a straight list where the plan has that form
   std::optional<StoreChoice::Way> stores;  ///< the way of all stores into peers' memory; found by timing when not given
   std::vector<int> nodes;                  ///< of each rank; none: all stand on one
+  bool cross_memory = false;               ///< operands are always read out of the lender's private memory
   faulty::Faults faults;                   ///< the seed is drawn anew for each rank
   double deadline_s = 20;                  ///< of each call
 };
@@ -39,6 +40,7 @@ struct PlanOutcome {
   std::vector<Status> status;      ///< by rank; timeout when a call did not end before the deadline
   std::uint64_t delays = 0;        ///< puts of all ranks that were delayed
   std::uint64_t distant_puts = 0;  ///< puts and credits of all ranks to other nodes
+  std::uint64_t reads = 0;         ///< of all ranks, out of peers\' private memory
   bool ok() const;
 };
 

@@ -30,6 +30,10 @@ class Faulty final : public Transport {
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override { return inner_.mapped(peer, offset); }
   Status put(const Put& put) noexcept override;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
+  bool readable(int peer) const noexcept override { return inner_.readable(peer); }
+  Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept override {
+    return inner_.read(peer, address, to, bytes);
+  }
   Status progress() noexcept override { return inner_.progress(); }
   bool drained() noexcept override { return inner_.drained(); }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override {

@@ -12,7 +12,7 @@
 
 namespace torii::shared_memory {
 
-SharedMemory::SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines)
+SharedMemory::SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines, Switch cross_memory)
     : arena_(arena),
       peers_(peers),
       rank_(exchange.rank()),
@@ -25,6 +25,14 @@ SharedMemory::SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, i
     bases_.push_back(peers.base(peer));
     doorbells_.push_back(reinterpret_cast<Doorbell*>(bases_.back() + offsets[static_cast<std::size_t>(peer)]));
   }
+  if (cross_memory == Switch::off) return;
+  cross_memory_ = std::make_unique<CrossMemory>(exchange, peers);
+  if (cross_memory_->allowed()) return;
+  if (cross_memory == Switch::on) {
+    throw Error(Status::unsupported, "TORII_CROSS_MEMORY is on, but " + cross_memory_->why_not() +
+                                         "; torii-info doctor says what stands in the way");
+  }
+  cross_memory_.reset();
 }
 
 SharedMemory::~SharedMemory() { arena_.free(doorbell_offset_); }

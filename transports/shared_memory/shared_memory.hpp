@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "runtime/exchange.hpp"
+#include "runtime/settings.hpp"
 #include "runtime/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/cross_memory.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 
 namespace torii::shared_memory {
@@ -22,8 +24,9 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Doorbell
 
 class SharedMemory final : public Transport {
  public:
-  /// Collective over `exchange`; `arena` and `peers` must outlive it.
-  SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines);
+  /// Collective over `exchange`; `arena` and `peers` must outlive it. Whether peers' private memory may be read is
+  /// found out; throws Error{unsupported} on all ranks where `cross_memory` is on and that is not possible.
+  SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off);
   ~SharedMemory() override;
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -38,6 +41,10 @@ class SharedMemory final : public Transport {
   }
   void ring(int peer) noexcept override;
   Status put(const Put& put) noexcept override;
+  bool readable(int) const noexcept override { return cross_memory_ != nullptr; }
+  Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept override {
+    return cross_memory_ == nullptr ? Status::unsupported : cross_memory_->read(peer, address, to, bytes);
+  }
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
   Status progress() noexcept override { return Status::ok; }  // every put is done when put() returns
   bool drained() noexcept override { return true; }
@@ -52,6 +59,7 @@ class SharedMemory final : public Transport {
   bool oversubscribed_;
   Capabilities capabilities_;
   std::size_t doorbell_offset_;
+  std::unique_ptr<CrossMemory> cross_memory_;  ///< nullptr: not wanted, or not possible
   std::vector<std::byte*> bases_;
   std::vector<Doorbell*> doorbells_;
 };

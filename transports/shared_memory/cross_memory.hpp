@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-memory attach: reading the private memory of a peer's process, where the kernel allows it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/exchange.hpp"
+#include "runtime/status.hpp"
+#include "transports/shared_memory/node_peers.hpp"
+
+namespace torii::shared_memory {
+
+/// Immutable once made, so any thread may read.
+class CrossMemory {
+ public:
+  /// Collective: every rank tries to read a random word of every other. `allowed` on all ranks or on none, so that
+  /// lenders know what their readers can.
+  CrossMemory(Exchange& exchange, const NodePeers& peers);
+
+  bool allowed() const noexcept { return why_not_.empty(); }
+  /// Which rank cannot read which, and the kernel's word; equal on all ranks.
+  const std::string& why_not() const noexcept { return why_not_; }
+  /// Status::peer_lost when the process has ended, transport when the kernel refuses.
+  Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) const noexcept;
+
+ private:
+  std::vector<int> pids_;
+  std::string why_not_;
+};
+
+}  // namespace torii::shared_memory
