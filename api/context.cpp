@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a context: reads settings, joins the job, maps the node's arenas.
+// Makes a context: reads settings, joins the job, maps the node's arenas, opens what reaches other nodes.
 #include "api/context.hpp"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 
+#include "api/carriers.hpp"
 #include "api/helpers.hpp"
 #include "api/team.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/node_peers.hpp"
-#include "transports/shared_memory/shared_memory.hpp"
 
 namespace torii {
 namespace {
@@ -40,25 +40,19 @@ void* make_fork_mark() {
   return page;
 }
 
-void check_transport(const std::string& text) {
-  if (text == "auto" || text == "shared_memory") return;
-  throw Error(Status::unsupported, "TORII_TRANSPORT is '" + text + "'; this build has: auto, shared_memory");
-}
-
 }  // namespace
 
 Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(settings) {
   set_log_level(settings_.log);
-  check_transport(settings_.transport);
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
   tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
   exchange_ = join(settings_, offer);
-  arena_ = shared_memory::make_arena(*exchange_, settings_.arena_bytes);
+  nodes_ = find_nodes(*exchange_, settings_);
+  arena_ = shared_memory::make_arena(*exchange_, *nodes_, settings_.arena_bytes);
   regions_ = std::make_unique<Regions>(*arena_);
-  peers_ = std::make_unique<shared_memory::NodePeers>(*exchange_, *arena_, settings_.timeout_s);
-  transport_ = std::make_unique<shared_memory::SharedMemory>(*exchange_, *arena_, *peers_, settings_.engines,
-                                                             settings_.cross_memory);
+  peers_ = std::make_unique<shared_memory::NodePeers>(*exchange_, *nodes_, *arena_, settings_.timeout_s);
+  transport_ = open_transport(*exchange_, settings_, *nodes_, *arena_, *peers_);
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_ = make_fork_mark();
   if (settings_.helpers != 0) helpers_ = std::make_unique<Helpers>(*this, settings_.helpers);
@@ -69,7 +63,7 @@ Context::~Context() {
   if (fork_mark_ != nullptr) munmap(fork_mark_, kPageBytes);
 }
 
-const std::string& Context::host(int rank) const { return peers_->host(rank); }
+const std::string& Context::host(int rank) const { return nodes_->host(rank); }
 
 void* Context::allocate(std::size_t bytes) {
   return arena_->base() + arena_->allocate(bytes, shared_memory::Backing::reserved);

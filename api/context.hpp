@@ -24,6 +24,7 @@ namespace torii {
 namespace shared_memory {
 class Arena;
 class NodePeers;
+class Nodes;
 }  // namespace shared_memory
 
 class Helpers;
@@ -83,6 +84,7 @@ class Context {
   std::optional<TuneTable> loaded_table_;
   const TuneTable* tune_table_ = nullptr;
   std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<shared_memory::Nodes> nodes_;
   std::unique_ptr<shared_memory::Arena> arena_;
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<shared_memory::NodePeers> peers_;

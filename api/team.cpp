@@ -196,6 +196,11 @@ std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& opti
     throw Error(Status::unsupported,
                 std::to_string(ranks) + " ranks; a team on one node has at most " + std::to_string(kTeamRanksMax));
   }
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (context.transport().node(rank) == context.transport().node(0)) continue;
+    throw Error(Status::unsupported,
+                "ranks 0 and " + std::to_string(rank) + " share no memory: this version has teams on one node only");
+  }
   compare_digests(context.exchange(), digest_text(context, options));
   const std::uint64_t mine = context.allocate_staging(team_control_bytes() + team_staging_bytes(ranks));
   const std::vector<std::uint64_t> offsets = gather_values(context.exchange(), mine);

@@ -162,6 +162,20 @@ Row provider_row() {
           [](const Settings& settings) { return settings.provider; }};
 }
 
+Row node_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    if (text.size() > kNodeBytesMax || text.find('\n') != std::string_view::npos) return false;
+    settings.node = text;
+    return true;
+  };
+  return {"NODE",
+          Reach::own,
+          "one line of at most 63 bytes; nothing: the machine alone decides",
+          "ranks of one machine that name different nodes share no memory",
+          parse,
+          [](const Settings& settings) { return settings.node; }};
+}
+
 Row timeout_row() {
   auto parse = [](std::string_view text, Settings& settings) {
     double value = 0;
@@ -247,6 +261,7 @@ std::vector<Row> make_table() {
   rows.push_back(topology_row());
   rows.push_back(word("TRANSPORT", &S::transport, kTransportNames, Reach::job, "what carries the puts"));
   rows.push_back(provider_row());
+  rows.push_back(node_row());
   rows.push_back(
       choice("DETERMINISM", &S::determinism, kDeterminismNames, Reach::job, "how much of the bits is promised"));
   rows.push_back(

@@ -33,6 +33,8 @@ struct SettingView {
   Origin origin = Origin::fallback;
 };
 
+inline constexpr std::size_t kNodeBytesMax = 63;
+
 /// The settings of a context. Sizes are in bytes, times in seconds; 0 means `auto` where the table says so.
 struct Settings {
   int engines = 4;
@@ -40,6 +42,7 @@ struct Settings {
   std::string algorithm = "auto";
   std::string topology = "auto";
   std::string transport = "auto";
+  std::string node;  ///< ranks of different names share no memory; at most kNodeBytesMax bytes
   std::string provider = "auto";
   Determinism determinism = Determinism::run;
   bool wide_wire = false;  ///< WIRE=f32

@@ -39,8 +39,9 @@ class PlanRank {
   PlanRank(const PlanRun& run, Exchange& exchange)
       : run_(run),
         exchange_(exchange),
-        arena_(shared_memory::make_arena(exchange, shared_memory::kArenaBytesMin)),
-        peers_(exchange, *arena_, run.deadline_s),
+        nodes_(exchange),
+        arena_(shared_memory::make_arena(exchange, nodes_, shared_memory::kArenaBytesMin)),
+        peers_(exchange, nodes_, *arena_, run.deadline_s),
         shared_memory_(exchange, *arena_, peers_, 4, run.cross_memory ? Switch::on : Switch::off),
         distant_(shared_memory_, run.nodes, faults().seed),
         faulty_(distant_, faults()),
@@ -115,6 +116,7 @@ class PlanRank {
 
   const PlanRun& run_;
   Exchange& exchange_;
+  shared_memory::Nodes nodes_;
   std::unique_ptr<shared_memory::Arena> arena_;
   shared_memory::NodePeers peers_;
   shared_memory::SharedMemory shared_memory_;

@@ -91,7 +91,7 @@ TEST(BadSettings, AreNamedWithTheirValue) {
       {"TOPOLOGY=cube", TORII_INVALID_ARGUMENT, "TORII_TOPOLOGY is 'cube'"},
       {"ALGORITHM=fast", TORII_INVALID_ARGUMENT, "TORII_ALGORITHM is 'fast'"},
       {"TUNE_FILE=no/such/file", TORII_INVALID_ARGUMENT, "cannot read 'no/such/file'"},
-      {"TRANSPORT=libfabric", TORII_UNSUPPORTED, "TORII_TRANSPORT is 'libfabric'; this build has"},
+      {"TRANSPORT=simulated", TORII_UNSUPPORTED, "TORII_TRANSPORT is 'simulated'; this build has"},
   };
   std::set<std::string> texts;
   for (const Bad& bad : all) {

@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "transports/shared_memory/shared_memory.hpp"
 #ifdef TORII_TEST_LIBFABRIC
 #include "tests/fabric/imposed_modes.hpp"
 #include "transports/libfabric/fabric.hpp"
+#include "transports/mixed/mixed.hpp"
 #endif
 
 namespace torii::tests {
@@ -19,9 +21,10 @@ namespace {
 class OnSharedMemory final : public OpenTransport {
  public:
   OnSharedMemory(Exchange& exchange, int engines)
-      : arena_(shared_memory::make_arena(exchange, shared_memory::kArenaBytesMin)),
+      : nodes_(exchange),
+        arena_(shared_memory::make_arena(exchange, nodes_, shared_memory::kArenaBytesMin)),
         offset_(arena_->allocate(kArenaBytes, shared_memory::Backing::on_touch)),
-        peers_(exchange, *arena_, 20),
+        peers_(exchange, nodes_, *arena_, 20),
         transport_(exchange, *arena_, peers_, engines) {
     if (offset_ != 0) throw Error(Status::internal, "the arena's first allocation is not at its beginning");
   }
@@ -29,6 +32,7 @@ class OnSharedMemory final : public OpenTransport {
   std::byte* arena() noexcept override { return arena_->base(); }
 
  private:
+  shared_memory::Nodes nodes_;
   std::unique_ptr<shared_memory::Arena> arena_;
   std::size_t offset_;
   shared_memory::NodePeers peers_;
@@ -74,6 +78,38 @@ class OnLibfabric final : public OpenTransport {
 };
 #endif
 
+#ifdef TORII_TEST_LIBFABRIC
+/// Two nodes, ranks dealt to them in turn: peers of both kinds for most ranks.
+class OnMixed final : public OpenTransport {
+ public:
+  OnMixed(Exchange& exchange, int engines)
+      : nodes_(exchange, exchange.rank() % 2 == 0 ? "even" : "odd"),
+        arena_(shared_memory::make_arena(exchange, nodes_, shared_memory::kArenaBytesMin)),
+        offset_(arena_->allocate(kArenaBytes, shared_memory::Backing::on_touch)),
+        peers_(exchange, nodes_, *arena_, 20) {
+    if (offset_ != 0) throw Error(Status::internal, "the arena's first allocation is not at its beginning");
+    auto inside = std::make_unique<shared_memory::SharedMemory>(exchange, *arena_, peers_, engines);
+    libfabric::Options options;
+    options.arena = arena_->base();
+    options.arena_bytes = arena_->bytes();
+    options.engines = engines;
+    options.provider = "tcp;ofi_rxm";
+    options.source_addresses = {"127.0.0.1"};
+    transport_ = std::make_unique<mixed::Mixed>(nodes_, std::move(inside),
+                                                std::make_unique<libfabric::Fabric>(exchange, options));
+  }
+  Transport& transport() noexcept override { return *transport_; }
+  std::byte* arena() noexcept override { return arena_->base(); }
+
+ private:
+  shared_memory::Nodes nodes_;
+  std::unique_ptr<shared_memory::Arena> arena_;
+  std::size_t offset_;
+  shared_memory::NodePeers peers_;
+  std::unique_ptr<mixed::Mixed> transport_;
+};
+#endif
+
 using Open = std::function<std::unique_ptr<OpenTransport>(Exchange& exchange, int engines)>;
 
 /// One row per transport; "+" before a name: also with ranks as processes.
@@ -84,6 +120,7 @@ const std::map<std::string, Open>& table() {
       return std::make_unique<OnSharedMemory>(exchange, engines);
     };
 #ifdef TORII_TEST_LIBFABRIC
+    made["+mixed"] = [](Exchange& exchange, int engines) { return std::make_unique<OnMixed>(exchange, engines); };
     for (const std::string provider : {"+tcp;ofi_rxm", "+net", "+shm"}) {
       made[provider] = [provider](Exchange& exchange, int engines) {
         return std::make_unique<OnLibfabric>(exchange, engines, provider.substr(provider[0] == '+'), libfabric::Api{});

@@ -31,6 +31,7 @@ using namespace torii;
 using shared_memory::Arena;
 using shared_memory::make_arena;
 using shared_memory::NodePeers;
+using shared_memory::Nodes;
 using shared_memory::Watch;
 
 constexpr int kSkipped = 77;
@@ -71,8 +72,9 @@ int gather(Exchange& exchange) {
 
 /// Every rank stores a pattern into every arena; everyone checks its own.
 int peers(Exchange& exchange, const Settings& settings, Watch watch) {
-  const auto arena = make_arena(exchange, settings.arena_bytes);
-  const NodePeers peers(exchange, *arena, settings.timeout_s, watch);
+  const Nodes nodes(exchange);
+  const auto arena = make_arena(exchange, nodes, settings.arena_bytes);
+  const NodePeers peers(exchange, nodes, *arena, settings.timeout_s, watch);
   const auto ranks = static_cast<std::size_t>(peers.ranks());
   const std::size_t offset = arena->allocate(ranks * sizeof(std::uint64_t));
   const std::vector<std::size_t> offsets = gather_values(exchange, offset);
@@ -102,8 +104,9 @@ int loop(Exchange& exchange, const Settings& settings) {
 
 /// The last rank kills itself; the others say when they noticed.
 int notice(Exchange& exchange, const Settings& settings, Watch watch) {
-  const auto arena = make_arena(exchange, settings.arena_bytes);
-  const NodePeers peers(exchange, *arena, settings.timeout_s, watch);
+  const Nodes nodes(exchange);
+  const auto arena = make_arena(exchange, nodes, settings.arena_bytes);
+  const NodePeers peers(exchange, nodes, *arena, settings.timeout_s, watch);
   const int victim = peers.ranks() - 1;
   struct Note {
     double died_s;
@@ -129,11 +132,12 @@ int notice(Exchange& exchange, const Settings& settings, Watch watch) {
 
 /// `rank` stops for good between saying who it is and handing over its arena.
 int stop_in_handshake(Exchange& exchange, const Settings& settings, int rank, int signal) {
-  const auto arena = make_arena(exchange, settings.arena_bytes);
+  const Nodes nodes(exchange);
+  const auto arena = make_arena(exchange, nodes, settings.arena_bytes);
   HookedExchange hooked(exchange, [&](int rounds) {
     if (rounds == 1 && exchange.rank() == rank) raise(signal);
   });
-  const NodePeers peers(hooked, *arena, settings.timeout_s);
+  const NodePeers peers(hooked, nodes, *arena, settings.timeout_s);
   return 1;
 }
 
@@ -196,7 +200,8 @@ int be_a_stranger() {
 }
 
 int strangers(Exchange& exchange, const Settings& settings) {
-  const auto arena = make_arena(exchange, settings.arena_bytes);
+  const Nodes nodes(exchange);
+  const auto arena = make_arena(exchange, nodes, settings.arena_bytes);
   pid_t stranger = -1;
   HookedExchange hooked(exchange, [&](int rounds) {
     if (rounds != 1) return;
@@ -206,7 +211,7 @@ int strangers(Exchange& exchange, const Settings& settings) {
     }
     usleep(20'000);  // the stranger comes first, and fills the queues of those who do not listen yet
   });
-  const NodePeers peers(hooked, *arena, settings.timeout_s);
+  const NodePeers peers(hooked, nodes, *arena, settings.timeout_s);
   for (int rank = 0; rank < peers.ranks(); ++rank) peers.base(rank)[0] = std::byte{1};
   if (exchange.rank() == 0) {
     int status = 0;
@@ -219,15 +224,16 @@ int strangers(Exchange& exchange, const Settings& settings) {
 }
 
 /// The last rank pretends to stand on another machine.
-int other_host(Exchange& exchange, const Settings& settings) {
+int other_host(Exchange& exchange) {
   const bool moves = exchange.rank() == exchange.ranks() - 1;
   const bool moved = !moves || ((unshare(CLONE_NEWUTS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWUTS) == 0) &&
                                 sethostname("elsewhere", 9) == 0);
   for (const int one : gather_values(exchange, moved ? 1 : 0)) {
     if (one == 0) return kSkipped;
   }
-  const auto arena = make_arena(exchange, settings.arena_bytes);
-  const NodePeers peers(exchange, *arena, settings.timeout_s);
+  const Nodes nodes(exchange);
+  if (nodes.count() != 2 || nodes.node(0) != 0 || nodes.node(exchange.ranks() - 1) != 1) return 1;
+  nodes.check_single();
   return 1;
 }
 
@@ -254,7 +260,7 @@ int run_mode(const std::string& mode, int rank_argument) {
   if (mode == "stop-in-handshake") return stop_in_handshake(*exchange, settings, rank_argument, SIGSTOP);
   if (mode == "die-in-handshake") return stop_in_handshake(*exchange, settings, rank_argument, SIGKILL);
   if (mode == "strangers") return strangers(*exchange, settings);
-  if (mode == "other-host") return other_host(*exchange, settings);
+  if (mode == "other-host") return other_host(*exchange);
   if (mode == "late") {
     if (chosen) sleep(60);
     return gather(*exchange);

@@ -108,6 +108,7 @@ TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
                         {"TORII_TRANSPORT=tcp", "one of auto shared_memory"},
                         {"TORII_PROVIDER=", "auto, or a libfabric provider"},
                         {"TORII_PROVIDER=tcp ofi_rxm", "auto, or a libfabric provider"},
+                        {"TORII_NODE=a\nb", "one line of at most 63 bytes"},
                         {"TORII_DETERMINISM=always", "one of run canonical"},
                         {"TORII_WIRE=f64", "one of type f32"},
                         {"TORII_ISA=mmx", "one of auto reference sse4"},
@@ -169,7 +170,7 @@ TEST(Settings, DigestHoldsWhatMustBeEqualAndNothingElse) {
     EXPECT_NE(load({}, job).digest_text(), digest) << job;
   }
   for (const char* own :
-       {"ISA=reference", "TIMEOUT=1", "LOG=debug", "ARENA=1G", "WAIT=spin", "HELPERS=1", "JOB_TOKEN=x"}) {
+       {"ISA=reference", "TIMEOUT=1", "LOG=debug", "ARENA=1G", "WAIT=spin", "HELPERS=1", "JOB_TOKEN=x", "NODE=a"}) {
     EXPECT_EQ(load({}, own).digest_text(), digest) << own;
   }
   EXPECT_EQ(load({}, "SEGMENT=64K").digest_text(), load({"TORII_SEGMENT=65536"}).digest_text());

@@ -3,6 +3,7 @@
 #include "transports/libfabric/module.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -51,7 +52,10 @@ class KeptHandlers {
 const Entry& load() {
   // Tests link this code into programs that stand elsewhere.
   const char* const tests = secure_getenv("TORII_TEST_MODULES");
-  const std::string path = (tests != nullptr ? tests : own_folder()) + std::string("/") + kFile;
+  std::string path = (tests != nullptr ? tests : own_folder()) + std::string("/") + kFile;
+  // torii-info has this code in itself and stands in another folder than the library.
+  const std::string beside_library = own_folder() + "/" TORII_LIBRARY_FROM_PROGRAMS "/" + kFile;
+  if (access(path.c_str(), F_OK) != 0 && access(beside_library.c_str(), F_OK) == 0) path = beside_library;
   const KeptHandlers kept;
   // Never unloaded: libfabric and its providers keep state for the whole process.
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

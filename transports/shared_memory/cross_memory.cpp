@@ -37,7 +37,7 @@ CrossMemory::CrossMemory(Exchange& exchange, const NodePeers& peers) {
   Finding mine;
   for (int peer = 0; peer < exchange.ranks(); ++peer) {
     pids_.push_back(peers.pid(peer));
-    if (mine.peer >= 0) continue;
+    if (mine.peer >= 0 || peers.base(peer) == nullptr) continue;
     const Proof& proof = proofs[static_cast<std::size_t>(peer)];
     Token seen{};
     const Status status = read(peer, proof.address, seen.data(), seen.size());

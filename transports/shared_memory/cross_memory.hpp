@@ -16,8 +16,8 @@ namespace torii::shared_memory {
 /// Immutable once made, so any thread may read.
 class CrossMemory {
  public:
-  /// Collective: every rank tries to read a random word of every other. `allowed` on all ranks or on none, so that
-  /// lenders know what their readers can.
+  /// Collective: every rank tries to read a random word of every rank of its node. `allowed` on all ranks or on none,
+  /// so that lenders know what their readers can.
   CrossMemory(Exchange& exchange, const NodePeers& peers);
 
   bool allowed() const noexcept { return why_not_.empty(); }

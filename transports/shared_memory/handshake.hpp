@@ -41,9 +41,10 @@ struct Link {
 
 struct HandshakePlan {
   int rank = 0;
-  std::vector<std::string> names;  ///< listener of each rank; empty for ranks that need no link (the own process)
-  std::vector<std::string> who;    ///< each rank as errors name it
-  Token job_token{};               ///< equal on all ranks of the job, unknown to others
+  std::vector<std::string>
+      names;  ///< listener of each rank; empty for ranks that need no link (the own process, other nodes)
+  std::vector<std::string> who;  ///< each rank as errors name it
+  Token job_token{};             ///< equal on all ranks of the job, unknown to others
   int arena_fd = -1;
   double timeout_s = 30;
   std::function<bool(int rank)> lost;  ///< true when that rank is known to be dead

@@ -1,86 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cards are gathered, hosts compared, arenas swapped and mapped, and a watch is kept on every foreign process.
+// Cards are gathered, arenas swapped and mapped, and a watch is kept on every foreign process.
 #include "transports/shared_memory/node_peers.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <span>
 #include <utility>
 
 #include "runtime/status.hpp"
+#include "transports/shared_memory/watch.hpp"
 
 namespace torii::shared_memory {
 
 struct Card {
-  std::array<char, 40> boot_id{};  ///< tells two machines of one name apart
-  std::array<char, 72> host{};
-  std::uint64_t ipc_namespace = 0;
-  std::uint64_t net_namespace = 0;  ///< abstract sockets do not reach beyond it
-  std::uint64_t pid_namespace = 0;
-  Token process_token{};  ///< with pid and pid namespace: tells whether two ranks are threads of one process
+  Token process_token{};  ///< with the process number: tells whether two ranks are threads of one process
   Token job_token{};      ///< rank 0's is the job's
   std::array<char, 48> listener{};
   std::uint64_t base = 0;
   std::uint64_t arena_bytes = 0;
   std::int32_t pid = 0;
-  std::int32_t pidfds = 0;                ///< 1: its kernel lets it open them
-  std::array<std::uint64_t, 128> cpus{};  ///< bit set of the CPUs it may run on
-
-  bool same_host(const Card& other) const {
-    return boot_id == other.boot_id && host == other.host && ipc_namespace == other.ipc_namespace &&
-           net_namespace == other.net_namespace;
-  }
-  bool same_process(const Card& other) const {
-    return pid == other.pid && pid_namespace == other.pid_namespace && process_token == other.process_token;
-  }
+  std::int32_t pidfds = 0;  ///< 1: its kernel lets it open them
 };
 
 namespace {
 
 std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
-
-/// 0 where /proc is not there; two such ranks compare equal, and the sockets then show whether they share a node.
-std::uint64_t inode(const char* path) {
-  struct stat info {};
-  return stat(path, &info) == 0 ? info.st_ino : 0;
-}
-
-template <std::size_t Length>
-void copy_text(std::string_view text, std::array<char, Length>& to) {
-  std::copy_n(text.begin(), std::min(text.size(), Length - 1), to.begin());
-}
-
-std::string read_boot_id() {
-  char line[64] = {};
-  if (std::FILE* const file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
-    if (std::fgets(line, sizeof(line), file) != nullptr) line[std::strcspn(line, "\n")] = '\0';
-    std::fclose(file);
-  }
-  return line;
-}
-
-int open_pidfd(pid_t pid) {
-  // Debian 12's C library declares no pidfd_open().
-  return pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1;
-}
-
-bool has_ended(int watch, short events) noexcept {
-  pollfd entry{watch, events, 0};
-  return poll(&entry, 1, 0) > 0 && entry.revents != 0;
-}
 
 /// A peer's file is mapped only if touching it can never raise SIGBUS.
 void check_arena(int fd, std::size_t bytes, const std::string& who) {
@@ -94,33 +46,14 @@ void check_arena(int fd, std::size_t bytes, const std::string& who) {
 Card make_card(const Arena& arena, const Listener& listener, Watch watch) {
   static const Token process_token = random_token();
   Card card;
-  utsname system{};
-  uname(&system);
-  copy_text(read_boot_id(), card.boot_id);
-  copy_text(system.nodename, card.host);
-  card.ipc_namespace = inode("/proc/self/ns/ipc");
-  card.net_namespace = inode("/proc/self/ns/net");
-  card.pid_namespace = inode("/proc/self/ns/pid");
   card.process_token = process_token;
   card.job_token = random_token();
   copy_text(listener.name(), card.listener);
   card.base = reinterpret_cast<std::uintptr_t>(arena.base());
   card.arena_bytes = arena.bytes();
   card.pid = getpid();
-  card.pidfds = watch == Watch::pidfd && Descriptor(open_pidfd(getpid())).open() ? 1 : 0;
-  sched_getaffinity(0, sizeof(card.cpus), reinterpret_cast<cpu_set_t*>(card.cpus.data()));
+  card.pidfds = watch == Watch::pidfd && open_pidfd(getpid()).open() ? 1 : 0;
   return card;
-}
-
-/// The size of the union of the sets that the ranks may run on.
-int count_cpus(const std::vector<Card>& cards) {
-  auto together = cards[0].cpus;
-  for (const Card& card : cards) {
-    std::transform(together.begin(), together.end(), card.cpus.begin(), together.begin(), std::bit_or<>());
-  }
-  int count = 0;
-  for (const std::uint64_t word : together) count += std::popcount(word);
-  return count;
 }
 
 /// Shares a local failure, so that no rank waits for one that gave up. Throws the lowest failing rank's.
@@ -145,7 +78,7 @@ void agree(Exchange& exchange, const Error* failure) {
 
 }  // namespace
 
-std::unique_ptr<Arena> make_arena(Exchange& exchange, std::size_t wanted_bytes) {
+std::unique_ptr<Arena> make_arena(Exchange& exchange, const Nodes& nodes, std::size_t wanted_bytes) {
   // Two rounds: sizes are agreed before anything is made, and a failure to make it is everyone's failure.
   const auto attempt = [&exchange](auto&& step) {
     std::unique_ptr<Error> failure;
@@ -157,41 +90,40 @@ std::unique_ptr<Arena> make_arena(Exchange& exchange, std::size_t wanted_bytes) 
     agree(exchange, failure.get());
   };
   std::size_t bytes = 0;
-  attempt([&] { bytes = Arena::possible_bytes(wanted_bytes, exchange.ranks()); });
+  attempt([&] { bytes = Arena::possible_bytes(wanted_bytes, nodes.own_ranks()); });
   const std::vector<std::size_t> all = gather_values(exchange, bytes);
   std::unique_ptr<Arena> arena;
   attempt([&] { arena = std::make_unique<Arena>(*std::min_element(all.begin(), all.end())); });
   return arena;
 }
 
-NodePeers::NodePeers(Exchange& exchange, const Arena& arena, double timeout_s, Watch watch)
-    : rank_(exchange.rank()), arena_bytes_(arena.bytes()), peers_(static_cast<std::size_t>(exchange.ranks())) {
-  const Listener listener(exchange.ranks());
+NodePeers::NodePeers(Exchange& exchange, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch)
+    : rank_(exchange.rank()),
+      arena_bytes_(arena.bytes()),
+      oversubscribed_(nodes.oversubscribed()),
+      peers_(static_cast<std::size_t>(exchange.ranks())) {
+  const Listener listener(nodes.own_ranks());
   const Card mine = make_card(arena, listener, watch);
   const std::vector<Card> cards = gather_values(exchange, mine);
 
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     const Card& card = cards[rank];
-    if (!card.same_host(cards[0])) {
-      throw Error(Status::unsupported, "ranks 0 and " + std::to_string(rank) + " are on different hosts (" +
-                                           cards[0].host.data() + ", " + card.host.data() +
-                                           "): shared_memory cannot reach beyond one machine and its namespaces");
-    }
     if (card.arena_bytes != arena_bytes_) {
       throw Error(Status::mismatch,
                   "rank " + std::to_string(rank) + " has an arena of " + std::to_string(card.arena_bytes) +
                       " bytes, this rank one of " + std::to_string(arena_bytes_),
                   static_cast<int>(rank));
     }
-    peers_[rank].host = card.host.data();
+    if (!nodes.is_own(static_cast<int>(rank))) continue;
+    peers_[rank].host = nodes.host(static_cast<int>(rank));
     peers_[rank].pid = card.pid;
-    peers_[rank].foreign = !card.same_process(mine);
+    const pid_t visible_pid = nodes.visible_pid(static_cast<int>(rank));
+    peers_[rank].foreign = visible_pid != mine.pid || card.process_token != mine.process_token;
     if (!peers_[rank].foreign) peers_[rank].base = reinterpret_cast<std::byte*>(card.base);
     // Process numbers mean nothing in another pid namespace. A socket is a watch only if its other end stays open too,
-    // so all ranks choose alike.
-    if (card.pidfds == 0 || card.pid_namespace != mine.pid_namespace) watch = Watch::socket;
+    // so all ranks of a node choose alike.
+    if (card.pidfds == 0 || visible_pid == 0) watch = Watch::socket;
   }
-  oversubscribed_ = exchange.ranks() > count_cpus(cards);
 
   std::unique_ptr<Error> failure;
   try {
@@ -220,7 +152,7 @@ void NodePeers::meet(const Listener& listener, const std::vector<Card>& cards, i
     plan.who.push_back("rank " + std::to_string(rank) + " (host " + one.host + ", process " + std::to_string(one.pid) +
                        ")");
     if (!one.foreign || watch != Watch::pidfd) continue;
-    early[rank] = Descriptor(open_pidfd(one.pid));
+    early[rank] = open_pidfd(one.pid);
     if (early[rank].open()) continue;
     if (errno != ESRCH) throw Error(Status::no_resource, "cannot watch " + plan.who[rank] + reason());
     throw Error(Status::peer_lost, plan.who[rank] + " has ended while joining", static_cast<int>(rank));
@@ -248,7 +180,7 @@ void NodePeers::map(int rank, Link link, Watch watch) {
   }
   // The number is the kernel's word about the other end. Should it have ended and its number be in use again, then the
   // round that follows the handshake fails.
-  one.watch = Descriptor(open_pidfd(link.pid));
+  one.watch = open_pidfd(link.pid);
   one.events = POLLIN;
   if (!one.watch.open()) throw Error(Status::no_resource, "cannot watch rank " + std::to_string(rank) + reason());
 }

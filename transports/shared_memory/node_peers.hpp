@@ -10,12 +10,13 @@
 #include "runtime/exchange.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/handshake.hpp"
+#include "transports/shared_memory/nodes.hpp"
 
 namespace torii::shared_memory {
 
-/// The own arena, of a size that every rank of the job can map for all ranks. Collective. Throws Error{no_resource} on
-/// all ranks, naming the one that cannot.
-std::unique_ptr<Arena> make_arena(Exchange& exchange, std::size_t wanted_bytes);
+/// The own arena, of a size that every rank of the job can map for all ranks of its node. Collective over the job.
+/// Throws Error{no_resource} on all ranks, naming the one that cannot.
+std::unique_ptr<Arena> make_arena(Exchange& exchange, const Nodes& nodes, std::size_t wanted_bytes);
 
 /// How deaths are noticed: by pidfds, or, where one rank's kernel refuses those, by the end of the sockets, which then
 /// stay.
@@ -23,29 +24,28 @@ enum class Watch { pidfd, socket };
 
 struct Card;  // what every rank publishes about itself
 
-/// Made once per context, collectively; then immutable, so any thread may ask.
+/// Made once per context, collectively over the job; then immutable, so any thread may ask. Ranks are those of the job;
+/// of ranks of other nodes nothing is known here.
 class NodePeers {
  public:
-  /// Every rank maps every peer's arena. Threads of one process use one mapping, so that a race checker sees their
-  /// races. `arena` must outlive this object and must not be destroyed while threads of this process use it as peers.
-  /// Throws Error: unsupported for ranks of different hosts, timeout or peer_lost naming the missing rank, no_resource.
-  NodePeers(Exchange& exchange, const Arena& arena, double timeout_s, Watch watch = Watch::pidfd);
+  /// Every rank maps the arenas of its node's ranks. Threads of one process use one mapping, so that a race checker
+  /// sees their races. `arena` must outlive this object and must not be destroyed while threads of this process use it
+  /// as peers. Throws Error: timeout or peer_lost naming the missing rank, no_resource.
+  NodePeers(Exchange& exchange, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch = Watch::pidfd);
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(peers_.size()); }
-  /// The first byte of that rank's arena in this process.
+  /// The first byte of that rank's arena in this process; nullptr for ranks of other nodes.
   std::byte* base(int rank) const noexcept { return peer(rank).base; }
   /// The size of every rank's arena.
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
-  /// False once the rank's process has ended; one system call. Threads of the own process count as alive.
+  /// False once the rank's process has ended; one system call. Threads of the own process count as alive, and ranks of
+  /// other nodes too.
   bool alive(int rank) const noexcept;
   /// The lowest rank whose process has ended, or -1; one system call per 64 ranks.
   int first_lost() const noexcept;
   bool same_process(int rank) const noexcept { return peer(rank).base != nullptr && !peer(rank).foreign; }
-  const std::string& host(int rank) const noexcept { return peer(rank).host; }
-  /// The process id as that rank sees it.
-  int pid(int rank) const noexcept { return peer(rank).pid; }
-  /// More ranks than CPUs in the union of the sets that the ranks may run on.
+  /// As Nodes says.
   bool oversubscribed() const noexcept { return oversubscribed_; }
 
  private:

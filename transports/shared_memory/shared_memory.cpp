@@ -23,7 +23,8 @@ SharedMemory::SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, i
   const std::vector<std::size_t> offsets = gather_values(exchange, doorbell_offset_);
   for (int peer = 0; peer < exchange.ranks(); ++peer) {
     bases_.push_back(peers.base(peer));
-    doorbells_.push_back(reinterpret_cast<Doorbell*>(bases_.back() + offsets[static_cast<std::size_t>(peer)]));
+    std::byte* const bell = mapped(peer, offsets[static_cast<std::size_t>(peer)]);
+    doorbells_.push_back(reinterpret_cast<Doorbell*>(bell));
   }
   if (cross_memory == Switch::off) return;
   cross_memory_ = std::make_unique<CrossMemory>(exchange, peers);

@@ -24,8 +24,9 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Doorbell
 
 class SharedMemory final : public Transport {
  public:
-  /// Collective over `exchange`; `arena` and `peers` must outlive it. Whether peers' private memory may be read is
-  /// found out; throws Error{unsupported} on all ranks where `cross_memory` is on and that is not possible.
+  /// Collective over `exchange`; `arena` and `peers` must outlive it. Ranks of other nodes are not mapped, and nothing
+  /// may be put to them through this object. Whether private memory of the node's ranks may be read is found out; throws
+  /// Error{unsupported} on all ranks where `cross_memory` is on and that is not possible.
   SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off);
   ~SharedMemory() override;
 
@@ -34,7 +35,8 @@ class SharedMemory final : public Transport {
   int ranks() const noexcept override { return static_cast<int>(bases_.size()); }
   int node(int) const noexcept override { return 0; }
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
-    return bases_[static_cast<std::size_t>(peer)] + offset;
+    std::byte* const base = bases_[static_cast<std::size_t>(peer)];
+    return base == nullptr ? nullptr : base + offset;
   }
   const std::atomic<std::uint32_t>* sleeping(int peer) noexcept override {
     return &doorbells_[static_cast<std::size_t>(peer)]->sleeping;

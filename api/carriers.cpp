@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// One line per fabric, and the addresses on which a fabric listens.
+#include "api/carriers.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/address.hpp"
+#include "runtime/status.hpp"
+#include "transports/libfabric/module.hpp"
+#include "transports/mixed/mixed.hpp"
+#include "transports/shared_memory/shared_memory.hpp"
+
+namespace torii {
+namespace {
+
+using shared_memory::Nodes;
+
+struct Fabric {
+  const char* name;
+  std::unique_ptr<Transport> (*open)(Exchange& exchange, const libfabric::Options& options);
+};
+/// In the order in which `auto` tries them.
+constexpr Fabric kFabrics[] = {{"libfabric", libfabric::open}};
+
+bool is_fabric(const std::string& name) {
+  return std::any_of(std::begin(kFabrics), std::end(kFabrics), [&](const Fabric& one) { return name == one.name; });
+}
+
+/// The addresses that the fabric's listeners stand on: those of the interfaces that are set, the one over which the
+/// ranks have met, the loopback where it reaches everybody, or the provider's choice.
+std::vector<std::string> source_addresses(const Exchange& exchange, const Settings& settings, const Nodes& nodes) {
+  std::vector<std::string> chosen;
+  if (!settings.interfaces.empty()) {
+    const std::vector<Interface> selected = select_interfaces(settings.interfaces, interfaces_of_host());
+    // One family: peers connect engine by engine.
+    const bool has_ipv4 = std::any_of(selected.begin(), selected.end(),
+                                      [](const Interface& one) { return one.address.family() == AF_INET; });
+    for (const Interface& one : selected) {
+      if ((one.address.family() == AF_INET) == has_ipv4) chosen.push_back(one.address.host());
+    }
+    return chosen;
+  }
+  if (const std::string met = exchange.address(); !met.empty()) return {met};
+  if (nodes.loopback_reaches_all()) return {"127.0.0.1"};
+  return {};
+}
+
+/// A rank that cannot say its addresses must not leave the others waiting.
+std::vector<std::string> agreed_addresses(Exchange& exchange, const Settings& settings, const Nodes& nodes) {
+  std::vector<std::string> addresses;
+  std::string trouble;
+  Status status = Status::ok;
+  try {
+    addresses = source_addresses(exchange, settings, nodes);
+  } catch (const Error& error) {
+    status = error.status();
+    trouble = error.what();
+  }
+  const std::vector<Status> statuses = gather_values(exchange, status);
+  const std::vector<std::string> texts = gather_texts(exchange, trouble);
+  for (std::size_t rank = 0; rank < statuses.size(); ++rank) {
+    if (statuses[rank] == Status::ok) continue;
+    throw Error(statuses[rank], "rank " + std::to_string(rank) + ": " + texts[rank], static_cast<int>(rank));
+  }
+  return addresses;
+}
+
+std::unique_ptr<Transport> open_fabric(Exchange& exchange, const Settings& settings,
+                                       const libfabric::Options& options) {
+  std::string reasons;
+  for (const Fabric& fabric : kFabrics) {
+    if (settings.transport != "auto" && settings.transport != fabric.name) continue;
+    try {
+      return fabric.open(exchange, options);
+    } catch (const Error& error) {
+      // All ranks throw alike, so all go on to the next one.
+      if (settings.transport != "auto" || error.status() != Status::unsupported) throw;
+      reasons += std::string(reasons.empty() ? "" : "; ") + fabric.name + ": " + error.what();
+    }
+  }
+  throw Error(Status::unsupported, "the ranks stand on several nodes, and no fabric is usable: " + reasons);
+}
+
+}  // namespace
+
+std::unique_ptr<Nodes> find_nodes(Exchange& exchange, const Settings& settings) {
+  const std::vector<std::string> asked = gather_texts(exchange, settings.transport);
+  for (std::size_t rank = 1; rank < asked.size(); ++rank) {
+    if (asked[rank] == asked[0]) continue;
+    throw Error(
+        Status::mismatch,
+        "rank " + std::to_string(rank) + " has TORII_TRANSPORT '" + asked[rank] + "', rank 0 '" + asked[0] + "'",
+        static_cast<int>(rank));
+  }
+  const bool forced = is_fabric(settings.transport);
+  if (!forced && settings.transport != "auto" && settings.transport != "shared_memory") {
+    std::string names = "auto, shared_memory";
+    for (const Fabric& fabric : kFabrics) names += std::string(", ") + fabric.name;
+    throw Error(Status::unsupported, "TORII_TRANSPORT is '" + settings.transport + "'; this build has: " + names);
+  }
+  auto nodes = std::make_unique<Nodes>(exchange, settings.node, forced ? Nodes::Rule::separate : Nodes::Rule::shared);
+  if (settings.transport == "shared_memory") nodes->check_single();
+  return nodes;
+}
+
+std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& settings, const Nodes& nodes,
+                                          shared_memory::Arena& arena, shared_memory::NodePeers& peers) {
+  auto inside = std::make_unique<shared_memory::SharedMemory>(exchange, arena, peers, settings.engines,
+                                                             settings.cross_memory);
+  if (nodes.count() == 1 && !is_fabric(settings.transport)) return inside;
+  libfabric::Options options;
+  options.arena = arena.base();
+  options.arena_bytes = arena.bytes();
+  options.engines = settings.engines;
+  options.provider = settings.provider;
+  options.source_addresses = agreed_addresses(exchange, settings, nodes);
+  options.oversubscribed = nodes.oversubscribed();
+  return std::make_unique<mixed::Mixed>(nodes, std::move(inside), open_fabric(exchange, settings, options));
+}
+
+}  // namespace torii

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transport of a job on several nodes: shared memory inside a node, a fabric between nodes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/descriptor.hpp"
+#include "runtime/transport.hpp"
+#include "transports/shared_memory/nodes.hpp"
+
+namespace torii::mixed {
+
+/// As thread-safe as the two transports that it is made of.
+class Mixed final : public Transport {
+ public:
+  /// `inside` maps the arenas of the own node's ranks, `between` reaches all others; both count ranks as the job does.
+  /// `nodes` is equal on all ranks and outlives this object. Where `between` does not notice deaths, processes of this
+  /// machine are watched here.
+  Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> inside, std::unique_ptr<Transport> between);
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  int rank() const noexcept override { return inside_->rank(); }
+  int ranks() const noexcept override { return inside_->ranks(); }
+  int node(int rank) const noexcept override { return nodes_.node(rank); }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept override { return inside_->mapped(peer, offset); }
+  const std::atomic<std::uint32_t>* sleeping(int peer) noexcept override {
+    return nodes_.is_own(peer) ? inside_->sleeping(peer) : nullptr;
+  }
+  void ring(int peer) noexcept override { inside_->ring(peer); }
+  bool readable(int peer) const noexcept override { return nodes_.is_own(peer) && inside_->readable(peer); }
+  Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept override {
+    return inside_->read(peer, address, to, bytes);
+  }
+  Status put(const Put& put) noexcept override { return to(put.peer).put(put); }
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override {
+    return to(peer).put_word(peer, offset, value);
+  }
+  /// Shared memory has nothing to move and nothing under way.
+  Status progress() noexcept override { return between_->progress(); }
+  bool drained() noexcept override { return between_->drained(); }
+  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
+  bool alive(int peer) noexcept override;
+  std::string failure_text() const override { return between_->failure_text(); }
+  bool oversubscribed() const noexcept override { return inside_->oversubscribed(); }
+
+ private:
+  Transport& to(int peer) noexcept { return nodes_.is_own(peer) ? *inside_ : *between_; }
+
+  const shared_memory::Nodes& nodes_;
+  bool alone_;  ///< no other rank shares the node
+  std::unique_ptr<Transport> inside_;
+  std::unique_ptr<Transport> between_;
+  std::string name_;
+  std::vector<Descriptor> watches_;  ///< by rank; closed where nothing is watched here
+  Capabilities capabilities_;
+};
+
+}  // namespace torii::mixed

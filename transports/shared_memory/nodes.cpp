@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every rank tells where it runs; all then group the ranks alike.
+#include "transports/shared_memory/nodes.hpp"
+
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "runtime/status.hpp"
+
+namespace torii::shared_memory {
+
+struct HostCard {
+  std::array<char, 40> boot_id{};  ///< tells two machines of one name apart
+  std::array<char, 72> host{};     ///< tells two copies of one running machine apart
+  std::array<char, Nodes::kNameBytesMax + 1> name{};
+  std::uint64_t ipc_namespace = 0;
+  std::uint64_t net_namespace = 0;   ///< abstract sockets do not reach beyond it
+  std::uint64_t user_namespace = 0;  ///< user numbers mean something else beyond it
+  std::uint64_t pid_namespace = 0;
+  std::uint32_t user = 0;
+  std::int32_t pid = 0;
+  std::array<std::uint64_t, 128> cpus{};  ///< bit set of the CPUs it may run on
+
+  bool same_machine(const HostCard& other) const { return boot_id == other.boot_id; }
+  bool same_network(const HostCard& other) const {
+    return same_machine(other) && host == other.host && net_namespace == other.net_namespace;
+  }
+  bool same_node(const HostCard& other) const {
+    return same_network(other) && ipc_namespace == other.ipc_namespace && user_namespace == other.user_namespace &&
+           user == other.user && name == other.name;
+  }
+};
+
+namespace {
+
+/// 0 where /proc is not there; two such ranks compare equal, and the sockets then show whether they share a node.
+std::uint64_t inode(const char* path) {
+  struct stat info {};
+  return stat(path, &info) == 0 ? info.st_ino : 0;
+}
+
+std::string read_boot_id() {
+  char line[64] = {};
+  if (std::FILE* const file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+    if (std::fgets(line, sizeof(line), file) != nullptr) line[std::strcspn(line, "\n")] = '\0';
+    std::fclose(file);
+  }
+  return line;
+}
+
+HostCard make_card(std::string_view name) {
+  HostCard card;
+  utsname system{};
+  uname(&system);
+  copy_text(read_boot_id(), card.boot_id);
+  copy_text(system.nodename, card.host);
+  copy_text(name, card.name);
+  card.ipc_namespace = inode("/proc/self/ns/ipc");
+  card.net_namespace = inode("/proc/self/ns/net");
+  card.user_namespace = inode("/proc/self/ns/user");
+  card.pid_namespace = inode("/proc/self/ns/pid");
+  card.user = geteuid();
+  card.pid = getpid();
+  sched_getaffinity(0, sizeof(card.cpus), reinterpret_cast<cpu_set_t*>(card.cpus.data()));
+  return card;
+}
+
+/// Ranks that share the CPUs of `mine` against the size of the union of the sets that they may run on.
+bool is_oversubscribed(const std::vector<HostCard>& cards, const HostCard& mine) {
+  std::array<std::uint64_t, 128> together{};
+  int ranks = 0;
+  for (const HostCard& card : cards) {
+    if (!card.same_machine(mine)) continue;
+    ++ranks;
+    std::transform(together.begin(), together.end(), card.cpus.begin(), together.begin(), std::bit_or<>());
+  }
+  int cpus = 0;
+  for (const std::uint64_t word : together) cpus += std::popcount(word);
+  return ranks > cpus;
+}
+
+}  // namespace
+
+Nodes::Nodes(Exchange& exchange, std::string_view name, Rule rule)
+    : rank_(exchange.rank()), cards_(gather_values(exchange, make_card(name))) {
+  const HostCard& mine = cards_[static_cast<std::size_t>(rank_)];
+  oversubscribed_ = is_oversubscribed(cards_, mine);
+  for (std::size_t rank = 0; rank < cards_.size(); ++rank) {
+    hosts_.emplace_back(cards_[rank].host.data());
+    if (!cards_[rank].same_network(mine)) loopback_reaches_all_ = false;
+    const auto first =
+        std::find_if(cards_.begin(), cards_.end(), [&](const HostCard& card) { return card.same_node(cards_[rank]); });
+    const auto at = static_cast<std::size_t>(first - cards_.begin());
+    node_of_.push_back(rule == Rule::shared && at < rank ? node_of_[at] : count_++);
+  }
+}
+
+Nodes::~Nodes() = default;
+
+int Nodes::own_ranks() const noexcept {
+  return static_cast<int>(std::count(node_of_.begin(), node_of_.end(), node(rank_)));
+}
+
+/// "host a", or "host a (TORII_NODE b)".
+std::string Nodes::place_text(int rank) const {
+  const std::string name = cards_[static_cast<std::size_t>(rank)].name.data();
+  return "host " + host(rank) + (name.empty() ? "" : " (TORII_NODE " + name + ")");
+}
+
+void Nodes::check_single() const {
+  for (int rank = 1; rank < ranks(); ++rank) {
+    if (node(rank) == node(0)) continue;
+    throw Error(Status::unsupported,
+                "shared_memory cannot reach beyond one machine, its namespaces and one user: rank 0 is on " +
+                    place_text(0) + ", rank " + std::to_string(rank) + " on " + place_text(rank));
+  }
+}
+
+pid_t Nodes::visible_pid(int rank) const noexcept {
+  const HostCard& mine = cards_[static_cast<std::size_t>(rank_)];
+  const HostCard& card = cards_[static_cast<std::size_t>(rank)];
+  return card.same_machine(mine) && card.host == mine.host && card.pid_namespace == mine.pid_namespace ? card.pid : 0;
+}
+
+}  // namespace torii::shared_memory

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ranks of a job stand on one node, where memory can be shared, and which on one machine.
+#pragma once
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/exchange.hpp"
+#include "runtime/settings.hpp"
+
+namespace torii::shared_memory {
+
+/// Into a field of fixed length, cut where it does not fit. The field was zero and stays terminated.
+template <std::size_t Length>
+void copy_text(std::string_view text, std::array<char, Length>& to) {
+  std::copy_n(text.begin(), std::min(text.size(), Length - 1), to.begin());
+}
+
+struct HostCard;  // what every rank tells of where it runs
+
+/// Equal on all ranks, but for what is said of the own one. Made once per context; then immutable.
+class Nodes {
+ public:
+  /// `separate`: every rank is a node of its own, whoever could share memory with it.
+  enum class Rule { shared, separate };
+
+  /// Collective. Ranks share a node when they run on one machine, in one network, IPC and user namespace, as one user,
+  /// and `name` (TORII_NODE; at most kNameBytesMax bytes) is equal.
+  explicit Nodes(Exchange& exchange, std::string_view name = {}, Rule rule = Rule::shared);
+  ~Nodes();
+  Nodes(const Nodes&) = delete;
+  Nodes& operator=(const Nodes&) = delete;
+
+  static constexpr std::size_t kNameBytesMax = kNodeBytesMax;
+
+  int ranks() const noexcept { return static_cast<int>(node_of_.size()); }
+  /// Nodes are numbered from 0 in the order of their first ranks.
+  int count() const noexcept { return count_; }
+  int node(int rank) const noexcept { return node_of_[static_cast<std::size_t>(rank)]; }
+  bool is_own(int rank) const noexcept { return node(rank) == node(rank_); }
+  /// Ranks of the own node, the own one included.
+  int own_ranks() const noexcept;
+  const std::string& host(int rank) const noexcept { return hosts_[static_cast<std::size_t>(rank)]; }
+  /// Throws Error{unsupported} naming two ranks and their hosts when there are several nodes.
+  void check_single() const;
+
+  /// More ranks on this machine than CPUs in the union of the sets that those ranks may run on.
+  bool oversubscribed() const noexcept { return oversubscribed_; }
+  /// All ranks reach each other over the loopback interface.
+  bool loopback_reaches_all() const noexcept { return loopback_reaches_all_; }
+  /// The rank's process as this one sees it; 0 when it runs on another machine or in another process namespace.
+  pid_t visible_pid(int rank) const noexcept;
+
+ private:
+  std::string place_text(int rank) const;
+
+  int rank_;
+  int count_ = 0;
+  bool oversubscribed_ = false;
+  bool loopback_reaches_all_ = true;
+  std::vector<HostCard> cards_;
+  std::vector<int> node_of_;
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace torii::shared_memory

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watching a process of this machine: a pidfd, and the question whether it has ended.
+#pragma once
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "runtime/descriptor.hpp"
+
+namespace torii::shared_memory {
+
+/// Closed, with errno set, when there is no such process or the kernel refuses.
+inline Descriptor open_pidfd(pid_t pid) {
+  // Debian 12's C library declares no pidfd_open().
+  return Descriptor(pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1);
+}
+
+inline bool has_ended(int watch, short events) noexcept {
+  pollfd entry{watch, events, 0};
+  return poll(&entry, 1, 0) > 0 && entry.revents != 0;
+}
+
+}  // namespace torii::shared_memory
