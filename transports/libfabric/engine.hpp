@@ -57,10 +57,12 @@ class Engine {
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
   /// Takes in completions and posts what waits; nothing when another thread does so.
   void progress() noexcept;
-  /// True when nothing reads a source any more, but for puts to lost peers.
-  bool drained() noexcept;
-  /// Asks every peer that was written to to confirm that all before has arrived; drained() then tells.
+  /// True when nothing reads a source any more, but for puts to lost peers. Confirmed writes do not count: a peer that
+  /// is in no call answers late, and no call of this rank may wait for that.
+  bool drained() noexcept { return is_quiet(true); }
+  /// Asks every peer that was written to to confirm that all before has arrived; confirmed() then tells.
   void flush() noexcept;
+  bool confirmed() noexcept { return is_quiet(false); }
   /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it; where the
   /// answer is late, asks the peer's host whether it still listens. False when nothing was ever written to the peer
   /// through this engine.
@@ -129,6 +131,7 @@ class Engine {
   }
 
   Status send(const Transfer& transfer) noexcept;
+  bool is_quiet(bool but_for_confirmed) noexcept;
   Status send_word(Target& to, int peer, std::uint64_t offset, std::uint64_t value, std::uint64_t notice) noexcept;
   ssize_t post(const Transfer& transfer) noexcept;
   ssize_t post_counted(const Transfer& transfer) noexcept;

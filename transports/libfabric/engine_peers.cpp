@@ -83,12 +83,13 @@ void Engine::ask_listener(int peer) noexcept {
   if (is_refused(target(peer).address_bytes.data())) (void)fail(peer, FI_ECONNREFUSED, sizeof(std::uint64_t));
 }
 
-bool Engine::drained() noexcept {
+bool Engine::is_quiet(bool but_for_confirmed) noexcept {
   if (open_.load(std::memory_order_acquire) == 0) return true;
   const std::lock_guard lock(mutex_);
   for (std::size_t peer = 0; peer < targets_.size(); ++peer) {
     const Target& to = targets_[peer];
-    if (to.in_flight + to.waiting != 0 && !shared_.peers.is_lost(static_cast<int>(peer))) return false;
+    const std::uint32_t allowed = but_for_confirmed ? to.confirming : 0;
+    if (to.in_flight + to.waiting > allowed && !shared_.peers.is_lost(static_cast<int>(peer))) return false;
   }
   return true;
 }

@@ -146,7 +146,10 @@ Fabric::~Fabric() {
   if (peers_.status() != Status::ok || !confirms_at_end_) return;
   for (const auto& engine : engines_) engine->flush();
   const std::int64_t deadline = now_ns() + kConfirmMostNs;
-  while (!drained() && now_ns() < deadline) {
+  const auto confirmed = [this] {
+    return std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->confirmed(); });
+  };
+  while (!confirmed() && now_ns() < deadline) {
     (void)progress();
     sleep(
         1000, [](void*) { return true; }, nullptr);
