@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/waiting.hpp"
 #include "transports/libfabric/notice.hpp"
 
 namespace torii::libfabric {
@@ -252,7 +253,9 @@ void Engine::progress() noexcept {
   if (!lock.owns_lock()) return;
   take_completions();
   if (!receives_owed_.empty()) post_receives();
-  if (!waiting_.empty()) post_delayed();
+  if (waiting_.empty()) return;
+  post_delayed();
+  ask_about_waiting(now_ns());
 }
 
 void Engine::take_completions() noexcept {

@@ -89,7 +89,9 @@ class Engine {
     std::uint32_t confirming = 0;  ///< confirmed writes, waiting ones included
     bool used = false;
     std::int64_t probed_ns = 0;
-    std::int64_t patience_ns = 0;  ///< how long after probed_ns the peer's host is asked
+    std::int64_t patience_ns = 0;        ///< how long after probed_ns the peer's host is asked
+    std::int64_t waits_since_ns = 0;     ///< transfers wait that the provider does not take; 0: none when last looked
+    std::int64_t waits_patience_ns = 0;  ///< how long after that the peer's host is asked
     /// The beginning of the peer's address: all of it where the provider's addresses are those of sockets.
     std::array<std::byte, kSocketAddressBytes> address_bytes{};
   };
@@ -151,6 +153,7 @@ class Engine {
   void post_receives() noexcept;
   void count_open() noexcept { open_.store(in_flight_ + waiting_.size(), std::memory_order_release); }
   void ask_listener(int peer) noexcept;
+  void ask_about_waiting(std::int64_t now_ns) noexcept;
 
   Info info_;
   int number_;
@@ -178,6 +181,7 @@ class Engine {
   std::size_t in_flight_ = 0;
   std::vector<Delayed> waiting_;
   std::uint32_t round_ = 0;
+  std::int64_t asked_ns_ = 0;          ///< when ask_about_waiting() looked last
   std::atomic<std::size_t> open_ = 0;  ///< in flight and waiting
   std::vector<fi_context2> receives_;
   std::vector<fi_context2*> receives_owed_;  ///< consumed by arrivals, to be posted again

@@ -17,6 +17,9 @@ constexpr std::int64_t kProbeEveryNs = 20'000'000;
 /// How late an answer is before the peer's host is asked. Doubled each time: a peer that computes answers nobody, and
 /// the question stays in the queue of its listener.
 constexpr std::int64_t kPatienceNs = 200'000'000;
+/// The same where the provider does not take a transfer at all: it is busy, or has nobody to connect to.
+constexpr std::int64_t kWaitingPatienceNs = 20'000'000;
+constexpr std::int64_t kLookEveryNs = 5'000'000;
 
 /// True when the host of this socket address says that nobody listens there.
 bool is_refused(const std::byte* address) noexcept {
@@ -81,6 +84,25 @@ bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
 void Engine::ask_listener(int peer) noexcept {
   if (info_->addr_format != FI_SOCKADDR_IN && info_->addr_format != FI_SOCKADDR_IN6) return;
   if (is_refused(target(peer).address_bytes.data())) (void)fail(peer, FI_ECONNREFUSED, sizeof(std::uint64_t));
+}
+
+/// A provider that finds no listener takes nothing more for that peer, without a word. Transfers that wait for a dead
+/// peer, whom perhaps nobody asks about any more, would keep this rank from ever being drained.
+void Engine::ask_about_waiting(std::int64_t now_ns) noexcept {
+  if (now_ns - asked_ns_ < kLookEveryNs) return;
+  asked_ns_ = now_ns;
+  for (std::size_t peer = 0; peer < targets_.size(); ++peer) {
+    Target& to = targets_[peer];
+    if (to.waiting == 0 || shared_.peers.is_lost(static_cast<int>(peer))) {
+      to.waits_since_ns = 0;
+    } else if (to.waits_since_ns == 0) {
+      to.waits_since_ns = now_ns;
+      to.waits_patience_ns = kWaitingPatienceNs;
+    } else if (now_ns - to.waits_since_ns > to.waits_patience_ns) {
+      to.waits_patience_ns *= 2;
+      ask_listener(static_cast<int>(peer));
+    }
+  }
 }
 
 bool Engine::is_quiet(bool but_for_confirmed) noexcept {
