@@ -148,7 +148,9 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   CallShape& shape = prepared->shape;
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
-  shape.layout = Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, per_rank ? block_bytes : even_bytes);
+  const Layout::Parts parts = {plan.blocks / ranks(), even_bytes};
+  shape.layout = per_rank ? Layout(total_bytes, plan.blocks, segment_bytes, block_bytes, parts)
+                          : Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, even_bytes);
   shape.type = arguments.type;
   shape.element_bytes = element_bytes;
   shape.unit_bytes = unit_bytes;

@@ -89,10 +89,11 @@ void check_canonical(const PlanRequest& request, ExpressionId expression, int bl
              ", but the plans compute " + pool.text(expression));
 }
 
-void check_expression(const PlanRequest& request, ExpressionId expression, int block, ExpressionPool& pool,
-                      const DeclaredOrder& order, Faults& faults) {
+void check_expression(const PlanRequest& request, const Plan& plan, ExpressionId expression, int block,
+                      ExpressionPool& pool, const DeclaredOrder& order, Faults& faults) {
   if (!combines(request.collective)) {
-    const int source = request.collective == Collective::broadcast ? request.root : block;
+    const bool is_broadcast = request.collective == Collective::broadcast;
+    const int source = is_broadcast ? request.root : owner_of(request, plan, block);
     if (expression == pool.leaf(source)) return;
     faults.add("block " + std::to_string(block) + ": the result should be the operand of rank " +
                std::to_string(source) + " but is " + pool.text(expression));
@@ -124,7 +125,7 @@ void check_data(const PlanRequest& request, const StepTable& table, const Preced
       ExpressionId result = kNoExpression;  // the last write of the block counts
       for (; write != writes.end() && write->rank == rank && write->block == block; ++write)
         result = values[write->last].rounded;
-      if (!has_result(request, rank, block) || faults.full()) continue;
+      if (!has_result(request, rank, owner_of(request, table.plans[0], block)) || faults.full()) continue;
       const std::string where = "the result block " + std::to_string(block) + " of rank " + std::to_string(rank);
       if (result == kNoExpression) {
         faults.add(where + " is never written");
@@ -136,7 +137,8 @@ void check_data(const PlanRequest& request, const StepTable& table, const Preced
     }
   }
   for (int block = 0; block < blocks && !faults.full(); ++block) {
-    if (results[block] != kNoExpression) check_expression(request, results[block], block, pool, order, faults);
+    if (results[block] == kNoExpression) continue;
+    check_expression(request, table.plans[0], results[block], block, pool, order, faults);
   }
 }
 

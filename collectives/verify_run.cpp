@@ -39,7 +39,7 @@ void Interpreter::enter(int rank) {
   ++state.call;
   state.inside = true;
   for (int block = 0; block < blocks_; ++block) {
-    if (!has_operand(request_, rank, block)) continue;
+    if (!has_operand(request_, rank, owner_of(request_, table_.plans[0], block))) continue;
     for (int segment = 0; segment < run_.segments; ++segment)
       input(rank, block, segment).content = {state.call, block, segment, pool_.leaf(rank)};
   }
@@ -61,7 +61,7 @@ void Interpreter::check_results(int rank) {
     return;
   }
   for (int block = 0; block < blocks_; ++block) {
-    if (!has_result(request_, rank, block)) continue;
+    if (!has_result(request_, rank, owner_of(request_, table_.plans[0], block))) continue;
     for (int segment = 0; segment < run_.segments; ++segment) {
       const Content& got = result(rank, block, segment).content;
       if (got.call == call && got.block == block && got.segment == segment && got.value == expected_[block]) continue;

@@ -58,11 +58,9 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
           std::to_string(out_most));
     }
   }
-  const bool block_per_rank =
-      request.collective == Collective::all_gather || request.collective == Collective::reduce_scatter;
-  if (block_per_rank && plans[0].blocks != ranks) {
-    faults.add("a plan of " + std::string(name(request.collective)) + " has one block per rank, not " +
-               std::to_string(plans[0].blocks) + " blocks");
+  if (has_block_per_rank(request.collective) && (plans[0].blocks < ranks || plans[0].blocks % ranks != 0)) {
+    faults.add("a plan of " + std::string(name(request.collective)) +
+               " has one block per rank, or as many parts of each, not " + std::to_string(plans[0].blocks) + " blocks");
   }
 }
 
@@ -212,14 +210,14 @@ void lay_out_steps(const PlanRequest& request, const StreamIndex& index, StepTab
               continue;
             }
             table.ports.push_back({kOwnStream, 0});
-            if (!has_operand(request, rank, block))
+            if (!has_operand(request, rank, owner_of(request, plan, block)))
               faults.add(table.text(step) + ": the rank has no operand for this block");
           }
           table.first_target.push_back(static_cast<std::int32_t>(table.ports.size()));
           for (const StreamEnd& target : flows[f].targets) {
             add_port(table, step, index.out[rank][target.stream], target.position + place, false, faults);
           }
-          if (flows[f].keep && !has_result(request, rank, block)) {
+          if (flows[f].keep && !has_result(request, rank, owner_of(request, plan, block))) {
             faults.add(table.text(step) + ": keeps a block where this rank has no result of its own to fill");
           }
         }
@@ -261,13 +259,17 @@ std::string StepTable::text(const JoinedStream& joined) {
   return stream_text(joined.sender, joined.receiver, joined.stream.tag);
 }
 
-bool has_operand(const PlanRequest& request, int rank, int block) {
+int owner_of(const PlanRequest& request, const Plan& plan, int block) {
+  return has_block_per_rank(request.collective) ? block / (plan.blocks / request.topology.ranks()) : -1;
+}
+
+bool has_operand(const PlanRequest& request, int rank, int owner) {
   if (request.collective == Collective::broadcast) return rank == request.root;
-  if (request.collective == Collective::all_gather) return rank == block;
+  if (request.collective == Collective::all_gather) return rank == owner;
   return true;
 }
 
-bool has_result(const PlanRequest& request, int rank, int block) {
+bool has_result(const PlanRequest& request, int rank, int owner) {
   switch (request.collective) {
     case Collective::barrier:
       return false;
@@ -276,7 +278,7 @@ bool has_result(const PlanRequest& request, int rank, int block) {
     case Collective::reduce:
       return rank == request.root;
     case Collective::reduce_scatter:
-      return rank == block;
+      return rank == owner;
     case Collective::allreduce:
     case Collective::all_gather:
       return true;

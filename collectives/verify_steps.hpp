@@ -83,9 +83,11 @@ struct StepTable {
   static std::string text(const JoinedStream& joined);
 };
 
-/// Where operands and results exist at the start and the end of a collective.
-bool has_operand(const PlanRequest& request, int rank, int block);
-bool has_result(const PlanRequest& request, int rank, int block);
+/// The rank whose block, or a part of it, `block` is; -1 where blocks are no rank's.
+int owner_of(const PlanRequest& request, const Plan& plan, int block);
+/// Where operands and results exist at the start and the end of a collective, for a block of this owner.
+bool has_operand(const PlanRequest& request, int rank, int owner);
+bool has_result(const PlanRequest& request, int rank, int owner);
 
 /// Collects sentences and stops collecting when there are enough to see what is wrong.
 class Faults {

@@ -92,6 +92,22 @@ Layout::Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t
   segments_ = std::max<std::int64_t>(static_cast<std::int64_t>(segments), 1);
 }
 
+Layout::Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes, Parts parts)
+    : Layout(Dealing::even, total_bytes, parts.count < 1 ? 0 : blocks / parts.count, segment_bytes, stride_bytes) {
+  const auto count = static_cast<std::size_t>(parts.count);
+  if (blocks % parts.count != 0 || (parts.count > 1 && parts.length_bytes * count < stride_bytes)) {
+    throw Error(Status::invalid_argument, std::to_string(parts.count) + " parts of " +
+                                              std::to_string(parts.length_bytes) + " bytes do not divide " +
+                                              std::to_string(blocks) + " blocks, or a stride of " +
+                                              std::to_string(stride_bytes) + " bytes");
+  }
+  blocks_ = blocks;
+  parts_ = parts;
+  if (parts.count == 1) return;
+  const std::size_t longest_bytes = std::min({parts.length_bytes, stride_bytes_, total_bytes});
+  segments_ = std::max<std::int64_t>(static_cast<std::int64_t>((longest_bytes + segment_bytes - 1) / segment_bytes), 1);
+}
+
 std::size_t Layout::segment_length_bytes(int block, std::int64_t segment) const noexcept {
   if (dealing_ == Dealing::even || blocks_ == 1) return even_piece(block, segment).length_bytes;
   const std::size_t first_bytes = static_cast<std::size_t>(segment) * segment_bytes_;
@@ -102,20 +118,28 @@ std::size_t Layout::segment_length_bytes(int block, std::int64_t segment) const 
 Piece Layout::even_piece(int block, std::int64_t segment) const noexcept {
   const bool whole = dealing_ == Dealing::dealt;  // one dealt block is the whole vector
   const std::size_t stride_bytes = whole ? total_bytes_ : stride_bytes_;
-  const std::size_t begin_bytes = static_cast<std::size_t>(block) * stride_bytes;
+  const bool divided = parts_.count > 1;
+  const auto part = static_cast<std::size_t>(divided ? block % parts_.count : 0);
+  const std::size_t stride_begin_bytes =
+      static_cast<std::size_t>(divided ? block / parts_.count : block) * stride_bytes;
+  const std::size_t length_bytes = divided ? parts_.length_bytes : stride_bytes;
+  const std::size_t begin_bytes = stride_begin_bytes + part * length_bytes;
   const std::size_t first_bytes = static_cast<std::size_t>(segment) * segment_bytes_;
-  if (first_bytes >= stride_bytes || begin_bytes + first_bytes >= total_bytes_) return {0, 0};
-  const std::size_t end_bytes = std::min(begin_bytes + stride_bytes, total_bytes_);
+  const std::size_t end_bytes = std::min({begin_bytes + length_bytes, stride_begin_bytes + stride_bytes, total_bytes_});
+  if (first_bytes >= length_bytes || begin_bytes + first_bytes >= end_bytes) return {0, 0};
   const std::size_t offset_bytes = begin_bytes + first_bytes;
   return {offset_bytes, std::min(segment_bytes_, end_bytes - offset_bytes)};
 }
 
 int Layout::block_of(std::size_t offset_bytes) const noexcept {
   if (blocks_ == 1) return 0;
-  const std::size_t block = dealing_ == Dealing::even
-                                ? offset_bytes / stride_bytes_
-                                : granule_of(offset_bytes).index % static_cast<std::size_t>(blocks_);
-  return static_cast<int>(block);
+  if (dealing_ == Dealing::dealt) {
+    return static_cast<int>(granule_of(offset_bytes).index % static_cast<std::size_t>(blocks_));
+  }
+  const std::size_t stride = offset_bytes / stride_bytes_;
+  if (parts_.count == 1) return static_cast<int>(stride);
+  return static_cast<int>(stride * static_cast<std::size_t>(parts_.count) +
+                          offset_bytes % stride_bytes_ / parts_.length_bytes);
 }
 
 Piece Layout::dealt_piece(int block, std::size_t block_offset_bytes, std::size_t most_bytes) const noexcept {

@@ -30,10 +30,18 @@ Granule granule_of(std::size_t offset_bytes) noexcept;
 
 class Layout {
  public:
+  /// Of an `even` vector: `count` blocks in a row share one stride, each `length_bytes` long as far as it reaches.
+  struct Parts {
+    int count = 1;
+    std::size_t length_bytes = 0;  ///< 0: the stride
+  };
+
   Layout() = default;
   /// `total_bytes`: the whole vector. `stride_bytes`: for `even`, the length of a block (0: the least multiple of 128
   /// bytes for which `blocks` blocks hold the vector). `segment_bytes`: at least 64 and a multiple of 64.
   Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes = 0);
+  /// The same for `even` blocks, several of which divide each stride.
+  Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes, Parts parts);
 
   int blocks() const noexcept { return blocks_; }
   std::size_t total_bytes() const noexcept { return total_bytes_; }
@@ -73,6 +81,7 @@ class Layout {
   std::size_t total_bytes_ = 0;
   std::size_t segment_bytes_ = 64;
   std::size_t stride_bytes_ = 0;
+  Parts parts_;
   std::int64_t segments_ = 1;
 };
 

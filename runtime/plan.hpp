@@ -96,7 +96,7 @@ struct Plan {
   int rank = 0;
   int ranks = 1;
   Dealing dealing = Dealing::even;
-  int blocks = 1;
+  int blocks = 1;           ///< all_gather, reduce_scatter: so many equal parts of each rank's block, rank by rank
   int slots = 2;            ///< slots of every stream of the plan
   int in_streams_max = 0;   ///< the most in-streams any rank has; equal on all ranks, sizes the staging
   int out_streams_max = 0;  ///< the most out-streams any rank has; equal on all ranks

@@ -55,12 +55,9 @@ TEST(Granule, EachEndsWhereTheNextBegins) {
 }
 
 /// Walks all pieces of a layout; fails unless they cover the vector once and agree with the layout's own figures.
-void expect_covers_once(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes,
-                        std::size_t stride_bytes = 0) {
-  SCOPED_TRACE(std::string(dealing == Dealing::even ? "even " : "dealt ") + std::to_string(total_bytes) + " bytes, " +
-               std::to_string(blocks) + " blocks, segment " + std::to_string(segment_bytes) + ", stride " +
-               std::to_string(stride_bytes));
-  const Layout layout(dealing, total_bytes, blocks, segment_bytes, stride_bytes);
+void expect_covers_once(const Layout& layout, std::size_t total_bytes) {
+  const int blocks = layout.blocks();
+  const std::size_t segment_bytes = layout.segment_bytes();
   ASSERT_GE(layout.segments(), 1);
   std::vector<int> covered(total_bytes, 0);
   std::size_t in_last_segment_bytes = 0;
@@ -87,6 +84,50 @@ void expect_covers_once(Dealing dealing, std::size_t total_bytes, int blocks, st
   }
   for (std::size_t byte = 0; byte < total_bytes; ++byte) ASSERT_EQ(covered[byte], 1) << "byte " << byte;
   ASSERT_EQ(in_last_segment_bytes == 0, total_bytes == 0) << "there are no segments that carry nothing";
+}
+
+void expect_covers_once(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes,
+                        std::size_t stride_bytes = 0) {
+  SCOPED_TRACE(std::string(dealing == Dealing::even ? "even " : "dealt ") + std::to_string(total_bytes) + " bytes, " +
+               std::to_string(blocks) + " blocks, segment " + std::to_string(segment_bytes) + ", stride " +
+               std::to_string(stride_bytes));
+  expect_covers_once(Layout(dealing, total_bytes, blocks, segment_bytes, stride_bytes), total_bytes);
+}
+
+TEST(Layout, PartsOfBlocksAreCoveredOnce) {
+  for (const int ranks : {1, 3, 4}) {
+    for (const int count : {1, 2, 6}) {
+      for (const std::size_t block_bytes : {0UL, 4UL, 64UL, 128UL, 132UL, 1000UL, 12288UL}) {
+        for (const std::size_t segment_bytes : {64UL, 4096UL}) {
+          const std::size_t length_bytes = (block_bytes / static_cast<std::size_t>(count) + 128) / 128 * 128;
+          SCOPED_TRACE(std::to_string(ranks) + " blocks of " + std::to_string(block_bytes) + " bytes in " +
+                       std::to_string(count) + " parts of " + std::to_string(length_bytes));
+          const std::size_t total_bytes = block_bytes * static_cast<std::size_t>(ranks);
+          const Layout layout(total_bytes, ranks * count, segment_bytes, block_bytes, {count, length_bytes});
+          expect_covers_once(layout, total_bytes);
+          for (std::size_t byte = 0; byte < total_bytes; ++byte) {
+            ASSERT_EQ(static_cast<std::size_t>(layout.block_of(byte) / count), byte / block_bytes);
+          }
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(Layout, BadPartsAreNamed) {
+  const auto refuses = [](const char* reason, int blocks, Layout::Parts parts) {
+    try {
+      const Layout layout(1200, blocks, 64, 400, parts);
+      ADD_FAILURE() << "accepted where it should say: " << reason;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_argument);
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  };
+  refuses("2 parts of 256 bytes do not divide 7 blocks", 7, {2, 256});
+  refuses("2 parts of 128 bytes do not divide 6 blocks, or a stride of 400 bytes", 6, {2, 128});
+  refuses("a vector of 0 blocks", 6, {0, 128});
 }
 
 TEST(Layout, RandomLengthsAreCoveredOnce) {

@@ -364,7 +364,7 @@ TEST(Verify, BlocksOfBothEndsAgree) {
 TEST(Verify, OneBlockPerRankWhereTheCollectiveAsks) {
   PlanSet set = exchange();
   set.request.collective = Collective::all_gather;
-  EXPECT_TRUE(contains(first_fault(set), "has one block per rank, not 1 blocks"));
+  EXPECT_TRUE(contains(first_fault(set), "has one block per rank, or as many parts of each, not 1 blocks"));
 }
 
 }  // namespace
