@@ -8,6 +8,7 @@ namespace torii {
 
 extern const Algorithm kNode;
 extern const Algorithm kTrinaryx3;
+extern const Algorithm kBucket;
 extern const Algorithm kRing;
 extern const Algorithm kRecursiveDoubling;
 extern const Algorithm kRabenseifner;

@@ -26,8 +26,9 @@ StreamEnd PlanBuilder::out(const Stream& stream) {
 
 PlanBuilder::Onward PlanBuilder::onward(int tag, int messages_per_segment, bool credits) {
   const bool wide = request_.wide_wire;
-  const bool has_result = request_.collective != Collective::reduce || plan_.rank == request_.root;
-  const bool stands = has_result && !wide;
+  const bool has_whole_result = request_.collective == Collective::allreduce ||
+                                (request_.collective == Collective::reduce && plan_.rank == request_.root);
+  const bool stands = has_whole_result && !wide;
   const Stream stream = {.peer = plan_.rank,
                          .tag = tag,
                          .messages_per_segment = messages_per_segment,
@@ -45,6 +46,32 @@ Lane& PlanBuilder::lane(int window) {
 Plan PlanBuilder::take() {
   std::erase_if(plan_.lanes, [](const Lane& lane) { return lane.flows.empty(); });
   return std::move(plan_);
+}
+
+namespace {
+
+bool go_on(const std::vector<StreamEnd>& flow, int steps, const std::vector<StreamEnd>& next) {
+  return std::equal(flow.begin(), flow.end(), next.begin(), next.end(),
+                    [=](StreamEnd of, StreamEnd end) { return end == (of.stream == kOwn ? of : at(of, steps)); });
+}
+
+}  // namespace
+
+void StepWriter::add(int block, Flow step) {
+  step.walk = {block, 1, 1, blocks_};
+  if (!lane_.flows.empty()) {
+    Flow& last = lane_.flows.back();
+    Walk& walk = last.walk;
+    const int distance = walk.count == 1 ? block - walk.first : walk.step;
+    if (walk.first + distance * walk.count == block && last.label == step.label && last.keep == step.keep &&
+        last.fold == step.fold && go_on(last.sources, walk.count, step.sources) &&
+        go_on(last.targets, walk.count, step.targets)) {
+      walk.step = distance;
+      ++walk.count;
+      return;
+    }
+  }
+  lane_.flows.push_back(std::move(step));
 }
 
 void set_maxima(Plan& plan, const PlanRequest& request, Plan (*draft)(const PlanRequest&, int),

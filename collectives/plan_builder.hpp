@@ -45,6 +45,20 @@ class PlanBuilder {
   Plan plan_;
 };
 
+/// Adds the flows of a lane step by step. Steps that go on evenly (each stream's next message, blocks a constant
+/// distance apart) are one flow, so that a plan stays short whatever order its algorithm thinks in.
+class StepWriter {
+ public:
+  /// `blocks` of the plan. The lane must outlive the writer.
+  StepWriter(Lane& lane, int blocks) : lane_(lane), blocks_(blocks) {}
+  /// One step over `block`; the walk of `step` is set here.
+  void add(int block, Flow step);
+
+ private:
+  Lane& lane_;
+  int blocks_;
+};
+
 /// The same hold on a stream some messages further on.
 inline StreamEnd at(StreamEnd end, int position) {
   return {end.stream, static_cast<std::uint16_t>(end.position + position)};

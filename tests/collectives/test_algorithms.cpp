@@ -37,8 +37,8 @@ TEST(Algorithms, RowsHaveNamesAndSources) {
     EXPECT_FALSE(algorithm.source.empty()) << algorithm.name;
     EXPECT_EQ(find_algorithm(algorithm.name), &algorithm);
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"binomial", "node", "rabenseifner", "recursive_doubling", "ring",
-                                               "trinaryx3"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{"binomial", "bucket", "node", "rabenseifner", "recursive_doubling",
+                                               "ring", "trinaryx3"}));
   EXPECT_EQ(find_algorithm("trinary"), nullptr);
   EXPECT_EQ(find_algorithm(""), nullptr);
 }
@@ -49,6 +49,7 @@ TEST(Algorithms, RowsServeTheirCollectives) {
   const std::map<std::string_view, std::set<Collective>> serves = {
       {"trinaryx3", {barrier, broadcast, reduce, allreduce}},
       {"ring", {broadcast, reduce, allreduce, all_gather, reduce_scatter}},
+      {"bucket", {allreduce, all_gather, reduce_scatter}},
       {"recursive_doubling", {barrier, allreduce, all_gather}},
       {"rabenseifner", {reduce, allreduce}},
       {"binomial", {barrier, broadcast, reduce, allreduce}},
@@ -197,7 +198,8 @@ TEST(Algorithms, CanonicalIsServedWhereTheOrderIsCanonical) {
       }
       for (const char* name : {"node", "binomial"}) EXPECT_EQ(why_not(name, request), "") << name << " " << ranks;
       if (ranks == 1) continue;
-      for (const char* name : {"ring", "trinaryx3"}) EXPECT_NE(why_not(name, request), "") << name << " " << ranks;
+      for (const char* name : {"ring", "bucket", "trinaryx3"})
+        EXPECT_NE(why_not(name, request), "") << name << " " << ranks;
     }
   }
 }

@@ -235,7 +235,7 @@ TEST_P(Bits, DependOnNoNumberOfCpus) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, Bits,
                          ::testing::Values("trinaryx3", "node", "ring", "recursive_doubling", "binomial",
-                                           "rabenseifner"),
+                                           "rabenseifner", "bucket"),
                          [](const auto& test) { return test.param; });
 
 TEST(Canonical, IsOneHashForAllAlgorithmsAndTopologies) {

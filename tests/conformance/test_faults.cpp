@@ -33,7 +33,8 @@ struct DelayCase {
 };
 constexpr DelayCase kDelayCases[] = {{"trinaryx3", "torus:2x2", 4}, {"node", "node", 3},
                                      {"ring", "node", 4},           {"recursive_doubling", "node", 3},
-                                     {"binomial", "node", 4},       {"rabenseifner", "node", 4}};
+                                     {"binomial", "node", 4},       {"rabenseifner", "node", 4},
+                                     {"bucket", "torus:2x2", 4}};
 
 class Delays : public ::testing::TestWithParam<DelayCase> {};
 
