@@ -27,7 +27,7 @@ struct SettingFlag {
   const char* help;
 };
 constexpr std::array kPlanSettings = {
-    SettingFlag{"--topology", "TOPOLOGY", "node, torus:4x4x4, torus:4x4x2m, mesh:8x8"},
+    SettingFlag{"--topology", "TOPOLOGY", "node, torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2"},
     SettingFlag{"--algorithm", "ALGORITHM", "force this one instead of asking the tune table"},
     SettingFlag{"--determinism", "DETERMINISM", "run, canonical"},
     SettingFlag{"--wire", "WIRE", "type, f32: how partial results of 16-bit floats travel"},

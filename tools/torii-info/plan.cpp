@@ -32,12 +32,12 @@ Collective read_collective(const std::string& text) {
   invalid(fmt::format("'{}' is no collective; it must be one of{}", text, names));
 }
 
-/// The product of a text's extents; 0 when it has none that can be multiplied, which Topology::parse() then explains.
+/// The product of a text's extents and the ranks of a node; 0 when it has none that can be multiplied, which Topology::parse() then explains.
 int places(const std::string& topology) {
   const std::size_t colon = topology.find(':');
   if (colon == std::string::npos) return 0;
   long long product = 1;
-  for (const char* at = topology.c_str() + colon; *at == ':' || *at == 'x';) {
+  for (const char* at = topology.c_str() + colon; *at == ':' || *at == 'x' || *at == '*';) {
     int extent = 0;
     const auto [end, error] = std::from_chars(at + 1, topology.c_str() + topology.size(), extent);
     product *= extent;
