@@ -79,7 +79,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 
 ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& pool) {
   return tree_order(
-      request, tree_root(request), [&](int rank) { return children_of(request, rank); }, pool);
+      request, tree_root(request), 1, [&](int rank) { return children_of(request, rank); }, pool);
 }
 
 }  // namespace

@@ -12,12 +12,14 @@
 // Each part has a block per node. In its first phase it is reduce-scattered round the rings of one dimension: of all
 // blocks each node keeps those that end at nodes of its own coordinate. These go round the next dimension, and so on;
 // the all-gather goes back through the dimensions. Part i begins with dimension i, hence all links are busy always.
+// Where several ranks share a node, the i-th of every node does all this for the i-th slice of the vector, on the sums
+// of its mates' operands, and hands them its results.
 //
 // Source: M. Barnett, R. Littlefield, D. Payne, R. van de Geijn, Global Combine Algorithms for 2-D Meshes with Wormhole
 // Routing, JPDC 24, 1995 (bucket along rows, then columns); N. Jain, Y. Sabharwal, Optimal Bucket Algorithms for Large
 // MPI Collectives on Torus Interconnects, ICS 2010 (all directions at once).
 // Cost of allreduce for n bytes on P = X x Y x Z nodes: 2(X+Y+Z-3) rounds; on a torus of D equal extents n(P-1)/(DP)
-// bytes over every link in each direction: the least there is when nodes only send what they have combined.
+// bytes over every link in each direction.
 // Order: a block begins at the node after its own and goes once round; so do, at every later phase, the sums of the
 // phase before. docs/algorithms.md writes it down.
 #include <algorithm>
@@ -33,20 +35,15 @@ namespace {
 /// Messages of a stream are counted in 16 bits.
 constexpr int kRanksMax = 65535;
 
-/// Streams of one pair of ranks: of the sums or results of one phase and part, or held from one phase to the next.
-enum Kind : int { kSums = 0, kHeld = 1, kResults = 2, kKinds = 3 };
+/// Streams of one pair of ranks: of the sums or results of one phase and part, or held from one phase to the next; and
+/// between mates operands and results of one part, whose phase is 0.
+enum Kind : int { kSums = 0, kHeld = 1, kResults = 2, kGive = 3, kTake = 4, kKinds = 5 };
 
 constexpr std::string_view kSumLabels[] = {"sums 1+", "sums 1-", "sums 2+", "sums 2-", "sums 3+", "sums 3-"};
 constexpr std::string_view kResultLabels[] = {"results 1+", "results 1-", "results 2+",
                                               "results 2-", "results 3+", "results 3-"};
 
-/// Ranks that share a node have no links; they are given those of a torus.
-Topology shape_of(const PlanRequest& request) {
-  const bool is_node = request.topology.kind() == Topology::Kind::node;
-  return is_node ? nearly_cubic_torus(request.topology.ranks()) : request.topology;
-}
-
-/// One part at one node.
+/// One part at one rank.
 struct PartPlan {
   struct Ring {
     StreamEnd sums_in;
@@ -65,14 +62,21 @@ struct PartPlan {
   BucketPart part;
   BucketOrder order;
   std::vector<Ring> rings;
+  struct Mate {
+    StreamEnd operands;  ///< in: for the own slice; out: of the mate's slice
+    StreamEnd results;   ///< in: of the mate's slice; out: of the own
+  };
+  std::vector<Mate> from;  ///< by place on the node, nothing at the own place
+  std::vector<Mate> to;
 };
 
-/// Blocks are counted part by part, along the way of the part; where blocks are ranks', the parts divide each of them.
-int block_of(const PlanRequest& request, const Topology& torus, const PartPlan& plan, const Coordinates& owner) {
-  if (has_block_per_rank(request.collective)) {
-    return plan.part.node(owner) * bucket_parts(torus) + plan.number;
-  }
-  int number = plan.number;
+/// Blocks are counted slice by slice, there part by part, along the way of the part. Where blocks are ranks', the parts
+/// divide each of them.
+int block_of(const PlanRequest& request, const Topology& torus, const PartPlan& plan, const Coordinates& owner,
+             int slice) {
+  const int parts = bucket_parts(torus);
+  if (has_block_per_rank(request.collective)) return plan.part.node(owner) * parts + plan.number;
+  int number = slice * parts + plan.number;
   for (int phase = 0; phase < plan.part.phases(); ++phase) {
     number = number * plan.part.extent(phase) + owner[static_cast<std::size_t>(phase)];
   }
@@ -83,14 +87,15 @@ class BucketPlan {
  public:
   BucketPlan(const PlanRequest& request, int rank)
       : request_(request),
-        node_(rank),
-        torus_(shape_of(request)),
+        grid_(request.topology),
+        node_(grid_.node_of(rank)),
+        place_(rank % grid_.per_node),
         sums_(combines(request.collective)),
         gathers_(request.collective != Collective::reduce_scatter),
-        blocks_(bucket_parts(torus_) * torus_.ranks()),
+        blocks_(bucket_parts(grid_.torus) * request.topology.ranks()),
         builder_(request, rank, Dealing::even, blocks_) {
-    for (int number = 0; number < bucket_parts(torus_); ++number) {
-      parts_.emplace_back(torus_, number, std::max(1, request.tuning.slots - 1));
+    for (int number = 0; number < bucket_parts(grid_.torus); ++number) {
+      parts_.emplace_back(grid_.torus, number, std::max(1, request.tuning.slots - 1));
     }
   }
 
@@ -98,26 +103,37 @@ class BucketPlan {
     open_streams();
     for (PartPlan& plan : parts_) {
       const int phases = plan.part.phases();
+      if (grid_.per_node > 1) give(plan);
       if (!sums_ || phases == 0) begin(plan);
       for (int phase = 0; sums_ && phase < phases; ++phase) scatter(plan, phase);
       for (int phase = phases - 1; gathers_ && phase >= 0; --phase) gather(plan, phase);
+      if (grid_.per_node > 1) take(plan);
     }
     return builder_.take();
   }
 
  private:
+  int tag_of(Kind kind, const PartPlan& plan, int phase) const {
+    return (phase * static_cast<int>(parts_.size()) + plan.number) * kKinds + kind;
+  }
   Stream stream_of(Kind kind, const PartPlan& plan, int phase, int steps) const {
-    const int parts = static_cast<int>(parts_.size());
-    return {.peer = plan.part.along(node_, phase, steps),
-            .tag = (phase * parts + plan.number) * kKinds + kind,
+    return {.peer = plan.part.along(node_, phase, steps) * grid_.per_node + place_,
+            .tag = tag_of(kind, plan, phase),
             .messages_per_segment = plan.order.messages(phase),
             .carriage = kind == kResults ? Carriage::land : Carriage::slots,
             .wide = kind == kSums && request_.wide_wire};
   }
 
+  Stream mate_stream(Kind kind, const PartPlan& plan, int place) const {
+    return {.peer = node_ * grid_.per_node + place,
+            .tag = tag_of(kind, plan, 0),
+            .messages_per_segment = plan.order.size(0),
+            .carriage = kind == kGive ? Carriage::lend : Carriage::land};
+  }
+
   /// Parts are the innermost: where two nodes are joined by two cables, streams of the two directions take turns.
   void open_streams() {
-    const int phases = bucket_dimensions(torus_);
+    const int phases = bucket_dimensions(grid_.torus);
     for (int phase = 0; sums_ && phase < phases; ++phase) {
       for (PartPlan& plan : parts_) {
         plan.ring(phase).sums_in = builder_.in(stream_of(kSums, plan, phase, -1));
@@ -136,11 +152,23 @@ class BucketPlan {
         plan.ring(phase).held = builder_.onward(like.tag, like.messages_per_segment, true);
       }
     }
+    for (PartPlan& plan : parts_) open_mates(plan);
+  }
+
+  void open_mates(PartPlan& plan) {
+    plan.from.resize(static_cast<std::size_t>(grid_.per_node));
+    plan.to.resize(plan.from.size());
+    for (int place = 0; place < grid_.per_node; ++place) {
+      if (place == place_) continue;
+      const auto p = static_cast<std::size_t>(place);
+      plan.from[p] = {builder_.in(mate_stream(kGive, plan, place)), builder_.in(mate_stream(kTake, plan, place))};
+      plan.to[p] = {builder_.out(mate_stream(kGive, plan, place)), builder_.out(mate_stream(kTake, plan, place))};
+    }
   }
 
   /// The block of an element of `phase`. `back` is 1 for sums, which begin after the node where they end, and 0 for
   /// results, which begin where they are.
-  int block(const PartPlan& plan, int phase, int key, int back) const {
+  int block(const PartPlan& plan, int phase, int key, int back, int slice) const {
     Coordinates owner = plan.part.positions(node_);
     for (int at = plan.part.phases() - 1; at >= phase; --at) {
       const int extent = plan.part.extent(at);
@@ -148,7 +176,16 @@ class BucketPlan {
       position = (position + 2 * extent - back - key % extent) % extent;
       key /= extent;
     }
-    return block_of(request_, torus_, plan, owner);
+    return block_of(request_, grid_.torus, plan, owner, slice);
+  }
+  int block(const PartPlan& plan, int phase, int key, int back) const { return block(plan, phase, key, back, place_); }
+
+  /// The operands of all ranks of the node for an element of phase 0.
+  void add_operands(Flow& step, const PartPlan& plan, int key) const {
+    for (int place = 0; place < grid_.per_node; ++place) {
+      const auto p = static_cast<std::size_t>(place);
+      step.sources.push_back(place == place_ ? StreamEnd{} : at(plan.from[p].operands, plan.order.place(0, key)));
+    }
   }
 
   /// Where a sum goes that has been round all rings before `phase`: straight on, or it waits for its round, or it is
@@ -172,11 +209,41 @@ class BucketPlan {
       step.targets.push_back(at(plan.ring(phase).results_out, plan.order.message(phase, key)));
     }
     while (--phase >= 0) step.targets.push_back(at(plan.ring(phase).results_out, plan.order.message(phase, key)));
+    for (int place = 0; place < grid_.per_node; ++place) {
+      if (place == place_) continue;
+      step.targets.push_back(at(plan.to[static_cast<std::size_t>(place)].results, plan.order.place(0, key)));
+    }
   }
 
-  /// The own block of a node that has nothing to sum.
+  /// The own operands for all mates' slices, and all their results, in the order in which they are wanted and come.
+  void give(const PartPlan& plan) {
+    StepWriter steps(builder_.lane(), blocks_);
+    for (const int key : plan.order.elements(0)) {
+      for (int place = 0; place < grid_.per_node; ++place) {
+        if (place == place_) continue;
+        const StreamEnd to = plan.to[static_cast<std::size_t>(place)].operands;
+        steps.add(block(plan, 0, key, 1, place),
+                  {.sources = {{}}, .targets = {at(to, plan.order.place(0, key))}, .label = "give"});
+      }
+    }
+  }
+
+  void take(const PartPlan& plan) {
+    StepWriter steps(builder_.lane(), blocks_);
+    for (const int key : plan.order.elements(0)) {
+      for (int place = 0; place < grid_.per_node; ++place) {
+        if (place == place_) continue;
+        const StreamEnd from = plan.from[static_cast<std::size_t>(place)].results;
+        steps.add(block(plan, 0, key, 0, place),
+                  {.sources = {at(from, plan.order.place(0, key))}, .keep = true, .label = "take"});
+      }
+    }
+  }
+
+  /// The own block of a node that has no ring to sum it on.
   void begin(const PartPlan& plan) {
-    Flow step = {.sources = {{}}, .keep = true, .label = kResultLabels[plan.number]};
+    Flow step = {.keep = true, .label = kResultLabels[plan.number]};
+    add_operands(step, plan, 0);
     if (gathers_) add_receivers(step, plan, plan.part.phases(), 0);
     StepWriter(builder_.lane(), blocks_).add(block(plan, plan.part.phases(), 0, 0), std::move(step));
   }
@@ -190,7 +257,8 @@ class BucketPlan {
       if (phase > 0 && round == 0) continue;  // sent on by the phase before
       Flow step = {.label = kSumLabels[plan.number]};
       if (round > 0) step.sources.push_back(at(ring.sums_in, order.message(phase, key - order.size(phase + 1))));
-      step.sources.push_back(phase == 0 ? StreamEnd{} : at(ring.held.source, order.held(phase, key)));
+      if (phase == 0) add_operands(step, plan, key);
+      if (phase > 0) step.sources.push_back(at(ring.held.source, order.held(phase, key)));
       if (round < order.last_round(phase)) {
         step.targets = {at(ring.sums_out, order.message(phase, key))};
       } else {
@@ -214,8 +282,9 @@ class BucketPlan {
   }
 
   const PlanRequest& request_;
+  const Grid grid_;
   const int node_;
-  const Topology torus_;
+  const int place_;  ///< among the ranks of the node, and number of the slice
   const bool sums_;
   const bool gathers_;
   const int blocks_;
@@ -232,7 +301,11 @@ std::string why_not(const PlanRequest& request) {
   if (ranks > kRanksMax) {
     return "bucket is for up to " + std::to_string(kRanksMax) + " ranks, there are " + std::to_string(ranks);
   }
-  const Coordinates extents = shape_of(request).extents();
+  if (has_block_per_rank(request.collective) && request.topology.kind() != Topology::Kind::node &&
+      request.topology.per_node() > 1) {
+    return "on nodes of several ranks bucket does allreduce only; ring serves " + std::string(name(request.collective));
+  }
+  const Coordinates extents = Grid(request.topology).torus.extents();
   const int longest = *std::max_element(extents.begin(), extents.end());
   if (longest > 2 && request.tuning.slots < 2) {
     return "slots is 1, but all ranks of a ring of " + std::to_string(longest) +
@@ -255,37 +328,54 @@ Plan plan(const PlanRequest& request, int rank) {
 /// The sums of one block, as nested as the phases are.
 class BucketExpression {
  public:
-  BucketExpression(const PlanRequest& request, const BucketPart& part, const Coordinates& owner, ExpressionPool& pool)
-      : request_(request), part_(part), owner_(owner), pool_(pool) {}
+  BucketExpression(const PlanRequest& request, int per_node, const BucketPart& part, const Coordinates& owner,
+                   ExpressionPool& pool)
+      : request_(request), per_node_(per_node), part_(part), owner_(owner), pool_(pool) {}
 
   /// The sum over the rings before `phase`, at the node of these positions.
   ExpressionId before(int phase, Coordinates at) const {
-    if (phase == 0) return pool_.leaf(part_.node(at));
+    std::vector<ExpressionId> operands;
+    if (phase == 0) {
+      add_operands(0, at, operands);
+      return pool_.fold(operands, part_.phases() == 0 || !request_.wide_wire);
+    }
     const int ring = phase - 1;
     const auto p = static_cast<std::size_t>(ring);
     const int extent = part_.extent(ring);
-    ExpressionId value = kNoExpression;
-    for (int step = 1; step <= extent; ++step) {
+    at[p] = (owner_[p] + 1) % extent;
+    ExpressionId value = before(ring, at);
+    for (int step = 2; step <= extent; ++step) {
       at[p] = (owner_[p] + step) % extent;
-      const ExpressionId operands[] = {value, before(ring, at)};
-      const bool is_last = phase == part_.phases() && step == extent;
-      value = step == 1 ? operands[1] : pool_.fold(operands, is_last || !request_.wide_wire);
+      operands = {value};
+      add_operands(ring, at, operands);
+      value = pool_.fold(operands, !request_.wide_wire || (phase == part_.phases() && step == extent));
     }
     return value;
   }
 
  private:
+  /// What a node adds to what comes round the ring: the operands of its ranks, or the sum that it has held.
+  void add_operands(int ring, const Coordinates& at, std::vector<ExpressionId>& operands) const {
+    if (ring > 0) {
+      operands.push_back(before(ring, at));
+      return;
+    }
+    const int first = part_.node(at) * per_node_;
+    for (int place = 0; place < per_node_; ++place) operands.push_back(pool_.leaf(first + place));
+  }
+
   const PlanRequest& request_;
+  const int per_node_;
   const BucketPart& part_;
   const Coordinates& owner_;
   ExpressionPool& pool_;
 };
 
 ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) {
-  const Topology torus = shape_of(request);
-  const int parts = bucket_parts(torus);
+  const Grid grid(request.topology);
+  const int parts = bucket_parts(grid.torus);
   const bool is_per_rank = has_block_per_rank(request.collective);
-  const BucketPart part(torus, is_per_rank ? block % parts : block / torus.ranks());
+  const BucketPart part(grid.torus, is_per_rank ? block % parts : block / grid.torus.ranks() % parts);
   Coordinates owner = {0, 0, 0};
   if (is_per_rank) {
     owner = part.positions(block / parts);
@@ -295,7 +385,7 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
       block /= part.extent(phase);
     }
   }
-  return BucketExpression(request, part, owner, pool).before(part.phases(), owner);
+  return BucketExpression(request, grid.per_node, part, owner, pool).before(part.phases(), owner);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ constexpr double kTitleHeight = 56;
 constexpr double kLegendLine = 20;
 constexpr double kLegendWidth = 230;
 constexpr double kRankRadius = 15;
+constexpr double kMateDistance = 40;  // between ranks of one node of a grid
 constexpr std::size_t kLegendMost = 24;
 
 struct Point {
@@ -84,7 +85,7 @@ std::string dashes(int dash) {
 }
 
 /// A node is a circle. On a grid x goes right and y down; layers of z stand behind each other, to the right and
-/// upwards.
+/// upwards; ranks that share a place of the grid stand next to each other.
 Picture place_ranks(const Topology& topology) {
   Picture picture;
   const int ranks = topology.ranks();
@@ -92,13 +93,15 @@ Picture place_ranks(const Topology& topology) {
   const bool node = topology.kind() == Topology::Kind::node;
   const double radius = kPitch * std::max(1.0, ranks / (2 * std::numbers::pi));
   const int layers = topology.extents()[2];
-  picture.pitch = node ? kPitch : std::max(kPitch, kDepthX * layers + 3 * kRankRadius);
+  const double mates_width = node ? 0 : (topology.per_node() - 1) * kMateDistance;
+  picture.pitch = node ? kPitch : std::max(kPitch, kDepthX * layers + 3 * kRankRadius) + mates_width;
   for (int rank = 0; rank < ranks; ++rank) {
     const double angle = 2 * std::numbers::pi * rank / ranks - std::numbers::pi / 2;
     const Coordinates at = topology.coordinates(rank);
-    picture.ranks[rank] = node
-                              ? Point{radius * std::cos(angle), radius * std::sin(angle)}
-                              : Point{at[0] * picture.pitch + at[2] * kDepthX, at[1] * picture.pitch - at[2] * kDepthY};
+    const double mate = rank % topology.per_node() * kMateDistance;
+    picture.ranks[rank] =
+        node ? Point{radius * std::cos(angle), radius * std::sin(angle)}
+             : Point{at[0] * picture.pitch + at[2] * kDepthX + mate, at[1] * picture.pitch - at[2] * kDepthY};
   }
   return picture;
 }

@@ -10,12 +10,18 @@
 namespace torii {
 
 /// A rank's place in one tree. Streams of the tree have the tags 2 x number (up) and 2 x number + 1 (down).
+///
+/// Where several ranks share a node, the tree is one of nodes. It is made of as many equal trees of ranks, one for each
+/// slice of its blocks: the i-th rank of every node has slice i, gathers the operands of its mates for it, and hands
+/// them what comes down. So all ranks of a node work and send at once.
 struct TreePlace {
-  int number = 0;                      ///< of the tree; it carries the block of that number
-  int parent = -1;                     ///< -1 at the root
+  int number = 0;                      ///< of the tree; it carries as many blocks from number * slices as it has slices
+  std::span<const int> mates = {};     ///< the ranks of this node in order, this one among them; empty: it is alone
+  int parent = -1;                     ///< -1 at the root; in the slice of this rank, as are the children
   std::span<const int> children = {};  ///< in the order in which their values are combined
   Carriage down = Carriage::slots;     ///< how finished values travel
   int deliver_to = -1;                 ///< reduce: the root hands its value to this rank instead of keeping it
+  int taken_from = -1;                 ///< broadcast: the mate that has the vector, -1: it comes from the parent
   std::string_view up_label = {};
   std::string_view down_label = {};
 };
@@ -30,11 +36,12 @@ void add_tree_flows(PlanBuilder& builder, const PlanRequest& request, int blocks
 /// Adds the lane of the rank to which the root at `from` delivers.
 void add_delivery(PlanBuilder& builder, int from);
 
-/// The expression of the value at `rank`: its own operand, then its children's values in order. `children_of` gives the
-/// children of any rank.
+/// The expression of the value at node `root`: the operands of its ranks, then its children's values in order.
+/// `children_of` gives the children of any node.
 template <typename ChildrenOf>
-ExpressionId tree_order(const PlanRequest& request, int root, const ChildrenOf& children_of, ExpressionPool& pool) {
-  // From the leaves to the root: the ranks in the order of a walk from the root, backwards.
+ExpressionId tree_order(const PlanRequest& request, int root, int per_node, const ChildrenOf& children_of,
+                        ExpressionPool& pool) {
+  // From the leaves to the root: the nodes in the order of a walk from the root, backwards.
   std::vector<int> reached = {root};
   for (std::size_t head = 0; head < reached.size(); ++head) {
     for (const int child : children_of(reached[head])) reached.push_back(child);
@@ -42,7 +49,8 @@ ExpressionId tree_order(const PlanRequest& request, int root, const ChildrenOf& 
   std::vector<ExpressionId> values(reached.size(), kNoExpression);
   std::vector<ExpressionId> operands;
   for (auto at = reached.rbegin(); at != reached.rend(); ++at) {
-    operands = {pool.leaf(*at)};
+    operands.clear();
+    for (int mate = 0; mate < per_node; ++mate) operands.push_back(pool.leaf(*at * per_node + mate));
     for (const int child : children_of(*at)) operands.push_back(values[static_cast<std::size_t>(child)]);
     values[static_cast<std::size_t>(*at)] = pool.fold(operands, *at == root || !request.wide_wire);
   }

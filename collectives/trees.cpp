@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <string>
 
 #include "runtime/status.hpp"
@@ -15,9 +16,7 @@ constexpr int kNotReached = -2;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-TreeTable make_table(const Topology& topology, int root) {
-  const bool is_node = topology.kind() == Topology::Kind::node;
-  const Topology shape = is_node ? nearly_cubic_torus(topology.ranks()) : topology;
+TreeTable make_table(const Topology& shape, int root) {
   TreeTable table;
   for (const std::vector<CableId>& cables : disjoint_trees(shape, root)) table.trees.emplace_back(shape, root, cables);
   const Tree& first = table.trees.front();
@@ -98,10 +97,10 @@ std::span<const int> Tree::children(int rank) const noexcept {
   return std::span(children_).subspan(first, index(first_child_[index(rank) + 1]) - first);
 }
 
-std::shared_ptr<const TreeTable> find_trees(const Topology& topology, int root) {
+std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root) {
   // Plans of all ranks are made one after the other, for few topologies and roots at a time.
   struct Kept {
-    Topology topology;
+    Topology torus;
     int root;
     std::shared_ptr<const TreeTable> table;
   };
@@ -109,14 +108,14 @@ std::shared_ptr<const TreeTable> find_trees(const Topology& topology, int root) 
   static std::mutex mutex;
   static std::vector<Kept> kept;  // the last one used first
   const std::scoped_lock lock(mutex);
-  const auto found = std::find_if(kept.begin(), kept.end(),
-                                  [&](const Kept& one) { return one.root == root && one.topology == topology; });
+  const auto found =
+      std::find_if(kept.begin(), kept.end(), [&](const Kept& one) { return one.root == root && one.torus == torus; });
   if (found != kept.end()) {
     std::rotate(kept.begin(), found, found + 1);
   } else {
-    auto table = std::make_shared<const TreeTable>(make_table(topology, root));
+    auto table = std::make_shared<const TreeTable>(make_table(torus, root));
     if (kept.size() == kKeptMost) kept.pop_back();
-    kept.insert(kept.begin(), {topology, root, std::move(table)});
+    kept.insert(kept.begin(), {torus, root, std::move(table)});
   }
   return kept.front().table;
 }
@@ -131,6 +130,16 @@ bool are_disjoint(const TreeTable& table) {
     }
   }
   return true;
+}
+
+Grid::Grid(const Topology& topology)
+    : torus(topology.kind() == Topology::Kind::node ? nearly_cubic_torus(topology.ranks()) : topology.of_nodes()),
+      per_node(topology.ranks() / torus.ranks()) {}
+
+std::vector<int> Grid::mates_of(int rank) const {
+  std::vector<int> mates(index(per_node));
+  std::iota(mates.begin(), mates.end(), rank - rank % per_node);
+  return mates;
 }
 
 Topology nearly_cubic_torus(int ranks) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edge-disjoint spanning trees over the ranks of a topology. Pure tables, built once per (topology, root) and shared by
-// the plans of all ranks.
+// Edge-disjoint spanning trees over the nodes of a torus, and what stands on which node. Pure tables, built once per
+// (torus, root) and shared by the plans of all ranks.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace torii {
 using CableId = int;
 constexpr CableId cable_id(int rank, int dimension) { return 3 * rank + dimension; }
 
-/// A rooted spanning tree over ranks 0 .. ranks-1.
+/// A rooted spanning tree over ranks 0 .. ranks-1 of a torus with one rank per node.
 class Tree {
  public:
   /// The tree that `cables` form on `shape`. Throws Error{internal} when they form none, or not over all ranks.
@@ -53,15 +53,27 @@ struct TreeTable {
   int first_neighbours_most = 0;  ///< the most children and parents any rank has in trees[0] alone
 };
 
-/// The edge-disjoint trees from `root` (tree_shapes.cpp tells how many a shape has), cached. A node has no cables to
-/// share; it is given the trees of nearly_cubic_torus().
-std::shared_ptr<const TreeTable> find_trees(const Topology& topology, int root);
+/// The edge-disjoint trees from `root` on a torus with one rank per node (tree_shapes.cpp tells how many a shape has),
+/// cached.
+std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root);
 
 /// Whether no cable is in two trees.
 bool are_disjoint(const TreeTable& table);
 
 /// The torus of so many ranks whose extents have the least sum, the largest first.
 Topology nearly_cubic_torus(int ranks);
+
+/// What algorithms that follow the links see of a topology: a torus of nodes and the ranks on each. The ranks of one
+/// shared-memory node have no links to share; each is given a node of its own on nearly_cubic_torus().
+struct Grid {
+  explicit Grid(const Topology& topology);
+  int node_of(int rank) const { return rank / per_node; }
+  /// The ranks of the node of `rank`, itself among them, in order.
+  std::vector<int> mates_of(int rank) const;
+
+  Topology torus;
+  int per_node;
+};
 
 /// The cables of each tree on a torus or mesh.
 std::vector<std::vector<CableId>> disjoint_trees(const Topology& shape, int root);

@@ -37,56 +37,92 @@ std::string why_not(const PlanRequest& request) {
   return reason;
 }
 
-std::shared_ptr<const TreeTable> trees_of(const PlanRequest& request) {
-  return find_trees(request.topology, has_root(request.collective) ? request.root : 0);
+std::shared_ptr<const TreeTable> trees_of(const PlanRequest& request, const Grid& grid) {
+  return find_trees(grid.torus, has_root(request.collective) ? grid.node_of(request.root) : 0);
 }
 
-/// Every rank but the root has a parent in each tree; in allreduce the root has a hand-over instead.
-void set_stream_maxima(const PlanRequest& request, const TreeTable& table, Plan& plan) {
+/// Every node but the root has a parent in each tree; in allreduce the root has a hand-over instead.
+void set_stream_maxima(const PlanRequest& request, const Grid& grid, const TreeTable& table, Plan& plan) {
   if (plan.ranks == 1) return;
   const int trees = static_cast<int>(table.trees.size());
+  const int parents = grid.torus.ranks() > 1 ? trees : 0;
+  const int mates = trees * (grid.per_node - 1);
+  int root_children = 0;
+  for (const Tree& tree : table.trees) root_children += static_cast<int>(tree.children(tree.root()).size());
   switch (request.collective) {
     case Collective::barrier:
-      plan.in_streams_max = plan.out_streams_max = table.first_neighbours_most;
+      plan.in_streams_max = plan.out_streams_max = table.first_neighbours_most + grid.per_node - 1;
       break;
     case Collective::broadcast:
-      plan.in_streams_max = trees;
-      plan.out_streams_max = table.children_most;
+      plan.in_streams_max = parents > 0 ? parents + mates : trees;
+      plan.out_streams_max = table.children_most + mates;
       break;
     case Collective::reduce:
-      plan.in_streams_max = table.children_most;
-      plan.out_streams_max = trees;
+      plan.in_streams_max = std::max(table.children_most, root_children + mates) + mates;
+      plan.out_streams_max = trees + mates;
       break;
     default:
-      plan.in_streams_max = plan.out_streams_max = table.children_most + trees;
+      plan.in_streams_max = plan.out_streams_max = table.children_most + trees + 2 * mates;
   }
+}
+
+/// Tokens go by one rank of each node, the first.
+void add_barrier(PlanBuilder& builder, const PlanRequest& request, const Grid& grid, const Tree& tree) {
+  const std::vector<int> mates = grid.mates_of(builder.rank());
+  const int node = grid.node_of(builder.rank());
+  std::vector<int> children;
+  int parent = mates.front();
+  if (builder.rank() == parent) {
+    children.assign(mates.begin() + 1, mates.end());
+    for (const int child : tree.children(node)) children.push_back(child * grid.per_node);
+    parent = tree.parent(node) < 0 ? -1 : tree.parent(node) * grid.per_node;
+  }
+  add_tree_flows(builder, request, 1,
+                 {.parent = parent, .children = children, .up_label = kUpLabels[0], .down_label = kDownLabels[0]});
+}
+
+/// The flows in one tree of a rank that combines and spreads its slice of the tree's blocks.
+void add_tree(PlanBuilder& builder, const PlanRequest& request, const Grid& grid, const TreeTable& table, int number) {
+  const auto n = static_cast<std::size_t>(number);
+  const Tree& tree = table.trees[n];
+  const int rank = builder.rank();
+  const int node = grid.node_of(rank);
+  const int slice = rank % grid.per_node;
+  const std::vector<int> mates = grid.mates_of(rank);
+  std::vector<int> children;
+  for (const int child : tree.children(node)) children.push_back(child * grid.per_node + slice);
+  const bool is_roots_mate = has_root(request.collective) && node == grid.node_of(request.root) && rank != request.root;
+  add_tree_flows(builder, request, static_cast<int>(table.trees.size()) * grid.per_node,
+                 {.number = number,
+                  .mates = mates,
+                  .parent = tree.parent(node) < 0 ? -1 : tree.parent(node) * grid.per_node + slice,
+                  .children = children,
+                  .down = Carriage::land,
+                  .deliver_to = is_roots_mate ? request.root : -1,
+                  .taken_from = is_roots_mate ? request.root : -1,
+                  .up_label = kUpLabels[n],
+                  .down_label = kDownLabels[n]});
 }
 
 Plan make_plan(const PlanRequest& request, int rank) {
-  const std::shared_ptr<const TreeTable> table = trees_of(request);
-  const int blocks = request.collective == Collective::barrier ? 1 : static_cast<int>(table->trees.size());
-  PlanBuilder builder(request, rank, Dealing::dealt, blocks);
-  for (int number = 0; number < blocks; ++number) {
-    const auto n = static_cast<std::size_t>(number);
-    const Tree& tree = table->trees[n];
-    add_tree_flows(builder, request, blocks,
-                   {.number = number,
-                    .parent = tree.parent(rank),
-                    .children = tree.children(rank),
-                    .down = Carriage::land,
-                    .up_label = kUpLabels[n],
-                    .down_label = kDownLabels[n]});
-  }
+  const Grid grid(request.topology);
+  const std::shared_ptr<const TreeTable> table = trees_of(request, grid);
+  const int trees = static_cast<int>(table->trees.size());
+  const bool is_barrier = request.collective == Collective::barrier;
+  PlanBuilder builder(request, rank, Dealing::dealt, is_barrier ? 1 : trees * grid.per_node);
+  if (is_barrier) add_barrier(builder, request, grid, table->trees.front());
+  for (int number = 0; !is_barrier && number < trees; ++number) add_tree(builder, request, grid, *table, number);
   Plan plan = builder.take();
-  set_stream_maxima(request, *table, plan);
+  set_stream_maxima(request, grid, *table, plan);
   return plan;
 }
 
 ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) {
-  const std::shared_ptr<const TreeTable> table = trees_of(request);
-  const Tree& tree = table->trees[static_cast<std::size_t>(block)];
+  const Grid grid(request.topology);
+  const std::shared_ptr<const TreeTable> table = trees_of(request, grid);
+  const Tree& tree = table->trees[static_cast<std::size_t>(block / grid.per_node)];
   return tree_order(
-      request, tree.root(), [&](int rank) { return tree.children(rank); }, pool);
+      request, tree.root(), grid.per_node, [&](int node) { return tree.children(node); }, pool);
 }
 
 }  // namespace

@@ -20,12 +20,12 @@ int signed_distance(int extent, bool wraps, int from, int to, int turn) {
 
 bool link_exists(const Topology& topology, LinkId link) noexcept {
   if (topology.kind() == Topology::Kind::node) return false;
-  return topology.neighbour(link / 6, link % 6 / 2, link % 2 == 0 ? 1 : -1) >= 0;
+  return topology.neighbour(link / 6 * topology.per_node(), link % 6 / 2, link % 2 == 0 ? 1 : -1) >= 0;
 }
 
 int link_count(const Topology& topology) noexcept {
   int count = 0;
-  for (LinkId link = 0; link < link_numbers(topology.ranks()); ++link) count += link_exists(topology, link) ? 1 : 0;
+  for (LinkId link = 0; link < link_numbers(topology.nodes()); ++link) count += link_exists(topology, link) ? 1 : 0;
   return count;
 }
 
@@ -40,7 +40,7 @@ void append_route(const Topology& topology, int from, int to, int turn, std::vec
     const int distance = signed_distance(extent, topology.wraps(dimension), at[d], goal[d], turn);
     const int direction = distance < 0 ? -1 : 1;
     for (int left = std::abs(distance); left > 0; --left) {
-      links.push_back(link_id(topology.rank(at), dimension, direction));
+      links.push_back(link_id(topology.node_of(topology.rank(at)), dimension, direction));
       at[d] = (at[d] + direction + extent) % extent;
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which directed links a message crosses between two ranks of a torus or mesh. Pure arithmetic.
+// Which directed links a message crosses between two nodes of a torus or mesh. Pure arithmetic.
 #pragma once
 
 #include <vector>
@@ -8,22 +8,22 @@
 
 namespace torii {
 
-/// The number of a directed link: 6 x rank it leaves + 2 x dimension + (0 along +, 1 along -). Not every number exists
+/// The number of a directed link: 6 x node it leaves + 2 x dimension + (0 along +, 1 along -). Not every number exists
 /// (a mesh ends somewhere); link_exists() tells.
 using LinkId = int;
 
-constexpr int link_numbers(int ranks) { return 6 * ranks; }
-constexpr LinkId link_id(int rank, int dimension, int direction) {
-  return 6 * rank + 2 * dimension + (direction > 0 ? 0 : 1);
+constexpr int link_numbers(int nodes) { return 6 * nodes; }
+constexpr LinkId link_id(int node, int dimension, int direction) {
+  return 6 * node + 2 * dimension + (direction > 0 ? 0 : 1);
 }
 bool link_exists(const Topology& topology, LinkId link) noexcept;
 /// How many directed links there are; 0 on a node.
 int link_count(const Topology& topology) noexcept;
 
-/// Appends the links of the way from `from` to `to` in dimension order (x, then y, then z), the shorter way round where
-/// the dimension wraps. Half-way round, the sign of the coordinates' difference chooses; an odd `turn` takes the
-/// opposite way, so that the streams of one pair of ranks can use both cables of a dimension of extent 2 in turn.
-/// Appends nothing on a node.
+/// Appends the links of the way from rank `from` to rank `to` in dimension order (x, then y, then z), the shorter way
+/// round where the dimension wraps. Half-way round, the sign of the coordinates' difference chooses; an odd `turn`
+/// takes the opposite way, so that the streams of one pair of ranks can use both cables of a dimension of extent 2 in
+/// turn. Appends nothing between ranks of one node.
 void append_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links);
 
 }  // namespace torii

@@ -40,6 +40,18 @@ Extent parse_extent(std::string_view token, bool torus, std::string_view text) {
   return result;
 }
 
+/// The ranks of each node, behind the star.
+int parse_per_node(std::string_view token, std::string_view text) {
+  int result = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), result);
+  if (error != std::errc() || end != token.data() + token.size() || result < 1 || result > kRanksMax) {
+    bad("topology " + quoted(text) + ": " + quoted(token) +
+        " is no number of ranks on each node; write a whole number from 1 to " + std::to_string(kRanksMax) +
+        " behind the star, as in torus:3x3*2");
+  }
+  return result;
+}
+
 }  // namespace
 
 Topology Topology::node(int ranks) {
@@ -48,18 +60,23 @@ Topology Topology::node(int ranks) {
   }
   Topology topology;
   topology.ranks_ = ranks;
+  topology.per_node_ = ranks;
   topology.extents_ = {ranks, 1, 1};
   return topology;
 }
 
-Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dimensions) {
+Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dimensions, int per_node) {
   if (dimensions < 1 || dimensions > 3) {
     bad("a torus of " + std::to_string(dimensions) + " dimensions; there must be 1 to 3");
+  }
+  if (per_node < 1 || per_node > kRanksMax) {
+    bad(std::to_string(per_node) + " ranks on each node; there must be 1 to " + std::to_string(kRanksMax));
   }
   Topology topology;
   topology.kind_ = Kind::torus;
   topology.dimensions_ = dimensions;
-  long long ranks = 1;
+  topology.per_node_ = per_node;
+  long long ranks = per_node;
   for (std::size_t d = 0; d < 3; ++d) {
     const bool counts = static_cast<int>(d) < dimensions;
     if (extents[d] < 1 || (!counts && extents[d] != 1)) {
@@ -67,7 +84,10 @@ Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dim
           (counts ? "" : ", and 1 beyond the last dimension"));
     }
     ranks *= extents[d];
-    if (ranks > kRanksMax) bad("the extents multiply to more than " + std::to_string(kRanksMax) + " ranks");
+    if (ranks > kRanksMax) {
+      bad("the extents" + std::string(per_node > 1 ? " and the ranks of a node" : "") + " multiply to more than " +
+          std::to_string(kRanksMax) + " ranks");
+    }
     topology.extents_[d] = extents[d];
     topology.wraps_[d] = counts && wraps[d];
   }
@@ -84,12 +104,16 @@ Topology Topology::parse(std::string_view text, int ranks) {
                 "topology " + quoted(text) + ": trees cannot be given as text; use torus, mesh or node");
   }
   if (colon == std::string_view::npos || (kind != "torus" && kind != "mesh")) {
-    bad("topology " + quoted(text) + ": " + quoted(kind) + " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, node");
+    bad("topology " + quoted(text) + ": " + quoted(kind) +
+        " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, node");
   }
   Coordinates extents = {1, 1, 1};
   std::array<bool, 3> wraps = {false, false, false};
   int dimensions = 0;
   std::string_view rest = text.substr(colon + 1);
+  const std::size_t star = rest.find('*');
+  const int per_node = star == std::string_view::npos ? 1 : parse_per_node(rest.substr(star + 1), text);
+  rest = rest.substr(0, star);
   for (bool more = true; more;) {
     const std::size_t cross = rest.find('x');
     const Extent parsed = parse_extent(rest.substr(0, cross), kind == "torus", text);
@@ -100,7 +124,7 @@ Topology Topology::parse(std::string_view text, int ranks) {
     more = cross != std::string_view::npos;
     if (more) rest.remove_prefix(cross + 1);
   }
-  const Topology topology = torus(extents, wraps, dimensions);
+  const Topology topology = torus(extents, wraps, dimensions, per_node);
   if (topology.ranks() != ranks) {
     bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " places, but there are " +
         std::to_string(ranks) + " ranks");
@@ -108,11 +132,19 @@ Topology Topology::parse(std::string_view text, int ranks) {
   return topology;
 }
 
-Coordinates Topology::coordinates(int rank) const noexcept {
-  return {rank % extents_[0], rank / extents_[0] % extents_[1], rank / (extents_[0] * extents_[1])};
+Topology Topology::of_nodes() const {
+  return kind_ == Kind::node ? torus({1, 1, 1}) : torus(extents_, wraps_, dimensions_);
 }
 
-int Topology::rank(const Coordinates& at) const noexcept { return at[0] + extents_[0] * (at[1] + extents_[1] * at[2]); }
+Coordinates Topology::coordinates(int rank) const noexcept {
+  const int node = kind_ == Kind::node ? rank : node_of(rank);
+  return {node % extents_[0], node / extents_[0] % extents_[1], node / (extents_[0] * extents_[1])};
+}
+
+int Topology::rank(const Coordinates& at) const noexcept {
+  const int node = at[0] + extents_[0] * (at[1] + extents_[1] * at[2]);
+  return kind_ == Kind::node ? node : node * per_node_;
+}
 
 int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
   const auto d = static_cast<std::size_t>(dimension);
@@ -121,7 +153,7 @@ int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
   const int to = at[d] + direction;
   if (!wraps_[d] && (to < 0 || to >= extents_[d])) return -1;
   at[d] = (to + extents_[d]) % extents_[d];
-  return this->rank(at);
+  return this->rank(at) + rank % per_node_;
 }
 
 std::string Topology::text() const {
@@ -133,6 +165,7 @@ std::string Topology::text() const {
     result += std::to_string(extents_[d]);
     if (!mesh && !wraps_[d]) result += 'm';
   }
+  if (per_node_ > 1) result += '*' + std::to_string(per_node_);
   return result;
 }
 

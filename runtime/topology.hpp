@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks stand on: a torus or mesh of up to three dimensions, or one shared-memory node. Pure arithmetic.
+// What the ranks stand on: a torus or mesh of nodes in up to three dimensions, or one shared-memory node. Pure
+// arithmetic.
 #pragma once
 
 #include <array>
@@ -10,30 +11,41 @@ namespace torii {
 
 using Coordinates = std::array<int, 3>;
 
-/// rank = x + X (y + Y z). A dimension either wraps (torus) or ends (mesh); an extent of 1 has no links. In a torus a
-/// dimension of extent 2 has two cables between the two layers, in a mesh one.
+/// Node = x + X (y + Y z), and its ranks are node * per_node() and those that follow; mostly there is one. A dimension
+/// either wraps (torus) or ends (mesh); an extent of 1 has no links. In a torus a dimension of extent 2 has two cables
+/// between the two layers, in a mesh one.
 class Topology {
  public:
   enum class Kind { node, torus };  // a mesh is a torus none of whose dimensions wraps
 
   /// One shared-memory node of `ranks` ranks (>= 1). Throws invalid_argument.
   static Topology node(int ranks);
-  /// A torus; `wraps[d]` false makes dimension d a mesh. Extents >= 1, their product at most 2^20. Throws
-  /// invalid_argument.
-  static Topology torus(Coordinates extents, std::array<bool, 3> wraps = {true, true, true}, int dimensions = 3);
-  /// `torus:4x4x4`, `torus:4x4x2m`, `mesh:8x8`, `node`. `ranks` is the size the text must fit: a different product is
-  /// an error that names both. Throws Error{invalid_argument} with the offending token, or {unsupported} for `tree:`.
+  /// A torus of nodes with `per_node` ranks each; `wraps[d]` false makes dimension d a mesh. Extents and per_node >= 1,
+  /// their product at most 2^20. Throws invalid_argument.
+  static Topology torus(Coordinates extents, std::array<bool, 3> wraps = {true, true, true}, int dimensions = 3,
+                        int per_node = 1);
+  /// `torus:4x4x4`, `torus:4x4x2m`, `mesh:8x8`, `torus:3x3*2` (two ranks on each node), `node`. `ranks` is the size the
+  /// text must fit: a different product is an error that names both. Throws Error{invalid_argument} with the offending
+  /// token, or {unsupported} for `tree:`.
   static Topology parse(std::string_view text, int ranks);
 
   Kind kind() const noexcept { return kind_; }
   int ranks() const noexcept { return ranks_; }
+  /// Ranks that share a node: all of them where the kind is `node`.
+  int per_node() const noexcept { return per_node_; }
+  int nodes() const noexcept { return ranks_ / per_node_; }
+  int node_of(int rank) const noexcept { return rank / per_node_; }
+  /// The torus on which the nodes stand, with one rank on each; of a single node a torus without links.
+  Topology of_nodes() const;
   int dimensions() const noexcept { return dimensions_; }
   const Coordinates& extents() const noexcept { return extents_; }
   bool wraps(int dimension) const noexcept { return wraps_[static_cast<std::size_t>(dimension)]; }
+  /// Of the rank's node.
   Coordinates coordinates(int rank) const noexcept;
+  /// The first rank of the node there.
   int rank(const Coordinates& at) const noexcept;
-  /// The neighbour of `rank` one step along `dimension` in `direction` (+1 or -1), or -1 where a mesh ends or the
-  /// extent is 1.
+  /// The rank of the same place on the node one step along `dimension` in `direction` (+1 or -1), or -1 where a mesh
+  /// ends or the extent is 1.
   int neighbour(int rank, int dimension, int direction) const noexcept;
   /// The text that parse() reads back.
   std::string text() const;
@@ -43,6 +55,7 @@ class Topology {
  private:
   Kind kind_ = Kind::node;
   int ranks_ = 1;
+  int per_node_ = 1;
   int dimensions_ = 1;
   Coordinates extents_ = {1, 1, 1};
   std::array<bool, 3> wraps_ = {false, false, false};

@@ -123,6 +123,21 @@ TEST(Bucket, OrderStartsAfterTheBlocksOwner) {
   EXPECT_EQ(text(square, Collective::allreduce, 8), "((3 1) (2 0))") << "along y, then x";
 }
 
+/// Ranks of one node share its links: each sends its slice, so the links carry what one rank's would.
+TEST(Bucket, SlicesOfANodeLoadLinksLikeOneRank) {
+  const PlanRequest request = request_on(Topology::torus({3, 3, 1}, {true, true, false}, 2, 2));
+  const Verdict verdict = proved(request);
+  EXPECT_DOUBLE_EQ(verdict.busiest_link_messages / vector_messages(request), 16.0 / 36);
+  EXPECT_EQ(verdict.height, 8 + 2) << "from mates, round the rings and back, to mates";
+  ExpressionPool pool;
+  const PlanRequest pairs = request_on(Topology::torus({2, 1, 1}, {true, false, false}, 1, 2));
+  EXPECT_EQ(pool.text(bucket().order(pairs, 0, pool)), "(((2 3) 0) 1)");
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+    const std::string reason = bucket().why_not(request_on(pairs.topology, collective));
+    EXPECT_NE(reason.find("on nodes of several ranks bucket does allreduce only"), std::string::npos) << reason;
+  }
+}
+
 /// All cables of an extent of 2 are used: the two directions take turns.
 TEST(Bucket, UsesBothCablesOfAnExtentOfTwo) {
   const Topology pair = Topology::torus({2, 1, 1});

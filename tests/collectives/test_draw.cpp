@@ -129,9 +129,24 @@ TEST(DrawSvg, RanksStandOnTheirGrid) {
   }
 }
 
+TEST(DrawSvg, RanksOfANodeStandTogether) {
+  PlanRequest request;
+  request.topology = Topology::torus({2, 1, 1}, {true, false, false}, 1, 2);
+  const std::string svg = draw_svg(request, plan_all(*find_algorithm("trinaryx3"), request));
+  std::vector<double> x;
+  for (std::size_t rank = svg.find("class=\"rank\""); rank != std::string::npos;
+       rank = svg.find("class=\"rank\"", rank + 1)) {
+    x.push_back(attribute(svg, "cx", rank));
+  }
+  ASSERT_EQ(x.size(), 4u);
+  EXPECT_LT(x[0], x[1]);
+  EXPECT_LT(x[1] - x[0], x[2] - x[1]) << "nearer than the next node";
+}
+
 TEST(DrawSvg, EveryRowCanBeDrawn) {
   int drawn = 0;
-  for (const Topology& topology : {Topology::node(5), Topology::torus({4, 4, 4})}) {
+  for (const Topology& topology :
+       {Topology::node(5), Topology::torus({4, 4, 4}), Topology::torus({3, 2, 1}, {true, true, true}, 2, 2)}) {
     for (const PlanRequest& request : requests_on(topology, Tuning{})) {
       for (const Algorithm& algorithm : catalogue()) {
         if (!algorithm.why_not(request).empty()) continue;

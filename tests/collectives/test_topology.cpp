@@ -3,6 +3,8 @@
 // reason.
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,7 +22,9 @@ std::vector<Topology> shapes() {
     for (int y = 1; y <= 4; ++y) {
       for (int z = 1; z <= 4; ++z) {
         for (int wraps = 0; wraps < 8; ++wraps) {
-          result.push_back(Topology::torus({x, y, z}, {(wraps & 1) != 0, (wraps & 2) != 0, (wraps & 4) != 0}));
+          const std::array<bool, 3> wrapping = {(wraps & 1) != 0, (wraps & 2) != 0, (wraps & 4) != 0};
+          result.push_back(Topology::torus({x, y, z}, wrapping));
+          if (x + y + z < 9) result.push_back(Topology::torus({x, y, z}, wrapping, 3, 1 + (x + wraps) % 3));
         }
       }
     }
@@ -37,10 +41,12 @@ TEST(Topology, RanksAndCoordinatesAreOneToOne) {
         ASSERT_GE(at[d], 0);
         ASSERT_LT(at[d], topology.extents()[d]) << topology.text();
       }
-      ASSERT_EQ(topology.rank(at), rank) << topology.text();
+      ASSERT_EQ(topology.rank(at), rank - rank % topology.per_node()) << topology.text();
+      ASSERT_EQ(topology.of_nodes().rank(at), topology.node_of(rank)) << topology.text();
       seen.insert(at);
     }
-    ASSERT_EQ(static_cast<int>(seen.size()), topology.ranks()) << topology.text();
+    ASSERT_EQ(static_cast<int>(seen.size()), topology.nodes()) << topology.text();
+    ASSERT_EQ(topology.nodes() * topology.per_node(), topology.ranks()) << topology.text();
   }
 }
 
@@ -67,6 +73,7 @@ TEST(Topology, NeighboursDifferByOneStepAndLeadBack) {
           Coordinates expected = topology.coordinates(rank);
           expected[dimension] = (to + extent) % extent;
           ASSERT_EQ(topology.coordinates(neighbour), expected) << topology.text() << " rank " << rank;
+          ASSERT_EQ(neighbour % topology.per_node(), rank % topology.per_node()) << topology.text() << " rank " << rank;
           ASSERT_EQ(topology.neighbour(neighbour, d, -direction), rank) << topology.text() << " rank " << rank;
         }
       }
@@ -78,6 +85,9 @@ TEST(Topology, NodeHasNoNeighbours) {
   const Topology node = Topology::node(5);
   EXPECT_EQ(node.kind(), Topology::Kind::node);
   EXPECT_EQ(node.ranks(), 5);
+  EXPECT_EQ(node.per_node(), 5);
+  EXPECT_EQ(node.nodes(), 1);
+  EXPECT_EQ(node.of_nodes().ranks(), 1);
   for (int d = 0; d < 3; ++d) EXPECT_EQ(node.neighbour(2, d, 1), -1);
 }
 
@@ -90,8 +100,10 @@ TEST(Topology, TextReadsBack) {
     const char* text;
     int ranks;
   };
-  for (const Sample& sample : {Sample{"torus:4x4x4", 64}, Sample{"torus:4x4x2m", 32}, Sample{"torus:2mx3", 6},
-                               Sample{"mesh:8x8", 64}, Sample{"mesh:7", 7}, Sample{"torus:5", 5}, Sample{"node", 6}}) {
+  for (const Sample& sample :
+       {Sample{"torus:4x4x4", 64}, Sample{"torus:4x4x2m", 32}, Sample{"torus:2mx3", 6}, Sample{"mesh:8x8", 64},
+        Sample{"mesh:7", 7}, Sample{"torus:3x3*2", 18}, Sample{"torus:4x2m*16", 128}, Sample{"mesh:5*3", 15},
+        Sample{"torus:1*4", 4}, Sample{"torus:5", 5}, Sample{"node", 6}}) {
     const Topology topology = Topology::parse(sample.text, sample.ranks);
     EXPECT_EQ(topology.text(), sample.text);
     EXPECT_EQ(topology.ranks(), sample.ranks);
@@ -106,6 +118,14 @@ TEST(Topology, TextSetsKindExtentsAndWraps) {
   EXPECT_TRUE(torus.wraps(0));
   EXPECT_TRUE(torus.wraps(1));
   EXPECT_FALSE(torus.wraps(2));
+  const Topology pairs = Topology::parse("torus:3x3*2", 18);
+  EXPECT_EQ(pairs.extents(), (Coordinates{3, 3, 1}));
+  EXPECT_EQ(pairs.per_node(), 2);
+  EXPECT_EQ(pairs.node_of(17), 8);
+  EXPECT_EQ(pairs.coordinates(7), (Coordinates{0, 1, 0}));
+  EXPECT_EQ(pairs.of_nodes(), Topology::parse("torus:3x3", 9));
+  EXPECT_NE(pairs, Topology::parse("torus:6x3", 18));
+  EXPECT_EQ(Topology::parse("torus:3x3*1", 9).text(), "torus:3x3");
   const Topology mesh = Topology::parse("mesh:4x3", 12);
   EXPECT_EQ(mesh.dimensions(), 2);
   EXPECT_FALSE(mesh.wraps(0) || mesh.wraps(1) || mesh.wraps(2));
@@ -146,6 +166,14 @@ TEST(Topology, EachBadTextHasItsOwnReason) {
       {"torus:1024x1024x2", 2, "multiply to more than 1048576 ranks"},
       {"torus:4x4x2m", 16, "has 32 places, but there are 16 ranks"},
       {"mesh:8x8", 65, "has 64 places, but there are 65 ranks"},
+      {"torus:3x3*", 9, "'' is no number of ranks on each node"},
+      {"torus:3x3*0", 9, "'0' is no number of ranks on each node"},
+      {"torus:3x3*2x", 18, "'2x' is no number of ranks on each node"},
+      {"torus:3*2*2", 12, "'2*2' is no number of ranks on each node"},
+      {"torus:3x*2", 6, "topology 'torus:3x*2': an extent is missing"},
+      {"torus:3x3*2", 9, "has 18 places, but there are 9 ranks"},
+      {"torus:1024x1024*2", 2, "the extents and the ranks of a node multiply to more than 1048576 ranks"},
+      {"node*2", 2, "'node*2' is none of"},
       {"ring:4", 4, "'ring' is none of"},
       {"torus", 4, "'torus' is none of"},
       {"", 4, "'' is none of"},
@@ -156,6 +184,30 @@ TEST(Topology, EachBadTextHasItsOwnReason) {
     EXPECT_NE(message.find(sample.reason), std::string::npos) << message;
     EXPECT_TRUE(messages.insert(message).second) << "said twice: " << message;
   }
+}
+
+/// Texts made of the pieces of good ones: each is refused with a reason, or read back as it is written.
+TEST(Topology, RandomTextsAreReadOrRefused) {
+  const char* const pieces[] = {"torus", "mesh", "node", ":", "3", "2", "1",
+                                "0",     "x",    "m",    "*", "-", " ", "99999999999"};
+  std::mt19937 random(20261121);
+  int read = 0;
+  for (int run = 0; run < 20'000; ++run) {
+    std::string text = random() % 4 == 0 ? "" : random() % 2 == 0 ? "torus:3" : "mesh:2x";
+    for (std::size_t i = random() % 6; i > 0; --i) text += pieces[random() % std::size(pieces)];
+    for (const int ranks : {1, 2, 3, 6, 12}) {
+      try {
+        const Topology topology = Topology::parse(text, ranks);
+        ASSERT_EQ(topology.ranks(), ranks) << text;
+        ASSERT_EQ(Topology::parse(topology.text(), ranks), topology) << text;
+        ++read;
+      } catch (const Error& error) {
+        ASSERT_EQ(error.status(), Status::invalid_argument) << text;
+        ASSERT_FALSE(std::string(error.what()).empty()) << text;
+      }
+    }
+  }
+  EXPECT_GT(read, 100);
 }
 
 TEST(Topology, TreesAreRefusedAsUnsupported) {
@@ -173,6 +225,7 @@ TEST(Topology, BadArgumentsAreNamed) {
   refuses("extent 0 of dimension 1", [] { Topology::torus({2, 0, 2}); });
   refuses("extent 3 of dimension 2", [] { Topology::torus({2, 2, 3}, {true, true, true}, 2); });
   refuses("a torus of 4 dimensions", [] { Topology::torus({2, 2, 2}, {true, true, true}, 4); });
+  refuses("0 ranks on each node", [] { Topology::torus({1, 1, 1}, {true, true, true}, 1, 0); });
   refuses("a torus of 0 dimensions", [] { Topology::torus({1, 1, 1}, {true, true, true}, 0); });
 }
 

@@ -151,13 +151,17 @@ std::vector<Case> cases() {
   all.push_back({"bucket", 8, "torus:2x2x2"});
   all.push_back({"bucket", 9, "torus:3x3"});
   all.push_back({"bucket", 6, "mesh:3x2"});
+  for (const char* algorithm : {"trinaryx3", "bucket"}) {
+    all.push_back({algorithm, 8, "torus:2x2*2"});
+    all.push_back({algorithm, 3, "torus:1*3"});
+  }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Collectives, ::testing::ValuesIn(cases()), [](const auto& test) {
   std::string name = test.param.algorithm + "_" + std::to_string(test.param.ranks) + "_" + test.param.topology;
   for (char& c : name) {
-    if (c == ':') c = '_';
+    if (c == ':' || c == '*') c = '_';
   }
   return name;
 });

@@ -16,9 +16,11 @@ struct Shape {
   std::string_view topology;
   int ranks;
 };
-constexpr Shape kShapes[] = {{"trinaryx3", "torus:3x2", 6}, {"trinaryx3", "mesh:3x2", 6},      {"node", "node", 5},
-                             {"ring", "node", 5},           {"recursive_doubling", "node", 5}, {"binomial", "node", 6},
-                             {"rabenseifner", "node", 4}};
+constexpr Shape kShapes[] = {
+    {"trinaryx3", "torus:3x2", 6}, {"trinaryx3", "mesh:3x2", 6},      {"node", "node", 5},
+    {"ring", "node", 5},           {"recursive_doubling", "node", 5}, {"binomial", "node", 6},
+    {"rabenseifner", "node", 4},   {"bucket", "torus:3x2", 6},        {"bucket", "mesh:3x2", 6},
+    {"bucket", "torus:3*2", 6},    {"trinaryx3", "torus:3*2", 6}};
 
 /// Every rank by itself; pairs; one node with all but the last rank; neighbours never together.
 std::vector<std::vector<int>> node_lists(int ranks) {
@@ -71,7 +73,9 @@ TEST_P(Nodes, ChangeNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, Nodes, ::testing::ValuesIn(kShapes), [](const auto& test) {
-  return std::string(test.param.algorithm) + (test.param.topology.starts_with("mesh") ? "_mesh" : "");
+  const std::string_view topology = test.param.topology;
+  const bool shares = topology.find('*') != std::string_view::npos;
+  return std::string(test.param.algorithm) + (topology.starts_with("mesh") ? "_mesh" : shares ? "_pairs" : "");
 });
 
 }  // namespace
