@@ -32,7 +32,8 @@ Collective read_collective(const std::string& text) {
   invalid(fmt::format("'{}' is no collective; it must be one of{}", text, names));
 }
 
-/// The product of a text's extents and the ranks of a node; 0 when it has none that can be multiplied, which Topology::parse() then explains.
+/// The product of a text's extents and the ranks of a node; 0 when it has none that can be multiplied, which
+/// Topology::parse() then explains.
 int places(const std::string& topology) {
   const std::size_t colon = topology.find(':');
   if (colon == std::string::npos) return 0;

@@ -15,9 +15,15 @@ std::string length_text(std::size_t bytes_max) { return bytes_max == SIZE_MAX ? 
 
 std::string ranks_text(const TuneRow& row) { return fmt::format("{}..{}", row.ranks_min, row.ranks_max); }
 
+std::string topology_text(const TuneRow& row) {
+  if (!row.topology) return "any";
+  return *row.topology == Topology::Kind::node ? "node" : "torus";
+}
+
 /// In the form of a tune file.
 Json row_json(const TuneRow& row) {
   Json json;
+  if (row.topology) json["topology"] = topology_text(row);
   json["collective"] = name(row.collective);
   json["ranks"] = {row.ranks_min, row.ranks_max};
   json["bytes_max"] = row.bytes_max == SIZE_MAX ? Json(nullptr) : Json(row.bytes_max);
@@ -32,8 +38,8 @@ Json row_json(const TuneRow& row) {
 }  // namespace
 
 std::string row_text(const TuneRow& row) {
-  return fmt::format("{}, {} to {} ranks, {} -> {}, segment {}, slots {}, window {}{}", name(row.collective),
-                     row.ranks_min, row.ranks_max,
+  return fmt::format("{}{}, {} to {} ranks, {} -> {}, segment {}, slots {}, window {}{}", name(row.collective),
+                     row.topology ? " on a " + topology_text(row) : "", row.ranks_min, row.ranks_max,
                      row.bytes_max == SIZE_MAX ? "any length" : "up to " + bytes_text(row.bytes_max), row.algorithm,
                      bytes_text(row.tuning.segment_bytes), row.tuning.slots, row.tuning.window,
                      row.tuning.one_shot ? ", one_shot" : "");
@@ -46,15 +52,15 @@ Report print_table(const std::string& overrides) {
   Report report;
   report.text =
       fmt::format("tune table: {}; the first row that fits and whose algorithm accepts the call serves it\n", origin);
-  report.text += fmt::format("{:>3}  {:<15} {:<12} {:>9}  {:<19} {:>8} {:>5} {:>6}  {}\n", "row", "collective", "ranks",
-                             "bytes_max", "algorithm", "segment", "slots", "window", "one_shot");
+  report.text += fmt::format("{:>3}  {:<9} {:<15} {:<12} {:>9}  {:<19} {:>8} {:>5} {:>6}  {}\n", "row", "topology",
+                             "collective", "ranks", "bytes_max", "algorithm", "segment", "slots", "window", "one_shot");
   report.json = {{"origin", origin}, {"version", TuneTable::kVersion}, {"rows", Json::array()}};
   int index = 0;
   for (const TuneRow& row : table.rows()) {
-    report.text +=
-        fmt::format("{:>3}  {:<15} {:<12} {:>9}  {:<19} {:>8} {:>5} {:>6}  {}\n", index++, name(row.collective),
-                    ranks_text(row), length_text(row.bytes_max), row.algorithm, bytes_text(row.tuning.segment_bytes),
-                    row.tuning.slots, row.tuning.window, row.tuning.one_shot ? "yes" : "no");
+    report.text += fmt::format("{:>3}  {:<9} {:<15} {:<12} {:>9}  {:<19} {:>8} {:>5} {:>6}  {}\n", index++,
+                               topology_text(row), name(row.collective), ranks_text(row), length_text(row.bytes_max),
+                               row.algorithm, bytes_text(row.tuning.segment_bytes), row.tuning.slots, row.tuning.window,
+                               row.tuning.one_shot ? "yes" : "no");
     report.json["rows"].push_back(row_json(row));
   }
   return report;
