@@ -11,7 +11,8 @@
 
 namespace torii {
 
-extern const char* const kBuiltInTuneTable;  // generated from collectives/tune_table.json
+extern const char* const kBuiltInTuneTable;   // generated from collectives/tune_table.json
+extern const char* const kBuiltInTorusTable;  // generated from collectives/tune_table_torus.json
 
 namespace {
 
@@ -42,9 +43,18 @@ std::string text_of(const json& row, const char* key, const std::string& where) 
   return row.at(key).get<std::string>();
 }
 
+std::optional<Topology::Kind> parse_topology(const json& row, const std::string& where) {
+  if (!row.contains("topology")) return std::nullopt;
+  const std::string text = text_of(row, "topology", where);
+  if (text == "node") return Topology::Kind::node;
+  if (text == "torus") return Topology::Kind::torus;
+  bad(where, "\"topology\" is \"" + text + "\"; it must be \"node\" or \"torus\", or left out for both");
+}
+
 TuneRow parse_row(const json& row, const std::string& where) {
   if (!row.is_object()) bad(where, "a row must be an object");
   TuneRow result;
+  result.topology = parse_topology(row, where);
   const std::string collective = text_of(row, "collective", where);
   const auto parsed = parse_collective(collective);
   if (!parsed) bad(where, "\"collective\" is \"" + collective + "\", which is no collective");
@@ -96,7 +106,7 @@ const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanReq
   const int ranks = request.topology.ranks();
   for (const TuneRow& row : table.rows()) {
     if (row.collective != request.collective || ranks < row.ranks_min || ranks > row.ranks_max) continue;
-    if (bytes > row.bytes_max) continue;
+    if (bytes > row.bytes_max || row.topology.value_or(request.topology.kind()) != request.topology.kind()) continue;
     if (!name.empty() && row.algorithm != name) continue;
     request.tuning = row.tuning;
     if (find_algorithm(row.algorithm)->why_not(request).empty()) return &row;
@@ -129,7 +139,13 @@ TuneTable TuneTable::parse(std::string_view text, const std::string& origin) {
 }
 
 const TuneTable& TuneTable::built_in() {
-  static const TuneTable table = parse(kBuiltInTuneTable, "the built-in tune table");
+  static const TuneTable table = [] {
+    TuneTable result = parse(kBuiltInTorusTable, "the built-in tune table for tori");
+    const TuneTable measured = parse(kBuiltInTuneTable, "the built-in tune table");
+    result.rows_.insert(result.rows_.end(), measured.rows_.begin(), measured.rows_.end());
+    result.text_ += measured.text_;
+    return result;
+  }();
   return table;
 }
 

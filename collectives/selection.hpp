@@ -12,9 +12,10 @@
 
 namespace torii {
 
-/// One row of a tune file. It serves calls of `collective` on `ranks_min`..`ranks_max` ranks whose vector has at most
-/// `bytes_max` bytes; the first row that fits and whose algorithm accepts the request wins.
+/// One row of a tune file. It serves calls of `collective` on `ranks_min`..`ranks_max` ranks on that kind of topology
+/// whose vector has at most `bytes_max` bytes; the first row that fits and whose algorithm accepts the request wins.
 struct TuneRow {
+  std::optional<Topology::Kind> topology;  ///< none: any. Meshes are tori
   Collective collective = Collective::allreduce;
   int ranks_min = 1;
   int ranks_max = 1 << 20;
@@ -24,13 +25,15 @@ struct TuneRow {
 };
 
 /// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_max" (null: any), "algorithm",
-/// "segment", "slots", "window", "one_shot"}]}, rows in the order in which they are tried.
+/// "segment", "slots", "window", "one_shot", "topology" ("node" or "torus", without it both)}]}, rows in the order in
+/// which they are tried.
 class TuneTable {
  public:
   static constexpr int kVersion = 1;
   /// Throws Error{invalid_argument} naming `origin`, the row and the value that is wrong and what would be right.
   static TuneTable parse(std::string_view json, const std::string& origin);
-  /// The committed table (collectives/tune_table.json), measured by perf/tune; it says where, when and how.
+  /// The committed tables: collectives/tune_table_torus.json, then collectives/tune_table.json, measured by perf/tune;
+  /// it says where, when and how.
   static const TuneTable& built_in();
   /// The table in the file at `path`, or built_in() for an empty path.
   static TuneTable load(const std::string& path);

@@ -41,6 +41,48 @@ TEST(Selection, TakesTheFirstRowThatFits) {
   EXPECT_EQ(large.request.tuning.window, 2);
 }
 
+TEST(Selection, ARowMayBeForOneKindOfTopology) {
+  const TuneTable table = TuneTable::parse(R"({"version": 1, "rows": [
+    {"topology": "torus", "collective": "allreduce", "ranks": [1, 99], "bytes_max": null, "algorithm": "bucket",
+     "segment": 4096, "slots": 8, "window": 1},
+    {"topology": "node", "collective": "allreduce", "ranks": [1, 99], "bytes_max": 64, "algorithm": "node",
+     "segment": 4096, "slots": 8, "window": 1},
+    {"collective": "allreduce", "ranks": [1, 99], "bytes_max": null, "algorithm": "ring",
+     "segment": 4096, "slots": 8, "window": 1}]})",
+                                           "the test's table");
+  const auto chosen = [&](const Topology& topology, std::size_t bytes) {
+    PlanRequest request;
+    request.topology = topology;
+    return select(table, {}, request, bytes).algorithm->name;
+  };
+  EXPECT_EQ(chosen(Topology::torus({2, 2, 1}), 8), "bucket");
+  EXPECT_EQ(chosen(Topology::torus({2, 2, 1}, {false, false, false}, 2, 2), 8), "bucket") << "meshes are tori";
+  EXPECT_EQ(chosen(Topology::node(4), 8), "node");
+  EXPECT_EQ(chosen(Topology::node(4), 4096), "ring") << "a row without a kind serves all";
+}
+
+/// The rows of perf/tune serve ranks on a node as ever; tori have rows of their own for every collective.
+TEST(Selection, TheBuiltInTableHasRowsForTori) {
+  const TuneTable& table = TuneTable::built_in();
+  for (int collective = 0; collective < kCollectiveCount; ++collective) {
+    PlanRequest request;
+    request.collective = static_cast<Collective>(collective);
+    for (const Topology& topology :
+         {Topology::torus({3, 3, 1}), Topology::torus({3, 3, 1}, {true, true, true}, 2, 2)}) {
+      for (const std::size_t bytes : {std::size_t{8}, std::size_t{40'000}, std::size_t{1} << 24}) {
+        request.topology = topology;
+        const Selected selected = select(table, {}, request, bytes);
+        ASSERT_TRUE(selected.row.has_value()) << name(request.collective) << " " << topology.text();
+        EXPECT_EQ(table.rows()[*selected.row].topology, Topology::Kind::torus) << name(request.collective);
+        request.topology = Topology::node(topology.ranks());
+        const Selected on_node = select(table, {}, request, bytes);
+        ASSERT_TRUE(on_node.row.has_value());
+        EXPECT_FALSE(table.rows()[*on_node.row].topology.has_value());
+      }
+    }
+  }
+}
+
 TEST(Selection, PassesOverARowWhoseAlgorithmCannot) {
   // On three ranks rabenseifner may refuse; then the next row serves.
   const Selected selected = choose(Collective::allreduce, 3, 1 << 20);
@@ -87,12 +129,15 @@ TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
   const struct {
     std::string text;
     std::string said;
-  } cases[] = {{"{", "not JSON"},
-               {R"({"version": 2, "rows": []})", "\"version\" is 2; this library reads 1"},
-               {R"({"version": 1})", "\"rows\" must be an array"},
-               {table_of(row + R"("segment": 4096, "slots": 257, "window": 1)"), "slots"},
-               {table_of(row + R"("segment": 65, "slots": 4, "window": 1)"), "segment"},
-               {table_of(R"("collective": "allreduces")"), "allreduces"}};
+  } cases[] = {
+      {"{", "not JSON"},
+      {R"({"version": 2, "rows": []})", "\"version\" is 2; this library reads 1"},
+      {R"({"version": 1})", "\"rows\" must be an array"},
+      {table_of(row + R"("segment": 4096, "slots": 257, "window": 1)"), "slots"},
+      {table_of(row + R"("segment": 65, "slots": 4, "window": 1)"), "segment"},
+      {table_of(row + R"("segment": 64, "slots": 4, "window": 1, "topology": "ring")"), "\"topology\" is \"ring\""},
+      {table_of(row + R"("segment": 64, "slots": 4, "window": 1, "topology": 3)"), "\"topology\" must be a string"},
+      {table_of(R"("collective": "allreduces")"), "allreduces"}};
   for (const auto& one : cases) {
     try {
       (void)TuneTable::parse(one.text, "file.json");
