@@ -21,11 +21,17 @@ macro(torii_require_package name debian_package)
   endif()
 endmacro()
 
-# An optional library; `what` is what its absence costs.
+# An optional library; `what` is what its absence costs. TORII_WITH_<prefix>=OFF builds without it though it is there.
 macro(torii_optional_module prefix module debian_package what)
-  pkg_check_modules(${prefix} QUIET IMPORTED_TARGET GLOBAL ${module})
-  if(NOT ${prefix}_FOUND)
-    list(APPEND torii_left_out "${what} (install ${debian_package})")
+  option(TORII_WITH_${prefix} "Build ${what}, where ${debian_package} is installed" ON)
+  if(TORII_WITH_${prefix})
+    pkg_check_modules(${prefix} QUIET IMPORTED_TARGET GLOBAL ${module})
+    if(NOT ${prefix}_FOUND)
+      list(APPEND torii_left_out "${what} (install ${debian_package})")
+    endif()
+  else()
+    set(${prefix}_FOUND FALSE)  # an earlier configuration may have left that it was found
+    list(APPEND torii_left_out "${what} (TORII_WITH_${prefix} is OFF)")
   endif()
 endmacro()
 
@@ -52,15 +58,4 @@ torii_optional_module(UCX ucx libucx-dev "transport ucx")
 torii_optional_module(PMIX pmix libpmix-dev "joining through PMIx")
 include(mpi)
 
-# Printed last so that it is what a reader of the configuration sees.
-function(torii_print_summary)
-  message(STATUS "torii ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, sanitizer ${TORII_SANITIZE}, tests ${TORII_TESTS}, "
-                 "perf ${TORII_PERF}, programs in ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-  if(torii_left_out)
-    foreach(item IN LISTS torii_left_out)
-      message(STATUS "torii: left out: ${item}")
-    endforeach()
-  else()
-    message(STATUS "torii: nothing was left out")
-  endif()
-endfunction()
+include(summary)
