@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -177,6 +178,40 @@ std::vector<Interface> select_interfaces(std::string_view selection, const std::
                                               "', which selects none of the interfaces that are up: " + names_of(all));
   }
   return selected;
+}
+
+std::string network_of(const Interface& one) {
+  const std::string_view number = one.address.number();
+  const std::string_view mask = one.mask.number();
+  if (number.empty() || mask.size() != number.size()) return one.address.host();
+  const bool is_v4 = one.address.family() == AF_INET;
+  in6_addr network{};
+  auto* const bytes = reinterpret_cast<unsigned char*>(&network);
+  int prefix = 0;
+  for (std::size_t at = 0; at < number.size(); ++at) {
+    bytes[at] = static_cast<unsigned char>(number[at] & mask[at]);
+    prefix += std::popcount(static_cast<unsigned char>(mask[at]));
+  }
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(is_v4 ? AF_INET : AF_INET6, &network, text, sizeof(text));
+  return std::string(text) + "/" + std::to_string(prefix);
+}
+
+std::vector<Interface> rail_interfaces(std::string_view selection, const std::vector<Interface>& all,
+                                       const std::string& offered) {
+  std::vector<Interface> rails = select_interfaces(selection, all);
+  const auto is_offered = [&](const Interface& one) { return one.address.host() == offered; };
+  if (!offered.empty() && selection.empty() && std::ranges::none_of(rails, is_offered)) {
+    rails.clear();
+    std::ranges::copy_if(all, std::back_inserter(rails), is_offered);
+    if (rails.empty()) rails.push_back({"", Address::parse(offered, 0), Address()});
+    return rails;
+  }
+  const int family = offered.empty() ? rails[0].address.family() : Address::parse(offered, 0).family();
+  const auto is_other = [&](const Interface& one) { return one.address.family() != family; };
+  if (!std::ranges::all_of(rails, is_other)) std::erase_if(rails, is_other);
+  std::ranges::stable_partition(rails, is_offered);
+  return rails;
 }
 
 Address source_address(const Address& peer) {

@@ -61,6 +61,16 @@ std::vector<Interface> interfaces_of_host();
 /// names that exist.
 std::vector<Interface> select_interfaces(std::string_view selection, const std::vector<Interface>& all);
 
+/// The network that an interface's address lies in, "10.90.1.0/24"; the address itself where the mask is not known.
+std::string network_of(const Interface& one);
+
+/// The interfaces that engines may stand on, in order of preference: those of `selected` in the family of `offered`,
+/// the number of the address by which peers reach this host (empty: of the first), that address before the others.
+/// Where `selection`, the text of TORII_INTERFACE, names no interface and the offered address is none of `selected`
+/// (ranks that meet over the loopback), that address alone.
+std::vector<Interface> rail_interfaces(std::string_view selection, const std::vector<Interface>& all,
+                                       const std::string& offered);
+
 /// The address of this host from which the kernel routes to `peer`: what a peer can be told to answer to. Nothing is
 /// sent. Throws Error{transport} when there is no route.
 Address source_address(const Address& peer);

@@ -182,12 +182,15 @@ TEST_F(Planted, IncludeLaw) {
   caught("api/a.cpp", "\"tools/b.hpp\"");
   caught("perf/a.cpp", "\"api/b.hpp\"");
   caught("perf/a.cpp", "\"reduce_kernels/b.hpp\"");
+  caught("perf/transports/a.cpp", "\"api/b.hpp\"");
+  caught("perf/a.cpp", "\"transports/ucx/b.hpp\"");
   caught("examples/a.cpp", "\"runtime/b.hpp\"");
   caught("plugins/openmpi/a.c", "\"api/b.hpp\"");
   caught("tools/a.cpp", "\"perf/b.hpp\"");
   expect_clean("runtime/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
   expect_clean("api/a.cpp", head("#include <torii/torii.hpp>\n\n#include \"collectives/b.hpp\"\n"));
   expect_clean("perf/kernels/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
+  expect_clean("perf/transports/a.cpp", head("#include \"transports/ucx/b.hpp\"\n#include \"runtime/b.hpp\"\n"));
   expect_clean("tools/a.cpp", head("#include \"runtime/b.hpp\"\n"));
   expect_clean("tests/x/a.cpp", head("#include \"perf/b.hpp\"\n"));
 }

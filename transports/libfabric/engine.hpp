@@ -37,6 +37,7 @@ struct Shared {
   int ranks;
   Arrivals& arrivals;
   PeerStates& peers;
+  bool sleeps;  ///< completion queues have a descriptor where the provider offers one
 };
 
 /// Thread-safe behind its own lock; the provider is asked for no locks of its own.

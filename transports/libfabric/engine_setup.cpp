@@ -26,15 +26,15 @@ std::byte* map_own(std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-/// With a descriptor to wait for where the provider has one.
-Fid<fid_cq> open_queue(fid_domain& domain) {
+/// With a descriptor to wait for where it is wanted and the provider has one.
+Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
   fi_cq_attr attributes{};
   attributes.size = kQueueEntries;
   attributes.format = FI_CQ_FORMAT_DATA;
-  attributes.wait_obj = FI_WAIT_FD;
+  attributes.wait_obj = sleeps ? FI_WAIT_FD : FI_WAIT_NONE;
   fid_cq* queue = nullptr;
   int code = fi_cq_open(&domain, &attributes, &queue, nullptr);
-  if (code == -FI_ENOSYS || code == -FI_EINVAL || code == -FI_EOPNOTSUPP) {
+  if (sleeps && (code == -FI_ENOSYS || code == -FI_EINVAL || code == -FI_EOPNOTSUPP)) {
     attributes.wait_obj = FI_WAIT_NONE;
     code = fi_cq_open(&domain, &attributes, &queue, nullptr);
   }
@@ -85,7 +85,7 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   fid_domain* domain = nullptr;
   check(fi_domain(fabric, info_.get(), &domain, nullptr), "opening device " + std::string(info_->domain_attr->name));
   domain_.reset(domain);
-  queue_ = open_queue(*domain);
+  queue_ = open_queue(*domain, shared_.sleeps);
   fi_av_attr table{};
   table.type = info_->domain_attr->av_type;
   table.count = static_cast<std::size_t>(shared_.ranks);
@@ -115,7 +115,7 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
     for (fi_context2& receive : receives_) receives_owed_.push_back(&receive);
     post_receives();
   }
-  if (fi_control(&queue_->fid, FI_GETWAIT, &wait_descriptor_) != 0) wait_descriptor_ = -1;
+  if (!shared_.sleeps || fi_control(&queue_->fid, FI_GETWAIT, &wait_descriptor_) != 0) wait_descriptor_ = -1;
 }
 
 Fid<fid_mr> Engine::register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,

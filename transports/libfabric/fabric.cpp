@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "runtime/words.hpp"
 #include "transports/libfabric/notice.hpp"
 #include "transports/libfabric/providers.hpp"
+#include "transports/libfabric/rails.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -74,8 +76,7 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api)
     }
     for (const std::string& source : options_.source_addresses) check_source(source);
   });
-  const std::string provider = choose_provider(exchange, api, options_.provider, options_.source_addresses);
-  together(exchange, [&] { open_engines(api, provider); });
+  open_engines(exchange, api);
 
   const RankCard mine = {static_cast<std::uint64_t>(options_.engines), options_.arena_bytes, ordered_bytes_,
                          data_bytes_};
@@ -94,7 +95,7 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api)
   }
   together(exchange, [&] {
     if (options_.arena_bytes > arena_bytes_max(data_bytes_)) {
-      throw Error(Status::unsupported, "completions of " + provider + " carry " + std::to_string(data_bytes_) +
+      throw Error(Status::unsupported, "completions of " + provider_ + " carry " + std::to_string(data_bytes_) +
                                            " bytes, enough for an arena of " +
                                            std::to_string(arena_bytes_max(data_bytes_) >> 30) + " GiB; this one has " +
                                            std::to_string(options_.arena_bytes >> 30) + " GiB; set TORII_ARENA lower");
@@ -108,10 +109,10 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api)
   }
   // shm of libfabric 1.17 still writes into the memory of a peer of the same process that has closed its endpoint; what
   // was put stands in the peer's memory already.
-  confirms_at_end_ = provider != "shm";
+  confirms_at_end_ = provider_ != "shm";
   const bool waits =
       std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->wait_descriptor() >= 0; });
-  const Proven known = proven(provider);
+  const Proven known = proven(provider_);
   capabilities_ = {.name = "libfabric",
                    .mapped = false,
                    .wakes_on_put = waits && known.wakes,
@@ -119,27 +120,48 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api)
                    .engines = options_.engines};
 }
 
-void Fabric::open_engines(const Api& api, const std::string& provider) {
-  ordered_bytes_ = SIZE_MAX;
-  data_bytes_ = sizeof(std::uint64_t);
-  const std::vector<std::string> any = {""};
-  const std::vector<std::string>& sources = options_.source_addresses.empty() ? any : options_.source_addresses;
-  std::vector<std::vector<Info>> devices;
-  for (const std::string& source : sources) {
-    devices.push_back(find_devices(api, provider, source));
-    for (const Info& info : devices.back()) {
-      const bool ordered = (info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_WAW) != 0;
-      ordered_bytes_ = std::min(ordered_bytes_, ordered ? info->ep_attr->max_order_waw_size : 0);
-      data_bytes_ = std::min(data_bytes_, info->domain_attr->cq_data_size);
+/// Agrees on provider, addresses and devices, then opens. Collective.
+void Fabric::open_engines(Exchange& exchange, const Api& api) {
+  sources_ = agree_on_sources(exchange, options_);
+  std::vector<std::string> sources = sources_;
+  std::ranges::sort(sources);
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+  provider_ = choose_provider(exchange, api, options_.provider, sources);
+  if (sources.empty() || !is_over_ip(provider_)) sources = {""};
+  std::map<std::string, std::vector<Info>> found;
+  together(exchange, [&] {
+    for (const std::string& source : sources) found[source] = find_devices(api, provider_, source);
+  });
+  std::vector<const fi_info*> devices;  // of each engine
+  if (is_over_ip(provider_)) {
+    sources_.resize(static_cast<std::size_t>(options_.engines));
+    std::map<std::string, std::size_t> taken;
+    for (const std::string& source : sources_) {
+      const std::vector<Info>& here = found[source];
+      devices.push_back(here[taken[source]++ % here.size()].get());
+    }
+  } else {
+    sources_.assign(static_cast<std::size_t>(options_.engines), "");
+    for (const std::size_t device : agree_on_devices(exchange, found[""], options_.engines)) {
+      devices.push_back(found[""][device].get());
     }
   }
-  arrivals_ = std::make_unique<Arrivals>(options_.arena, options_.arena_bytes, true);
-  const Shared shared = {options_.arena, options_.arena_bytes, ranks_, *arrivals_, peers_};
-  for (std::size_t engine = 0; engine < static_cast<std::size_t>(options_.engines); ++engine) {
-    const std::vector<Info>& here = devices[engine % sources.size()];
-    const fi_info& info = *here[engine / sources.size() % here.size()];
-    engines_.push_back(std::make_unique<Engine>(api, info, static_cast<int>(engine), shared, options_.bounce_bytes));
-  }
+  ordered_bytes_ = SIZE_MAX;
+  data_bytes_ = sizeof(std::uint64_t);
+  together(exchange, [&] {
+    arrivals_ = std::make_unique<Arrivals>(options_.arena, options_.arena_bytes, true);
+    for (const fi_info* const device : devices) open_engine(api, *device);
+  });
+}
+
+void Fabric::open_engine(const Api& api, const fi_info& info) {
+  const bool ordered = (info.tx_attr->msg_order & info.rx_attr->msg_order & FI_ORDER_WAW) != 0;
+  ordered_bytes_ = std::min(ordered_bytes_, ordered ? info.ep_attr->max_order_waw_size : 0);
+  data_bytes_ = std::min(data_bytes_, info.domain_attr->cq_data_size);
+  const Shared shared = {options_.arena, options_.arena_bytes, ranks_, *arrivals_, peers_, options_.sleeps};
+  const int number = static_cast<int>(engines_.size());
+  engines_.push_back(std::make_unique<Engine>(api, info, number, shared, options_.bounce_bytes));
+  device_names_.emplace_back(info.domain_attr->name);
 }
 
 Fabric::~Fabric() {

@@ -37,12 +37,21 @@ class Fabric final : public Transport {
   std::string failure_text() const override { return peers_.text(); }
   bool oversubscribed() const noexcept override { return options_.oversubscribed; }
 
+  const std::string& provider() const noexcept { return provider_; }
+  /// The device of each engine, and where the provider is over IP the address that it stands on; empty: any.
+  const std::vector<std::string>& devices() const noexcept { return device_names_; }
+  const std::vector<std::string>& sources() const noexcept { return sources_; }
+
  private:
-  void open_engines(const Api& api, const std::string& provider);
+  void open_engines(Exchange& exchange, const Api& api);
+  void open_engine(const Api& api, const fi_info& info);
 
   Options options_;
   int rank_;
   int ranks_;
+  std::string provider_;
+  std::vector<std::string> sources_;
+  std::vector<std::string> device_names_;
   Capabilities capabilities_;
   std::size_t ordered_bytes_ = 0;
   std::size_t data_bytes_ = 0;

@@ -16,12 +16,20 @@ struct Options {
   int engines = 4;
   /// "auto", or a provider as fi_info names it. Equal on all ranks.
   std::string provider = "auto";
-  /// Numeric IPv4 or IPv6 addresses of this host; engine e uses number e mod their count. Listeners stand on these
-  /// addresses and on no other. Empty: the provider's first device that is not the loopback.
+  /// Numeric IPv4 or IPv6 addresses of this host, that by which peers reach it first (rail_interfaces()). Ranks agree
+  /// which of them serve: engine e stands in network e mod K of the K networks that all ranks have (engine_rails()),
+  /// on addresses of devices near the rank's CPUs. Listeners stand on these addresses and on no other. Where no network
+  /// is common: the first address, or, of named interfaces, number e mod their count. Empty: the provider's first
+  /// device that is not the loopback. Providers that are not over IP have addresses of their own and pay no heed.
   std::vector<std::string> source_addresses;
+  /// The user has named the interfaces of source_addresses: all serve, fast or slow, physical or not.
+  bool named_interfaces = false;
   /// Per engine: memory for payloads that lie outside the arena, where the provider wants its sources registered. A put
   /// from outside carries at most this much less a line.
   std::size_t bounce_bytes = std::size_t{4} << 20;
+  /// Completion queues have a descriptor to sleep on. Over tcp;ofi_rxm it makes a short put dearer by some percent, so
+  /// who only spins or yields (TORII_WAIT) does without; sleep() then sleeps in steps.
+  bool sleeps = true;
   /// More ranks than CPUs: what Transport::oversubscribed() answers.
   bool oversubscribed = false;
 };

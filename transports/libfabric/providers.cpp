@@ -68,7 +68,7 @@ Info make_hints(const std::string& provider, const std::string& source_address) 
   hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
   hints->fabric_attr->prov_name = strdup(provider.c_str());
   // Other providers than those over IP have addresses of their own.
-  if (!source_address.empty() && provider != "shm") set_source(*hints, source_address);
+  if (!source_address.empty() && is_over_ip(provider)) set_source(*hints, source_address);
   return hints;
 }
 
@@ -159,6 +159,12 @@ ProviderReport report(const Api& api, const std::vector<std::string>& names, std
 }
 
 }  // namespace
+
+bool is_over_ip(std::string_view provider) {
+  constexpr std::string_view kOverIp[] = {"tcp", "net", "sockets", "udp", "verbs"};
+  const std::string_view lowest = provider.substr(0, provider.find(';'));
+  return std::ranges::find(kOverIp, lowest) != std::end(kOverIp);
+}
 
 sockaddr_storage parse_source(const std::string& text) {
   sockaddr_storage address{};

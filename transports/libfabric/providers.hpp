@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/exchange.hpp"
@@ -17,6 +18,9 @@ namespace torii::libfabric {
 sockaddr_storage parse_source(const std::string& text);
 /// Throws Error{invalid_argument} unless it is an address of this host: libfabric finds out late and names it not.
 void check_source(const std::string& text);
+
+/// True where addresses are those of IP, so that a source address says which device is meant.
+bool is_over_ip(std::string_view provider);
 
 /// Every provider that torii knows or this libfabric has, in the order in which `auto` tries them.
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses);

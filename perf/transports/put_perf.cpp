@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command line, ranks and report of put_latency and put_bandwidth.
+#include "perf/transports/put_perf.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <torii/torii.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "perf/common/failure.hpp"
+#include "perf/common/host.hpp"
+#include "perf/common/job.hpp"
+#include "perf/common/measure.hpp"
+#include "perf/common/names.hpp"
+#include "perf/transports/bare_libfabric.hpp"
+#include "perf/transports/put_measure.hpp"
+#include "runtime/address.hpp"
+#include "runtime/settings.hpp"
+#include "transports/libfabric/fabric.hpp"
+
+namespace torii::perf {
+namespace {
+
+constexpr std::size_t kWindowMost = 64;
+constexpr std::size_t kWindowBytesMost = std::size_t{64} << 20;
+constexpr std::size_t kBytesMost = std::size_t{64} << 20;
+
+struct PutOptions {
+  PutKind kind;
+  std::size_t begin_bytes = 0, end_bytes = 0, factor = 4;
+  int iterations = 0, warm_up = 100, rounds = 9;
+  std::string json;
+  Settings settings;
+};
+
+const char* name(PutKind kind) { return kind == PutKind::latency ? "put_latency" : "put_bandwidth"; }
+
+/// Settings of the library: flags over the environment, and one engine unless somebody asks for more, because that is
+/// what a bare loop has.
+Settings load_settings(const std::string& engines, const std::string& provider, const std::string& transport) {
+  std::string lines;
+  if (!engines.empty()) lines += "ENGINES=" + engines + "\n";
+  if (engines.empty() && std::getenv("TORII_ENGINES") == nullptr) lines += "ENGINES=1\n";
+  if (!provider.empty()) lines += "PROVIDER=" + provider + "\n";
+  lines += "TRANSPORT=" + transport + "\n";
+  try {
+    return Settings::load(lines);
+  } catch (const Error& error) {
+    throw Failure(kBadCommandLine, error.what());
+  }
+}
+
+bool parse(int argc, char** argv, PutOptions& options) {
+  const bool is_latency = options.kind == PutKind::latency;
+  std::string begin = "8", end = is_latency ? "1M" : "4M", engines, provider, transport = "libfabric";
+  CLI::App app(is_latency ? "Times a put with its signal there and back between two ranks, half of it, in turn with "
+                            "the bare interface below."
+                          : "Times windows of puts with signals between two ranks, in turn with the bare interface "
+                            "below.");
+  app.set_version_flag("--version", std::string("torii ") + torii_version());
+  app.add_option("-b", begin, "least size, with K or M (1024)")->capture_default_str();
+  app.add_option("-e", end, "greatest size")->capture_default_str();
+  app.add_option("-f", options.factor, "factor from one size to the next")
+      ->check(CLI::Range(std::size_t{2}, std::size_t{1} << 20))
+      ->capture_default_str();
+  app.add_option("-n", options.iterations,
+                 is_latency ? "round trips in a block (default: as many as fit 20 ms)"
+                            : "windows in a block (default: as many as fit 20 ms)")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("-w", options.warm_up, "round trips or windows before the first block (at least 3)")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "blocks of torii and of the bare loop, in turn")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--engines", engines, "engines of the transport, and ends of the bare loop, 1..16 (default: 1)");
+  app.add_option("--transport", transport, "libfabric")->capture_default_str();
+  app.add_option("--provider", provider, "what libfabric runs over, as fi_info names it (default: auto)");
+  app.add_option("--json", options.json, "write one JSON object per line to this file, - for stdout");
+  app.footer(
+      fmt::format("TORII_WAIT=spin opens torii's engines without a descriptor to sleep on, as the bare loop. "
+                  "Starts its two ranks itself unless a launcher has.\n\nExample:\n  {} -b 8 -e 64K --provider "
+                  "'tcp;ofi_rxm'",
+                  name(options.kind)));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    app.exit(request);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
+  }
+  if (transport != "libfabric") {
+    throw Failure(kBadCommandLine, "--transport '" + transport + "' has no bare loop to stand beside: use libfabric");
+  }
+  options.begin_bytes = parse_size("-b", begin);
+  options.end_bytes = parse_size("-e", end);
+  if (options.end_bytes < options.begin_bytes || options.end_bytes > kBytesMost) {
+    throw Failure(kBadCommandLine, "-e " + end + " must be from -b " + begin + " to " + short_size(kBytesMost));
+  }
+  options.settings = load_settings(engines, provider, transport);
+  return true;
+}
+
+std::size_t window_of(PutKind kind, std::size_t bytes) {
+  if (kind == PutKind::latency) return 1;
+  std::size_t window = kWindowMost;
+  while (window > 2 && window * bytes > kWindowBytesMost) window /= 2;
+  return window;
+}
+
+/// Zeroed pages.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes)
+      : bytes_(round_up(bytes, 4096)),
+        base_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (base_ == MAP_FAILED) throw Failure(kNotPossible, fmt::format("cannot map {} bytes for slots", bytes_));
+  }
+  ~Pages() { munmap(base_, bytes_); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  std::byte* base() const { return static_cast<std::byte*>(base_); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+  void* base_;
+};
+
+class PutReport {
+ public:
+  explicit PutReport(const PutOptions& options) : options_(options), table_(options.json == "-" ? stderr : stdout) {
+    if (options.json == "-") json_ = stdout;
+    if (options.json.empty() || options.json == "-") return;
+    json_ = std::fopen(options.json.c_str(), "w");
+    if (json_ == nullptr) throw Failure(kBadCommandLine, "cannot write '" + options.json + "'");
+  }
+  ~PutReport() {
+    if (json_ != nullptr && json_ != stdout) std::fclose(json_);
+  }
+  PutReport(const PutReport&) = delete;
+  PutReport& operator=(const PutReport&) = delete;
+
+  void header(const std::string& provider) const {
+    fmt::print(table_, "# {}: torii {} commit {}, {}\n", name(options_.kind), torii_version(), commit(), host());
+    fmt::print(table_, "# libfabric over {}, {} engine{}, {} blocks of each in turn\n", provider,
+               options_.settings.engines, options_.settings.engines == 1 ? "" : "s", options_.rounds);
+    fmt::print(table_, "# {:>10} {:>7} {:>12} {:>10} {:>12} {:>10} {:>8} {:>8} {:>7}{}\n", "size(B)", "window",
+               "torii(us)", "mad", "bare(us)", "mad", "ratio", "n", "#wrong",
+               options_.kind == PutKind::bandwidth ? "  torii(GB/s)   bare(GB/s)" : "");
+    std::fflush(table_);
+  }
+
+  /// `times_us`: torii's, then the bare loop's.
+  void add(const PutPlan& plan, const std::string& provider, const PutResult& result) const {
+    std::vector<double> ratios;
+    for (std::size_t round = 0; round < result.times_us[0].size(); ++round) {
+      ratios.push_back(result.times_us[0][round] / result.times_us[1][round]);
+    }
+    const double own_us = median(result.times_us[0]);
+    const double bare_us = median(result.times_us[1]);
+    const double ratio = median(ratios);
+    const auto gbps = [&](double us) { return static_cast<double>(plan.bytes * plan.window) / us / 1e3; };
+    const bool has_rate = options_.kind == PutKind::bandwidth;
+    fmt::print(table_, "  {:>10} {:>7} {:>12.3f} {:>10.3f} {:>12.3f} {:>10.3f} {:>8.3f} {:>8} {:>7}{}\n", plan.bytes,
+               plan.window, own_us, deviation(result.times_us[0]), bare_us, deviation(result.times_us[1]), ratio,
+               result.iterations, result.wrong_bytes,
+               has_rate ? fmt::format(" {:>12.4f} {:>12.4f}", gbps(own_us), gbps(bare_us)) : "");
+    std::fflush(table_);
+    if (json_ == nullptr) return;
+    nlohmann::ordered_json json = {{"benchmark", name(options_.kind)},
+                                   {"transport", "libfabric"},
+                                   {"provider", provider},
+                                   {"engines", options_.settings.engines},
+                                   {"bytes", plan.bytes},
+                                   {"window", plan.window},
+                                   {"iterations", result.iterations},
+                                   {"rounds", options_.rounds},
+                                   {"time_us_median", own_us},
+                                   {"time_us_mad", deviation(result.times_us[0])},
+                                   {"bare_time_us_median", bare_us},
+                                   {"bare_time_us_mad", deviation(result.times_us[1])},
+                                   {"ratio", ratio}};
+    if (has_rate) json["GBps"] = gbps(own_us);
+    if (has_rate) json["bare_GBps"] = gbps(bare_us);
+    json["wrong"] = result.wrong_bytes;
+    json["host"] = host();
+    json["commit"] = commit();
+    json["version"] = torii_version();
+    fmt::print(json_, "{}\n", json.dump());
+    std::fflush(json_);
+  }
+
+ private:
+  static double deviation(std::vector<double> values) {
+    const double middle = median(values);
+    for (double& value : values) value = std::abs(value - middle);
+    return median(values);
+  }
+
+  const PutOptions& options_;
+  std::FILE* table_;
+  std::FILE* json_ = nullptr;
+};
+
+/// Addresses of this host that the ranks reach each other by: of the selected interfaces, or of the loopback where the
+/// ranks were started here.
+std::vector<std::string> source_addresses(const Settings& settings, const Exchange& exchange) {
+  std::string offered = exchange.address();
+  if (offered.empty() && settings.interfaces.empty() && inside_job()) offered = "127.0.0.1";
+  std::vector<std::string> addresses;
+  for (const Interface& one : rail_interfaces(settings.interfaces, interfaces_of_host(), offered)) {
+    addresses.push_back(one.address.host());
+  }
+  return addresses;
+}
+
+int measure(const PutOptions& options, Exchange& exchange) {
+  std::size_t most = 0;
+  for (std::size_t bytes = options.begin_bytes; bytes <= options.end_bytes; bytes *= options.factor) {
+    most = std::max(most, SlotLayout{window_of(options.kind, bytes), round_up(bytes, kLineBytes)}.bytes());
+  }
+  const Pages arena(most);
+  const Pages bare_memory(most);
+  libfabric::Options wanted;
+  wanted.arena = arena.base();
+  wanted.arena_bytes = arena.bytes();
+  wanted.engines = options.settings.engines;
+  wanted.provider = options.settings.provider;
+  wanted.source_addresses = source_addresses(options.settings, exchange);
+  wanted.named_interfaces = !options.settings.interfaces.empty();
+  wanted.sleeps = options.settings.wait == WaitMode::automatic || options.settings.wait == WaitMode::sleep;
+  libfabric::Fabric fabric(exchange, wanted);
+  TransportLoop own(fabric, arena.base());
+  const std::string& provider = fabric.provider();
+  BareLibfabricLoop bare(exchange, provider, fabric.sources(), bare_memory.base(), bare_memory.bytes());
+  own.on_quiet = [&] { bare.poll(); };
+  bare.on_quiet = [&] { own.poll(); };
+
+  std::unique_ptr<PutReport> report;
+  if (exchange.rank() == 0) report = std::make_unique<PutReport>(options);
+  if (report) report->header(provider);
+  std::size_t wrong = 0;
+  for (std::size_t bytes = options.begin_bytes; bytes <= options.end_bytes; bytes *= options.factor) {
+    const PutPlan plan = {options.kind,       bytes,           window_of(options.kind, bytes),
+                          options.iterations, options.warm_up, options.rounds};
+    const PutResult result = measure_puts(exchange, {&own, &bare}, plan);
+    if (report) report->add(plan, provider, result);
+    wrong += result.wrong_bytes;
+  }
+  return wrong == 0 ? kOk : kWrongData;
+}
+
+}  // namespace
+
+int run_puts(PutKind kind, int argc, char** argv) noexcept {
+  try {
+    PutOptions options;
+    options.kind = kind;
+    if (!parse(argc, argv, options)) return kOk;
+    const std::unique_ptr<Exchange> exchange = join(options.settings);
+    if (exchange->ranks() == 1) start_ranks(2, {argv + 1, argv + argc});
+    if (exchange->ranks() != 2) {
+      throw Failure(kBadCommandLine, fmt::format("{} ranks; puts are timed between 2", exchange->ranks()));
+    }
+    return measure(options, *exchange);
+  } catch (const Failure& failure) {
+    if (failure.exit_code() != kBadCommandLine || speaks()) fmt::print(stderr, "{}: {}\n", argv[0], failure.what());
+    return failure.exit_code();
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return error.status() == Status::invalid_argument ? kBadCommandLine : kNotPossible;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return kWrongData;
+  }
+}
+
+}  // namespace torii::perf

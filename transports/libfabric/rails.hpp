@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which address or device each engine stands on: what the ranks agree on before engines are opened.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/exchange.hpp"
+#include "transports/libfabric/api.hpp"
+#include "transports/libfabric/options.hpp"
+
+namespace torii::libfabric {
+
+/// The source address of each engine; no entry where no rank has been given addresses. Collective.
+std::vector<std::string> agree_on_sources(Exchange& exchange, const Options& options);
+
+/// The device of each engine, for providers whose addresses are their own: those near the rank's CPUs, in turn with the
+/// other ranks of the host. Collective.
+std::vector<std::size_t> agree_on_devices(Exchange& exchange, const std::vector<Info>& devices, int engines);
+
+}  // namespace torii::libfabric
