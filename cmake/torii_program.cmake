@@ -3,8 +3,8 @@
 include_guard(GLOBAL)
 
 # torii_program(NAME name SOURCES file... [LIBS target...] [PERF])
-# Tools install into bin, programs marked PERF into libexec/torii. Installed programs find libtorii beside them by a
-# relative path, so an installed tree may be moved.
+# Tools install into bin, programs marked PERF into libexec/torii. Installed programs find libtorii beside them, and the
+# modules in its folder torii, by relative paths, so an installed tree may be moved.
 function(torii_program)
   cmake_parse_arguments(PARSE_ARGV 0 arg "PERF" "NAME" "SOURCES;LIBS")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
@@ -17,7 +17,7 @@ function(torii_program)
   file(RELATIVE_PATH to_library /${destination} /${CMAKE_INSTALL_LIBDIR})
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE torii_settings ${arg_LIBS})
-  set_target_properties(${arg_NAME} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+  set_target_properties(${arg_NAME} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library};$ORIGIN/${to_library}/torii")
   # Sanitizer builds hold what the tests in them need, which dependencies bring in.
   if(NOT TORII_SANITIZE STREQUAL "none")
     set_target_properties(${arg_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)

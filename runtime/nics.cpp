@@ -3,10 +3,11 @@
 #include "runtime/nics.hpp"
 
 #include <hwloc.h>
-#include <sched.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
+#include <utility>
 
 #include "runtime/address.hpp"
 #include "runtime/status.hpp"
@@ -42,7 +43,7 @@ std::vector<int> numbers_in(hwloc_const_bitmap_t set) {
   return numbers;
 }
 
-std::string first_line(const std::string& path) {
+std::string first_line(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -58,16 +59,16 @@ double leading_number(const std::string& line) {
   }
 }
 
-void add_facts(const std::string& system, const std::vector<Interface>& interfaces, MachineNic& device) {
+void add_facts(const std::filesystem::path& system, const std::vector<Interface>& interfaces, MachineNic& device) {
   if (device.is_openfabrics) {
-    const std::string port = system + "/class/infiniband/" + device.nic.name + "/ports/1/";
-    device.is_up = first_line(port + "state").ends_with("ACTIVE");
-    device.nic.mbit_per_s = 1000 * leading_number(first_line(port + "rate"));  // "100 Gb/sec (4X EDR)"
+    const std::filesystem::path port = system / "class/infiniband" / device.nic.name / "ports/1";
+    device.is_up = first_line(port / "state").ends_with("ACTIVE");
+    device.nic.mbit_per_s = 1000 * leading_number(first_line(port / "rate"));  // "100 Gb/sec (4X EDR)"
     return;
   }
-  const std::string folder = system + "/class/net/" + device.nic.name + "/";
-  device.is_up = first_line(folder + "operstate") == "up";
-  device.nic.mbit_per_s = leading_number(first_line(folder + "speed"));  // -1 where the driver does not know
+  const std::filesystem::path folder = system / "class/net" / device.nic.name;
+  device.is_up = first_line(folder / "operstate") == "up";
+  device.nic.mbit_per_s = leading_number(first_line(folder / "speed"));  // -1 where the driver does not know
   for (const Interface& one : interfaces) {
     if (device.is_up && one.name == device.nic.name) device.addresses.push_back(one.address.host());
   }
@@ -75,7 +76,7 @@ void add_facts(const std::string& system, const std::vector<Interface>& interfac
 
 }  // namespace
 
-std::vector<MachineNic> nics_of_machine(const std::string& system) {
+std::vector<MachineNic> nics_of_machine(const std::filesystem::path& system) {
   std::vector<MachineNic> devices;
   const Tree tree = load_devices();
   if (tree == nullptr) return devices;
@@ -100,17 +101,6 @@ std::vector<MachineNic> nics_of_machine(const std::string& system) {
     devices.push_back(std::move(device));
   }
   return devices;
-}
-
-CpuList allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CpuList cpus;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
 }
 
 }  // namespace torii

@@ -3,6 +3,7 @@
 // modules and tools that need it link torii_nics, so that hwloc is in no other process.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,6 @@ struct MachineNic {
 
 /// Physical devices, those that are down included; virtual interfaces (bridges, veth) are not among them. `system` is
 /// where the kernel tells states and speeds. Empty when hwloc cannot read the machine.
-std::vector<MachineNic> nics_of_machine(const std::string& system = "/sys");
-
-/// The CPUs that the calling thread may run on.
-CpuList allowed_cpus();
+std::vector<MachineNic> nics_of_machine(const std::filesystem::path& system = "/sys");
 
 }  // namespace torii

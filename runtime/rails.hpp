@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace torii {
+#include "runtime/cpus.hpp"
 
-/// CPU numbers, ascending.
-using CpuList = std::vector<int>;
+namespace torii {
 
 /// A device that a rank's puts can leave by.
 struct Nic {

@@ -135,6 +135,90 @@ TEST(Providers, EachIsUsableOrSaysWhyNot) {
   EXPECT_EQ(std::ranges::count(all, true, &ProviderReport::chosen), 1);
 }
 
+/// Two ranks with engines over loopback addresses; `look` sees each rank's transport.
+void open_over(const std::function<void(int rank, Options& options)>& change,
+               const std::function<void(int rank, Fabric& fabric, std::byte* arena)>& look) {
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    std::vector<std::byte> memory(2 << 20);
+    void* aligned = memory.data();
+    std::size_t room = memory.size();
+    Options options;
+    options.arena = static_cast<std::byte*>(std::align(4096, 1 << 20, aligned, room));
+    options.arena_bytes = 1 << 20;
+    options.provider = "tcp;ofi_rxm";
+    change(exchange.rank(), options);
+    Fabric fabric(exchange, options);
+    look(exchange.rank(), fabric, options.arena);
+    gather_values(exchange, 0);
+  });
+}
+
+TEST(Rails, EnginesOfAllRanksStandInTheNetworksOfRankZero) {
+  open_over(
+      [](int rank, Options& options) {
+        options.engines = 3;
+        options.named_interfaces = true;
+        options.source_addresses = {"127.0.0.1", "127.0.0.2"};
+        if (rank == 1) options.source_addresses = {"127.0.0.3", "127.0.0.2", "127.0.0.1"};
+      },
+      [](int rank, Fabric& fabric, std::byte*) {
+        EXPECT_EQ(fabric.sources(), (std::vector<std::string>{"127.0.0.1", "127.0.0.2", "127.0.0.1"})) << rank;
+        EXPECT_EQ(fabric.devices()[0], "lo");
+        EXPECT_EQ(fabric.provider(), "tcp;ofi_rxm");
+      });
+}
+
+TEST(Rails, OneAddressWhereNoneIsNamed) {
+  open_over(
+      [](int, Options& options) {
+        options.engines = 2;
+        options.source_addresses = {"127.0.0.1", "127.0.0.2"};
+      },
+      [](int, Fabric& fabric, std::byte*) {
+        EXPECT_EQ(fabric.sources(), (std::vector<std::string>{"127.0.0.1", "127.0.0.1"}));
+      });
+}
+
+TEST(Rails, WithoutACommonNetworkEachRankKeepsItsOwnOrder) {
+  open_over(
+      [](int rank, Options& options) {
+        options.engines = 2;
+        options.named_interfaces = true;
+        options.source_addresses = rank == 0 ? std::vector<std::string>{"127.0.0.2", "127.0.0.3"}
+                                             : std::vector<std::string>{"127.0.0.4", "127.0.0.5"};
+      },
+      [](int rank, Fabric& fabric, std::byte*) {
+        const std::vector<std::string> own = rank == 0 ? std::vector<std::string>{"127.0.0.2", "127.0.0.3"}
+                                                       : std::vector<std::string>{"127.0.0.4", "127.0.0.5"};
+        EXPECT_EQ(fabric.sources(), own);
+      });
+}
+
+TEST(Sleep, WithoutADescriptorPutsStillArrive) {
+  const auto without = [](int, Options& options) {
+    options.engines = 1;
+    options.source_addresses = {"127.0.0.1"};
+    options.sleeps = false;
+  };
+  open_over(without, [](int rank, Fabric& fabric, std::byte* arena) {
+    EXPECT_FALSE(fabric.capabilities().wakes_on_put);
+    ASSERT_EQ(fabric.put_word(1 - rank, 64, 7), Status::ok);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (load_word(arena + 64) != 7 && std::chrono::steady_clock::now() < deadline) {
+      ASSERT_EQ(fabric.progress(), Status::ok);
+      fabric.sleep(
+          100, [](void*) { return true; }, nullptr);
+    }
+    EXPECT_EQ(load_word(arena + 64), 7u);
+    while (!fabric.drained()) ASSERT_EQ(fabric.progress(), Status::ok);
+  });
+}
+
+TEST(Providers, OverIpTakeSourceAddresses) {
+  for (const char* name : {"tcp;ofi_rxm", "tcp", "net", "sockets", "verbs;ofi_rxm"}) EXPECT_TRUE(is_over_ip(name));
+  for (const char* name : {"efa", "cxi", "psm2", "shm", "ofi_rxm", ""}) EXPECT_FALSE(is_over_ip(name)) << name;
+}
+
 /// What two ranks get when they open engines with these options; the test fails when they do not fail alike.
 std::string refusal(const std::function<void(int rank, Options& options)>& change, Status status, const Api& api = {}) {
   std::string text;

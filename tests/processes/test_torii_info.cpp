@@ -129,7 +129,7 @@ TEST(ToriiInfo, OverviewAsText) {
   for (const char* part :
        {"algorithms  trinaryx3 ", "shared_memory  works: two processes", "libfabric      no: ", "reference (8-byte",
         "TORII_WINDOW       2 ", " environment ", "TORII_ENGINE is not a setting; the nearest one is TORII_ENGINES",
-        ": CPUs ", "waiting ", "(set)"}) {
+        ": CPUs ", "waiting ", "rails ", "memory      NUMA node", "(set)"}) {
     EXPECT_TRUE(holds(outcome.output, part)) << part << " in " << outcome.output;
   }
   EXPECT_FALSE(holds(outcome.output, "hidden")) << "a secret is not printed";
@@ -153,6 +153,24 @@ TEST(ToriiInfo, OverviewAsJson) {
   EXPECT_EQ(all.at("warnings").size(), 1u);
 }
 
+TEST(ToriiInfo, OverviewDrawsDevicesAndMemoriesOfTheMachine) {
+  const std::filesystem::path source = TORII_TEST_SOURCE_DIR;
+  const std::string machine = source / "tests/unit/machines/two_sides.xml";
+  const Outcome text = torii_info({}, {"HWLOC_XMLFILE=" + machine});
+  EXPECT_EQ(text.code, 0) << text.output;
+  for (const char* part : {"mlx5_0: InfiniBand or its like, ", "NUMA node 1, CPUs 2-3",
+                           "NUMA node 1: 8.0 GiB, CPUs 2-3", "2 x package with its own memory"}) {
+    EXPECT_TRUE(holds(text.output, part)) << part << " in " << text.output;
+  }
+  const json all = json_of({}, {"HWLOC_XMLFILE=" + machine, "TORII_ENGINES=3", "TORII_INTERFACE=lo"});
+  EXPECT_EQ(all.at("devices").size(), 3u);
+  EXPECT_EQ(named(all.at("devices"), "mlx5_1").at("cpus"), "2-3");
+  EXPECT_EQ(all.at("memories").size(), 2u);
+  ASSERT_EQ(all.at("rails").at("ip").size(), 3u);
+  EXPECT_EQ(all.at("rails").at("ip")[2].at("device"), "lo");
+  EXPECT_TRUE(all.at("left_out").is_array());
+}
+
 TEST(ToriiInfo, ProbeSeesThatSharedMemoryDoesNotWork) {
   // Too little address space for two arenas of the least size.
   const Outcome outcome = limited("ulimit -v 500000;", "--json -");
@@ -167,11 +185,15 @@ TEST(ToriiInfo, DoctorSeesLimits) {
   const json fine = json_of({"doctor", "--ranks", "1"});
   EXPECT_TRUE(fine.at("possible").get<bool>());
   for (const char* check :
-       {"memfd_create", "MADV_WIPEONFORK", "pidfd_open", "CPUs", "/dev/shm", "CPU quota", "ptrace scope"}) {
+       {"memfd_create", "MADV_WIPEONFORK", "pidfd_open", "CPUs", "/dev/shm", "CPU quota", "cross-memory", "overcommit",
+        "memlock", "userfaultfd", "memory placement", "interfaces", "ports", "devices", "libfabric", "PMIx"}) {
     EXPECT_FALSE(named(fine.at("checks"), check).at("found").get<std::string>().empty()) << check;
   }
   EXPECT_EQ(named(fine.at("checks"), "address space").at("state"), "ok");
 
+  const json nowhere = json_of({"doctor"}, {"TORII_INTERFACE=no_such_name"});
+  EXPECT_EQ(named(nowhere.at("checks"), "interfaces").at("state"), "limit");
+  EXPECT_TRUE(holds(named(nowhere.at("checks"), "ports").at("found"), "not tried")) << nowhere;
   const json crowd = json_of({"doctor", "--ranks", "4096"}, {"TORII_ARENA=256M"});
   EXPECT_EQ(named(crowd.at("checks"), "CPUs").at("state"), "limit");
   const Outcome locked = limited("ulimit -l 64;", "doctor --ranks 1");

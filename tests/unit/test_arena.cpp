@@ -2,10 +2,13 @@
 // The arena of a rank: alignment, zeroes, holes, exhaustion, seals, and many threads at once.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <random>
@@ -40,6 +43,25 @@ Status status_of(Step&& step) {
 
 bool is_zero(const std::byte* from, std::size_t bytes) {
   return std::all_of(from, from + bytes, [](std::byte one) { return one == std::byte{0}; });
+}
+
+TEST(Arena, AWishForANodeBelongsToTheFile) {
+  Arena arena(kBytes);
+  const Mapping peers(arena.fd(), kBytes);
+  const std::size_t before = resident_bytes(arena);
+  const int refused = prefer_node(arena.base(), kBytes, 0);
+  if (refused == EPERM || refused == ENOSYS) GTEST_SKIP() << "this container or kernel refuses mbind";
+  ASSERT_EQ(refused, 0);
+  int policy = -1;
+  unsigned long nodes[16] = {};
+  const long asked = syscall(SYS_get_mempolicy, &policy, nodes, 8 * sizeof(nodes), peers.base(), MPOL_F_ADDR);
+  if (asked != 0 && errno == EPERM) GTEST_SKIP() << "this container refuses get_mempolicy";
+  ASSERT_EQ(asked, 0) << errno;
+  EXPECT_EQ(policy, MPOL_PREFERRED) << "of the peer's mapping";
+  EXPECT_EQ(nodes[0], 1u);
+  EXPECT_EQ(resident_bytes(arena), before) << "nothing is taken before it is touched";
+  EXPECT_EQ(prefer_node(arena.base(), kBytes, -1), EINVAL);
+  EXPECT_EQ(prefer_node(arena.base(), kBytes, 1 << 20), EINVAL);
 }
 
 TEST(Arena, AlignsAndReservesWhatItGives) {

@@ -162,7 +162,8 @@ TEST(RailInterfaces, BeginWithTheAddressThatPeersReach) {
 class PlantedMachine : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string machine = std::string(TORII_TEST_SOURCE_DIR) + "/tests/unit/machines/two_sides.xml";
+    const std::filesystem::path source = TORII_TEST_SOURCE_DIR;
+    const std::string machine = source / "tests/unit/machines/two_sides.xml";
     ASSERT_EQ(setenv("HWLOC_XMLFILE", machine.c_str(), 1), 0);
     plant("class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
     plant("class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)");
@@ -214,12 +215,6 @@ TEST_F(PlantedMachine, MissingFilesMeanDownAndUnknown) {
     EXPECT_EQ(one.nic.mbit_per_s, 0);
   }
   EXPECT_EQ(nics_of_machine(system_).size(), 3u);
-}
-
-TEST(AllowedCpus, AreThisThreads) {
-  const CpuList cpus = allowed_cpus();
-  ASSERT_FALSE(cpus.empty());
-  EXPECT_TRUE(std::ranges::is_sorted(cpus));
 }
 
 }  // namespace

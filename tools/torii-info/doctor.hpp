@@ -2,6 +2,9 @@
 // `torii-info doctor`: what this machine and container allow, and the line that lifts a limit.
 #pragma once
 
+#include <vector>
+
+#include "tools/torii-info/checks.hpp"
 #include "tools/torii-info/report.hpp"
 
 namespace torii::tools {
@@ -9,5 +12,8 @@ namespace torii::tools {
 /// Checks for a job of `ranks` ranks; 0: as many as there are CPUs that may be used. Exit code 3 when something without
 /// which shared memory cannot work is missing. Throws Error for a bad setting.
 Report doctor(int ranks);
+
+/// The same of given checks.
+Report report_checks(int ranks, const std::vector<Check>& checks);
 
 }  // namespace torii::tools

@@ -41,7 +41,10 @@ std::string label(hwloc_obj_t object) {
   }
   text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   const char* const model = hwloc_obj_get_info_by_name(object, "CPUModel");
-  return model == nullptr ? text : fmt::format("{} ({})", text, model);
+  std::string label = model == nullptr ? std::string(text) : fmt::format("{} ({})", text, model);
+  if (object->memory_arity == 1) label += " with its own memory";
+  if (object->memory_arity > 1) label += fmt::format(" with {} memories", object->memory_arity);
+  return label;
 }
 
 /// Objects of equal shape look alike down to the last CPU.
@@ -124,6 +127,12 @@ Machine read_machine() {
   machine.cpus = hwloc_get_nbobjs_by_type(tree.get(), HWLOC_OBJ_PU);
   machine.cpus_allowed = hwloc_bitmap_weight(allowed.get());
   machine.allowed_list = list_text(allowed.get());
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(tree.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
+    machine.memories.push_back({static_cast<int>(node->os_index), list_text(node->cpuset),
+                                static_cast<std::size_t>(node->attr->numanode.local_memory),
+                                hwloc_bitmap_isincluded(allowed.get(), node->cpuset) != 0});
+  }
   draw({{hwloc_get_root_obj(tree.get())}, 1}, 0, allowed.get(), machine.picture);
   return machine;
 }

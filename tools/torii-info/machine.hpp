@@ -2,15 +2,26 @@
 // The CPUs of this machine and those that this process may use, as hwloc sees them.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace torii::tools {
+
+/// A NUMA node.
+struct MachineMemory {
+  int node = 0;
+  std::string cpus;  ///< that are near: "0-15"
+  std::size_t bytes = 0;
+  bool holds_allowed = false;  ///< all CPUs of this process are among them
+};
 
 struct Machine {
   int cpus = 0;              ///< of the machine
   int cpus_allowed = 0;      ///< of this process: its affinity within its cpuset
   std::string allowed_list;  ///< e.g. "0-3,8"
-  std::string picture;       ///< sockets, caches and cores, equal ones drawn once; lines end with \n
+  std::vector<MachineMemory> memories;
+  std::string picture;  ///< sockets, caches and cores, equal ones drawn once; lines end with \n
 };
 
 /// Throws Error{no_resource} when hwloc cannot read the machine.

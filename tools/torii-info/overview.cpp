@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "collectives/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/settings.hpp"
+#include "tools/torii-info/findings_network.hpp"
 #include "tools/torii-info/machine.hpp"
 #include "tools/torii-info/probe.hpp"
+#include "tools/torii-info/rails.hpp"
 
 namespace torii::tools {
 namespace {
@@ -41,6 +44,12 @@ void add_build(Report& report) {
   report.text += fmt::format("torii {}\n\n", torii_version());
   report.text += row("compiler", kCompiler);
   report.text += row("algorithms", algorithms);
+  report.json["left_out"] = Json::array();
+  std::istringstream left_out(TORII_LEFT_OUT);
+  for (std::string item; std::getline(left_out, item, '|');) {
+    report.text += row(report.json["left_out"].empty() ? "left out" : "", item);
+    report.json["left_out"].push_back(item);
+  }
 }
 
 /// The names that the setting TRANSPORT accepts, so that a new transport is listed and tried without a line here.
@@ -78,9 +87,38 @@ void add_kernels(Report& report) {
   report.text += row("kernels", text);
 }
 
+Json json_of(const std::vector<EngineRail>& rails) {
+  Json list = Json::array();
+  for (const EngineRail& rail : rails) {
+    list.push_back({{"engine", rail.engine}, {"device", rail.device}, {"address", rail.address}});
+  }
+  return list;
+}
+
+/// Engines, the devices of this machine, and which engine would go through which.
 void add_engines(const Settings& settings, Report& report) {
   report.json["engines"] = settings.engines;
   report.text += row("engines", fmt::format("{} per rank, advanced by whoever calls torii", settings.engines));
+  const std::vector<MachineNic> nics = nics_of_machine();
+  report.json["devices"] = Json::array();
+  std::string heading = "devices";
+  for (const MachineNic& one : nics) {
+    report.text += row(std::exchange(heading, ""), device_text(one));
+    report.json["devices"].push_back({{"name", one.nic.name},
+                                      {"openfabrics", one.is_openfabrics},
+                                      {"up", one.is_up},
+                                      {"mbit_per_s", one.nic.mbit_per_s},
+                                      {"addresses", one.addresses},
+                                      {"numa_nodes", one.numa_nodes},
+                                      {"cpus", cpus_text(one.nic.near_cpus)}});
+  }
+  const std::vector<EngineRail> over_ip =
+      rails_over_ip(rail_sources(settings), nics, allowed_cpus(), !settings.interfaces.empty(), settings.engines);
+  const std::vector<EngineRail> over_fabrics = rails_over_openfabrics(nics, allowed_cpus(), settings.engines);
+  report.json["rails"] = {{"ip", json_of(over_ip)}, {"openfabrics", json_of(over_fabrics)}};
+  report.text += row("rails", over_ip.empty() ? "none over IP: TORII_INTERFACE selects no address"
+                                              : "over IP, between machines: " + rails_text(over_ip));
+  if (!over_fabrics.empty()) report.text += row("", "over InfiniBand and its like: " + rails_text(over_fabrics));
 }
 
 /// Which way of waiting holds for how many ranks (docs/embedding.md, "Waiting").
@@ -101,6 +139,14 @@ void add_machine(const Settings& settings, Report& report) {
       row("CPUs", fmt::format("{} of {} may be used ({})", machine.cpus_allowed, machine.cpus, machine.allowed_list));
   std::istringstream picture(machine.picture);
   for (std::string line; std::getline(picture, line);) report.text += row("", line);
+  report.json["memories"] = Json::array();
+  for (const MachineMemory& one : machine.memories) {
+    report.text +=
+        row(one.node == machine.memories[0].node ? "memory" : "",
+            fmt::format("NUMA node {}: {:.1f} GiB, CPUs {}{}", one.node, static_cast<double>(one.bytes) / (1 << 30),
+                        one.cpus, one.holds_allowed && machine.memories.size() > 1 ? "; arenas of this process" : ""));
+    report.json["memories"].push_back({{"node", one.node}, {"bytes", one.bytes}, {"cpus", one.cpus}});
+  }
   report.text += row("waiting", waiting);
   report.json["cpus"] = {{"allowed", machine.cpus_allowed},
                          {"all", machine.cpus},

@@ -92,7 +92,8 @@ std::string ask(const Api& api, const std::string& provider, const std::string& 
   const int code = api.get_info(kVersion, nullptr, nullptr, 0, hints.get(), &first);
   const Info all(first);
   if (code == -FI_ENODATA) {
-    return "no device here offers it" + (source_address.empty() ? "" : " at " + source_address) + " with remote writes";
+    const bool is_somewhere = !source_address.empty() && is_over_ip(provider);
+    return "no device here offers it" + (is_somewhere ? " at " + source_address : "") + " with remote writes";
   }
   if (code != 0) return code_text(code);
   std::string reason = "libfabric describes no device";

@@ -14,6 +14,10 @@ namespace torii::shared_memory {
 /// A smaller arena is not worth having.
 inline constexpr std::size_t kArenaBytesMin = std::size_t{256} << 20;
 
+/// Asks that pages of a shared mapping come from that NUMA node where it has any left, whoever touches them first. The
+/// wish belongs to the file: it holds for every mapping of it. Returns 0, or the errno with which the kernel refuses.
+int prefer_node(void* base, std::size_t bytes, int node) noexcept;
+
 /// A shared mapping of a whole memfd, unmapped with its owner.
 class Mapping {
  public:
@@ -41,7 +45,8 @@ class Arena {
   /// Error{no_resource} when that is below kArenaBytesMin.
   static std::size_t possible_bytes(std::size_t wanted_bytes, int arenas);
 
-  /// `bytes` is a multiple of the page size. Throws Error{no_resource}.
+  /// `bytes` is a multiple of the page size. Where the calling thread may run on one NUMA node only, pages come from
+  /// there: slots are first touched by the peers that store into them, yet read here. Throws Error{no_resource}.
   explicit Arena(std::size_t bytes);
 
   int fd() const noexcept { return fd_.get(); }

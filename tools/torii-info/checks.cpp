@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory and processes of this machine; checks_network.cpp has the rest.
+#include "tools/torii-info/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace torii::tools {
+namespace {
+
+constexpr const char* kLiftSeccomp =
+    "allow it in the container's seccomp profile, e.g. docker run --security-opt seccomp=unconfined";
+
+std::string refused(Tried outcome) { return std::string("refused: ") + std::strerror(outcome); }
+
+Check check_memfd(const Findings& found) {
+  if (found.memfd == 0) return {"memfd_create", State::ok, "allowed", ""};
+  return {"memfd_create", State::blocked, refused(found.memfd), kLiftSeccomp};
+}
+
+Check check_wipe_on_fork(const Findings& found) {
+  if (found.wipe_on_fork == 0) return {"MADV_WIPEONFORK", State::ok, "allowed: a forked child is recognised", ""};
+  if (found.wipe_on_fork == ENOMEM) {
+    return {"MADV_WIPEONFORK", State::blocked, "no page to try it on: " + refused(ENOMEM), "ulimit -v unlimited"};
+  }
+  return {"MADV_WIPEONFORK", State::blocked, refused(found.wipe_on_fork), "Linux 4.14 or newer"};
+}
+
+/// Every rank maps the arenas of all.
+Check check_address_space(const Findings& found) {
+  const std::string lift = "ulimit -v unlimited; ulimit -f unlimited; or fewer ranks";
+  if (found.possible_arena_bytes == 0) return {"address space", State::blocked, found.arena_error, lift};
+  const std::string text =
+      fmt::format("{} arena{} of {} MiB can be mapped (TORII_ARENA={})", found.ranks, found.ranks == 1 ? "" : "s",
+                  found.possible_arena_bytes >> 20, found.wanted_arena);
+  if (found.possible_arena_bytes == found.wanted_arena_bytes) return {"address space", State::ok, text, ""};
+  return {"address space", State::limit, text, lift};
+}
+
+Check check_shm(const Findings& found) {
+  const std::string use = "torii needs none of it: its memory has no name";
+  if (!found.shm_bytes) return {"/dev/shm", State::ok, "is not there; " + use, ""};
+  return {"/dev/shm", State::ok, fmt::format("{} MiB; {}", *found.shm_bytes >> 20, use), ""};
+}
+
+Check check_overcommit(const Findings& found) {
+  if (found.overcommit != 2) {
+    return {"overcommit", State::ok, fmt::format("mode {}: address space costs nothing", found.overcommit), ""};
+  }
+  return {"overcommit", State::limit,
+          "mode 2: memory is refused when it is mapped, so private tables of engines count in full",
+          "sysctl vm.overcommit_memory=0"};
+}
+
+Check check_locked_memory(const Findings& found) {
+  if (found.locked_bytes == UINT64_MAX) return {"memlock", State::ok, "unlimited", ""};
+  return {"memlock", State::limit,
+          fmt::format("{} KiB; shared memory and sockets lock nothing, fabrics that pin memory lock the whole arena",
+                      found.locked_bytes >> 10),
+          "ulimit -l unlimited (for good: '* - memlock unlimited' in /etc/security/limits.conf; docker run --ulimit "
+          "memlock=-1), or TORII_ARENA as small as the limit"};
+}
+
+Check check_userfaultfd(const Findings& found) {
+  if (found.userfaultfd == 0) {
+    return {"userfaultfd", State::ok, "allowed: who writes beside memory that is being adopted waits", ""};
+  }
+  const std::string what = "; while memory is adopted nobody may write beside it on its pages";
+  if (found.userfaultfd == EPERM && !found.filters_calls) {
+    return {"userfaultfd", State::limit, refused(EPERM) + what, "sysctl vm.unprivileged_userfaultfd=1"};
+  }
+  return {"userfaultfd", State::limit, refused(found.userfaultfd) + what,
+          std::string("Linux 5.11 or newer; ") + kLiftSeccomp};
+}
+
+Check check_placement(const Findings& found) {
+  const std::string nodes = fmt::format("{} NUMA node{}", found.numa_nodes, found.numa_nodes == 1 ? "" : "s");
+  if (found.numa_nodes == 1) return {"memory placement", State::ok, nodes + ": nothing to choose", ""};
+  if (found.place_memory == 0) {
+    return {"memory placement", State::ok, nodes + "; a rank bound to one of them has its arena there", ""};
+  }
+  return {"memory placement", State::limit,
+          fmt::format("{}; mbind is {}, so arenas stand where they are first touched, by whom ever", nodes,
+                      refused(found.place_memory)),
+          std::string("docker run --cap-add SYS_NICE, or ") + kLiftSeccomp};
+}
+
+Check check_pidfd(const Findings& found) {
+  if (found.pidfd == 0) return {"pidfd_open", State::ok, "allowed: deaths of peers are noticed by it", ""};
+  return {"pidfd_open", State::limit, refused(found.pidfd) + "; deaths are noticed by sockets instead",
+          std::string("Linux 5.3 or newer; ") + kLiftSeccomp};
+}
+
+/// Reading a peer's private memory; this build does not, which is said so that nobody lifts a limit for nothing.
+Check check_reading_peers(const Findings& found) {
+  const std::string scope =
+      found.ptrace_scope ? fmt::format("yama ptrace scope {}", *found.ptrace_scope) : std::string("no yama");
+  const std::string use = "; this build reads no peer's private memory, UCX's cma would";
+  if (found.read_peer == 0) return {"cross-memory", State::ok, "allowed (" + scope + ")" + use, ""};
+  const std::string text =
+      fmt::format("{} ({}{}){}", refused(found.read_peer), scope, found.filters_calls ? ", a seccomp filter" : "", use);
+  if (found.ptrace_scope.value_or(0) != 0 && found.read_peer == EPERM) {
+    return {"cross-memory", State::limit, text,
+            "sysctl kernel.yama.ptrace_scope=0, or docker run --cap-add SYS_PTRACE"};
+  }
+  return {"cross-memory", State::limit, text, std::string("docker run --cap-add SYS_PTRACE, or ") + kLiftSeccomp};
+}
+
+Check check_cpus(const Findings& found) {
+  const std::string text = fmt::format("{} of {} CPUs ({}) for {} rank{}", found.cpus_allowed, found.cpus,
+                                       found.cpus_text, found.ranks, found.ranks == 1 ? "" : "s");
+  if (found.ranks <= found.cpus_allowed) return {"CPUs", State::ok, text + ": ranks poll long before they sleep", ""};
+  return {"CPUs", State::limit, text + ": oversubscribed, ranks take turns",
+          found.cpus_allowed < found.cpus
+              ? "a wider cpuset or affinity (docker run --cpuset-cpus, taskset), or fewer ranks"
+              : "fewer ranks, or more machines"};
+}
+
+Check check_quota(const Findings& found) {
+  if (!found.quota_cpus) return {"CPU quota", State::ok, "none", ""};
+  const std::string text = fmt::format("{:.2g} CPUs' worth of time", *found.quota_cpus);
+  if (*found.quota_cpus >= found.cpus_allowed) return {"CPU quota", State::ok, text, ""};
+  return {"CPU quota", State::limit, text + ": ranks that poll are stopped in the midst of calls",
+          "docker run --cpus, or TORII_WAIT=sleep"};
+}
+
+}  // namespace
+
+const char* name(State state) {
+  constexpr const char* kNames[] = {"ok", "limit", "blocked"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::vector<Check> judge_memory(const Findings& found) {
+  return {check_memfd(found),      check_wipe_on_fork(found),  check_address_space(found), check_shm(found),
+          check_overcommit(found), check_locked_memory(found), check_userfaultfd(found),   check_placement(found)};
+}
+
+std::vector<Check> judge_processes(const Findings& found) {
+  return {check_pidfd(found), check_reading_peers(found), check_cpus(found), check_quota(found)};
+}
+
+std::vector<Check> judge(const Findings& found) {
+  std::vector<Check> checks = judge_memory(found);
+  for (const auto part : {judge_processes, judge_network}) {
+    for (Check& check : part(found)) checks.push_back(std::move(check));
+  }
+  return checks;
+}
+
+}  // namespace torii::tools

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `torii-info doctor` finds on this machine, before anything is said about it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/nics.hpp"
+
+namespace torii::tools {
+
+/// The outcome of trying a call of the system: 0, or the errno with which it was refused.
+using Tried = int;
+
+/// Of TORII_PORTS on the address that torii would listen on.
+struct PortFindings {
+  int low = 0;  ///< 0: any port
+  int high = 0;
+  int tried = 0;  ///< from `low` on
+  int free = 0;
+  std::string address;
+  std::string error;  ///< why none could be tried
+};
+
+struct InterfaceFindings {
+  std::string selection;              ///< TORII_INTERFACE; empty: auto
+  std::vector<std::string> selected;  ///< "eth0 10.0.0.1/24", those that would be offered, best first
+  bool only_loopback = false;
+  std::string error;  ///< the selection names nothing
+  std::string names;  ///< of the interfaces that are up
+};
+
+/// One transport over a library of its own, and what it can run over.
+struct FabricFindings {
+  std::string name;   ///< "libfabric"
+  std::string error;  ///< why it is not there
+  std::string lift;
+  std::vector<std::string> usable;   ///< best first
+  std::vector<std::string> refused;  ///< "verbs;ofi_rxm: no device here offers it"
+};
+
+struct Findings {
+  int ranks = 1;
+  // Memory.
+  Tried memfd = 0;
+  Tried wipe_on_fork = 0;
+  std::string wanted_arena;  ///< TORII_ARENA as text
+  std::size_t wanted_arena_bytes = 0;
+  std::size_t possible_arena_bytes = 0;  ///< 0: not even the least
+  std::string arena_error;
+  std::optional<std::size_t> shm_bytes;     ///< of /dev/shm
+  std::uint64_t locked_bytes = UINT64_MAX;  ///< RLIMIT_MEMLOCK
+  int overcommit = 0;                       ///< vm.overcommit_memory
+  Tried userfaultfd = 0;
+  Tried place_memory = 0;  ///< mbind
+  int numa_nodes = 1;
+  // Processes.
+  Tried pidfd = 0;
+  Tried read_peer = 0;              ///< process_vm_readv from a process that is no descendant
+  std::optional<int> ptrace_scope;  ///< of yama
+  bool filters_calls = false;       ///< this process runs under a seccomp filter
+  int cpus = 1;
+  int cpus_allowed = 1;
+  std::string cpus_text;             ///< "0-3"
+  std::optional<double> quota_cpus;  ///< CPUs' worth of time that the control group grants
+  // Network.
+  InterfaceFindings interfaces;
+  PortFindings ports;
+  std::vector<MachineNic> nics;
+  std::vector<FabricFindings> fabrics;
+  std::string pmix_error;   ///< empty: the module opens
+  std::string pmix_server;  ///< the name space that a launcher gave; empty: none
+};
+
+/// Tries and reads everything for a job of `ranks` ranks; 0: as many as there are CPUs that may be used. Call it while
+/// the process has one thread. Throws Error for a bad setting.
+Findings find_out(int ranks);
+
+/// The quota that a control group's files grant: cpu.max of version 2, cpu.cfs_quota_us and cpu.cfs_period_us of
+/// version 1, below `folder`. Nothing where there is none.
+std::optional<double> quota_of(const std::filesystem::path& folder);
+
+}  // namespace torii::tools

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What torii-info shows of the ways to other machines: devices, and where a rank on these CPUs puts its engines.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/nics.hpp"
+#include "runtime/rails.hpp"
+
+namespace torii::tools {
+
+/// Of one engine, as far as one rank can tell: ranks agree on networks when they open their engines.
+struct EngineRail {
+  int engine = 0;
+  std::string device;   ///< empty: not known
+  std::string address;  ///< empty where the fabric has addresses of its own
+};
+
+/// Engines over IP: on the sources that preferred_sources() gives, in turn.
+std::vector<EngineRail> rails_over_ip(const std::vector<RailSource>& sources, const std::vector<MachineNic>& nics,
+                                      const CpuList& allowed, bool named, int engines);
+
+/// Engines over InfiniBand and its like: on the devices that are up and near, in turn. Empty without such a device.
+std::vector<EngineRail> rails_over_openfabrics(const std::vector<MachineNic>& nics, const CpuList& allowed,
+                                               int engines);
+
+/// "mlx5_0: InfiniBand or its like, up, 100000 Mbit/s, NUMA node 0, CPUs 0-1".
+std::string device_text(const MachineNic& device);
+/// "0-3,8".
+std::string cpus_text(const CpuList& cpus);
+/// "engine 0: eth0 10.0.0.1, engine 1: eth1 10.0.1.1"; engines on one rail are named together.
+std::string rails_text(const std::vector<EngineRail>& rails);
+
+}  // namespace torii::tools
