@@ -116,8 +116,9 @@ int agree_where_forbidden(Switch wanted) {
   int right = 0;
   try {
     tests::run_ranks_as_threads(2, [&](Exchange& exchange) {
-      const auto arena = shared_memory::make_arena(exchange, shared_memory::kArenaBytesMin);
-      shared_memory::NodePeers peers(exchange, *arena, 10);
+      const shared_memory::Nodes nodes(exchange);
+      const auto arena = shared_memory::make_arena(exchange, nodes, shared_memory::kArenaBytesMin);
+      shared_memory::NodePeers peers(exchange, nodes, *arena, 10);
       const shared_memory::SharedMemory transport(exchange, *arena, peers, 1, wanted);
       right = transport.readable(0) ? 2 : 0;
       gather_values(exchange, 0);
@@ -146,8 +147,9 @@ TEST(CrossMemory, WhereItIsForbiddenAutoGoesOnAndOnIsRefused) {
 
 TEST(CrossMemory, ReadsOfWhatIsNotThereFail) {
   tests::run_ranks_as_threads(2, [&](Exchange& exchange) {
-    const auto arena = shared_memory::make_arena(exchange, shared_memory::kArenaBytesMin);
-    shared_memory::NodePeers peers(exchange, *arena, 10);
+    const shared_memory::Nodes nodes(exchange);
+    const auto arena = shared_memory::make_arena(exchange, nodes, shared_memory::kArenaBytesMin);
+    shared_memory::NodePeers peers(exchange, nodes, *arena, 10);
     const shared_memory::CrossMemory memory(exchange, peers);
     ASSERT_TRUE(memory.allowed()) << memory.why_not();
     std::byte to[64];
