@@ -65,6 +65,8 @@ Context::~Context() {
 
 const std::string& Context::host(int rank) const { return nodes_->host(rank); }
 
+bool Context::several_nodes() const noexcept { return nodes_->count() > 1; }
+
 void* Context::allocate(std::size_t bytes) {
   return arena_->base() + arena_->allocate(bytes, shared_memory::Backing::reserved);
 }
@@ -78,12 +80,16 @@ void Context::free(void* address) {
 
 /// A peer's last word to a team is its mark in `departed`; a dead peer writes nothing.
 bool Context::is_quiet(const Retired& retired) noexcept {
-  const auto& control = *reinterpret_cast<const TeamControl*>(arena_->base() + retired.offset);
+  const std::byte* const memory = arena_->base() + retired.offset;
+  const auto& control = *reinterpret_cast<const TeamControl*>(memory);
   for (std::size_t member = 0; member < retired.members.size(); ++member) {
-    if (control.departed[member].load(std::memory_order_acquire) != 0) continue;
-    if (transport_->alive(retired.members[member])) return false;
+    const bool departed = retired.several_nodes ? has_departed(memory + team_lines_offset(), static_cast<int>(member),
+                                                               transport_->capabilities().engines)
+                                                : control.departed[member].load(std::memory_order_acquire) != 0;
+    if (!departed && transport_->alive(retired.members[member])) return false;
   }
-  return true;
+  // Nothing of this rank may still be read there.
+  return !retired.several_nodes || transport_->drained();
 }
 
 void Context::free_retired() {
@@ -95,10 +101,10 @@ void Context::free_retired() {
   });
 }
 
-void Context::retire_staging(std::uint64_t offset, std::vector<int> members) {
+void Context::retire_staging(std::uint64_t offset, std::vector<int> members, bool several_nodes) {
   {
     const std::lock_guard lock(mutex_);
-    retired_.push_back({offset, std::move(members)});
+    retired_.push_back({offset, std::move(members), several_nodes});
   }
   free_retired();
 }

@@ -46,6 +46,7 @@ class Context {
   /// The exchange of the whole job: world teams are made with it.
   Exchange& exchange() noexcept { return *exchange_; }
   const std::string& host(int rank) const;
+  bool several_nodes() const noexcept;
 
   /// Memory that peers map, at an offset of the own arena. Throws Error{no_resource | invalid_argument}.
   void* allocate(std::size_t bytes);
@@ -54,7 +55,7 @@ class Context {
   std::uint64_t allocate_staging(std::size_t bytes);
   void free_staging(std::uint64_t offset);
   /// Frees a gone team's memory as soon as no peer can write into it any more. `members` are ranks of the context.
-  void retire_staging(std::uint64_t offset, std::vector<int> members);
+  void retire_staging(std::uint64_t offset, std::vector<int> members, bool several_nodes);
   /// Memory that the caller registered.
   Regions& regions() noexcept { return *regions_; }
   /// The offset in the own arena, when all of [address, address + bytes) lies there or was adopted.
@@ -96,6 +97,7 @@ class Context {
   struct Retired {
     std::uint64_t offset;
     std::vector<int> members;
+    bool several_nodes;
   };
   template <typename Change>
   void change_background(const Change& change);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making teams: of the whole job, of a part, of survivors.
+// Making teams: of the whole job, of a part.
 #include "api/team.hpp"
 
 #include <xxhash.h>
@@ -117,7 +117,15 @@ void set_last_error(const std::string& text) noexcept {
 }
 const char* last_error() noexcept { return thread_error.c_str(); }
 
-std::size_t team_control_bytes() noexcept { return round_up(sizeof(TeamControl), 4096); }
+std::uint64_t options_digest(Context& context, const TeamOptions& options) {
+  return digest_of(digest_text(context, options));
+}
+
+std::size_t team_lines_offset() noexcept { return round_up(sizeof(TeamControl), kLineBytes); }
+
+std::size_t team_control_bytes(int ranks, const Context& context) noexcept {
+  return round_up(context.several_nodes() ? team_lines_offset() + team_lines_bytes(ranks) : sizeof(TeamControl), 4096);
+}
 
 std::size_t team_staging_bytes(int ranks) noexcept {
   return (std::size_t{64} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{4} << 20);
@@ -132,6 +140,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
       timeout_ns_(static_cast<std::int64_t>(context.settings().timeout_s * 1e9)),
       staging_bytes_(team_staging_bytes(ranks_reserved)),
       shared_channels_(static_cast<std::size_t>(context.settings().channels)),
+      control_bytes_(team_control_bytes(ranks_reserved, context)),
       polling_(context.transport(), context.settings().wait) {
   const Settings& settings = context.settings();
   const std::string& topology = first_set(options.topology, settings.topology);
@@ -161,9 +170,17 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
   if (!options.tune_table.empty()) own_tune_table_ = TuneTable::parse(options.tune_table, "the team's tune_table");
   forced_.slots = settings.slots;
   forced_.window = settings.window;
-  first_control_ = &control(0);
   for (const Member& member : members_) {
     several_nodes_ |= context.transport().node(member.context_rank) != context.transport().node(context.rank());
+  }
+  if (several_nodes_) {
+    std::vector<TeamLines::Member> places;
+    for (const Member& member : members_) {
+      places.push_back({member.context_rank, member.memory_offset + team_lines_offset()});
+    }
+    lines_ = std::make_unique<TeamLines>(context.transport(), std::move(places), rank_, timeout_ns_);
+  } else {
+    first_control_ = &control(0);
   }
   for (std::size_t i = 0; i < shared_channels_; ++i) {
     channels_.push_back(std::make_unique<Channel>(context.transport()));
@@ -180,9 +197,10 @@ Team::~Team() {
   std::vector<int> peers;
   for (int member = 0; member < ranks(); ++member) {
     peers.push_back(members_[static_cast<std::size_t>(member)].context_rank);
-    control(member).departed[rank_].store(1, std::memory_order_release);
+    if (lines_ == nullptr) control(member).departed[rank_].store(1, std::memory_order_release);
   }
-  context_.retire_staging(members_[static_cast<std::size_t>(rank_)].memory_offset, std::move(peers));
+  if (lines_ != nullptr) lines_->depart();
+  context_.retire_staging(members_[static_cast<std::size_t>(rank_)].memory_offset, std::move(peers), several_nodes_);
 }
 
 TeamControl& Team::control(int member) noexcept {
@@ -194,15 +212,10 @@ std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& opti
   const int ranks = context.ranks();
   if (ranks > kTeamRanksMax) {
     throw Error(Status::unsupported,
-                std::to_string(ranks) + " ranks; a team on one node has at most " + std::to_string(kTeamRanksMax));
-  }
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (context.transport().node(rank) == context.transport().node(0)) continue;
-    throw Error(Status::unsupported,
-                "ranks 0 and " + std::to_string(rank) + " share no memory: this version has teams on one node only");
+                std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
   }
   compare_digests(context.exchange(), digest_text(context, options));
-  const std::uint64_t mine = context.allocate_staging(team_control_bytes() + team_staging_bytes(ranks));
+  const std::uint64_t mine = context.allocate_staging(team_control_bytes(ranks, context) + team_staging_bytes(ranks));
   const std::vector<std::uint64_t> offsets = gather_values(context.exchange(), mine);
   std::vector<Member> members;
   for (int rank = 0; rank < ranks; ++rank) members.push_back({rank, offsets[static_cast<std::size_t>(rank)]});
@@ -225,7 +238,9 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options
   TeamExchange exchange(*this);
   const std::string digest = digest_text(context_, options);
   Ticket ticket = {color, key, 0, digest_of(digest)};
-  if (color >= 0) ticket.memory_offset = context_.allocate_staging(team_control_bytes() + team_staging_bytes(ranks()));
+  if (color >= 0)
+    ticket.memory_offset =
+        context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks()));
   const std::vector<Ticket> tickets = gather_values(exchange, ticket);
   try {
     compare_tickets(exchange, tickets, digest);
@@ -256,62 +271,6 @@ TeamOptions Team::part_options(const TeamOptions& options, std::size_t members) 
   TeamOptions part = options;
   if (part.topology.empty()) part.topology = members == members_.size() ? topology_.text() : "node";
   return part;
-}
-
-std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
-  if (!has_failed()) throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
-  if (survivors_made_) throw Error(Status::invalid_argument, "a team of the survivors has been made already");
-  survivors_made_ = true;
-  if (!poisoned_) (void)adopt_failure();
-  const std::uint64_t mine = context_.allocate_staging(team_control_bytes() + team_staging_bytes(ranks()));
-  control().survivors.digest.store(digest_of(digest_text(context_, options)), std::memory_order_relaxed);
-  control().survivors.staging.store(mine + 1, std::memory_order_release);
-  const auto context_rank = [this](int member) { return members_[static_cast<std::size_t>(member)].context_rank; };
-  Waiting waiting(context_.transport(), wait_mode_);
-  const std::int64_t begun_ns = now_ns();
-  for (int member = 0; member < ranks(); ++member) {
-    while (control(member).survivors.staging.load(std::memory_order_acquire) == 0) {
-      if (!waiting.pause([](void*) { return true; }, nullptr)) continue;
-      if (!context_.transport().alive(context_rank(member))) break;
-      if (now_ns() - begun_ns <= timeout_ns_) continue;
-      throw Error(Status::timeout, "rank " + std::to_string(member) + " lives but does not make the survivors' team",
-                  member);
-    }
-  }
-  // Views may differ by a rank that died after it published; the first decision holds for all.
-  SurvivorsRecord& record = first_control_->survivors;
-  std::uint32_t none = FailureRecord::kNone;
-  if (record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) {
-    for (int member = 0; member < ranks(); ++member) {
-      if (control(member).survivors.staging.load(std::memory_order_acquire) == 0) continue;
-      record.members[member / 64] |= std::uint64_t{1} << (member % 64);
-    }
-    record.state.store(FailureRecord::kPublished, std::memory_order_release);
-  }
-  while (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) {
-    if (now_ns() - begun_ns > timeout_ns_) throw Error(Status::timeout, "a rank died while it chose the survivors");
-    waiting.pause([](void*) { return true; }, nullptr);
-  }
-  std::vector<Member> members;
-  int first = -1;
-  for (int member = 0; member < ranks(); ++member) {
-    if ((record.members[member / 64] >> (member % 64) & 1) == 0) continue;
-    const std::uint64_t offset = control(member).survivors.staging.load(std::memory_order_acquire) - 1;
-    members.push_back({context_rank(member), offset});
-    if (first < 0) first = member;
-    if (control(member).survivors.digest.load(std::memory_order_relaxed) ==
-        control(first).survivors.digest.load(std::memory_order_relaxed)) {
-      continue;
-    }
-    // Everybody compares the same words, so everybody ends here and nobody puts into the memory.
-    context_.free_staging(mine);
-    throw Error(Status::mismatch,
-                "the options of the survivors' team differ between rank " + std::to_string(first) + " and rank " +
-                    std::to_string(member) + "; they must be equal on all survivors",
-                member);
-  }
-  const TeamOptions part = part_options(options, members.size());
-  return make(context_, part, std::move(members), ranks(), mine);
 }
 
 }  // namespace torii

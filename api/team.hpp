@@ -12,6 +12,7 @@
 
 #include "api/context.hpp"
 #include "api/team_control.hpp"
+#include "api/team_lines.hpp"
 #include "collectives/selection.hpp"
 #include "runtime/execution.hpp"
 #include "runtime/waiting.hpp"
@@ -124,11 +125,17 @@ class Team {
     int context_rank = 0;
     std::uint64_t memory_offset = 0;  ///< of the team's control and staging in the member's arena
   };
+  /// Why the team failed.
+  struct Cause {
+    Status status;
+    std::string text;
+  };
 
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
   static std::unique_ptr<Team> make(Context& context, const TeamOptions& options, std::vector<Member> members,
                                     int ranks_reserved, std::uint64_t memory_offset);
   TeamOptions part_options(const TeamOptions& options, std::size_t members) const;
+  /// Of a member on this rank's node.
   TeamControl& control(int member) noexcept;
   TeamControl& control() noexcept { return control(rank_); }
 
@@ -137,6 +144,7 @@ class Team {
   void install_on(Prepared& prepared, std::size_t channel);
   void recycle_staging();
   void wait_for_recycled(std::uint64_t epoch);
+  bool has_recycled(int member, std::uint64_t epoch) noexcept;
   std::string call_text(const CallArguments& arguments) const;
 
   // team_operations.cpp: channels and requests.
@@ -155,13 +163,20 @@ class Team {
 
   // team_failure.cpp: what ends a call before its time.
   Status check(const Waiting& waiting, const Request& request) noexcept;
+  Status check_lives(const Waiting& waiting, const Request& request, std::int64_t now);
   bool has_left_after(int member, const Request& request) noexcept;
   Status check_board(const Request& request) noexcept;
   Status fail(Status status, int member, const std::string& text) noexcept;
   Status adopt_failure() noexcept;
+  Cause read_cause() noexcept;
   bool has_failed() noexcept {
+    if (lines_ != nullptr) return lines_->is_alarmed();
     return first_control_->failure.state.load(std::memory_order_acquire) != FailureRecord::kNone;
   }
+  bool is_distant(int member) const noexcept;
+  Standing standing(const Request& request) noexcept;
+  std::uint64_t completed_by(int member) noexcept;
+  std::int64_t looked_ns(int member) noexcept;
   std::string phase_text(const Request& request) const;
   bool has_come_to(int member, const Request& request) noexcept;
   Status fail_timeout(const Request& request);
@@ -169,6 +184,15 @@ class Team {
   std::string member_text(int member) const;
   std::string members_text(const std::vector<int>& members) const;
   int member_of(int context_rank) const noexcept;
+
+  // team_survivors.cpp
+  struct Survivor {
+    int member;
+    std::uint64_t staging;
+    std::uint64_t digest;
+  };
+  std::vector<Survivor> agree_on_survivors(std::uint64_t digest, std::uint64_t staging);
+  std::vector<Survivor> agree_between_nodes(std::uint64_t digest, std::uint64_t staging);
 
   Context& context_;
   TeamOptions options_;
@@ -185,7 +209,9 @@ class Team {
   std::size_t staging_bytes_ = 0;
   std::size_t staging_used_bytes_ = 0;
   std::size_t shared_channels_ = 1;
-  TeamControl* first_control_ = nullptr;
+  std::size_t control_bytes_ = 0;                   ///< what stands before the staging
+  TeamControl* first_control_ = nullptr;            ///< on one node: where failures and survivors are agreed on
+  std::unique_ptr<TeamLines> lines_;                ///< on several nodes
   std::vector<std::unique_ptr<Channel>> channels_;  ///< the shared ones, then those of persistent operations
   std::vector<int> free_channels_;                  ///< of persistent operations that are gone, ascending
   Waiting polling_;                                 ///< of callers that test instead of wait
@@ -206,8 +232,12 @@ class Team {
 void set_last_error(const std::string& text) noexcept;
 const char* last_error() noexcept;
 
-/// Bytes of the control structure and of the staging of a team of up to `ranks` ranks.
-std::size_t team_control_bytes() noexcept;
+/// Bytes of a member's control memory and of its staging, for teams of up to `ranks` ranks of that context.
+std::size_t team_control_bytes(int ranks, const Context& context) noexcept;
 std::size_t team_staging_bytes(int ranks) noexcept;
+/// Of everything that must be equal on all members.
+std::uint64_t options_digest(Context& context, const TeamOptions& options);
+/// Where the memory of TeamLines begins in a team's memory.
+std::size_t team_lines_offset() noexcept;
 
 }  // namespace torii

@@ -2,6 +2,7 @@
 // What ends a call before its time: a dead peer, a deadline, calls that differ, an abort. One cause for all survivors.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "api/team.hpp"
 
@@ -11,6 +12,42 @@ namespace {
 constexpr std::int64_t kAliveEveryNs = 10'000'000;
 /// How long a claimed failure record may stay unpublished before its writer counts as dead.
 constexpr std::int64_t kClaimNs = 1'000'000'000;
+/// How long a rank has waited for something before it takes a dead member of another node for the reason.
+constexpr std::int64_t kDoubtNs = 20'000'000;
+
+/// Writes the record unless somebody has.
+void claim_failure(FailureRecord& record, Status status, int member, const std::string& text) noexcept {
+  std::uint32_t none = FailureRecord::kNone;
+  if (!record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) return;
+  record.status = static_cast<std::int32_t>(status);
+  record.rank = member;
+  std::strncpy(record.text, text.c_str(), kFailureTextBytes - 1);
+  record.state.store(FailureRecord::kPublished, std::memory_order_release);
+}
+
+/// What the board of a member of this node says of that call, if it still stands there.
+std::optional<Standing> read_board(const TeamControl& control, std::uint64_t sequence) noexcept {
+  const BoardLine& line = control.board[board_line(sequence)];
+  if (line.sequence.load(std::memory_order_acquire) != sequence) return {};
+  Standing standing;
+  standing.sequence = sequence;
+  standing.kind = line.kind.load(std::memory_order_acquire);
+  standing.count = line.count.load(std::memory_order_acquire);
+  standing.root = line.root.load(std::memory_order_acquire);
+  // The line may have been written for a later call meanwhile; then what was read is of no call.
+  if (line.sequence.load(std::memory_order_acquire) != sequence) return {};
+  return standing;
+}
+
+CallArguments arguments_of(const Standing& standing) {
+  CallArguments arguments;
+  arguments.collective = static_cast<Collective>(standing.kind >> 16 & 0xff);
+  arguments.count = standing.count;
+  arguments.type = static_cast<Type>(standing.kind >> 8 & 0xff);
+  arguments.op = static_cast<Op>(standing.kind & 0xff);
+  arguments.root = static_cast<int>(standing.root);
+  return arguments;
+}
 
 }  // namespace
 
@@ -38,28 +75,39 @@ std::string Team::phase_text(const Request& request) const {
   return "at its end";
 }
 
-/// Claims the team's failure record, or takes over what another rank wrote first.
+bool Team::is_distant(int member) const noexcept {
+  const Transport& transport = context_.transport();
+  return transport.node(members_[static_cast<std::size_t>(member)].context_rank) != transport.node(context_.rank());
+}
+
+/// Claims the team's failure record, or takes over what another rank wrote first; between nodes proposes a cause.
 Status Team::fail(Status status, int member, const std::string& text) noexcept {
-  FailureRecord& record = first_control_->failure;
-  std::uint32_t none = FailureRecord::kNone;
-  if (record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) {
-    record.status = static_cast<std::int32_t>(status);
-    record.rank = member;
-    std::strncpy(record.text, text.c_str(), kFailureTextBytes - 1);
-    record.state.store(FailureRecord::kPublished, std::memory_order_release);
+  if (lines_ != nullptr) {
+    lines_->propose(status, member, text);
+  } else {
+    claim_failure(first_control_->failure, status, member, text);
   }
   return adopt_failure();
 }
 
-/// Ends all requests with the recorded status. The first call to learn of it reports the cause, later ones `poisoned`.
-Status Team::adopt_failure() noexcept {
+Team::Cause Team::read_cause() noexcept {
+  constexpr const char* kNoCause = "a rank died while it reported a failure";
+  if (lines_ != nullptr) {
+    const Inbox::Proposal* const proposal = lines_->settle();
+    if (proposal == nullptr) return {Status::internal, kNoCause};
+    return {static_cast<Status>(proposal->status), proposal->text};
+  }
   const FailureRecord& record = first_control_->failure;
   const std::int64_t begun_ns = now_ns();
   while (record.state.load(std::memory_order_acquire) == FailureRecord::kClaimed && now_ns() - begun_ns < kClaimNs) {
   }
-  const bool published = record.state.load(std::memory_order_acquire) == FailureRecord::kPublished;
-  const Status status = published ? static_cast<Status>(record.status) : Status::internal;
-  const std::string text = published ? record.text : "a rank died while it reported a failure";
+  if (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) return {Status::internal, kNoCause};
+  return {static_cast<Status>(record.status), record.text};
+}
+
+/// Ends all requests with the recorded status. The first call to learn of it reports the cause, later ones `poisoned`.
+Status Team::adopt_failure() noexcept {
+  const auto [status, text] = read_cause();
   for (const auto& channel : channels_) {
     channel->execution.abandon();
     for (Request* request : channel->queue) {
@@ -79,28 +127,53 @@ Status Team::adopt_failure() noexcept {
   return status;
 }
 
+/// What this rank tells of itself while it waits in a call.
+Standing Team::standing(const Request& request) noexcept {
+  const CallArguments& arguments = request.arguments;
+  return {request.sequence, arguments.count,
+          pack_kind(request.prepared->shape.signature, static_cast<std::uint8_t>(arguments.collective),
+                    static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op)),
+          arguments.root, control().completed.load(std::memory_order_acquire)};
+}
+
+std::uint64_t Team::completed_by(int member) noexcept {
+  if (is_distant(member)) return lines_->view(member).standing.completed;
+  return control(member).completed.load(std::memory_order_acquire);
+}
+
 /// True when the member ended this call, or destroyed the team, before it died: nobody waits for it here.
 bool Team::has_left_after(int member, const Request& request) noexcept {
-  if (control().departed[member].load(std::memory_order_acquire) != 0) return true;
-  return request.sequence != 0 && control(member).completed.load(std::memory_order_acquire) >= request.sequence;
+  const bool departed = lines_ != nullptr ? lines_->has_departed(member)
+                                          : control().departed[member].load(std::memory_order_acquire) != 0;
+  return departed || (request.sequence != 0 && completed_by(member) >= request.sequence);
+}
+
+/// Of a member of another node it is not known at once whether it had ended this call when it died. If it had, then
+/// this rank mostly goes on; so it counts as lost when this rank has been waiting for a moment.
+Status Team::check_lives(const Waiting& waiting, const Request& request, std::int64_t now) {
+  if (now - alive_checked_ns_ < kAliveEveryNs) return Status::ok;
+  alive_checked_ns_ = now;
+  for (int member = 0; member < ranks(); ++member) {
+    const int peer = members_[static_cast<std::size_t>(member)].context_rank;
+    if (context_.transport().alive(peer) || has_left_after(member, request)) continue;
+    if (is_distant(member) && now - waiting.quiet_since_ns() < kDoubtNs) continue;
+    return fail(Status::peer_lost, member,
+                member_text(member) + " died during " + call_text(request.arguments) + ", noticed by rank " +
+                    std::to_string(rank_) + " " + phase_text(request));
+  }
+  return Status::ok;
 }
 
 /// Slow checks, about once a millisecond of waiting.
 Status Team::check(const Waiting& waiting, const Request& request) noexcept {
+  if (lines_ != nullptr) (void)context_.transport().progress();
   if (has_failed()) return adopt_failure();
   const std::int64_t now = now_ns();
   control().looked_ns.store(now, std::memory_order_relaxed);
+  if (lines_ != nullptr) lines_->publish(standing(request), now, waiting.quiet_since_ns());
   try {
-    if (now - alive_checked_ns_ >= kAliveEveryNs) {
-      alive_checked_ns_ = now;
-      for (int member = 0; member < ranks(); ++member) {
-        const int peer = members_[static_cast<std::size_t>(member)].context_rank;
-        if (context_.transport().alive(peer) || has_left_after(member, request)) continue;
-        return fail(Status::peer_lost, member,
-                    member_text(member) + " died during " + call_text(request.arguments) + ", noticed by rank " +
-                        std::to_string(rank_) + " " + phase_text(request));
-      }
-    }
+    const Status lives = check_lives(waiting, request, now);
+    if (lives != Status::ok) return lives;
     const Status differs = check_board(request);
     if (differs != Status::ok) return differs;
     if (waiting.quiet_since_ns() != 0 && now - waiting.quiet_since_ns() > timeout_ns_) {
@@ -112,15 +185,22 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
   return Status::ok;
 }
 
-/// True when the member's board shows this call or a later one of the same order.
+/// True when the member's board, or what it told last, shows this call or a later one of the same order.
 bool Team::has_come_to(int member, const Request& request) noexcept {
-  const auto shows = [&](const BoardLine& line) {
-    const std::uint64_t sequence = line.sequence.load(std::memory_order_acquire);
+  const auto shows = [&](std::uint64_t sequence) {
     return is_persistent(sequence) == is_persistent(request.sequence) && sequence >= request.sequence;
   };
+  if (is_distant(member)) return shows(lines_->view(member).standing.sequence);
   const BoardLine* board = control(member).board;
-  if (is_persistent(request.sequence)) return shows(board[board_line(request.sequence)]);
-  return std::any_of(board, board + kSharedBoardLines, shows);
+  const auto line_shows = [&](const BoardLine& line) { return shows(line.sequence.load(std::memory_order_acquire)); };
+  if (is_persistent(request.sequence)) return line_shows(board[board_line(request.sequence)]);
+  return std::any_of(board, board + kSharedBoardLines, line_shows);
+}
+
+/// When the member last looked after a call that it waits in, as far as this rank knows.
+std::int64_t Team::looked_ns(int member) noexcept {
+  if (is_distant(member)) return lines_->view(member).changed_ns;
+  return control(member).looked_ns.load(std::memory_order_relaxed);
 }
 
 /// "rank 3 on host a, rank 5 on host b and 9 more".
@@ -141,7 +221,7 @@ Status Team::fail_timeout(const Request& request) {
   std::vector<int> stuck;
   for (int member = 0; member < ranks(); ++member) {
     if (member == rank_ || has_left_after(member, request)) continue;
-    const std::int64_t quiet_ns = now_ns() - control(member).looked_ns.load(std::memory_order_relaxed);
+    const std::int64_t quiet_ns = now_ns() - looked_ns(member);
     if (!has_come_to(member, request)) {
       absent.push_back(member);
     } else if (quiet_ns > timeout_ns_ / 2) {
@@ -177,26 +257,24 @@ void Team::fail_transport(const Execution& execution, const Request& request) no
   }
 }
 
-/// Compares this rank's call with those of its peers at the same place in the order of calls.
+/// Compares this rank's call with those of its peers at the same place in the order of calls. A member of another node
+/// has told of one call only, which may not be the one that this rank waits in.
 Status Team::check_board(const Request& request) noexcept {
-  const std::uint32_t mine = request.prepared->shape.signature;
   for (int member = 0; member < ranks(); ++member) {
-    const BoardLine& line = control(member).board[board_line(request.sequence)];
-    if (line.sequence.load(std::memory_order_acquire) != request.sequence) continue;
-    const std::uint64_t kind = line.kind.load(std::memory_order_acquire);
-    if (kind >> 32 == mine) continue;
-    CallArguments theirs;
-    theirs.collective = static_cast<Collective>(kind >> 16 & 0xff);
-    theirs.count = line.count.load(std::memory_order_acquire);
-    theirs.type = static_cast<Type>(kind >> 8 & 0xff);
-    theirs.op = static_cast<Op>(kind & 0xff);
-    theirs.root = static_cast<int>(line.root.load(std::memory_order_acquire));
-    // The line may have been written for a later call meanwhile; then what was read is of no call.
-    if (line.sequence.load(std::memory_order_acquire) != request.sequence) continue;
+    std::optional<Standing> theirs;
+    if (is_distant(member)) {
+      theirs = lines_->view(member).standing;
+    } else {
+      theirs = read_board(control(member), request.sequence);
+    }
+    if (!theirs || theirs->sequence == 0) continue;
+    const std::optional<Standing> own = read_board(control(), theirs->sequence);
+    if (!own || own->kind >> 32 == theirs->kind >> 32) continue;
     // Named from the lower rank's side, so that the text does not depend on who noticed first.
     const bool mine_first = rank_ < member;
-    const std::string own_text = "rank " + std::to_string(rank_) + " calls " + call_text(request.arguments);
-    const std::string their_text = "rank " + std::to_string(member) + " calls " + call_text(theirs);
+    const std::string own_text = "rank " + std::to_string(rank_) + " calls " +
+                                 call_text(own->sequence == request.sequence ? request.arguments : arguments_of(*own));
+    const std::string their_text = "rank " + std::to_string(member) + " calls " + call_text(arguments_of(*theirs));
     return fail(Status::mismatch, std::max(rank_, member),
                 "calls differ: " + (mine_first ? own_text : their_text) + ", " + (mine_first ? their_text : own_text));
   }
@@ -205,14 +283,14 @@ Status Team::check_board(const Request& request) noexcept {
 
 void Team::abort(const std::string& reason) noexcept {
   // Only the record: this may be any thread, and the caller of an operation finds it in its next check.
-  FailureRecord& record = first_control_->failure;
-  std::uint32_t none = FailureRecord::kNone;
-  if (!record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) return;
-  record.status = static_cast<std::int32_t>(Status::aborted);
-  record.rank = rank_;
   const std::string text = "aborted by rank " + std::to_string(rank_) + (reason.empty() ? "" : ": " + reason);
-  std::strncpy(record.text, text.c_str(), kFailureTextBytes - 1);
-  record.state.store(FailureRecord::kPublished, std::memory_order_release);
+  if (lines_ == nullptr) {
+    claim_failure(first_control_->failure, Status::aborted, rank_, text);
+    return;
+  }
+  lines_->propose(Status::aborted, rank_, text);
+  // This rank may never be in a call again.
+  lines_->push_out();
 }
 
 }  // namespace torii

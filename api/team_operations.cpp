@@ -151,6 +151,7 @@ void Team::complete(Channel& channel, Status status) noexcept {
   request.status = status;
   channel.current = nullptr;
   if (--in_flight_ == 0 && status == Status::ok) control().completed.store(sequence_, std::memory_order_release);
+  if (lines_ != nullptr && lines_->owes_end()) lines_->tell(standing(request));
   if (channel.queue.empty()) return;
   Request& next = *channel.queue.front();
   channel.queue.pop_front();

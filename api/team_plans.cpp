@@ -213,7 +213,7 @@ void Team::install_on(Prepared& prepared, std::size_t channel) {
   placement.transport = &context_.transport();
   for (const Member& member : members_) {
     placement.context_ranks.push_back(member.context_rank);
-    placement.staging_offsets.push_back(member.memory_offset + team_control_bytes() + staging_used_bytes_);
+    placement.staging_offsets.push_back(member.memory_offset + control_bytes_ + staging_used_bytes_);
   }
   placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
   auto fresh =
@@ -239,7 +239,7 @@ void Team::recycle_staging() {
   wait_for_recycled(++recycled_);
   std::byte* staging =
       context_.transport().mapped(context_.rank(), members_[static_cast<std::size_t>(rank_)].memory_offset) +
-      team_control_bytes();
+      control_bytes_;
   std::fill(staging, staging + staging_used_bytes_, std::byte{0});
   for (auto& channel : channels_) channel->plans.clear();
   // Emptied, not removed: the place for which this is done is among them, and its caller goes on with it.
@@ -250,14 +250,21 @@ void Team::recycle_staging() {
   wait_for_recycled(++recycled_);
 }
 
+bool Team::has_recycled(int member, std::uint64_t epoch) noexcept {
+  if (lines_ != nullptr) return lines_->has_reached(member, epoch);
+  return control(member).recycled.load(std::memory_order_acquire) >= epoch;
+}
+
 void Team::wait_for_recycled(std::uint64_t epoch) {
   control().recycled.store(epoch, std::memory_order_release);
+  if (lines_ != nullptr) lines_->put_epoch(epoch);
   Waiting waiting(context_.transport(), wait_mode_);
   const std::int64_t begun_ns = now_ns();
   for (int member = 0; member < ranks(); ++member) {
-    while (control(member).recycled.load(std::memory_order_acquire) < epoch) {
+    while (!has_recycled(member, epoch)) {
       // The member may be waiting for this rank on another team first.
       context_.progress_background(this);
+      if (lines_ != nullptr) (void)context_.transport().progress();
       if (!waiting.pause([](void*) { return true; }, nullptr)) continue;
       if (has_failed()) throw_adopted(adopt_failure());
       const int peer = members_[static_cast<std::size_t>(member)].context_rank;

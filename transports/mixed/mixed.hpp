@@ -2,6 +2,7 @@
 // The transport of a job on several nodes: shared memory inside a node, a fabric between nodes.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,9 +34,11 @@ class Mixed final : public Transport {
   Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept override {
     return inside_->read(peer, address, to, bytes);
   }
-  Status put(const Put& put) noexcept override { return to(put.peer).put(put); }
+  /// A put to a lost peer is ok and does nothing: the peer may have ended after its last call, when nobody waits for
+  /// it; whoever does wait asks alive().
+  Status put(const Put& put) noexcept override { return forgive(to(put.peer).put(put)); }
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override {
-    return to(peer).put_word(peer, offset, value);
+    return forgive(to(peer).put_word(peer, offset, value));
   }
   /// Shared memory has nothing to move and nothing under way.
   Status progress() noexcept override { return between_->progress(); }
@@ -46,6 +49,7 @@ class Mixed final : public Transport {
   bool oversubscribed() const noexcept override { return inside_->oversubscribed(); }
 
  private:
+  static Status forgive(Status status) noexcept { return status == Status::peer_lost ? Status::ok : status; }
   Transport& to(int peer) noexcept { return nodes_.is_own(peer) ? *inside_ : *between_; }
 
   const shared_memory::Nodes& nodes_;

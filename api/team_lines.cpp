@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Status lines, proposals and decisions: who puts what when, and what a reader believes.
+#include "api/team_lines.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/waiting.hpp"
+#include "runtime/words.hpp"
+
+namespace torii {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kFirstTellNs = 100 * kMs;
+constexpr std::int64_t kMostTellNs = 1000 * kMs;
+/// How long the choice of a cause waits for members that say nothing: they compute, and will find the others' proposals
+/// before they make one. Longer where ranks wait for CPUs.
+constexpr std::int64_t kGraceNs = 40 * kMs;
+constexpr std::int64_t kGraceSharedNs = 250 * kMs;
+/// How long an alarm may be without a cause before who raised it counts as dead.
+constexpr std::int64_t kCauseNs = 1000 * kMs;
+constexpr std::int64_t kPushNs = 100 * kMs;
+constexpr std::uint64_t kIsThere = 1;
+/// What a member says of proposals of its own.
+enum Heard : std::uint64_t { kNothing = 0, kMakesNone = 1, kHasMade = 2 };
+
+const std::byte* bytes_of(const std::uint64_t& word) noexcept { return reinterpret_cast<const std::byte*>(&word); }
+
+std::uint64_t load(const std::uint64_t& word) noexcept {
+  return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
+}
+
+std::uint64_t check_of(const Standing& standing, std::uint64_t beat) noexcept {
+  std::uint64_t sum = beat * 0x9e3779b97f4a7c15ULL + 1;
+  for (const std::uint64_t value : {standing.sequence, standing.count, standing.kind,
+                                    static_cast<std::uint64_t>(standing.root), standing.completed}) {
+    sum = (sum ^ value ^ (sum >> 29)) * 0xbf58476d1ce4e5b9ULL;
+  }
+  return sum;
+}
+
+void nap() noexcept {
+  const timespec most = {0, 100'000};
+  nanosleep(&most, nullptr);
+}
+
+}  // namespace
+
+std::size_t team_lines_bytes(int ranks) noexcept {
+  return sizeof(LinesMemory) + static_cast<std::size_t>(ranks) * sizeof(Inbox);
+}
+
+bool has_departed(const std::byte* memory, int member, int engines) noexcept {
+  const auto* const inbox = reinterpret_cast<const Inbox*>(memory + sizeof(LinesMemory)) + member;
+  return std::all_of(inbox->epochs, inbox->epochs + engines,
+                     [](const std::uint64_t& word) { return load_word(bytes_of(word)) == TeamLines::kDeparted; });
+}
+
+TeamLines::TeamLines(Transport& transport, std::vector<Member> members, int rank, std::int64_t timeout_ns)
+    : transport_(transport),
+      members_(std::move(members)),
+      rank_(rank),
+      engines_(transport.capabilities().engines),
+      grace_ns_(transport.oversubscribed() ? kGraceSharedNs : kGraceNs),
+      first_ns_(std::min(kFirstTellNs, timeout_ns / 8)),
+      most_ns_(std::min(kMostTellNs, timeout_ns / 4)),
+      views_(members_.size()) {
+  const Member& own = members_[static_cast<std::size_t>(rank)];
+  std::byte* const memory = transport.mapped(own.context_rank, own.offset);
+  memory_ = reinterpret_cast<LinesMemory*>(memory);
+  inboxes_ = reinterpret_cast<Inbox*>(memory + sizeof(LinesMemory));
+}
+
+/// A put that fails is one to a lost peer, or the transport is broken: the waits for either find out.
+void TeamLines::put_to_all(const Letter& letter) noexcept {
+  const int own_node = transport_.node(members_[static_cast<std::size_t>(rank_)].context_rank);
+  for (const Member& member : members_) {
+    if (letter.only_other_nodes && transport_.node(member.context_rank) == own_node) continue;
+    Put put;
+    put.peer = member.context_rank;
+    put.engine = letter.engine;
+    put.source = static_cast<const std::byte*>(letter.payload);
+    put.bytes = letter.bytes;
+    put.signal_offset =
+        member.offset + sizeof(LinesMemory) + static_cast<std::uint64_t>(rank_) * sizeof(Inbox) + letter.offset;
+    put.target_offset = put.signal_offset + (letter.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
+    put.signal = letter.signal;
+    (void)transport_.put(put);
+  }
+}
+
+void TeamLines::tell(const Standing& standing) noexcept {
+  interval_ns_ = 0;
+  // A source may be written anew when nothing reads it any more.
+  if (transport_.drained()) sources_free_ = LinesMemory::kStatusSources;
+  if (sources_free_ == 0) return;
+  --sources_free_;
+  Inbox::Status& source = memory_->status_sources[++beat_ % LinesMemory::kStatusSources];
+  source.standing = standing;
+  source.beat = beat_;
+  source.check = check_of(standing, beat_);
+  put_to_all({.offset = offsetof(Inbox, status),
+              .signal = beat_,
+              .payload = &source.standing,
+              .bytes = sizeof(source) - sizeof(source.signal),
+              .only_other_nodes = true});
+}
+
+void TeamLines::publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
+  if (quiet_since_ns == 0) {
+    interval_ns_ = 0;
+    return;
+  }
+  const std::int64_t interval_ns = interval_ns_ == 0 ? first_ns_ : interval_ns_;
+  const std::int64_t since_ns = interval_ns_ == 0 ? quiet_since_ns : told_ns_;
+  if (now_ns - since_ns < interval_ns) return;
+  tell(standing);
+  told_ns_ = now_ns;
+  interval_ns_ = std::min(2 * interval_ns, most_ns_);
+}
+
+const TeamLines::View& TeamLines::view(int member) noexcept {
+  const Inbox::Status& line = inbox(member).status;
+  Standing standing;
+  standing.sequence = load(line.standing.sequence);
+  standing.count = load(line.standing.count);
+  standing.kind = load(line.standing.kind);
+  standing.root = std::atomic_ref(const_cast<std::int64_t&>(line.standing.root)).load(std::memory_order_relaxed);
+  standing.completed = load(line.standing.completed);
+  const std::uint64_t beat = load(line.beat);
+  View& view = views_[static_cast<std::size_t>(member)];
+  if (beat > view.beat && load(line.check) == check_of(standing, beat)) view = {standing, beat, now_ns()};
+  return view;
+}
+
+void TeamLines::put_epoch(std::uint64_t epoch) noexcept {
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine,
+                .offset = offsetof(Inbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+                .signal = epoch});
+  }
+}
+
+bool TeamLines::has_reached(int member, std::uint64_t epoch) const noexcept {
+  const std::uint64_t* const words = inbox(member).epochs;
+  return std::all_of(words, words + engines_,
+                     [=](const std::uint64_t& word) { return load_word(bytes_of(word)) >= epoch; });
+}
+
+void TeamLines::depart() noexcept {
+  put_epoch(kDeparted);
+  push_out();
+}
+
+bool TeamLines::is_alarmed() const noexcept { return load_word(bytes_of(memory_->alarm)) != 0; }
+
+void TeamLines::propose(Status status, int member, const std::string& text) noexcept {
+  // Somebody's proposal may have come while this rank was not in a call.
+  constexpr int kLooks = 16;
+  for (int look = 0; look < kLooks; ++look) (void)transport_.progress();
+  if (is_alarmed() || proposed_.exchange(true, std::memory_order_acq_rel)) return;
+  Inbox::Proposal& source = memory_->outbox.proposal;
+  source.status = static_cast<std::int32_t>(status);
+  source.rank = member;
+  std::strncpy(source.text, text.c_str(), kFailureTextBytes - 1);
+  const std::size_t bytes = offsetof(Inbox::Proposal, text) - offsetof(Inbox::Proposal, status) +
+                            std::min(text.size() + 1, kFailureTextBytes);
+  put_to_all({.offset = offsetof(Inbox, proposal),
+              .signal = kIsThere,
+              .payload = &source.status,
+              .bytes = std::max(bytes, kInlineBytes + 1)});
+  for (const Member& each : members_) {
+    (void)transport_.put_word(each.context_rank, each.offset + offsetof(LinesMemory, alarm), kIsThere);
+  }
+}
+
+bool TeamLines::has_proposed(int member) const noexcept {
+  return load_word(bytes_of(inbox(member).proposal.signal)) == kIsThere;
+}
+
+/// True when no living member can make a proposal that is not here.
+bool TeamLines::is_closed() noexcept {
+  for (int member = 0; member < ranks(); ++member) {
+    const std::uint64_t heard = load_word(bytes_of(inbox(member).proposal.heard));
+    if (heard == kMakesNone || (heard == kHasMade && has_proposed(member)) || has_departed(member)) continue;
+    const auto says_dead = [&](const Inbox& from) {
+      return load_word(bytes_of(from.proposal.signal)) == kIsThere && from.proposal.rank == member &&
+             from.proposal.status == static_cast<std::int32_t>(Status::peer_lost);
+    };
+    if (std::any_of(inboxes_, inboxes_ + ranks(), says_dead)) continue;
+    if (transport_.alive(members_[static_cast<std::size_t>(member)].context_rank)) return false;
+  }
+  return true;
+}
+
+const Inbox::Proposal* TeamLines::settle() noexcept {
+  if (has_settled_) return settled_;
+  const std::uint64_t heard = proposed_.load(std::memory_order_acquire) ? kHasMade : kMakesNone;
+  put_to_all({.offset = offsetof(Inbox, proposal) + offsetof(Inbox::Proposal, heard), .signal = heard});
+  const std::int64_t begun_ns = now_ns();
+  while (!has_settled_) {
+    (void)transport_.progress();
+    const std::int64_t waited_ns = now_ns() - begun_ns;
+    if (is_closed() || waited_ns >= grace_ns_) {
+      int lowest = 0;
+      while (lowest < ranks() && !has_proposed(lowest)) ++lowest;
+      if (lowest < ranks()) settled_ = &inbox(lowest).proposal;
+    }
+    has_settled_ = settled_ != nullptr || waited_ns > kCauseNs;
+    if (!has_settled_) nap();
+  }
+  push_out();
+  return settled_;
+}
+
+void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging) noexcept {
+  memory_->outbox.offer.digest = digest;
+  memory_->outbox.offer.staging = staging;
+  put_to_all({.offset = offsetof(Inbox, offer),
+              .signal = kIsThere,
+              .payload = &memory_->outbox.offer.digest,
+              .bytes = 2 * sizeof(std::uint64_t)});
+}
+
+std::optional<TeamLines::Offer> TeamLines::offer(int member) const noexcept {
+  const auto& line = inbox(member).offer;
+  if (load_word(bytes_of(line.signal)) != kIsThere) return {};
+  return Offer{line.digest, line.staging};
+}
+
+/// Everybody's decision is put once: its own, or the one that it learnt of first.
+void TeamLines::put_decision() noexcept {
+  has_decided_ = true;
+  put_to_all({.offset = offsetof(Inbox, decision),
+              .signal = kIsThere,
+              .payload = memory_->outbox.decision.members,
+              .bytes = sizeof(Inbox::Decision::members)});
+  push_out();
+}
+
+const std::uint64_t* TeamLines::decision() noexcept {
+  for (int member = 0; member < ranks(); ++member) {
+    const Inbox::Decision& decision = inbox(member).decision;
+    if (load_word(bytes_of(decision.signal)) != kIsThere) continue;
+    if (!has_decided_) {
+      std::copy(std::begin(decision.members), std::end(decision.members), memory_->outbox.decision.members);
+      put_decision();
+    }
+    return decision.members;
+  }
+  return nullptr;
+}
+
+void TeamLines::decide() noexcept {
+  if (has_decided_) return;
+  for (int member = 0; member < ranks(); ++member) {
+    if (offer(member)) memory_->outbox.decision.members[member / 64] |= std::uint64_t{1} << (member % 64);
+  }
+  put_decision();
+}
+
+void TeamLines::push_out() noexcept {
+  const std::int64_t begun_ns = now_ns();
+  while (!transport_.drained() && now_ns() - begun_ns < kPushNs) {
+    (void)transport_.progress();
+    nap();
+  }
+  // Small puts have left their source but may still be with the provider; they go on with these calls.
+  constexpr int kLast = 64;
+  for (int call = 0; call < kLast; ++call) (void)transport_.progress();
+}
+
+}  // namespace torii

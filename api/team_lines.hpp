@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the members of a team on several nodes put into each other's memory beside operations: how far each one is, who
+// has left, why the team failed, who survives.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/team_control.hpp"
+#include "runtime/transport.hpp"
+
+namespace torii {
+
+/// A member's place in its calls, as its peers know it.
+struct Standing {
+  std::uint64_t sequence = 0;  ///< of the call that it waits in; fields as in BoardLine
+  std::uint64_t count = 0;
+  std::uint64_t kind = 0;
+  std::int64_t root = 0;
+  std::uint64_t completed = 0;  ///< as in TeamControl
+};
+
+/// One sender's part of a member's memory. Every field has the sender as its only writer, and all of it is put.
+struct alignas(kLineBytes) Inbox {
+  /// Overwritten at any time, by puts that may overtake each other: believed where `check` fits, and only when `beat`
+  /// has grown. The signal means nothing.
+  struct Status {
+    std::uint64_t signal;
+    Standing standing;
+    std::uint64_t beat;
+    std::uint64_t check;
+  } status;
+  /// Twice the number of times that staging was emptied, or the last word; one per engine. Where an engine's puts keep
+  /// their order, whoever has seen all of them knows that nothing of the sender is under way any more.
+  std::uint64_t epochs[kEnginesMax];
+  struct {
+    std::uint64_t signal;
+    std::uint64_t digest;   ///< of the new team's options
+    std::uint64_t staging;  ///< offset of the new team's memory
+    std::uint64_t unused[5];
+  } offer;  ///< to the team of survivors
+  struct alignas(kLineBytes) Decision {
+    std::uint64_t signal;
+    std::uint64_t unused[7];
+    std::uint64_t members[kTeamRanksMax / 64];
+  } decision;
+  struct alignas(kLineBytes) Proposal {
+    std::uint64_t signal;
+    std::uint64_t heard;  ///< as Heard: the sender knows of a failure and will propose nothing from now on
+    std::uint64_t unused[6];
+    std::int32_t status;
+    std::int32_t rank;  ///< in the team; -1: none
+    char text[kFailureTextBytes];
+  } proposal;
+};
+static_assert(sizeof(Inbox::Status) == kLineBytes);
+
+/// Memory of a member: an inbox per member, what it puts from, and the alarm. Zeroed memory is valid.
+struct LinesMemory {
+  static constexpr std::size_t kStatusSources = 8;
+  alignas(kLineBytes) std::uint64_t alarm;  ///< 1 once anybody has proposed a failure; every writer stores the same
+  Inbox::Status status_sources[kStatusSources];
+  Inbox outbox;
+};
+
+/// Bytes of that memory for a team of up to `ranks` ranks.
+std::size_t team_lines_bytes(int ranks) noexcept;
+/// True when the member has written its last word into the memory at `memory`.
+bool has_departed(const std::byte* memory, int member, int engines) noexcept;
+
+/// One per team on several nodes. For the team's caller, but for propose() and push_out(), which any thread may call.
+/// All waits in here end by themselves.
+class TeamLines {
+ public:
+  struct Member {
+    int context_rank;
+    std::uint64_t offset;  ///< of its memory in its arena
+  };
+  static constexpr std::uint64_t kDeparted = UINT64_MAX;
+
+  TeamLines(Transport& transport, std::vector<Member> members, int rank, std::int64_t timeout_ns);
+
+  /// Tells members of other nodes where this one is, when it has been quiet since `quiet_since_ns` (0: it has not):
+  /// first after 100 ms, then at growing distances up to a second; more often where the deadline is short.
+  void publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept;
+  /// True when something was told in the wait that now ends: peers should learn of its end, by tell().
+  bool owes_end() const noexcept { return interval_ns_ != 0; }
+  void tell(const Standing& standing) noexcept;
+  /// The last standing that has come from a member of another node, and since when it stands here (0: none has come).
+  struct View {
+    Standing standing;
+    std::uint64_t beat = 0;
+    std::int64_t changed_ns = 0;
+  };
+  const View& view(int member) noexcept;
+
+  void put_epoch(std::uint64_t epoch) noexcept;
+  bool has_reached(int member, std::uint64_t epoch) const noexcept;
+  bool has_departed(int member) const noexcept { return has_reached(member, kDeparted); }
+  /// The last word to all members. Nothing may be put through this object afterwards.
+  void depart() noexcept;
+
+  /// True once anybody, this rank included, has proposed a failure.
+  bool is_alarmed() const noexcept;
+  /// Tells all members why the team failed, unless somebody has before.
+  void propose(Status status, int member, const std::string& text) noexcept;
+  /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest
+  /// member. nullptr when an alarm came, and no cause within a second.
+  const Inbox::Proposal* settle() noexcept;
+
+  void put_offer(std::uint64_t digest, std::uint64_t staging) noexcept;
+  struct Offer {
+    std::uint64_t digest;
+    std::uint64_t staging;
+  };
+  std::optional<Offer> offer(int member) const noexcept;
+  /// The members of the new team as somebody has decided, or nullptr; a set of bits. Passed on to all when first seen.
+  const std::uint64_t* decision() noexcept;
+  /// Decides for all those whose offers are here.
+  void decide() noexcept;
+
+  /// Moves the transport until what was put has left, a tenth of a second at the longest.
+  void push_out() noexcept;
+
+ private:
+  int ranks() const noexcept { return static_cast<int>(members_.size()); }
+  const Inbox& inbox(int sender) const noexcept { return inboxes_[sender]; }
+  /// What is put to every member, this one included, into this rank's inbox there.
+  struct Letter {
+    int engine = 0;
+    std::size_t offset = 0;  ///< of the signal in the inbox
+    std::uint64_t signal = 0;
+    const void* payload = nullptr;  ///< up to kInlineBytes go into the signal's line, more into the next ones
+    std::size_t bytes = 0;
+    bool only_other_nodes = false;
+  };
+  void put_to_all(const Letter& letter) noexcept;
+  void put_decision() noexcept;
+  bool has_proposed(int member) const noexcept;
+  bool is_closed() noexcept;
+
+  Transport& transport_;
+  std::vector<Member> members_;
+  int rank_;
+  int engines_;
+  LinesMemory* memory_;
+  Inbox* inboxes_;
+  std::int64_t grace_ns_;
+  std::int64_t first_ns_;
+  std::int64_t most_ns_;
+  std::int64_t interval_ns_ = 0;  ///< 0: nothing was told in this wait
+  std::int64_t told_ns_ = 0;
+  std::uint64_t beat_ = 0;
+  std::size_t sources_free_ = LinesMemory::kStatusSources;
+  std::vector<View> views_;
+  std::atomic<bool> proposed_ = false;
+  const Inbox::Proposal* settled_ = nullptr;
+  bool has_settled_ = false;
+  bool has_decided_ = false;
+};
+
+}  // namespace torii

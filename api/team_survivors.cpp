@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The team of those who live: everybody publishes its new memory, one decides for all.
+#include "api/team.hpp"
+
+namespace torii {
+namespace {
+
+/// How long the offer of a member that was chosen may be under way; it is dead when it takes longer.
+constexpr std::int64_t kOfferNs = 1'000'000'000;
+
+bool stays_idle(void*) { return true; }
+
+[[noreturn]] void throw_missing(int member) {
+  throw Error(Status::timeout, "rank " + std::to_string(member) + " lives but does not make the survivors' team",
+              member);
+}
+
+[[noreturn]] void throw_undecided() { throw Error(Status::timeout, "a rank died while it chose the survivors"); }
+
+}  // namespace
+
+std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
+  if (!has_failed()) throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
+  if (survivors_made_) throw Error(Status::invalid_argument, "a team of the survivors has been made already");
+  survivors_made_ = true;
+  if (!poisoned_) (void)adopt_failure();
+  const std::uint64_t mine =
+      context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks()));
+  const std::uint64_t digest = options_digest(context_, options);
+  const std::vector<Survivor> chosen =
+      lines_ == nullptr ? agree_on_survivors(digest, mine) : agree_between_nodes(digest, mine);
+  std::vector<Member> members;
+  for (const Survivor& one : chosen) {
+    members.push_back({members_[static_cast<std::size_t>(one.member)].context_rank, one.staging});
+    if (one.digest == chosen.front().digest) continue;
+    // Everybody compares the same words, so everybody ends here and nobody puts into the memory.
+    context_.free_staging(mine);
+    throw Error(Status::mismatch,
+                "the options of the survivors' team differ between rank " + std::to_string(chosen.front().member) +
+                    " and rank " + std::to_string(one.member) + "; they must be equal on all survivors",
+                one.member);
+  }
+  const TeamOptions part = part_options(options, members.size());
+  return make(context_, part, std::move(members), ranks(), mine);
+}
+
+/// On one node: the first to find that everybody has published or is dead decides.
+std::vector<Team::Survivor> Team::agree_on_survivors(std::uint64_t digest, std::uint64_t staging) {
+  control().survivors.digest.store(digest, std::memory_order_relaxed);
+  control().survivors.staging.store(staging + 1, std::memory_order_release);
+  Waiting waiting(context_.transport(), wait_mode_);
+  const std::int64_t begun_ns = now_ns();
+  for (int member = 0; member < ranks(); ++member) {
+    while (control(member).survivors.staging.load(std::memory_order_acquire) == 0) {
+      if (!waiting.pause(stays_idle, nullptr)) continue;
+      if (!context_.transport().alive(members_[static_cast<std::size_t>(member)].context_rank)) break;
+      if (now_ns() - begun_ns > timeout_ns_) throw_missing(member);
+    }
+  }
+  // Views may differ by a rank that died after it published; the first decision holds for all.
+  SurvivorsRecord& record = first_control_->survivors;
+  std::uint32_t none = FailureRecord::kNone;
+  if (record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) {
+    for (int member = 0; member < ranks(); ++member) {
+      if (control(member).survivors.staging.load(std::memory_order_acquire) == 0) continue;
+      record.members[member / 64] |= std::uint64_t{1} << (member % 64);
+    }
+    record.state.store(FailureRecord::kPublished, std::memory_order_release);
+  }
+  while (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) {
+    if (now_ns() - begun_ns > timeout_ns_) throw_undecided();
+    waiting.pause(stays_idle, nullptr);
+  }
+  std::vector<Survivor> chosen;
+  for (int member = 0; member < ranks(); ++member) {
+    if ((record.members[member / 64] >> (member % 64) & 1) == 0) continue;
+    const SurvivorsRecord& theirs = control(member).survivors;
+    chosen.push_back(
+        {member, theirs.staging.load(std::memory_order_acquire) - 1, theirs.digest.load(std::memory_order_relaxed)});
+  }
+  return chosen;
+}
+
+/// Between nodes: everybody waits until everybody has published or is dead; then the lowest of the living decides.
+/// Should it die over that, the next one does, with the set that it has learnt of, if any.
+std::vector<Team::Survivor> Team::agree_between_nodes(std::uint64_t digest, std::uint64_t staging) {
+  lines_->put_offer(digest, staging);
+  Transport& transport = context_.transport();
+  Waiting waiting(transport, wait_mode_);
+  const std::int64_t begun_ns = now_ns();
+  const auto pause = [&] {
+    (void)transport.progress();
+    return waiting.pause(stays_idle, nullptr);
+  };
+  const auto lives = [&](int member) {
+    return member == rank_ || transport.alive(members_[static_cast<std::size_t>(member)].context_rank);
+  };
+  for (int member = 0; member < ranks(); ++member) {
+    while (!lines_->offer(member)) {
+      if (!pause()) continue;
+      if (!lives(member) || lines_->decision() != nullptr) break;
+      if (now_ns() - begun_ns > timeout_ns_) throw_missing(member);
+    }
+  }
+  const std::uint64_t* decision = nullptr;
+  while ((decision = lines_->decision()) == nullptr) {
+    int lowest = 0;
+    while (!lines_->offer(lowest) || !lives(lowest)) ++lowest;
+    if (lowest == rank_) lines_->decide();
+    if (pause() && now_ns() - begun_ns > timeout_ns_) throw_undecided();
+  }
+  std::vector<Survivor> chosen;
+  for (int member = 0; member < ranks(); ++member) {
+    if ((decision[member / 64] >> (member % 64) & 1) == 0) continue;
+    const std::int64_t seen_ns = now_ns();
+    while (!lines_->offer(member) && now_ns() - seen_ns < kOfferNs) (void)pause();
+    // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
+    const auto offer = lines_->offer(member);
+    chosen.push_back({member, offer ? offer->staging : staging, offer ? offer->digest : digest});
+  }
+  return chosen;
+}
+
+}  // namespace torii
