@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program that test_failures starts as ranks: calls that one rank spoils, and what the others then see.
-// usage: failure_rank MODE [RANK [DELAY_US [COUNT]]]. RANK is the one that misbehaves, DELAY_US when.
+// usage: failure_rank MODE [RANK [DELAY_US [COUNT]]]. RANK is the one that misbehaves, DELAY_US when. With
+// TORII_TEST_PER_NODE=N every N ranks play a node.
 #include <unistd.h>
 #include <torii/torii.hpp>
 
@@ -330,6 +331,11 @@ int main(int argc, char** argv) {
   if (argc > 2) arguments.rank = std::atoi(argv[2]);
   if (argc > 3) arguments.delay_us = std::atoi(argv[3]);
   if (argc > 4) arguments.count = std::strtoul(argv[4], nullptr, 10);
+  const char* const per_node = std::getenv("TORII_TEST_PER_NODE");
+  const char* const rank = std::getenv("TORII_RANK");
+  if (per_node != nullptr && rank != nullptr) {
+    setenv("TORII_NODE", std::to_string(std::atoi(rank) / std::atoi(per_node)).c_str(), 1);
+  }
   try {
     return Rank(arguments).run();
   } catch (const std::exception& error) {

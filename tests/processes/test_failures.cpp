@@ -8,72 +8,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <random>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/processes/failure_job.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
 namespace {
 
-const std::string kToriiRun = std::string(TORII_TEST_BIN_DIR) + "/torii-run";
-
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
-
-/// What a job of failure_rank said.
-struct Report {
-  Outcome outcome;
-  double event_s = 0;              ///< when the chosen rank did what it does
-  std::vector<std::string> ranks;  ///< those that reported a failure
-  std::set<std::string> causes;    ///< "status: text", one if all agree
-  double latest_s = 0;             ///< when the last of them did
-  int survivors = 0;               ///< ranks for which the team of survivors worked
-
-  double latency_ms() const { return (latest_s - event_s) * 1000; }
-};
-
-struct Job {
-  int ranks = 4;
-  std::string mode;
-  int rank = 0;
-  int delay_us = 20'000;
-  std::size_t count = 1000;
-  std::vector<std::string> environment = {};
-};
-
-Report run_job(const Job& job) {
-  Report report;
-  report.outcome = run({kToriiRun, "-n", std::to_string(job.ranks), "--timeout", "25", "--on-failure", "continue", "--",
-                        TORII_TEST_FAILURE_RANK, job.mode, std::to_string(job.rank), std::to_string(job.delay_us),
-                        std::to_string(job.count)},
-                       job.environment);
-  const std::string& output = report.outcome.output;
-  std::smatch match;
-  if (std::regex_search(output, match, std::regex("event at ([0-9.]+)"))) report.event_s = std::stod(match[1]);
-  const std::regex line("rank ([0-9]+) at ([0-9.]+) got ([^\n]*)");
-  for (auto at = std::sregex_iterator(output.begin(), output.end(), line); at != std::sregex_iterator(); ++at) {
-    report.ranks.push_back((*at)[1]);
-    report.latest_s = std::max(report.latest_s, std::stod((*at)[2]));
-    report.causes.insert((*at)[3]);
-  }
-  for (std::size_t at = output.find("survivors work"); at != std::string::npos;
-       at = output.find("survivors work", at + 1)) {
-    ++report.survivors;
-  }
-  return report;
-}
-
-std::string cause_of(const Report& report) { return report.causes.empty() ? "" : *report.causes.begin(); }
-
-/// Everyone who lives reported the same, and their new team worked.
-void expect_one_cause(const Report& report, int survivors, const std::string& part) {
-  EXPECT_EQ(report.ranks.size(), static_cast<std::size_t>(survivors)) << report.outcome.output;
-  EXPECT_EQ(report.causes.size(), 1U) << report.outcome.output;
-  EXPECT_NE(cause_of(report).find(part), std::string::npos) << report.outcome.output;
-  EXPECT_EQ(report.survivors, survivors) << report.outcome.output;
-}
 
 /// What lies in the folders where a library may leave something; those of other programs come and go, ours would carry
 /// our name.
@@ -107,7 +52,7 @@ void kill_at_random(const std::string& mode, int rounds) {
   const std::vector<std::string> waits = {"auto", "sleep", "yield"};
   std::vector<double> latencies_ms;
   for (int round = 0; round < rounds; ++round) {
-    Job job{.mode = mode};
+    FailureJob job{.mode = mode};
     job.ranks = 2 + static_cast<int>(random() % 3);
     job.rank = static_cast<int>(random()) % job.ranks;
     job.rank = job.rank < 0 ? -job.rank : job.rank;
@@ -135,11 +80,11 @@ TEST(Failures, ADeathEndsEveryRequestInFlight) { kill_at_random("requests", is_f
 
 TEST(Failures, ADeathIsNoticedWhileStagingIsRecycled) {
   for (int round = 0; round < (is_full() ? 100 : 3); ++round) {
-    const Job job{.ranks = 3,
-                  .mode = "recycle",
-                  .rank = round % 3,
-                  .delay_us = 3000 + 37'000 * round % 300'000,
-                  .environment = {"TORII_ALGORITHM=binomial", "TORII_SEGMENT=512K", "TORII_SLOTS=64"}};
+    const FailureJob job{.ranks = 3,
+                         .mode = "recycle",
+                         .rank = round % 3,
+                         .delay_us = 3000 + 37'000 * round % 300'000,
+                         .environment = {"TORII_ALGORITHM=binomial", "TORII_SEGMENT=512K", "TORII_SLOTS=64"}};
     SCOPED_TRACE("rank " + std::to_string(job.rank) + " after " + std::to_string(job.delay_us) + " us");
     const Report report = run_job(job);
     expect_one_cause(report, 2, "peer_lost: rank " + std::to_string(job.rank) + " on host ");

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The failures of test_failures with ranks on several nodes, between which nothing is mapped: libfabric over the
+// loopback interface, one rank or two per node.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/processes/failure_job.hpp"
+
+namespace torii::tests {
+namespace {
+
+/// What is slow here are busy machines and sanitizers; times are asserted generously.
+constexpr double kLateMs = 8000;
+
+bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+
+FailureJob on_nodes(FailureJob job, int per_node) {
+  job.environment.push_back("TORII_TEST_PER_NODE=" + std::to_string(per_node));
+  return job;
+}
+
+void kill_at_random(const std::string& mode, int rounds) {
+  const auto seed = static_cast<unsigned>(now_s() * 1e6);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::vector<std::string> algorithms = {"auto", "trinaryx3", "node", "ring", "recursive_doubling"};
+  for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
+    FailureJob job{.mode = mode};
+    job.ranks = 3 + static_cast<int>(random() % 2);
+    job.rank = static_cast<int>(random() % static_cast<unsigned>(job.ranks));
+    job.delay_us = static_cast<int>(random() % 50'000);
+    job.count = std::vector<std::size_t>{1, 1000, 100'000}[random() % 3];
+    job.environment = {"TORII_ALGORITHM=" + algorithms[random() % algorithms.size()]};
+    const Report report = run_job(on_nodes(job, 1 + round % 2));
+    SCOPED_TRACE("round " + std::to_string(round) + ": " + job.environment[0] + ", rank " + std::to_string(job.rank) +
+                 " of " + std::to_string(job.ranks) + " after " + std::to_string(job.delay_us) + " us, " +
+                 std::to_string(job.count) + " elements");
+    expect_one_cause(report, job.ranks - 1, "peer_lost: rank " + std::to_string(job.rank) + " on host ");
+    EXPECT_EQ(report.outcome.code, 128 + SIGKILL) << report.outcome.output;
+    EXPECT_LT(report.latency_ms(), kLateMs) << report.outcome.output;
+  }
+}
+
+TEST(NodeFailures, ADeathAtARandomMomentIsOneCauseForAll) { kill_at_random("loop", is_full() ? 500 : 8); }
+
+TEST(NodeFailures, ADeathEndsEveryRequestInFlight) { kill_at_random("requests", is_full() ? 100 : 3); }
+
+TEST(NodeFailures, ADeathIsNoticedBySleepers) {
+  const Report report =
+      run_job(on_nodes({.mode = "absent", .rank = 1, .delay_us = 200'000, .environment = {"TORII_WAIT=sleep"}}, 2));
+  expect_one_cause(report, 3, "peer_lost: rank 1 on host ");
+  EXPECT_NE(cause_of(report).find("died during allreduce of 1000 x i64, op sum"), std::string::npos);
+}
+
+TEST(NodeFailures, ADeathIsNoticedWhileStagingIsRecycled) {
+  const Report report =
+      run_job(on_nodes({.ranks = 3,
+                        .mode = "recycle",
+                        .rank = 2,
+                        .delay_us = 150'000,
+                        .environment = {"TORII_ALGORITHM=binomial", "TORII_SEGMENT=512K", "TORII_SLOTS=24"}},
+                       1));
+  expect_one_cause(report, 2, "peer_lost: rank 2 on host ");
+}
+
+TEST(NodeFailures, AStoppedRankIsATimeoutForAll) {
+  const Report report =
+      run_job(on_nodes({.ranks = 4, .mode = "stall", .rank = 2, .environment = {"TORII_TIMEOUT=1"}}, 2));
+  expect_one_cause(report, 4, "timeout: no progress for 1000 ms in allreduce of 1000 x i64, op sum on rank ");
+  const std::string cause = cause_of(report);
+  EXPECT_NE(cause.find("rank 2 on host "), std::string::npos) << cause;
+  EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+}
+
+TEST(NodeFailures, ARankThatNeverComesIsNamed) {
+  for (const char* mode : {"late", "late_persistent"}) {
+    const Report report =
+        run_job(on_nodes({.ranks = 4, .mode = mode, .rank = 2, .environment = {"TORII_TIMEOUT=0.5"}}, 2));
+    expect_one_cause(report, 4, "timeout: no progress for 500 ms in allreduce of 1000 x i64, op sum on rank ");
+    const std::string cause = cause_of(report);
+    EXPECT_NE(cause.find("; not come to the call: rank 2 on host "), std::string::npos) << cause;
+  }
+}
+
+TEST(NodeFailures, AnAbortEndsAllCalls) {
+  for (const int per_node : {1, 2}) {
+    const Report report = run_job(on_nodes({.mode = "abort", .rank = 2}, per_node));
+    expect_one_cause(report, 4, "aborted: aborted by rank 2: enough is enough");
+    EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+    EXPECT_LT(report.latency_ms(), kLateMs);
+  }
+}
+
+TEST(NodeFailures, SurvivorsWithUnequalOptionsAreToldSo) {
+  const Report report = run_job(on_nodes({.ranks = 3, .mode = "options", .rank = 2, .count = 1}, 1));
+  EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+  EXPECT_NE(report.outcome.output.find("the options of the survivors' team differ between rank 0 and rank 2"),
+            std::string::npos)
+      << report.outcome.output;
+}
+
+TEST(NodeFailures, CallsThatDifferAreNamedOnAllRanks) {
+  for (const char* mode : {"count", "root", "barrier", "nothing", "persistent"}) {
+    const Report report = run_job(on_nodes({.ranks = 3, .mode = mode, .rank = 1}, 1));
+    SCOPED_TRACE(mode);
+    expect_one_cause(report, 3, "mismatch: calls differ: rank ");
+    EXPECT_NE(cause_of(report).find("rank 1 calls "), std::string::npos) << cause_of(report);
+    EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace torii::tests
