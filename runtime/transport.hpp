@@ -42,7 +42,8 @@ struct Put {
   bool line_before = false;
 };
 
-/// Ranks are those of the context. One thread at a time per peer and engine; the data path is noexcept.
+/// Ranks are those of the context. Threads may put and call progress() at once, even to one peer by one engine: teams
+/// do so, and an abort. The data path is noexcept.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -25,8 +25,8 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Doorbell
 class SharedMemory final : public Transport {
  public:
   /// Collective over `exchange`; `arena` and `peers` must outlive it. Ranks of other nodes are not mapped, and nothing
-  /// may be put to them through this object. Whether private memory of the node's ranks may be read is found out; throws
-  /// Error{unsupported} on all ranks where `cross_memory` is on and that is not possible.
+  /// may be put to them through this object. Whether private memory of the node's ranks may be read is found out;
+  /// throws Error{unsupported} on all ranks where `cross_memory` is on and that is not possible.
   SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off);
   ~SharedMemory() override;
 
