@@ -261,15 +261,19 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options
     members.push_back({members_[static_cast<std::size_t>(member)].context_rank,
                        tickets[static_cast<std::size_t>(member)].memory_offset});
   }
-  const TeamOptions part = part_options(options, members.size());
+  const TeamOptions part = part_options(options, members);
   return make(context_, part, std::move(members), ranks(), ticket.memory_offset);
 }
 
-/// A part stands on what its options say, or where they say nothing on this team's topology if all are in it; otherwise
-/// on a plain node.
-TeamOptions Team::part_options(const TeamOptions& options, std::size_t members) const {
+/// A part stands on what its options say, or where they say nothing on the rows, planes or boxes of this team's torus
+/// that its members form in their order; otherwise on a plain node.
+TeamOptions Team::part_options(const TeamOptions& options, const std::vector<Member>& members) const {
   TeamOptions part = options;
-  if (part.topology.empty()) part.topology = members == members_.size() ? topology_.text() : "node";
+  if (!part.topology.empty()) return part;
+  std::vector<int> ranks;
+  for (const Member& member : members) ranks.push_back(member_of(member.context_rank));
+  const std::optional<Topology> own = topology_.part(ranks);
+  part.topology = own ? own->text() : "node";
   return part;
 }
 

@@ -134,7 +134,7 @@ class Team {
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
   static std::unique_ptr<Team> make(Context& context, const TeamOptions& options, std::vector<Member> members,
                                     int ranks_reserved, std::uint64_t memory_offset);
-  TeamOptions part_options(const TeamOptions& options, std::size_t members) const;
+  TeamOptions part_options(const TeamOptions& options, const std::vector<Member>& members) const;
   /// Of a member on this rank's node.
   TeamControl& control(int member) noexcept;
   TeamControl& control() noexcept { return control(rank_); }

@@ -40,7 +40,7 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
                     " and rank " + std::to_string(one.member) + "; they must be equal on all survivors",
                 one.member);
   }
-  const TeamOptions part = part_options(options, members.size());
+  const TeamOptions part = part_options(options, members);
   return make(context_, part, std::move(members), ranks(), mine);
 }
 

@@ -2,7 +2,9 @@
 // Tori, meshes and nodes: coordinates, neighbours, and the text form.
 #include "runtime/topology.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <vector>
 
 #include "runtime/status.hpp"
 
@@ -154,6 +156,93 @@ int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
   if (!wraps_[d] && (to < 0 || to >= extents_[d])) return -1;
   at[d] = (to + extents_[d]) % extents_[d];
   return this->rank(at) + rank % per_node_;
+}
+
+namespace {
+
+/// One axis of a part: the dimension of the whole along which it runs, from where, and which way.
+struct Axis {
+  int dimension = 0;
+  int direction = 1;
+  int extent = 1;
+};
+
+/// The dimension in which two nodes differ, by one step; dimension -1 where they are no neighbours. The two nodes of a
+/// torus's extent of 2 are neighbours both ways round; the way upwards counts.
+Axis step_between(const Topology& whole, int from, int to) {
+  for (int dimension = 0; dimension < 3; ++dimension) {
+    for (const int direction : {1, -1}) {
+      if (whole.neighbour(from, dimension, direction) == to) return {dimension, direction, 1};
+    }
+  }
+  return {-1, 0, 0};
+}
+
+/// The node at `index` of the box of these axes from `first`; -1 where it leaves the whole.
+int node_of_box(const Topology& whole, int first, std::span<const Axis> axes, int index) {
+  int node = first;
+  for (const Axis& axis : axes) {
+    for (int step = index % axis.extent; step > 0 && node >= 0; --step) {
+      node = whole.neighbour(node, axis.dimension, axis.direction);
+    }
+    index /= axis.extent;
+    if (node < 0) return -1;
+  }
+  return node;
+}
+
+/// The axes of the box that `nodes` form in their order: each axis goes on as long as the nodes do. Empty when they
+/// form none.
+std::vector<Axis> box_axes(const Topology& whole, std::span<const int> nodes) {
+  const int count = static_cast<int>(nodes.size());
+  std::vector<Axis> axes;
+  int covered = 1;
+  while (covered < count) {
+    Axis axis = step_between(whole, nodes[0], nodes[static_cast<std::size_t>(covered)]);
+    const bool is_new =
+        std::none_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.dimension == axis.dimension; });
+    if (axis.dimension < 0 || !is_new) return {};
+    int node = nodes[0];
+    const int most = whole.extents()[static_cast<std::size_t>(axis.dimension)];
+    while (axis.extent < most && axis.extent * covered < count) {
+      node = whole.neighbour(node, axis.dimension, axis.direction);
+      if (node != nodes[static_cast<std::size_t>(axis.extent * covered)]) break;
+      ++axis.extent;
+    }
+    covered *= axis.extent;
+    axes.push_back(axis);
+  }
+  if (covered != count) return {};
+  for (int index = 0; index < count; ++index) {
+    if (node_of_box(whole, nodes[0], axes, index) != nodes[static_cast<std::size_t>(index)]) return {};
+  }
+  return axes;
+}
+
+}  // namespace
+
+std::optional<Topology> Topology::part(std::span<const int> ranks) const {
+  if (kind_ == Kind::node || ranks.empty()) return std::nullopt;
+  const auto next_node =
+      std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return node_of(rank) != node_of(ranks[0]); });
+  const auto per_node = static_cast<std::size_t>(next_node - ranks.begin());
+  if (next_node == ranks.end() || ranks.size() % per_node != 0) return std::nullopt;
+  std::vector<int> nodes;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int node = node_of(ranks[i]);
+    if (i % per_node == 0) nodes.push_back(node);
+    if (node != nodes.back()) return std::nullopt;
+  }
+  const std::vector<Axis> axes = box_axes(of_nodes(), nodes);
+  if (axes.empty()) return std::nullopt;
+  Coordinates extents = {1, 1, 1};
+  std::array<bool, 3> wraps = {false, false, false};
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto dimension = static_cast<std::size_t>(axes[i].dimension);
+    extents[i] = axes[i].extent;
+    wraps[i] = wraps_[dimension] && axes[i].extent == extents_[dimension];
+  }
+  return torus(extents, wraps, static_cast<int>(axes.size()), static_cast<int>(per_node));
 }
 
 std::string Topology::text() const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <iterator>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -208,6 +209,83 @@ TEST(Topology, RandomTextsAreReadOrRefused) {
     }
   }
   EXPECT_GT(read, 100);
+}
+
+std::string part_text(const char* whole, int ranks, const std::vector<int>& members) {
+  const std::optional<Topology> part = Topology::parse(whole, ranks).part(members);
+  return part ? part->text() : "none";
+}
+
+TEST(Topology, RowsPlanesAndBoxesAreParts) {
+  EXPECT_EQ(part_text("torus:3x3", 9, {3, 4, 5}), "torus:3") << "a row";
+  EXPECT_EQ(part_text("torus:3x3", 9, {1, 4, 7}), "torus:3") << "a column";
+  EXPECT_EQ(part_text("torus:3x3", 9, {5, 3, 4}), "torus:3") << "a ring may begin anywhere";
+  EXPECT_EQ(part_text("torus:3x3", 9, {5, 4, 3}), "torus:3") << "and go the other way";
+  EXPECT_EQ(part_text("torus:4x3", 12, {4, 5, 6}), "mesh:3") << "some of a ring are a line";
+  EXPECT_EQ(part_text("torus:4x3", 12, {7, 4, 5}), "mesh:3") << "also across the end";
+  EXPECT_EQ(part_text("mesh:4x3", 12, {4, 5, 6, 7}), "mesh:4");
+  EXPECT_EQ(part_text("mesh:4x3", 12, {7, 4, 5}), "none") << "a mesh has ends";
+  EXPECT_EQ(part_text("torus:4x3", 12, {0, 1, 4, 5, 8, 9}), "torus:2mx3");
+  EXPECT_EQ(part_text("torus:4x3", 12, {0, 4, 8, 1, 5, 9}), "torus:3x2m") << "y first";
+  EXPECT_EQ(part_text("torus:2x3", 6, {0, 1, 2, 3, 4, 5}), "torus:2x3") << "all of an extent of 2 has both cables";
+  EXPECT_EQ(part_text("torus:3x3x3", 27, {9, 10, 11, 12, 13, 14, 15, 16, 17}), "torus:3x3") << "a plane";
+  EXPECT_EQ(part_text("torus:4x4x4", 64, {21, 22, 25, 26, 37, 38, 41, 42}), "mesh:2x2x2") << "a box";
+  EXPECT_EQ(part_text("torus:3x3*2", 18, {6, 7, 8, 9, 10, 11}), "torus:3*2") << "whole nodes";
+  EXPECT_EQ(part_text("torus:3x3*2", 18, {7, 9, 11}), "torus:3") << "one rank of each node";
+  EXPECT_EQ(part_text("torus:3x3*2", 18, {7, 6, 9, 8, 11, 10}), "torus:3*2") << "in any order on a node";
+}
+
+TEST(Topology, OthersAreNoParts) {
+  EXPECT_EQ(part_text("torus:3x3", 9, {0, 4, 8}), "none") << "a diagonal";
+  EXPECT_EQ(part_text("torus:5x3", 15, {0, 2, 4}), "none") << "every second";
+  EXPECT_EQ(part_text("torus:3x3", 9, {0, 1, 2, 3}), "none") << "a row and one more";
+  EXPECT_EQ(part_text("torus:3x3", 9, {0, 1, 3, 5}), "none");
+  EXPECT_EQ(part_text("torus:4x3", 12, {0, 1, 2, 3, 5, 6, 7, 4}), "none") << "rows begin at different places";
+  EXPECT_EQ(part_text("torus:3x3", 9, {0, 1, 0}), "none") << "back to where it was";
+  EXPECT_EQ(part_text("torus:3x3", 9, {4}), "none") << "one rank has no links";
+  EXPECT_EQ(part_text("torus:3x3", 9, {}), "none");
+  EXPECT_EQ(part_text("torus:3x3*2", 18, {6, 7}), "none") << "one node";
+  EXPECT_EQ(part_text("torus:3x3*2", 18, {6, 7, 8}), "none");
+  EXPECT_EQ(part_text("torus:3x3*2", 18, {6, 7, 8, 10}), "none");
+  EXPECT_EQ(part_text("node", 4, {0, 1}), "none");
+}
+
+/// Every box of small tori is found in all of its orders, and its ranks are neighbours as its text says.
+TEST(Topology, PartsHaveTheNeighboursOfTheWhole) {
+  std::mt19937 random(20261122);
+  for (int run = 0; run < 2000; ++run) {
+    const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
+    const Topology whole = Topology::torus({1 + below(4), 1 + below(4), 1 + below(4)},
+                                           {below(2) == 0, below(2) == 0, below(2) == 0}, 3, 1 + below(2));
+    Coordinates from = {0, 0, 0};
+    Coordinates extents = {1, 1, 1};
+    for (std::size_t d = 0; d < 3; ++d) {
+      extents[d] = 1 + below(whole.extents()[d]);
+      from[d] = below(whole.wraps(static_cast<int>(d)) ? whole.extents()[d] : whole.extents()[d] - extents[d] + 1);
+    }
+    std::vector<int> ranks;
+    for (int index = 0; index < extents[0] * extents[1] * extents[2]; ++index) {
+      const Coordinates at = {(from[0] + index % extents[0]) % whole.extents()[0],
+                              (from[1] + index / extents[0] % extents[1]) % whole.extents()[1],
+                              (from[2] + index / extents[0] / extents[1]) % whole.extents()[2]};
+      for (int place = 0; place < whole.per_node(); ++place) ranks.push_back(whole.rank(at) + place);
+    }
+    const std::optional<Topology> part = whole.part(ranks);
+    ASSERT_EQ(part.has_value(), static_cast<int>(ranks.size()) > whole.per_node()) << whole.text();
+    if (!part) continue;
+    ASSERT_EQ(part->ranks(), static_cast<int>(ranks.size()));
+    for (int rank = 0; rank < part->ranks(); ++rank) {
+      for (int dimension = 0; dimension < part->dimensions(); ++dimension) {
+        const int next = part->neighbour(rank, dimension, 1);
+        if (next < 0) continue;
+        const int here = ranks[static_cast<std::size_t>(rank)];
+        const int there = ranks[static_cast<std::size_t>(next)];
+        bool adjacent = false;
+        for (int d = 0; d < 3; ++d) adjacent |= whole.neighbour(here, d, 1) == there;
+        ASSERT_TRUE(adjacent) << part->text() << " of " << whole.text();
+      }
+    }
+  }
 }
 
 TEST(Topology, TreesAreRefusedAsUnsupported) {

@@ -58,6 +58,43 @@ TEST(TeamTables, EachTeamObeysItsOwn) {
   });
 }
 
+/// Tori have rows of their own in the built-in table; so what runs tells on what a part stands.
+TEST(Parts, OfATorusStandOnItsRowsAndColumns) {
+  ThreadTeam options;
+  options.ranks = 6;
+  options.topology = "torus:3x2";
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  run_as_threads(options, [](torii_context*, torii_team* whole) {
+    const int rank = torii_team_rank(whole);
+    constexpr std::size_t kCount = 100'000;
+    std::vector<float> input(kCount, 1), result(kCount);
+    const torii_call call = make_call(TORII_ALLREDUCE, input.data(), result.data(), kCount, TORII_F32);
+    const std::string on_torus = choice_of(whole, call).algorithm;
+    EXPECT_EQ(on_torus, "bucket");
+    struct Split {
+      int color;
+      int key;
+      bool is_torus;
+      float members;
+    };
+    const Split splits[] = {{rank / 3, 0, true, 3},
+                            {rank % 3, 0, true, 2},
+                            {rank / 3, -rank, true, 3},
+                            {0, rank, true, 6},
+                            {0, rank % 3, true, 6},
+                            {0, rank == 2 || rank == 3 ? 5 - rank : rank, false, 6},
+                            {rank == 0 || rank == 4 || rank == 5, 0, false, 3}};
+    for (const Split& split : splits) {
+      torii_team* part = nullptr;
+      ASSERT_EQ(torii_team_split(whole, split.color, split.key, nullptr, &part), TORII_OK) << torii_last_error();
+      EXPECT_EQ(choice_of(part, call).algorithm == on_torus, split.is_torus) << split.color << ' ' << split.key;
+      EXPECT_EQ(torii_run(part, &call), TORII_OK) << torii_last_error();
+      EXPECT_EQ(result, std::vector<float>(kCount, split.members));
+      EXPECT_EQ(torii_team_destroy(part), TORII_OK);
+    }
+  });
+}
+
 TEST(TeamTables, BadOnesAreNamed) {
   struct Bad {
     std::string text;
