@@ -107,6 +107,12 @@ TEST(Bucket, LivesOnFewSlots) {
   EXPECT_EQ(bucket().why_not(request_on(Topology::torus({2, 2, 1}), Collective::allreduce, 1)), "");
 }
 
+TEST(Bucket, RefusesMoreRanksThanAStreamCanCount) {
+  EXPECT_EQ(bucket().why_not(request_on(Topology::torus({255, 257, 1}))), "");
+  const std::string reason = bucket().why_not(request_on(Topology::torus({256, 256, 1})));
+  EXPECT_NE(reason.find("bucket is for up to 65535 ranks, there are 65536"), std::string::npos) << reason;
+}
+
 TEST(Bucket, OrderStartsAfterTheBlocksOwner) {
   const auto text = [](const Topology& topology, Collective collective, int block) {
     ExpressionPool pool;
