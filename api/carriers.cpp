@@ -28,23 +28,20 @@ bool is_fabric(const std::string& name) {
   return std::any_of(std::begin(kFabrics), std::end(kFabrics), [&](const Fabric& one) { return name == one.name; });
 }
 
-/// The addresses that the fabric's listeners stand on: those of the interfaces that are set, the one over which the
-/// ranks have met, the loopback where it reaches everybody, or the provider's choice.
+/// The addresses that the fabric's listeners stand on: those of the interfaces that are set or, beside the one over
+/// which the ranks have met, of others that all ranks turn out to have; the loopback where it reaches everybody, or the
+/// provider's choice.
 std::vector<std::string> source_addresses(const Exchange& exchange, const Settings& settings, const Nodes& nodes) {
-  std::vector<std::string> chosen;
-  if (!settings.interfaces.empty()) {
-    const std::vector<Interface> selected = select_interfaces(settings.interfaces, interfaces_of_host());
-    // One family: peers connect engine by engine.
-    const bool has_ipv4 = std::any_of(selected.begin(), selected.end(),
-                                      [](const Interface& one) { return one.address.family() == AF_INET; });
-    for (const Interface& one : selected) {
-      if ((one.address.family() == AF_INET) == has_ipv4) chosen.push_back(one.address.host());
-    }
-    return chosen;
+  std::string offered = exchange.address();
+  if (offered.empty() && settings.interfaces.empty()) {
+    if (!nodes.loopback_reaches_all()) return {};
+    offered = "127.0.0.1";
   }
-  if (const std::string met = exchange.address(); !met.empty()) return {met};
-  if (nodes.loopback_reaches_all()) return {"127.0.0.1"};
-  return {};
+  std::vector<std::string> addresses;
+  for (const Interface& one : rail_interfaces(settings.interfaces, interfaces_of_host(), offered)) {
+    addresses.push_back(one.address.host());
+  }
+  return addresses;
 }
 
 /// A rank that cannot say its addresses must not leave the others waiting.
@@ -107,8 +104,8 @@ std::unique_ptr<Nodes> find_nodes(Exchange& exchange, const Settings& settings) 
 
 std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& settings, const Nodes& nodes,
                                           shared_memory::Arena& arena, shared_memory::NodePeers& peers) {
-  auto inside = std::make_unique<shared_memory::SharedMemory>(exchange, arena, peers, settings.engines,
-                                                             settings.cross_memory);
+  auto inside =
+      std::make_unique<shared_memory::SharedMemory>(exchange, arena, peers, settings.engines, settings.cross_memory);
   if (nodes.count() == 1 && !is_fabric(settings.transport)) return inside;
   libfabric::Options options;
   options.arena = arena.base();
@@ -116,6 +113,8 @@ std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& se
   options.engines = settings.engines;
   options.provider = settings.provider;
   options.source_addresses = agreed_addresses(exchange, settings, nodes);
+  options.named_interfaces = !settings.interfaces.empty();
+  options.sleeps = settings.wait == WaitMode::automatic || settings.wait == WaitMode::sleep;
   options.oversubscribed = nodes.oversubscribed();
   return std::make_unique<mixed::Mixed>(nodes, std::move(inside), open_fabric(exchange, settings, options));
 }
