@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
 
 #include "runtime/status.hpp"
 #include "transports/libfabric/entry.hpp"
@@ -27,13 +28,18 @@ std::string own_folder() {
 }
 
 /// Puts signal handlers back as they were: libpsm2 and libinfinipath, which libfabric links, install handlers for
-/// crashes as soon as they are loaded.
+/// crashes as soon as they are loaded. Ranks that are threads of one process may load at once: the first one sees how
+/// handlers were, the last one puts them back.
 class KeptHandlers {
  public:
   KeptHandlers() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (holders_++ != 0) return;
     for (int signal = 1; signal <= kLast; ++signal) known_[signal] = sigaction(signal, nullptr, &before_[signal]) == 0;
   }
   ~KeptHandlers() {
+    const std::lock_guard lock(mutex_);
+    if (--holders_ != 0) return;
     for (int signal = 1; signal <= kLast; ++signal) {
       struct sigaction now {};
       if (!known_[signal] || sigaction(signal, nullptr, &now) != 0) continue;
@@ -45,8 +51,10 @@ class KeptHandlers {
 
  private:
   static constexpr int kLast = 31;  // real-time signals belong to programs
-  bool known_[kLast + 1] = {};
-  struct sigaction before_[kLast + 1] = {};
+  static inline std::mutex mutex_;
+  static inline int holders_ = 0;
+  static inline bool known_[kLast + 1] = {};
+  static inline struct sigaction before_[kLast + 1] = {};
 };
 
 const Entry& load() {
