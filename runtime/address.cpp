@@ -207,7 +207,9 @@ std::vector<Interface> rail_interfaces(std::string_view selection, const std::ve
     if (rails.empty()) rails.push_back({"", Address::parse(offered, 0), Address()});
     return rails;
   }
-  const int family = offered.empty() ? rails[0].address.family() : Address::parse(offered, 0).family();
+  const auto is_v4 = [](const Interface& one) { return one.address.family() == AF_INET; };
+  const int preferred = std::ranges::any_of(rails, is_v4) ? AF_INET : AF_INET6;
+  const int family = offered.empty() ? preferred : Address::parse(offered, 0).family();
   const auto is_other = [&](const Interface& one) { return one.address.family() != family; };
   if (!std::ranges::all_of(rails, is_other)) std::erase_if(rails, is_other);
   std::ranges::stable_partition(rails, is_offered);

@@ -65,7 +65,7 @@ std::vector<Interface> select_interfaces(std::string_view selection, const std::
 std::string network_of(const Interface& one);
 
 /// The interfaces that engines may stand on, in order of preference: those of `selected` in the family of `offered`,
-/// the number of the address by which peers reach this host (empty: of the first), that address before the others.
+/// the number of the address by which peers reach this host (empty: IPv4 where there is any), that before the others.
 /// Where `selection`, the text of TORII_INTERFACE, names no interface and the offered address is none of `selected`
 /// (ranks that meet over the loopback), that address alone.
 std::vector<Interface> rail_interfaces(std::string_view selection, const std::vector<Interface>& all,

@@ -93,17 +93,18 @@ Check check_pidfd(const Findings& found) {
           std::string("Linux 5.3 or newer; ") + kLiftSeccomp};
 }
 
-/// Reading a peer's private memory; this build does not, which is said so that nobody lifts a limit for nothing.
+/// Reading a peer's private memory (TORII_CROSS_MEMORY).
 Check check_reading_peers(const Findings& found) {
   const std::string scope =
       found.ptrace_scope ? fmt::format("yama ptrace scope {}", *found.ptrace_scope) : std::string("no yama");
-  const std::string use = "; this build reads no peer's private memory, UCX's cma would";
-  if (found.read_peer == 0) return {"cross-memory", State::ok, "allowed (" + scope + ")" + use, ""};
-  const std::string text =
-      fmt::format("{} ({}{}){}", refused(found.read_peer), scope, found.filters_calls ? ", a seccomp filter" : "", use);
+  if (found.read_peer == 0) {
+    return {"cross-memory", State::ok, "allowed (" + scope + "): readers can take private operands with one copy", ""};
+  }
+  const std::string text = fmt::format("{} ({}{}): private operands are copied twice", refused(found.read_peer), scope,
+                                       found.filters_calls ? ", a seccomp filter" : "");
   if (found.ptrace_scope.value_or(0) != 0 && found.read_peer == EPERM) {
     return {"cross-memory", State::limit, text,
-            "sysctl kernel.yama.ptrace_scope=0, or docker run --cap-add SYS_PTRACE"};
+            "sysctl kernel.yama.ptrace_scope=0, or docker run --cap-add SYS_PTRACE; or torii_allocate, torii_register"};
   }
   return {"cross-memory", State::limit, text, std::string("docker run --cap-add SYS_PTRACE, or ") + kLiftSeccomp};
 }
