@@ -16,7 +16,7 @@ namespace torii::libfabric {
 namespace {
 
 constexpr const char* kFine = "fine";
-constexpr const char* kFile = "libtorii_libfabric.so";
+constexpr const char* kFile = "torii/libtorii_libfabric.so";
 
 /// The folder of the library or program that holds this function.
 std::string own_folder() {
@@ -66,10 +66,7 @@ const Entry& load() {
   if (access(path.c_str(), F_OK) != 0 && access(beside_library.c_str(), F_OK) == 0) path = beside_library;
   const KeptHandlers kept;
   // Never unloaded: libfabric and its providers keep state for the whole process.
-  constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
-  void* module = dlopen(path.c_str(), kFlags);
-  // Programs that hold this code themselves, as torii-info, know the module's folder by their run path.
-  if (module == nullptr && tests == nullptr) module = dlopen(kFile, kFlags);
+  void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (module == nullptr) {
     const char* const why = dlerror();
     throw Error(Status::unsupported, "the libfabric transport is not there (" + std::string(why ? why : path) +
