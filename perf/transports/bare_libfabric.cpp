@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "perf/common/failure.hpp"
 #include "transports/libfabric/providers.hpp"
@@ -14,6 +15,8 @@ namespace {
 using libfabric::check;
 
 constexpr std::size_t kReceives = 512;
+/// An answer can be here before the completion of what it answers has been read.
+constexpr std::size_t kContextsLeast = 64;
 
 /// What a rank has to know of the other.
 struct Card {
@@ -47,7 +50,7 @@ BareLibfabricLoop::~BareLibfabricLoop() {
 
 void BareLibfabricLoop::begin(const SlotLayout& layout) {
   PutLoop::begin(layout);
-  contexts_.assign(layout.slots, {});
+  contexts_.assign(std::max(kContextsLeast, layout.slots), {});
   arrived_.assign(layout.slots, 0);
 }
 
@@ -85,6 +88,9 @@ void BareLibfabricLoop::open(Way& way, const fi_info& info, std::size_t bytes) {
     check(fi_mr_enable(region), "enabling the slots");
   }
   way.descriptor = fi_mr_desc(region);
+  // As the engines: over ofi_rxm an injected write that is queued when its connection breaks ends the process.
+  const bool may_inject = std::string_view(way.info->fabric_attr->prov_name).find("ofi_rxm") == std::string_view::npos;
+  way.inject_bytes = may_inject ? way.info->tx_attr->inject_size : 0;
   if ((way.info->mode & FI_RX_CQ_DATA) == 0) return;
   way.receives.resize(std::min(kReceives, way.info->rx_attr->size));
   for (fi_context2& receive : way.receives) post_receive(way, receive);
@@ -119,12 +125,12 @@ void BareLibfabricLoop::put_message(std::uint64_t number, std::size_t bytes) {
   const std::byte* const source = memory() + layout().outgoing_offset(number) + 64;
   const std::uint64_t address = way.peer_base + layout().incoming_offset(number) + 64;
   const std::uint64_t data = number & UINT32_MAX;
-  const bool injects = bytes <= way.info->tx_attr->inject_size;
+  const bool injects = bytes <= way.inject_bytes;
   ssize_t code = 0;
   do {
     code = injects ? fi_inject_writedata(way.end.get(), source, bytes, data, way.peer, address, way.peer_key)
                    : fi_writedata(way.end.get(), source, bytes, way.descriptor, data, way.peer, address, way.peer_key,
-                                  &contexts_[number % layout().slots]);
+                                  &contexts_[number % contexts_.size()]);
     if (code == -FI_EAGAIN) poll(way);
   } while (code == -FI_EAGAIN);
   if (code != 0) fail("a write", code);

@@ -40,6 +40,7 @@ class BareLibfabricLoop final : public PutLoop {
     libfabric::Fid<fid_ep> end;
     libfabric::Fid<fid_mr> region;
     void* descriptor = nullptr;
+    std::size_t inject_bytes = 0;
     fi_addr_t peer = FI_ADDR_UNSPEC;
     std::uint64_t peer_base = 0;
     std::uint64_t peer_key = 0;
@@ -52,7 +53,7 @@ class BareLibfabricLoop final : public PutLoop {
   void poll(Way& way);
 
   std::vector<Way> ways_;
-  std::vector<fi_context2> contexts_;   ///< one per slot
+  std::vector<fi_context2> contexts_;   ///< of the last messages, in turn
   std::vector<std::uint32_t> arrived_;  ///< per slot: the number of the last message, its low half
 };
 
