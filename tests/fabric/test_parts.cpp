@@ -15,6 +15,7 @@
 
 #include "runtime/words.hpp"
 #include "tests/fabric/imposed_modes.hpp"
+#include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/libfabric/arrivals.hpp"
@@ -26,6 +27,7 @@
 namespace torii::libfabric {
 namespace {
 
+using tests::holds;
 using tests::run_ranks_as_threads;
 
 constexpr std::size_t kLines = 1000;
@@ -219,60 +221,14 @@ TEST(Providers, OverIpTakeSourceAddresses) {
   for (const char* name : {"efa", "cxi", "psm2", "shm", "ofi_rxm", ""}) EXPECT_FALSE(is_over_ip(name)) << name;
 }
 
-/// What two ranks get when they open engines with these options; the test fails when they do not fail alike.
 std::string refusal(const std::function<void(int rank, Options& options)>& change, Status status, const Api& api = {}) {
-  std::string text;
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
-    std::vector<std::byte> memory(2 << 20);
-    void* aligned = memory.data();
-    std::size_t room = memory.size();
-    Options options;
-    options.arena = static_cast<std::byte*>(std::align(4096, 1 << 20, aligned, room));
-    options.arena_bytes = 1 << 20;
-    options.engines = 1;
-    options.source_addresses = {"127.0.0.1"};
-    change(exchange.rank(), options);
-    try {
-      const Fabric fabric(exchange, options, api);
-      ADD_FAILURE() << "rank " << exchange.rank() << " was not refused";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.status(), status) << error.what();
-      if (exchange.rank() == 0) text = error.what();
-    }
-    gather_values(exchange, 0);
-  });
-  return text;
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return true;
-  ADD_FAILURE() << "'" << text << "' does not say '" << part << "'";
-  return false;
+  return tests::refusal<Fabric, Options>(change, status, api);
 }
 
 TEST(Refusal, NamesTheRankAndTheCause) {
-  const auto provider = [](int rank, Options& options) { options.provider = rank == 1 ? "efa" : "net"; };
   holds(refusal([](int, Options& options) { options.provider = "tpc"; }, Status::unsupported),
         "rank 0 cannot use TORII_PROVIDER 'tpc': this libfabric has no such provider");
-  holds(refusal(provider, Status::mismatch), "rank 1 has TORII_PROVIDER 'efa', rank 0 'net'");
-  holds(refusal(
-            [](int rank, Options& options) {
-              if (rank == 1) options.engines = 17;
-            },
-            Status::invalid_argument),
-        "rank 1: 17 engines; they must be 1 to 16");
-  holds(refusal([](int rank, Options& options) { options.engines = 1 + rank; }, Status::mismatch),
-        "rank 1 has 2 engines");
-  holds(refusal([](int rank, Options& options) { options.arena_bytes = (1 << 19) << rank; }, Status::mismatch),
-        "rank 1 has 1 engines and an arena of 1048576 bytes, rank 0 1 and 524288");
-  holds(refusal(
-            [](int rank, Options& options) {
-              if (rank == 1) options.source_addresses = {"lo"};
-            },
-            Status::invalid_argument),
-        "the source address 'lo' must be numeric");
-  holds(refusal([](int, Options& options) { options.source_addresses = {"203.0.113.77"}; }, Status::invalid_argument),
-        "the source address 203.0.113.77 is none of this host's");
+  tests::expect_common_refusals<Fabric, Options>("net");
 }
 
 TEST(Refusal, AnArenaWhoseLinesDoNotFitIntoTheData) {

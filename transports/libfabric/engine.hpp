@@ -13,10 +13,10 @@
 
 #include "runtime/transport.hpp"
 #include "runtime/words.hpp"
+#include "transports/common/peer_states.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/arrivals.hpp"
 #include "transports/libfabric/bounce_ring.hpp"
-#include "transports/libfabric/peer_states.hpp"
 
 namespace torii::libfabric {
 
@@ -36,7 +36,7 @@ struct Shared {
   std::size_t arena_bytes;
   int ranks;
   Arrivals& arrivals;
-  PeerStates& peers;
+  transports::PeerStates& peers;
   bool sleeps;  ///< completion queues have a descriptor where the provider offers one
 };
 

@@ -18,4 +18,4 @@ std::vector<torii::libfabric::ProviderReport> list(const std::vector<std::string
 }  // namespace
 
 extern "C" __attribute__((visibility("default")))
-const torii::libfabric::Entry torii_libfabric_entry = {torii::libfabric::kEntryVersion, &make, &list};
+const torii::libfabric::Entry torii_libfabric_entry = {{torii::libfabric::kEntryVersion}, &make, &list};

@@ -8,16 +8,16 @@
 
 #include "runtime/exchange.hpp"
 #include "runtime/transport.hpp"
+#include "transports/common/module_file.hpp"
 #include "transports/libfabric/options.hpp"
 
 namespace torii::libfabric {
 
-/// Changes when anything does that library and module share.
 inline constexpr std::uint64_t kEntryVersion =
     1 + (sizeof(Options) << 8) + (sizeof(Put) << 24) + (sizeof(ProviderReport) << 40);
 
 struct Entry {
-  std::uint64_t version;
+  transports::EntryVersion version;
   Transport* (*make)(Exchange& exchange, const Options& options);
   std::vector<ProviderReport> (*list)(const std::vector<std::string>& source_addresses);
 };

@@ -2,18 +2,16 @@
 // Asks libfabric for providers that can do what an engine needs.
 #include "transports/libfabric/providers.hpp"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
-#include "runtime/descriptor.hpp"
+#include "transports/common/setup.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -45,7 +43,7 @@ void start_quietly(const Api& api) {
 
 /// Where a provider over IP has to stand.
 void set_source(fi_info& hints, const std::string& text) {
-  const sockaddr_storage address = parse_source(text);
+  const sockaddr_storage address = transports::parse_source(text);
   const bool is_v4 = address.ss_family == AF_INET;
   hints.addr_format = is_v4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
   hints.src_addrlen = is_v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -167,30 +165,6 @@ bool is_over_ip(std::string_view provider) {
   return std::ranges::find(kOverIp, lowest) != std::end(kOverIp);
 }
 
-sockaddr_storage parse_source(const std::string& text) {
-  sockaddr_storage address{};
-  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
-  if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
-    address.ss_family = AF_INET;
-  } else if (inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
-    address.ss_family = AF_INET6;
-  } else {
-    throw Error(Status::invalid_argument,
-                "the source address '" + text + "' must be numeric, such as 127.0.0.1 or fd00::1");
-  }
-  return address;
-}
-
-void check_source(const std::string& text) {
-  const sockaddr_storage address = parse_source(text);
-  const socklen_t bytes = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  const Descriptor trial(socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!trial.open() || bind(trial.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return;
-  if (errno != EADDRNOTAVAIL) return;  // the provider will say what else is wrong
-  throw Error(Status::invalid_argument, "the source address " + text + " is none of this host's");
-}
-
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses) {
   const std::vector<std::string> names = built_in(api);
   std::vector<ProviderReport> reports;
@@ -209,38 +183,15 @@ std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std
 
 std::string choose_provider(Exchange& exchange, const Api& api, const std::string& wanted,
                             const std::vector<std::string>& source_addresses) {
-  const std::vector<std::string> asked = gather_texts(exchange, wanted);
-  for (std::size_t rank = 1; rank < asked.size(); ++rank) {
-    if (asked[rank] == asked[0]) continue;
-    throw Error(Status::mismatch,
-                "rank " + std::to_string(rank) + " has TORII_PROVIDER '" + asked[rank] + "', rank 0 '" + asked[0] + "'",
-                static_cast<int>(rank));
-  }
-  // Every rank says what it can use; all then take the first that all have.
-  std::vector<ProviderReport> mine;
-  if (wanted == "auto") {
-    mine = list_providers(api, source_addresses);
-    std::erase_if(mine, [](const ProviderReport& one) {
+  const auto list_all = [&] {
+    std::vector<ProviderReport> all = list_providers(api, source_addresses);
+    std::erase_if(all, [](const ProviderReport& one) {
       return std::find(std::begin(kByNameOnly), std::end(kByNameOnly), one.name) != std::end(kByNameOnly);
     });
-  } else {
-    mine.push_back(report(api, built_in(api), wanted, source_addresses));
-  }
-  std::string text;
-  for (const ProviderReport& one : mine) text += one.usable ? "y" : "n";
-  const std::vector<std::string> all = gather_texts(exchange, text);
-  const std::vector<std::string> reasons = gather_texts(exchange, mine.front().reason + ".");
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const auto lacks = [i](const std::string& usable) { return usable[i] != 'y'; };
-    const auto rank = std::find_if(all.begin(), all.end(), lacks) - all.begin();
-    if (rank == static_cast<std::ptrdiff_t>(all.size())) return mine[i].name;
-    if (wanted == "auto") continue;
-    throw Error(Status::unsupported,
-                "rank " + std::to_string(rank) + " cannot use TORII_PROVIDER '" + wanted +
-                    "': " + reasons[static_cast<std::size_t>(rank)] + " fi_info lists what there is",
-                static_cast<int>(rank));
-  }
-  throw Error(Status::unsupported, "no provider of libfabric is usable on all ranks; torii-info says why");
+    return all;
+  };
+  const auto report_one = [&](const std::string& name) { return report(api, built_in(api), name, source_addresses); };
+  return transports::choose_provider(exchange, wanted, list_all, report_one, "fi_info");
 }
 
 std::vector<Info> find_devices(const Api& api, const std::string& provider, const std::string& source_address) {

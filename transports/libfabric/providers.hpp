@@ -2,8 +2,6 @@
 // Which providers of libfabric exist here, what they want, and which one a job takes.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +11,6 @@
 #include "transports/libfabric/options.hpp"
 
 namespace torii::libfabric {
-
-/// A numeric IPv4 or IPv6 address. Throws Error{invalid_argument} for anything else.
-sockaddr_storage parse_source(const std::string& text);
-/// Throws Error{invalid_argument} unless it is an address of this host: libfabric finds out late and names it not.
-void check_source(const std::string& text);
 
 /// True where addresses are those of IP, so that a source address says which device is meant.
 bool is_over_ip(std::string_view provider);

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which address or device each engine stands on: what the ranks agree on before engines are opened.
+// Which device each engine stands on: what the ranks agree on before engines are opened.
 #pragma once
 
-#include <string>
+#include <cstddef>
 #include <vector>
 
 #include "runtime/exchange.hpp"
 #include "transports/libfabric/api.hpp"
-#include "transports/libfabric/options.hpp"
 
 namespace torii::libfabric {
-
-/// The source address of each engine; no entry where no rank has been given addresses. Collective.
-std::vector<std::string> agree_on_sources(Exchange& exchange, const Options& options);
 
 /// The device of each engine, for providers whose addresses are their own: those near the rank's CPUs, in turn with the
 /// other ranks of the host. Collective.

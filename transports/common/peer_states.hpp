@@ -9,7 +9,7 @@
 
 #include "runtime/status.hpp"
 
-namespace torii::libfabric {
+namespace torii::transports {
 
 /// Thread-safe.
 class PeerStates {
@@ -52,4 +52,4 @@ class PeerStates {
   std::string text_;
 };
 
-}  // namespace torii::libfabric
+}  // namespace torii::transports

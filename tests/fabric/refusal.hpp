@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks get when they open a transport with options that cannot be.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/status.hpp"
+#include "tests/support/thread_ranks.hpp"
+
+namespace torii::tests {
+
+/// What rank 0 of two gets from a transport made with these options; the test fails when they do not fail alike.
+template <class Made, class Options, class... More>
+std::string refusal(const std::function<void(int rank, Options& options)>& change, Status status, const More&... more) {
+  std::string text;
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    std::vector<std::byte> memory(2 << 20);
+    void* aligned = memory.data();
+    std::size_t room = memory.size();
+    Options options;
+    options.arena = static_cast<std::byte*>(std::align(4096, 1 << 20, aligned, room));
+    options.arena_bytes = 1 << 20;
+    options.engines = 1;
+    options.source_addresses = {"127.0.0.1"};
+    change(exchange.rank(), options);
+    try {
+      const Made made(exchange, options, more...);
+      ADD_FAILURE() << "rank " << exchange.rank() << " was not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), status) << error.what();
+      if (exchange.rank() == 0) text = error.what();
+    }
+    gather_values(exchange, 0);
+  });
+  return text;
+}
+
+/// True when the text says so; the test fails when not.
+inline bool holds(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return true;
+  ADD_FAILURE() << "'" << text << "' does not say '" << part << "'";
+  return false;
+}
+
+/// The refusals that are the same for every transport of engines. `other` is a provider that is not auto.
+template <class Made, class Options>
+void expect_common_refusals(const std::string& other) {
+  using Change = std::function<void(int, Options&)>;
+  const auto of = [](const Change& change, Status status) { return refusal<Made, Options>(change, status); };
+  holds(of([&](int rank, Options& options) { options.provider = rank == 1 ? other : "auto"; }, Status::mismatch),
+        "rank 1 has TORII_PROVIDER '" + other + "', rank 0 'auto'");
+  holds(of(
+            [](int rank, Options& options) {
+              if (rank == 1) options.engines = 17;
+            },
+            Status::invalid_argument),
+        "rank 1: 17 engines; they must be 1 to 16");
+  holds(of([](int rank, Options& options) { options.engines = 1 + rank; }, Status::mismatch), "rank 1 has 2 engines");
+  holds(of([](int rank, Options& options) { options.arena_bytes = (1 << 19) << rank; }, Status::mismatch),
+        "rank 1 has 1 engines and an arena of 1048576 bytes, rank 0 1 and 524288");
+  holds(of(
+            [](int rank, Options& options) {
+              if (rank == 1) options.source_addresses = {"lo"};
+            },
+            Status::invalid_argument),
+        "the source address 'lo' must be numeric");
+  holds(of([](int, Options& options) { options.source_addresses = {"203.0.113.77"}; }, Status::invalid_argument),
+        "the source address 203.0.113.77 is none of this host's");
+}
+
+}  // namespace torii::tests

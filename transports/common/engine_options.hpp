@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a transport over a network is made from, and what it reports about the ways it can go.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace torii::transports {
+
+struct EngineOptions {
+  /// The own arena: one range of memory, alive until the transport is gone. Where engines register it they do so once
+  /// each, as a whole: providers that pin memory (verbs, efa, cxi) need an arena that the limit of locked memory
+  /// allows.
+  std::byte* arena = nullptr;
+  std::size_t arena_bytes = 0;
+  int engines = 4;
+  /// "auto", or a provider by its name (TORII_PROVIDER). Equal on all ranks.
+  std::string provider = "auto";
+  /// Numeric IPv4 or IPv6 addresses of this host, that by which peers reach it first (rail_interfaces()). Ranks agree
+  /// which of them serve: engine e stands in network e mod K of the K networks that all ranks have (engine_rails()),
+  /// on addresses of devices near the rank's CPUs. Listeners stand on these addresses and on no other. Where no network
+  /// is common: the first address, or, of named interfaces, number e mod their count. Empty: the provider's first
+  /// device that is not the loopback. Providers that are not over IP have addresses of their own and pay no heed.
+  std::vector<std::string> source_addresses;
+  /// The user has named the interfaces of source_addresses: all serve, fast or slow, physical or not.
+  bool named_interfaces = false;
+  /// Engines have a descriptor to sleep on. Over tcp;ofi_rxm it makes a short put dearer by some percent, so
+  /// who only spins or yields (TORII_WAIT) does without; sleep() then sleeps in steps.
+  bool sleeps = true;
+  /// More ranks than CPUs: what Transport::oversubscribed() answers.
+  bool oversubscribed = false;
+};
+
+/// What torii-info shows of one provider.
+struct ProviderReport {
+  std::string name;     ///< as TORII_PROVIDER takes it
+  bool usable = false;  ///< torii could run over it here
+  bool chosen = false;  ///< `auto` takes it
+  std::string reason;   ///< why it is not usable, or not taken by `auto`; empty when neither
+  std::vector<std::string> devices;
+};
+
+}  // namespace torii::transports

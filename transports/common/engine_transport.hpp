@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What transports over a network have in common: engines, puts spread over them, and how a rank sleeps on them.
+#pragma once
+
+#include <poll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/exchange.hpp"
+#include "runtime/transport.hpp"
+#include "runtime/waiting.hpp"
+#include "runtime/words.hpp"
+#include "transports/common/engine_options.hpp"
+#include "transports/common/peer_states.hpp"
+
+namespace torii::transports {
+
+/// An Engine is thread-safe and offers put(), put_word(), progress(), drained(), probe(), and for a sleeper
+/// wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether they have.
+template <class Engine>
+class EngineTransport : public Transport {
+ public:
+  const Capabilities& capabilities() const noexcept final { return capabilities_; }
+  int rank() const noexcept final { return rank_; }
+  int ranks() const noexcept final { return ranks_; }
+  int node(int rank) const noexcept final { return rank; }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept final { return peer == rank_ ? arena_ + offset : nullptr; }
+
+  Status put(const Put& put) noexcept final {
+    if (put.peer != rank_) {
+      const Status status = peers_.status();
+      return status == Status::ok ? engines_[static_cast<std::size_t>(put.engine)]->put(put) : status;
+    }
+    if (put.source != nullptr) std::memcpy(arena_ + put.target_offset, put.source, put.bytes);
+    store_word(arena_ + put.signal_offset, put.signal);
+    return Status::ok;
+  }
+
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept final {
+    if (peer == rank_) {
+      store_word(arena_ + offset, value);
+      return Status::ok;
+    }
+    const Status status = peers_.status();
+    if (status != Status::ok) return status;
+    // A word goes through one engine always, so that its values do not overtake each other where the network orders.
+    return engines_[offset / sizeof(std::uint64_t) % engines_.size()]->put_word(peer, offset, value);
+  }
+
+  Status progress() noexcept final {
+    for (const auto& engine : engines_) engine->progress();
+    return peers_.status();
+  }
+
+  bool drained() noexcept final {
+    return std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->drained(); });
+  }
+
+  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
+    // A put that comes from here on makes a descriptor readable, so none is slept through.
+    if (!still_idle(data)) return;
+    const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
+    if (!capabilities_.wakes_on_put) {
+      nanosleep(&most, nullptr);
+      return;
+    }
+    pollfd entries[kEnginesMax];
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (!engines_[i]->may_sleep()) return;
+      entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
+    }
+    ppoll(entries, engines_.size(), &most, nullptr);
+  }
+
+  bool alive(int peer) noexcept final {
+    if (peer == rank_) return true;
+    if (peers_.is_lost(peer)) return false;
+    const std::int64_t now = now_ns();
+    for (const auto& engine : engines_) {
+      if (engine->probe(peer, now)) break;
+    }
+    return true;
+  }
+
+  std::string failure_text() const final { return peers_.text(); }
+  bool oversubscribed() const noexcept final { return oversubscribed_; }
+
+ protected:
+  EngineTransport(const Exchange& exchange, const EngineOptions& options)
+      : arena_(options.arena),
+        rank_(exchange.rank()),
+        ranks_(exchange.ranks()),
+        oversubscribed_(options.oversubscribed),
+        peers_(exchange.ranks()) {}
+
+  /// Waits up to a second for peers to confirm what was put to them, then closes the engines. Destructors call it.
+  void finish(bool confirms) noexcept {
+    if (confirms && peers_.status() == Status::ok) {
+      for (const auto& engine : engines_) engine->flush();
+      const std::int64_t deadline = now_ns() + kConfirmMostNs;
+      const auto is_open = [](const auto& engine) { return !engine->confirmed(); };
+      while (std::any_of(engines_.begin(), engines_.end(), is_open) && now_ns() < deadline) {
+        (void)progress();
+        sleep(
+            1000, [](void*) { return true; }, nullptr);
+      }
+    }
+    engines_.clear();
+  }
+
+  std::byte* arena_;
+  int rank_;
+  int ranks_;
+  bool oversubscribed_;
+  Capabilities capabilities_;
+  PeerStates peers_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+
+ private:
+  static constexpr std::int64_t kConfirmMostNs = 1'000'000'000;
+};
+
+}  // namespace torii::transports
