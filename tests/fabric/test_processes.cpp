@@ -47,6 +47,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 class Processes : public testing::TestWithParam<std::string> {};
 
 TEST_P(Processes, PlayEveryScenario) {
+  if (const std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
   for (const NamedScenario& scenario : scenarios()) {
     const std::uint64_t seed = std::random_device()();
     const Outcome outcome = Process(command(3, GetParam(), 2, scenario.name, seed, "end")).wait(60);
@@ -57,6 +58,7 @@ TEST_P(Processes, PlayEveryScenario) {
 
 TEST_P(Processes, NoticeTheDeathOfOne) {
   if (GetParam() == "shm") GTEST_SKIP() << "libfabric's shm notices no deaths, and leaves files behind";
+  if (const std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
   for (const int engines : {1, 4}) {
     const Outcome outcome = Process(command(3, GetParam(), engines, "peer_dies", 1, "continue")).wait(60);
     EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;

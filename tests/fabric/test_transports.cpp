@@ -37,6 +37,7 @@ class Transports : public testing::TestWithParam<Case> {};
 
 TEST_P(Transports, Plays) {
   const auto& [name, engines, scenario] = GetParam();
+  if (const std::string why = obstacle(name); !why.empty()) GTEST_SKIP() << why;
   const std::uint64_t seed = draw_seed();
   SCOPED_TRACE("TORII_TEST_SEED=" + std::to_string(seed));
   run_ranks_as_threads(3, [&](Exchange& exchange) {

@@ -14,6 +14,9 @@
 #include "transports/libfabric/fabric.hpp"
 #include "transports/mixed/mixed.hpp"
 #endif
+#ifdef TORII_TEST_UCX
+#include "transports/ucx/transport.hpp"
+#endif
 
 namespace torii::tests {
 namespace {
@@ -39,7 +42,7 @@ class OnSharedMemory final : public OpenTransport {
   shared_memory::SharedMemory transport_;
 };
 
-#ifdef TORII_TEST_LIBFABRIC
+#if defined(TORII_TEST_LIBFABRIC) || defined(TORII_TEST_UCX)
 class Memory {
  public:
   Memory()
@@ -54,16 +57,18 @@ class Memory {
   std::byte* base_;
 };
 
-class OnLibfabric final : public OpenTransport {
+/// A transport of engines over memory of the test. `more` is what its constructor takes behind the options.
+template <class Made, class Options>
+class OnEngines final : public OpenTransport {
  public:
-  OnLibfabric(Exchange& exchange, int engines, const std::string& provider, const libfabric::Api& api)
-      : transport_(exchange, options(memory_, engines, provider), api) {}
+  template <class... More>
+  OnEngines(Exchange& exchange, int engines, const std::string& provider, Options options, const More&... more)
+      : transport_(exchange, fill(std::move(options), memory_, engines, provider), more...) {}
   Transport& transport() noexcept override { return transport_; }
   std::byte* arena() noexcept override { return memory_.base(); }
 
  private:
-  static libfabric::Options options(const Memory& memory, int engines, const std::string& provider) {
-    libfabric::Options options;
+  static Options fill(Options options, const Memory& memory, int engines, const std::string& provider) {
     options.arena = memory.base();
     options.arena_bytes = kArenaBytes;
     options.engines = engines;
@@ -74,8 +79,28 @@ class OnLibfabric final : public OpenTransport {
   }
 
   Memory memory_;
-  libfabric::Fabric transport_;
+  Made transport_;
 };
+#endif
+#ifdef TORII_TEST_LIBFABRIC
+using OnLibfabric = OnEngines<libfabric::Fabric, libfabric::Options>;
+#endif
+#ifdef TORII_TEST_UCX
+using OnUcx = OnEngines<ucx::UcxTransport, ucx::Options>;
+
+/// A provider, and whether its payloads are put even where messages suit it better.
+struct UcxRow {
+  std::string provider;
+  ucx::Way way;
+};
+const std::map<std::string, UcxRow>& ucx_rows() {
+  static const std::map<std::string, UcxRow> rows = {{"ucx_tcp", {"tcp", ucx::Way::by_ability}},
+                                                     {"ucx_posix", {"posix", ucx::Way::by_ability}},
+                                                     {"ucx_posix_cma", {"posix;cma", ucx::Way::by_ability}},
+                                                     {"ucx_tcp_puts", {"tcp", ucx::Way::puts}},
+                                                     {"ucx_posix_puts", {"posix", ucx::Way::puts}}};
+  return rows;
+}
 #endif
 
 #ifdef TORII_TEST_LIBFABRIC
@@ -123,12 +148,22 @@ const std::map<std::string, Open>& table() {
     made["+mixed"] = [](Exchange& exchange, int engines) { return std::make_unique<OnMixed>(exchange, engines); };
     for (const std::string provider : {"+tcp;ofi_rxm", "+net", "+shm"}) {
       made[provider] = [provider](Exchange& exchange, int engines) {
-        return std::make_unique<OnLibfabric>(exchange, engines, provider.substr(provider[0] == '+'), libfabric::Api{});
+        return std::make_unique<OnLibfabric>(exchange, engines, provider.substr(provider[0] == '+'),
+                                             libfabric::Options{}, libfabric::Api{});
       };
     }
     for (const auto& [name, modes] : imposed_modes()) {
       made[name] = [modes = modes](Exchange& exchange, int engines) {
-        return std::make_unique<OnLibfabric>(exchange, engines, "tcp;ofi_rxm", impose(modes));
+        return std::make_unique<OnLibfabric>(exchange, engines, "tcp;ofi_rxm", libfabric::Options{}, impose(modes));
+      };
+    }
+#endif
+#ifdef TORII_TEST_UCX
+    for (const auto& [name, row] : ucx_rows()) {
+      made["+" + name] = [row = row](Exchange& exchange, int engines) {
+        ucx::Options options;
+        options.way = row.way;
+        return std::make_unique<OnUcx>(exchange, engines, row.provider, options);
       };
     }
 #endif
@@ -147,6 +182,18 @@ std::unique_ptr<OpenTransport> open_transport(const std::string& name, Exchange&
   return row->second(exchange, engines);
 }
 
+std::string obstacle([[maybe_unused]] const std::string& name) {
+#ifdef TORII_TEST_UCX
+  // Containers may refuse what cma stands on.
+  const auto row = ucx_rows().find(name);
+  if (row == ucx_rows().end()) return {};
+  for (const ucx::ProviderReport& one : ucx::list_providers({"127.0.0.1"})) {
+    if (one.name == row->second.provider && !one.usable) return one.reason;
+  }
+#endif
+  return {};
+}
+
 std::vector<std::string> transport_names() {
   std::vector<std::string> names;
   for (const auto& [name, open] : table()) names.push_back(name.substr(name[0] == '+'));
@@ -158,6 +205,10 @@ bool is_imposed([[maybe_unused]] const std::string& name) {
   for (const auto& [each, modes] : imposed_modes()) {
     if (each == name) return true;
   }
+#endif
+#ifdef TORII_TEST_UCX
+  const auto row = ucx_rows().find(name);
+  if (row != ucx_rows().end()) return row->second.way != ucx::Way::by_ability;
 #endif
   return false;
 }

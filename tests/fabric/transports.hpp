@@ -25,9 +25,11 @@ class OpenTransport {
 /// Collective. Throws Error.
 std::unique_ptr<OpenTransport> open_transport(const std::string& name, Exchange& exchange, int engines);
 
+/// Why this machine cannot run it: nothing, or what a test that skips says.
+std::string obstacle(const std::string& name);
 /// What this build can open; those that also run with ranks as processes.
 std::vector<std::string> transport_names();
-/// A device's modes over the tcp provider, and no transport of its own.
+/// A way of a device imposed on another provider, and no transport of its own.
 bool is_imposed(const std::string& name);
 std::vector<std::string> process_transport_names();
 

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The UCX transport's parts on their own: what comes from peers, devices, providers, abilities, and what is refused
+// with which words.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/fabric/refusal.hpp"
+#include "tests/fabric/transports.hpp"
+#include "tests/support/thread_ranks.hpp"
+#include "transports/ucx/devices.hpp"
+#include "transports/ucx/message.hpp"
+#include "transports/ucx/providers.hpp"
+#include "transports/ucx/transport.hpp"
+
+namespace torii::ucx {
+namespace {
+
+using tests::holds;
+using tests::run_ranks_as_threads;
+
+TEST(Message, HeadersOutsideTheArenaAreNone) {
+  constexpr std::size_t kArena = 4096;
+  const auto is_read = [](Header header, std::size_t payload_bytes) {
+    return read_put(&header, sizeof(header), payload_bytes, kArena).has_value();
+  };
+  EXPECT_TRUE(is_read({0, 4088, 1}, 4096));
+  EXPECT_TRUE(is_read({UINT64_MAX, 0, 1}, 0)) << "without payload there is no target";
+  EXPECT_FALSE(is_read({1, 0, 1}, 4096));
+  EXPECT_FALSE(is_read({UINT64_MAX, 0, 1}, 8));
+  EXPECT_FALSE(is_read({0, 4096, 1}, 8));
+  EXPECT_FALSE(is_read({0, 4, 1}, 8)) << "a signal is an aligned word";
+  EXPECT_FALSE(is_read({0, UINT64_MAX - 7, 1}, 8));
+  EXPECT_FALSE(is_read({0, 0, 1}, SIZE_MAX));
+  const Header header = {0, 0, 3};
+  EXPECT_FALSE(read_put(&header, sizeof(header) - 1, 0, kArena));
+  EXPECT_EQ(read_sender(&header, sizeof(header), 4), 3);
+  EXPECT_EQ(read_sender(&header, sizeof(header), 3), -1);
+  EXPECT_EQ(read_sender(&header, 8, 4), -1);
+}
+
+TEST(Message, SurvivesEveryHeaderAndCard) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  const std::string whole = write_card({42, "address", "key"});
+  const auto card = read_card(whole);
+  ASSERT_TRUE(card);
+  EXPECT_EQ(card->arena_base, 42u);
+  EXPECT_EQ(card->address, "address");
+  EXPECT_EQ(card->key, "key");
+  for (int i = 0; i < 100'000; ++i) {
+    const std::size_t arena_bytes = 64 * (random() % 100);
+    const Header header = {random() >> random() % 64, random() >> random() % 64, random()};
+    const std::size_t payload_bytes = random() >> random() % 64;
+    if (const auto read =
+            read_put(&header, random() % 8 == 0 ? random() % 64 : sizeof(header), payload_bytes, arena_bytes)) {
+      ASSERT_LE(read->signal_offset + 8, arena_bytes);
+      ASSERT_TRUE(payload_bytes == 0 ||
+                  (payload_bytes <= arena_bytes && read->target_offset <= arena_bytes - payload_bytes));
+    }
+    std::string bent = whole.substr(0, random() % (whole.size() + 1));
+    for (int change = 0; change < 3 && !bent.empty(); ++change)
+      bent[random() % bent.size()] = static_cast<char>(random());
+    if (const auto read = read_card(bent)) {
+      ASSERT_EQ(16 + read->address.size() + read->key.size(), bent.size());
+      ASSERT_FALSE(read->address.empty());
+    }
+  }
+}
+
+/// A peer that believes in a larger arena writes nothing outside, and stops the engines with a sentence.
+TEST(Message, FromAPeerThatWritesBeyondTheArena) {
+  constexpr std::size_t kPage = 4096;
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    std::vector<std::byte> memory(16 * kPage);
+    transports::PeerStates peers(2);
+    const std::size_t arena_bytes = exchange.rank() == 0 ? 8 * kPage : kPage;
+    const Shared shared = {memory.data(), arena_bytes, exchange.rank(), 2, peers};
+    Engine engine(find_selections("tcp", {"127.0.0.1"}).at(0), {.puts = false, .peer_errors = true, .wakes = false}, 0,
+                  shared);
+    engine.connect(gather_texts(exchange, engine.card()));
+    if (exchange.rank() == 0) {
+      EXPECT_EQ(engine.put_word(1, 2 * kPage, 1), Status::ok);
+    }
+    for (int time = 0; time < 2000 && peers.status() == Status::ok; ++time) {
+      engine.progress();
+      usleep(1000);
+      if (exchange.rank() == 0 && time == 500) break;
+    }
+    if (exchange.rank() == 1) {
+      EXPECT_EQ(peers.status(), Status::transport);
+      holds(peers.text(), "engine 0 (UCX tcp on lo) got a message that no rank sends");
+      EXPECT_TRUE(std::ranges::all_of(memory, [](std::byte each) { return each == std::byte{0}; }));
+    }
+    gather_values(exchange, 0);
+  });
+}
+
+TEST(Devices, WordsOfTheListNameThem) {
+  const Device tcp{"tcp", "tcp", "eth0", true, {}};
+  const Device rc{"ib", "rc_mlx5", "mlx5_0:1", true, {}};
+  const Device ud{"ib", "ud_verbs", "mlx5_0:1", true, {}};
+  EXPECT_TRUE(is_of(tcp, "tcp"));
+  EXPECT_FALSE(is_of(tcp, "ib"));
+  for (const char* const word : {"ib", "rc", "rc_x", "rc_mlx5"}) EXPECT_TRUE(is_of(rc, word)) << word;
+  for (const char* const word : {"ud", "rc_v", "tcp", ""}) EXPECT_FALSE(is_of(rc, word)) << word;
+  EXPECT_TRUE(is_of(ud, "ud_v"));
+  EXPECT_FALSE(is_of(ud, "ud_x"));
+}
+
+TEST(Devices, PortsOfAnAdapterStandOnTheirInterfaces) {
+  namespace fs = std::filesystem;
+  const fs::path sysfs = fs::temp_directory_path() / ("torii_sysfs_" + std::to_string(getpid()));
+  for (const char* const interface : {"ib0", "ib1"}) {
+    fs::create_directories(sysfs / "class/infiniband/mlx5_0/device/net" / interface);
+    fs::create_directories(sysfs / "class/net" / interface);
+    std::ofstream(sysfs / "class/net" / interface / "dev_port") << (interface[2] - '0') << "\n";
+  }
+  const Device first{"ib", "rc_mlx5", "mlx5_0:1", true, {}};
+  const Device other{"ib", "rc_mlx5", "mlx5_1:1", true, {}};
+  EXPECT_TRUE(stands_on(first, "ib0", sysfs));
+  EXPECT_FALSE(stands_on(first, "ib1", sysfs));
+  EXPECT_FALSE(stands_on(other, "ib0", sysfs));
+  EXPECT_FALSE(stands_on(first, "eth0", sysfs));
+  EXPECT_TRUE(stands_on({"tcp", "tcp", "ib1", true, {}}, "ib1", sysfs));
+  fs::remove_all(sysfs);
+  EXPECT_EQ(interface_of("127.0.0.1"), "lo");
+  EXPECT_EQ(interface_of("203.0.113.77"), "");
+}
+
+TEST(UcxProviders, SelectTheDevicesOfAnInterface) {
+  const std::vector<Device> all = {{"tcp", "tcp", "lo", true, {}},           {"tcp", "tcp", "eth10", true, {}},
+                                   {"tcp", "tcp", "eth1", true, {}},         {"ib", "rc_mlx5", "mlx5_0:1", true, {}},
+                                   {"ib", "ud_verbs", "mlx5_0:1", true, {}}, {"posix", "posix", "memory", false, {}}};
+  const auto selected = [&](const std::string& provider, const std::vector<std::string>& interfaces) {
+    std::vector<Selection> selections;
+    const std::string reason = select(all, provider, interfaces, selections);
+    std::string text = reason;
+    for (const Selection& each : selections) text += "[" + each.transports + " on " + each.devices + "]";
+    return text;
+  };
+  EXPECT_EQ(selected("tcp", {""}), "[tcp on eth10]") << "not the loopback";
+  EXPECT_EQ(selected("tcp", {"eth1", "lo"}), "[tcp on eth1][tcp on lo]");
+  EXPECT_EQ(selected("ib", {""}), "[ib on mlx5_0:1]");
+  EXPECT_EQ(selected("rc;ud", {""}), "[rc,ud on mlx5_0:1]");
+  EXPECT_EQ(selected("rc;tcp", {""}), "[rc,tcp on mlx5_0:1,eth10]");
+  EXPECT_EQ(selected("posix", {"eth1"}), "[posix on ]");
+  EXPECT_EQ(selected("tcp", {"wlan0"}), "its transport 'tcp' has no device on interface wlan0");
+  EXPECT_EQ(selected("dc", {""}),
+            "this UCX has no transport 'dc', or none that finds its device or is allowed to use it");
+}
+
+TEST(UcxProviders, EachIsUsableOrSaysWhyNot) {
+  const std::vector<ProviderReport> all = list_providers({"127.0.0.1"});
+  const auto find = [&](const std::string& name) { return *std::ranges::find(all, name, &ProviderReport::name); };
+  for (const ProviderReport& one : all) EXPECT_TRUE(one.usable || !one.reason.empty()) << one.name;
+  EXPECT_TRUE(find("tcp").usable);
+  EXPECT_EQ(find("tcp").devices, std::vector<std::string>{"lo"});
+  EXPECT_TRUE(find("posix").usable);
+  EXPECT_FALSE(find("posix").chosen);
+  EXPECT_EQ(std::ranges::count(all, true, &ProviderReport::chosen), 1);
+}
+
+/// What the choice of the way stands on: neither tcp nor memory that UCX has not allocated is reached without the
+/// peer's CPU, so both take messages.
+TEST(UcxProviders, AbilitiesAreAskedFor) {
+  for (const std::string provider : {"tcp", "posix"}) {
+    const std::vector<Selection> selections = find_selections(provider, {"127.0.0.1", "127.0.0.1"});
+    ASSERT_EQ(selections.size(), 2u);
+    EXPECT_TRUE(selections[1].abilities.messages) << provider;
+    EXPECT_FALSE(selections[1].abilities.puts) << provider;
+    EXPECT_TRUE(selections[1].abilities.peer_errors) << provider;
+    EXPECT_EQ(selections[1].devices, provider == "tcp" ? "lo" : "");
+  }
+}
+
+TEST(UcxRefusal, NamesTheRankAndTheCause) {
+  const auto refused = [](const std::string& provider) {
+    return tests::refusal<UcxTransport, Options>([&](int, Options& options) { options.provider = provider; },
+                                                 Status::unsupported);
+  };
+  holds(refused("tpc"), "rank 0 cannot use TORII_PROVIDER 'tpc': this UCX has no transport 'tpc'");
+  holds(refused("tpc"), "ucx_info -d lists what there is");
+  holds(refused("posix;tpc"), "this UCX has no transport 'tpc'");
+  holds(refused(";"), "it names no transport");
+  holds(refused("cma"), "none of its transports carries active messages");
+  // Every address of 127.0.0.0/8 can be bound, and belongs to no interface.
+  holds(tests::refusal<UcxTransport, Options>([&](int, Options& options) { options.source_addresses = {"127.0.0.5"}; },
+                                              Status::unsupported),
+        "no provider is usable on all ranks");
+  const auto of_address = [&](int, Options& options) {
+    options.provider = "tcp";
+    options.source_addresses = {"127.0.0.5"};
+  };
+  holds(tests::refusal<UcxTransport, Options>(of_address, Status::unsupported),
+        "no interface here has the address 127.0.0.5");
+  tests::expect_common_refusals<UcxTransport, Options>("tcp");
+}
+
+TEST(UcxEngines, APeerThatLeavesIsLostAndSaidToBe) {
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    auto opened = tests::open_transport("ucx_tcp", exchange, 2);
+    Transport& transport = opened->transport();
+    const int peer = 1 - exchange.rank();
+    EXPECT_EQ(transport.put_word(peer, 0, 1), Status::ok);
+    for (int time = 0; time < 5000 && load_word(opened->arena()) != 1; ++time) {
+      EXPECT_EQ(transport.progress(), Status::ok);
+      usleep(1000);
+    }
+    ASSERT_EQ(load_word(opened->arena()), 1u);
+    if (exchange.rank() == 1) {
+      opened.reset();
+      gather_values(exchange, 0);
+      return;
+    }
+    for (int time = 0; time < 5000 && transport.alive(1); ++time) {
+      EXPECT_EQ(transport.progress(), Status::ok);
+      usleep(1000);
+    }
+    EXPECT_FALSE(transport.alive(1));
+    EXPECT_EQ(transport.put_word(1, 0, 2), Status::peer_lost);
+    holds(transport.failure_text(), "rank 1");
+    gather_values(exchange, 0);
+  });
+}
+
+}  // namespace
+}  // namespace torii::ucx

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the lower layer of UCX (uct) for its transports.
+#include "transports/ucx/devices.hpp"
+
+#include <ucs/async/async_fwd.h>
+#include <uct/api/uct.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include "runtime/address.hpp"
+#include "transports/ucx/api.hpp"
+
+namespace torii::ucx {
+namespace {
+
+/// Opens the transport on its device. All false when that fails.
+Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Device& device) {
+  Abilities abilities;
+  ucs_async_context_t* async = nullptr;
+  if (ucs_async_context_create(UCS_ASYNC_MODE_POLL, &async) != UCS_OK) return abilities;
+  const Owner<ucs_async_context_t*, ucs_async_context_destroy> async_owner(async);
+  uct_worker_h worker = nullptr;
+  if (uct_worker_create(async, UCS_THREAD_MODE_SINGLE, &worker) != UCS_OK) return abilities;
+  const Owner<uct_worker_h, uct_worker_destroy> worker_owner(worker);
+  uct_iface_config_t* config = nullptr;
+  if (uct_md_iface_config_read(domain, device.transport.c_str(), nullptr, nullptr, &config) != UCS_OK) return abilities;
+  // As the engine has it; UCS_ERR_NO_ELEM where a transport knows no such setting.
+  (void)uct_config_modify(config, "MM_ERROR_HANDLING", "y");
+  uct_iface_params_t how{};
+  how.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
+  how.open_mode = UCT_IFACE_OPEN_MODE_DEVICE;
+  how.mode.device.tl_name = device.transport.c_str();
+  how.mode.device.dev_name = device.name.c_str();
+  uct_iface_h opened = nullptr;
+  const ucs_status_t status = uct_iface_open(domain, worker, &how, config, &opened);
+  uct_config_release(config);
+  if (status != UCS_OK) return abilities;
+  const Owner<uct_iface_h, uct_iface_close> owner(opened);
+  uct_iface_attr_t found{};
+  if (uct_iface_query(opened, &found) != UCS_OK) return abilities;
+  // What ucp wants of a transport before it puts without the help of the peer's CPU.
+  constexpr auto kPuts = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_GET_BCOPY;
+  abilities.messages = (found.cap.flags & UCT_IFACE_FLAG_AM_BCOPY) != 0;
+  abilities.puts = (found.cap.flags & kPuts) == kPuts && (attributes.cap.flags & UCT_MD_FLAG_REG) != 0;
+  abilities.peer_errors = (found.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE) != 0;
+  return abilities;
+}
+
+void list_domain(uct_component_h component, const std::string& component_name, const char* domain_name,
+                 const std::function<bool(const Device&)>& opens, std::vector<Device>& found) {
+  uct_md_config_t* config = nullptr;
+  if (uct_md_config_read(component, nullptr, nullptr, &config) != UCS_OK) return;
+  uct_md_h domain = nullptr;
+  const ucs_status_t status = uct_md_open(component, domain_name, config, &domain);
+  uct_config_release(config);
+  if (status != UCS_OK) return;
+  const Owner<uct_md_h, uct_md_close> owner(domain);
+  uct_md_attr_t attributes{};
+  uct_tl_resource_desc_t* resources = nullptr;
+  unsigned count = 0;
+  if (uct_md_query(domain, &attributes) != UCS_OK) return;
+  if (uct_md_query_tl_resources(domain, &resources, &count) != UCS_OK) return;
+  const std::unique_ptr<uct_tl_resource_desc_t, GiveBack<uct_release_tl_resource_list>> list(resources);
+  for (unsigned i = 0; i < count; ++i) {
+    Device device{
+        component_name, resources[i].tl_name, resources[i].dev_name, resources[i].dev_type == UCT_DEVICE_TYPE_NET, {}};
+    if (opens(device)) device.abilities = ask(domain, attributes, device);
+    found.push_back(std::move(device));
+  }
+}
+
+}  // namespace
+
+std::vector<Device> list_devices(const std::function<bool(const Device& device)>& opens) {
+  std::vector<Device> found;
+  uct_component_h* components = nullptr;
+  unsigned count = 0;
+  check(uct_query_components(&components, &count), "asking for components");
+  const std::unique_ptr<uct_component_h, GiveBack<uct_release_component_list>> list(components);
+  for (unsigned i = 0; i < count; ++i) {
+    uct_component_attr_t about{};
+    about.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME | UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
+    if (uct_component_query(components[i], &about) != UCS_OK) continue;
+    std::vector<uct_md_resource_desc_t> domains(about.md_resource_count);
+    about.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    about.md_resources = domains.data();
+    if (domains.empty() || uct_component_query(components[i], &about) != UCS_OK) continue;
+    for (const uct_md_resource_desc_t& domain : domains) {
+      list_domain(components[i], about.name, domain.md_name, opens, found);
+    }
+  }
+  return found;
+}
+
+bool is_of(const Device& device, std::string_view word) {
+  if (device.transport == word || device.component == word) return true;
+  // UCX's groups: rc for rc_verbs and rc_mlx5, rc_v and rc_x for one of them; likewise ud and dc.
+  const std::size_t under = device.transport.find('_');
+  if (under == std::string::npos || device.component != "ib") return false;
+  const std::string_view family = std::string_view(device.transport).substr(0, under);
+  const std::string_view kind = std::string_view(device.transport).substr(under + 1);
+  if (word == family) return true;
+  return (kind == "verbs" && word == std::string(family) + "_v") ||
+         (kind == "mlx5" && word == std::string(family) + "_x");
+}
+
+std::string interface_of(const std::string& address) {
+  for (const Interface& one : interfaces_of_host()) {
+    if (one.address.host() == address) return one.name;
+  }
+  return {};
+}
+
+bool stands_on(const Device& device, const std::string& interface, const std::string& sysfs) {
+  if (device.name == interface) return true;
+  const std::size_t colon = device.name.find(':');
+  if (colon == std::string::npos) return false;
+  const std::filesystem::path folder(sysfs);
+  std::error_code ignored;
+  const auto behind = folder / "class/infiniband" / device.name.substr(0, colon) / "device/net" / interface;
+  if (!std::filesystem::exists(behind, ignored)) return false;
+  // Interfaces count the ports of an adapter from 0, InfiniBand counts from 1.
+  int port = 0;
+  std::ifstream(folder / "class/net" / interface / "dev_port") >> port;
+  return device.name.substr(colon + 1) == std::to_string(port + 1);
+}
+
+}  // namespace torii::ucx

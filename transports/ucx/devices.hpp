@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What UCX finds on this machine: transports, each on its devices, and what they can do.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace torii::ucx {
+
+/// What an engine asks of a transport.
+struct Abilities {
+  bool messages = false;     ///< active messages
+  bool puts = false;         ///< reaches registered memory of a peer without the peer's CPU
+  bool peer_errors = false;  ///< says when a peer has gone
+};
+
+struct Device {
+  std::string component;  ///< "ib", "tcp", "posix"
+  std::string transport;  ///< "rc_mlx5", "tcp", "posix"
+  std::string name;       ///< "mlx5_0:1", "eth0", "memory"
+  bool is_network = false;
+  Abilities abilities;  ///< asked for those only that are opened
+};
+
+/// All of them; those for which `opens` says so are opened for a moment and asked for their abilities.
+std::vector<Device> list_devices(const std::function<bool(const Device& device)>& opens);
+
+/// True when the device belongs to a word of UCX_TLS: the transport, or a group such as ib, rc, ud_x.
+bool is_of(const Device& device, std::string_view word);
+
+/// The interface that has the address, or nothing.
+std::string interface_of(const std::string& address);
+/// True for the interface itself, and for the InfiniBand or RoCE port behind it. `sysfs` is where /sys stands.
+bool stands_on(const Device& device, const std::string& interface, const std::string& sysfs = "/sys");
+
+}  // namespace torii::ucx

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data path of an engine: put() to active messages or to ucp_put, and what arrives.
+#include "transports/ucx/engine.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace torii::ucx {
+namespace {
+
+/// What always goes as one message, whose copy costs less than a second transfer; fits into UCX's first packet (8 KiB).
+constexpr std::size_t kMessageMost = 4096;
+
+/// What UCX says of a connection whose other end has gone. Nobody here cancels an operation, so one that was cancelled
+/// was flushed with its connection.
+bool is_lost_connection(ucs_status_t status) noexcept {
+  switch (status) {
+    case UCS_ERR_IO_ERROR:
+    case UCS_ERR_UNREACHABLE:
+    case UCS_ERR_CANCELED:
+    case UCS_ERR_TIMED_OUT:
+    case UCS_ERR_REJECTED:
+    case UCS_ERR_NOT_CONNECTED:
+    case UCS_ERR_CONNECTION_RESET:
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Status Engine::put(const Put& put) noexcept {
+  const std::lock_guard lock(mutex_);
+  const bool has_payload = put.bytes != 0 && put.source != nullptr;
+  if (has_payload && manner_.puts && put.bytes > kMessageMost) return put_and_signal(put);
+  const Header header = {put.target_offset, put.signal_offset, put.signal};
+  return send(put.peer, kPut, header, put.source, has_payload ? put.bytes : 0);
+}
+
+Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
+  const std::lock_guard lock(mutex_);
+  return send(peer, kPut, {0, offset, value}, nullptr, 0);
+}
+
+/// An item that is free, or a new one; nullptr when memory is short.
+template <class Item>
+Item* Engine::take(std::deque<Item>& all, Item*& first_free) noexcept {
+  if (Item* const item = first_free) {
+    first_free = item->next_free;
+    return item;
+  }
+  try {
+    return &all.emplace_back();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+/// One active message. A payload of up to kInlineBytes need not outlive the call.
+Status Engine::send(int peer, MessageId id, const Header& header, const std::byte* payload,
+                    std::size_t bytes) noexcept {
+  if (shared_.peers.is_lost(peer)) return Status::peer_lost;
+  Operation* const operation = take(operations_, free_operation_);
+  if (operation == nullptr) return Status::no_resource;
+  operation->engine = this;
+  operation->peer = peer;
+  operation->bytes = bytes;
+  operation->header = header;
+  if (bytes != 0 && bytes <= kInlineBytes) {
+    std::memcpy(operation->payload.data(), payload, bytes);
+    payload = operation->payload.data();
+  }
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
+                     UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.flags = bytes <= kMessageMost ? UCP_AM_SEND_FLAG_EAGER : 0;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  how.cb.send = &Engine::on_sent;
+  how.user_data = operation;
+  Target& to = target(peer);
+  to.used = true;
+  return started(*operation,
+                 ucp_am_send_nbx(to.endpoint, id, &operation->header, sizeof(Header), payload, bytes, &how));
+}
+
+/// The payload, a fence, and the signal as eight bytes more. The fence keeps all of these behind the payload, and a
+/// word of which only some bytes have come does not equal the signal, so no notice and no atomic is needed (see
+/// Put::signal).
+Status Engine::put_and_signal(const Put& put) noexcept {
+  if (shared_.peers.is_lost(put.peer)) return Status::peer_lost;
+  Operation* const payload = take(operations_, free_operation_);
+  Operation* const signal = take(operations_, free_operation_);
+  if (payload == nullptr || signal == nullptr) {
+    for (Operation* const each : {payload, signal}) {
+      if (each != nullptr) end(*each);
+    }
+    return Status::no_resource;
+  }
+  for (Operation* const each : {payload, signal}) {
+    each->engine = this;
+    each->peer = put.peer;
+  }
+  payload->bytes = put.bytes;
+  signal->bytes = sizeof(put.signal);
+  signal->header.signal = put.signal;
+  target(put.peer).used = true;
+  const auto at = reinterpret_cast<std::uintptr_t>(put.source) - reinterpret_cast<std::uintptr_t>(shared_.arena);
+  const Status status = put_bytes(*payload, put.source, put.target_offset, lies_in(at, put.bytes, shared_.arena_bytes));
+  const ucs_status_t fenced = status == Status::ok ? ucp_worker_fence(worker_.get()) : UCS_OK;
+  if (status != Status::ok || fenced != UCS_OK) {
+    end(*signal);
+    return status != Status::ok ? status : fail(put.peer, fenced, put.bytes);
+  }
+  return put_bytes(*signal, reinterpret_cast<const std::byte*>(&signal->header.signal), put.signal_offset, false);
+}
+
+Status Engine::put_bytes(Operation& operation, const std::byte* source, std::uint64_t offset,
+                         bool is_in_arena) noexcept {
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  how.cb.send = &Engine::on_sent;
+  how.user_data = &operation;
+  if (is_in_arena) {
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+    how.memh = arena_memory_;
+  }
+  const Target& to = target(operation.peer);
+  return started(operation,
+                 ucp_put_nbx(to.endpoint, source, operation.bytes, to.arena_base + offset, to.key.get(), &how));
+}
+
+Status Engine::started(Operation& operation, ucs_status_ptr_t request) noexcept {
+  if (UCS_PTR_IS_PTR(request)) {
+    ++target(operation.peer).in_flight;
+    in_flight_.fetch_add(1, std::memory_order_acq_rel);
+    return Status::ok;
+  }
+  const ucs_status_t status = UCS_PTR_STATUS(request);
+  const int peer = operation.peer;
+  const std::size_t bytes = operation.bytes;
+  end(operation);
+  return status == UCS_OK ? Status::ok : fail(peer, status, bytes);
+}
+
+void Engine::end(Operation& operation) noexcept {
+  operation.next_free = free_operation_;
+  free_operation_ = &operation;
+}
+
+void Engine::on_sent(void* request, ucs_status_t status, void* data) {
+  auto& operation = *static_cast<Operation*>(data);
+  Engine& self = *operation.engine;
+  if (status != UCS_OK) (void)self.fail(operation.peer, status, operation.bytes);
+  --self.target(operation.peer).in_flight;
+  self.in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+  self.end(operation);
+  ucp_request_free(request);
+}
+
+Status Engine::fail(int peer, ucs_status_t status, std::size_t bytes) noexcept {
+  try {
+    const std::string text = name() + ": a write of " + std::to_string(bytes) + " bytes to rank " +
+                             std::to_string(peer) + " failed: " + ucs_status_string(status);
+    // What is left over for a lost peer may fail in any way.
+    if (is_lost_connection(status) || shared_.peers.is_lost(peer)) {
+      shared_.peers.lose(peer, text);
+      return Status::peer_lost;
+    }
+    shared_.peers.break_down(text);
+  } catch (const std::exception&) {
+    shared_.peers.break_down({});
+  }
+  return Status::transport;
+}
+
+/// What stops the engine for all peers.
+void Engine::break_down(const char* what) noexcept {
+  try {
+    shared_.peers.break_down(name() + " " + what);
+  } catch (const std::exception&) {
+    shared_.peers.break_down({});
+  }
+}
+
+void Engine::on_error(void* data, ucp_ep_h, ucs_status_t status) {
+  const Target& to = *static_cast<Target*>(data);
+  try {
+    to.engine->shared_.peers.lose(to.peer, to.engine->name() + ": the connection to rank " + std::to_string(to.peer) +
+                                               " ended: " + ucs_status_string(status));
+  } catch (const std::exception&) {
+    to.engine->shared_.peers.lose(to.peer, {});
+  }
+}
+
+ucs_status_t Engine::on_put(void* data, const void* header, std::size_t header_bytes, void* payload, std::size_t bytes,
+                            const ucp_am_recv_param_t* how) {
+  Engine& self = *static_cast<Engine*>(data);
+  const std::optional<Header> read = read_put(header, header_bytes, bytes, self.shared_.arena_bytes);
+  if (!read) {
+    self.break_down("got a message that no rank sends");
+    return UCS_OK;
+  }
+  return self.take_put(*read, payload, bytes, (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0);
+}
+
+/// A payload that is not here yet is fetched by UCX, straight to its place.
+ucs_status_t Engine::take_put(const Header& header, void* data, std::size_t bytes, bool is_here) noexcept {
+  std::byte* const place = shared_.arena + header.target_offset;
+  if (is_here) {
+    if (bytes != 0) std::memcpy(place, data, bytes);
+    publish(header);
+    return UCS_OK;
+  }
+  Arrival* const arrival = take(arrivals_, free_arrival_);
+  if (arrival == nullptr) {
+    break_down("has no memory for an arrival");
+    return UCS_ERR_NO_MEMORY;
+  }
+  arrival->engine = this;
+  arrival->header = header;
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  how.cb.recv_am = &Engine::on_arrived;
+  how.user_data = arrival;
+  const ucs_status_ptr_t request = ucp_am_recv_data_nbx(worker_.get(), data, place, bytes, &how);
+  if (!UCS_PTR_IS_PTR(request)) on_arrived(nullptr, UCS_PTR_STATUS(request), bytes, arrival);
+  return UCS_INPROGRESS;
+}
+
+void Engine::on_arrived(void* request, ucs_status_t status, std::size_t, void* data) {
+  auto& arrival = *static_cast<Arrival*>(data);
+  Engine& self = *arrival.engine;
+  // One that failed had a sender that is lost; who waits for its signal is told by the watch on the peers.
+  if (status == UCS_OK) self.publish(arrival.header);
+  arrival.next_free = self.free_arrival_;
+  self.free_arrival_ = &arrival;
+  if (request != nullptr) ucp_request_free(request);
+}
+
+Engine::Target* Engine::sender_of(const void* header, std::size_t header_bytes) noexcept {
+  const int sender = read_sender(header, header_bytes, shared_.ranks);
+  if (sender >= 0 && sender != shared_.rank) return &target(sender);
+  break_down("got a question that no rank asks");
+  return nullptr;
+}
+
+ucs_status_t Engine::on_ask(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
+                            const ucp_am_recv_param_t*) {
+  Engine& self = *static_cast<Engine*>(data);
+  if (Target* const from = self.sender_of(header, header_bytes)) {
+    ++from->owed;
+    self.owes_answers_ = true;
+  }
+  return UCS_OK;
+}
+
+ucs_status_t Engine::on_answer(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
+                               const ucp_am_recv_param_t*) {
+  if (Target* const from = static_cast<Engine*>(data)->sender_of(header, header_bytes)) ++from->answered;
+  return UCS_OK;
+}
+
+void Engine::give_answers() noexcept {
+  owes_answers_ = false;
+  for (Target& to : targets_) {
+    for (; to.owed != 0; --to.owed) {
+      (void)send(to.peer, kAnswer, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);
+    }
+  }
+}
+
+void Engine::progress() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  constexpr int kRoundsMost = 16;
+  for (int round = 0; round < kRoundsMost && ucp_worker_progress(worker_.get()) != 0; ++round) {
+  }
+  if (owes_answers_) give_answers();
+}
+
+bool Engine::drained() noexcept {
+  if (in_flight_.load(std::memory_order_acquire) == 0) return true;
+  const std::lock_guard lock(mutex_);
+  for (const Target& to : targets_) {
+    if (to.in_flight != 0 && !shared_.peers.is_lost(to.peer)) return false;
+  }
+  return true;
+}
+
+/// Counts as in flight until all puts to the peer have arrived.
+void Engine::flush_puts(Target& to) noexcept {
+  Operation* const operation = take(operations_, free_operation_);
+  if (operation == nullptr) return;  // as if nobody confirmed
+  operation->engine = this;
+  operation->peer = to.peer;
+  operation->bytes = 0;
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  how.cb.send = &Engine::on_sent;
+  how.user_data = operation;
+  (void)started(*operation, ucp_ep_flush_nbx(to.endpoint, &how));
+}
+
+/// Messages of one engine arrive in order, so the answer to the last speaks of all.
+void Engine::flush() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Target& to : targets_) {
+    if (!to.used || shared_.peers.is_lost(to.peer)) continue;
+    if (manner_.puts) flush_puts(to);
+    ++to.asked;
+    (void)send(to.peer, kAsk, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);
+  }
+}
+
+bool Engine::confirmed() noexcept {
+  if (!drained()) return false;
+  const std::lock_guard lock(mutex_);
+  for (const Target& to : targets_) {
+    if (to.asked != to.answered && !shared_.peers.is_lost(to.peer)) return false;
+  }
+  return true;
+}
+
+bool Engine::may_sleep() noexcept {
+  const std::lock_guard lock(mutex_);
+  return !owes_answers_ && ucp_worker_arm(worker_.get()) == UCS_OK;
+}
+
+}  // namespace torii::ucx

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// One way out through UCX: a context with its worker, an endpoint per peer, and the operations in flight.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/transport.hpp"
+#include "runtime/words.hpp"
+#include "transports/common/peer_states.hpp"
+#include "transports/ucx/api.hpp"
+#include "transports/ucx/message.hpp"
+#include "transports/ucx/providers.hpp"
+
+namespace torii::ucx {
+
+/// What the engines of a transport have in common.
+struct Shared {
+  std::byte* arena;
+  std::size_t arena_bytes;
+  int rank;
+  int ranks;
+  transports::PeerStates& peers;
+};
+
+/// How an engine works; equal on all ranks.
+struct Manner {
+  bool puts = false;         ///< payloads that are no short message are put, see Engine::put()
+  bool peer_errors = false;  ///< UCX watches the peers
+  bool wakes = false;        ///< a descriptor to sleep on is wanted
+};
+
+/// Thread-safe behind its own lock; UCX is asked for no locks of its own.
+class Engine {
+ public:
+  /// Opens the worker, and registers the arena where puts need that. Throws Error.
+  Engine(const Selection& selection, const Manner& manner, int number, const Shared& shared);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// What a peer must know to send through this engine: addresses and a remote key, packed.
+  std::string card() const;
+  /// Learns the peers' engines of the same number. Throws Error.
+  void connect(const std::vector<std::string>& cards);
+
+  Status put(const Put& put) noexcept;
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
+  /// Moves what UCX holds and takes in messages; nothing when another thread does so.
+  void progress() noexcept;
+  /// True when nothing reads a source any more, but for puts to lost peers.
+  bool drained() noexcept;
+  /// Asks every peer that was written to to confirm that all before has arrived; confirmed() then tells.
+  void flush() noexcept;
+  bool confirmed() noexcept;
+  /// UCX watches connections by itself, for all engines.
+  static bool probe(int, std::int64_t) noexcept { return true; }
+
+  /// Becomes readable when progress() has something to do; -1 when none was wanted.
+  int wait_descriptor() const noexcept { return wait_descriptor_; }
+  /// False when progress() has to be called before anybody polls wait_descriptor().
+  bool may_sleep() noexcept;
+
+ private:
+  /// A peer as this engine reaches it. UCX keeps its address.
+  struct Target {
+    Engine* engine = nullptr;
+    int peer = 0;
+    Owner<ucp_rkey_h, ucp_rkey_destroy> key;
+    ucp_ep_h endpoint = nullptr;
+    std::uint64_t arena_base = 0;
+    std::uint32_t in_flight = 0;
+    std::uint32_t asked = 0;     ///< confirmations asked for
+    std::uint32_t answered = 0;  ///< and received
+    std::uint32_t owed = 0;      ///< answers to give
+    bool used = false;
+  };
+
+  /// What UCX reads until an operation completes, and what is known of it.
+  struct Operation {
+    Engine* engine = nullptr;
+    Operation* next_free = nullptr;
+    int peer = 0;
+    std::size_t bytes = 0;
+    Header header{};
+    std::array<std::byte, kInlineBytes> payload{};
+  };
+
+  /// A payload on its way into the arena after its header has come.
+  struct Arrival {
+    Engine* engine = nullptr;
+    Arrival* next_free = nullptr;
+    Header header{};
+  };
+
+  void open(const Selection& selection);
+  void map_arena();
+  void listen(MessageId id, ucp_am_recv_callback_t callback);
+  Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
+
+  template <class Item>
+  static Item* take(std::deque<Item>& all, Item*& first_free) noexcept;
+
+  Status send(int peer, MessageId id, const Header& header, const std::byte* payload, std::size_t bytes) noexcept;
+  Status put_and_signal(const Put& put) noexcept;
+  void flush_puts(Target& to) noexcept;
+  Status put_bytes(Operation& operation, const std::byte* source, std::uint64_t offset, bool is_in_arena) noexcept;
+  /// Counts the operation, or ends it when UCX has done it already or refused it.
+  Status started(Operation& operation, ucs_status_ptr_t request) noexcept;
+  void end(Operation& operation) noexcept;
+  Status fail(int peer, ucs_status_t status, std::size_t bytes) noexcept;
+  void break_down(const char* what) noexcept;
+  std::string name() const { return "engine " + std::to_string(number_) + " (UCX " + transports_ + ")"; }
+
+  ucs_status_t take_put(const Header& header, void* data, std::size_t bytes, bool is_here) noexcept;
+  void publish(const Header& header) noexcept { store_word(shared_.arena + header.signal_offset, header.signal); }
+  void give_answers() noexcept;
+
+  // Called by UCX inside progress(), that is under the lock.
+  static void on_sent(void* request, ucs_status_t status, void* operation);
+  static void on_error(void* target, ucp_ep_h endpoint, ucs_status_t status);
+  static ucs_status_t on_put(void* engine, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
+                             const ucp_am_recv_param_t* how);
+  static ucs_status_t on_ask(void* engine, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
+                             const ucp_am_recv_param_t* how);
+  static ucs_status_t on_answer(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                std::size_t bytes, const ucp_am_recv_param_t* how);
+  static void on_arrived(void* request, ucs_status_t status, std::size_t bytes, void* arrival);
+  /// The peer of an ask or answer, or nullptr for one that no rank sends.
+  Target* sender_of(const void* header, std::size_t header_bytes) noexcept;
+
+  Manner manner_;
+  int number_;
+  std::string transports_;
+  Shared shared_;
+  Owner<ucp_context_h, ucp_cleanup> context_;
+  Owner<ucp_worker_h, ucp_worker_destroy> worker_;
+  ucp_mem_h arena_memory_ = nullptr;
+  int wait_descriptor_ = -1;
+
+  std::mutex mutex_;
+  std::vector<Target> targets_;
+  std::deque<Operation> operations_;
+  Operation* free_operation_ = nullptr;
+  std::deque<Arrival> arrivals_;
+  Arrival* free_arrival_ = nullptr;
+  std::atomic<std::size_t> in_flight_ = 0;
+  bool owes_answers_ = false;
+};
+
+}  // namespace torii::ucx

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens an engine and connects it to those of its peers.
+#include <algorithm>
+#include <string_view>
+
+#include "transports/ucx/engine.hpp"
+
+namespace torii::ucx {
+namespace {
+
+/// What a component of UCX has to do differently for an engine. UCX warns of settings that no component reads.
+struct Demand {
+  std::string_view component;
+  const char* name;
+  const char* value;
+};
+constexpr Demand kDemands[] = {
+    {"posix", "MM_ERROR_HANDLING", "yes"},
+    {"sysv", "MM_ERROR_HANDLING", "yes"},
+    // How often the process behind shared memory is looked after; connections tell by themselves.
+    {"posix", "KEEPALIVE_INTERVAL", "100ms"},
+    {"sysv", "KEEPALIVE_INTERVAL", "100ms"},
+    // Lets cma carry payloads where errors are watched. A peer is lost only when its process has ended, and then reads
+    // no memory any more.
+    {"cma", "MEMORY_INVALIDATE", "yes"},
+    // Two writes of one engine become visible in their order, also on buses that may turn them round.
+    {"ib", "PCI_RELAXED_ORDERING", "no"},
+};
+
+Owner<ucp_config_t*, ucp_config_release> make_config(const Selection& selection) {
+  ucp_config_t* made = nullptr;
+  check(ucp_config_read(nullptr, nullptr, &made), "reading its configuration");
+  Owner<ucp_config_t*, ucp_config_release> config(made);
+  const auto set = [made](const char* name, const std::string& value) {
+    check(ucp_config_modify(made, name, value.c_str()), std::string("setting ") + name + "=" + value);
+  };
+  set("TLS", selection.transports);
+  if (!selection.devices.empty()) set("NET_DEVICES", selection.devices);
+  for (const Demand& demand : kDemands) {
+    const auto& found = selection.components;
+    if (std::find(found.begin(), found.end(), demand.component) != found.end()) set(demand.name, demand.value);
+  }
+  return config;
+}
+
+}  // namespace
+
+Engine::Engine(const Selection& selection, const Manner& manner, int number, const Shared& shared)
+    : manner_(manner), number_(number), transports_(selection.transports), shared_(shared) {
+  if (!selection.devices.empty()) transports_ += " on " + selection.devices;
+  open(selection);
+  if (manner_.puts) map_arena();
+}
+
+Engine::~Engine() {
+  for (Target& to : targets_) to.key.reset();
+  if (arena_memory_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
+  // Closes what is connected, without waiting for peers.
+  worker_.reset();
+}
+
+void Engine::open(const Selection& selection) {
+  ucp_params_t wanted{};
+  wanted.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
+  wanted.features = UCP_FEATURE_AM;
+  if (manner_.puts) wanted.features |= UCP_FEATURE_RMA;
+  if (manner_.wakes) wanted.features |= UCP_FEATURE_WAKEUP;
+  wanted.estimated_num_eps = static_cast<std::size_t>(shared_.ranks);
+  wanted.name = "torii";
+  const auto config = make_config(selection);
+  ucp_context_h context = nullptr;
+  check(ucp_init(&wanted, config.get(), &context), "opening " + name());
+  context_.reset(context);
+  ucp_worker_params_t how{};
+  how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  how.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ucp_worker_h worker = nullptr;
+  check(ucp_worker_create(context, &how, &worker), "opening a worker of " + name());
+  worker_.reset(worker);
+  if (manner_.wakes) check(ucp_worker_get_efd(worker, &wait_descriptor_), "asking for a descriptor to sleep on");
+  listen(kPut, &Engine::on_put);
+  listen(kAsk, &Engine::on_ask);
+  listen(kAnswer, &Engine::on_answer);
+}
+
+void Engine::listen(MessageId id, ucp_am_recv_callback_t callback) {
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = id;
+  handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+  handler.cb = callback;
+  handler.arg = this;
+  check(ucp_worker_set_am_recv_handler(worker_.get(), &handler), "setting a handler of messages");
+}
+
+void Engine::map_arena() {
+  ucp_mem_map_params_t what{};
+  what.field_mask =
+      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  what.address = shared_.arena;
+  what.length = shared_.arena_bytes;
+  what.memory_type = UCS_MEMORY_TYPE_HOST;
+  check(ucp_mem_map(context_.get(), &what, &arena_memory_),
+        "registering " + std::to_string(shared_.arena_bytes) +
+            " bytes for the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
+}
+
+std::string Engine::card() const {
+  ucp_address_t* address = nullptr;
+  std::size_t address_bytes = 0;
+  check(ucp_worker_get_address(worker_.get(), &address, &address_bytes), "asking for the worker's address");
+  const auto give_back = [this](ucp_address_t* it) { ucp_worker_release_address(worker_.get(), it); };
+  const std::unique_ptr<ucp_address_t, decltype(give_back)> address_owner(address, give_back);
+  void* key = nullptr;
+  std::size_t key_bytes = 0;
+  if (arena_memory_ != nullptr) {
+    check(ucp_rkey_pack(context_.get(), arena_memory_, &key, &key_bytes), "packing the arena's key");
+  }
+  const std::unique_ptr<void, GiveBack<ucp_rkey_buffer_release>> key_owner(key);
+  return write_card({reinterpret_cast<std::uintptr_t>(shared_.arena),
+                     {reinterpret_cast<const char*>(address), address_bytes},
+                     {static_cast<const char*>(key), key_bytes}});
+}
+
+void Engine::connect(const std::vector<std::string>& cards) {
+  const std::lock_guard lock(mutex_);
+  targets_ = std::vector<Target>(cards.size());
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    Target& to = targets_[rank];
+    to.engine = this;
+    to.peer = static_cast<int>(rank);
+    if (to.peer == shared_.rank) continue;
+    const auto refuse_unless = [&](bool fine, const std::string& why) {
+      if (fine) return;
+      throw Error(Status::transport, name() + " cannot reach rank " + std::to_string(rank) + ": " + why, to.peer);
+    };
+    const std::optional<Card> card = read_card(cards[rank]);
+    refuse_unless(card && card->key.empty() == !manner_.puts, "its card is not whole");
+    ucp_ep_params_t how{};
+    how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    how.address = reinterpret_cast<const ucp_address_t*>(card->address.data());
+    how.err_mode = manner_.peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+    if (manner_.peer_errors) {
+      how.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
+      how.err_handler.cb = &Engine::on_error;
+      how.err_handler.arg = &to;
+    }
+    const ucs_status_t connected = ucp_ep_create(worker_.get(), &how, &to.endpoint);
+    refuse_unless(connected == UCS_OK, ucs_status_string(connected));
+    to.arena_base = card->arena_base;
+    if (!manner_.puts) continue;
+    ucp_rkey_h key = nullptr;
+    const ucs_status_t unpacked = ucp_ep_rkey_unpack(to.endpoint, card->key.data(), &key);
+    refuse_unless(unpacked == UCS_OK, ucs_status_string(unpacked));
+    to.key.reset(key);
+  }
+}
+
+}  // namespace torii::ucx

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the module offers to the library that opens it.
+#include "transports/ucx/entry.hpp"
+
+#include "transports/ucx/providers.hpp"
+#include "transports/ucx/transport.hpp"
+
+namespace {
+
+torii::Transport* make(torii::Exchange& exchange, const torii::ucx::Options& options) {
+  return new torii::ucx::UcxTransport(exchange, options);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default")))
+const torii::ucx::Entry torii_ucx_entry = {{torii::ucx::kEntryVersion}, &make, &torii::ucx::list_providers};

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What engines send each other: headers of active messages, and the cards by which they find each other. All of it
+// comes from outside, so every value of it is survived.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace torii::ucx {
+
+/// Identifies an active message.
+enum MessageId : unsigned {
+  kPut = 1,     ///< payload to target_offset, then `signal` to signal_offset
+  kAsk = 2,     ///< rank `signal` wants to know that all before has arrived
+  kAnswer = 3,  ///< rank `signal` confirms
+};
+
+/// The header of every active message.
+struct Header {
+  std::uint64_t target_offset;
+  std::uint64_t signal_offset;
+  std::uint64_t signal;
+};
+
+constexpr bool lies_in(std::uint64_t offset, std::size_t bytes, std::size_t arena_bytes) noexcept {
+  return bytes <= arena_bytes && offset <= arena_bytes - bytes;
+}
+
+/// The header of a put with so much payload into an arena of that size; nothing for one that no rank sends.
+inline std::optional<Header> read_put(const void* header, std::size_t header_bytes, std::size_t payload_bytes,
+                                      std::size_t arena_bytes) noexcept {
+  Header read;
+  if (header_bytes != sizeof(read)) return std::nullopt;
+  std::memcpy(&read, header, sizeof(read));
+  const bool is_whole = read.signal_offset % sizeof(std::uint64_t) == 0 &&
+                        lies_in(read.signal_offset, sizeof(std::uint64_t), arena_bytes) &&
+                        (payload_bytes == 0 || lies_in(read.target_offset, payload_bytes, arena_bytes));
+  return is_whole ? std::optional(read) : std::nullopt;
+}
+
+/// The rank that asks or answers; -1 for one that is not there.
+inline int read_sender(const void* header, std::size_t header_bytes, int ranks) noexcept {
+  Header read;
+  if (header_bytes != sizeof(read)) return -1;
+  std::memcpy(&read, header, sizeof(read));
+  return read.signal < static_cast<std::uint64_t>(ranks) ? static_cast<int>(read.signal) : -1;
+}
+
+/// What a peer must know to reach an engine. The views look into the text that was read.
+struct Card {
+  std::uint64_t arena_base = 0;
+  std::string_view address;  ///< of the worker
+  std::string_view key;      ///< of the arena; empty where nobody puts
+};
+
+inline std::string write_card(const Card& card) {
+  const std::uint64_t front[] = {card.arena_base, card.address.size()};
+  std::string text(reinterpret_cast<const char*>(front), sizeof(front));
+  return text.append(card.address).append(card.key);
+}
+
+/// Nothing for a text that is no card.
+inline std::optional<Card> read_card(std::string_view text) noexcept {
+  std::uint64_t front[2];
+  if (text.size() < sizeof(front)) return std::nullopt;
+  std::memcpy(front, text.data(), sizeof(front));
+  text.remove_prefix(sizeof(front));
+  if (front[1] == 0 || front[1] > text.size()) return std::nullopt;
+  return Card{front[0], text.substr(0, front[1]), text.substr(front[1])};
+}
+
+}  // namespace torii::ucx

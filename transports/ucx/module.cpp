@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the module beside the library, with those habits of UCX switched off that a guest must not have.
+#include "transports/ucx/module.hpp"
+
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include "transports/common/module_file.hpp"
+#include "transports/ucx/entry.hpp"
+
+namespace torii::ucx {
+namespace {
+
+constexpr const char* kName = "ucx";
+
+/// UCX reads these when it is loaded. What the user has set stays; the environment is afterwards as it was.
+class QuietStart {
+ public:
+  QuietStart() {
+    constexpr std::pair<const char*, const char*> kQuiet[] = {
+        {"UCX_HANDLE_ERRORS", "none"},                                 // no handlers for crashes
+        {"UCX_ERROR_SIGNALS", ""},          {"UCX_MEM_EVENTS", "no"},  // no hooks in mmap, munmap, malloc and their kin
+        {"UCX_VFS_ENABLE", "no"},    // no thread that shows its state in a file system
+        {"UCX_LOG_LEVEL", "fatal"},  // it would print to stdout; what went wrong is said by failure_text()
+        {"UCX_WARN_UNUSED_ENV_VARS", "no"},
+    };
+    for (const auto& [name, value] : kQuiet) {
+      if (std::getenv(name) != nullptr) continue;
+      setenv(name, value, 0);
+      ours_.push_back(name);
+    }
+  }
+  ~QuietStart() {
+    for (const char* const name : ours_) unsetenv(name);
+  }
+  QuietStart(const QuietStart&) = delete;
+  QuietStart& operator=(const QuietStart&) = delete;
+
+ private:
+  std::vector<const char*> ours_;
+};
+
+/// Loads the module once; ranks that are threads of one process come here together. An error is said by who calls next.
+void load_quietly() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const QuietStart quiet;
+    try {
+      (void)transports::open_module(kName, kEntryVersion);
+    } catch (const Error&) {
+    }
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> open(Exchange& exchange, const Options& options) {
+  load_quietly();
+  const auto* const entry = static_cast<const Entry*>(transports::open_module_together(exchange, kName, kEntryVersion));
+  const transports::KeptHandlers kept;
+  return std::unique_ptr<Transport>(entry->make(exchange, options));
+}
+
+std::vector<ProviderReport> providers(const std::vector<std::string>& source_addresses) {
+  load_quietly();
+  const transports::KeptHandlers kept;
+  return static_cast<const Entry*>(transports::open_module(kName, kEntryVersion))->list(source_addresses);
+}
+
+}  // namespace torii::ucx

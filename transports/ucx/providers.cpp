@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses transports and devices from what UCX finds here.
+#include "transports/ucx/providers.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "runtime/status.hpp"
+#include "transports/common/setup.hpp"
+
+namespace torii::ucx {
+namespace {
+
+constexpr std::string_view kPreference[] = {"ib", "tcp"};
+/// Within one machine, where shared memory is faster; taken only when asked for by name.
+constexpr std::string_view kByNameOnly[] = {"posix", "posix;cma"};
+constexpr std::string_view kLoopback = "lo";
+
+/// "posix;cma" to its words.
+std::vector<std::string> split(std::string_view provider) {
+  std::vector<std::string> words;
+  while (!provider.empty()) {
+    const std::size_t end = std::min(provider.find(';'), provider.size());
+    if (end > 0) words.emplace_back(provider.substr(0, end));
+    provider.remove_prefix(std::min(end + 1, provider.size()));
+  }
+  return words;
+}
+
+/// Whether one of the names of a list such as "rc,tcp" matches.
+template <class Matches>
+bool any_of_list(std::string_view list, const Matches& matches) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    if (matches(list.substr(0, end))) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+/// The device of one word that stands on the interface, or without one the first that is not the loopback, or that.
+const Device* find_device(const std::vector<Device>& all, const std::string& word, const std::string& interface) {
+  const Device* loopback = nullptr;
+  for (const Device& device : all) {
+    if (!is_of(device, word)) continue;
+    if (!device.is_network) return &device;
+    if (interface.empty() && device.name == kLoopback) loopback = &device;
+    if (interface.empty() ? device.name != kLoopback : stands_on(device, interface)) return &device;
+  }
+  return loopback;
+}
+
+/// True when the selection may go over the device.
+bool is_in(const Selection& selection, const Device& device) {
+  return any_of_list(selection.transports, [&](std::string_view word) { return is_of(device, word); }) &&
+         (!device.is_network ||
+          any_of_list(selection.devices, [&](std::string_view name) { return device.name == name; }));
+}
+
+void add_abilities(std::vector<Selection>& selections) {
+  const std::vector<Device> opened = list_devices([&](const Device& device) {
+    return std::any_of(selections.begin(), selections.end(),
+                       [&](const Selection& selection) { return is_in(selection, device); });
+  });
+  for (Selection& selection : selections) {
+    selection.abilities.peer_errors = true;
+    for (const Device& device : opened) {
+      if (!is_in(selection, device)) continue;
+      selection.abilities.messages = selection.abilities.messages || device.abilities.messages;
+      selection.abilities.puts = selection.abilities.puts || device.abilities.puts;
+      selection.abilities.peer_errors = selection.abilities.peer_errors && device.abilities.peer_errors;
+    }
+  }
+}
+
+/// The interface of each address; "" alone without addresses. Returns why that is not possible, or nothing.
+std::string find_interfaces(const std::vector<std::string>& source_addresses, std::vector<std::string>& interfaces) {
+  for (const std::string& source : source_addresses) {
+    interfaces.push_back(interface_of(source));
+    if (interfaces.back().empty()) return "no interface here has the address " + source;
+  }
+  if (interfaces.empty()) interfaces.emplace_back();
+  return {};
+}
+
+/// As select(), from addresses.
+std::string find(const std::vector<Device>& all, const std::string& provider,
+                 const std::vector<std::string>& source_addresses, std::vector<Selection>& selections) {
+  std::vector<std::string> interfaces;
+  const std::string reason = find_interfaces(source_addresses, interfaces);
+  return reason.empty() ? select(all, provider, interfaces, selections) : reason;
+}
+
+ProviderReport report(const std::vector<Device>& all, std::string_view provider,
+                      const std::vector<std::string>& source_addresses) {
+  ProviderReport result;
+  result.name = provider;
+  std::vector<Selection> selections;
+  result.reason = find(all, result.name, source_addresses, selections);
+  result.usable = result.reason.empty();
+  for (const Selection& selection : selections) {
+    if (result.usable && !selection.devices.empty()) result.devices.push_back(selection.devices);
+  }
+  return result;
+}
+
+std::vector<Device> all_devices() {
+  return list_devices([](const Device&) { return false; });
+}
+
+}  // namespace
+
+std::string select(const std::vector<Device>& all, const std::string& provider,
+                   const std::vector<std::string>& interfaces, std::vector<Selection>& selections) {
+  const std::vector<std::string> words = split(provider);
+  if (words.empty()) return "it names no transport";
+  for (const std::string& interface : interfaces) {
+    Selection selection;
+    for (const std::string& word : words) {
+      const auto is_known = [&](const Device& device) { return is_of(device, word); };
+      if (std::none_of(all.begin(), all.end(), is_known)) {
+        return "this UCX has no transport '" + word + "', or none that finds its device or is allowed to use it";
+      }
+      const Device* const device = find_device(all, word, interface);
+      if (device == nullptr) return "its transport '" + word + "' has no device on interface " + interface;
+      selection.transports += (selection.transports.empty() ? "" : ",") + word;
+      selection.components.push_back(device->component);
+      const auto is_it = [&](std::string_view name) { return device->name == name; };
+      const bool is_new = device->is_network && !any_of_list(selection.devices, is_it);
+      if (is_new) selection.devices += (selection.devices.empty() ? "" : ",") + device->name;
+    }
+    selections.push_back(std::move(selection));
+  }
+  return {};
+}
+
+std::vector<ProviderReport> list_providers(const std::vector<std::string>& source_addresses) {
+  const std::vector<Device> all = all_devices();
+  std::vector<ProviderReport> reports;
+  bool chosen = false;
+  for (const std::string_view provider : kPreference) {
+    ProviderReport& one = reports.emplace_back(report(all, provider, source_addresses));
+    one.chosen = one.usable && !chosen;
+    chosen = chosen || one.usable;
+  }
+  for (const std::string_view provider : kByNameOnly) {
+    ProviderReport& one = reports.emplace_back(report(all, provider, source_addresses));
+    if (one.usable) one.reason = "only when asked for by name";
+  }
+  return reports;
+}
+
+std::string choose_provider(Exchange& exchange, const std::string& wanted,
+                            const std::vector<std::string>& source_addresses) {
+  const auto list_all = [&] {
+    std::vector<ProviderReport> all = list_providers(source_addresses);
+    all.resize(std::size(kPreference));
+    return all;
+  };
+  const auto report_one = [&](const std::string& name) { return report(all_devices(), name, source_addresses); };
+  return transports::choose_provider(exchange, wanted, list_all, report_one, "ucx_info -d");
+}
+
+std::vector<Selection> find_selections(const std::string& provider, const std::vector<std::string>& source_addresses) {
+  std::vector<Selection> selections;
+  const std::string reason = find(all_devices(), provider, source_addresses, selections);
+  if (!reason.empty()) throw Error(Status::unsupported, "TORII_PROVIDER '" + provider + "': " + reason);
+  add_abilities(selections);
+  for (const Selection& selection : selections) {
+    if (selection.abilities.messages) continue;
+    throw Error(Status::unsupported, "TORII_PROVIDER '" + provider +
+                                         "': none of its transports carries active messages; name one beside it, such "
+                                         "as posix or tcp");
+  }
+  return selections;
+}
+
+}  // namespace torii::ucx

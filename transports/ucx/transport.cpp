@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the engines of a job.
+#include "transports/ucx/transport.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string_view>
+
+#include "transports/common/rails.hpp"
+#include "transports/common/setup.hpp"
+#include "transports/ucx/providers.hpp"
+
+namespace torii::ucx {
+namespace {
+
+/// The transports that tests/fabric has seen wake a sleeper on every kind of put, and no other is believed to.
+constexpr std::string_view kWakes[] = {"tcp"};
+
+/// UCX starts a thread for connections (one per process). It must not be the one that gets the program's signals.
+class BlockedSignals {
+ public:
+  BlockedSignals() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// What every rank must be able to do before any does it.
+struct RankCard {
+  bool puts;
+  bool peer_errors;
+};
+
+}  // namespace
+
+UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineTransport(exchange, options) {
+  transports::check_options(exchange, options);
+  const std::vector<std::string> sources = transports::agree_on_sources(exchange, options);
+  const std::string provider = choose_provider(exchange, options.provider, sources);
+  std::vector<Selection> selections;
+  transports::together(exchange, [&] { selections = find_selections(provider, sources); });
+
+  const auto all_of = [&](bool Abilities::*ability) {
+    return std::all_of(selections.begin(), selections.end(),
+                       [&](const Selection& selection) { return selection.abilities.*ability; });
+  };
+  Manner manner;
+  manner.puts = options.way == Way::puts || (options.way == Way::by_ability && all_of(&Abilities::puts));
+  manner.peer_errors = all_of(&Abilities::peer_errors);
+  manner.wakes = options.sleeps && std::find(std::begin(kWakes), std::end(kWakes), provider) != std::end(kWakes);
+  for (const RankCard& card : gather_values(exchange, RankCard{manner.puts, manner.peer_errors})) {
+    manner.puts = manner.puts && card.puts;
+    manner.peer_errors = manner.peer_errors && card.peer_errors;
+  }
+
+  const Shared shared = {arena_, options.arena_bytes, rank_, ranks_, peers_};
+  const BlockedSignals blocked;
+  transports::together(exchange, [&] {
+    for (int number = 0; number < options.engines; ++number) {
+      const Selection& selection = selections[static_cast<std::size_t>(number) % selections.size()];
+      engines_.push_back(std::make_unique<Engine>(selection, manner, number, shared));
+    }
+  });
+  for (const auto& engine : engines_) {
+    std::string card;
+    transports::together(exchange, [&] { card = engine->card(); });
+    const std::vector<std::string> cards = gather_texts(exchange, card);
+    transports::together(exchange, [&] { engine->connect(cards); });
+  }
+  capabilities_ = {.name = "ucx",
+                   .mapped = false,
+                   .wakes_on_put = manner.wakes,
+                   .notices_deaths = manner.peer_errors,
+                   .engines = options.engines};
+}
+
+}  // namespace torii::ucx

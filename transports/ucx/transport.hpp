@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transport over UCX: its engines.
+#pragma once
+
+#include "runtime/exchange.hpp"
+#include "transports/common/engine_transport.hpp"
+#include "transports/ucx/engine.hpp"
+#include "transports/ucx/options.hpp"
+
+namespace torii::ucx {
+
+class UcxTransport final : public transports::EngineTransport<Engine> {
+ public:
+  /// Collective: chooses the provider, opens the engines, exchanges their addresses and keys. Throws Error on all
+  /// ranks: unsupported (no provider), mismatch (engines, arena), transport, with the rank that failed.
+  UcxTransport(Exchange& exchange, const Options& options);
+  /// Waits up to a second for peers to confirm what was put to them.
+  ~UcxTransport() override { finish(true); }
+};
+
+}  // namespace torii::ucx
