@@ -11,6 +11,7 @@
 #include "runtime/address.hpp"
 #include "runtime/status.hpp"
 #include "transports/libfabric/module.hpp"
+#include "transports/ucx/module.hpp"
 
 namespace torii::tools {
 namespace {
@@ -67,15 +68,16 @@ PortFindings look_at_ports(const Settings& settings) {
   return found;
 }
 
-FabricFindings look_at_libfabric(const Settings& settings) {
+FabricFindings look_at_fabric(const Settings& settings, const std::string& name, const std::string& package,
+                              std::vector<transports::ProviderReport> (*list)(const std::vector<std::string>&)) {
   FabricFindings found;
-  found.name = "libfabric";
-  found.lift = "apt-get install libfabric1, and a torii that was built with libfabric-dev";
+  found.name = name;
+  found.lift = "apt-get install " + package + ", and a torii that was built with it";
   try {
     std::vector<std::string> addresses;
     for (const RailSource& source : rail_sources(settings)) addresses.push_back(source.address);
     if (addresses.size() > 1) addresses.resize(1);
-    for (const libfabric::ProviderReport& one : libfabric::providers(addresses)) {
+    for (const transports::ProviderReport& one : list(addresses)) {
       if (one.usable) {
         const auto place = one.chosen ? found.usable.begin() : found.usable.end();
         found.usable.insert(place, one.name);
@@ -89,7 +91,10 @@ FabricFindings look_at_libfabric(const Settings& settings) {
   return found;
 }
 
-std::vector<FabricFindings> look_at_fabrics(const Settings& settings) { return {look_at_libfabric(settings)}; }
+std::vector<FabricFindings> look_at_fabrics(const Settings& settings) {
+  return {look_at_fabric(settings, "libfabric", "libfabric-dev", &libfabric::providers),
+          look_at_fabric(settings, "ucx", "libucx-dev", &ucx::providers)};
+}
 
 /// The module that joins through PMIx, as join() would find it.
 std::string pmix_error() {

@@ -6,6 +6,7 @@
 #include <torii/torii.h>
 
 #include <algorithm>
+#include <functional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -13,10 +14,13 @@
 #include "collectives/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/settings.hpp"
+#include "runtime/status.hpp"
 #include "tools/torii-info/findings_network.hpp"
 #include "tools/torii-info/machine.hpp"
 #include "tools/torii-info/probe.hpp"
 #include "tools/torii-info/rails.hpp"
+#include "transports/libfabric/module.hpp"
+#include "transports/ucx/module.hpp"
 
 namespace torii::tools {
 namespace {
@@ -73,6 +77,34 @@ void add_transports(const std::vector<SettingView>& settings, Report& report) {
     report.text += row(heading, fmt::format("{:<14} {}: {}", name, probe.works ? "works" : "no", probe.text));
     heading.clear();
   }
+}
+
+/// What one of the transports that are modules could run over; a line per provider.
+void add_providers(const std::string& transport, const std::function<std::vector<transports::ProviderReport>()>& list,
+                   Report& report) {
+  std::string heading = transport;
+  std::vector<transports::ProviderReport> providers;
+  try {
+    providers = list();
+  } catch (const Error& error) {
+    report.text += row(heading, error.what());
+    report.json["providers"][transport] = {{"reason", error.what()}};
+    return;
+  }
+  Json rows = Json::array();
+  for (const transports::ProviderReport& one : providers) {
+    rows.push_back({{"name", one.name},
+                    {"usable", one.usable},
+                    {"chosen", one.chosen},
+                    {"reason", one.reason},
+                    {"devices", one.devices}});
+    const std::string text = one.chosen ? "chosen by auto" : one.reason;
+    report.text += row(heading, fmt::format("{:<14} {}{}{}: {}", one.name, one.usable ? "usable" : "no",
+                                            one.devices.empty() ? "" : " on ", fmt::join(one.devices, ", "),
+                                            text.empty() ? "auto prefers another" : text));
+    heading.clear();
+  }
+  report.json["providers"][transport] = rows;
 }
 
 void add_kernels(Report& report) {
@@ -182,6 +214,10 @@ Report overview() {
   Report report;
   add_build(report);
   add_transports(settings.list(), report);
+  add_providers(
+      "libfabric", [] { return libfabric::providers(); }, report);
+  add_providers(
+      "ucx", [] { return ucx::providers(); }, report);
   add_engines(settings, report);
   add_kernels(report);
   add_machine(settings, report);
