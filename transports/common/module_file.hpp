@@ -29,8 +29,6 @@ class KeptHandlers {
   static bool known_[kLast + 1];
   static struct sigaction before_[kLast + 1];
 };
-  struct sigaction before_[kLast + 1] = {};
-};
 
 /// The one symbol of a module, torii_<name>_entry. Library and module are built together and never mixed: the version
 /// changes when anything does that both share.
