@@ -11,6 +11,7 @@
 #include "transports/libfabric/module.hpp"
 #include "transports/mixed/mixed.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
+#include "transports/ucx/module.hpp"
 
 namespace torii {
 namespace {
@@ -19,10 +20,20 @@ using shared_memory::Nodes;
 
 struct Fabric {
   const char* name;
-  std::unique_ptr<Transport> (*open)(Exchange& exchange, const libfabric::Options& options);
+  std::unique_ptr<Transport> (*open)(Exchange& exchange, const transports::EngineOptions& options);
 };
+
+/// A fabric's own options stay as they are by default.
+template <typename Options, std::unique_ptr<Transport> (*open)(Exchange&, const Options&)>
+std::unique_ptr<Transport> open_with(Exchange& exchange, const transports::EngineOptions& options) {
+  Options own;
+  static_cast<transports::EngineOptions&>(own) = options;
+  return open(exchange, own);
+}
+
 /// In the order in which `auto` tries them.
-constexpr Fabric kFabrics[] = {{"libfabric", libfabric::open}};
+constexpr Fabric kFabrics[] = {{"libfabric", open_with<libfabric::Options, libfabric::open>},
+                               {"ucx", open_with<ucx::Options, ucx::open>}};
 
 bool is_fabric(const std::string& name) {
   return std::any_of(std::begin(kFabrics), std::end(kFabrics), [&](const Fabric& one) { return name == one.name; });
@@ -65,7 +76,7 @@ std::vector<std::string> agreed_addresses(Exchange& exchange, const Settings& se
 }
 
 std::unique_ptr<Transport> open_fabric(Exchange& exchange, const Settings& settings,
-                                       const libfabric::Options& options) {
+                                       const transports::EngineOptions& options) {
   std::string reasons;
   for (const Fabric& fabric : kFabrics) {
     if (settings.transport != "auto" && settings.transport != fabric.name) continue;
@@ -107,7 +118,7 @@ std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& se
   auto inside =
       std::make_unique<shared_memory::SharedMemory>(exchange, arena, peers, settings.engines, settings.cross_memory);
   if (nodes.count() == 1 && !is_fabric(settings.transport)) return inside;
-  libfabric::Options options;
+  transports::EngineOptions options;
   options.arena = arena.base();
   options.arena_bytes = arena.bytes();
   options.engines = settings.engines;
