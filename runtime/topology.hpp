@@ -49,9 +49,9 @@ class Topology {
   /// The rank of the same place on the node one step along `dimension` in `direction` (+1 or -1), or -1 where a mesh
   /// ends or the extent is 1.
   int neighbour(int rank, int dimension, int direction) const noexcept;
-  /// What `ranks`, in this order, stand on by themselves: a row, a plane or a box, along dimensions that they name in any
-  /// order and direction, with as many ranks of each node. A dimension of which they have all wraps as it does here,
-  /// otherwise it is a mesh's. None where they form nothing of the kind or share one node.
+  /// What `ranks`, in this order, stand on by themselves: a row, a plane or a box, along dimensions in any order and
+  /// direction, with as many ranks of each node. A dimension of which they have all wraps as it does here, otherwise it
+  /// is a mesh's. None where they form nothing of the kind or share one node.
   std::optional<Topology> part(std::span<const int> ranks) const;
   /// The text that parse() reads back.
   std::string text() const;
