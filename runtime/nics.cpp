@@ -25,8 +25,9 @@ Tree load_devices() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Tree tree(raw);
-  // GPUs are looked for by libraries that start threads and take seconds.
-  for (const char* const component : {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"}) {
+  // GPUs are looked for by libraries that start threads and take seconds. libpciaccess leaks, and the kernel's files
+  // tell the place of network devices without it.
+  for (const char* const component : {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl", "pci"}) {
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   }
   hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
