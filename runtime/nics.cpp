@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "runtime/address.hpp"
@@ -78,6 +79,9 @@ void add_facts(const std::filesystem::path& system, const std::vector<Interface>
 }  // namespace
 
 std::vector<MachineNic> nics_of_machine(const std::filesystem::path& system) {
+  // Ranks may be threads of one process, and libudev, which hwloc asks, is not made for several at once.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   std::vector<MachineNic> devices;
   const Tree tree = load_devices();
   if (tree == nullptr) return devices;
