@@ -83,7 +83,8 @@ TEST(NodeFailures, ARankThatNeverComesIsNamed) {
         run_job(on_nodes({.ranks = 4, .mode = mode, .rank = 2, .environment = {"TORII_TIMEOUT=0.5"}}, 2));
     expect_one_cause(report, 4, "timeout: no progress for 500 ms in allreduce of 1000 x i64, op sum on rank ");
     const std::string cause = cause_of(report);
-    EXPECT_NE(cause.find("; not come to the call: rank 2 on host "), std::string::npos) << cause;
+    // Ranks of other nodes whose line is late may be named beside it.
+    EXPECT_NE(cause.find("rank 2 on host ", cause.find("; not come to the call: ")), std::string::npos) << cause;
   }
 }
 

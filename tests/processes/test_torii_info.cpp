@@ -123,11 +123,17 @@ TEST(ToriiInfo, WhatIsNotPossibleEndsWithThreeAndTheReason) {
   EXPECT_EQ(torii_info({"plan", "allreduce", "--topology", "tree:file"}).code, 3);
 }
 
+#ifdef TORII_TEST_LIBFABRIC
+constexpr const char* kLibfabric = "libfabric      works: two processes";
+#else
+constexpr const char* kLibfabric = "libfabric      no: ";
+#endif
+
 TEST(ToriiInfo, OverviewAsText) {
   const Outcome outcome = torii_info({}, {"TORII_ENGINE=3", "TORII_WINDOW=2", "TORII_JOB_TOKEN=hidden"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (const char* part :
-       {"algorithms  trinaryx3 ", "shared_memory  works: two processes", "libfabric      no: ", "reference (8-byte",
+       {"algorithms  trinaryx3 ", "shared_memory  works: two processes", kLibfabric, "reference (8-byte",
         "TORII_WINDOW       2 ", " environment ", "TORII_ENGINE is not a setting; the nearest one is TORII_ENGINES",
         ": CPUs ", "waiting ", "rails ", "memory      NUMA node", "(set)"}) {
     EXPECT_TRUE(holds(outcome.output, part)) << part << " in " << outcome.output;
