@@ -32,11 +32,13 @@ class Waiting {
 
  private:
   bool is_time_for_checks() noexcept;
+  int sleep_us() const noexcept;
 
   Transport& transport_;
   std::uint32_t polls_ = 0;
   std::uint32_t spins_;
   std::uint32_t yields_;
+  bool sleeps_long_;
   std::int64_t quiet_since_ns_ = 0;
   std::int64_t checked_ns_ = 0;
 };

@@ -64,15 +64,15 @@ class EngineTransport : public Transport {
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
     // A put that comes from here on makes a descriptor readable, so none is slept through.
     if (!still_idle(data)) return;
+    pollfd entries[kEnginesMax];
+    for (std::size_t i = 0; capabilities_.wakes_on_put && i < engines_.size(); ++i) {
+      if (!engines_[i]->may_sleep(most_us)) return;
+      entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
+    }
     const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
     if (!capabilities_.wakes_on_put) {
       nanosleep(&most, nullptr);
       return;
-    }
-    pollfd entries[kEnginesMax];
-    for (std::size_t i = 0; i < engines_.size(); ++i) {
-      if (!engines_[i]->may_sleep()) return;
-      entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
     }
     ppoll(entries, engines_.size(), &most, nullptr);
   }

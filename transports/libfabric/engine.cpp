@@ -99,6 +99,7 @@ Status Engine::send_word(Target& to, int peer, std::uint64_t offset, std::uint64
 Status Engine::send(const Transfer& transfer) noexcept {
   Target& to = target(transfer.peer);
   if (shared_.peers.is_lost(transfer.peer)) return Status::peer_lost;
+  if (!to.used) ++used_targets_;
   to.used = true;
   if (to.waiting == 0) {
     ssize_t code = post(transfer);

@@ -71,8 +71,9 @@ class Engine {
 
   /// Becomes readable when progress() has something to do; -1 when the provider has no such descriptor.
   int wait_descriptor() const noexcept { return wait_descriptor_; }
-  /// False when progress() has to be called before anybody polls wait_descriptor().
-  bool may_sleep() noexcept;
+  /// False when progress() has to be called before anybody polls wait_descriptor(). Shortens `most_us` where that may
+  /// not become readable although there is something to do.
+  bool may_sleep(int& most_us) noexcept;
 
  private:
   static constexpr std::size_t kSocketAddressBytes = 28;  // of IPv6
@@ -177,6 +178,7 @@ class Engine {
   std::size_t ordered_bytes_ = 0;
   BounceRing ring_;
   std::vector<Target> targets_;
+  std::int64_t used_targets_ = 0;
   std::vector<Operation> operations_;
   Operation* free_operation_ = nullptr;
   std::size_t in_flight_ = 0;

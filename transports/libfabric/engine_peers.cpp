@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +14,7 @@
 namespace torii::libfabric {
 namespace {
 
+/// Of all peers together: with many peers each is asked the more rarely, lest those that wait keep each other busy.
 constexpr std::int64_t kProbeEveryNs = 20'000'000;
 /// How late an answer is before the peer's host is asked. Doubled each time: a peer that computes answers nobody, and
 /// the question stays in the queue of its listener.
@@ -20,6 +22,8 @@ constexpr std::int64_t kPatienceNs = 200'000'000;
 /// The same where the provider does not take a transfer at all: it is busy, or has nobody to connect to.
 constexpr std::int64_t kWaitingPatienceNs = 20'000'000;
 constexpr std::int64_t kLookEveryNs = 5'000'000;
+/// What part of a sleep passes before transfers are tried again that the provider has refused.
+constexpr int kRefusedShare = 4;
 
 /// True when the host of this socket address says that nobody listens there.
 bool is_refused(const std::byte* address) noexcept {
@@ -69,7 +73,7 @@ bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
   if (!to.used) return false;
   const std::int64_t quiet_ns = now_ns - to.probed_ns;
   if (to.confirming == 0) {
-    if (quiet_ns < kProbeEveryNs) return true;
+    if (quiet_ns < kProbeEveryNs * used_targets_) return true;
     to.probed_ns = now_ns;
     to.patience_ns = kPatienceNs;
     send_confirmed(peer);
@@ -116,9 +120,11 @@ bool Engine::is_quiet(bool but_for_confirmed) noexcept {
   return true;
 }
 
-bool Engine::may_sleep() noexcept {
+bool Engine::may_sleep(int& most_us) noexcept {
   const std::lock_guard lock(mutex_);
-  if (!waiting_.empty() || !receives_owed_.empty()) return false;
+  if (!receives_owed_.empty()) return false;
+  // Nothing tells when the provider would take what it has refused: a full socket, or a peer that has yet to answer.
+  if (!waiting_.empty()) most_us = std::max(most_us / kRefusedShare, 1);
   fid* waited[] = {&queue_->fid};
   return fi_trywait(fabric_.get(), waited, 1) == 0;
 }

@@ -325,7 +325,7 @@ bool Engine::confirmed() noexcept {
   return true;
 }
 
-bool Engine::may_sleep() noexcept {
+bool Engine::may_sleep(int&) noexcept {
   const std::lock_guard lock(mutex_);
   return !owes_answers_ && ucp_worker_arm(worker_.get()) == UCS_OK;
 }

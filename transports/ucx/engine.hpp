@@ -65,7 +65,7 @@ class Engine {
   /// Becomes readable when progress() has something to do; -1 when none was wanted.
   int wait_descriptor() const noexcept { return wait_descriptor_; }
   /// False when progress() has to be called before anybody polls wait_descriptor().
-  bool may_sleep() noexcept;
+  bool may_sleep(int& most_us) noexcept;
 
  private:
   /// A peer as this engine reaches it. UCX keeps its address.
