@@ -368,9 +368,7 @@ void peer_dies(Stage& stage, const std::function<void()>& die) {
     }
     for (int peer = 0; peer < victim; ++peer) {
       if (!stage.transport().alive(peer)) throw std::runtime_error("a living peer is taken for dead");
-      stage.await("a survivor's word", [&] {
-        return load_word(stage.at(credit_offset(peer, 1))) >= round;
-      });
+      stage.await("a survivor's word", [&] { return load_word(stage.at(credit_offset(peer, 1))) >= round; });
     }
   }
 }
