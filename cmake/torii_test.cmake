@@ -6,7 +6,8 @@ include_guard(GLOBAL)
 #            [ENVIRONMENT name=value...])
 # TIMEOUT is the watchdog, 60 s unless given; sanitizer builds get four times as much, TORII_TEST_FULL (which the
 # program finds in its environment) thirty times. LABELS sanitize builds and runs the test in the asan and tsan presets
-# too. PROCESSORS is how many CPUs it keeps busy, so that `ctest -j` does not time two busy tests against each other.
+# too, sanitize_address in asan only: programs of one thread, and ranks that are processes, have nothing that the thread
+# sanitizer could see (TORII_TEST_FULL runs them there as well). PROCESSORS is how many CPUs it keeps busy, so that `ctest -j` does not time two busy tests against each other.
 # The program sees TORII_TEST_SOURCE_DIR (root of the sources) and TORII_TEST_BIN_DIR (where all programs land).
 function(torii_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PROCESSORS" "SOURCES;LIBS;LABELS;ENVIRONMENT")
@@ -31,7 +32,13 @@ function(torii_test)
   target_compile_definitions(${arg_NAME} PRIVATE TORII_TEST_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                                  TORII_TEST_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
-  if(NOT TORII_SANITIZE STREQUAL "none" AND NOT "sanitize" IN_LIST arg_LABELS)
+  set(sanitized FALSE)
+  if("sanitize" IN_LIST arg_LABELS)
+    set(sanitized TRUE)
+  elseif("sanitize_address" IN_LIST arg_LABELS AND (TORII_SANITIZE STREQUAL "address" OR TORII_TEST_FULL))
+    set(sanitized TRUE)
+  endif()
+  if(NOT TORII_SANITIZE STREQUAL "none" AND NOT sanitized)
     set_target_properties(${arg_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()

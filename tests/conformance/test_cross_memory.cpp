@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -113,7 +114,7 @@ void forbid_reading() {
 /// 0 when two ranks come to an agreement that is right where reading is forbidden.
 int agree_where_forbidden(Switch wanted) {
   forbid_reading();
-  int right = 0;
+  std::atomic<int> right = 0;
   try {
     tests::run_ranks_as_threads(2, [&](Exchange& exchange) {
       const shared_memory::Nodes nodes(exchange);
