@@ -131,7 +131,7 @@ int agree_where_forbidden(Switch wanted) {
                           "permitted)") != std::string::npos;
     return wanted == Switch::on && error.status() == Status::unsupported && told ? 0 : 1;
   }
-  return wanted == Switch::on ? 4 : right;
+  return wanted == Switch::on ? 4 : right.load();
 }
 
 TEST(CrossMemory, WhereItIsForbiddenAutoGoesOnAndOnIsRefused) {
