@@ -43,8 +43,9 @@ if(torii_sanitize_flags)
   # The code that sanitizers add hides initialisations from g++; the release build still warns.
   target_compile_options(torii_settings INTERFACE $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
-target_compile_options(torii_settings INTERFACE ${torii_sanitize_flags})
-target_link_options(torii_settings INTERFACE ${torii_sanitize_flags})
+# For every folder and not through torii_settings, so that a folder can take some of it back (tests/CMakeLists.txt).
+add_compile_options(${torii_sanitize_flags})
+add_link_options(${torii_sanitize_flags})
 
 find_program(TORII_CCACHE ccache)
 if(TORII_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

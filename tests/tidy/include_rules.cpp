@@ -132,6 +132,19 @@ void check_pure(const fs::path&, const SourceFile& file, std::vector<Violation>&
   }
 }
 
+/// The source file of a header's name shows that the header needs nothing before it.
+void check_own_header(const fs::path& root, const SourceFile& file, std::vector<Violation>& violations) {
+  constexpr std::string_view kEnding = ".cpp";
+  if (!file.path.ends_with(kEnding)) return;
+  const std::string header = file.path.substr(0, file.path.size() - kEnding.size()) + ".hpp";
+  if (!fs::is_regular_file(root / header)) return;
+  const std::vector<Include> includes = includes_of(file);
+  if (includes.empty() || includes.front().target != header) {
+    report(violations, "own_header_first", file, includes.empty() ? 0 : includes.front().line,
+           "include " + header + " before anything else");
+  }
+}
+
 void check_embedder(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
   if (!file.path.starts_with("include/")) return;
   for (const Include& include : includes_of(file)) {
@@ -151,6 +164,7 @@ constexpr std::array kRules = {
     Rule{"include_law", check_law},
     Rule{"pure_algorithms", check_pure},
     Rule{"embedder_headers", check_embedder},
+    Rule{"own_header_first", check_own_header},
 };
 
 }  // namespace

@@ -195,6 +195,14 @@ TEST_F(Planted, IncludeLaw) {
   expect_clean("tests/x/a.cpp", head("#include \"perf/b.hpp\"\n"));
 }
 
+TEST_F(Planted, OwnHeaderFirst) {
+  plant("runtime/c.hpp", header(""));
+  plant("runtime/d.hpp", header(""));
+  expect_caught("own_header_first", 3, "runtime/c.cpp", head("#include <vector>\n\n#include \"runtime/c.hpp\"\n"));
+  expect_caught("own_header_first", 1, "runtime/d.cpp", head("int x;\n"));
+  expect_clean("runtime/c.cpp", head("#include \"runtime/c.hpp\"\n\n#include <vector>\n"));
+}
+
 TEST_F(Planted, PureAlgorithms) {
   plant("runtime/executor.hpp", header(""));
   plant("runtime/plan.hpp", header(""));
