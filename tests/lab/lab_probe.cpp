@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small sender and receiver over TCP: `lab_probe FROM TO ADDRESS BYTES`, started on every node of a laboratory.
+// A small sender and receiver over TCP: `lab_probe FROM TO ADDRESS BYTES`, started on every node of a laboratory. The
+// sender prints how long a connection took, which is one round trip; the receiver what came per second.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -42,10 +43,12 @@ int send_to(const Address& address, std::size_t bytes) {
   const auto give_up = Clock::now() + std::chrono::seconds(20);
   while (Clock::now() < give_up) {
     const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Clock::time_point start = Clock::now();
     if (connect(socket.get(), address.get(), address.bytes()) != 0) {
       poll(nullptr, 0, 10);
       continue;
     }
+    std::printf("connected in %.3f ms\n", std::chrono::duration<double, std::milli>(Clock::now() - start).count());
     const std::vector<char> piece(kPieceBytes);
     while (bytes > 0) {
       const ssize_t sent = send(socket.get(), piece.data(), std::min(bytes, piece.size()), MSG_NOSIGNAL);

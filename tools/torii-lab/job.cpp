@@ -61,10 +61,12 @@ Words mpirun_command(const LabNetwork& network, const Words& command) {
   if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) say("cannot find out where this program is");
   const std::string devices = addressed_devices(network.nodes[0]);
   std::string hosts;
-  for (const LabNode& one : network.nodes) hosts += (hosts.empty() ? "" : ",") + one.host + ":1";
+  for (int rank = 0; rank < network.ranks; ++rank) {
+    hosts += (hosts.empty() ? "" : ",") + network.nodes[static_cast<std::size_t>(rank)].host + ":1";
+  }
   mkdir(kMpiFolder, 0700);
-  Words words{
-      kMpirun, "--allow-run-as-root", "--bind-to", "none", "--host", hosts, "-n", std::to_string(network.nodes.size())};
+  Words words{kMpirun, "--allow-run-as-root",        "--bind-to", "none", "--host", hosts,
+              "-n",    std::to_string(network.ranks)};
   const std::pair<const char*, std::string> parameters[] = {{"plm", "rsh"},
                                                             {"plm_rsh_agent", std::string(self) + " enter"},
                                                             {"orte_tmpdir_base", kMpiFolder},
@@ -146,7 +148,7 @@ bool LabJob::start() {
   const Descriptor report_end(report[0]);
   {
     const Descriptor rank_end(report[1]);
-    const int ranks = options_.open_mpi ? 1 : static_cast<int>(laboratory_.network().nodes.size());
+    const int ranks = options_.open_mpi ? 1 : laboratory_.network().ranks;
     for (int rank = 0; rank < ranks; ++rank) {
       const pid_t pid = fork();
       if (pid == 0) become_rank(rank, rank_end.get());
@@ -179,7 +181,7 @@ void LabJob::set_environment(int rank) const {
     return;
   }
   setenv("RANK", std::to_string(rank).c_str(), 1);
-  setenv("WORLD_SIZE", std::to_string(network.nodes.size()).c_str(), 1);
+  setenv("WORLD_SIZE", std::to_string(network.ranks).c_str(), 1);
   setenv("MASTER_ADDR", network.nodes[0].addresses[0].c_str(), 1);
   setenv("MASTER_PORT", kMeetingPort, 1);
   setenv("TORII_JOB_TOKEN", token_.c_str(), 1);

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "runtime/status.hpp"
+#include "tools/torii-lab/long_line.hpp"
 
 namespace torii::tools {
 namespace {
@@ -82,15 +83,19 @@ class Command {
 };
 
 /// Switches of the kernel for the network that the calling process is in.
-bool prepare_network() {
-  const std::pair<const char*, const char*> switches[] = {{"/proc/sys/net/ipv4/ip_forward", "1"},
-                                                          // Replies may come by another way than packets go.
-                                                          {"/proc/sys/net/ipv4/conf/all/rp_filter", "0"},
-                                                          {"/proc/sys/net/ipv4/conf/default/rp_filter", "0"},
-                                                          // Its own packets would stand in the counters.
-                                                          {"/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"},
-                                                          {"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"},
-                                                          {"/proc/sys/net/ipv4/tcp_congestion_control", "reno"}};
+bool prepare_network(const LabNetwork& network) {
+  const std::string receive = fmt::format("4096 {0} {0}", network.window_bytes);
+  std::vector<std::pair<const char*, const char*>> switches = {{"/proc/sys/net/ipv4/ip_forward", "1"},
+                                                               // Replies may come by another way than packets go.
+                                                               {"/proc/sys/net/ipv4/conf/all/rp_filter", "0"},
+                                                               {"/proc/sys/net/ipv4/conf/default/rp_filter", "0"},
+                                                               // Its own packets would stand in the counters.
+                                                               {"/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"},
+                                                               {"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"},
+                                                               {"/proc/sys/net/ipv4/tcp_congestion_control", "reno"},
+                                                               // A stream that rested sends on at its old rate.
+                                                               {"/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0"}};
+  if (network.window_bytes > 0) switches.emplace_back("/proc/sys/net/ipv4/tcp_rmem", receive.c_str());
   for (const auto& [path, value] : switches) {
     const Descriptor file(open(path, O_WRONLY | O_CLOEXEC));
     // A kernel without IPv6, or with another list of congestion controls, serves as well.
@@ -131,17 +136,33 @@ Laboratory::Laboratory(const LabNetwork& network) : network_(network) {
     fail("cannot go back to the namespace of the start");
   }
   write_hosts();
+  for (const LabLine& line : network_.lines) lay_line(line);
+  if (setns(own_network.get(), CLONE_NEWNET) != 0) fail("cannot go back to the namespace of the start");
   std::vector<std::string> paths;
   for (const LabNode& one : network_.nodes) paths.push_back(network_path(one.host));
   Command({"ip", "-batch", "-"}, cable_commands(network_, paths), [] { return true; }).end();
   run_in_nodes(nodes, [this](int node) {
     return Command({"ip", "-batch", "-"}, node_commands(network_, node),
-                   [this, node] { return enter(node) && prepare_network(); });
+                   [this, node] { return enter(node) && prepare_network(network_); });
   });
   run_in_nodes(nodes, [this](int node) {
     return Command({"tc", "-batch", "-"}, rate_commands(network_.nodes[static_cast<std::size_t>(node)]),
                    [this, node] { return enter(node); });
   });
+}
+
+/// The carrier is a process of its own: it ends with the namespace of all processes inside.
+void Laboratory::lay_line(const LabLine& line) {
+  Descriptor ends[2];
+  for (int end = 0; end < 2; ++end) {
+    if (setns(networks_[static_cast<std::size_t>(line.nodes[end])].get(), CLONE_NEWNET) != 0) {
+      fail("cannot enter the node of a long line");
+    }
+    ends[end] = open_line_end(line.devices[end]);
+  }
+  const pid_t carrier = fork();
+  if (carrier < 0) fail("cannot start what carries a long line");
+  if (carrier == 0) carry_line(ends[0].get(), ends[1].get(), line.delay_ms);
 }
 
 void Laboratory::make_node(int node) {
@@ -163,7 +184,9 @@ void Laboratory::write_hosts() const {
   {
     std::ofstream file(kDraft);
     file << "127.0.0.1 localhost\n";
-    for (const LabNode& one : network_.nodes) file << one.addresses[0] << ' ' << one.host << '\n';
+    for (const LabNode& one : network_.nodes) {
+      if (!one.addresses.empty()) file << one.addresses[0] << ' ' << one.host << '\n';
+    }
   }
   if (mount(kDraft, "/etc/hosts", nullptr, MS_BIND, nullptr) != 0) fail("cannot put the nodes' names into /etc/hosts");
   unlink(kDraft);

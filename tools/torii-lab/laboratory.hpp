@@ -31,6 +31,7 @@ class Laboratory {
 
  private:
   void make_node(int node);
+  void lay_line(const LabLine& line);
   void write_hosts() const;
 
   LabNetwork network_;

@@ -15,6 +15,7 @@
 #include "tools/torii-lab/job.hpp"
 #include "tools/torii-lab/laboratory.hpp"
 #include "tools/torii-lab/report.hpp"
+#include "tools/torii-lab/switched.hpp"
 
 namespace torii::tools {
 namespace {
@@ -23,6 +24,7 @@ struct Options {
   std::string kind;
   std::string size;
   double rate_mbit = 50;
+  SitesOptions sites;
   std::vector<std::string> links;
   std::string json;
   std::string svg;
@@ -45,6 +47,10 @@ LabNetwork network_of(const Options& options) {
                   "rails '" + options.size + "': the number of rails must be from 1 to " + std::to_string(kRailsMost));
     }
     network = rails_network(rails, options.rate_mbit);
+  } else if (options.kind == "sites") {
+    network = sites_network(options.size, options.sites);
+  } else if (options.kind == "tree") {
+    network = tree_network(options.size);
   } else {
     network = torus_network(options.kind, options.size, options.rate_mbit);
   }
@@ -87,18 +93,35 @@ int run_program(int argc, char** argv) {
   CLI::App app(
       "torii-lab torus|mesh XxYxZ [options] -- program [args]\n"
       "torii-lab rails K [options] -- program [args]\n"
+      "torii-lab sites 8+8 [options] -- program [args]\n"
+      "torii-lab tree FILE [options] -- program [args]\n"
       "Makes a network of rate-limited links between namespaces of this machine, runs one rank of the program on each\n"
       "node, and counts what every link carries. Needs root. Nothing of it is left afterwards.");
   describe(app, "torii-lab", TORII_VERSION,
            "torii-lab torus 3x3 --rate 50 --svg loads.svg -- all_reduce_perf -b 4M -e 4M");
   Options options;
-  app.add_option("network", options.kind, "torus, mesh or rails")
+  app.add_option("network", options.kind, "torus, mesh, rails, sites or tree")
       ->required()
-      ->check(CLI::IsMember({"torus", "mesh", "rails"}));
-  app.add_option("size", options.size, "extents such as 3x3 or 4x4x2m, or the number of rails")->required();
-  app.add_option("--rate", options.rate_mbit, "of each link in each direction, in 10^6 bits per second")
+      ->check(CLI::IsMember({"torus", "mesh", "rails", "sites", "tree"}));
+  app.add_option("size", options.size,
+                 "extents such as 3x3 or 4x4x2m, the number of rails, the hosts of each site such as 8+8, or a tree "
+                 "topology file, which has the rates")
+      ->required();
+  app.add_option("--rate", options.rate_mbit,
+                 "of each link in each direction, in 10^6 bits per second; of a site's hosts 1000 unless given")
       ->check(CLI::Range(kRateLeastMbit, kRateMostMbit))
       ->capture_default_str();
+  constexpr double kDelayMostMs = 1000;
+  app.add_option("--delay", options.sites.delay_ms, "sites: ms from one to another, one way")
+      ->check(CLI::Range(0.0, kDelayMostMs))
+      ->capture_default_str();
+  app.add_option("--capacity", options.sites.capacity_mbit,
+                 "sites: of each long line in each direction, in 10^6 bits per second")
+      ->check(CLI::Range(kRateLeastMbit, kRateMostMbit))
+      ->capture_default_str();
+  app.add_option("--window", options.sites.window_bytes,
+                 "sites: TCP's receive window in bytes, as in 64K; the system's unless given")
+      ->transform(CLI::AsSizeValue(false));
   app.add_option("--link", options.links, "another rate for one directed link: NODE:DEVICE=MBIT; may be repeated")
       ->take_all()
       ->allow_extra_args(false);
@@ -109,6 +132,16 @@ int run_program(int argc, char** argv) {
   app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
   app.prefix_command();
   if (const auto code = parse(app, argc, argv)) return *code;
+  if (app.count("--rate") > 0) options.sites.rate_mbit = options.rate_mbit;
+  for (const char* const only : {"--delay", "--capacity", "--window"}) {
+    if (app.count(only) == 0 || options.kind == "sites") continue;
+    std::fprintf(stderr, "torii-lab: %s is for sites; %s has no long lines\n", only, options.kind.c_str());
+    return kBadInput;
+  }
+  if (app.count("--rate") > 0 && options.kind == "tree") {
+    std::fprintf(stderr, "torii-lab: --rate is not for tree: the rates stand in %s\n", options.size.c_str());
+    return kBadInput;
+  }
 
   std::vector<std::string>& command = options.job.command;
   command = app.remaining();

@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kTorusDevices[] = {"xp", "xm", "yp", "ym", "zp", "zm"};
 constexpr int kTurns = 2;
+// TCP hands a device packets of up to 64 KiB that TBF would have to cut up itself; these fit into its burst.
+constexpr int kPacketBytes = 16384;
 
 std::string device_name(int dimension, int direction) {
   return std::string(kTorusDevices[2 * dimension + (direction > 0 ? 0 : 1)]);
@@ -90,7 +92,8 @@ LabNetwork torus_network(std::string_view kind, std::string_view extents, double
     throw Error(Status::invalid_argument,
                 fmt::format("{} has {} nodes; a laboratory has 2 to {}", network.text, topology.ranks(), kLabNodesMax));
   }
-  network.nodes.resize(static_cast<std::size_t>(topology.ranks()));
+  network.ranks = topology.ranks();
+  network.nodes.resize(static_cast<std::size_t>(network.ranks));
   for (int node = 0; node < topology.ranks(); ++node) {
     LabNode& here = network.nodes[static_cast<std::size_t>(node)];
     here.host = fmt::format("node{}", node);
@@ -104,10 +107,12 @@ LabNetwork torus_network(std::string_view kind, std::string_view extents, double
 LabNetwork rails_network(int rails, double rate_mbit) {
   LabNetwork network;
   network.text = fmt::format("rails {}", rails);
+  network.ranks = 2;
   network.nodes.resize(2);
   for (int node = 0; node < 2; ++node) {
     LabNode& here = network.nodes[static_cast<std::size_t>(node)];
     here.host = fmt::format("node{}", node);
+    here.place[0] = 3 * node;
     for (int rail = 0; rail < rails; ++rail) {
       const std::string device = fmt::format("rail{}", rail);
       here.devices.push_back({device, 1 - node, device, mac_of(node, static_cast<std::size_t>(rail)), rate_mbit,
@@ -152,11 +157,10 @@ void set_rate(LabNetwork& network, std::string_view text) {
 }
 
 std::string cable_commands(const LabNetwork& network, const std::vector<std::string>& node_paths) {
-  // TCP hands the device packets of up to 64 KiB that TBF would have to cut up itself; these fit into its burst.
-  constexpr int kPacketBytes = 16384;
   std::string commands;
   for (std::size_t node = 0; node < network.nodes.size(); ++node) {
     for (const LabDevice& one : network.nodes[node].devices) {
+      if (one.line >= 0) continue;
       const auto peer = static_cast<std::size_t>(one.peer);
       const LabDevice& other = device_of(network.nodes[peer], one.peer_device);
       // Each cable once: from its end with the lower node, or, of a loop to itself, the lower name.
@@ -170,8 +174,33 @@ std::string cable_commands(const LabNetwork& network, const std::vector<std::str
   return commands;
 }
 
+namespace {
+
+std::string switched_commands(const LabNode& here) {
+  const LabSwitching& own = *here.switching;
+  std::string commands = "link set lo up\n";
+  if (own.bridge) {
+    commands += fmt::format("link add {} {} type bridge mcast_snooping 0\n", kNodeDevice,
+                            own.mac.empty() ? "" : "address " + own.mac);
+  }
+  for (const LabDevice& one : here.devices) {
+    if (one.line >= 0) commands += fmt::format("link set {} gso_max_size {}\n", one.name, kPacketBytes);
+    if (own.bridge) commands += fmt::format("link set {} master {}\n", one.name, kNodeDevice);
+    commands += fmt::format("link set {} up\n", one.name);
+  }
+  if (!own.address.empty()) commands += fmt::format("address add {} dev {}\n", own.address, kNodeDevice);
+  if (own.bridge) commands += fmt::format("link set {} up\n", kNodeDevice);
+  for (const LabNeighbour& one : here.neighbours) {
+    commands += fmt::format("neighbour replace {} lladdr {} dev {} nud permanent\n", one.address, one.mac, kNodeDevice);
+  }
+  return commands;
+}
+
+}  // namespace
+
 std::string node_commands(const LabNetwork& network, int node) {
   const LabNode& here = network.nodes[static_cast<std::size_t>(node)];
+  if (here.switching) return switched_commands(here);
   std::string commands = "link set lo up\n";
   for (const LabDevice& one : here.devices) {
     if (!one.address.empty()) commands += fmt::format("address add {} dev {}\n", one.address, one.name);

@@ -2,6 +2,7 @@
 // The laboratory as data: nodes, cables, addresses and routes. Pure; nothing is made here.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,29 @@ struct LabDevice {
   std::string mac;
   double rate_mbit = 0;  ///< of what it sends, in 10^6 bits per second
   std::string address;   ///< with prefix length; empty where the node's own addresses serve
+  int line = -1;         ///< it is an end of this long line instead of a cable's
+};
+
+/// Two devices between which packets are on their way for a time, as on a long fibre. Each end is named by its node;
+/// the devices are those with `line` set.
+struct LabLine {
+  int nodes[2] = {0, 0};
+  std::string devices[2];
+  double delay_ms = 0;  ///< one way
+};
+
+/// What a node of a switched network has beside its devices.
+struct LabSwitching {
+  /// All devices are ports of one switch, which for a rank is its own device kNodeDevice, with this MAC.
+  bool bridge = false;
+  std::string mac;
+  std::string address;  ///< with prefix length, on kNodeDevice; empty: no rank here
+};
+
+/// The MAC behind another rank's address.
+struct LabNeighbour {
+  std::string address;
+  std::string mac;
 };
 
 /// To one address of another node, by one device.
@@ -33,12 +57,18 @@ struct LabNode {
   std::vector<std::string> addresses;  ///< those that belong to the node; the first is told to programs
   std::vector<LabDevice> devices;
   std::vector<LabRoute> routes;
+  std::optional<LabSwitching> switching;
+  std::vector<LabNeighbour> neighbours;  ///< of a rank in a switched network
+  double place[2] = {0, 0};              ///< in a picture of a network that is no torus; in nodes, y downwards
 };
 
 struct LabNetwork {
   std::string text;      ///< as the command line says it, e.g. "torus 3x3"
   std::string topology;  ///< as TORII_TOPOLOGY takes it; empty when it has no such form
+  int ranks = 0;         ///< the first nodes have a rank each; those behind them are switches
   std::vector<LabNode> nodes;
+  std::vector<LabLine> lines;
+  std::size_t window_bytes = 0;  ///< of memory for what a TCP stream has received; 0: what the system does
 };
 
 inline constexpr int kLabNodesMax = 64;
@@ -47,10 +77,10 @@ inline constexpr double kRateMostMbit = 100000;
 /// The device that holds a node's addresses.
 inline constexpr std::string_view kNodeDevice = "node";
 
-/// Rank r is node r. A node has two addresses, 10.80.h.l and 10.81.h.l with r + 1 = 256 h + l: packets to the first
-/// take the way of append_route() with turn 0, to the second with turn 1, so that programs can use both ways round
-/// where they are equally long, and both cables of an extent of 2. Devices are xp xm yp ym zp zm: dimension, then
-/// direction. `kind` is torus or mesh, `extents` like 3x3 or 4x4x2m. Throws Error{invalid_argument}.
+/// Rank r is node r, in every network. A node has two addresses, 10.80.h.l and 10.81.h.l with r + 1 = 256 h + l:
+/// packets to the first take the way of append_route() with turn 0, to the second with turn 1, so that programs can use
+/// both ways round where they are equally long, and both cables of an extent of 2. Devices are xp xm yp ym zp zm:
+/// dimension, then direction. `kind` is torus or mesh, `extents` like 3x3 or 4x4x2m. Throws Error{invalid_argument}.
 LabNetwork torus_network(std::string_view kind, std::string_view extents, double rate_mbit);
 
 /// Two hosts, `rails` cables side by side, each with a network of its own: 10.90.k.1 and 10.90.k.2 on device rail<k>.

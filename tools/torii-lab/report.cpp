@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -61,12 +62,15 @@ std::string bytes_in_words(std::uint64_t bytes) {
 /// Where a node stands, and where its links leave it.
 class Layout {
  public:
-  explicit Layout(const LabNetwork& network) : network_(network) {
-    if (network.topology.empty()) return;
-    topology_ = Topology::parse(network.topology, static_cast<int>(network.nodes.size()));
+  explicit Layout(const LabNetwork& network)
+      : network_(network), is_torus_(!network.topology.empty() && !network.nodes[0].switching) {
+    if (is_torus_) topology_ = Topology::parse(network.topology, static_cast<int>(network.nodes.size()));
   }
   Point node(int node) const {
-    if (network_.topology.empty()) return {kMargin + node * 3 * kSpacing, kMargin + kTitles};
+    if (!is_torus_) {
+      const double* const place = network_.nodes[static_cast<std::size_t>(node)].place;
+      return {kMargin + place[0] * kSpacing, kMargin + kTitles + place[1] * kSpacing};
+    }
     const Coordinates at = topology_.coordinates(node);
     const double layer = at[2] * ((topology_.extents()[0] - 1) * kSpacing + 1.6 * kSpacing);
     // y grows upwards, as on paper.
@@ -74,7 +78,12 @@ class Layout {
   }
   /// A unit vector.
   Point direction(const LabDevice& device, int node) const {
-    if (network_.topology.empty()) return {node == 0 ? 1.0 : -1.0, 0};
+    if (!is_torus_) {
+      const Point here = this->node(node);
+      const Point there = this->node(device.peer);
+      const double length = std::hypot(there.x - here.x, there.y - here.y);
+      return {(there.x - here.x) / length, (there.y - here.y) / length};
+    }
     const double sign = device.name[1] == 'p' ? 1 : -1;
     if (device.name[0] == 'x') return {sign, 0};
     if (device.name[0] == 'y') return {0, -sign};
@@ -82,7 +91,7 @@ class Layout {
   }
   /// How far the rails of a node are apart; other devices have directions of their own.
   double shift(std::size_t device) const {
-    return network_.topology.empty() ? static_cast<double>(device) * kRailSpacing : 0;
+    return !is_torus_ && !network_.nodes[0].switching ? static_cast<double>(device) * kRailSpacing : 0;
   }
   Point size() const {
     Point far;
@@ -95,6 +104,7 @@ class Layout {
 
  private:
   const LabNetwork& network_;
+  bool is_torus_;
   Topology topology_;
 };
 

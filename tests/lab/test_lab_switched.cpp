@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sites behind long lines and trees of switches: as data, and for real.
+#include <fstream>
+#include <functional>
+#include <regex>
+
+#include "runtime/status.hpp"
+#include "tests/lab/lab_run.hpp"
+#include "tools/torii-lab/switched.hpp"
+
+namespace torii::tests {
+namespace {
+
+using namespace tools;
+
+std::string refusal(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_argument);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+double number_after(const std::string& output, const std::string& words) {
+  std::smatch match;
+  if (std::regex_search(output, match, std::regex(words + " ([0-9.]+)"))) return std::stod(match[1]);
+  ADD_FAILURE() << "no '" << words << "' in: " << output;
+  return 0;
+}
+
+Words probe(int from, int to, long long bytes) {
+  return {TORII_TEST_LAB_PROBE, std::to_string(from), std::to_string(to), "10.95.0." + std::to_string(to + 1),
+          std::to_string(bytes)};
+}
+
+TEST(LabSites, TwoSitesShareALineAndMoreABackbone) {
+  const LabNetwork two = sites_network("3+2", {});
+  EXPECT_EQ(two.ranks, 5);
+  ASSERT_EQ(two.nodes.size(), 7u);
+  ASSERT_EQ(two.lines.size(), 1u);
+  EXPECT_EQ(two.lines[0].delay_ms, 8);
+  EXPECT_EQ(two.nodes[5].devices.size(), 4u);  // three hosts and the line
+  EXPECT_EQ(two.nodes[3].devices[0].peer, 6);
+  EXPECT_EQ(two.nodes[3].addresses, std::vector<std::string>{"10.95.0.4"});
+  EXPECT_EQ(two.nodes[3].neighbours.size(), 4u);
+  const LabNetwork three = sites_network("2+1+1", {});
+  EXPECT_EQ(three.nodes.size(), 8u);
+  ASSERT_EQ(three.lines.size(), 3u);
+  for (const LabLine& line : three.lines) EXPECT_EQ(line.delay_ms, 4);
+}
+
+TEST(LabSites, BadInputIsNamed) {
+  for (const char* const text : {"", "8", "8+", "+8", "8+0", "8+x", "8++8", "8+-1"}) {
+    EXPECT_NE(refusal([&] { sites_network(text, {}); }).find("write the hosts of two sites or more, as in 8+8"),
+              std::string::npos)
+        << text;
+  }
+  EXPECT_NE(refusal([] { sites_network("40+40", {}); }).find("has 80 ranks on 82 nodes"), std::string::npos);
+}
+
+class LabTree : public Lab {
+ protected:
+  std::string tree(const std::string& text) const {
+    std::ofstream(path("file")) << text;
+    return path("file");
+  }
+};
+
+constexpr const char* kTree =
+    "node a comm\nnode b comm\nnode s relay\nnode t relay\nnode c comm\n"
+    "link a s 50Mbit/s 50Mbit/s 0us 0us full\nlink b s 50Mbit/s 50Mbit/s 0us 0us full\n"
+    "link s t 20Mbit/s 5Mbit/s 0us 0us full\nlink c t 50Mbit/s 50Mbit/s 0us 0us full\n";
+
+TEST_F(LabTree, EachDirectionHasItsRate) {
+  const LabNetwork network = tree_network(tree(kTree));
+  EXPECT_EQ(network.ranks, 3);
+  ASSERT_EQ(network.nodes.size(), 5u);
+  ASSERT_EQ(network.nodes[3].devices.size(), 3u);
+  EXPECT_EQ(network.nodes[3].devices[2].rate_mbit, 20);
+  EXPECT_EQ(network.nodes[4].devices[0].rate_mbit, 5);
+  EXPECT_EQ(network.nodes[4].devices[0].peer_device, network.nodes[3].devices[2].name);
+}
+
+TEST_F(LabTree, BadInputIsNamed) {
+  const std::string half = "node a comm\nnode b comm\nlink a b 1MB/s 1MB/s 0us 0us half\n";
+  EXPECT_NE(refusal([&] { tree_network(tree(half)); }).find("between a and b is half duplex"), std::string::npos);
+  const std::string slow = "node a comm\nnode b comm\nlink a b 1B/s 1MB/s 0us 0us full\n";
+  EXPECT_NE(refusal([&] { tree_network(tree(slow)); }).find("between a and b has"), std::string::npos);
+  EXPECT_NE(refusal([&] { tree_network(path("none")); }).find("none"), std::string::npos);
+}
+
+TEST_F(LabTree, LinksKeepTheirRates) {
+  for (const auto& [from, to, rate] : {std::tuple(0, 2, 20.0), std::tuple(2, 1, 5.0)}) {
+    std::string output;
+    const auto json = report({"tree", tree(kTree)}, probe(from, to, static_cast<long long>(rate * 1e5)), &output);
+    EXPECT_EQ(json["nodes"], 5);
+    const double measured = number_after(output, "bytes at");
+    // A busy machine makes a link slower, but nothing makes it faster.
+    EXPECT_LT(measured, 1.1 * rate) << output;
+    EXPECT_GT(measured, 0.5 * rate) << output;
+  }
+}
+
+TEST_F(Lab, LongLinesDelayAndWindowsBoundAStream) {
+  const Words network{"sites", "1+2", "--rate", "200", "--delay", "20", "--capacity", "100", "--window", "64K"};
+  std::string output;
+  const auto json = report(network, probe(0, 2, 1'000'000), &output);
+  EXPECT_GT(number_after(output, "connected in"), 40);
+  EXPECT_LT(number_after(output, "connected in"), 60);
+  // 64 KiB in each round trip of 40 ms are 13.1 Mbit/s.
+  EXPECT_LT(number_after(output, "bytes at"), 13.5);
+  EXPECT_GT(number_after(output, "bytes at"), 4);
+  EXPECT_GT(link_bytes(json, 3, "wan"), 1e6);
+  EXPECT_LT(link_bytes(json, 2, "node"), 1e5);
+}
+
+TEST_F(Lab, SitesOfABackboneReachEachOther) {
+  std::string output;
+  const auto json = report({"sites", "1+1+1", "--delay", "4"}, {TORII_TEST_JOIN_RANK, "gather"}, &output);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(contains(output, "rank " + std::to_string(rank) + ": gathered 3")) << output;
+  }
+}
+
+}  // namespace
+}  // namespace torii::tests

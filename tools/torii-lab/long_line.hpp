@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line of fixed delay between two networks: two TAP devices, and a process that carries packets between them.
+#pragma once
+
+#include <string>
+
+#include "runtime/descriptor.hpp"
+
+namespace torii::tools {
+
+/// Makes the TAP device `name` in the calling thread's network. It goes when the descriptor is closed. Throws
+/// Error{unsupported}.
+Descriptor open_line_end(const std::string& name);
+
+/// Writes each packet that comes out of one end into the other, `delay_ms` after it came. Returns when an end fails.
+void carry_packets(int first, int second, double delay_ms);
+
+/// The carrying process's life: carry_packets() until its parent or its namespace ends.
+[[noreturn]] void carry_line(int first, int second, double delay_ms);
+
+}  // namespace torii::tools

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks of switches: sites behind long lines, and trees from a topology file. Pure, as network.hpp.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "tools/torii-lab/network.hpp"
+
+namespace torii::tools {
+
+struct SitesOptions {
+  double rate_mbit = 1000;      ///< between a host and its site's switch, each way
+  double delay_ms = 8;          ///< one way between any two sites
+  double capacity_mbit = 1000;  ///< of each site's long line, each way
+  /// The memory that TCP has for what a stream received, which bounds what its peer sends ahead: about 0.7 of it. 0:
+  /// what the system does.
+  std::size_t window_bytes = 0;
+};
+
+/// `sizes` is the hosts of each site, e.g. 8+8 or 4+4+2: ranks are numbered site by site. Two sites are joined by one
+/// line; more hang on one backbone, by lines of half the delay. Hosts have 10.95.h.l with r + 1 = 256 h + l on the
+/// device `node`; the lines' devices are wan on the switches (wan0, wan1, ... on the backbone). Throws
+/// Error{invalid_argument}.
+LabNetwork sites_network(std::string_view sizes, const SitesOptions& options);
+
+/// The tree of a topology file (runtime/tree_topology.hpp). Each direction of a link gets its bandwidth; latencies are
+/// what the kernel's are. Throws Error{invalid_argument}, also for half-duplex links, which cables are not.
+LabNetwork tree_network(const std::string& path);
+
+}  // namespace torii::tools
