@@ -127,6 +127,10 @@ TEST(LabCommandLine, MistakesAreNamed) {
                         {{"rails", "x", "--", "true"}, "rails 'x'"},
                         {{"torus", "3x3", "--link", "0:zz=5", "--", "true"}, "node 0 has no device 'zz'"},
                         {{"torus", "3x3", "--rate", "0", "--", "true"}, "--rate"},
+                        {{"sites", "8", "--", "true"}, "sites '8': write the hosts"},
+                        {{"rails", "2", "--delay", "3", "--", "true"}, "--delay is for sites"},
+                        {{"tree", "/none", "--rate", "5", "--", "true"}, "--rate is not for tree"},
+                        {{"tree", "/none", "--", "true"}, "/none"},
                         {{"torus", "3x3", "true"}, "'true' is not understood; write -- before the program"},
                         {{"torus", "3x3"}, "no program to start"},
                         {{"torus", "3x3", "--"}, "no program to start"}};
