@@ -122,7 +122,7 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   }
   torii_call call;
   if (!read_struct(given, call, "torii_call", status)) return false;
-  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_REDUCE_SCATTER)) {
+  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_GATHER)) {
     status = invalid("collective is " + std::to_string(number) + ", which is none");
     return false;
   }
@@ -426,6 +426,18 @@ torii_status torii_all_gather(torii_team* team, const void* input, void* result,
 torii_status torii_reduce_scatter(torii_team* team, const void* input, void* result, size_t count, torii_type type,
                                   torii_op op) {
   return run_plain(team, torii::Collective::reduce_scatter, input, result, count, type, op, 0);
+}
+
+torii_status torii_alltoall(torii_team* team, const void* input, void* result, size_t count, torii_type type) {
+  return run_plain(team, torii::Collective::alltoall, input, result, count, type, TORII_SUM, 0);
+}
+
+torii_status torii_scatter(torii_team* team, const void* input, void* result, size_t count, torii_type type, int root) {
+  return run_plain(team, torii::Collective::scatter, input, result, count, type, TORII_SUM, root);
+}
+
+torii_status torii_gather(torii_team* team, const void* input, void* result, size_t count, torii_type type, int root) {
+  return run_plain(team, torii::Collective::gather, input, result, count, type, TORII_SUM, root);
 }
 
 torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,

@@ -71,6 +71,9 @@ struct Request {
   Status status = Status::ok;
   std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
   std::size_t runs_on = 0;     ///< the channel
+  /// Of an alltoall in place: its input as it was at the start, since results arrive where others have yet to be sent.
+  std::unique_ptr<std::byte[]> input_copy;
+  std::size_t input_copy_bytes = 0;
 };
 
 class Team {
@@ -156,7 +159,8 @@ class Team {
   bool progress() noexcept;
   void complete(Channel& channel, Status status) noexcept;
   void write_board(const Request& request) noexcept;
-  CallBuffers buffers_of(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept;
+  CallBuffers buffers_of(const Request& request, bool by_value) const noexcept;
+  bool copy_input(Request& request) noexcept;
   void take_place(Request& request) noexcept;
   static bool still_idle(void* team) noexcept;
   Status run_to_end(Request& request) noexcept;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running operations: channels, queues, waiting.
 #include <algorithm>
+#include <cstring>
+#include <new>
 
 #include "api/team.hpp"
 
@@ -28,20 +30,44 @@ class Inside {
   std::atomic_flag* busy_;
 };
 
+bool needs_input_copy(const CallArguments& arguments) noexcept {
+  return arguments.collective == Collective::alltoall && arguments.input == arguments.result;
+}
+
 }  // namespace
 
-CallBuffers Team::buffers_of(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept {
+/// Sets an alltoall's input aside where it is the result's memory. A straight list needs none: it has sent everything
+/// before it stores anything. False when there is no memory.
+bool Team::copy_input(Request& request) noexcept {
+  if (!needs_input_copy(request.arguments)) return true;
+  if (request.prepared->places[request.runs_on].straight != nullptr) return true;
+  const std::size_t bytes = request.prepared->input_bytes;
+  if (request.input_copy_bytes < bytes) {
+    request.input_copy.reset(new (std::nothrow) std::byte[bytes]);
+    request.input_copy_bytes = request.input_copy == nullptr ? 0 : bytes;
+    if (request.input_copy == nullptr) return false;
+  }
+  std::memcpy(request.input_copy.get(), request.arguments.input, bytes);
+  return true;
+}
+
+CallBuffers Team::buffers_of(const Request& request, bool by_value) const noexcept {
+  const Prepared& prepared = *request.prepared;
+  const CallArguments& arguments = request.arguments;
   CallBuffers buffers;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
+  if (!by_value && needs_input_copy(arguments)) input = request.input_copy.get();
   buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
   buffers.result =
       reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes);
   // A straight list moves everything by value: where the buffers lie does not matter.
   if (by_value) return buffers;
-  if (const auto offset = context_.reachable(input, prepared.input_bytes)) {
-    buffers.input_reachable = true;
-    buffers.input_offset = *offset - prepared.input_shift_bytes;
+  if (prepared.input_bytes != 0) {
+    if (const auto offset = context_.reachable(input, prepared.input_bytes)) {
+      buffers.input_reachable = true;
+      buffers.input_offset = *offset - prepared.input_shift_bytes;
+    }
   }
   if (prepared.result_bytes != 0) {
     if (const auto offset = context_.reachable(arguments.result, prepared.result_bytes)) {
@@ -120,6 +146,13 @@ Status Team::start(Request& request) noexcept {
       return status;
     }
   }
+  if (!copy_input(request)) {
+    --in_flight_;
+    if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
+    return fail(Status::no_resource, rank_,
+                "rank " + std::to_string(rank_) + " has no " + std::to_string(request.prepared->input_bytes) +
+                    " bytes for a copy of the input of an alltoall in place");
+  }
   request.state = Request::State::queued;
   if (channel.current == nullptr) start_on(channel, request);
   return Status::ok;
@@ -141,8 +174,7 @@ void Team::start_on(Channel& channel, Request& request) noexcept {
   request.state = Request::State::running;
   const Prepared::Place& place = request.prepared->places[request.runs_on];
   channel.execution.begin(*place.plan, request.prepared->shape,
-                          buffers_of(*request.prepared, request.arguments, place.straight != nullptr),
-                          place.straight.get());
+                          buffers_of(request, place.straight != nullptr), place.straight.get());
 }
 
 void Team::complete(Channel& channel, Status status) noexcept {

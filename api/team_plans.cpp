@@ -62,6 +62,11 @@ void check_types(const CallArguments& arguments) {
   }
 }
 
+bool has_result(const CallArguments& arguments, int rank) {
+  const bool at_root_only = arguments.collective == Collective::reduce || arguments.collective == Collective::gather;
+  return !at_root_only || rank == arguments.root;
+}
+
 void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks, int rank) {
   const std::size_t parts = has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
@@ -73,11 +78,27 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
     invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
   if (arguments.count == 0 || arguments.collective == Collective::barrier) return;
-  const bool needs_result = arguments.collective != Collective::reduce || rank == arguments.root;
-  if (needs_result && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
-  if (arguments.collective != Collective::broadcast && arguments.input == nullptr) {
+  if (has_result(arguments, rank) && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
+  const bool needs_input = arguments.collective == Collective::scatter ? rank == arguments.root
+                                                                      : arguments.collective != Collective::broadcast;
+  if (needs_input && arguments.input == nullptr) {
     invalid("input is NULL, but count is not 0 (in place: input == result)");
   }
+}
+
+/// Bytes of this rank's buffers, and how far behind byte 0 of the vector they begin.
+void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, int ranks, int rank, Prepared& prepared) {
+  const std::size_t all_bytes =
+      has_block_per_rank(arguments.collective) ? own_bytes * static_cast<std::size_t>(ranks) : own_bytes;
+  const auto own_shift = static_cast<std::ptrdiff_t>(own_bytes) * rank;
+  const Collective collective = arguments.collective;
+  const bool takes_one = collective == Collective::reduce_scatter || collective == Collective::scatter;
+  const bool gives_one = collective == Collective::all_gather || collective == Collective::gather;
+  prepared.input_bytes = gives_one ? own_bytes : all_bytes;
+  if (collective == Collective::scatter && rank != arguments.root) prepared.input_bytes = 0;
+  prepared.result_bytes = !has_result(arguments, rank) ? 0 : takes_one ? own_bytes : all_bytes;
+  if (gives_one) prepared.input_shift_bytes = own_shift;
+  if (takes_one) prepared.result_shift_bytes = own_shift;
 }
 
 }  // namespace
@@ -167,13 +188,8 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   shape.signature = signature == 0 ? 1 : signature;
 
   const std::size_t own_bytes = arguments.count * element_bytes;
-  const std::size_t all_bytes = per_rank ? own_bytes * static_cast<std::size_t>(ranks()) : own_bytes;
-  const auto own_shift = static_cast<std::ptrdiff_t>(own_bytes) * rank_;
-  const bool has_result = arguments.collective != Collective::reduce || rank_ == arguments.root;
-  prepared->input_bytes = arguments.collective == Collective::all_gather ? own_bytes : all_bytes;
-  prepared->result_bytes = !has_result ? 0 : arguments.collective == Collective::reduce_scatter ? own_bytes : all_bytes;
-  if (arguments.collective == Collective::all_gather) prepared->input_shift_bytes = own_shift;
-  if (arguments.collective == Collective::reduce_scatter) prepared->result_shift_bytes = own_shift;
+  if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
+  set_buffer_shapes(arguments, own_bytes, ranks(), rank_, *prepared);
   prepared->places.resize(channels_.size());
   return prepared;
 }

@@ -21,7 +21,9 @@ struct Verdict {
   int links_shared = 0;                         ///< directed links on which two messages of one step meet
   double links_shared_percent = 0;              ///< of all directed links
   int height = 0;                               ///< longest chain of messages between ranks within one segment
-  std::vector<ExpressionId> result_expression;  ///< per block: what every rank that has a result holds (barrier: empty)
+  /// Per block, in an alltoall per pair (sender * ranks + receiver): what every rank that has a result holds (barrier:
+  /// empty).
+  std::vector<ExpressionId> result_expression;
   bool ok() const { return faults.empty(); }
 };
 

@@ -11,9 +11,6 @@
 namespace torii {
 namespace {
 
-/// How a peer reaches an operand.
-enum Reach : std::uint64_t { kByValue = 0, kInArena = 1, kReadable = 2 };
-
 /// A ready token's payload: where the peer finds this rank's vectors, as offsets into this rank's arena, or a readable
 /// input by its address in this process.
 struct ReadyToken {
@@ -48,6 +45,10 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
     // Each step has at most all streams, the own operand and the result.
     if (sources_.size() <= plan.in.size()) sources_.resize(plan.in.size() + 1);
     if (targets_.size() <= plan.out.size()) targets_.resize(plan.out.size() + 1);
+    return;
+  }
+  if (plan.plan.sweep.exists()) {
+    begin_sweep();
     return;
   }
   lanes_done_ = 0;
@@ -203,6 +204,7 @@ Execution::Progress Execution::advance() noexcept {
     if (status_ != Status::ok) return Progress::idle;
   }
   if (straight_ != nullptr) return advance_straight();
+  if (plan_->plan.sweep.exists()) return advance_sweep();
   bool moved = false;
   while (lanes_done_ < lanes_.size()) {
     Step step{};
@@ -339,6 +341,7 @@ Stall Execution::stall() const {
     }
     return stall;
   }
+  if (plan_->plan.sweep.exists()) return sweep_stall();
   auto* self = const_cast<Execution*>(this);  // looking for a cause runs no step and sends nothing
   for (const LaneState& lane : lanes_) {
     if (lane.lowest >= shape_->layout.segments() || lane.lane->flows.empty()) continue;
