@@ -32,7 +32,7 @@ namespace {
 /// Beyond, a list of all messages is long and their slots are many; a sweep then serves short blocks too.
 constexpr int kOneShotRanksMax = 256;
 
-class Rotation final : public SweepOrder {
+class Rotation final : public EntryOrder {
  public:
   explicit Rotation(int ranks) : ranks_(ranks) {}
   std::string_view name() const noexcept override { return "rank + 1, rank + 2, ..."; }
@@ -115,7 +115,7 @@ void set_sweep_maxima(Plan& plan, const Sweep& sweep) {
   plan.out_streams_max = plan.ranks == 1 ? 0 : sweep.to >= 0 ? 1 : plan.ranks - 1;
 }
 
-Plan sweep_plan(const PlanRequest& request, int rank, std::shared_ptr<const SweepOrder> order) {
+Plan sweep_plan(const PlanRequest& request, int rank, std::shared_ptr<const EntryOrder> order) {
   Plan plan = PlanBuilder(request, rank, Dealing::even, request.topology.ranks()).take();
   plan.sweep = sweep_ends(request);
   plan.sweep.order = std::move(order);
@@ -130,11 +130,11 @@ Plan direct_plan(const PlanRequest& request, int rank) {
   return sweep_plan(request, rank, rotation(ranks));
 }
 
-std::shared_ptr<const SweepOrder> rotation(int ranks) {
+std::shared_ptr<const EntryOrder> rotation(int ranks) {
   static std::mutex mutex;
-  static std::map<int, std::shared_ptr<const SweepOrder>> orders;
+  static std::map<int, std::shared_ptr<const EntryOrder>> orders;
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const SweepOrder>& order = orders[ranks];
+  std::shared_ptr<const EntryOrder>& order = orders[ranks];
   if (order == nullptr) order = std::make_shared<Rotation>(ranks);
   return order;
 }

@@ -78,7 +78,7 @@ void check_ends(const PlanRequest& request, const Plan& plan, const std::string&
 
 /// The entries of one rank against those of all others.
 void check_entries(const Plan& plan, std::span<const Plan> plans, const std::string& who, Faults& faults) {
-  const SweepOrder& order = *plan.sweep.order;
+  const EntryOrder& order = *plan.sweep.order;
   const auto ranks = static_cast<int>(plans.size());
   if (order.entries() != ranks - 1) {
     faults.add(who + "the order has " + std::to_string(order.entries()) + " entries for " + std::to_string(ranks) +

@@ -96,12 +96,12 @@ struct Lane {
 /// Every rank meets every other one once as receiver and once as sender, and receiver(u, e) = v if and only if
 /// sender(v, e) = u: then all ranks that draw their entries in this order get on, however few they have in flight
 /// (docs/design.md, "Sweeps"). One object serves the plans of all ranks; plans refer to it.
-class SweepOrder {
+class EntryOrder {
  public:
-  SweepOrder() = default;
-  SweepOrder(const SweepOrder&) = delete;
-  SweepOrder& operator=(const SweepOrder&) = delete;
-  virtual ~SweepOrder() = default;
+  EntryOrder() = default;
+  EntryOrder(const EntryOrder&) = delete;
+  EntryOrder& operator=(const EntryOrder&) = delete;
+  virtual ~EntryOrder() = default;
   virtual std::string_view name() const noexcept = 0;
   /// Ranks without the own one.
   virtual int entries() const noexcept = 0;
@@ -112,7 +112,7 @@ class SweepOrder {
 /// Personalised messages, a stream from each sender to each receiver: engines draw the entries from one list. An entry
 /// ends in the receiver's slots, or without them where one end can address the other's buffer.
 struct Sweep {
-  std::shared_ptr<const SweepOrder> order;  ///< nullptr: the plan has no sweep
+  std::shared_ptr<const EntryOrder> order;  ///< nullptr: the plan has no sweep
   int in_flight = 4;                        ///< most entries that have begun and have not arrived
   int from = -1;                            ///< scatter: the only rank that sends; -1: all do
   int to = -1;                              ///< gather: the only rank that takes; -1: all do
