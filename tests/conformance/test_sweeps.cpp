@@ -191,17 +191,20 @@ TEST(Sweeps, RunInPlaceNonBlockingAndPersistent) {
   });
 }
 
-/// Ranks that call with different roots all learn of it.
+/// All ranks learn of a call that differs, and of which; with short blocks and with long ones.
 TEST(Sweeps, CallsThatDifferAreNamed) {
-  run_as_threads(team_of(3, "TIMEOUT=5"), [&](torii_context*, torii_team* team) {
-    const int rank = torii_team_rank(team);
-    std::vector<std::int64_t> all(3 * 5000);
-    std::vector<std::int64_t> own(5000);
-    const torii_status status = torii_scatter(team, all.data(), own.data(), own.size(), TORII_I64, rank == 2 ? 1 : 0);
-    EXPECT_EQ(status, TORII_MISMATCH) << torii_last_error();
-    EXPECT_NE(std::string(torii_last_error()).find("scatter of 5000 x i64, root"), std::string::npos)
-        << torii_last_error();
-  });
+  for (const std::size_t block : {std::size_t{2}, std::size_t{5000}}) {
+    run_as_threads(team_of(3, "TIMEOUT=5"), [&](torii_context*, torii_team* team) {
+      const std::size_t own = torii_team_rank(team) == 2 ? block - 1 : block;
+      const std::vector<std::int64_t> input(3 * block);
+      std::vector<std::int64_t> result(3 * block);
+      EXPECT_EQ(torii_alltoall(team, input.data(), result.data(), own, TORII_I64), TORII_MISMATCH)
+          << torii_last_error();
+      EXPECT_NE(std::string(torii_last_error()).find("alltoall of " + std::to_string(block - 1) + " x i64"),
+                std::string::npos)
+          << torii_last_error();
+    });
+  }
 }
 
 }  // namespace
