@@ -138,6 +138,19 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   arguments.type = static_cast<torii::Type>(call.type);
   arguments.op = static_cast<torii::Op>(call.op);
   arguments.root = torii::has_root(arguments.collective) ? call.root : 0;
+  if (call.unequal != 0) {
+    if (!torii::is_personalised(arguments.collective)) {
+      status = invalid("unequal is " + std::to_string(call.unequal) + ", but blocks of " +
+                       std::string(torii::name(arguments.collective)) + " are equal; alltoall, scatter and gather know it");
+      return false;
+    }
+    arguments.unequal = true;
+    if (arguments.collective == torii::Collective::alltoall) arguments.count = 0;
+    arguments.input_counts = call.input_counts;
+    arguments.input_displacements = call.input_displacements;
+    arguments.result_counts = call.result_counts;
+    arguments.result_displacements = call.result_displacements;
+  }
   if (torii::combines(arguments.collective) && arguments.op == torii::Op::user) {
     arguments.user = {call.user, call.user_data, call.user_bytes};
     arguments.type = torii::Type::u8;
@@ -158,6 +171,20 @@ torii_status run_plain(torii_team* team, torii::Collective collective, const voi
   if (!are_known(type, op)) return unknown(type, op);
   return run_to_end(
       team, {collective, input, result, count, static_cast<torii::Type>(type), static_cast<torii::Op>(op), root, {}});
+}
+
+torii_call unequal_call(torii_collective collective, const void* input, void* result, size_t count, torii_type type,
+                        int root) {
+  torii_call call = {};
+  call.size = sizeof(call);
+  call.collective = collective;
+  call.input = input;
+  call.result = result;
+  call.count = count;
+  call.type = type;
+  call.root = root;
+  call.unequal = 1;
+  return call;
 }
 
 /// Hands out a team made by `make`, which may give none (colour -1).
@@ -438,6 +465,33 @@ torii_status torii_scatter(torii_team* team, const void* input, void* result, si
 
 torii_status torii_gather(torii_team* team, const void* input, void* result, size_t count, torii_type type, int root) {
   return run_plain(team, torii::Collective::gather, input, result, count, type, TORII_SUM, root);
+}
+
+torii_status torii_alltoallv(torii_team* team, const void* input, const size_t* input_counts,
+                             const size_t* input_displacements, void* result, const size_t* result_counts,
+                             const size_t* result_displacements, torii_type type) {
+  torii_call call = unequal_call(TORII_ALLTOALL, input, result, 0, type, 0);
+  call.input_counts = input_counts;
+  call.input_displacements = input_displacements;
+  call.result_counts = result_counts;
+  call.result_displacements = result_displacements;
+  return torii_run(team, &call);
+}
+
+torii_status torii_scatterv(torii_team* team, const void* input, const size_t* input_counts,
+                            const size_t* input_displacements, void* result, size_t count, torii_type type, int root) {
+  torii_call call = unequal_call(TORII_SCATTER, input, result, count, type, root);
+  call.input_counts = input_counts;
+  call.input_displacements = input_displacements;
+  return torii_run(team, &call);
+}
+
+torii_status torii_gatherv(torii_team* team, const void* input, size_t count, void* result, const size_t* result_counts,
+                           const size_t* result_displacements, torii_type type, int root) {
+  torii_call call = unequal_call(TORII_GATHER, input, result, count, type, root);
+  call.result_counts = result_counts;
+  call.result_displacements = result_displacements;
+  return torii_run(team, &call);
 }
 
 torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,

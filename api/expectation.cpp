@@ -92,6 +92,9 @@ void expect_blocks(const Team& team, const CallArguments& arguments, std::size_t
 void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t count, OperandFunction operand,
             void* operand_data, std::byte* out) {
   const CallArguments& arguments = prepared.arguments;
+  if (arguments.unequal) {
+    throw Error(Status::unsupported, "what blocks of unequal lengths give depends on lengths that only others know");
+  }
   const std::size_t element_bytes = prepared.shape.element_bytes;
   const std::size_t elements = prepared.result_bytes / element_bytes;
   if (first > elements || count > elements - first) {

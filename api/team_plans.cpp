@@ -12,6 +12,8 @@ namespace {
 /// size of the second-level caches; no sweep over it has been made.
 constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
 constexpr std::size_t kPreparedMax = 64;
+/// What selection takes a call with blocks of unequal lengths for, and more than any vector has.
+constexpr std::size_t kUnequalBytes = std::numeric_limits<std::size_t>::max();
 
 std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
   // splitmix64's finaliser, folded to 32 bits: calls that differ in one small number get unlike signatures.
@@ -23,7 +25,7 @@ std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
 }
 
 bool same_call(const CallArguments& a, const CallArguments& b) noexcept {
-  return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op && a.root == b.root &&
+  return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) && a.type == b.type && a.op == b.op && a.root == b.root &&
          a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes &&
          a.is_internal == b.is_internal;
 }
@@ -77,7 +79,7 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
   if (has_root(arguments.collective) && (arguments.root < 0 || arguments.root >= ranks)) {
     invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
-  if (arguments.count == 0 || arguments.collective == Collective::barrier) return;
+  if (arguments.count == 0 || arguments.unequal || arguments.collective == Collective::barrier) return;
   if (has_result(arguments, rank) && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
   const bool needs_input = arguments.collective == Collective::scatter ? rank == arguments.root
                                                                       : arguments.collective != Collective::broadcast;
@@ -106,7 +108,7 @@ void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, in
 std::string Team::call_text(const CallArguments& arguments) const {
   std::string text(name(arguments.collective));
   if (arguments.collective == Collective::barrier) return text;
-  text += " of " + std::to_string(arguments.count) + " x " +
+  text += " of " + (arguments.unequal ? "unequal blocks" : std::to_string(arguments.count)) + " x " +
           (arguments.user.call != nullptr ? "user type" : std::string(name(arguments.type)));
   if (combines(arguments.collective)) text += ", op " + std::string(name(arguments.op));
   if (has_root(arguments.collective)) text += ", root " + std::to_string(arguments.root);
@@ -146,7 +148,8 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   check_sizes(arguments, unit_bytes, ranks(), rank_);
   auto prepared = std::make_unique<Prepared>();
   prepared->arguments = arguments;
-  const std::size_t block_bytes = arguments.count * unit_bytes;
+  // Lengths of their own do not enter a plan: it is the one for long blocks, whatever they are.
+  const std::size_t block_bytes = (arguments.unequal ? 0 : arguments.count) * unit_bytes;
   const bool per_rank = has_block_per_rank(arguments.collective);
   const std::size_t total_bytes = per_rank ? block_bytes * static_cast<std::size_t>(ranks()) : block_bytes;
 
@@ -161,7 +164,8 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   request.wide_wire = prepared->wide;
   const bool is_own = own_tune_table_.has_value() && !arguments.is_internal;
   prepared->selected = select(is_own ? *own_tune_table_ : context_.tune_table(),
-                              arguments.is_internal ? Forced{} : forced_, request, total_bytes);
+                              arguments.is_internal ? Forced{} : forced_, request,
+                              arguments.unequal ? kUnequalBytes : total_bytes);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
@@ -182,12 +186,12 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   shape.streaming = total_bytes >= kStreamingBytes;
   std::uint32_t signature = mix(17, static_cast<std::uint64_t>(arguments.collective));
   signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.op) + 1 : 0);
-  signature = mix(signature, arguments.count * element_bytes);
+  signature = mix(signature, arguments.unequal ? kUnequalBytes : arguments.count * element_bytes);
   signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
   signature = mix(signature, static_cast<std::uint64_t>(request.root));
   shape.signature = signature == 0 ? 1 : signature;
 
-  const std::size_t own_bytes = arguments.count * element_bytes;
+  const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
   set_buffer_shapes(arguments, own_bytes, ranks(), rank_, *prepared);
   prepared->places.resize(channels_.size());

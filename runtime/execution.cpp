@@ -68,12 +68,12 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   borrowed_left_.resize(plan.in.size());
   step_count_ = 0;
   stored_in_step_.assign(plan.out.size(), 0);
-  if (plan.lends_readable && !buffers_.input_reachable) choose_lending();
+  if (plan.lends_readable && !buffers_.input_reachable) choose_lending(shape.layout.total_bytes());
   announce();
 }
 
-void Execution::choose_lending() noexcept {
-  const std::size_t bytes = shape_->layout.total_bytes();
+void Execution::choose_lending(std::size_t bytes) noexcept {
+  lend_bytes_ = bytes;
   if (bytes < LendChoice::kBytesMin) return;
   lend_turn_ = plan_->lend.of(bytes).next();
   lends_readable_ = lend_turn_.way == 1;
@@ -318,8 +318,8 @@ bool Execution::lent_operands_are_free() const noexcept {
 bool Execution::finish() noexcept {
   if (plan_->remote && !transport_.drained()) return false;
   if (lend_turn_.timed) {
-    const std::size_t bytes = shape_->layout.total_bytes();
-    plan_->lend.of(bytes).record(lend_turn_.way, static_cast<float>(now_ns() - begun_ns_) / static_cast<float>(bytes));
+    const float time_ns = static_cast<float>(now_ns() - begun_ns_);
+    plan_->lend.of(lend_bytes_).record(lend_turn_.way, time_ns / static_cast<float>(lend_bytes_));
   }
   plan_->segments_done += static_cast<std::uint64_t>(shape_->layout.segments());
   ++plan_->calls;

@@ -193,7 +193,7 @@ class Execution {
   void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
   inline void straight_signal(const StraightStep& step) noexcept;
 
-  void choose_lending() noexcept;
+  void choose_lending(std::size_t bytes) noexcept;
   void announce() noexcept;
   void post(Put& put) noexcept;
   void note(Status status, int peer) noexcept {
@@ -273,6 +273,7 @@ class Execution {
   int failed_peer_ = -1;
   bool lends_readable_ = false;  ///< in this call readers take the operand from this rank's private memory
   TimedChoice::Turn lend_turn_ = {0, false};
+  std::size_t lend_bytes_ = 0;  ///< by which the choice is made: the vector, or what this rank sends
   std::int64_t begun_ns_ = 0;
   std::uint64_t segments_base_ = 0;
   std::uint64_t slots_ = 1;

@@ -3,6 +3,7 @@
 // of them is under way, and whichever can move does, so a receiver that is behind holds up nobody but itself.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "runtime/execution.hpp"
 #include "runtime/waiting.hpp"
@@ -49,7 +50,13 @@ void Execution::begin_sweep() noexcept {
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
   lent_seen_ = 0;
-  if (plan_->lends_readable && !buffers_.input_reachable) choose_lending();
+  if (plan_->lends_readable && !buffers_.input_reachable) {
+    std::size_t bytes = shape_->layout.total_bytes();
+    if (buffers_.blocks != nullptr) {
+      bytes = std::accumulate(buffers_.blocks->send_bytes.begin(), buffers_.blocks->send_bytes.end(), std::size_t{0});
+    }
+    choose_lending(bytes);
+  }
   for (std::size_t i = 0; i < sweep.peers.size(); ++i) {
     const SweepPeer& peer = sweep.peers[i];
     turns_[i].sent = peer.out.slots == nullptr || block_to(peer.rank).bytes == 0;

@@ -186,7 +186,13 @@ typedef void (*torii_user_function)(const void* left, const void* right, void* o
  * block of input; alltoall copies the input first). Broadcast uses `result` only. Non-roots of reduce and gather need no
  * result, non-roots of scatter no input.
  *
- * Block i of rank r's input of an alltoall becomes block r of rank i's result. */
+ * Block i of rank r's input of an alltoall becomes block r of rank i's result.
+ *
+ * With `unequal`, on all ranks or on none, blocks of alltoall, scatter and gather have lengths of their own (alltoallv,
+ * scatterv, gatherv): `input_counts[i]` elements go to rank i, `result_counts[i]` come from there. An alltoall needs
+ * both and does not look at `count`; a scatter needs input_counts at the root and a gather result_counts there, and
+ * `count` is the length of this rank's own block. Displacements say where blocks begin, in elements; NULL: one after the
+ * other. Both ends of a pair must give one length. The arrays are copied when the call starts or is prepared. */
 typedef struct torii_call {
   size_t size;
   torii_collective collective;
@@ -199,6 +205,11 @@ typedef struct torii_call {
   torii_user_function user; /* with TORII_USER; `type` is ignored and user_bytes is the size of an element */
   void* user_data;
   size_t user_bytes;
+  int unequal; /* not 0: blocks have lengths of their own */
+  const size_t* input_counts;
+  const size_t* input_displacements;
+  const size_t* result_counts;
+  const size_t* result_displacements;
 } torii_call;
 
 /* Runs one operation to its end. */
@@ -230,6 +241,15 @@ TORII_API torii_status torii_scatter(torii_team* team, const void* input, void* 
                                      int root);
 TORII_API torii_status torii_gather(torii_team* team, const void* input, void* result, size_t count, torii_type type,
                                     int root);
+TORII_API torii_status torii_alltoallv(torii_team* team, const void* input, const size_t* input_counts,
+                                       const size_t* input_displacements, void* result, const size_t* result_counts,
+                                       const size_t* result_displacements, torii_type type);
+TORII_API torii_status torii_scatterv(torii_team* team, const void* input, const size_t* input_counts,
+                                      const size_t* input_displacements, void* result, size_t count, torii_type type,
+                                      int root);
+TORII_API torii_status torii_gatherv(torii_team* team, const void* input, size_t count, void* result,
+                                     const size_t* result_counts, const size_t* result_displacements, torii_type type,
+                                     int root);
 
 /* ---- results one can check
  * -------------------------------------------------------------------------------------------- */
