@@ -246,7 +246,8 @@ void Team::fail_transport(const Execution& execution, const Request& request) no
     if (member >= 0 && status == Status::peer_lost) {
       text = member_text(member) + " died";
     } else if (member >= 0 && status == Status::mismatch) {
-      text = member_text(member) + " and rank " + std::to_string(rank_) + " give unequal lengths for a block between them";
+      text =
+          member_text(member) + " and rank " + std::to_string(rank_) + " give unequal lengths for a block between them";
     } else if (member >= 0) {
       text += " towards " + member_text(member);
     }

@@ -191,8 +191,8 @@ void Team::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
   const Prepared::Place& place = request.prepared->places[request.runs_on];
-  channel.execution.begin(*place.plan, request.prepared->shape,
-                          buffers_of(request, place.straight != nullptr), place.straight.get());
+  channel.execution.begin(*place.plan, request.prepared->shape, buffers_of(request, place.straight != nullptr),
+                          place.straight.get());
 }
 
 void Team::complete(Channel& channel, Status status) noexcept {

@@ -25,9 +25,9 @@ std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
 }
 
 bool same_call(const CallArguments& a, const CallArguments& b) noexcept {
-  return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) && a.type == b.type && a.op == b.op && a.root == b.root &&
-         a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes &&
-         a.is_internal == b.is_internal;
+  return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
+         a.type == b.type && a.op == b.op && a.root == b.root && a.user.call == b.user.call &&
+         a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal;
 }
 
 std::size_t element_bytes_of(const CallArguments& arguments) {
@@ -82,7 +82,7 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
   if (arguments.count == 0 || arguments.unequal || arguments.collective == Collective::barrier) return;
   if (has_result(arguments, rank) && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
   const bool needs_input = arguments.collective == Collective::scatter ? rank == arguments.root
-                                                                      : arguments.collective != Collective::broadcast;
+                                                                       : arguments.collective != Collective::broadcast;
   if (needs_input && arguments.input == nullptr) {
     invalid("input is NULL, but count is not 0 (in place: input == result)");
   }
@@ -163,9 +163,9 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
                    (wide_wire_ || determinism_ == Determinism::canonical);
   request.wide_wire = prepared->wide;
   const bool is_own = own_tune_table_.has_value() && !arguments.is_internal;
-  prepared->selected = select(is_own ? *own_tune_table_ : context_.tune_table(),
-                              arguments.is_internal ? Forced{} : forced_, request,
-                              arguments.unequal ? kUnequalBytes : total_bytes);
+  prepared->selected =
+      select(is_own ? *own_tune_table_ : context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request,
+             arguments.unequal ? kUnequalBytes : total_bytes);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 

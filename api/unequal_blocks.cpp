@@ -32,10 +32,10 @@ std::size_t read_side(const Side& side, std::size_t element_bytes) {
     const std::size_t count = side.counts[peer];
     const std::size_t place = side.displacements != nullptr ? side.displacements[peer] : next;
     if (count > most || place > most - count) {
-      throw Error(Status::invalid_argument,
-                  std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " + std::to_string(count) +
-                      " at " + std::to_string(place) + ", whose bytes overflow; both together are at most " +
-                      std::to_string(most));
+      throw Error(Status::invalid_argument, std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " +
+                                                std::to_string(count) + " at " + std::to_string(place) +
+                                                ", whose bytes overflow; both together are at most " +
+                                                std::to_string(most));
     }
     side.bytes[peer] = count * element_bytes;
     side.offsets[peer] = static_cast<std::int64_t>(place * element_bytes);
@@ -73,21 +73,21 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
   if (is_gather) {
     blocks.send_bytes[root] = unequal->input_bytes = own_bytes;
   } else if (!is_scatter || own == root) {
-    unequal->input_bytes = read_side({"input", arguments.input_counts, arguments.input_displacements,
-                                      blocks.send_bytes, blocks.send_offsets},
-                                     element_bytes);
+    unequal->input_bytes = read_side(
+        {"input", arguments.input_counts, arguments.input_displacements, blocks.send_bytes, blocks.send_offsets},
+        element_bytes);
   }
   if (is_scatter) {
     blocks.take_bytes[root] = unequal->result_bytes = own_bytes;
   } else if (!is_gather || own == root) {
-    unequal->result_bytes = read_side({"result", arguments.result_counts, arguments.result_displacements,
-                                       blocks.take_bytes, blocks.take_offsets},
-                                      element_bytes);
+    unequal->result_bytes = read_side(
+        {"result", arguments.result_counts, arguments.result_displacements, blocks.take_bytes, blocks.take_offsets},
+        element_bytes);
   }
   if (blocks.send_bytes[own] != blocks.take_bytes[own]) {
-    throw Error(Status::invalid_argument, "rank " + std::to_string(rank) + " has " +
-                                              std::to_string(blocks.send_bytes[own]) + " bytes for itself and expects " +
-                                              std::to_string(blocks.take_bytes[own]));
+    throw Error(Status::invalid_argument,
+                "rank " + std::to_string(rank) + " has " + std::to_string(blocks.send_bytes[own]) +
+                    " bytes for itself and expects " + std::to_string(blocks.take_bytes[own]));
   }
   if (unequal->input_bytes != 0 && arguments.input == nullptr) {
     throw Error(Status::invalid_argument, "input is NULL, but its blocks are not empty");

@@ -92,8 +92,8 @@ class OneShotPlan {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective("direct", {Collective::alltoall, Collective::scatter, Collective::gather},
-                                          request.collective);
+  std::string reason =
+      no_such_collective("direct", {Collective::alltoall, Collective::scatter, Collective::gather}, request.collective);
   return reason.empty() ? why_not_any(request) : reason;
 }
 

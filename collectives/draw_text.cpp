@@ -78,9 +78,11 @@ std::string sweep_line(const Plan& plan) {
     if (shown > kEntriesShown) peers += " ... (" + std::to_string(shown) + ")";
     if (shown != 0) text += what + peers;
   };
-  add("; to", sweep.sends(plan.rank), [&](int entry) { return sweep.order->receiver(plan.rank, entry); },
+  add(
+      "; to", sweep.sends(plan.rank), [&](int entry) { return sweep.order->receiver(plan.rank, entry); },
       [&](int peer) { return sweep.takes(peer); });
-  add("; from", sweep.takes(plan.rank), [&](int entry) { return sweep.order->sender(plan.rank, entry); },
+  add(
+      "; from", sweep.takes(plan.rank), [&](int entry) { return sweep.order->sender(plan.rank, entry); },
       [&](int peer) { return sweep.sends(peer); });
   return text;
 }

@@ -99,8 +99,8 @@ void check_entries(const Plan& plan, std::span<const Plan> plans, const std::str
     met[static_cast<std::size_t>(receiver)] = true;
     const int sender = plans[static_cast<std::size_t>(receiver)].sweep.order->sender(receiver, entry);
     if (sender != plan.rank) {
-      faults.add(at + "goes to rank " + std::to_string(receiver) + ", which takes from rank " +
-                 std::to_string(sender) + " there");
+      faults.add(at + "goes to rank " + std::to_string(receiver) + ", which takes from rank " + std::to_string(sender) +
+                 " there");
     }
   }
 }

@@ -132,7 +132,7 @@ class Execution {
     Way out_way = Way::unknown;
     Way in_way = Way::unknown;
     bool heard = false;
-    bool sent = false;   ///< the entry has left the pool
+    bool sent = false;  ///< the entry has left the pool
     bool taken = false;
     std::size_t out_bytes = 0;  ///< sent so far
     std::size_t in_bytes = 0;
@@ -283,7 +283,7 @@ class Execution {
   std::vector<Instance> instances_;
   std::vector<Announced> announced_;
   std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand lent in place
-  std::vector<SweepTurn> turns_;  ///< by peer of the sweep
+  std::vector<SweepTurn> turns_;              ///< by peer of the sweep
   SweepPool sends_;
   SweepPool takes_;
   bool own_block_kept_ = false;

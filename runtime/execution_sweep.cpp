@@ -71,9 +71,12 @@ void Execution::tell(const SweepPeer& peer) noexcept {
   const SweepBlock from = block_from(peer.rank);
   const std::int64_t input =
       buffers_.input_reachable ? buffers_.input_offset : static_cast<std::int64_t>(buffers_.input);
-  const SweepToken token = {reach_of_input(),           input + to.offset,
-                            buffers_.result_reachable,  buffers_.result_offset + from.offset,
-                            peer.out.slots == nullptr ? 0 : to.bytes, peer.in.slots == nullptr ? 0 : from.bytes};
+  const SweepToken token = {reach_of_input(),
+                            input + to.offset,
+                            buffers_.result_reachable,
+                            buffers_.result_offset + from.offset,
+                            peer.out.slots == nullptr ? 0 : to.bytes,
+                            peer.in.slots == nullptr ? 0 : from.bytes};
   const std::uint64_t line = peer.tokens % 2 * kLineBytes;
   std::memcpy(peer.tells + line + sizeof(std::uint64_t), &token, sizeof(token));
   Put put;
@@ -135,8 +138,7 @@ Execution::Progress Execution::advance_sweep() noexcept {
 }
 
 /// Lets every entry of the pool move once, and fills the pool from the list.
-bool Execution::pass(SweepPool& pool, const std::vector<std::uint32_t>& order, std::size_t limit,
-                     bool sends) noexcept {
+bool Execution::pass(SweepPool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept {
   bool moved = false;
   std::size_t kept = 0;
   for (std::size_t i = 0;; ++i) {
@@ -188,8 +190,8 @@ bool Execution::put_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& 
   }
   const std::size_t bytes = std::min(shape_->layout.segment_bytes(), block.bytes - turn.out_bytes);
   std::byte* to = payload(out, message, bytes);
-  const auto* from = reinterpret_cast<const std::byte*>(
-      buffers_.input + static_cast<std::uintptr_t>(block.offset) + turn.out_bytes);
+  const auto* from =
+      reinterpret_cast<const std::byte*>(buffers_.input + static_cast<std::uintptr_t>(block.offset) + turn.out_bytes);
   if (peer.remote) {
     kernels::copy(to, from, bytes, false);
   } else {

@@ -21,8 +21,8 @@
 namespace torii {
 
 /// The same on all ranks: staging = slots of in-streams, then ready lines, then credit lines of out-streams, then,
-/// where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a sweep the ready lines are
-/// two for each rank of the team.
+/// where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a sweep the ready lines
+/// are two for each rank of the team.
 struct StagingShape {
   std::size_t slot_bytes = 0;    ///< header line and payload
   std::size_t stream_bytes = 0;  ///< all slots of one stream
@@ -98,9 +98,9 @@ struct SweepPeer {
 };
 
 struct InstalledSweep {
-  std::vector<SweepPeer> peers;            ///< those that this rank sends to or takes from, ascending
-  std::vector<std::uint32_t> sends_in;     ///< the order of sending, as indices into `peers`
-  std::vector<std::uint32_t> takes_in;     ///< the order of taking
+  std::vector<SweepPeer> peers;         ///< those that this rank sends to or takes from, ascending
+  std::vector<std::uint32_t> sends_in;  ///< the order of sending, as indices into `peers`
+  std::vector<std::uint32_t> takes_in;  ///< the order of taking
 };
 
 struct InstalledPlan {

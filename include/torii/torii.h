@@ -183,16 +183,16 @@ typedef void (*torii_user_function)(const void* left, const void* right, void* o
 /* One operation. `count` is the vector length in elements for broadcast, reduce and allreduce, and the length of one
  * rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result (all_gather, and
  * gather at the root: input is the own block of result; reduce_scatter, and scatter at the root: result is the own
- * block of input; alltoall copies the input first). Broadcast uses `result` only. Non-roots of reduce and gather need no
- * result, non-roots of scatter no input.
+ * block of input; alltoall copies the input first). Broadcast uses `result` only. Non-roots of reduce and gather need
+ * no result, non-roots of scatter no input.
  *
  * Block i of rank r's input of an alltoall becomes block r of rank i's result.
  *
  * With `unequal`, on all ranks or on none, blocks of alltoall, scatter and gather have lengths of their own (alltoallv,
  * scatterv, gatherv): `input_counts[i]` elements go to rank i, `result_counts[i]` come from there. An alltoall needs
  * both and does not look at `count`; a scatter needs input_counts at the root and a gather result_counts there, and
- * `count` is the length of this rank's own block. Displacements say where blocks begin, in elements; NULL: one after the
- * other. Both ends of a pair must give one length. The arrays are copied when the call starts or is prepared. */
+ * `count` is the length of this rank's own block. Displacements say where blocks begin, in elements; NULL: one after
+ * the other. Both ends of a pair must give one length. The arrays are copied when the call starts or is prepared. */
 typedef struct torii_call {
   size_t size;
   torii_collective collective;

@@ -163,7 +163,8 @@ size_t CallData::count_wrong(torii_team* team, int i) const {
 
 uint64_t CallData::hash_result() const {
   const bool is_own_part = call_.collective == TORII_REDUCE_SCATTER || is_personalised(call_.collective);
-  if (!is_own_part || call_.collective == TORII_GATHER) return has_result() ? hash(call_.type, result_, result_elements_) : 0;
+  if (!is_own_part || call_.collective == TORII_GATHER)
+    return has_result() ? hash(call_.type, result_, result_elements_) : 0;
   const size_t own_bytes = result_elements_ * element_bytes_;
   std::vector<std::byte> all(own_bytes * static_cast<size_t>(job_.ranks()));
   job_.gather_bytes(result_, all.data(), own_bytes);

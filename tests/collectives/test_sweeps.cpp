@@ -59,9 +59,8 @@ TEST(Sweeps, UnbrokenOnesAreRight) {
 }
 
 TEST(Sweeps, OrdersThatBothEndsSeeDifferentlyAreRejected) {
-  const std::string text = fault_of(Collective::alltoall, [](auto&, Listed& order) {
-    std::swap(order.receivers[1][0], order.receivers[1][2]);
-  });
+  const std::string text = fault_of(
+      Collective::alltoall, [](auto&, Listed& order) { std::swap(order.receivers[1][0], order.receivers[1][2]); });
   EXPECT_EQ(text, "rank 1: entry 0 goes to rank 4, which takes from rank 3 there");
 }
 
@@ -105,8 +104,7 @@ TEST(Sweeps, OfACombiningCollectiveAreRejected) {
   ExpressionPool pool;
   const Verdict verdict = verify(request_of(Collective::allreduce, 3), plans, pool);
   ASSERT_FALSE(verdict.ok());
-  EXPECT_EQ(verdict.faults.front(),
-            "rank 0: a sweep moves blocks from rank to rank, which allreduce does not ask for");
+  EXPECT_EQ(verdict.faults.front(), "rank 0: a sweep moves blocks from rank to rank, which allreduce does not ask for");
 }
 
 /// One-shot plans are lists of messages, so single ones can be broken.

@@ -106,9 +106,9 @@ void check_once(torii_context* context, torii_team* team, torii_collective colle
   if (collective != TORII_BROADCAST || rank == root) fill(rank, 0, shape.input, source, nullptr);
   const bool has_result = rank == root || (collective != TORII_REDUCE && collective != TORII_GATHER);
   const bool has_input = rank == root || collective != TORII_SCATTER;
-  const torii_call call = make_call(collective, has_input ? source : nullptr,
-                                    has_result || collective == TORII_REDUCE ? result : nullptr, count, TORII_F32,
-                                    TORII_SUM, root);
+  const torii_call call =
+      make_call(collective, has_input ? source : nullptr, has_result || collective == TORII_REDUCE ? result : nullptr,
+                count, TORII_F32, TORII_SUM, root);
   ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
   if (collective == TORII_BARRIER || !has_result) return;
   std::vector<float> expected(shape.result);
@@ -139,9 +139,8 @@ TEST_P(Collectives, GiveTheDeclaredExpression) {
   options.settings = "ARENA=1G\nTIMEOUT=20";
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (const auto collective :
-         {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER,
-          TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER}) {
+    for (const auto collective : {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER,
+                                  TORII_REDUCE_SCATTER, TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER}) {
       torii_choice choice = {};
       choice.size = sizeof(choice);
       const torii_call probe = make_call(collective, &probe, &choice, 1, TORII_F32);

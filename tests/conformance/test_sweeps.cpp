@@ -102,10 +102,9 @@ TEST(Sweeps, HaveNeverMoreInFlightThanThePlanAllows) {
     run.nodes = {0, 1, 2, 3, 4, 5, 6};
     run.calls = 2;
     run.faults.seed = 5;
-    const PlanOutcome outcome =
-        run_plans(run, [&](int rank, int call, std::byte* out) {
-          fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-        });
+    const PlanOutcome outcome = run_plans(run, [&](int rank, int call, std::byte* out) {
+      fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
+    });
     ASSERT_TRUE(outcome.ok());
     EXPECT_EQ(outcome.targets_most, window);
   }

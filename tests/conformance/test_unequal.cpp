@@ -138,10 +138,10 @@ TEST(Unequal, BlocksOfScatterAndGatherArrive) {
       for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(block.data()[i], element(root, rank, i)) << "seed " << seed;
       // And back: what was scattered is gathered into a fresh vector.
       Memory gathered(context, all.reach, allocated);
-      ASSERT_EQ(torii_gatherv(team, block.data(), own, rank == root ? gathered.data() : nullptr,
-                              rank == root ? all.counts.data() : nullptr, all.displacements(scattered), TORII_I64,
-                              root),
-                TORII_OK)
+      ASSERT_EQ(
+          torii_gatherv(team, block.data(), own, rank == root ? gathered.data() : nullptr,
+                        rank == root ? all.counts.data() : nullptr, all.displacements(scattered), TORII_I64, root),
+          TORII_OK)
           << torii_last_error();
       for (std::size_t peer = 0; rank == root && peer < all.counts.size(); ++peer) {
         for (std::size_t i = 0; i < all.counts[peer]; ++i) {
@@ -215,8 +215,7 @@ TEST(Unequal, BadArraysAreRefused) {
     refused(TORII_INVALID_ARGUMENT, "result_counts is NULL, but blocks are unequal");
     const Counts more(2, 2);
     call.result_counts = more.data();
-    refused(TORII_INVALID_ARGUMENT,
-            "rank " + std::to_string(rank) + " has 8 bytes for itself and expects 16");
+    refused(TORII_INVALID_ARGUMENT, "rank " + std::to_string(rank) + " has 8 bytes for itself and expects 16");
     const Counts huge = {SIZE_MAX, 1};
     call.result_counts = huge.data();
     refused(TORII_INVALID_ARGUMENT, "result_counts[0] is " + std::to_string(SIZE_MAX) + " at 0, whose bytes overflow");
@@ -227,7 +226,8 @@ TEST(Unequal, BadArraysAreRefused) {
     call.input = nullptr;
     refused(TORII_INVALID_ARGUMENT, "input is NULL, but its blocks are not empty");
     call.input = data.data();
-    EXPECT_EQ(torii_expect(team, &call, 0, 1, [](int, std::size_t, std::size_t, void*, void*) {}, nullptr, data.data()),
+    EXPECT_EQ(torii_expect(
+                  team, &call, 0, 1, [](int, std::size_t, std::size_t, void*, void*) {}, nullptr, data.data()),
               TORII_UNSUPPORTED);
     call.collective = TORII_SCATTER;
     call.root = 2;
