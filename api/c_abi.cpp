@@ -7,37 +7,28 @@
 #include <mutex>
 #include <string>
 
+#include "api/c_objects.hpp"
 #include "api/expectation.hpp"
-#include "api/team.hpp"
 
 using torii::Status;
+using torii::c::are_known;
+using torii::c::invalid;
+using torii::c::is_from_0_to;
+using torii::c::refuse;
+using torii::c::run_to_end;
+using torii::c::to_c;
+using torii::c::unknown;
 
 // The C enums and the C++ ones are one list of numbers.
 static_assert(TORII_INTERNAL == static_cast<int>(Status::internal));
 static_assert(TORII_PEER_LOST == static_cast<int>(Status::peer_lost));
 static_assert(TORII_POISONED == static_cast<int>(Status::poisoned));
 static_assert(TORII_REDUCE_SCATTER == static_cast<int>(torii::Collective::reduce_scatter));
+static_assert(TORII_GATHER == static_cast<int>(torii::Collective::gather));
 static_assert(TORII_BROADCAST == static_cast<int>(torii::Collective::broadcast));
 static_assert(TORII_USER == static_cast<int>(torii::Op::user) && TORII_BXOR == static_cast<int>(torii::Op::bxor));
 static_assert(TORII_F64_I32 == static_cast<int>(torii::Type::f64_i32) &&
               TORII_F16 == static_cast<int>(torii::Type::f16));
-
-struct torii_context {
-  torii::Context context;
-  int teams = 0;
-};
-
-struct torii_team {
-  torii_context* context;
-  std::unique_ptr<torii::Team> team;
-  int requests = 0;
-};
-
-struct torii_request {
-  torii_team* owner;
-  torii::Request request;
-  bool active = false;  ///< started and not yet waited for
-};
 
 namespace {
 
@@ -52,15 +43,6 @@ struct LogTarget {
     target.log(static_cast<int>(level), std::string(message).c_str(), target.data);
   }
 };
-
-torii_status to_c(Status status) { return static_cast<torii_status>(status); }
-
-torii_status refuse(Status status, const std::string& text) {
-  torii::set_last_error(text);
-  return to_c(status);
-}
-
-torii_status invalid(const std::string& text) { return refuse(Status::invalid_argument, text); }
 
 /// Runs setup code that may throw.
 template <typename Body>
@@ -106,15 +88,6 @@ int number_in(const Enum& field) {
   return number;
 }
 
-bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
-
-bool are_known(int type, int op) { return is_from_0_to(type, TORII_F64_I32) && is_from_0_to(op, TORII_USER); }
-
-torii_status unknown(int type, int op) {
-  return invalid("type is " + std::to_string(type) + " and op " + std::to_string(op) + "; types end at " +
-                 std::to_string(TORII_F64_I32) + ", operations at " + std::to_string(TORII_USER));
-}
-
 bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_status& status) {
   if (given == nullptr) {
     status = invalid("call is NULL");
@@ -122,7 +95,7 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   }
   torii_call call;
   if (!read_struct(given, call, "torii_call", status)) return false;
-  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_REDUCE_SCATTER)) {
+  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_GATHER)) {
     status = invalid("collective is " + std::to_string(number) + ", which is none");
     return false;
   }
@@ -138,26 +111,25 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   arguments.type = static_cast<torii::Type>(call.type);
   arguments.op = static_cast<torii::Op>(call.op);
   arguments.root = torii::has_root(arguments.collective) ? call.root : 0;
+  if (call.unequal != 0) {
+    if (!torii::is_personalised(arguments.collective)) {
+      status =
+          invalid("unequal is " + std::to_string(call.unequal) + ", but blocks of " +
+                  std::string(torii::name(arguments.collective)) + " are equal; alltoall, scatter and gather know it");
+      return false;
+    }
+    arguments.unequal = true;
+    if (arguments.collective == torii::Collective::alltoall) arguments.count = 0;
+    arguments.input_counts = call.input_counts;
+    arguments.input_displacements = call.input_displacements;
+    arguments.result_counts = call.result_counts;
+    arguments.result_displacements = call.result_displacements;
+  }
   if (torii::combines(arguments.collective) && arguments.op == torii::Op::user) {
     arguments.user = {call.user, call.user_data, call.user_bytes};
     arguments.type = torii::Type::u8;
   }
   return true;
-}
-
-torii_status run_to_end(torii_team* team, const torii::CallArguments& arguments) noexcept {
-  if (team == nullptr) return invalid("team is NULL");
-  torii::Request request;
-  request.arguments = arguments;
-  return to_c(team->team->run(request));
-}
-
-/// The named functions: what torii_run does, without the detour of a torii_call.
-torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
-                       torii_type type, torii_op op, int root) noexcept {
-  if (!are_known(type, op)) return unknown(type, op);
-  return run_to_end(
-      team, {collective, input, result, count, static_cast<torii::Type>(type), static_cast<torii::Op>(op), root, {}});
 }
 
 /// Hands out a team made by `make`, which may give none (colour -1).
@@ -401,31 +373,6 @@ torii_status torii_request_free(torii_request* request) {
   --request->owner->requests;
   delete request;
   return TORII_OK;
-}
-
-torii_status torii_barrier(torii_team* team) { return run_to_end(team, {}); }
-
-torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root) {
-  return run_plain(team, torii::Collective::broadcast, nullptr, buffer, count, type, TORII_SUM, root);
-}
-
-torii_status torii_reduce(torii_team* team, const void* input, void* result, size_t count, torii_type type, torii_op op,
-                          int root) {
-  return run_plain(team, torii::Collective::reduce, input, result, count, type, op, root);
-}
-
-torii_status torii_allreduce(torii_team* team, const void* input, void* result, size_t count, torii_type type,
-                             torii_op op) {
-  return run_plain(team, torii::Collective::allreduce, input, result, count, type, op, 0);
-}
-
-torii_status torii_all_gather(torii_team* team, const void* input, void* result, size_t count, torii_type type) {
-  return run_plain(team, torii::Collective::all_gather, input, result, count, type, TORII_SUM, 0);
-}
-
-torii_status torii_reduce_scatter(torii_team* team, const void* input, void* result, size_t count, torii_type type,
-                                  torii_op op) {
-  return run_plain(team, torii::Collective::reduce_scatter, input, result, count, type, op, 0);
 }
 
 torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,

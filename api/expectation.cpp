@@ -67,11 +67,34 @@ class Evaluation {
   kernels::FoldFn fold_ = nullptr;
 };
 
+/// Of collectives that combine nothing: each block of the result is part of one rank's operand.
+void expect_blocks(const Team& team, const CallArguments& arguments, std::size_t first, std::size_t count,
+                   OperandFunction operand, void* operand_data, std::byte* out) {
+  const std::size_t element_bytes = size_of(arguments.type);
+  const std::size_t own_shift = arguments.count * static_cast<std::size_t>(team.rank());
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t at = first + done;
+    const std::size_t inside = at % arguments.count;
+    const std::size_t now = std::min({kPortionElements, count - done, arguments.count - inside});
+    const auto sender = static_cast<int>(at / arguments.count);
+    if (arguments.collective == Collective::scatter) {
+      operand(arguments.root, own_shift + at, now, out + done * element_bytes, operand_data);
+    } else {
+      const std::size_t shift = arguments.collective == Collective::alltoall ? own_shift : 0;
+      operand(sender, shift + inside, now, out + done * element_bytes, operand_data);
+    }
+    done += now;
+  }
+}
+
 }  // namespace
 
 void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t count, OperandFunction operand,
             void* operand_data, std::byte* out) {
   const CallArguments& arguments = prepared.arguments;
+  if (arguments.unequal) {
+    throw Error(Status::unsupported, "what blocks of unequal lengths give depends on lengths that only others know");
+  }
   const std::size_t element_bytes = prepared.shape.element_bytes;
   const std::size_t elements = prepared.result_bytes / element_bytes;
   if (first > elements || count > elements - first) {
@@ -82,6 +105,10 @@ void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t
     operand(arguments.root, first, count, out, operand_data);
     return;
   }
+  if (!combines(arguments.collective)) {
+    expect_blocks(team, arguments, first, count, operand, operand_data, out);
+    return;
+  }
   ExpressionPool pool;
   const Selected& selected = prepared.selected;
   const Evaluation evaluation(arguments, pool, operand, operand_data);
@@ -90,14 +117,7 @@ void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t
   std::vector<ExpressionId> orders;  // by block
   for (std::size_t done = 0; done < count;) {
     const std::size_t at = first + done;
-    std::size_t now = std::min(kPortionElements, count - done);
-    if (arguments.collective == Collective::all_gather) {
-      now = std::min(now, arguments.count - at % arguments.count);
-      const auto owner = static_cast<int>(at / arguments.count);
-      operand(owner, at % arguments.count, now, out + done * element_bytes, operand_data);
-      done += now;
-      continue;
-    }
+    const std::size_t now = std::min(kPortionElements, count - done);
     const std::size_t unit_bytes = prepared.shape.unit_bytes;
     const Layout& layout = prepared.shape.layout;
     const int block = layout.block_of((shift + at) * unit_bytes);

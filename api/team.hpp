@@ -42,7 +42,28 @@ struct CallArguments {
   int root = 0;
   kernels::UserFunction user;
   bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
+  bool unequal = false;      ///< blocks have lengths of their own; the arrays are read once, by read_blocks()
+  const std::size_t* input_counts = nullptr;
+  const std::size_t* input_displacements = nullptr;
+  const std::size_t* result_counts = nullptr;
+  const std::size_t* result_displacements = nullptr;
 };
+
+/// What a board has for the count of a call whose blocks have lengths of their own.
+inline constexpr std::uint64_t kUnequalOnBoard = UINT64_MAX;
+inline std::uint64_t count_on_board(const CallArguments& arguments) noexcept {
+  return arguments.unequal ? kUnequalOnBoard : arguments.count;
+}
+
+/// The blocks of a call with lengths of their own, and how far its buffers reach.
+struct UnequalBlocks {
+  SweepBlocks blocks;
+  std::size_t input_bytes = 0;
+  std::size_t result_bytes = 0;
+};
+/// Reads the arrays of `arguments`. Throws Error{invalid_argument} for one that is missing, for lengths that overflow
+/// and for an own block that is not as long at both ends.
+std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int ranks, int rank);
 
 /// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root).
 struct Prepared {
@@ -73,6 +94,12 @@ struct Request {
   Status status = Status::ok;
   std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
   std::size_t runs_on = 0;     ///< the channel
+  /// Of an alltoall in place: its input as it was at the start, since results arrive where others have yet to be sent.
+  std::unique_ptr<std::byte[]> input_copy;
+  std::size_t input_copy_bytes = 0;
+  std::unique_ptr<UnequalBlocks> unequal;
+  std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : prepared->input_bytes; }
+  std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : prepared->result_bytes; }
 };
 
 class Team {
@@ -160,7 +187,9 @@ class Team {
   bool progress() noexcept;
   void complete(Channel& channel, Status status) noexcept;
   void write_board(const Request& request) noexcept;
-  CallBuffers buffers_of(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept;
+  CallBuffers buffers_of(const Request& request, bool by_value) const noexcept;
+  bool copy_input(Request& request) noexcept;
+  Status take_blocks(Request& request) noexcept;
   void take_place(Request& request) noexcept;
   static bool still_idle(void* team) noexcept;
   Status run_to_end(Request& request) noexcept;

@@ -42,7 +42,8 @@ std::optional<Standing> read_board(const TeamControl& control, std::uint64_t seq
 CallArguments arguments_of(const Standing& standing) {
   CallArguments arguments;
   arguments.collective = static_cast<Collective>(standing.kind >> 16 & 0xff);
-  arguments.count = standing.count;
+  arguments.unequal = standing.count == kUnequalOnBoard;
+  arguments.count = arguments.unequal ? 0 : standing.count;
   arguments.type = static_cast<Type>(standing.kind >> 8 & 0xff);
   arguments.op = static_cast<Op>(standing.kind & 0xff);
   arguments.root = static_cast<int>(standing.root);
@@ -130,7 +131,7 @@ Status Team::adopt_failure() noexcept {
 /// What this rank tells of itself while it waits in a call.
 Standing Team::standing(const Request& request) noexcept {
   const CallArguments& arguments = request.arguments;
-  return {request.sequence, arguments.count,
+  return {request.sequence, count_on_board(arguments),
           pack_kind(request.prepared->shape.signature, static_cast<std::uint8_t>(arguments.collective),
                     static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op)),
           arguments.root, control().completed.load(std::memory_order_acquire)};
@@ -244,6 +245,9 @@ void Team::fail_transport(const Execution& execution, const Request& request) no
     std::string text = "the transport failed";
     if (member >= 0 && status == Status::peer_lost) {
       text = member_text(member) + " died";
+    } else if (member >= 0 && status == Status::mismatch) {
+      text =
+          member_text(member) + " and rank " + std::to_string(rank_) + " give unequal lengths for a block between them";
     } else if (member >= 0) {
       text += " towards " + member_text(member);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running operations: channels, queues, waiting.
 #include <algorithm>
+#include <cstring>
+#include <new>
 
 #include "api/team.hpp"
 
@@ -28,23 +30,63 @@ class Inside {
   std::atomic_flag* busy_;
 };
 
+bool needs_input_copy(const CallArguments& arguments) noexcept {
+  return arguments.collective == Collective::alltoall && arguments.input == arguments.result;
+}
+
 }  // namespace
 
-CallBuffers Team::buffers_of(const Prepared& prepared, const CallArguments& arguments, bool by_value) const noexcept {
+/// Sets an alltoall's input aside where it is the result's memory. A straight list needs none: it has sent everything
+/// before it stores anything. False when there is no memory.
+bool Team::copy_input(Request& request) noexcept {
+  if (!needs_input_copy(request.arguments)) return true;
+  if (request.prepared->places[request.runs_on].straight != nullptr) return true;
+  const std::size_t bytes = request.input_bytes();
+  if (request.input_copy_bytes < bytes) {
+    request.input_copy.reset(new (std::nothrow) std::byte[bytes]);
+    request.input_copy_bytes = request.input_copy == nullptr ? 0 : bytes;
+    if (request.input_copy == nullptr) return false;
+  }
+  if (bytes != 0) std::memcpy(request.input_copy.get(), request.arguments.input, bytes);
+  return true;
+}
+
+/// Copies the lengths of a call with unequal blocks, once.
+Status Team::take_blocks(Request& request) noexcept {
+  if (!request.arguments.unequal || request.unequal != nullptr) return Status::ok;
+  try {
+    request.unequal = read_blocks(request.arguments, ranks(), rank_);
+    return Status::ok;
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    return error.status();
+  } catch (const std::exception& error) {
+    set_last_error(error.what());
+    return Status::no_resource;
+  }
+}
+
+CallBuffers Team::buffers_of(const Request& request, bool by_value) const noexcept {
+  const Prepared& prepared = *request.prepared;
+  const CallArguments& arguments = request.arguments;
   CallBuffers buffers;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
+  if (!by_value && needs_input_copy(arguments)) input = request.input_copy.get();
   buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
   buffers.result =
       reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes);
   // A straight list moves everything by value: where the buffers lie does not matter.
   if (by_value) return buffers;
-  if (const auto offset = context_.reachable(input, prepared.input_bytes)) {
-    buffers.input_reachable = true;
-    buffers.input_offset = *offset - prepared.input_shift_bytes;
+  if (request.unequal != nullptr) buffers.blocks = &request.unequal->blocks;
+  if (request.input_bytes() != 0) {
+    if (const auto offset = context_.reachable(input, request.input_bytes())) {
+      buffers.input_reachable = true;
+      buffers.input_offset = *offset - prepared.input_shift_bytes;
+    }
   }
-  if (prepared.result_bytes != 0) {
-    if (const auto offset = context_.reachable(arguments.result, prepared.result_bytes)) {
+  if (request.result_bytes() != 0) {
+    if (const auto offset = context_.reachable(arguments.result, request.result_bytes())) {
       buffers.result_reachable = true;
       buffers.result_offset = *offset - prepared.result_shift_bytes;
     }
@@ -57,7 +99,7 @@ void Team::write_board(const Request& request) noexcept {
   const CallArguments& arguments = request.arguments;
   // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
   line.sequence.store(0, std::memory_order_relaxed);
-  line.count.store(arguments.count, std::memory_order_release);
+  line.count.store(count_on_board(arguments), std::memory_order_release);
   line.kind.store(pack_kind(request.prepared->shape.signature, static_cast<std::uint8_t>(arguments.collective),
                             static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op)),
                   std::memory_order_release);
@@ -99,12 +141,14 @@ Status Team::start(Request& request) noexcept {
     return Status::invalid_argument;
   }
   if (poisoned_ || has_failed()) return adopt_failure();
-  Status status = Status::ok;
+  Status status = take_blocks(request);
+  if (status != Status::ok) return status;
   request.prepared = prepare(request.arguments, status);
   if (request.prepared == nullptr) return status;
   take_place(request);
   write_board(request);
-  if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier) {
+  if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
+      request.unequal == nullptr) {
     request.state = Request::State::done;
     request.status = Status::ok;
     if (in_flight_ == 0) control().completed.store(sequence_, std::memory_order_release);
@@ -119,6 +163,13 @@ Status Team::start(Request& request) noexcept {
       --in_flight_;
       return status;
     }
+  }
+  if (!copy_input(request)) {
+    --in_flight_;
+    if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
+    return fail(Status::no_resource, rank_,
+                "rank " + std::to_string(rank_) + " has no " + std::to_string(request.input_bytes()) +
+                    " bytes for a copy of the input of an alltoall in place");
   }
   request.state = Request::State::queued;
   if (channel.current == nullptr) start_on(channel, request);
@@ -140,8 +191,7 @@ void Team::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
   const Prepared::Place& place = request.prepared->places[request.runs_on];
-  channel.execution.begin(*place.plan, request.prepared->shape,
-                          buffers_of(*request.prepared, request.arguments, place.straight != nullptr),
+  channel.execution.begin(*place.plan, request.prepared->shape, buffers_of(request, place.straight != nullptr),
                           place.straight.get());
 }
 
@@ -249,7 +299,8 @@ bool Team::progress_in_background() noexcept {
 Status Team::open_channel(Request& request) noexcept {
   const Inside inside(busy_, in_background_);
   if (poisoned_ || has_failed()) return adopt_failure();
-  Status status = Status::ok;
+  Status status = take_blocks(request);
+  if (status != Status::ok) return status;
   request.prepared = prepare(request.arguments, status);
   if (request.prepared == nullptr) return status;
   try {

@@ -12,6 +12,8 @@ namespace {
 /// size of the second-level caches; no sweep over it has been made.
 constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
 constexpr std::size_t kPreparedMax = 64;
+/// What selection takes a call with blocks of unequal lengths for, and more than any vector has.
+constexpr std::size_t kUnequalBytes = std::numeric_limits<std::size_t>::max();
 
 std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
   // splitmix64's finaliser, folded to 32 bits: calls that differ in one small number get unlike signatures.
@@ -23,9 +25,9 @@ std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
 }
 
 bool same_call(const CallArguments& a, const CallArguments& b) noexcept {
-  return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op && a.root == b.root &&
-         a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes &&
-         a.is_internal == b.is_internal;
+  return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
+         a.type == b.type && a.op == b.op && a.root == b.root && a.user.call == b.user.call &&
+         a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal;
 }
 
 std::size_t element_bytes_of(const CallArguments& arguments) {
@@ -62,6 +64,11 @@ void check_types(const CallArguments& arguments) {
   }
 }
 
+bool has_result(const CallArguments& arguments, int rank) {
+  const bool at_root_only = arguments.collective == Collective::reduce || arguments.collective == Collective::gather;
+  return !at_root_only || rank == arguments.root;
+}
+
 void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks, int rank) {
   const std::size_t parts = has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
@@ -72,12 +79,28 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
   if (has_root(arguments.collective) && (arguments.root < 0 || arguments.root >= ranks)) {
     invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
-  if (arguments.count == 0 || arguments.collective == Collective::barrier) return;
-  const bool needs_result = arguments.collective != Collective::reduce || rank == arguments.root;
-  if (needs_result && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
-  if (arguments.collective != Collective::broadcast && arguments.input == nullptr) {
+  if (arguments.count == 0 || arguments.unequal || arguments.collective == Collective::barrier) return;
+  if (has_result(arguments, rank) && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
+  const bool needs_input = arguments.collective == Collective::scatter ? rank == arguments.root
+                                                                       : arguments.collective != Collective::broadcast;
+  if (needs_input && arguments.input == nullptr) {
     invalid("input is NULL, but count is not 0 (in place: input == result)");
   }
+}
+
+/// Bytes of this rank's buffers, and how far behind byte 0 of the vector they begin.
+void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, int ranks, int rank, Prepared& prepared) {
+  const std::size_t all_bytes =
+      has_block_per_rank(arguments.collective) ? own_bytes * static_cast<std::size_t>(ranks) : own_bytes;
+  const auto own_shift = static_cast<std::ptrdiff_t>(own_bytes) * rank;
+  const Collective collective = arguments.collective;
+  const bool takes_one = collective == Collective::reduce_scatter || collective == Collective::scatter;
+  const bool gives_one = collective == Collective::all_gather || collective == Collective::gather;
+  prepared.input_bytes = gives_one ? own_bytes : all_bytes;
+  if (collective == Collective::scatter && rank != arguments.root) prepared.input_bytes = 0;
+  prepared.result_bytes = !has_result(arguments, rank) ? 0 : takes_one ? own_bytes : all_bytes;
+  if (gives_one) prepared.input_shift_bytes = own_shift;
+  if (takes_one) prepared.result_shift_bytes = own_shift;
 }
 
 }  // namespace
@@ -85,7 +108,7 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
 std::string Team::call_text(const CallArguments& arguments) const {
   std::string text(name(arguments.collective));
   if (arguments.collective == Collective::barrier) return text;
-  text += " of " + std::to_string(arguments.count) + " x " +
+  text += " of " + (arguments.unequal ? "unequal blocks" : std::to_string(arguments.count)) + " x " +
           (arguments.user.call != nullptr ? "user type" : std::string(name(arguments.type)));
   if (combines(arguments.collective)) text += ", op " + std::string(name(arguments.op));
   if (has_root(arguments.collective)) text += ", root " + std::to_string(arguments.root);
@@ -125,7 +148,8 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   check_sizes(arguments, unit_bytes, ranks(), rank_);
   auto prepared = std::make_unique<Prepared>();
   prepared->arguments = arguments;
-  const std::size_t block_bytes = arguments.count * unit_bytes;
+  // Lengths of their own do not enter a plan: it is the one for long blocks, whatever they are.
+  const std::size_t block_bytes = (arguments.unequal ? 0 : arguments.count) * unit_bytes;
   const bool per_rank = has_block_per_rank(arguments.collective);
   const std::size_t total_bytes = per_rank ? block_bytes * static_cast<std::size_t>(ranks()) : block_bytes;
 
@@ -139,8 +163,9 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
                    (wide_wire_ || determinism_ == Determinism::canonical);
   request.wide_wire = prepared->wide;
   const bool is_own = own_tune_table_.has_value() && !arguments.is_internal;
-  prepared->selected = select(is_own ? *own_tune_table_ : context_.tune_table(),
-                              arguments.is_internal ? Forced{} : forced_, request, total_bytes);
+  prepared->selected =
+      select(is_own ? *own_tune_table_ : context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request,
+             arguments.unequal ? kUnequalBytes : total_bytes);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
@@ -161,19 +186,14 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   shape.streaming = total_bytes >= kStreamingBytes;
   std::uint32_t signature = mix(17, static_cast<std::uint64_t>(arguments.collective));
   signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.op) + 1 : 0);
-  signature = mix(signature, arguments.count * element_bytes);
+  signature = mix(signature, arguments.unequal ? kUnequalBytes : arguments.count * element_bytes);
   signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
   signature = mix(signature, static_cast<std::uint64_t>(request.root));
   shape.signature = signature == 0 ? 1 : signature;
 
-  const std::size_t own_bytes = arguments.count * element_bytes;
-  const std::size_t all_bytes = per_rank ? own_bytes * static_cast<std::size_t>(ranks()) : own_bytes;
-  const auto own_shift = static_cast<std::ptrdiff_t>(own_bytes) * rank_;
-  const bool has_result = arguments.collective != Collective::reduce || rank_ == arguments.root;
-  prepared->input_bytes = arguments.collective == Collective::all_gather ? own_bytes : all_bytes;
-  prepared->result_bytes = !has_result ? 0 : arguments.collective == Collective::reduce_scatter ? own_bytes : all_bytes;
-  if (arguments.collective == Collective::all_gather) prepared->input_shift_bytes = own_shift;
-  if (arguments.collective == Collective::reduce_scatter) prepared->result_shift_bytes = own_shift;
+  const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
+  if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
+  set_buffer_shapes(arguments, own_bytes, ranks(), rank_, *prepared);
   prepared->places.resize(channels_.size());
   return prepared;
 }

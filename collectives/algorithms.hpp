@@ -6,6 +6,7 @@
 
 namespace torii {
 
+extern const Algorithm kDirect;
 extern const Algorithm kNode;
 extern const Algorithm kTrinaryx3;
 extern const Algorithm kBucket;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/draw.hpp"
+#include "collectives/sweep_expansion.hpp"
 #include "runtime/status.hpp"
 
 namespace torii {
@@ -264,7 +265,7 @@ std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans) {
   }
   Picture picture = place_ranks(request.topology);
   std::vector<Style> styles;
-  const std::vector<Arrow> arrows = collect_arrows(plans, styles);
+  const std::vector<Arrow> arrows = collect_arrows(expand_sweeps(plans, Carriage::slots), styles);
   fit(picture, arrows);
   const double legend_bottom =
       kTitleHeight + kLegendLine * static_cast<double>(std::min(styles.size(), kLegendMost) + 3);

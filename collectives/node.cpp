@@ -12,6 +12,8 @@
 // What is given is lent and what is taken lands, so between buffers that peers can address the first and the third
 // column move tokens only. The order of operands is that of the ranks for every block.
 //
+// Scatter and gather are those of direct.cpp.
+//
 // Source: the direct algorithm of reduce-scatter and all-gather, in R. Thakur, R. Rabenseifner, W. Gropp, Optimization
 // of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005.
 // Cost of allreduce for n bytes on P ranks: 2 steps; each pair of ranks exchanges 2n/P bytes each way. one_shot: 1
@@ -20,6 +22,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/plan_builder.hpp"
+#include "collectives/sweep_plan.hpp"
 
 namespace torii {
 namespace {
@@ -204,6 +207,7 @@ class NodePlan {
 };
 
 std::string why_not(const PlanRequest& request) {
+  if (request.collective == Collective::alltoall) return "node has no alltoall; direct has";
   if (request.topology.ranks() > kRanksMax) {
     return "node is for up to " + std::to_string(kRanksMax) + " ranks, there are " +
            std::to_string(request.topology.ranks());
@@ -214,6 +218,7 @@ std::string why_not(const PlanRequest& request) {
 Plan draft(const PlanRequest& request, int rank) { return NodePlan(request, rank).make(); }
 
 Plan plan(const PlanRequest& request, int rank) {
+  if (is_personalised(request.collective)) return direct_plan(request, rank);
   Plan result = draft(request, rank);
   set_maxima(result, request, draft, {request.root, (request.root + 1) % request.topology.ranks()});
   return result;

@@ -149,6 +149,9 @@ std::string why_not(const PlanRequest& request) {
   if (request.collective == Collective::barrier) {
     return "a ring of tokens is the slowest barrier; use node, recursive_doubling or binomial";
   }
+  if (is_personalised(request.collective)) {
+    return "a ring would pass every block through all ranks in between; use direct";
+  }
   if (ranks > kRanksMax) {
     return "ring is for up to " + std::to_string(kRanksMax) + " ranks, there are " + std::to_string(ranks);
   }

@@ -23,6 +23,9 @@ constexpr int kSlotsMax = 256;
 constexpr int kWindowMax = 32;
 /// `node` with one_shot: larger vectors take too many copies; forced `node` switches here.
 constexpr std::size_t kOneShotBytesMax = 2048;
+/// Alltoall, scatter and gather have slots for every peer; their segments shrink so that all of them take so much.
+constexpr std::size_t kPersonalSlotsBytesMax = std::size_t{8} << 20;
+constexpr std::size_t kPersonalSegmentBytesMin = 512;
 
 [[noreturn]] void bad(const std::string& where, const std::string& what) {
   throw Error(Status::invalid_argument, where + ": " + what);
@@ -102,6 +105,14 @@ Tuning forced_tuning(Tuning tuning, const Forced& forced) {
   return tuning;
 }
 
+std::size_t bounded_segment(const PlanRequest& request) {
+  const Tuning& tuning = request.tuning;
+  if (!is_personalised(request.collective)) return tuning.segment_bytes;
+  const auto slots = static_cast<std::size_t>(request.topology.ranks()) * static_cast<std::size_t>(tuning.slots);
+  const std::size_t most_bytes = kPersonalSlotsBytesMax / slots / 64 * 64;
+  return std::min(tuning.segment_bytes, std::max(most_bytes, kPersonalSegmentBytesMin));
+}
+
 /// The row for this call: of the forced algorithm where one is forced, otherwise the first that accepts the request.
 const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanRequest request, std::size_t bytes) {
   const int ranks = request.topology.ranks();
@@ -171,7 +182,8 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   } else {
     // No row: the defaults of Tuning, and for a free choice the first of the catalogue that can.
     Tuning tuning = forced_tuning(Tuning{}, forced);
-    tuning.one_shot = bytes <= kOneShotBytesMax;
+    const auto blocks = static_cast<std::size_t>(is_personalised(request.collective) ? request.topology.ranks() : 1);
+    tuning.one_shot = bytes / blocks <= kOneShotBytesMax;
     selected.request.tuning = tuning;
     for (const Algorithm& algorithm : catalogue()) {
       const bool wanted = name.empty() ? algorithm.why_not(selected.request).empty() : algorithm.name == name;
@@ -191,6 +203,7 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
     throw Error(Status::unsupported, std::string(selected.algorithm->name) + " cannot serve this call: " + reason +
                                          " (those that can: " + able(selected.request) + ")");
   }
+  selected.request.tuning.segment_bytes = bounded_segment(selected.request);
   // What goes in one shot travels in one message.
   const auto parts =
       has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : std::size_t{1};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collectives/sweep_expansion.hpp"
 #include "collectives/verify_checks.hpp"
 
 namespace torii {
@@ -28,6 +29,14 @@ Verdict verify(const PlanRequest& request, std::span<const Plan> plans, Expressi
                const DeclaredOrder& order) {
   Verdict verdict;
   Faults faults(verdict.faults);
+  if (have_sweeps(plans, faults)) {
+    if (!faults.any()) check_orders(request, plans, faults);
+    if (faults.any()) return verdict;
+    // A pair's blocks are read in place, stored in place or go by value; each stream proves the last with either.
+    verdict = verify(request, expand_sweeps(plans, Carriage::lend), pool, order);
+    if (verdict.ok()) verdict = verify(request, expand_sweeps(plans, Carriage::land), pool, order);
+    return verdict;
+  }
   const StepTable table = verification::tabulate(request, plans, faults);
   if (faults.any()) return verdict;
   const int slots = plans.front().slots;

@@ -15,13 +15,15 @@ namespace torii {
 
 /// What the verifier found. The figures are meaningful only when ok().
 struct Verdict {
-  std::vector<std::string> faults;              ///< sentences that name rank, lane, flow, block and stream; at most 20
-  int slots_least = 0;                          ///< fewest slots with which nothing deadlocks and every proof holds
-  double busiest_link_messages = 0;             ///< messages per segment over the busiest directed link (0 on a node)
-  int links_shared = 0;                         ///< directed links on which two messages of one step meet
-  double links_shared_percent = 0;              ///< of all directed links
-  int height = 0;                               ///< longest chain of messages between ranks within one segment
-  std::vector<ExpressionId> result_expression;  ///< per block: what every rank that has a result holds (barrier: empty)
+  std::vector<std::string> faults;   ///< sentences that name rank, lane, flow, block and stream; at most 20
+  int slots_least = 0;               ///< fewest slots with which nothing deadlocks and every proof holds
+  double busiest_link_messages = 0;  ///< messages per segment over the busiest directed link (0 on a node)
+  int links_shared = 0;              ///< directed links on which two messages of one step meet
+  double links_shared_percent = 0;   ///< of all directed links
+  int height = 0;                    ///< longest chain of messages between ranks within one segment
+  /// Per block, in an alltoall per pair (sender * ranks + receiver): what every rank that has a result holds (barrier:
+  /// empty).
+  std::vector<ExpressionId> result_expression;
   bool ok() const { return faults.empty(); }
 };
 

@@ -92,8 +92,9 @@ void check_canonical(const PlanRequest& request, ExpressionId expression, int bl
 void check_expression(const PlanRequest& request, const Plan& plan, ExpressionId expression, int block,
                       ExpressionPool& pool, const DeclaredOrder& order, Faults& faults) {
   if (!combines(request.collective)) {
-    const bool is_broadcast = request.collective == Collective::broadcast;
-    const int source = is_broadcast ? request.root : owner_of(request, plan, block);
+    const bool is_from_root = request.collective == Collective::broadcast || request.collective == Collective::scatter;
+    int source = is_from_root ? request.root : owner_of(request, plan, block);
+    if (request.collective == Collective::alltoall) source /= request.topology.ranks();
     if (expression == pool.leaf(source)) return;
     faults.add("block " + std::to_string(block) + ": the result should be the operand of rank " +
                std::to_string(source) + " but is " + pool.text(expression));
@@ -115,7 +116,7 @@ void check_data(const PlanRequest& request, const StepTable& table, const Preced
   const std::vector<StepValue> values = step_values(table, precedence, pool, faults);
   const std::vector<ResultWrite> writes = result_writes(table, precedence);
   const int ranks = request.topology.ranks();
-  const int blocks = table.plans[0].blocks;
+  const int blocks = table.blocks;
   std::vector<ExpressionId>& results = verdict.result_expression;
   results.assign(blocks, kNoExpression);
   if (request.collective == Collective::broadcast) results.assign(blocks, pool.leaf(request.root));

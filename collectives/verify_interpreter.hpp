@@ -77,7 +77,7 @@ class Interpreter {
         run_(run),
         random_(run.seed),
         slots_(table.plans[0].slots),
-        blocks_(table.plans[0].blocks) {
+        blocks_(table.blocks) {
     set_up();
   }
 

@@ -58,6 +58,10 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
           std::to_string(out_most));
     }
   }
+  if (is_personalised(request.collective) && plans[0].blocks != ranks) {
+    faults.add("a plan of " + std::string(name(request.collective)) + " has one block per rank, not " +
+               std::to_string(plans[0].blocks) + " blocks");
+  }
   if (has_block_per_rank(request.collective) && (plans[0].blocks < ranks || plans[0].blocks % ranks != 0)) {
     faults.add("a plan of " + std::string(name(request.collective)) +
                " has one block per rank, or as many parts of each, not " + std::to_string(plans[0].blocks) + " blocks");
@@ -190,6 +194,13 @@ void add_port(StepTable& table, StepId step, std::int32_t stream_number, int mes
   table.ports.push_back({stream_number, message});
 }
 
+int block_of_step(const PlanRequest& request, const Plan& plan, const Flow& flow, int place) {
+  const int block = flow.walk.block(place);
+  if (request.collective != Collective::alltoall) return block;
+  const bool reads_own = !flow.sources.empty() && flow.sources[0].stream == kOwn;
+  return reads_own ? plan.rank * plan.ranks + block : block * plan.ranks + plan.rank;
+}
+
 void lay_out_steps(const PlanRequest& request, const StreamIndex& index, StepTable& table, Faults& faults) {
   for (int rank = 0; rank < static_cast<int>(table.plans.size()); ++rank) {
     const Plan& plan = table.plans[rank];
@@ -201,7 +212,7 @@ void lay_out_steps(const PlanRequest& request, const StreamIndex& index, StepTab
       for (int f = 0; f < static_cast<int>(flows.size()); ++f) {
         for (int place = 0; place < flows[f].walk.count; ++place) {
           const StepId step = table.step_count();
-          const int block = flows[f].walk.block(place);
+          const int block = block_of_step(request, plan, flows[f], place);
           table.steps.push_back({lane_number, f, place, block});
           table.first_source.push_back(static_cast<std::int32_t>(table.ports.size()));
           for (const StreamEnd& source : flows[f].sources) {
@@ -260,12 +271,15 @@ std::string StepTable::text(const JoinedStream& joined) {
 }
 
 int owner_of(const PlanRequest& request, const Plan& plan, int block) {
+  if (request.collective == Collective::alltoall) return block;
   return has_block_per_rank(request.collective) ? block / (plan.blocks / request.topology.ranks()) : -1;
 }
 
 bool has_operand(const PlanRequest& request, int rank, int owner) {
   if (request.collective == Collective::broadcast) return rank == request.root;
-  if (request.collective == Collective::all_gather) return rank == owner;
+  if (request.collective == Collective::scatter) return rank == request.root;
+  if (request.collective == Collective::alltoall) return rank == owner / request.topology.ranks();
+  if (request.collective == Collective::all_gather || request.collective == Collective::gather) return rank == owner;
   return true;
 }
 
@@ -276,9 +290,13 @@ bool has_result(const PlanRequest& request, int rank, int owner) {
     case Collective::broadcast:
       return rank != request.root;  // the root's operand is its result already
     case Collective::reduce:
+    case Collective::gather:
       return rank == request.root;
     case Collective::reduce_scatter:
+    case Collective::scatter:
       return rank == owner;
+    case Collective::alltoall:
+      return rank == owner % request.topology.ranks();
     case Collective::allreduce:
     case Collective::all_gather:
       return true;
@@ -291,6 +309,8 @@ StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faul
   table.plans = plans;
   check_plan_shapes(request, plans, faults);
   if (faults.any()) return table;
+  table.blocks = request.collective == Collective::alltoall ? request.topology.ranks() * request.topology.ranks()
+                                                            : plans[0].blocks;
   const StreamIndex index = join_ends(plans, table, faults);
   for (const Plan& plan : plans) {
     for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {

@@ -48,6 +48,9 @@ inline constexpr std::int32_t kOwnStream = -1;
 
 struct StepTable {
   std::span<const Plan> plans;
+  /// Steps count blocks as the plans do, but in an alltoall by pairs: block `sender * ranks + receiver`, whose place is
+  /// `receiver` in the sender's input and `sender` in the receiver's result.
+  std::int32_t blocks = 0;
   std::vector<Step> steps;
   std::vector<LaneSteps> lanes;
   std::vector<std::int32_t> first_lane_of_rank;  ///< ranks + 1 entries
@@ -83,7 +86,7 @@ struct StepTable {
   static std::string text(const JoinedStream& joined);
 };
 
-/// The rank whose block, or a part of it, `block` is; -1 where blocks are no rank's.
+/// The rank whose block, or a part of it, `block` is; -1 where blocks are no rank's. In an alltoall the pair.
 int owner_of(const PlanRequest& request, const Plan& plan, int block);
 /// Where operands and results exist at the start and the end of a collective, for a block of this owner.
 bool has_operand(const PlanRequest& request, int rank, int owner);

@@ -54,6 +54,15 @@ torii_status Mpi::run(const torii_call& call) {
     case TORII_REDUCE_SCATTER:
       code = MPI_Reduce_scatter_block(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       break;
+    case TORII_ALLTOALL:
+      code = MPI_Alltoall(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, MPI_COMM_WORLD);
+      break;
+    case TORII_SCATTER:
+      code = MPI_Scatter(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, call.root, MPI_COMM_WORLD);
+      break;
+    case TORII_GATHER:
+      code = MPI_Gather(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, call.root, MPI_COMM_WORLD);
+      break;
   }
   return code == MPI_SUCCESS ? TORII_OK : TORII_TRANSPORT;
 }

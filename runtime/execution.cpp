@@ -11,9 +11,6 @@
 namespace torii {
 namespace {
 
-/// How a peer reaches an operand.
-enum Reach : std::uint64_t { kByValue = 0, kInArena = 1, kReadable = 2 };
-
 /// A ready token's payload: where the peer finds this rank's vectors, as offsets into this rank's arena, or a readable
 /// input by its address in this process.
 struct ReadyToken {
@@ -50,6 +47,10 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
     if (targets_.size() <= plan.out.size()) targets_.resize(plan.out.size() + 1);
     return;
   }
+  if (plan.plan.sweep.exists()) {
+    begin_sweep();
+    return;
+  }
   lanes_done_ = 0;
   lanes_.clear();
   std::size_t instances = 0;
@@ -67,12 +68,12 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   borrowed_left_.resize(plan.in.size());
   step_count_ = 0;
   stored_in_step_.assign(plan.out.size(), 0);
-  if (plan.lends_readable && !buffers_.input_reachable) choose_lending();
+  if (plan.lends_readable && !buffers_.input_reachable) choose_lending(shape.layout.total_bytes());
   announce();
 }
 
-void Execution::choose_lending() noexcept {
-  const std::size_t bytes = shape_->layout.total_bytes();
+void Execution::choose_lending(std::size_t bytes) noexcept {
+  lend_bytes_ = bytes;
   if (bytes < LendChoice::kBytesMin) return;
   lend_turn_ = plan_->lend.of(bytes).next();
   lends_readable_ = lend_turn_.way == 1;
@@ -203,6 +204,7 @@ Execution::Progress Execution::advance() noexcept {
     if (status_ != Status::ok) return Progress::idle;
   }
   if (straight_ != nullptr) return advance_straight();
+  if (plan_->plan.sweep.exists()) return advance_sweep();
   bool moved = false;
   while (lanes_done_ < lanes_.size()) {
     Step step{};
@@ -316,8 +318,8 @@ bool Execution::lent_operands_are_free() const noexcept {
 bool Execution::finish() noexcept {
   if (plan_->remote && !transport_.drained()) return false;
   if (lend_turn_.timed) {
-    const std::size_t bytes = shape_->layout.total_bytes();
-    plan_->lend.of(bytes).record(lend_turn_.way, static_cast<float>(now_ns() - begun_ns_) / static_cast<float>(bytes));
+    const float time_ns = static_cast<float>(now_ns() - begun_ns_);
+    plan_->lend.of(lend_bytes_).record(lend_turn_.way, time_ns / static_cast<float>(lend_bytes_));
   }
   plan_->segments_done += static_cast<std::uint64_t>(shape_->layout.segments());
   ++plan_->calls;
@@ -339,6 +341,7 @@ Stall Execution::stall() const {
     }
     return stall;
   }
+  if (plan_->plan.sweep.exists()) return sweep_stall();
   auto* self = const_cast<Execution*>(this);  // looking for a cause runs no step and sends nothing
   for (const LaneState& lane : lanes_) {
     if (lane.lowest >= shape_->layout.segments() || lane.lane->flows.empty()) continue;

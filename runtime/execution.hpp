@@ -27,6 +27,15 @@ struct CallShape {
   const kernels::UserFunction* user = nullptr;
   bool streaming = false;       ///< results are stored past the caches
   std::uint32_t signature = 1;  ///< equal on all ranks of one call; never 0
+  std::size_t block_bytes = 0;  ///< alltoall, scatter, gather: what one rank has for another; 0 where that differs
+};
+
+/// The blocks of a call in which they have different lengths, by the rank of the team that they come from or go to.
+struct SweepBlocks {
+  std::vector<std::size_t> send_bytes;  ///< 0: no message at all; so on both sides
+  std::vector<std::size_t> take_bytes;
+  std::vector<std::int64_t> send_offsets;  ///< in bytes, from the input
+  std::vector<std::int64_t> take_offsets;  ///< in bytes, from the result
 };
 
 /// One call's vectors. Addresses are those of byte 0 of the whole vector as the layout counts it: for all_gather the
@@ -38,6 +47,7 @@ struct CallBuffers {
   bool result_reachable = false;
   std::int64_t input_offset = 0;  ///< of byte 0 of the vector in the own arena; may be negative
   std::int64_t result_offset = 0;
+  const SweepBlocks* blocks = nullptr;  ///< of unequal lengths; must live until the call is done
 };
 
 /// Where a rank stands when it cannot move.
@@ -115,6 +125,67 @@ class Execution {
     int block;
   };
 
+  /// How the messages between this rank and a peer of a sweep travel in this call.
+  enum class Way : std::uint8_t { unknown, slots, land, lend, read };
+  /// A call's state towards a peer of a sweep.
+  struct SweepTurn {
+    Way out_way = Way::unknown;
+    Way in_way = Way::unknown;
+    bool heard = false;
+    bool sent = false;  ///< the entry has left the pool
+    bool taken = false;
+    std::size_t out_bytes = 0;  ///< sent so far
+    std::size_t in_bytes = 0;
+    std::uintptr_t peer_input = 0;  ///< where the peer's block for this rank stands
+    std::uintptr_t peer_result = 0;
+  };
+  /// Entries of a sweep that this rank has drawn and not done with.
+  struct SweepPool {
+    std::vector<std::uint32_t> active;
+    std::size_t next = 0;  ///< in the order of the sweep
+  };
+  struct SweepBlock {
+    std::size_t bytes = 0;
+    std::int64_t offset = 0;
+  };
+
+  // execution_sweep.cpp
+  void begin_sweep() noexcept;
+  void tell(const SweepPeer& peer) noexcept;
+  bool agree(const SweepPeer& peer, SweepTurn& turn) noexcept;
+  Way way(std::uint64_t reach, bool can_land) const noexcept;
+  Progress advance_sweep() noexcept;
+  bool pass(SweepPool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept;
+  void sweep_send(SweepPeer& peer, SweepTurn& turn, bool& moved) noexcept;
+  void sweep_take(SweepPeer& peer, SweepTurn& turn, bool& moved) noexcept;
+  bool put_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept;
+  bool take_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept;
+  bool store_landed(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept;
+  bool take_lent(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept;
+  void give_back(const SweepPeer& peer, std::uint64_t messages) noexcept;
+  void store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+  void keep_own_block() noexcept;
+  bool lent_blocks_are_free() noexcept;
+  Stall sweep_stall() const noexcept;
+  std::uint64_t reach_of_input() const noexcept;
+  std::uint32_t pair_signature(std::size_t bytes) const noexcept;
+  std::uint64_t messages_of(std::size_t bytes) const noexcept {
+    return (bytes + shape_->layout.segment_bytes() - 1) / shape_->layout.segment_bytes();
+  }
+  SweepBlock block_to(int rank) const noexcept {
+    if (buffers_.blocks == nullptr) return even_block(plan_->plan.sweep.to >= 0 ? plan_->plan.rank : rank);
+    const auto at = static_cast<std::size_t>(rank);
+    return {buffers_.blocks->send_bytes[at], buffers_.blocks->send_offsets[at]};
+  }
+  SweepBlock block_from(int rank) const noexcept {
+    if (buffers_.blocks == nullptr) return even_block(plan_->plan.sweep.from >= 0 ? plan_->plan.rank : rank);
+    const auto at = static_cast<std::size_t>(rank);
+    return {buffers_.blocks->take_bytes[at], buffers_.blocks->take_offsets[at]};
+  }
+  SweepBlock even_block(int number) const noexcept {
+    return {shape_->block_bytes, number * static_cast<std::int64_t>(shape_->block_bytes)};
+  }
+
   // execution_straight.cpp
   Progress advance_straight() noexcept;
   inline bool straight_ready(const StraightStep& step) noexcept;
@@ -122,7 +193,7 @@ class Execution {
   void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
   inline void straight_signal(const StraightStep& step) noexcept;
 
-  void choose_lending() noexcept;
+  void choose_lending(std::size_t bytes) noexcept;
   void announce() noexcept;
   void post(Put& put) noexcept;
   void note(Status status, int peer) noexcept {
@@ -202,6 +273,7 @@ class Execution {
   int failed_peer_ = -1;
   bool lends_readable_ = false;  ///< in this call readers take the operand from this rank's private memory
   TimedChoice::Turn lend_turn_ = {0, false};
+  std::size_t lend_bytes_ = 0;  ///< by which the choice is made: the vector, or what this rank sends
   std::int64_t begun_ns_ = 0;
   std::uint64_t segments_base_ = 0;
   std::uint64_t slots_ = 1;
@@ -211,6 +283,11 @@ class Execution {
   std::vector<Instance> instances_;
   std::vector<Announced> announced_;
   std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand lent in place
+  std::vector<SweepTurn> turns_;              ///< by peer of the sweep
+  SweepPool sends_;
+  SweepPool takes_;
+  bool own_block_kept_ = false;
+  std::size_t lent_seen_ = 0;  ///< peers whose reads of lent blocks are known to be over, in the order of peers
   // Scratch of the step that runs: its places, the groups whose payload it has, and the addresses of the current piece.
   std::uint64_t step_count_ = 0;
   std::vector<std::uint64_t> stored_in_step_;  ///< per out-stream that leads a group: the last step that stored there

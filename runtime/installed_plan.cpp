@@ -105,6 +105,10 @@ class Installer {
 
   void run() {
     const Plan& plan = installed_.plan;
+    if (plan.sweep.exists()) {
+      install_sweep();
+      return;
+    }
     const std::vector<int> telling = peers_telling(plan, nodes_);
     const std::vector<int> told = peers_told(plan, nodes_);
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
@@ -228,6 +232,55 @@ class Installer {
     }
   }
 
+  /// Needs no peer's plan: which of a peer's streams belongs to this rank follows from their ranks.
+  void install_sweep() {
+    const Plan& plan = installed_.plan;
+    const Sweep& sweep = plan.sweep;
+    InstalledSweep& done = installed_.sweep;
+    std::vector<std::uint32_t> index(static_cast<std::size_t>(plan.ranks), 0);
+    for (int peer = 0; peer < plan.ranks; ++peer) {
+      const bool sends = sweep.sends(plan.rank) && sweep.takes(peer);
+      const bool takes = sweep.takes(plan.rank) && sweep.sends(peer);
+      if (peer == plan.rank || (!sends && !takes)) continue;
+      index[static_cast<std::size_t>(peer)] = static_cast<std::uint32_t>(done.peers.size());
+      done.peers.push_back(sweep_peer(peer, sends, takes));
+    }
+    for (int entry = 0; entry < sweep.order->entries(); ++entry) {
+      const int receiver = sweep.order->receiver(plan.rank, entry);
+      const int sender = sweep.order->sender(plan.rank, entry);
+      if (sweep.sends(plan.rank) && sweep.takes(receiver)) {
+        done.sends_in.push_back(index[static_cast<std::size_t>(receiver)]);
+      }
+      if (sweep.takes(plan.rank) && sweep.sends(sender)) {
+        done.takes_in.push_back(index[static_cast<std::size_t>(sender)]);
+      }
+    }
+    bool readable = true;
+    for (const std::uint32_t to : done.sends_in) {
+      const SweepPeer& peer = done.peers[to];
+      if (!peer.remote) readable = readable && placement_.transport->readable(peer.context_rank);
+    }
+    installed_.lends_readable = readable && !done.sends_in.empty();
+  }
+
+  SweepPeer sweep_peer(int peer, bool sends, bool takes) {
+    const int rank = installed_.plan.rank;
+    const Sweep& sweep = installed_.plan.sweep;
+    SweepPeer result;
+    result.rank = peer;
+    result.context_rank = context_rank(peer);
+    result.remote = node(peer) != node(rank);
+    const Stream stream = {.peer = peer};
+    if (sends) result.out = ends(stream, peer, sweep.in_stream(peer, rank), rank, sweep.out_stream(rank, peer));
+    if (takes) result.in = ends(stream, rank, sweep.in_stream(rank, peer), peer, sweep.out_stream(peer, rank));
+    if (result.remote) return result;
+    const Announcement tells = announcement(peer, peer, 2 * rank);
+    result.tells = tells.line;
+    result.tells_offset = tells.line_offset;
+    result.hears = announcement(peer, rank, 2 * peer).line;
+    return result;
+  }
+
   InstalledPlan& installed_;
   const Placement& placement_;
   Nodes nodes_;
@@ -269,7 +322,8 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
   shape.stream_bytes = slots * shape.slot_bytes;
   shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
   shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
-  const auto lines_max = static_cast<std::size_t>(plan.in_streams_max + plan.out_streams_max);
+  const auto lines_max =
+      static_cast<std::size_t>(plan.sweep.exists() ? 2 * plan.ranks : plan.in_streams_max + plan.out_streams_max);
   shape.credits_offset = shape.ready_offset + lines_max * kLineBytes;
   const auto outs = static_cast<std::size_t>(plan.out_streams_max);
   shape.send_offset = shape.credits_offset + outs * shape.credit_bytes;
@@ -286,7 +340,7 @@ InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Pla
   installed.wide = wide;
   std::size_t flows = 0;
   for (const Lane& lane : installed.plan.lanes) flows += lane.flows.size();
-  installed.stores.resize(flows);
+  installed.stores.resize(installed.plan.sweep.exists() ? 1 : flows);
   Installer(installed, placement).run();
   return installed;
 }

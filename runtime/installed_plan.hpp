@@ -21,7 +21,8 @@
 namespace torii {
 
 /// The same on all ranks: staging = slots of in-streams, then ready lines, then credit lines of out-streams, then,
-/// where the ranks stand on several nodes, a send slot for every slot of the out-streams.
+/// where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a sweep the ready lines
+/// are two for each rank of the team.
 struct StagingShape {
   std::size_t slot_bytes = 0;    ///< header line and payload
   std::size_t stream_bytes = 0;  ///< all slots of one stream
@@ -80,6 +81,28 @@ struct Announcement {
   std::uint64_t line_offset = 0;  ///< in the arena of the rank that reads it
 };
 
+/// A peer of a sweep: the streams with it, and the two lines in turn by which each tells the other where its blocks
+/// are. Two, because a rank writes its next token when it has heard one token since, not when its own has been read.
+struct SweepPeer {
+  int rank = 0;          ///< in the team
+  int context_rank = 0;  ///< in the context
+  bool remote = false;   ///< on another node: no tokens, and all goes through slots
+  InstalledStream out;
+  InstalledStream in;
+  std::byte* tells = nullptr;  ///< the peer's lines for this rank's tokens
+  std::uint64_t tells_offset = 0;
+  const std::byte* hears = nullptr;  ///< own arena
+  std::uint64_t sent = 0;            ///< messages of all calls so far; likewise the others
+  std::uint64_t taken = 0;
+  std::uint64_t tokens = 0;
+};
+
+struct InstalledSweep {
+  std::vector<SweepPeer> peers;         ///< those that this rank sends to or takes from, ascending
+  std::vector<std::uint32_t> sends_in;  ///< the order of sending, as indices into `peers`
+  std::vector<std::uint32_t> takes_in;  ///< the order of taking
+};
+
 struct InstalledPlan {
   Plan plan;
   StagingShape shape;
@@ -95,6 +118,7 @@ struct InstalledPlan {
   std::unique_ptr<std::byte[]> read;  ///< LendChoice::kReadBytes for what is read and only goes on
   std::uint64_t segments_done = 0;    ///< segments of all calls so far: the base of message numbers
   std::uint64_t calls = 0;
+  InstalledSweep sweep;  ///< empty where the plan has none
 };
 
 /// What installing needs to know of the team.

@@ -8,7 +8,7 @@ namespace torii {
 namespace {
 
 constexpr std::array<std::string_view, kCollectiveCount> kCollectiveNames = {
-    "barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter"};
+    "barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter", "alltoall", "scatter", "gather"};
 constexpr std::array<std::string_view, 2> kDeterminismNames = {"run", "canonical"};
 
 }  // namespace

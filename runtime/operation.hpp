@@ -9,8 +9,18 @@
 
 namespace torii {
 
-enum class Collective : std::uint8_t { barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter };
-inline constexpr int kCollectiveCount = 6;
+enum class Collective : std::uint8_t {
+  barrier,
+  broadcast,
+  reduce,
+  allreduce,
+  all_gather,
+  reduce_scatter,
+  alltoall,
+  scatter,
+  gather
+};
+inline constexpr int kCollectiveCount = 9;
 
 /// How much of a result's bits is promised. `run`: a function of inputs, team, call and settings. `canonical`: a
 /// function of the inputs, the number of ranks and their order alone (docs/design.md, "Determinism").
@@ -21,21 +31,29 @@ std::string_view name(Determinism determinism) noexcept;
 std::optional<Collective> parse_collective(std::string_view text) noexcept;
 std::optional<Determinism> parse_determinism(std::string_view text) noexcept;
 
-constexpr bool has_root(Collective c) { return c == Collective::broadcast || c == Collective::reduce; }
+constexpr bool has_root(Collective c) {
+  return c == Collective::broadcast || c == Collective::reduce || c == Collective::scatter || c == Collective::gather;
+}
 constexpr bool combines(Collective c) {
   return c == Collective::reduce || c == Collective::allreduce || c == Collective::reduce_scatter;
 }
+/// Every message is meant for one rank: blocks go from one rank to another and are combined with nothing.
+constexpr bool is_personalised(Collective c) {
+  return c == Collective::alltoall || c == Collective::scatter || c == Collective::gather;
+}
 /// The vector consists of one block for each rank.
 constexpr bool has_block_per_rank(Collective c) {
-  return c == Collective::all_gather || c == Collective::reduce_scatter;
+  return c == Collective::all_gather || c == Collective::reduce_scatter || is_personalised(c);
 }
 
 /// The knobs of a plan. They come from the tune table or from settings and are equal on all ranks.
 struct Tuning {
   std::size_t segment_bytes = 32 * 1024;  ///< largest payload of one put, in bytes of the vector's own type
   int slots = 8;                          ///< slots of every stream
-  int window = 4;                         ///< segments of one lane in flight
-  bool one_shot = false;  ///< `node`: whole operands travel at once, by value, and all ranks combine all of them
+  int window = 4;                         ///< segments of one lane, or entries of a sweep, in flight
+  /// `node`: whole operands travel at once, by value, and all ranks combine all of them. Alltoall, scatter and gather:
+  /// whole blocks do.
+  bool one_shot = false;
   bool operator==(const Tuning&) const = default;
 };
 

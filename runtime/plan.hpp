@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -91,6 +92,41 @@ struct Lane {
   int window = 1;
 };
 
+/// In which order the ranks of a sweep meet: at entry e rank u sends to receiver(u, e), and takes from sender(u, e).
+/// Every rank meets every other one once as receiver and once as sender, and receiver(u, e) = v if and only if
+/// sender(v, e) = u: then all ranks that draw their entries in this order get on, however few they have in flight
+/// (docs/design.md, "Sweeps"). One object serves the plans of all ranks; plans refer to it.
+class EntryOrder {
+ public:
+  EntryOrder() = default;
+  EntryOrder(const EntryOrder&) = delete;
+  EntryOrder& operator=(const EntryOrder&) = delete;
+  virtual ~EntryOrder() = default;
+  virtual std::string_view name() const noexcept = 0;
+  /// Ranks without the own one.
+  virtual int entries() const noexcept = 0;
+  virtual int receiver(int rank, int entry) const noexcept = 0;
+  virtual int sender(int rank, int entry) const noexcept = 0;
+};
+
+/// Personalised messages, a stream from each sender to each receiver: engines draw the entries from one list. An entry
+/// ends in the receiver's slots, or without them where one end can address the other's buffer.
+struct Sweep {
+  std::shared_ptr<const EntryOrder> order;  ///< nullptr: the plan has no sweep
+  int in_flight = 4;                        ///< most entries that have begun and have not arrived
+  int from = -1;                            ///< scatter: the only rank that sends; -1: all do
+  int to = -1;                              ///< gather: the only rank that takes; -1: all do
+  bool lends = false;                       ///< where both ends could: receivers read, rather than that senders store
+
+  bool exists() const noexcept { return order != nullptr; }
+  bool sends(int rank) const noexcept { return from < 0 || rank == from; }
+  bool takes(int rank) const noexcept { return to < 0 || rank == to; }
+  /// The number of the stream from `peer` among the in-streams of `rank`, and of the one to `peer` among its
+  /// out-streams. Ranks ascend, without the own one.
+  int in_stream(int rank, int peer) const noexcept { return from >= 0 ? 0 : peer - (peer > rank ? 1 : 0); }
+  int out_stream(int rank, int peer) const noexcept { return to >= 0 ? 0 : peer - (peer > rank ? 1 : 0); }
+};
+
 /// What one rank does. Offsets and stream numbers only, no addresses: the same plan serves every length and every call.
 struct Plan {
   int rank = 0;
@@ -103,6 +139,7 @@ struct Plan {
   std::vector<Lane> lanes;
   std::vector<Stream> in;
   std::vector<Stream> out;
+  Sweep sweep;  ///< its streams are not in `in` and `out`, but counted by the maxima; a plan has lanes or a sweep
 };
 
 }  // namespace torii

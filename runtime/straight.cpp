@@ -43,7 +43,7 @@ StraightEnd straight_end(const std::vector<InstalledStream>& streams, const Stre
 
 std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
                                      std::size_t element_bytes, Transport& transport) {
-  if (plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
+  if (plan.plan.sweep.exists() || plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
   if (plan.plan.dealing == Dealing::dealt && plan.plan.blocks > 1) return nullptr;
   if (!by_value(plan.in) || !by_value(plan.out)) return nullptr;
   auto straight = std::make_unique<Straight>();

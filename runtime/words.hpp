@@ -33,6 +33,9 @@ constexpr std::uint64_t signal_word(std::uint32_t signature, std::uint64_t numbe
   return (static_cast<std::uint64_t>(signature) << 32) | (number & 0xffffffffU);
 }
 
+/// How a peer reaches an operand, as ready tokens say it.
+enum Reach : std::uint64_t { kByValue = 0, kInArena = 1, kReadable = 2 };
+
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }

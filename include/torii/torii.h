@@ -41,7 +41,10 @@ typedef enum torii_collective {
   TORII_REDUCE = 2,
   TORII_ALLREDUCE = 3,
   TORII_ALL_GATHER = 4,
-  TORII_REDUCE_SCATTER = 5
+  TORII_REDUCE_SCATTER = 5,
+  TORII_ALLTOALL = 6,
+  TORII_SCATTER = 7,
+  TORII_GATHER = 8
 } torii_collective;
 
 typedef enum torii_op {
@@ -178,9 +181,18 @@ TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
 typedef void (*torii_user_function)(const void* left, const void* right, void* out, size_t count, void* data);
 
 /* One operation. `count` is the vector length in elements for broadcast, reduce and allreduce, and the length of one
- * rank's block for all_gather and reduce_scatter. In place: input == result (all_gather: input is the own block of
- * result; reduce_scatter: result is the own block of input). Broadcast uses `result` only. Non-roots of reduce need no
- * result. */
+ * rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result (all_gather, and
+ * gather at the root: input is the own block of result; reduce_scatter, and scatter at the root: result is the own
+ * block of input; alltoall copies the input first). Broadcast uses `result` only. Non-roots of reduce and gather need
+ * no result, non-roots of scatter no input.
+ *
+ * Block i of rank r's input of an alltoall becomes block r of rank i's result.
+ *
+ * With `unequal`, on all ranks or on none, blocks of alltoall, scatter and gather have lengths of their own (alltoallv,
+ * scatterv, gatherv): `input_counts[i]` elements go to rank i, `result_counts[i]` come from there. An alltoall needs
+ * both and does not look at `count`; a scatter needs input_counts at the root and a gather result_counts there, and
+ * `count` is the length of this rank's own block. Displacements say where blocks begin, in elements; NULL: one after
+ * the other. Both ends of a pair must give one length. The arrays are copied when the call starts or is prepared. */
 typedef struct torii_call {
   size_t size;
   torii_collective collective;
@@ -193,6 +205,11 @@ typedef struct torii_call {
   torii_user_function user; /* with TORII_USER; `type` is ignored and user_bytes is the size of an element */
   void* user_data;
   size_t user_bytes;
+  int unequal; /* not 0: blocks have lengths of their own */
+  const size_t* input_counts;
+  const size_t* input_displacements;
+  const size_t* result_counts;
+  const size_t* result_displacements;
 } torii_call;
 
 /* Runs one operation to its end. */
@@ -219,6 +236,20 @@ TORII_API torii_status torii_all_gather(torii_team* team, const void* input, voi
                                         torii_type type);
 TORII_API torii_status torii_reduce_scatter(torii_team* team, const void* input, void* result, size_t count,
                                             torii_type type, torii_op op);
+TORII_API torii_status torii_alltoall(torii_team* team, const void* input, void* result, size_t count, torii_type type);
+TORII_API torii_status torii_scatter(torii_team* team, const void* input, void* result, size_t count, torii_type type,
+                                     int root);
+TORII_API torii_status torii_gather(torii_team* team, const void* input, void* result, size_t count, torii_type type,
+                                    int root);
+TORII_API torii_status torii_alltoallv(torii_team* team, const void* input, const size_t* input_counts,
+                                       const size_t* input_displacements, void* result, const size_t* result_counts,
+                                       const size_t* result_displacements, torii_type type);
+TORII_API torii_status torii_scatterv(torii_team* team, const void* input, const size_t* input_counts,
+                                      const size_t* input_displacements, void* result, size_t count, torii_type type,
+                                      int root);
+TORII_API torii_status torii_gatherv(torii_team* team, const void* input, size_t count, void* result,
+                                     const size_t* result_counts, const size_t* result_displacements, torii_type type,
+                                     int root);
 
 /* ---- results one can check
  * -------------------------------------------------------------------------------------------- */

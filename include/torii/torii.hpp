@@ -122,6 +122,24 @@ class Team {
                                     int root, torii_op op = TORII_SUM) noexcept {
     return torii_reduce(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), op, root);
   }
+  /// Block i of `input` goes to rank i, block i of `result` comes from there. As many elements as ranks times a block.
+  template <typename Element>
+  [[nodiscard]] torii_status alltoall(std::span<const std::type_identity_t<Element>> input,
+                                      std::span<Element> result) noexcept {
+    return torii_alltoall(handle_.get(), input.data(), result.data(), block_of(result.size()), type_of<Element>());
+  }
+  /// `result` is this rank's block; `input` holds all of them at the root and is not looked at elsewhere.
+  template <typename Element>
+  [[nodiscard]] torii_status scatter(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+                                     int root) noexcept {
+    return torii_scatter(handle_.get(), input.data(), result.data(), result.size(), type_of<Element>(), root);
+  }
+  /// `input` is this rank's block; `result` takes all of them at the root and is not looked at elsewhere.
+  template <typename Element>
+  [[nodiscard]] torii_status gather(std::span<const Element> input, std::span<std::type_identity_t<Element>> result,
+                                    int root) noexcept {
+    return torii_gather(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), root);
+  }
   [[nodiscard]] torii_status run(const torii_call& call) noexcept { return torii_run(handle_.get(), &call); }
   Request start(const torii_call& call) {
     torii_request* request = nullptr;
@@ -135,6 +153,10 @@ class Team {
   }
 
  private:
+  std::size_t block_of(std::size_t count) const noexcept {
+    const int all = ranks();
+    return all > 0 ? count / static_cast<std::size_t>(all) : count;
+  }
   struct Destroy {
     void operator()(torii_team* team) const noexcept { (void)torii_team_destroy(team); }
   };

@@ -87,11 +87,14 @@ CallData::CallData(const Job& job, const Options& options, Memory memory, size_t
     : job_(job), seed_(options.seed), element_bytes_(info(type).size_bytes) {
   const auto ranks = static_cast<size_t>(job.ranks());
   const size_t parts = has_blocks(options.collective) ? ranks : 1;
+  if (options.bytes_per_pair) bytes *= parts;
   const size_t count = options.collective == TORII_BARRIER ? 0 : std::max<size_t>(1, bytes / (parts * element_bytes_));
   elements_ = count * parts;
   bytes_ = elements_ * element_bytes_;
-  input_elements_ = options.collective == TORII_ALL_GATHER ? count : elements_;
-  result_elements_ = options.collective == TORII_REDUCE_SCATTER ? count : elements_;
+  const bool gives_block = options.collective == TORII_ALL_GATHER || options.collective == TORII_GATHER;
+  const bool takes_block = options.collective == TORII_REDUCE_SCATTER || options.collective == TORII_SCATTER;
+  input_elements_ = gives_block ? count : elements_;
+  result_elements_ = takes_block ? count : elements_;
   call_.size = sizeof(call_);
   call_.collective = options.collective;
   call_.count = count;
@@ -116,16 +119,24 @@ void CallData::place(bool in_place) {
   result_ = in_place ? input_ : second_->data();
   if (in_place && call_.collective == TORII_ALL_GATHER) input_ = result_ + own_block;
   if (in_place && call_.collective == TORII_REDUCE_SCATTER) result_ = input_ + own_block;
+  // In place is the root's block only; it lies in the vector of all of them.
+  const bool at_root = job_.rank() == call_.root;
+  if (in_place && at_root && call_.collective == TORII_SCATTER) result_ = input_ + own_block;
+  if (in_place && at_root && call_.collective == TORII_GATHER) input_ = result_ + own_block;
   call_.input = call_.collective == TORII_BROADCAST ? nullptr : input_;
   call_.result = result_;
   if (!has_result() && !in_place) call_.result = nullptr;
 }
 
-bool CallData::has_result() const { return call_.collective != TORII_REDUCE || job_.rank() == call_.root; }
+bool CallData::has_result() const {
+  const bool at_root_only = call_.collective == TORII_REDUCE || call_.collective == TORII_GATHER;
+  return !at_root_only || job_.rank() == call_.root;
+}
 
 void CallData::refresh(int i) {
   if (call_.count == 0) return;
-  if (call_.collective == TORII_BROADCAST && job_.rank() != call_.root) return;
+  const bool root_gives = call_.collective == TORII_BROADCAST || call_.collective == TORII_SCATTER;
+  if (root_gives && job_.rank() != call_.root) return;
   std::memcpy(input_, patterns_[i % 2].data(), patterns_[i % 2].size());
 }
 
@@ -151,10 +162,13 @@ size_t CallData::count_wrong(torii_team* team, int i) const {
 }
 
 uint64_t CallData::hash_result() const {
-  if (call_.collective != TORII_REDUCE_SCATTER) return has_result() ? hash(call_.type, result_, result_elements_) : 0;
-  std::vector<std::byte> all(elements_ * element_bytes_);
-  job_.gather_bytes(result_, all.data(), result_elements_ * element_bytes_);
-  return hash(call_.type, all.data(), elements_);
+  const bool is_own_part = call_.collective == TORII_REDUCE_SCATTER || is_personalised(call_.collective);
+  if (!is_own_part || call_.collective == TORII_GATHER)
+    return has_result() ? hash(call_.type, result_, result_elements_) : 0;
+  const size_t own_bytes = result_elements_ * element_bytes_;
+  std::vector<std::byte> all(own_bytes * static_cast<size_t>(job_.ranks()));
+  job_.gather_bytes(result_, all.data(), own_bytes);
+  return hash(call_.type, all.data(), result_elements_ * static_cast<size_t>(job_.ranks()));
 }
 
 }  // namespace torii::perf

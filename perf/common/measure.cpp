@@ -116,6 +116,9 @@ double busbw_factor(torii_collective collective, int ranks) {
       return 2 * share;
     case TORII_ALL_GATHER:
     case TORII_REDUCE_SCATTER:
+    case TORII_ALLTOALL:
+    case TORII_SCATTER:
+    case TORII_GATHER:
       return share;
     default:
       return 1;

@@ -66,10 +66,10 @@ constexpr std::array kOps = {
 static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
 
 constexpr std::array kAlgorithms = {"trinaryx3",    "ring",     "bucket", "recursive_doubling",
-                                    "rabenseifner", "binomial", "node"};
+                                    "rabenseifner", "binomial", "node",   "direct"};
 
-constexpr std::array<const char*, 6> kCollectives = {"barrier",   "broadcast",  "reduce",
-                                                     "allreduce", "all_gather", "reduce_scatter"};
+constexpr std::array<const char*, 9> kCollectives = {
+    "barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter", "alltoall", "scatter", "gather"};
 
 }  // namespace
 

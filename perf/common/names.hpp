@@ -59,9 +59,17 @@ bool is_defined(torii_op op, torii_type type);
 constexpr bool combines(torii_collective c) {
   return c == TORII_REDUCE || c == TORII_ALLREDUCE || c == TORII_REDUCE_SCATTER;
 }
-constexpr bool has_root(torii_collective c) { return c == TORII_REDUCE || c == TORII_BROADCAST; }
+constexpr bool has_root(torii_collective c) {
+  return c == TORII_REDUCE || c == TORII_BROADCAST || c == TORII_SCATTER || c == TORII_GATHER;
+}
+/// Blocks go from one rank to another and are combined with nothing.
+constexpr bool is_personalised(torii_collective c) {
+  return c == TORII_ALLTOALL || c == TORII_SCATTER || c == TORII_GATHER;
+}
 /// The collectives whose size is the whole of one block per rank.
-constexpr bool has_blocks(torii_collective c) { return c == TORII_ALL_GATHER || c == TORII_REDUCE_SCATTER; }
+constexpr bool has_blocks(torii_collective c) {
+  return c == TORII_ALL_GATHER || c == TORII_REDUCE_SCATTER || is_personalised(c);
+}
 
 /// The words between the commas.
 std::vector<std::string> split_list(const std::string& text);

@@ -157,6 +157,10 @@ void add_data_flags(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--memory", raw.memory, "malloc, allocated (torii_allocate) or adopted (malloc, then torii_register)")
       ->capture_default_str();
   if (options.collective != TORII_BROADCAST) app.add_flag("--in-place", options.in_place, "input and result are one");
+  if (is_personalised(options.collective)) {
+    app.add_flag("--bytes-per-pair", options.bytes_per_pair,
+                 "-b, -e and -i are what one rank has for another; the size reported stays that of all blocks");
+  }
   app.add_flag("--hash", options.hash, "print the XXH3-64 of the result");
   app.add_option("--seed", options.seed, "seed of the data")->capture_default_str();
 }

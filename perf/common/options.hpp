@@ -30,6 +30,7 @@ struct Options {
   int ranks = 0;  ///< start so many here; 0: join what the launcher offers
   Memory memory = Memory::malloced;
   bool in_place = false;
+  bool bytes_per_pair = false;  ///< sizes are those of one rank's block for another
   Timing timing = Timing::isolated;
   bool hash = false;
   uint64_t seed = 1;

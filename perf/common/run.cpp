@@ -84,7 +84,8 @@ int64_t Bench::run_checked(CallData& data, int i) {
 
 uint64_t Bench::common_hash(const CallData& data, int64_t& differing) {
   const std::vector<int64_t> all = job_.gather(std::array{static_cast<int64_t>(data.hash_result())});
-  if (options_.collective == TORII_REDUCE) return static_cast<uint64_t>(all[options_.root]);
+  const bool at_root_only = options_.collective == TORII_REDUCE || options_.collective == TORII_GATHER;
+  if (at_root_only) return static_cast<uint64_t>(all[options_.root]);
   differing += static_cast<int64_t>(std::count_if(all.begin(), all.end(), [&](int64_t h) { return h != all[0]; }));
   return static_cast<uint64_t>(all[0]);
 }
@@ -171,7 +172,8 @@ int64_t Bench::run_all() {
       for (size_t bytes = options_.begin_bytes; bytes <= options_.end_bytes;
            bytes = options_.step_bytes > 0 ? bytes + options_.step_bytes : bytes * options_.factor) {
         // Sizes below one element per block are all rounded to the same one.
-        const size_t parts = has_blocks(options_.collective) ? static_cast<size_t>(job_.ranks()) : 1;
+        const bool counts_all = has_blocks(options_.collective) && !options_.bytes_per_pair;
+        const size_t parts = counts_all ? static_cast<size_t>(job_.ranks()) : 1;
         const size_t whole = parts * info(type).size_bytes;
         const size_t rounded = std::max(whole, bytes / whole * whole);
         if (rounded != last_bytes) wrong += run_cell({rounded, type, op});

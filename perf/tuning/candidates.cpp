@@ -54,7 +54,7 @@ std::vector<Choice> candidates(torii_collective collective, size_t bytes, int ra
         if (slots > kWholeSlots[0] && segment > kManySlotsSegmentMax) continue;
         list.push_back({algorithm, segment, slots, 1, false});
         // Other algorithms know no one_shot.
-        if (algorithm == "node") list.push_back({algorithm, segment, slots, 1, true});
+        if (algorithm == "node" || algorithm == "direct") list.push_back({algorithm, segment, slots, 1, true});
       }
     }
     if (message_bytes < kPipelineBytesMin) continue;

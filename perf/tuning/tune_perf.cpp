@@ -41,7 +41,7 @@ std::string joined(std::span<const char* const> words) {
 }
 
 struct Raw {
-  std::string collectives = "barrier,broadcast,reduce,allreduce,all_gather,reduce_scatter";
+  std::string collectives = "barrier,broadcast,reduce,allreduce,all_gather,reduce_scatter,alltoall,scatter,gather";
   std::string algorithms = joined(all_algorithms()), begin = "8", end = "32M";
 };
 

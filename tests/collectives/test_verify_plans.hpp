@@ -151,9 +151,9 @@ inline std::string describe(const PlanRequest& request) {
   return text;
 }
 
-inline constexpr Collective kCollectives[] = {Collective::barrier,    Collective::broadcast,
-                                              Collective::reduce,     Collective::allreduce,
-                                              Collective::all_gather, Collective::reduce_scatter};
+inline constexpr Collective kCollectives[] = {Collective::barrier,   Collective::broadcast,  Collective::reduce,
+                                              Collective::allreduce, Collective::all_gather, Collective::reduce_scatter,
+                                              Collective::alltoall,  Collective::scatter,    Collective::gather};
 
 /// Every collective, several roots, both determinism levels, wide and narrow, on one topology with one tuning.
 inline std::vector<PlanRequest> requests_on(const Topology& topology, const Tuning& tuning) {

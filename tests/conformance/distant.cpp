@@ -2,7 +2,9 @@
 // Keeps puts to other nodes in a bag and takes them out at random.
 #include "tests/conformance/distant.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "runtime/words.hpp"
 
@@ -13,7 +15,16 @@ Status Distant::put(const Put& put) noexcept {
   if (put.bytes != 0 && put.source == nullptr) return Status::transport;  // nobody else can move the payload
   if (put.bytes != 0 && put.signal_offset % kLineBytes != 0) return Status::transport;
   pending_.push_back({put, false});
+  count_targets();
   return Status::ok;
+}
+
+void Distant::count_targets() {
+  std::set<int> targets;
+  for (const Pending& pending : pending_) {
+    if (pending.put.bytes != 0) targets.insert(pending.put.peer);
+  }
+  targets_most_ = std::max(targets_most_, static_cast<int>(targets.size()));
 }
 
 Status Distant::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {

@@ -47,6 +47,8 @@ class Distant final : public Transport {
   /// Everything under way arrives.
   void flush() noexcept;
   std::uint64_t distant_puts() const noexcept { return distant_puts_; }
+  /// The most peers to which payload was under way at once.
+  int targets_most() const noexcept { return targets_most_; }
   std::uint64_t reads() const noexcept { return reads_; }
 
  private:
@@ -56,12 +58,14 @@ class Distant final : public Transport {
   };
   bool is_near(int peer) const noexcept { return node(peer) == node(rank()); }
   void deliver(std::size_t index) noexcept;
+  void count_targets();
 
   Transport& inner_;
   std::vector<int> nodes_;
   std::mt19937_64 random_;
   std::vector<Pending> pending_;
   std::uint64_t distant_puts_ = 0;
+  int targets_most_ = 0;
   std::uint64_t reads_ = 0;  ///< out of peers' private memory
 };
 

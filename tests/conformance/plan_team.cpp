@@ -26,6 +26,11 @@ CallShape call_shape(const PlanRun& run) {
   call.element_bytes = call.unit_bytes = size_of(run.type);
   const std::size_t total_bytes = run.count * call.element_bytes;
   const auto blocks = static_cast<std::size_t>(plan.blocks);
+  if (plan.sweep.exists()) {
+    call.block_bytes = total_bytes / blocks;
+    call.layout = Layout(plan.dealing, total_bytes, plan.blocks, run.tuning.segment_bytes, call.block_bytes);
+    return call;
+  }
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, 128);
   call.layout = Layout(plan.dealing, total_bytes, plan.blocks, run.tuning.segment_bytes, even_bytes);
   // The reference kernels are plain loops, so a race checker sees each of their accesses.
@@ -88,6 +93,7 @@ class PlanRank {
     gather_values(exchange_, 0);
   }
   std::uint64_t distant_puts() const { return distant_.distant_puts(); }
+  int targets_most() const { return distant_.targets_most(); }
   std::uint64_t reads() const { return distant_.reads(); }
   std::uint64_t delays() const { return faulty_.delays(); }
 
@@ -147,6 +153,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   std::atomic<std::uint64_t> delays = 0;
   std::atomic<std::uint64_t> distant_puts = 0;
   std::atomic<std::uint64_t> reads = 0;
+  std::vector<int> targets_most(ranks, 0);
   tests::run_ranks_as_threads(
       static_cast<int>(ranks),
       [&](Exchange& exchange) {
@@ -157,11 +164,13 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
         own.leave();
         distant_puts += own.distant_puts();
         reads += own.reads();
+        targets_most[rank] = own.targets_most();
       },
       run.deadline_s * (run.calls + 1));
   outcome.delays = delays;
   outcome.distant_puts = distant_puts;
   outcome.reads = reads;
+  outcome.targets_most = *std::max_element(targets_most.begin(), targets_most.end());
   return outcome;
 }
 

@@ -18,7 +18,7 @@
 namespace torii::testing {
 
 struct PlanRun {
-  std::vector<Plan> plans;  ///< of all ranks, in order; of broadcast, reduce or allreduce
+  std::vector<Plan> plans;  ///< of all ranks, in order; of broadcast, reduce or allreduce, or a sweep (whole blocks)
   Tuning tuning;
   bool wide = false;  ///< streams marked wide hold float
   Type type = Type::f32;
@@ -40,6 +40,7 @@ struct PlanOutcome {
   std::vector<Status> status;      ///< by rank; timeout when a call did not end before the deadline
   std::uint64_t delays = 0;        ///< puts of all ranks that were delayed
   std::uint64_t distant_puts = 0;  ///< puts and credits of all ranks to other nodes
+  int targets_most = 0;            ///< of any rank: peers on other nodes to which payload was under way at once
   std::uint64_t reads = 0;         ///< of all ranks, out of peers\' private memory
   bool ok() const;
 };

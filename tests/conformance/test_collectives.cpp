@@ -69,7 +69,12 @@ Shape shape_of(torii_collective collective, std::size_t count, int ranks) {
     case TORII_ALL_GATHER:
       return {collective, count, all};
     case TORII_REDUCE_SCATTER:
+    case TORII_SCATTER:
       return {collective, all, count};
+    case TORII_GATHER:
+      return {collective, count, all};
+    case TORII_ALLTOALL:
+      return {collective, all, all};
     case TORII_BARRIER:
       return {collective, 0, 0};
     default:
@@ -86,13 +91,26 @@ void check_once(torii_context* context, torii_team* team, torii_collective colle
   Memory separate(context, std::max(shape.input, shape.result), allocated);
   float* result = in_place ? input.data() : separate.data();
   float* source = input.data();
+  const bool at_root = collective == TORII_SCATTER || collective == TORII_GATHER;
+  if (at_root && rank != root) {
+    // Only the root has a vector of all blocks; the others' one is not looked at.
+    result = separate.data();
+  } else if (in_place && collective == TORII_SCATTER) {
+    result += count * static_cast<std::size_t>(rank);
+  } else if (in_place && collective == TORII_GATHER) {
+    source += count * static_cast<std::size_t>(rank);
+  }
   if (in_place && collective == TORII_ALL_GATHER) source += count * static_cast<std::size_t>(rank);
   if (in_place && collective == TORII_REDUCE_SCATTER) result += count * static_cast<std::size_t>(rank);
   if (collective == TORII_BROADCAST) source = result;
   if (collective != TORII_BROADCAST || rank == root) fill(rank, 0, shape.input, source, nullptr);
-  const torii_call call = make_call(collective, source, result, count, TORII_F32, TORII_SUM, root);
+  const bool has_result = rank == root || (collective != TORII_REDUCE && collective != TORII_GATHER);
+  const bool has_input = rank == root || collective != TORII_SCATTER;
+  const torii_call call =
+      make_call(collective, has_input ? source : nullptr, has_result || collective == TORII_REDUCE ? result : nullptr,
+                count, TORII_F32, TORII_SUM, root);
   ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
-  if (collective == TORII_BARRIER || (collective == TORII_REDUCE && rank != root)) return;
+  if (collective == TORII_BARRIER || !has_result) return;
   std::vector<float> expected(shape.result);
   ASSERT_EQ(torii_expect(team, &call, 0, shape.result, fill, nullptr, expected.data()), TORII_OK) << torii_last_error();
   for (std::size_t i = 0; i < shape.result; ++i) {
@@ -121,8 +139,8 @@ TEST_P(Collectives, GiveTheDeclaredExpression) {
   options.settings = "ARENA=1G\nTIMEOUT=20";
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (const auto collective :
-         {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER}) {
+    for (const auto collective : {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER,
+                                  TORII_REDUCE_SCATTER, TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER}) {
       torii_choice choice = {};
       choice.size = sizeof(choice);
       const torii_call probe = make_call(collective, &probe, &choice, 1, TORII_F32);

@@ -119,7 +119,8 @@ TEST_F(CompareTest, EveryCollectiveUnderEachMpi) {
     const fs::path json = folder_ / fmt::format("{}.json", mpi);
     const Outcome outcome =
         Process({launcher, "-n", "2", program.string(), "--sizes", "8,8K,2M", "--block-ms", "0.5", "--collective",
-                 "allreduce,broadcast,reduce,barrier,all_gather,reduce_scatter", "--json", json.string()},
+                 "allreduce,broadcast,reduce,barrier,all_gather,reduce_scatter,alltoall,scatter,gather", "--json",
+                 json.string()},
                 {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"})
             .wait(60);
     EXPECT_EQ(outcome.code, 0) << outcome.output;
@@ -130,7 +131,7 @@ TEST_F(CompareTest, EveryCollectiveUnderEachMpi) {
       EXPECT_EQ(row.at("wrong_mpi"), 0) << text;
       EXPECT_EQ(row.at("wrong_torii"), 0) << text;
     }
-    EXPECT_EQ(rows, 2 * (5 * 3 + 1)) << outcome.output;
+    EXPECT_EQ(rows, 2 * (8 * 3 + 1)) << outcome.output;
     const Outcome report = run({kBin + "/compare_report", json.string()});
     EXPECT_EQ(report.code, 0) << report.output;
   }

@@ -44,11 +44,9 @@ struct Program {
   const char* name;
   bool combines;
 };
-constexpr Program kPrograms[] = {{"all_reduce_perf", true},
-                                 {"reduce_perf", true},
-                                 {"broadcast_perf", false},
-                                 {"all_gather_perf", false},
-                                 {"reduce_scatter_perf", true}};
+constexpr Program kPrograms[] = {{"all_reduce_perf", true},  {"reduce_perf", true},         {"broadcast_perf", false},
+                                 {"all_gather_perf", false}, {"reduce_scatter_perf", true}, {"alltoall_perf", false},
+                                 {"scatter_perf", false},    {"gather_perf", false}};
 
 TEST(PerfSmoke, EveryTypeAndOperation) {
   for (const Program& program : kPrograms) {

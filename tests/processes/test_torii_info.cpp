@@ -279,7 +279,8 @@ TEST(ToriiInfoPlan, JsonHasOrderProofAndFlows) {
 
 TEST(ToriiInfoPlan, EveryAlgorithmThatSaysItWouldServeDoes) {
   int served = 0;
-  for (const char* collective : {"barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter"}) {
+  for (const char* collective : {"barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
+                                 "alltoall", "scatter", "gather"}) {
     const json free = json_of({"plan", collective, "--ranks", "6"});
     for (const json& other : free.at("others")) {
       const std::string algorithm = other.at("algorithm");

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the handles of the C interface, and how its functions answer.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <memory>
+#include <string>
+
+#include "api/team.hpp"
+
+struct torii_context {
+  torii::Context context;
+  int teams = 0;
+};
+
+struct torii_team {
+  torii_context* context;
+  std::unique_ptr<torii::Team> team;
+  int requests = 0;
+};
+
+struct torii_request {
+  torii_team* owner;
+  torii::Request request;
+  bool active = false;  ///< started and not yet waited for
+};
+
+namespace torii::c {
+
+inline torii_status to_c(Status status) { return static_cast<torii_status>(status); }
+
+inline torii_status refuse(Status status, const std::string& text) {
+  set_last_error(text);
+  return to_c(status);
+}
+
+inline torii_status invalid(const std::string& text) { return refuse(Status::invalid_argument, text); }
+
+inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
+
+inline bool are_known(int type, int op) { return is_from_0_to(type, TORII_F64_I32) && is_from_0_to(op, TORII_USER); }
+
+inline torii_status unknown(int type, int op) {
+  return invalid("type is " + std::to_string(type) + " and op " + std::to_string(op) + "; types end at " +
+                 std::to_string(TORII_F64_I32) + ", operations at " + std::to_string(TORII_USER));
+}
+
+inline torii_status run_to_end(torii_team* team, const CallArguments& arguments) noexcept {
+  if (team == nullptr) return invalid("team is NULL");
+  Request request;
+  request.arguments = arguments;
+  return to_c(team->team->run(request));
+}
+
+}  // namespace torii::c

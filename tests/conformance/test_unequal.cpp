@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of unequal lengths: alltoallv, scatterv, gatherv, empty blocks and one receiver that gets most; and what is
+// refused.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+constexpr int kRanks = 5;
+
+ThreadTeam team_of(int ranks) {
+  ThreadTeam options;
+  options.ranks = ranks;
+  options.segment_bytes = 1024;
+  options.settings = "ARENA=1G\nTIMEOUT=5";
+  return options;
+}
+
+using Counts = std::vector<std::size_t>;
+
+/// Elements from `sender` to `receiver`: from none to many segments, most to rank 1; equal on all ranks.
+std::size_t count_of(std::uint64_t seed, int sender, int receiver) {
+  std::mt19937_64 random(seed * 10007 + static_cast<std::uint64_t>(sender * 101 + receiver));
+  constexpr std::size_t kMost[] = {0, 3, 40, 700, 5000};
+  const std::size_t most = kMost[random() % 5];
+  return (most == 0 ? 0 : random() % most) + (receiver == 1 ? 6000 : 0);
+}
+
+std::int64_t element(int sender, int receiver, std::size_t index) {
+  return (std::int64_t{sender} * 100 + receiver) * 1'000'000 + static_cast<std::int64_t>(index);
+}
+
+/// Where blocks lie in a vector: in order, or last block first with a gap after each.
+struct Blocks {
+  Counts counts;
+  Counts places;
+  std::size_t reach = 0;
+  Blocks(Counts of, bool scattered) : counts(std::move(of)), places(counts.size()) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const std::size_t at = scattered ? counts.size() - 1 - i : i;
+      places[at] = reach;
+      reach += counts[at] + (scattered ? 3 : 0);
+    }
+  }
+  const std::size_t* displacements(bool scattered) const { return scattered ? places.data() : nullptr; }
+};
+
+template <typename Count>
+Counts counts_by_peer(int ranks, const Count& count) {
+  Counts counts;
+  for (int peer = 0; peer < ranks; ++peer) counts.push_back(count(peer));
+  return counts;
+}
+
+/// Memory that peers reach on every other rank.
+class Memory {
+ public:
+  Memory(torii_context* context, std::size_t count, bool allocated) : context_(allocated ? context : nullptr) {
+    own_.assign(count + 1, -1);
+    if (context_ == nullptr) return;
+    EXPECT_EQ(torii_allocate(context, own_.size() * sizeof(std::int64_t), &address_), TORII_OK);
+    std::fill(data(), data() + own_.size(), -1);
+  }
+  ~Memory() {
+    if (context_ == nullptr) return;
+    EXPECT_EQ(torii_free(context_, address_), TORII_OK);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  std::int64_t* data() { return context_ != nullptr ? static_cast<std::int64_t*>(address_) : own_.data(); }
+
+ private:
+  torii_context* context_;
+  void* address_ = nullptr;
+  std::vector<std::int64_t> own_;
+};
+
+void fill_blocks(std::int64_t* data, const Blocks& blocks, int sender) {
+  for (std::size_t peer = 0; peer < blocks.counts.size(); ++peer) {
+    for (std::size_t i = 0; i < blocks.counts[peer]; ++i) {
+      data[blocks.places[peer] + i] = element(sender, static_cast<int>(peer), i);
+    }
+  }
+}
+
+int wrong_elements(const std::int64_t* data, const Blocks& blocks, int receiver) {
+  int wrong = 0;
+  for (std::size_t peer = 0; peer < blocks.counts.size(); ++peer) {
+    for (std::size_t i = 0; i < blocks.counts[peer]; ++i) {
+      if (data[blocks.places[peer] + i] != element(static_cast<int>(peer), receiver, i)) ++wrong;
+    }
+  }
+  return wrong;
+}
+
+TEST(Unequal, BlocksOfAlltoallArrive) {
+  run_as_threads(team_of(kRanks), [&](torii_context* context, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+      const bool scattered = seed % 2 == 0;
+      const Blocks out(counts_by_peer(kRanks, [&](int peer) { return count_of(seed, rank, peer); }), scattered);
+      const Blocks in(counts_by_peer(kRanks, [&](int peer) { return count_of(seed, peer, rank); }), scattered);
+      Memory input(context, out.reach, (static_cast<std::uint64_t>(rank) + seed) % 3 == 0);
+      Memory result(context, in.reach, (static_cast<std::uint64_t>(rank) + seed) % 2 == 0);
+      fill_blocks(input.data(), out, rank);
+      ASSERT_EQ(torii_alltoallv(team, input.data(), out.counts.data(), out.displacements(scattered), result.data(),
+                                in.counts.data(), in.displacements(scattered), TORII_I64),
+                TORII_OK)
+          << torii_last_error();
+      ASSERT_EQ(wrong_elements(result.data(), in, rank), 0) << "seed " << seed << " rank " << rank;
+    }
+  });
+}
+
+TEST(Unequal, BlocksOfScatterAndGatherArrive) {
+  run_as_threads(team_of(kRanks), [&](torii_context* context, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      const int root = static_cast<int>(seed) % kRanks;
+      const bool scattered = seed % 3 == 0;
+      const bool allocated = (static_cast<std::uint64_t>(rank) + seed) % 2 == 0;
+      const Blocks all(counts_by_peer(kRanks, [&](int peer) { return count_of(seed, root, peer); }), scattered);
+      const std::size_t own = count_of(seed, root, rank);
+      Memory vector(context, all.reach, allocated);
+      Memory block(context, own, allocated);
+      fill_blocks(vector.data(), all, root);
+      ASSERT_EQ(torii_scatterv(team, rank == root ? vector.data() : nullptr, rank == root ? all.counts.data() : nullptr,
+                               all.displacements(scattered), block.data(), own, TORII_I64, root),
+                TORII_OK)
+          << torii_last_error();
+      for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(block.data()[i], element(root, rank, i)) << "seed " << seed;
+      // And back: what was scattered is gathered into a fresh vector.
+      Memory gathered(context, all.reach, allocated);
+      ASSERT_EQ(
+          torii_gatherv(team, block.data(), own, rank == root ? gathered.data() : nullptr,
+                        rank == root ? all.counts.data() : nullptr, all.displacements(scattered), TORII_I64, root),
+          TORII_OK)
+          << torii_last_error();
+      for (std::size_t peer = 0; rank == root && peer < all.counts.size(); ++peer) {
+        for (std::size_t i = 0; i < all.counts[peer]; ++i) {
+          ASSERT_EQ(gathered.data()[all.places[peer] + i], element(root, static_cast<int>(peer), i)) << "seed " << seed;
+        }
+      }
+    }
+  });
+}
+
+/// Lengths are copied when an operation is prepared, and an alltoall may be in place where both sides have one shape.
+TEST(Unequal, BlocksOfPersistentOperationsInPlace) {
+  run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    const auto count = [&](int peer) { return static_cast<std::size_t>(2000 * (rank + peer)); };
+    const Blocks blocks(counts_by_peer(3, count), false);
+    std::vector<std::int64_t> data(blocks.reach);
+    Counts counts = blocks.counts;
+    torii_call call = make_call(TORII_ALLTOALL, data.data(), data.data(), 0, TORII_I64);
+    call.unequal = 1;
+    call.input_counts = call.result_counts = counts.data();
+    torii_request* request = nullptr;
+    ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
+    counts.assign(3, 1);
+    for (int round = 0; round < 3; ++round) {
+      fill_blocks(data.data(), blocks, rank);
+      ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+      EXPECT_EQ(wrong_elements(data.data(), blocks, rank), 0);
+    }
+    ASSERT_EQ(torii_request_free(request), TORII_OK);
+  });
+}
+
+/// The pair that disagrees is named. A rank that has its data when the others notice learns of it in its next call.
+TEST(Unequal, LengthsThatDifferAreNamed) {
+  run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    const Counts out(3, 10);
+    Counts in(3, 10);
+    if (rank == 2) in[0] = 11;
+    const std::vector<std::int64_t> input(30);
+    std::vector<std::int64_t> result(33);
+    torii_status status =
+        torii_alltoallv(team, input.data(), out.data(), nullptr, result.data(), in.data(), nullptr, TORII_I64);
+    if (rank == 1 && status == TORII_OK) status = torii_barrier(team);
+    EXPECT_EQ(status, TORII_MISMATCH);
+    const std::string text = torii_last_error();
+    EXPECT_NE(text.find("unequal lengths for a block between them during alltoall of unequal blocks"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("rank 0"), std::string::npos) << text;
+    EXPECT_NE(text.find("rank 2"), std::string::npos) << text;
+  });
+}
+
+/// What the arrays can have wrong, each with its sentence; the team goes on afterwards.
+TEST(Unequal, BadArraysAreRefused) {
+  run_as_threads(team_of(2), [&](torii_context*, torii_team* team) {
+    const auto rank = static_cast<std::size_t>(torii_team_rank(team));
+    std::vector<std::int64_t> data(8);
+    Counts counts(2, 1);
+    torii_call call = make_call(TORII_ALLTOALL, data.data(), data.data() + 4, 0, TORII_I64);
+    call.unequal = 1;
+    const auto refused = [&](torii_status status, const std::string& sentence) {
+      EXPECT_EQ(torii_run(team, &call), status);
+      EXPECT_NE(std::string(torii_last_error()).find(sentence), std::string::npos) << torii_last_error();
+    };
+    refused(TORII_INVALID_ARGUMENT, "input_counts is NULL, but blocks are unequal");
+    call.input_counts = counts.data();
+    refused(TORII_INVALID_ARGUMENT, "result_counts is NULL, but blocks are unequal");
+    const Counts more(2, 2);
+    call.result_counts = more.data();
+    refused(TORII_INVALID_ARGUMENT, "rank " + std::to_string(rank) + " has 8 bytes for itself and expects 16");
+    const Counts huge = {SIZE_MAX, 1};
+    call.result_counts = huge.data();
+    refused(TORII_INVALID_ARGUMENT, "result_counts[0] is " + std::to_string(SIZE_MAX) + " at 0, whose bytes overflow");
+    call.result_counts = counts.data();
+    call.result = nullptr;
+    refused(TORII_INVALID_ARGUMENT, "result is NULL, but its blocks are not empty");
+    call.result = data.data() + 4;
+    call.input = nullptr;
+    refused(TORII_INVALID_ARGUMENT, "input is NULL, but its blocks are not empty");
+    call.input = data.data();
+    EXPECT_EQ(torii_expect(
+                  team, &call, 0, 1, [](int, std::size_t, std::size_t, void*, void*) {}, nullptr, data.data()),
+              TORII_UNSUPPORTED);
+    call.collective = TORII_SCATTER;
+    call.root = 2;
+    refused(TORII_INVALID_ARGUMENT, "root is 2; it must be from 0 to 1");
+    call.root = 0;
+    call.count = SIZE_MAX;
+    refused(TORII_INVALID_ARGUMENT, "count is " + std::to_string(SIZE_MAX) + ", whose bytes overflow");
+    call.collective = TORII_ALLREDUCE;
+    refused(TORII_INVALID_ARGUMENT, "unequal is 1, but blocks of allreduce are equal");
+    EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+  });
+}
+
+}  // namespace
+}  // namespace torii::testing
