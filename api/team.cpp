@@ -41,6 +41,20 @@ const std::string& first_set(const std::string& option, const std::string& setti
 
 std::uint64_t digest_of(const std::string& text) { return XXH3_64bits(text.data(), text.size()); }
 
+bool is_tree(const std::string& topology) { return topology.starts_with("tree:"); }
+
+/// Reads the file of a tree once: what is compared between ranks is what is used. A file that cannot be read is an
+/// error after the comparison only, so that no rank waits for one that has given up.
+TeamOptions with_tree(TeamOptions options, const std::string& topology) {
+  if (!is_tree(topology)) return options;
+  try {
+    options.tree = TreeTopology::read(topology.substr(topology.find(':') + 1));
+  } catch (const Error& error) {
+    options.tree_error = error.what();
+  }
+  return options;
+}
+
 /// Everything that must be equal on all members, one "NAME=value" a line.
 std::string digest_text(Context& context, const TeamOptions& options) {
   const std::string& tune = context.tune_table().text();
@@ -51,6 +65,9 @@ std::string digest_text(Context& context, const TeamOptions& options) {
           "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
           "\nteam segment=" + std::to_string(options.segment_bytes) + "\nteam tune_table digest=" +
           std::to_string(XXH3_64bits(options.tune_table.data(), options.tune_table.size())) + "\n";
+  text += "team tree " +
+          (options.tree_error.empty() ? "digest=" + std::to_string(digest_of(options.tree)) : options.tree_error) +
+          "\n";
   return text;
 }
 
@@ -144,7 +161,9 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
       polling_(context.transport(), context.settings().wait) {
   const Settings& settings = context.settings();
   const std::string& topology = first_set(options.topology, settings.topology);
-  topology_ = Topology::parse(topology == "auto" ? "node" : topology, ranks());
+  if (!options.tree_error.empty()) throw Error(Status::invalid_argument, options.tree_error);
+  topology_ = is_tree(topology) ? Topology::parse_tree(topology, options.tree, ranks())
+                                : Topology::parse(topology == "auto" ? "node" : topology, ranks());
   const std::string determinism =
       options.determinism.empty() ? std::string(name(settings.determinism)) : options.determinism;
   const auto level = parse_determinism(determinism);
@@ -208,7 +227,10 @@ TeamControl& Team::control(int member) noexcept {
   return *reinterpret_cast<TeamControl*>(context_.transport().mapped(of.context_rank, of.memory_offset));
 }
 
-std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& options) {
+TeamOptions Team::with_own_tree(const TeamOptions& options) { return with_tree(options, options.topology); }
+
+std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& given) {
+  const TeamOptions options = with_tree(given, first_set(given.topology, context.settings().topology));
   const int ranks = context.ranks();
   if (ranks > kTeamRanksMax) {
     throw Error(Status::unsupported,
@@ -234,7 +256,8 @@ std::unique_ptr<Team> Team::make(Context& context, const TeamOptions& options, s
   }
 }
 
-std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
+std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) {
+  const TeamOptions options = with_own_tree(given);
   TeamExchange exchange(*this);
   const std::string digest = digest_text(context_, options);
   Ticket ticket = {color, key, 0, digest_of(digest)};
@@ -266,7 +289,7 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options
 }
 
 /// A part stands on what its options say, or where they say nothing on the rows, planes or boxes of this team's torus
-/// that its members form in their order; otherwise on a plain node.
+/// that its members form in their order, or on the ways between them on its tree; otherwise on a plain node.
 TeamOptions Team::part_options(const TeamOptions& options, const std::vector<Member>& members) const {
   TeamOptions part = options;
   if (!part.topology.empty()) return part;
@@ -274,6 +297,7 @@ TeamOptions Team::part_options(const TeamOptions& options, const std::vector<Mem
   for (const Member& member : members) ranks.push_back(member_of(member.context_rank));
   const std::optional<Topology> own = topology_.part(ranks);
   part.topology = own ? own->text() : "node";
+  if (own && own->tree() != nullptr) part.tree = own->tree()->text();
   return part;
 }
 

@@ -26,7 +26,9 @@ struct TeamOptions {
   std::string determinism;
   std::string wire;
   std::size_t segment_bytes = 0;
-  std::string tune_table;  ///< JSON
+  std::string tune_table;       ///< JSON
+  std::string tree = {};        ///< what stands in the file of topology tree:FILE; set by the team
+  std::string tree_error = {};  ///< why it could not be read
 };
 
 /// One call as the user wrote it. `user` may point to a temporary: submit() copies it.
@@ -134,6 +136,8 @@ class Team {
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
   static std::unique_ptr<Team> make(Context& context, const TeamOptions& options, std::vector<Member> members,
                                     int ranks_reserved, std::uint64_t memory_offset);
+  /// `options` with the content of the tree file that they name.
+  static TeamOptions with_own_tree(const TeamOptions& options);
   TeamOptions part_options(const TeamOptions& options, const std::vector<Member>& members) const;
   /// Of a member on this rank's node.
   TeamControl& control(int member) noexcept;

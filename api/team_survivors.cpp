@@ -19,10 +19,11 @@ bool stays_idle(void*) { return true; }
 
 }  // namespace
 
-std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
+std::unique_ptr<Team> Team::survivors(const TeamOptions& given) {
   if (!has_failed()) throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
   if (survivors_made_) throw Error(Status::invalid_argument, "a team of the survivors has been made already");
   survivors_made_ = true;
+  const TeamOptions options = with_own_tree(given);
   if (!poisoned_) (void)adopt_failure();
   const std::uint64_t mine =
       context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks()));

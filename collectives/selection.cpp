@@ -48,7 +48,8 @@ std::optional<Topology::Kind> parse_topology(const json& row, const std::string&
   const std::string text = text_of(row, "topology", where);
   if (text == "node") return Topology::Kind::node;
   if (text == "torus") return Topology::Kind::torus;
-  bad(where, "\"topology\" is \"" + text + "\"; it must be \"node\" or \"torus\", or left out for both");
+  if (text == "tree") return Topology::Kind::tree;
+  bad(where, "\"topology\" is \"" + text + "\"; it must be \"node\", \"torus\" or \"tree\", or left out for all");
 }
 
 TuneRow parse_row(const json& row, const std::string& where) {

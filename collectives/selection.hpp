@@ -25,7 +25,7 @@ struct TuneRow {
 };
 
 /// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_max" (null: any), "algorithm",
-/// "segment", "slots", "window", "one_shot", "topology" ("node" or "torus", without it both)}]}, rows in the order in
+/// "segment", "slots", "window", "one_shot", "topology" ("node", "torus" or "tree", without it all)}]}, rows in the order in
 /// which they are tried.
 class TuneTable {
  public:

@@ -133,7 +133,7 @@ bool are_disjoint(const TreeTable& table) {
 }
 
 Grid::Grid(const Topology& topology)
-    : torus(topology.kind() == Topology::Kind::node ? nearly_cubic_torus(topology.ranks()) : topology.of_nodes()),
+    : torus(topology.kind() == Topology::Kind::torus ? topology.of_nodes() : nearly_cubic_torus(topology.ranks())),
       per_node(topology.ranks() / torus.ranks()) {}
 
 std::vector<int> Grid::mates_of(int rank) const {

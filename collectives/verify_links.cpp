@@ -31,7 +31,7 @@ void measure_links(const Topology& topology, const StepTable& table, const Prece
   const int links = link_count(topology);
   if (links == 0) return;
 
-  std::vector<std::int64_t> load(link_numbers(topology.nodes()), 0);
+  std::vector<std::int64_t> load(link_numbers(topology), 0);
   std::vector<std::int64_t> crossings;  // depth and link in one number, to find two equal ones by sorting
   std::map<std::pair<int, int>, int> turns;
   std::vector<LinkId> route;
@@ -43,7 +43,7 @@ void measure_links(const Topology& topology, const StepTable& table, const Prece
       const std::int64_t depth = depths[table.producer(joined, message)];
       for (const LinkId link : route) {
         ++load[link];
-        crossings.push_back(depth * link_numbers(topology.nodes()) + link);
+        crossings.push_back(depth * link_numbers(topology) + link);
       }
     }
   }
@@ -51,7 +51,7 @@ void measure_links(const Topology& topology, const StepTable& table, const Prece
   std::sort(crossings.begin(), crossings.end());
   std::vector<bool> shared(load.size(), false);
   for (std::size_t i = 1; i < crossings.size(); ++i) {
-    if (crossings[i] == crossings[i - 1]) shared[crossings[i] % link_numbers(topology.nodes())] = true;
+    if (crossings[i] == crossings[i - 1]) shared[crossings[i] % link_numbers(topology)] = true;
   }
   verdict.links_shared = static_cast<int>(std::count(shared.begin(), shared.end(), true));
   verdict.links_shared_percent = 100.0 * verdict.links_shared / links;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dimension-order routing on tori and meshes.
+// Dimension-order routing on tori and meshes, and the ways of trees.
 #include "runtime/routing.hpp"
 
 #include <cstdlib>
@@ -18,19 +18,32 @@ int signed_distance(int extent, bool wraps, int from, int to, int turn) {
 
 }  // namespace
 
+int link_numbers(const Topology& topology) noexcept {
+  return topology.tree() != nullptr ? 2 * static_cast<int>(topology.tree()->links().size())
+                                    : link_numbers(topology.nodes());
+}
+
 bool link_exists(const Topology& topology, LinkId link) noexcept {
   if (topology.kind() == Topology::Kind::node) return false;
+  if (topology.kind() == Topology::Kind::tree) return link < link_numbers(topology);
   return topology.neighbour(link / 6 * topology.per_node(), link % 6 / 2, link % 2 == 0 ? 1 : -1) >= 0;
 }
 
 int link_count(const Topology& topology) noexcept {
   int count = 0;
-  for (LinkId link = 0; link < link_numbers(topology.nodes()); ++link) count += link_exists(topology, link) ? 1 : 0;
+  for (LinkId link = 0; link < link_numbers(topology); ++link) count += link_exists(topology, link) ? 1 : 0;
   return count;
 }
 
 void append_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links) {
   if (topology.kind() == Topology::Kind::node) return;
+  if (topology.kind() == Topology::Kind::tree) {
+    const TreeTopology& tree = *topology.tree();
+    for (const TreeHop hop : tree.way(tree.node_of(from), tree.node_of(to))) {
+      links.push_back(2 * hop.link + hop.direction);
+    }
+    return;
+  }
   Coordinates at = topology.coordinates(from);
   const Coordinates goal = topology.coordinates(to);
   for (int dimension = 0; dimension < 3; ++dimension) {

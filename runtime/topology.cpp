@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tori, meshes and nodes: coordinates, neighbours, and the text form.
+// Tori, meshes, trees and nodes: coordinates, neighbours, and the text form.
 #include "runtime/topology.hpp"
 
 #include <algorithm>
@@ -97,17 +97,42 @@ Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dim
   return topology;
 }
 
+Topology Topology::of_tree(TreeTopology tree, std::string path) {
+  Topology topology;
+  topology.kind_ = Kind::tree;
+  topology.ranks_ = tree.ranks();
+  topology.extents_ = {topology.ranks_, 1, 1};
+  topology.tree_ = std::make_shared<const TreeTopology>(std::move(tree));
+  topology.path_ = std::move(path);
+  return topology;
+}
+
+bool Topology::operator==(const Topology& other) const noexcept {
+  const bool same_tree = tree_ == other.tree_ || (tree_ != nullptr && other.tree_ != nullptr && *tree_ == *other.tree_);
+  return same_tree && kind_ == other.kind_ && ranks_ == other.ranks_ && per_node_ == other.per_node_ &&
+         dimensions_ == other.dimensions_ && extents_ == other.extents_ && wraps_ == other.wraps_;
+}
+
+Topology Topology::parse_tree(std::string_view text, const std::string& content, int ranks) {
+  const std::string path(text.substr(std::min(text.find(':') + 1, text.size())));
+  Topology topology = of_tree(TreeTopology::parse(content, path), path);
+  if (topology.ranks() != ranks) {
+    bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " comm nodes, but there are " +
+        std::to_string(ranks) + " ranks");
+  }
+  return topology;
+}
+
 Topology Topology::parse(std::string_view text, int ranks) {
   if (text == "node") return node(ranks);
   const std::size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
-  if (kind == "tree") {
-    throw Error(Status::unsupported,
-                "topology " + quoted(text) + ": trees cannot be given as text; use torus, mesh or node");
+  if (kind == "tree" && colon != std::string_view::npos) {
+    return parse_tree(text, TreeTopology::read(std::string(text.substr(colon + 1))), ranks);
   }
   if (colon == std::string_view::npos || (kind != "torus" && kind != "mesh")) {
     bad("topology " + quoted(text) + ": " + quoted(kind) +
-        " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, node");
+        " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, tree:FILE, node");
   }
   Coordinates extents = {1, 1, 1};
   std::array<bool, 3> wraps = {false, false, false};
@@ -135,7 +160,7 @@ Topology Topology::parse(std::string_view text, int ranks) {
 }
 
 Topology Topology::of_nodes() const {
-  return kind_ == Kind::node ? torus({1, 1, 1}) : torus(extents_, wraps_, dimensions_);
+  return kind_ == Kind::torus ? torus(extents_, wraps_, dimensions_) : torus({1, 1, 1});
 }
 
 Coordinates Topology::coordinates(int rank) const noexcept {
@@ -150,7 +175,7 @@ int Topology::rank(const Coordinates& at) const noexcept {
 
 int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
   const auto d = static_cast<std::size_t>(dimension);
-  if (kind_ == Kind::node || extents_[d] == 1) return -1;
+  if (kind_ != Kind::torus || extents_[d] == 1) return -1;
   Coordinates at = coordinates(rank);
   const int to = at[d] + direction;
   if (!wraps_[d] && (to < 0 || to >= extents_[d])) return -1;
@@ -223,6 +248,7 @@ std::vector<Axis> box_axes(const Topology& whole, std::span<const int> nodes) {
 
 std::optional<Topology> Topology::part(std::span<const int> ranks) const {
   if (kind_ == Kind::node || ranks.empty()) return std::nullopt;
+  if (kind_ == Kind::tree) return of_tree(tree_->part(ranks), path_);
   const auto next_node =
       std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return node_of(rank) != node_of(ranks[0]); });
   const auto per_node = static_cast<std::size_t>(next_node - ranks.begin());
@@ -247,6 +273,7 @@ std::optional<Topology> Topology::part(std::span<const int> ranks) const {
 
 std::string Topology::text() const {
   if (kind_ == Kind::node) return "node";
+  if (kind_ == Kind::tree) return "tree:" + path_;
   const bool mesh = !wraps_[0] && !wraps_[1] && !wraps_[2];
   std::string result = mesh ? "mesh:" : "torus:";
   for (std::size_t d = 0; d < static_cast<std::size_t>(dimensions_); ++d) {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks stand on: a torus or mesh of nodes in up to three dimensions, or one shared-memory node. Pure
-// arithmetic.
+// What the ranks stand on: a torus or mesh of nodes in up to three dimensions, a tree of links, or one shared-memory
+// node. Pure arithmetic, but for the file that a tree is read from.
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "runtime/tree_topology.hpp"
 
 namespace torii {
 
@@ -15,10 +18,11 @@ using Coordinates = std::array<int, 3>;
 
 /// Node = x + X (y + Y z), and its ranks are node * per_node() and those that follow; mostly there is one. A dimension
 /// either wraps (torus) or ends (mesh); an extent of 1 has no links. In a torus a dimension of extent 2 has two cables
-/// between the two layers, in a mesh one.
+/// between the two layers, in a mesh one. A tree has one rank on each comm node and neither dimensions nor neighbours:
+/// what looks at extents sees a row of ranks, as on one node.
 class Topology {
  public:
-  enum class Kind { node, torus };  // a mesh is a torus none of whose dimensions wraps
+  enum class Kind { node, torus, tree };  // a mesh is a torus none of whose dimensions wraps
 
   /// One shared-memory node of `ranks` ranks (>= 1). Throws invalid_argument.
   static Topology node(int ranks);
@@ -26,10 +30,14 @@ class Topology {
   /// their product at most 2^20. Throws invalid_argument.
   static Topology torus(Coordinates extents, std::array<bool, 3> wraps = {true, true, true}, int dimensions = 3,
                         int per_node = 1);
-  /// `torus:4x4x4`, `torus:4x4x2m`, `mesh:8x8`, `torus:3x3*2` (two ranks on each node), `node`. `ranks` is the size the
-  /// text must fit: a different product is an error that names both. Throws Error{invalid_argument} with the offending
-  /// token, or {unsupported} for `tree:`.
+  /// `path` is what text() says after `tree:`.
+  static Topology of_tree(TreeTopology tree, std::string path);
+  /// `torus:4x4x4`, `torus:4x4x2m`, `mesh:8x8`, `torus:3x3*2` (two ranks on each node), `tree:FILE`, `node`. `ranks` is
+  /// the size the text must fit: a different product, or number of comm nodes, is an error that names both. Throws
+  /// Error{invalid_argument} with the offending token.
   static Topology parse(std::string_view text, int ranks);
+  /// The same for `tree:FILE` whose content has been read already.
+  static Topology parse_tree(std::string_view text, const std::string& content, int ranks);
 
   Kind kind() const noexcept { return kind_; }
   int ranks() const noexcept { return ranks_; }
@@ -37,7 +45,9 @@ class Topology {
   int per_node() const noexcept { return per_node_; }
   int nodes() const noexcept { return ranks_ / per_node_; }
   int node_of(int rank) const noexcept { return rank / per_node_; }
-  /// The torus on which the nodes stand, with one rank on each; of a single node a torus without links.
+  /// The links of a tree; nullptr for the other kinds.
+  const TreeTopology* tree() const noexcept { return tree_.get(); }
+  /// The torus on which the nodes stand, with one rank on each; of a single node, and of a tree, one without links.
   Topology of_nodes() const;
   int dimensions() const noexcept { return dimensions_; }
   const Coordinates& extents() const noexcept { return extents_; }
@@ -51,12 +61,12 @@ class Topology {
   int neighbour(int rank, int dimension, int direction) const noexcept;
   /// What `ranks`, in this order, stand on by themselves: a row, a plane or a box, along dimensions in any order and
   /// direction, with as many ranks of each node. A dimension of which they have all wraps as it does here, otherwise it
-  /// is a mesh's. None where they form nothing of the kind or share one node.
+  /// is a mesh's. None where they form nothing of the kind or share one node. Of a tree, the ways between them.
   std::optional<Topology> part(std::span<const int> ranks) const;
-  /// The text that parse() reads back.
+  /// The text that parse() reads back; of a part of a tree, the name of the file of the whole.
   std::string text() const;
 
-  bool operator==(const Topology&) const = default;
+  bool operator==(const Topology& other) const noexcept;
 
  private:
   Kind kind_ = Kind::node;
@@ -65,6 +75,8 @@ class Topology {
   int dimensions_ = 1;
   Coordinates extents_ = {1, 1, 1};
   std::array<bool, 3> wraps_ = {false, false, false};
+  std::shared_ptr<const TreeTopology> tree_;  ///< shared by all requests on it
+  std::string path_;
 };
 
 }  // namespace torii

@@ -50,6 +50,10 @@ int places(const std::string& topology) {
 
 Topology read_topology(const Settings& settings, const std::optional<int>& ranks) {
   const std::string text = settings.topology == "auto" ? "node" : settings.topology;
+  if (text.starts_with("tree:") && !ranks) {
+    const std::string content = TreeTopology::read(text.substr(5));
+    return Topology::parse_tree(text, content, TreeTopology::parse(content, text.substr(5)).ranks());
+  }
   return Topology::parse(text, ranks.value_or(text == "node" ? kRanksDefault : places(text)));
 }
 

@@ -17,6 +17,7 @@ std::string ranks_text(const TuneRow& row) { return fmt::format("{}..{}", row.ra
 
 std::string topology_text(const TuneRow& row) {
   if (!row.topology) return "any";
+  if (*row.topology == Topology::Kind::tree) return "tree";
   return *row.topology == Topology::Kind::node ? "node" : "torus";
 }
 

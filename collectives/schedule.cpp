@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Branch and bound over the transfers of a broadcast.
+//
+// A partial schedule is continued by every transfer whose earliest start is not before the last one placed, alike ones
+// once. First the network without latencies is solved, and its order replayed; then come a short dive, beams of 1, 4,
+// 16 and 64 partial schedules, and depth first until nothing is left or the budget is used up.
+#include "collectives/schedule.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "collectives/schedule_bound.hpp"
+#include "runtime/status.hpp"
+
+namespace torii {
+namespace scheduling {
+namespace {
+
+constexpr std::size_t kSeenMost = std::size_t{1} << 22;
+constexpr int kBeams[] = {1, 4, 16, 64};
+
+/// A continuation of a partial schedule.
+struct Child {
+  Move move;
+  Ticks bound = 0;
+  Ticks completion = 0;
+  int distance = 0;  ///< links from the nearest rank that has the message
+  int hops = 0;      ///< links from the sender
+  std::uint64_t label = 0;
+  std::size_t parent = 0;  ///< in a beam
+};
+
+/// The order of trying: what promises most, then the farthest receiver, the earliest start, the nearest sender.
+bool is_better(const Child& a, const Child& b) {
+  if (a.bound != b.bound) return a.bound < b.bound;
+  if (a.distance != b.distance) return a.distance > b.distance;
+  if (a.move.start != b.move.start) return a.move.start < b.move.start;
+  if (a.hops != b.hops) return a.hops < b.hops;
+  return std::pair(a.move.sender, a.move.receiver) < std::pair(b.move.sender, b.move.receiver);
+}
+
+class Search {
+ public:
+  Search(const Model& model, int root, const ScheduleBudget& budget, std::chrono::steady_clock::time_point begun)
+      : model_(model), root_(root), budget_(budget), begun_(begun), state_(model, root), labels_(model), bound_(model) {
+    least_ = bound_.of(state_, kNever);
+  }
+
+  /// Places the transfers in this order, each as early as it can be: a first schedule to beat.
+  void replay(const std::vector<Move>& order) {
+    State state(model_, root_);
+    std::vector<Move> moves;
+    for (Move move : order) {
+      move.start = state.earliest(move.sender, move.receiver);
+      state.place(move);
+      moves.push_back(move);
+    }
+    offer(moves, state.completion());
+  }
+
+  void run() {
+    dive(budget_.steps, 2 * static_cast<std::int64_t>(model_.ranks()));
+    for (const int width : kBeams) {
+      if (is_over()) return;
+      beam(static_cast<std::size_t>(width));
+    }
+    if (is_over()) return;
+    seen_.clear();
+    is_complete_ = dive(budget_.steps, INT64_MAX);
+  }
+
+  const std::vector<Move>& best() const { return best_; }
+  Ticks time() const { return best_time_; }
+  Ticks least() const { return least_; }
+  std::int64_t nodes() const { return nodes_; }
+  bool proven() const { return is_complete_ || least_ >= enough(); }
+
+ private:
+  /// A partial schedule that must take so long need not be continued.
+  Ticks enough() const {
+    return best_time_ == kNever ? kNever : best_time_ - best_time_ / 1'000'000'000 - 8 * model_.ranks();
+  }
+
+  bool is_out_of_budget() {
+    if (nodes_ >= budget_.steps) return true;
+    if (budget_.seconds <= 0 || nodes_ % 64 != 0) return is_late_;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
+    return is_late_ = is_late_ || took.count() >= budget_.seconds;
+  }
+  bool is_over() { return least_ >= enough() || is_out_of_budget(); }
+
+  void offer(const std::vector<Move>& moves, Ticks completion) {
+    if (completion >= best_time_) return;
+    best_time_ = completion;
+    best_ = moves;
+  }
+
+  void place(const Move& move) {
+    state_.place(move);
+    moves_.push_back(move);
+  }
+  void take_back(Ticks last, Ticks completion) {
+    state_.take_back(moves_.back(), last, completion);
+    moves_.pop_back();
+  }
+
+  /// The continuations of state_ that may lead to something better, one of each kind.
+  std::vector<Child> expand() {
+    std::vector<Child> children;
+    labels_.update(state_);
+    std::unordered_set<std::uint64_t> kinds;
+    for (int receiver = 0; receiver < model_.ranks(); ++receiver) {
+      if (state_.has(receiver) || !kinds.insert(labels_.of(receiver)).second) continue;
+      int distance = INT32_MAX;
+      for (const int sender : state_.holders()) {
+        distance = std::min(distance, static_cast<int>(model_.way(sender, receiver).hop_count));
+      }
+      for (const int sender : state_.holders()) {
+        const Way& way = model_.way(sender, receiver);
+        if (std::max(state_.have(sender), state_.last()) + way.latency + way.duration >= enough()) continue;
+        if (!kinds.insert(labels_.of(sender, receiver)).second) continue;
+        const Ticks start = state_.earliest(sender, receiver);
+        if (start < state_.last() || start + way.latency + way.duration >= enough()) continue;
+        children.push_back({{sender, receiver, start}, 0, 0, distance, static_cast<int>(way.hop_count), 0, 0});
+      }
+    }
+    const Ticks last = state_.last();
+    const Ticks completion = state_.completion();
+    for (Child& child : children) {
+      place(child.move);
+      ++nodes_;
+      child.completion = state_.completion();
+      if (state_.complete()) offer(moves_, state_.completion());
+      child.bound = bound_.of(state_, enough());
+      take_back(last, completion);
+    }
+    std::erase_if(children, [&](const Child& child) { return child.bound >= enough(); });
+    std::sort(children.begin(), children.end(), is_better);
+    return children;
+  }
+
+  /// Whether a state like this has been seen that was done no later.
+  bool is_known(std::uint64_t label, Ticks completion) {
+    const auto [known, fresh] = seen_.try_emplace(label, completion);
+    if (fresh) {
+      if (seen_.size() > kSeenMost) seen_.erase(known);
+      return false;
+    }
+    if (known->second <= completion) return true;
+    known->second = completion;
+    return false;
+  }
+
+  /// Depth first from state_. Returns whether all was looked at: false when `steps` in all or `more` are used up.
+  bool dive(std::int64_t steps, std::int64_t more) {
+    const std::int64_t until = more > steps - nodes_ ? steps : nodes_ + more;
+    return dive_until(until);
+  }
+  bool dive_until(std::int64_t until) {
+    if (is_over() || nodes_ >= until) return least_ >= enough();
+    std::vector<Child> children = expand();
+    if (!moves_.empty() && is_known(labels_.whole(), state_.completion())) return true;
+    const Ticks last = state_.last();
+    const Ticks completion = state_.completion();
+    for (const Child& child : children) {
+      if (child.bound >= enough()) continue;
+      place(child.move);
+      const bool all = state_.complete() || dive_until(until);
+      take_back(last, completion);
+      if (!all) return false;
+    }
+    return true;
+  }
+
+  /// All partial schedules of a beam have equally many transfers.
+  void beam(std::size_t width) {
+    std::vector<std::vector<Move>> beam = {{}};
+    while (!beam.empty() && !is_out_of_budget()) {
+      std::vector<Child> children;
+      std::unordered_set<std::uint64_t> labels;
+      for (std::size_t i = 0; i < beam.size(); ++i) {
+        const Undo undo(*this, beam[i]);
+        if (state_.complete()) return;
+        std::vector<Child> more = expand();
+        if (!labels.insert(labels_.whole()).second) continue;
+        for (Child& child : more) child.parent = i;
+        children.insert(children.end(), more.begin(), more.end());
+      }
+      std::sort(children.begin(), children.end(), is_better);
+      std::vector<std::vector<Move>> next;
+      for (const Child& child : children) {
+        if (next.size() == width) break;
+        if (child.bound >= enough()) continue;
+        next.push_back(beam[child.parent]);
+        next.back().push_back(child.move);
+      }
+      beam = std::move(next);
+    }
+  }
+
+  /// Places moves, and takes them back at its end.
+  class Undo {
+   public:
+    Undo(Search& search, const std::vector<Move>& moves) : search_(search) {
+      for (const Move& move : moves) {
+        before_.emplace_back(search.state_.last(), search.state_.completion());
+        search.place(move);
+      }
+    }
+    ~Undo() {
+      for (; !before_.empty(); before_.pop_back()) search_.take_back(before_.back().first, before_.back().second);
+    }
+    Undo(const Undo&) = delete;
+    Undo& operator=(const Undo&) = delete;
+
+   private:
+    Search& search_;
+    std::vector<std::pair<Ticks, Ticks>> before_;
+  };
+
+  const Model& model_;
+  int root_;
+  ScheduleBudget budget_;
+  std::chrono::steady_clock::time_point begun_;
+  State state_;
+  Labels labels_;
+  Bound bound_;
+  std::vector<Move> moves_;
+  std::vector<Move> best_;
+  Ticks best_time_ = kNever;
+  Ticks least_ = 0;
+  std::int64_t nodes_ = 0;
+  bool is_complete_ = false;
+  bool is_late_ = false;
+  std::unordered_map<std::uint64_t, Ticks> seen_;
+};
+
+bool has_latency(const TreeTopology& tree) {
+  return std::any_of(tree.links().begin(), tree.links().end(),
+                     [](const TreeLink& link) { return link.latency_ns[0] != 0 || link.latency_ns[1] != 0; });
+}
+
+}  // namespace
+}  // namespace scheduling
+
+Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, const ScheduleBudget& budget) {
+  using namespace scheduling;
+  if (root < 0 || root >= tree.ranks()) {
+    throw Error(Status::invalid_argument, "the root is " + std::to_string(root) + "; it must be a rank from 0 to " +
+                                              std::to_string(tree.ranks() - 1));
+  }
+  Schedule schedule;
+  if (tree.ranks() == 1) {
+    schedule.proven = true;
+    return schedule;
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  const Model model(tree, bytes, true);
+  Search search(model, root, budget, begun);
+  if (has_latency(tree)) {
+    const Model twin(tree, bytes, false);
+    Search first(twin, root, {budget.steps / 4, budget.seconds / 4}, begun);
+    first.run();
+    schedule.nodes = first.nodes();
+    if (!first.best().empty()) search.replay(first.best());
+  }
+  search.run();
+  schedule.nodes += search.nodes();
+  for (const Move& move : search.best()) {
+    const Way& way = model.way(move.sender, move.receiver);
+    schedule.transfers.push_back({move.sender, move.receiver, model.seconds(move.start),
+                                  model.seconds(move.start + way.latency + way.duration)});
+  }
+  std::stable_sort(schedule.transfers.begin(), schedule.transfers.end(),
+                   [](const Transfer& a, const Transfer& b) { return a.start_s < b.start_s; });
+  schedule.time_s = model.seconds(search.time());
+  schedule.proven = search.proven();
+  schedule.bound_s = schedule.proven ? schedule.time_s : model.seconds(search.least());
+  return schedule;
+}
+
+double chain_time_s(const TreeTopology& tree, int root, std::size_t bytes, std::size_t segment_bytes) {
+  const std::vector<int> order = tree.depth_first(root);
+  double slowest_s = 0;  // of the hop that takes longest for one segment
+  double ways_s = 0;     // of the first segment through all hops
+  const auto segment = static_cast<double>(std::max<std::size_t>(1, std::min(bytes, segment_bytes)));
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    double rate = 1e30;
+    double latency_s = 0;
+    for (const TreeHop hop : tree.way(tree.node_of(order[i]), tree.node_of(order[i + 1]))) {
+      const TreeLink& link = tree.links()[static_cast<std::size_t>(hop.link)];
+      rate = std::min(rate, static_cast<double>(link.bandwidth[static_cast<std::size_t>(hop.direction)]));
+      latency_s += 1e-9 * static_cast<double>(link.latency_ns[static_cast<std::size_t>(hop.direction)]);
+    }
+    slowest_s = std::max(slowest_s, segment / rate);
+    ways_s += segment / rate + latency_s;
+  }
+  const double segments = static_cast<double>(std::max<std::size_t>(1, bytes)) / segment;
+  return ways_s + (segments - 1) * slowest_s;
+}
+
+}  // namespace torii

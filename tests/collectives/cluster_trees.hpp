@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The networks of tables 1-4 of Hourai, Nishida and Oyanagi 2004 as tree topologies, and random small trees.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "runtime/tree_topology.hpp"
+
+namespace torii::test {
+
+/// `clusters` of `machines` dual-processor machines on a switch each; with `mixed` the first cluster, in which rank 0
+/// is, and the link between the switches are fast Ethernet, the other gigabit. One cluster has one switch.
+struct Cluster {
+  int cpus = 2;
+  int machines = 2;
+  int clusters = 1;
+  bool mixed = false;
+  bool latency = true;
+};
+
+inline std::string link_text(const std::string& a, const std::string& b, const char* rate, const char* time,
+                             bool latency) {
+  const std::string of = latency ? time : "0us";
+  return "link " + a + " " + b + " " + rate + " " + rate + " " + of + " " + of + " full\n";
+}
+
+inline TreeTopology tree_of(const Cluster& shape) {
+  std::string nodes;
+  std::string links;
+  for (int cluster = 0; cluster < shape.clusters; ++cluster) {
+    const bool slow = shape.mixed && cluster == 0;
+    const std::string hub = "switch" + std::to_string(cluster);
+    nodes += "node " + hub + " relay\n";
+    for (int machine = 0; machine < shape.machines; ++machine) {
+      const std::string box = "box" + std::to_string(cluster) + "_" + std::to_string(machine);
+      nodes += "node " + box + " relay\n";
+      links += link_text(box, hub, slow ? "11.5MB/s" : "100MB/s", slow ? "35us" : "15us", shape.latency);
+      for (int cpu = 0; cpu < shape.cpus; ++cpu) {
+        const std::string name = box + "_" + std::to_string(cpu);
+        nodes += "node " + name + " comm\n";
+        links += link_text(name, box, "350MB/s", "0.5us", shape.latency);
+      }
+    }
+  }
+  if (shape.clusters == 2) {
+    links += link_text("switch0", "switch1", shape.mixed ? "11.5MB/s" : "100MB/s", shape.mixed ? "35us" : "15us",
+                       shape.latency);
+  }
+  return TreeTopology::parse(nodes + links, "cluster");
+}
+
+/// All ranks on one gigabit switch.
+inline TreeTopology star_of(int ranks, bool latency = true) {
+  std::string nodes = "node switch relay\n";
+  std::string links;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string name = "cpu" + std::to_string(rank);
+    nodes += "node " + name + " comm\n";
+    links += link_text(name, "switch", "100MB/s", "15us", latency);
+  }
+  return TreeTopology::parse(nodes + links, "star");
+}
+
+/// A tree of `nodes` nodes of which at least two communicate, with bandwidths of 1 to 6 B/s, and latencies of 0 to 3 s
+/// or none.
+inline TreeTopology random_tree(int nodes, bool latency, std::mt19937_64& random) {
+  const auto draw = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+  std::string text;
+  for (int node = 0; node < nodes; ++node) {
+    text += "node n" + std::to_string(node) + (node < 2 || draw(3) != 0 ? " comm\n" : " relay\n");
+  }
+  for (int node = 1; node < nodes; ++node) {
+    const bool half = draw(4) == 0;
+    const std::string there = std::to_string(1 + draw(6)) + "B/s ";
+    const std::string back = half ? there : std::to_string(1 + draw(6)) + "B/s ";
+    text += "link n" + std::to_string(node) + " n" + std::to_string(draw(node)) + " " + there + back;
+    for (int way = 0; way < 2; ++way) text += std::to_string(latency ? draw(4) : 0) + "s ";
+    text += half ? "half\n" : "full\n";
+  }
+  return TreeTopology::parse(text, "random");
+}
+
+}  // namespace torii::test
