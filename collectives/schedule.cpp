@@ -3,7 +3,8 @@
 //
 // A partial schedule is continued by every transfer whose earliest start is not before the last one placed, alike ones
 // once. First the network without latencies is solved, and its order replayed; then come a short dive, beams of 1, 4,
-// 16 and 64 partial schedules, and depth first until nothing is left or the budget is used up.
+// 16 and 64 partial schedules in two orders of preference, and depth first until nothing is left or the budget is used
+// up.
 #include "collectives/schedule.hpp"
 
 #include <algorithm>
@@ -25,16 +26,19 @@ constexpr int kBeams[] = {1, 4, 16, 64};
 struct Child {
   Move move;
   Ticks bound = 0;
-  Ticks completion = 0;
-  int distance = 0;  ///< links from the nearest rank that has the message
-  int hops = 0;      ///< links from the sender
-  std::uint64_t label = 0;
+  Ticks distance = 0;  ///< the time that the message takes from the nearest rank that has it
+  int hops = 0;            ///< links from the sender
   std::size_t parent = 0;  ///< in a beam
 };
 
-/// The order of trying: what promises most, then the farthest receiver, the earliest start, the nearest sender.
-bool is_better(const Child& a, const Child& b) {
+/// What is tried first among equal promises.
+enum class Prefer { far, early };
+
+/// The order of trying: what promises most, then the farthest receiver, the earliest start, the nearest sender; or the
+/// earliest start before the farthest receiver, which keeps slow links busy.
+bool is_better(const Child& a, const Child& b, Prefer prefer) {
   if (a.bound != b.bound) return a.bound < b.bound;
+  if (prefer == Prefer::early && a.move.start != b.move.start) return a.move.start < b.move.start;
   if (a.distance != b.distance) return a.distance > b.distance;
   if (a.move.start != b.move.start) return a.move.start < b.move.start;
   if (a.hops != b.hops) return a.hops < b.hops;
@@ -61,14 +65,18 @@ class Search {
   }
 
   void run() {
-    dive(budget_.steps, 2 * static_cast<std::int64_t>(model_.ranks()));
+    dive(std::min(budget_.steps, 2 * static_cast<std::int64_t>(model_.ranks())));
     for (const int width : kBeams) {
-      if (is_over()) return;
-      beam(static_cast<std::size_t>(width));
+      for (const Prefer prefer : {Prefer::far, Prefer::early}) {
+        if (is_over()) return;
+        prefer_ = prefer;
+        beam(static_cast<std::size_t>(width));
+      }
     }
     if (is_over()) return;
     seen_.clear();
-    is_complete_ = dive(budget_.steps, INT64_MAX);
+    prefer_ = Prefer::far;
+    is_complete_ = dive(budget_.steps);
   }
 
   const std::vector<Move>& best() const { return best_; }
@@ -85,9 +93,9 @@ class Search {
 
   bool is_out_of_budget() {
     if (nodes_ >= budget_.steps) return true;
-    if (budget_.seconds <= 0 || nodes_ % 64 != 0) return is_late_;
+    if (budget_.seconds <= 0) return false;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
-    return is_late_ = is_late_ || took.count() >= budget_.seconds;
+    return took.count() >= budget_.seconds;
   }
   bool is_over() { return least_ >= enough() || is_out_of_budget(); }
 
@@ -106,6 +114,11 @@ class Search {
     moves_.pop_back();
   }
 
+  void sort(std::vector<Child>& children) const {
+    std::sort(children.begin(), children.end(),
+              [this](const Child& a, const Child& b) { return is_better(a, b, prefer_); });
+  }
+
   /// The continuations of state_ that may lead to something better, one of each kind.
   std::vector<Child> expand() {
     std::vector<Child> children;
@@ -113,9 +126,10 @@ class Search {
     std::unordered_set<std::uint64_t> kinds;
     for (int receiver = 0; receiver < model_.ranks(); ++receiver) {
       if (state_.has(receiver) || !kinds.insert(labels_.of(receiver)).second) continue;
-      int distance = INT32_MAX;
+      Ticks distance = kNever;
       for (const int sender : state_.holders()) {
-        distance = std::min(distance, static_cast<int>(model_.way(sender, receiver).hop_count));
+        const Way& way = model_.way(sender, receiver);
+        distance = std::min(distance, way.latency + way.duration);
       }
       for (const int sender : state_.holders()) {
         const Way& way = model_.way(sender, receiver);
@@ -123,7 +137,7 @@ class Search {
         if (!kinds.insert(labels_.of(sender, receiver)).second) continue;
         const Ticks start = state_.earliest(sender, receiver);
         if (start < state_.last() || start + way.latency + way.duration >= enough()) continue;
-        children.push_back({{sender, receiver, start}, 0, 0, distance, static_cast<int>(way.hop_count), 0, 0});
+        children.push_back({{sender, receiver, start}, 0, distance, static_cast<int>(way.hop_count), 0});
       }
     }
     const Ticks last = state_.last();
@@ -131,13 +145,12 @@ class Search {
     for (Child& child : children) {
       place(child.move);
       ++nodes_;
-      child.completion = state_.completion();
       if (state_.complete()) offer(moves_, state_.completion());
       child.bound = bound_.of(state_, enough());
       take_back(last, completion);
     }
     std::erase_if(children, [&](const Child& child) { return child.bound >= enough(); });
-    std::sort(children.begin(), children.end(), is_better);
+    sort(children);
     return children;
   }
 
@@ -153,12 +166,8 @@ class Search {
     return false;
   }
 
-  /// Depth first from state_. Returns whether all was looked at: false when `steps` in all or `more` are used up.
-  bool dive(std::int64_t steps, std::int64_t more) {
-    const std::int64_t until = more > steps - nodes_ ? steps : nodes_ + more;
-    return dive_until(until);
-  }
-  bool dive_until(std::int64_t until) {
+  /// Depth first from state_. Returns whether all was looked at: false when `until` partial schedules have been.
+  bool dive(std::int64_t until) {
     if (is_over() || nodes_ >= until) return least_ >= enough();
     std::vector<Child> children = expand();
     if (!moves_.empty() && is_known(labels_.whole(), state_.completion())) return true;
@@ -167,7 +176,7 @@ class Search {
     for (const Child& child : children) {
       if (child.bound >= enough()) continue;
       place(child.move);
-      const bool all = state_.complete() || dive_until(until);
+      const bool all = state_.complete() || dive(until);
       take_back(last, completion);
       if (!all) return false;
     }
@@ -188,7 +197,7 @@ class Search {
         for (Child& child : more) child.parent = i;
         children.insert(children.end(), more.begin(), more.end());
       }
-      std::sort(children.begin(), children.end(), is_better);
+      sort(children);
       std::vector<std::vector<Move>> next;
       for (const Child& child : children) {
         if (next.size() == width) break;
@@ -232,8 +241,8 @@ class Search {
   Ticks best_time_ = kNever;
   Ticks least_ = 0;
   std::int64_t nodes_ = 0;
+  Prefer prefer_ = Prefer::far;
   bool is_complete_ = false;
-  bool is_late_ = false;
   std::unordered_map<std::uint64_t, Ticks> seen_;
 };
 
