@@ -10,7 +10,8 @@ namespace torii {
 
 std::span<const Algorithm> catalogue() noexcept {
   // Copied together at the first use, when the rows of all files are there.
-  static const std::array kRows = {kTrinaryx3, kRing, kBucket, kRecursiveDoubling, kRabenseifner, kBinomial, kNode};
+  static const std::array kRows = {kTrinaryx3, kRing,      kBucket, kRecursiveDoubling, kRabenseifner, kBinomial,
+                                   kNode,      kScheduled, kChain};
   return kRows;
 }
 

@@ -21,12 +21,14 @@ namespace {
 
 constexpr std::size_t kSeenMost = std::size_t{1} << 22;
 constexpr int kBeams[] = {1, 4, 16, 64};
+/// What small networks need to be searched through, tried again after each beam.
+constexpr std::int64_t kDivePerWidth = 200;
 
 /// A continuation of a partial schedule.
 struct Child {
   Move move;
   Ticks bound = 0;
-  Ticks distance = 0;  ///< the time that the message takes from the nearest rank that has it
+  Ticks distance = 0;      ///< the time that the message takes from the nearest rank that has it
   int hops = 0;            ///< links from the sender
   std::size_t parent = 0;  ///< in a beam
 };
@@ -67,11 +69,16 @@ class Search {
   void run() {
     dive(std::min(budget_.steps, 2 * static_cast<std::int64_t>(model_.ranks())));
     for (const int width : kBeams) {
-      for (const Prefer prefer : {Prefer::far, Prefer::early}) {
+      for (const Prefer prefer : {Prefer::early, Prefer::far}) {
         if (is_over()) return;
         prefer_ = prefer;
         beam(static_cast<std::size_t>(width));
       }
+      if (is_over()) return;
+      prefer_ = Prefer::far;
+      seen_.clear();
+      is_complete_ = dive(std::min(budget_.steps, nodes_ + kDivePerWidth * width));
+      if (is_complete_) return;
     }
     if (is_over()) return;
     seen_.clear();
@@ -251,6 +258,56 @@ bool has_latency(const TreeTopology& tree) {
                      [](const TreeLink& link) { return link.latency_ns[0] != 0 || link.latency_ns[1] != 0; });
 }
 
+/// What one transfer occupies of one resource.
+struct Use {
+  std::size_t transfer = 0;
+  Ticks begin = 0;
+  Ticks end = 0;
+};
+
+/// For each resource its uses, in the order of the transfers.
+std::vector<std::vector<Use>> uses_of(const Model& model, const std::vector<Move>& moves) {
+  std::vector<std::vector<Use>> uses(at(model.resources()));
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    const Way& way = model.way(moves[i].sender, moves[i].receiver);
+    for (const Hop& hop : model.hops(way)) {
+      const Ticks begin = moves[i].start + hop.before;
+      uses[at(hop.resource)].push_back({i, begin, begin + way.duration});
+    }
+  }
+  return uses;
+}
+
+/// Of what ended on a resource before `use` began, the latest: all but what ended before one of the others began.
+void add_predecessors(const std::vector<Use>& uses, const Use& use, std::vector<int>& after) {
+  const auto precedes = [](const Use& a, const Use& b) { return a.transfer < b.transfer && a.end <= b.begin; };
+  for (const Use& before : uses) {
+    if (!precedes(before, use)) continue;
+    const bool is_latest = std::none_of(uses.begin(), uses.end(), [&](const Use& between) {
+      return precedes(before, between) && precedes(between, use);
+    });
+    if (is_latest) after.push_back(static_cast<int>(before.transfer));
+  }
+}
+
+std::vector<Transfer> transfers_of(const Model& model, std::vector<Move> moves) {
+  std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.start < b.start; });
+  std::vector<Transfer> transfers;
+  for (const Move& move : moves) {
+    const Way& way = model.way(move.sender, move.receiver);
+    transfers.push_back({move.sender, move.receiver, model.seconds(move.start),
+                         model.seconds(move.start + way.latency + way.duration)});
+  }
+  for (const std::vector<Use>& uses : uses_of(model, moves)) {
+    for (const Use& use : uses) add_predecessors(uses, use, transfers[use.transfer].after);
+  }
+  for (Transfer& transfer : transfers) {
+    std::sort(transfer.after.begin(), transfer.after.end());
+    transfer.after.erase(std::unique(transfer.after.begin(), transfer.after.end()), transfer.after.end());
+  }
+  return transfers;
+}
+
 }  // namespace
 }  // namespace scheduling
 
@@ -277,13 +334,7 @@ Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, co
   }
   search.run();
   schedule.nodes += search.nodes();
-  for (const Move& move : search.best()) {
-    const Way& way = model.way(move.sender, move.receiver);
-    schedule.transfers.push_back({move.sender, move.receiver, model.seconds(move.start),
-                                  model.seconds(move.start + way.latency + way.duration)});
-  }
-  std::stable_sort(schedule.transfers.begin(), schedule.transfers.end(),
-                   [](const Transfer& a, const Transfer& b) { return a.start_s < b.start_s; });
+  schedule.transfers = transfers_of(model, search.best());
   schedule.time_s = model.seconds(search.time());
   schedule.proven = search.proven();
   schedule.bound_s = schedule.proven ? schedule.time_s : model.seconds(search.least());
