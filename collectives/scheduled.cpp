@@ -19,7 +19,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/plan_builder.hpp"
-#include "collectives/schedule.hpp"
+#include "collectives/schedule_cache.hpp"
 
 namespace torii {
 namespace {
@@ -50,32 +50,37 @@ struct Steps {
   int out_streams_max = 0;
 };
 
-/// Tokens are left out where the sender knows anyway: it received that message, or has asked before.
+/// Tokens are left out where the sender knows anyway: it received that message, or has been told before. One token from
+/// a rank says that all has come that it awaited before.
 std::vector<Step> steps_of(const Schedule& schedule, bool backwards) {
   const std::vector<Transfer>& transfers = schedule.transfers;
-  std::vector<Step> steps;
-  for (const Transfer& transfer : transfers) {
-    steps.push_back(
-        {backwards ? transfer.receiver : transfer.sender, backwards ? transfer.sender : transfer.receiver, {}, {}});
+  const std::size_t count = transfers.size();
+  const auto place = [&](std::size_t transfer) { return backwards ? count - 1 - transfer : transfer; };
+  std::vector<Step> steps(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [sender, receiver] = std::pair(transfers[i].sender, transfers[i].receiver);
+    steps[place(i)] = {backwards ? receiver : sender, backwards ? sender : receiver, {}, {}};
   }
-  std::map<std::pair<std::size_t, int>, bool> known;  // (transfer, rank that knows that it is done)
-  const auto follow = [&](std::size_t earlier, std::size_t later) {
-    const int asker = steps[later].sender;
-    const int teller = steps[earlier].receiver;
-    if (teller == asker || !known.emplace(std::pair(earlier, asker), true).second) return;
-    steps[later].asks.push_back(teller);
-    steps[earlier].tells.push_back(asker);
+  struct Told {
+    std::size_t earlier;
+    std::size_t later;
   };
-  if (!backwards) {
-    for (std::size_t i = 0; i < transfers.size(); ++i) {
-      for (const int before : transfers[i].after) follow(at(before), i);
+  std::map<std::pair<int, int>, Told> told;  // by who tells and who asks
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const int before : transfers[i].after) {
+      const std::size_t earlier = std::min(place(at(before)), place(i));
+      const std::size_t later = std::max(place(at(before)), place(i));
+      const int teller = steps[earlier].receiver;
+      const int asker = steps[later].sender;
+      if (teller == asker) continue;
+      Told& known = told.try_emplace({teller, asker}, Told{earlier, later}).first->second;
+      known = {std::max(known.earlier, earlier), std::min(known.later, later)};
     }
-    return steps;
   }
-  for (std::size_t i = transfers.size(); i-- > 0;) {
-    for (const int before : transfers[i].after) follow(i, at(before));
+  for (const auto& [ranks, when] : told) {
+    steps[when.earlier].tells.push_back(ranks.second);
+    steps[when.later].asks.push_back(ranks.first);
   }
-  std::reverse(steps.begin(), steps.end());
   return steps;
 }
 
@@ -183,11 +188,8 @@ struct Key {
 };
 
 std::shared_ptr<const Steps> make_steps(const PlanRequest& request, const Key& key) {
-  const TreeTopology* given = key.topology.tree();
-  const TreeTopology tree = given == nullptr ? TreeTopology::star(key.topology.ranks()) : *given;
-  const Schedule schedule = find_schedule(key.backwards ? tree.reversed() : tree, key.root, key.bytes);
   auto steps = std::make_shared<Steps>();
-  steps->list = steps_of(schedule, key.backwards);
+  steps->list = steps_of(*kept_schedule(key.topology, key.root, key.bytes, key.backwards), key.backwards);
   for (int rank = 0; rank < key.topology.ranks(); ++rank) {
     const Plan plan = Flows(request, steps->list, rank).make();
     steps->in_streams_max = std::max(steps->in_streams_max, static_cast<int>(plan.in.size()));
