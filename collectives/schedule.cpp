@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "collectives/schedule_bound.hpp"
+#include "collectives/schedule_transfers.hpp"
 #include "runtime/status.hpp"
 
 namespace torii {
@@ -52,6 +53,12 @@ class Search {
   Search(const Model& model, int root, const ScheduleBudget& budget, std::chrono::steady_clock::time_point begun)
       : model_(model), root_(root), budget_(budget), begun_(begun), state_(model, root), labels_(model), bound_(model) {
     least_ = bound_.of(state_, kNever);
+  }
+
+  /// Schedules without a search: again and again the transfer that ends first, to any rank, and to the farthest ones.
+  void greedy() {
+    greedy(false);
+    greedy(true);
   }
 
   /// Places the transfers in this order, each as early as it can be: a first schedule to beat.
@@ -98,6 +105,44 @@ class Search {
     return best_time_ == kNever ? kNever : best_time_ - best_time_ / 1'000'000'000 - 8 * model_.ranks();
   }
 
+  /// The time from the nearest rank that has the message.
+  Ticks distance(const State& state, int receiver) const {
+    Ticks nearest = kNever;
+    for (const int sender : state.holders()) {
+      const Way& way = model_.way(sender, receiver);
+      nearest = std::min(nearest, way.latency + way.duration);
+    }
+    return nearest;
+  }
+
+  void greedy(bool farthest_first) {
+    State state(model_, root_);
+    std::vector<Move> moves;
+    while (!state.complete()) {
+      Move best;
+      Ticks best_end = kNever;
+      Ticks best_distance = 0;
+      for (int receiver = 0; receiver < model_.ranks(); ++receiver) {
+        if (state.has(receiver)) continue;
+        const Ticks far = farthest_first ? distance(state, receiver) : 0;
+        if (far < best_distance) continue;
+        if (far > best_distance) best_end = kNever;
+        best_distance = far;
+        for (const int sender : state.holders()) {
+          const Ticks takes = model_.way(sender, receiver).latency + model_.way(sender, receiver).duration;
+          if (state.have(sender) + takes >= best_end) continue;
+          const Ticks start = state.earliest(sender, receiver);
+          if (start + takes >= best_end) continue;
+          best = {sender, receiver, start};
+          best_end = start + takes;
+        }
+      }
+      state.place(best);
+      moves.push_back(best);
+    }
+    offer(moves, state.completion());
+  }
+
   bool is_out_of_budget() {
     if (nodes_ >= budget_.steps) return true;
     if (budget_.seconds <= 0) return false;
@@ -133,18 +178,14 @@ class Search {
     std::unordered_set<std::uint64_t> kinds;
     for (int receiver = 0; receiver < model_.ranks(); ++receiver) {
       if (state_.has(receiver) || !kinds.insert(labels_.of(receiver)).second) continue;
-      Ticks distance = kNever;
-      for (const int sender : state_.holders()) {
-        const Way& way = model_.way(sender, receiver);
-        distance = std::min(distance, way.latency + way.duration);
-      }
+      const Ticks far = distance(state_, receiver);
       for (const int sender : state_.holders()) {
         const Way& way = model_.way(sender, receiver);
         if (std::max(state_.have(sender), state_.last()) + way.latency + way.duration >= enough()) continue;
         if (!kinds.insert(labels_.of(sender, receiver)).second) continue;
         const Ticks start = state_.earliest(sender, receiver);
         if (start < state_.last() || start + way.latency + way.duration >= enough()) continue;
-        children.push_back({{sender, receiver, start}, 0, distance, static_cast<int>(way.hop_count), 0});
+        children.push_back({{sender, receiver, start}, 0, far, static_cast<int>(way.hop_count), 0});
       }
     }
     const Ticks last = state_.last();
@@ -258,56 +299,6 @@ bool has_latency(const TreeTopology& tree) {
                      [](const TreeLink& link) { return link.latency_ns[0] != 0 || link.latency_ns[1] != 0; });
 }
 
-/// What one transfer occupies of one resource.
-struct Use {
-  std::size_t transfer = 0;
-  Ticks begin = 0;
-  Ticks end = 0;
-};
-
-/// For each resource its uses, in the order of the transfers.
-std::vector<std::vector<Use>> uses_of(const Model& model, const std::vector<Move>& moves) {
-  std::vector<std::vector<Use>> uses(at(model.resources()));
-  for (std::size_t i = 0; i < moves.size(); ++i) {
-    const Way& way = model.way(moves[i].sender, moves[i].receiver);
-    for (const Hop& hop : model.hops(way)) {
-      const Ticks begin = moves[i].start + hop.before;
-      uses[at(hop.resource)].push_back({i, begin, begin + way.duration});
-    }
-  }
-  return uses;
-}
-
-/// Of what ended on a resource before `use` began, the latest: all but what ended before one of the others began.
-void add_predecessors(const std::vector<Use>& uses, const Use& use, std::vector<int>& after) {
-  const auto precedes = [](const Use& a, const Use& b) { return a.transfer < b.transfer && a.end <= b.begin; };
-  for (const Use& before : uses) {
-    if (!precedes(before, use)) continue;
-    const bool is_latest = std::none_of(uses.begin(), uses.end(), [&](const Use& between) {
-      return precedes(before, between) && precedes(between, use);
-    });
-    if (is_latest) after.push_back(static_cast<int>(before.transfer));
-  }
-}
-
-std::vector<Transfer> transfers_of(const Model& model, std::vector<Move> moves) {
-  std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.start < b.start; });
-  std::vector<Transfer> transfers;
-  for (const Move& move : moves) {
-    const Way& way = model.way(move.sender, move.receiver);
-    transfers.push_back({move.sender, move.receiver, model.seconds(move.start),
-                         model.seconds(move.start + way.latency + way.duration)});
-  }
-  for (const std::vector<Use>& uses : uses_of(model, moves)) {
-    for (const Use& use : uses) add_predecessors(uses, use, transfers[use.transfer].after);
-  }
-  for (Transfer& transfer : transfers) {
-    std::sort(transfer.after.begin(), transfer.after.end());
-    transfer.after.erase(std::unique(transfer.after.begin(), transfer.after.end()), transfer.after.end());
-  }
-  return transfers;
-}
-
 }  // namespace
 }  // namespace scheduling
 
@@ -328,10 +319,12 @@ Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, co
   if (has_latency(tree)) {
     const Model twin(tree, bytes, false);
     Search first(twin, root, {budget.steps / 4, budget.seconds / 4}, begun);
+    first.greedy();
     first.run();
     schedule.nodes = first.nodes();
     if (!first.best().empty()) search.replay(first.best());
   }
+  search.greedy();
   search.run();
   schedule.nodes += search.nodes();
   schedule.transfers = transfers_of(model, search.best());
@@ -339,26 +332,6 @@ Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, co
   schedule.proven = search.proven();
   schedule.bound_s = schedule.proven ? schedule.time_s : model.seconds(search.least());
   return schedule;
-}
-
-double chain_time_s(const TreeTopology& tree, int root, std::size_t bytes, std::size_t segment_bytes) {
-  const std::vector<int> order = tree.depth_first(root);
-  double slowest_s = 0;  // of the hop that takes longest for one segment
-  double ways_s = 0;     // of the first segment through all hops
-  const auto segment = static_cast<double>(std::max<std::size_t>(1, std::min(bytes, segment_bytes)));
-  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-    double rate = 1e30;
-    double latency_s = 0;
-    for (const TreeHop hop : tree.way(tree.node_of(order[i]), tree.node_of(order[i + 1]))) {
-      const TreeLink& link = tree.links()[static_cast<std::size_t>(hop.link)];
-      rate = std::min(rate, static_cast<double>(link.bandwidth[static_cast<std::size_t>(hop.direction)]));
-      latency_s += 1e-9 * static_cast<double>(link.latency_ns[static_cast<std::size_t>(hop.direction)]);
-    }
-    slowest_s = std::max(slowest_s, segment / rate);
-    ways_s += segment / rate + latency_s;
-  }
-  const double segments = static_cast<double>(std::max<std::size_t>(1, bytes)) / segment;
-  return ways_s + (segments - 1) * slowest_s;
 }
 
 }  // namespace torii
