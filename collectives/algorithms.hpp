@@ -14,5 +14,7 @@ extern const Algorithm kRing;
 extern const Algorithm kRecursiveDoubling;
 extern const Algorithm kRabenseifner;
 extern const Algorithm kBinomial;
+extern const Algorithm kScheduled;
+extern const Algorithm kChain;
 
 }  // namespace torii

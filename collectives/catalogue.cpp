@@ -10,8 +10,8 @@ namespace torii {
 
 std::span<const Algorithm> catalogue() noexcept {
   // Copied together at the first use, when the rows of all files are there.
-  static const std::array kRows = {kTrinaryx3,    kRing,     kBucket, kRecursiveDoubling,
-                                   kRabenseifner, kBinomial, kNode,   kDirect};
+  static const std::array kRows = {kTrinaryx3, kRing,  kBucket, kRecursiveDoubling, kRabenseifner, kBinomial, kNode,
+                                   kScheduled, kChain, kDirect};
   return kRows;
 }
 

@@ -85,13 +85,13 @@ std::string dashes(int dash) {
   return kDashes[static_cast<std::size_t>(dash) % std::size(kDashes)];
 }
 
-/// A node is a circle. On a grid x goes right and y down; layers of z stand behind each other, to the right and
+/// A node is a circle, and so are the ranks of a tree, whose links draw_schedule() shows. On a grid x goes right and y down; layers of z stand behind each other, to the right and
 /// upwards; ranks that share a place of the grid stand next to each other.
 Picture place_ranks(const Topology& topology) {
   Picture picture;
   const int ranks = topology.ranks();
   picture.ranks.resize(static_cast<std::size_t>(ranks));
-  const bool node = topology.kind() == Topology::Kind::node;
+  const bool node = topology.kind() != Topology::Kind::torus;
   const double radius = kPitch * std::max(1.0, ranks / (2 * std::numbers::pi));
   const int layers = topology.extents()[2];
   const double mates_width = node ? 0 : (topology.per_node() - 1) * kMateDistance;

@@ -3,7 +3,8 @@
 //
 // A partial schedule is continued by every transfer whose earliest start is not before the last one placed, alike ones
 // once. First the network without latencies is solved, and its order replayed; then come a short dive, beams of 1, 4,
-// 16 and 64 partial schedules, and depth first until nothing is left or the budget is used up.
+// 16 and 64 partial schedules in two orders of preference, and depth first until nothing is left or the budget is used
+// up.
 #include "collectives/schedule.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <unordered_set>
 
 #include "collectives/schedule_bound.hpp"
+#include "collectives/schedule_transfers.hpp"
 #include "runtime/status.hpp"
 
 namespace torii {
@@ -20,21 +22,26 @@ namespace {
 
 constexpr std::size_t kSeenMost = std::size_t{1} << 22;
 constexpr int kBeams[] = {1, 4, 16, 64};
+/// What small networks need to be searched through, tried again after each beam.
+constexpr std::int64_t kDivePerWidth = 200;
 
 /// A continuation of a partial schedule.
 struct Child {
   Move move;
   Ticks bound = 0;
-  Ticks completion = 0;
-  int distance = 0;  ///< links from the nearest rank that has the message
-  int hops = 0;      ///< links from the sender
-  std::uint64_t label = 0;
+  Ticks distance = 0;      ///< the time that the message takes from the nearest rank that has it
+  int hops = 0;            ///< links from the sender
   std::size_t parent = 0;  ///< in a beam
 };
 
-/// The order of trying: what promises most, then the farthest receiver, the earliest start, the nearest sender.
-bool is_better(const Child& a, const Child& b) {
+/// What is tried first among equal promises.
+enum class Prefer { far, early };
+
+/// The order of trying: what promises most, then the farthest receiver, the earliest start, the nearest sender; or the
+/// earliest start before the farthest receiver, which keeps slow links busy.
+bool is_better(const Child& a, const Child& b, Prefer prefer) {
   if (a.bound != b.bound) return a.bound < b.bound;
+  if (prefer == Prefer::early && a.move.start != b.move.start) return a.move.start < b.move.start;
   if (a.distance != b.distance) return a.distance > b.distance;
   if (a.move.start != b.move.start) return a.move.start < b.move.start;
   if (a.hops != b.hops) return a.hops < b.hops;
@@ -46,6 +53,12 @@ class Search {
   Search(const Model& model, int root, const ScheduleBudget& budget, std::chrono::steady_clock::time_point begun)
       : model_(model), root_(root), budget_(budget), begun_(begun), state_(model, root), labels_(model), bound_(model) {
     least_ = bound_.of(state_, kNever);
+  }
+
+  /// Schedules without a search: again and again the transfer that ends first, to any rank, and to the farthest ones.
+  void greedy() {
+    greedy(false);
+    greedy(true);
   }
 
   /// Places the transfers in this order, each as early as it can be: a first schedule to beat.
@@ -61,14 +74,23 @@ class Search {
   }
 
   void run() {
-    dive(budget_.steps, 2 * static_cast<std::int64_t>(model_.ranks()));
+    dive(std::min(budget_.steps, 2 * static_cast<std::int64_t>(model_.ranks())));
     for (const int width : kBeams) {
+      for (const Prefer prefer : {Prefer::early, Prefer::far}) {
+        if (is_over()) return;
+        prefer_ = prefer;
+        beam(static_cast<std::size_t>(width));
+      }
       if (is_over()) return;
-      beam(static_cast<std::size_t>(width));
+      prefer_ = Prefer::far;
+      seen_.clear();
+      is_complete_ = dive(std::min(budget_.steps, nodes_ + kDivePerWidth * width));
+      if (is_complete_) return;
     }
     if (is_over()) return;
     seen_.clear();
-    is_complete_ = dive(budget_.steps, INT64_MAX);
+    prefer_ = Prefer::far;
+    is_complete_ = dive(budget_.steps);
   }
 
   const std::vector<Move>& best() const { return best_; }
@@ -83,11 +105,49 @@ class Search {
     return best_time_ == kNever ? kNever : best_time_ - best_time_ / 1'000'000'000 - 8 * model_.ranks();
   }
 
+  /// The time from the nearest rank that has the message.
+  Ticks distance(const State& state, int receiver) const {
+    Ticks nearest = kNever;
+    for (const int sender : state.holders()) {
+      const Way& way = model_.way(sender, receiver);
+      nearest = std::min(nearest, way.latency + way.duration);
+    }
+    return nearest;
+  }
+
+  void greedy(bool farthest_first) {
+    State state(model_, root_);
+    std::vector<Move> moves;
+    while (!state.complete()) {
+      Move best;
+      Ticks best_end = kNever;
+      Ticks best_distance = 0;
+      for (int receiver = 0; receiver < model_.ranks(); ++receiver) {
+        if (state.has(receiver)) continue;
+        const Ticks far = farthest_first ? distance(state, receiver) : 0;
+        if (far < best_distance) continue;
+        if (far > best_distance) best_end = kNever;
+        best_distance = far;
+        for (const int sender : state.holders()) {
+          const Ticks takes = model_.way(sender, receiver).latency + model_.way(sender, receiver).duration;
+          if (state.have(sender) + takes >= best_end) continue;
+          const Ticks start = state.earliest(sender, receiver);
+          if (start + takes >= best_end) continue;
+          best = {sender, receiver, start};
+          best_end = start + takes;
+        }
+      }
+      state.place(best);
+      moves.push_back(best);
+    }
+    offer(moves, state.completion());
+  }
+
   bool is_out_of_budget() {
     if (nodes_ >= budget_.steps) return true;
-    if (budget_.seconds <= 0 || nodes_ % 64 != 0) return is_late_;
+    if (budget_.seconds <= 0) return false;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
-    return is_late_ = is_late_ || took.count() >= budget_.seconds;
+    return took.count() >= budget_.seconds;
   }
   bool is_over() { return least_ >= enough() || is_out_of_budget(); }
 
@@ -106,6 +166,11 @@ class Search {
     moves_.pop_back();
   }
 
+  void sort(std::vector<Child>& children) const {
+    std::sort(children.begin(), children.end(),
+              [this](const Child& a, const Child& b) { return is_better(a, b, prefer_); });
+  }
+
   /// The continuations of state_ that may lead to something better, one of each kind.
   std::vector<Child> expand() {
     std::vector<Child> children;
@@ -113,17 +178,14 @@ class Search {
     std::unordered_set<std::uint64_t> kinds;
     for (int receiver = 0; receiver < model_.ranks(); ++receiver) {
       if (state_.has(receiver) || !kinds.insert(labels_.of(receiver)).second) continue;
-      int distance = INT32_MAX;
-      for (const int sender : state_.holders()) {
-        distance = std::min(distance, static_cast<int>(model_.way(sender, receiver).hop_count));
-      }
+      const Ticks far = distance(state_, receiver);
       for (const int sender : state_.holders()) {
         const Way& way = model_.way(sender, receiver);
         if (std::max(state_.have(sender), state_.last()) + way.latency + way.duration >= enough()) continue;
         if (!kinds.insert(labels_.of(sender, receiver)).second) continue;
         const Ticks start = state_.earliest(sender, receiver);
         if (start < state_.last() || start + way.latency + way.duration >= enough()) continue;
-        children.push_back({{sender, receiver, start}, 0, 0, distance, static_cast<int>(way.hop_count), 0, 0});
+        children.push_back({{sender, receiver, start}, 0, far, static_cast<int>(way.hop_count), 0});
       }
     }
     const Ticks last = state_.last();
@@ -131,13 +193,12 @@ class Search {
     for (Child& child : children) {
       place(child.move);
       ++nodes_;
-      child.completion = state_.completion();
       if (state_.complete()) offer(moves_, state_.completion());
       child.bound = bound_.of(state_, enough());
       take_back(last, completion);
     }
     std::erase_if(children, [&](const Child& child) { return child.bound >= enough(); });
-    std::sort(children.begin(), children.end(), is_better);
+    sort(children);
     return children;
   }
 
@@ -153,12 +214,8 @@ class Search {
     return false;
   }
 
-  /// Depth first from state_. Returns whether all was looked at: false when `steps` in all or `more` are used up.
-  bool dive(std::int64_t steps, std::int64_t more) {
-    const std::int64_t until = more > steps - nodes_ ? steps : nodes_ + more;
-    return dive_until(until);
-  }
-  bool dive_until(std::int64_t until) {
+  /// Depth first from state_. Returns whether all was looked at: false when `until` partial schedules have been.
+  bool dive(std::int64_t until) {
     if (is_over() || nodes_ >= until) return least_ >= enough();
     std::vector<Child> children = expand();
     if (!moves_.empty() && is_known(labels_.whole(), state_.completion())) return true;
@@ -167,7 +224,7 @@ class Search {
     for (const Child& child : children) {
       if (child.bound >= enough()) continue;
       place(child.move);
-      const bool all = state_.complete() || dive_until(until);
+      const bool all = state_.complete() || dive(until);
       take_back(last, completion);
       if (!all) return false;
     }
@@ -188,7 +245,7 @@ class Search {
         for (Child& child : more) child.parent = i;
         children.insert(children.end(), more.begin(), more.end());
       }
-      std::sort(children.begin(), children.end(), is_better);
+      sort(children);
       std::vector<std::vector<Move>> next;
       for (const Child& child : children) {
         if (next.size() == width) break;
@@ -232,8 +289,8 @@ class Search {
   Ticks best_time_ = kNever;
   Ticks least_ = 0;
   std::int64_t nodes_ = 0;
+  Prefer prefer_ = Prefer::far;
   bool is_complete_ = false;
-  bool is_late_ = false;
   std::unordered_map<std::uint64_t, Ticks> seen_;
 };
 
@@ -262,43 +319,19 @@ Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, co
   if (has_latency(tree)) {
     const Model twin(tree, bytes, false);
     Search first(twin, root, {budget.steps / 4, budget.seconds / 4}, begun);
+    first.greedy();
     first.run();
     schedule.nodes = first.nodes();
     if (!first.best().empty()) search.replay(first.best());
   }
+  search.greedy();
   search.run();
   schedule.nodes += search.nodes();
-  for (const Move& move : search.best()) {
-    const Way& way = model.way(move.sender, move.receiver);
-    schedule.transfers.push_back({move.sender, move.receiver, model.seconds(move.start),
-                                  model.seconds(move.start + way.latency + way.duration)});
-  }
-  std::stable_sort(schedule.transfers.begin(), schedule.transfers.end(),
-                   [](const Transfer& a, const Transfer& b) { return a.start_s < b.start_s; });
+  schedule.transfers = transfers_of(model, search.best());
   schedule.time_s = model.seconds(search.time());
   schedule.proven = search.proven();
   schedule.bound_s = schedule.proven ? schedule.time_s : model.seconds(search.least());
   return schedule;
-}
-
-double chain_time_s(const TreeTopology& tree, int root, std::size_t bytes, std::size_t segment_bytes) {
-  const std::vector<int> order = tree.depth_first(root);
-  double slowest_s = 0;  // of the hop that takes longest for one segment
-  double ways_s = 0;     // of the first segment through all hops
-  const auto segment = static_cast<double>(std::max<std::size_t>(1, std::min(bytes, segment_bytes)));
-  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-    double rate = 1e30;
-    double latency_s = 0;
-    for (const TreeHop hop : tree.way(tree.node_of(order[i]), tree.node_of(order[i + 1]))) {
-      const TreeLink& link = tree.links()[static_cast<std::size_t>(hop.link)];
-      rate = std::min(rate, static_cast<double>(link.bandwidth[static_cast<std::size_t>(hop.direction)]));
-      latency_s += 1e-9 * static_cast<double>(link.latency_ns[static_cast<std::size_t>(hop.direction)]);
-    }
-    slowest_s = std::max(slowest_s, segment / rate);
-    ways_s += segment / rate + latency_s;
-  }
-  const double segments = static_cast<double>(std::max<std::size_t>(1, bytes)) / segment;
-  return ways_s + (segments - 1) * slowest_s;
 }
 
 }  // namespace torii

@@ -16,6 +16,9 @@ struct Transfer {
   int receiver = 0;
   double start_s = 0;  ///< when the sender begins
   double end_s = 0;    ///< when the receiver has everything
+  /// Transfers, by their place in the schedule, that leave this one room on a link when they end. Who runs the schedule
+  /// must know that they have ended: their receivers have to say so.
+  std::vector<int> after = {};
 };
 
 /// When to stop searching. Steps are schedules begun, the same on every machine; seconds are not.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "collectives/selection_trees.hpp"
 #include "runtime/status.hpp"
 
 namespace torii {
@@ -113,6 +114,22 @@ std::size_t bounded_segment(const PlanRequest& request) {
   return std::min(tuning.segment_bytes, std::max(most_bytes, kPersonalSegmentBytesMin));
 }
 
+/// Rows for any topology were measured on nodes, and say nothing about where to send over unequal links.
+bool asks_model(const PlanRequest& request) {
+  return request.topology.kind() == Topology::Kind::tree &&
+         (request.collective == Collective::broadcast || request.collective == Collective::reduce);
+}
+
+/// What a forced algorithm needs where no row says more.
+Tuning default_tuning(const std::string& name, const PlanRequest& request, std::size_t bytes) {
+  if (name == "scheduled") return scheduled_tuning(bytes);
+  if (name == "chain") return chain_tuning(request, bytes);
+  Tuning tuning;
+  const auto blocks = static_cast<std::size_t>(is_personalised(request.collective) ? request.topology.ranks() : 1);
+  tuning.one_shot = bytes / blocks <= kOneShotBytesMax;
+  return tuning;
+}
+
 /// The row for this call: of the forced algorithm where one is forced, otherwise the first that accepts the request.
 const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanRequest request, std::size_t bytes) {
   const int ranks = request.topology.ranks();
@@ -120,6 +137,7 @@ const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanReq
     if (row.collective != request.collective || ranks < row.ranks_min || ranks > row.ranks_max) continue;
     if (bytes > row.bytes_max || row.topology.value_or(request.topology.kind()) != request.topology.kind()) continue;
     if (!name.empty() && row.algorithm != name) continue;
+    if (name.empty() && asks_model(request) && !row.topology) continue;
     request.tuning = row.tuning;
     if (find_algorithm(row.algorithm)->why_not(request).empty()) return &row;
   }
@@ -175,16 +193,19 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   const TuneRow* row = find_row(table, name, request, bytes);
   Selected selected;
   selected.request = request;
-  if (row != nullptr) {
+  const TreeChoice choice =
+      row == nullptr && name.empty() && asks_model(request) ? choose_on_tree(request, bytes) : TreeChoice{};
+  if (choice.algorithm != nullptr) {
+    selected.algorithm = choice.algorithm;
+    selected.request.tuning = forced_tuning(choice.tuning, forced);
+    selected.by_model = choice.why;
+  } else if (row != nullptr) {
     selected.row = static_cast<std::size_t>(row - table.rows().data());
     selected.algorithm = find_algorithm(row->algorithm);
     selected.request.tuning = forced_tuning(row->tuning, forced);
   } else {
     // No row: the defaults of Tuning, and for a free choice the first of the catalogue that can.
-    Tuning tuning = forced_tuning(Tuning{}, forced);
-    const auto blocks = static_cast<std::size_t>(is_personalised(request.collective) ? request.topology.ranks() : 1);
-    tuning.one_shot = bytes / blocks <= kOneShotBytesMax;
-    selected.request.tuning = tuning;
+    selected.request.tuning = forced_tuning(default_tuning(name, request, bytes), forced);
     for (const Algorithm& algorithm : catalogue()) {
       const bool wanted = name.empty() ? algorithm.why_not(selected.request).empty() : algorithm.name == name;
       if (wanted) {

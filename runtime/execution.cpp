@@ -256,7 +256,8 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   }
   Put put;
   put.peer = out.peer;
-  put.bytes = message_bytes(out.stream, step);
+  // A flow without sources sends tokens: their streams' slots hold no payload.
+  put.bytes = step.flow->sources.empty() ? 0 : message_bytes(out.stream, step);
   put.signal_offset = out.slots_offset + slot_offset;
   put.signal = signal;
   if (out.remote) {

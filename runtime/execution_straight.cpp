@@ -98,7 +98,7 @@ inline void Execution::straight_signal(const StraightStep& step) noexcept {
     }
     Put put;
     put.peer = target.peer;
-    put.bytes = step.length_bytes;
+    put.bytes = step.source_count != 0 ? step.length_bytes : 0;  // tokens have no payload
     put.signal_offset = target.slots_offset + slot_offset;
     put.signal = signal;
     if (target.remote) {

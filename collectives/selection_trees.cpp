@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The choice between scheduled and chain by their times in the model.
+#include "collectives/selection_trees.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "collectives/schedule_cache.hpp"
+
+namespace torii {
+namespace {
+
+/// A slot holds a whole segment, and a rank has some 15 streams at most: so a team's staging holds the plan.
+constexpr std::size_t kWholeBytesMax = std::size_t{4} << 20;
+
+/// What handing on one more segment costs a rank beside its bytes. A guess at a system call and a wake-up: without it
+/// the model would ask for segments of one byte.
+constexpr double kSegmentSeconds = 5e-6;
+
+TreeTopology directed(const PlanRequest& request) {
+  return request.collective == Collective::reduce ? request.topology.tree()->reversed() : *request.topology.tree();
+}
+
+double chain_seconds(const TreeTopology& tree, int root, std::size_t bytes, std::size_t segment_bytes) {
+  const double segments = static_cast<double>(std::max<std::size_t>(1, bytes)) / static_cast<double>(segment_bytes);
+  return chain_time_s(tree, root, bytes, segment_bytes) + segments * kSegmentSeconds;
+}
+
+bool serves(const char* name, PlanRequest request, const Tuning& tuning) {
+  request.tuning = tuning;
+  return find_algorithm(name)->why_not(request).empty();
+}
+
+std::string milliseconds(double seconds) {
+  char text[48];
+  std::snprintf(text, sizeof(text), "%.4g ms", 1e3 * seconds);
+  return text;
+}
+
+}  // namespace
+
+Tuning scheduled_tuning(std::size_t bytes) {
+  const std::size_t power = std::bit_ceil(std::clamp(bytes, std::size_t{128}, kWholeBytesMax));
+  const std::size_t between = power / 4 * 3;  // 96 of 128 would not be a multiple of 64
+  return {power >= 256 && bytes <= between ? between : power, 1, 1, false};
+}
+
+Tuning chain_tuning(const PlanRequest& request, std::size_t bytes) {
+  Tuning tuning = {64 * 1024, 8, 4, false};
+  if (request.topology.tree() == nullptr) return tuning;
+  const TreeTopology tree = directed(request);
+  double best_s = chain_seconds(tree, request.root, bytes, tuning.segment_bytes);
+  for (const std::size_t segment_bytes : {std::size_t{1} << 18, std::size_t{1} << 14, std::size_t{1} << 12}) {
+    const double time_s = chain_seconds(tree, request.root, bytes, segment_bytes);
+    if (time_s >= best_s) continue;
+    best_s = time_s;
+    tuning.segment_bytes = segment_bytes;
+  }
+  return tuning;
+}
+
+TreeChoice choose_on_tree(const PlanRequest& request, std::size_t bytes) {
+  const Tuning whole = scheduled_tuning(bytes);
+  const Tuning piped = chain_tuning(request, bytes);
+  const bool chain_serves = serves("chain", request, piped);
+  const bool scheduled_serves = bytes <= kWholeBytesMax && serves("scheduled", request, whole);
+  if (!chain_serves && !scheduled_serves) return {};
+  const TreeTopology tree = directed(request);
+  const double chain_s = chain_seconds(tree, request.root, bytes, piped.segment_bytes);
+  TreeChoice choice = {find_algorithm("chain"), piped, "by the tree's model: chain " + milliseconds(chain_s)};
+  if (!scheduled_serves) {
+    choice.why += ", and scheduled cannot serve it";
+    return choice;
+  }
+  const auto schedule =
+      kept_schedule(request.topology, request.root, whole.segment_bytes, request.collective == Collective::reduce);
+  choice.why +=
+      ", scheduled " + milliseconds(schedule->time_s) + (schedule->proven ? " (proven least)" : " (not proven least)");
+  if (!chain_serves || schedule->time_s < chain_s) {
+    choice.algorithm = find_algorithm("scheduled");
+    choice.tuning = whole;
+  }
+  return choice;
+}
+
+}  // namespace torii
