@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// torii-sim: what a collective would take on a torus of thousands of nodes, by running its plans on virtual time.
+#include <torii/torii.h>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "runtime/operation.hpp"
+#include "runtime/status.hpp"
+#include "tools/command_line.hpp"
+#include "tools/torii-sim/collective.hpp"
+#include "tools/torii-sim/options.hpp"
+#include "tools/torii-sim/rows.hpp"
+#if __has_include("tools/torii-sim/alltoall.hpp")
+#include "tools/torii-sim/alltoall.hpp"
+#define TORII_SIM_ALLTOALL 1
+#endif
+#if __has_include("tools/torii-sim/tree_broadcast.hpp")
+#include "tools/torii-sim/tree_broadcast.hpp"
+#define TORII_SIM_TREES 1
+#endif
+
+namespace torii::tools {
+namespace {
+
+void add_options(CLI::App& app, SimOptions& o) {
+  app.add_option("--topology", o.topology, "torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE")->required();
+  app.add_option("--algorithm", o.algorithm, "one of the catalogue (default: auto, as the tune table says)");
+  app.add_option("--bytes", o.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
+  app.add_option("--segment", o.segment, "largest payload of one put, or auto: the best of a few (default)");
+  app.add_option("--type", o.type, "element type (default: f32)");
+  app.add_option("--op", o.op, "operation (default: sum)");
+  app.add_option("--root", o.root, "root of broadcast and reduce (default: 0)");
+  app.add_option("--engines", o.engines, "puts of one rank at the same time, 1 to 16 (default: 4)");
+  app.add_option("--slots", o.slots, "slots of every stream (default: as many as the network needs)");
+  app.add_option("--window", o.window, "segments of one lane in flight (default: as many as slots)");
+  app.add_option("--sharing", o.sharing, "how messages share a link: min, maxmin, packet (default)");
+  app.add_option("--alpha", o.alpha_us, "us from an engine's start to the signal, beside the bytes (default: 1.5)");
+  app.add_option("--overhead", o.overhead_us, "us that an engine takes per put beside the bytes (default: 0.2)");
+  app.add_option("--bandwidth", o.bandwidth_GBps, "GB/s of one directed link (default: 5)");
+  app.add_flag("--ports", o.ports, "a node sends over one link at a time, and receives over one");
+  app.add_flag_callback(
+      "--no-overlap", [&o] { o.overlap = false; }, "nothing goes down a tree before all has gone up");
+  app.add_option("--reduce", o.reduce_GBps, "GB/s of operands that one rank folds (default: folding takes no time)");
+  app.add_option("--skew", o.skew_us, "us within which ranks start (default: 0)");
+  app.add_option("--jitter", o.jitter_us, "us that a put may take longer (default: 0)");
+  app.add_option("--seed", o.seed, "of skew and jitter (default: 1)");
+  app.add_option("--budget", o.budget_s, "seconds that a search may take");
+  app.add_flag("--data", o.data, "fold real vectors and compare the results of all ranks");
+  app.add_option("--json", o.json, "one object per line to this file, - for stdout");
+  app.add_option("--csv", o.csv, "rows to this file, - for stdout");
+}
+
+/// What runs the command that was given, and how it is asked.
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int(RowWriter&)> run;
+};
+
+int run_one(const SimOptions& options, RowWriter& rows) {
+#ifdef TORII_SIM_TREES
+  if (options.topology.starts_with("tree:") && options.collective == "broadcast") {
+    return run_tree_broadcast(options, rows);
+  }
+#endif
+  return run_collective(options, rows);
+}
+
+int exit_code(Status status) {
+  switch (status) {
+    case Status::invalid_argument:
+      return kBadInput;
+    case Status::unsupported:
+    case Status::no_resource:
+      return kNotPossible;
+    case Status::timeout:
+      return kTimedOut;
+    default:
+      return kWrong;
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Runs the plans of a collective on virtual time: as many ranks as the topology has, in one process.");
+  describe(app, "torii-sim", torii_version(),
+           "torii-sim allreduce --algorithm trinaryx3 --topology torus:8x8x8 --bytes 32M");
+  app.require_subcommand(1);
+  SimOptions options;
+  std::vector<Command> commands;
+  for (int i = 0; i < kCollectiveCount; ++i) {
+    const std::string collective(name(static_cast<Collective>(i)));
+    if (collective == "alltoall") continue;  // has a command of its own
+    CLI::App* command = app.add_subcommand(collective, "simulate " + collective);
+    add_options(*command, options);
+    commands.push_back({command, [&options](RowWriter& rows) { return run_one(options, rows); }});
+  }
+#ifdef TORII_SIM_ALLTOALL
+  CLI::App* alltoall = app.add_subcommand("alltoall", "simulate orders of sends");
+  add_options(*alltoall, options);
+  commands.push_back({alltoall, add_alltoall(*alltoall, options)});
+#endif
+  if (const auto code = parse(app, argc, argv)) return *code;
+  for (const Command& command : commands) {
+    if (!app.got_subcommand(command.app)) continue;
+    options.collective = command.app->get_name();
+    check(options);
+    RowWriter rows(options.json, options.csv);
+    return command.run(rows);
+  }
+  return kBadInput;
+}
+
+}  // namespace
+}  // namespace torii::tools
+
+int main(int argc, char** argv) {
+  using namespace torii;
+  try {
+    return tools::run(argc, argv);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "torii-sim: %s\n", error.what());
+    return tools::exit_code(error.status());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "torii-sim: %s\n", error.what());
+    return tools::kWrong;
+  }
+}

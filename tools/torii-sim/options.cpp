@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks what the command line's own types cannot.
+#include "tools/torii-sim/options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "runtime/settings.hpp"
+#include "runtime/status.hpp"
+#include "runtime/transport.hpp"
+
+namespace torii::tools {
+namespace {
+
+constexpr std::size_t kBytesMost = std::size_t{1} << 48;
+constexpr double kTimeMost_us = 1e9;
+
+[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
+
+}  // namespace
+
+std::size_t read_size(const std::string& flag, const std::string& text) {
+  std::size_t bytes = 0;
+  if (!parse_bytes(text, bytes) || bytes > kBytesMost) {
+    invalid(fmt::format("{} is '{}'; it must be a number of bytes up to 2^48, with K, M or G", flag, text));
+  }
+  return bytes;
+}
+
+int ranks_of(const std::string& topology) {
+  const std::size_t colon = topology.find(':');
+  if (colon == std::string::npos) return 0;
+  const char* const last = topology.data() + topology.size();
+  long long product = 1;
+  for (const char* at = topology.data() + colon; at != last && (*at == ':' || *at == 'x' || *at == '*');) {
+    int extent = 0;
+    const auto [end, error] = std::from_chars(at + 1, last, extent);
+    product *= extent;
+    if (error != std::errc() || extent < 1 || product > INT32_MAX) return 0;
+    at = end != last && *end == 'm' ? end + 1 : end;
+  }
+  return static_cast<int>(product);
+}
+
+void check(const SimOptions& options) {
+  if (options.engines < 1 || options.engines > kEnginesMax) {
+    invalid(fmt::format("--engines is {}; it must be from 1 to {}", options.engines, kEnginesMax));
+  }
+  if (options.sharing != "min" && options.sharing != "maxmin" && options.sharing != "packet") {
+    invalid(fmt::format("--sharing is '{}'; it must be min, maxmin or packet", options.sharing));
+  }
+  for (const auto& [flag, us] : {std::pair{"--alpha", options.alpha_us}, std::pair{"--overhead", options.overhead_us},
+                                 std::pair{"--skew", options.skew_us}, std::pair{"--jitter", options.jitter_us}}) {
+    if (!(us >= 0 && us <= kTimeMost_us)) {
+      invalid(fmt::format("{} is {}; it must be from 0 to {} us", flag, us, kTimeMost_us));
+    }
+  }
+  for (const auto& [flag, rate] :
+       {std::pair{"--bandwidth", options.bandwidth_GBps}, std::pair{"--reduce", options.reduce_GBps.value_or(1)}}) {
+    if (!(rate >= 1e-6 && rate <= 1e6)) {
+      invalid(fmt::format("{} is {}; it must be from 0.000001 to 1000000 GB/s", flag, rate));
+    }
+  }
+}
+
+}  // namespace torii::tools

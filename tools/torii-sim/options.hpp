@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command of torii-sim is asked: one collective on one topology, over one model of a network.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace torii::tools {
+
+/// The flags that all commands have, as they stand on the command line; check() has seen them.
+struct SimOptions {
+  std::string collective;
+  std::string algorithm = "auto";
+  std::string topology;  ///< torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE
+  std::string bytes = "1M";
+  std::string segment = "auto";  ///< bytes, or auto: the best of a few
+  std::string type = "f32";
+  std::string op = "sum";
+  std::string sharing = "packet";  ///< min, maxmin, packet
+  int root = 0;
+  int engines = 4;  ///< 1..16; controllers of an alltoall
+  int slots = 0;    ///< 0: as many as the network needs
+  int window = 0;
+  double alpha_us = 1.5;              ///< from an engine's start to the signal, beside the bytes
+  double overhead_us = 0.2;           ///< an engine's time per put beside the bytes
+  double bandwidth_GBps = 5;          ///< of one directed link
+  bool ports = false;                 ///< a node sends over one link at a time, and receives over one
+  bool overlap = true;                ///< false: what goes down a tree waits until all has gone up
+  std::optional<double> reduce_GBps;  ///< operand bytes folded per second; none: folding takes no time
+  double skew_us = 0;                 ///< ranks start within so long
+  double jitter_us = 0;               ///< every put takes up to so much longer
+  std::uint64_t seed = 1;             ///< of skew and jitter
+  std::optional<double> budget_s;     ///< for searches
+  bool data = false;                  ///< vectors and kernels are real, and the result is compared
+  std::string json;                   ///< a file, or - for stdout
+  std::string csv;
+};
+
+/// Bytes of a size with K, M or G. Throws Error{invalid_argument} naming `flag` and the text.
+std::size_t read_size(const std::string& flag, const std::string& text);
+
+/// The ranks that a topology's text asks for: the product of its extents and of the ranks of a node; 0 where it has no
+/// such product (`node`, `tree:FILE`).
+int ranks_of(const std::string& topology);
+
+/// Throws Error{invalid_argument} naming the flag and what would be right.
+void check(const SimOptions& options);
+
+}  // namespace torii::tools

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a simulation found: a line of text for people, one object per line as JSON, or CSV, each written at once.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace torii::tools {
+
+using Json = nlohmann::ordered_json;
+
+/// One simulated call. Times in us; with sharing min and maxmin in units of one message on an idle link.
+struct SimRow {
+  std::string collective;
+  std::string algorithm;
+  std::string topology;
+  int ranks = 0;
+  int engines = 0;
+  std::size_t bytes = 0;  ///< the vector's length as for perf binaries
+  std::string sharing;
+  double time_us = 0;
+  double bound_us = 0;  ///< no algorithm is quicker; ratio = time / bound
+  int links_shared = 0;
+  double links_shared_percent = 0;
+  std::uint64_t link_bytes_max = 0;
+  int height = 0;  ///< the most messages that a value has behind it, one after the other
+  double planning_s = 0;
+  double wall_s = 0;           ///< of simulating, planning apart
+  Json more = Json::object();  ///< fields of this command alone, written after the others
+};
+
+/// Writes rows as they come. Throws Error{invalid_argument} when a file cannot be written.
+class RowWriter {
+ public:
+  /// Paths, - for stdout, empty for nowhere. Text goes to stdout unless something else does.
+  RowWriter(const std::string& json_path, const std::string& csv_path);
+  void add(const SimRow& row);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const {
+      if (file != stdout) std::fclose(file);
+    }
+  };
+  using File = std::unique_ptr<std::FILE, Close>;
+  static File open(const std::string& path);
+  void write(const File& file, const std::string& line);
+  void write_csv(const Json& object);
+
+  File json_;
+  File csv_;
+  bool prints_ = true;
+  bool has_header_ = false;
+};
+
+}  // namespace torii::tools
