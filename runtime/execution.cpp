@@ -147,7 +147,9 @@ bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
   if (!out.stream.credits) return true;
   const std::uint64_t message = number(out.stream, end, step);
   if (message < slots_) return true;
-  return load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1;
+  if (load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1) return true;
+  waits_for_credit_ = true;
+  return false;
 }
 
 bool Execution::ready(Instance& instance, const Step& step) noexcept {
@@ -204,6 +206,7 @@ Execution::Progress Execution::advance() noexcept {
   }
   if (straight_ != nullptr) return advance_straight();
   bool moved = false;
+  waits_for_credit_ = false;
   while (lanes_done_ < lanes_.size()) {
     Step step{};
     Instance* instance = nullptr;

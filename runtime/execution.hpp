@@ -47,12 +47,13 @@ struct Stall {
   std::int64_t segment = 0;
 };
 
-/// What a simulation makes of the work that a step is. Without one, as everywhere but in transports/simulated, steps take
-/// the time they take.
+/// What a simulation makes of the work that a step is. Without one, as everywhere but in transports/simulated, steps
+/// take the time they take.
 class StepModel {
  public:
   virtual ~StepModel() = default;
-  /// A step with so many sources, of one message's bytes each, runs now. False: its data is not touched, only signals go.
+  /// A step with so many sources, of one message's bytes each, runs now. False: its data is not touched, only signals
+  /// go.
   virtual bool runs(std::size_t sources, std::size_t bytes) noexcept = 0;
   /// True while the rank is still at the step: nothing else runs meanwhile.
   virtual bool is_busy() const noexcept = 0;
@@ -73,6 +74,8 @@ class Execution {
   /// Runs every step that can run now, lowest segment first. After `done` the next begin() may follow.
   Progress advance() noexcept;
   bool running() const noexcept { return plan_ != nullptr; }
+  /// Whether the last advance() found a step that waits for nothing but a credit.
+  bool waits_for_credit() const noexcept { return waits_for_credit_; }
   /// Not ok when a put failed: the call cannot end any more.
   Status status() const noexcept { return status_; }
   /// With a bad status: the context rank towards which something failed, or -1.
@@ -219,6 +222,7 @@ class Execution {
   std::uint64_t segments_base_ = 0;
   std::uint64_t slots_ = 1;
   std::uint64_t slot_mask_ = 0;  ///< slots - 1 where that is a mask and not 0
+  bool waits_for_credit_ = false;
   std::size_t lanes_done_ = 0;
   std::vector<LaneState> lanes_;
   std::vector<Instance> instances_;

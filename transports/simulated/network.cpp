@@ -39,8 +39,8 @@ void Network::Free::operator()(void* memory) const { std::free(memory); }
 Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carries_data)
     : model_(model), arena_bytes_(round_up(arena_bytes, kLineBytes)), carries_data_(carries_data) {
   if (model.topology.kind() != Topology::Kind::torus || model.topology.per_node() != 1) {
-    throw Error(Status::unsupported, "the simulated network is a torus or mesh with one rank on each node, not " +
-                                         model.topology.text());
+    throw Error(Status::unsupported,
+                "the simulated network is a torus or mesh with one rank on each node, not " + model.topology.text());
   }
   const std::size_t nodes = index(model.topology.nodes());
   memory_.reset(std::calloc(nodes * arena_bytes_ + kLineBytes, 1));
@@ -99,9 +99,8 @@ Status Network::put(int from, const Put& put) noexcept {
     return Status::ok;
   }
   Rank& sender = rank(from);
-  const auto way = std::ranges::upper_bound(sender.ways, std::pair(put.peer, put.signal_offset), {}, [](const Way& one) {
-    return std::pair(one.peer, one.begin);
-  });
+  const auto way = std::ranges::upper_bound(sender.ways, std::pair(put.peer, put.signal_offset), {},
+                                            [](const Way& one) { return std::pair(one.peer, one.begin); });
   if (way == sender.ways.begin() || (way - 1)->peer != put.peer || (way - 1)->end <= put.signal_offset) {
     return Status::transport;  // a put that belongs to no stream
   }
@@ -161,8 +160,7 @@ std::size_t Network::take_way(Rank& sender, Time& earliest) noexcept {
     const Time free_at = std::max(free_at_[hops_[way.first]], fed_until_[hops_[way.first]]);
     if (free_at > now_) {
       earliest = std::min(earliest, free_at);
-    } else if (best == sender.active.size() ||
-               sender.ways[sender.active[best]].waiting.front() < way.waiting.front()) {
+    } else if (best == sender.active.size() || sender.ways[sender.active[best]].waiting.front() < way.waiting.front()) {
       best = i;
     }
   }
@@ -260,7 +258,7 @@ void Network::happen(const Event& event, std::vector<int>& woken) noexcept {
     case Kind::word: {
       const Word& word = words_[event.index];
       store_word(arena(word.peer) + word.offset, word.value);
-      wake(word.peer, woken);
+      if (rank(word.peer).wakes_by_words) wake(word.peer, woken);
       free_words_.push_back(event.index);
       break;
     }

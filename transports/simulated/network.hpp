@@ -46,9 +46,9 @@ struct EngineUse {
 double uniform(std::uint64_t seed, std::uint64_t index) noexcept;
 
 /// An engine takes, of the puts whose first link is free, the one of the lowest message number: what waits for a link
-/// keeps no engine from another link. Messages are packets that each link sends in the order in which their heads reach it, and that a node passes on
-/// while they still come in (virtual cut-through, with room for whoever waits). Words (credits) take `alpha` and
-/// neither engine nor link: they are 8 bytes beside segments of kilobytes.
+/// keeps no engine from another link. Messages are packets that each link sends in the order in which their heads reach
+/// it, and that a node passes on while they still come in (virtual cut-through, with room for whoever waits). Words
+/// (credits) take `alpha` and neither engine nor link: they are 8 bytes beside segments of kilobytes.
 class Network {
  public:
   /// `arena_bytes` of zeroed memory for each rank, taken as it is touched. `carries_data`: payloads are copied.
@@ -70,6 +70,8 @@ class Network {
   void wake_at(int rank, Time time) noexcept;
   /// The rank computes until then: what it puts meanwhile leaves only then.
   void compute_until(int rank, Time time) noexcept;
+  /// Whether `rank` is asked again when a credit comes, too. It is not when it waits for none.
+  void wake_by_words(int number, bool wakes) noexcept { rank(number).wakes_by_words = wakes; }
   bool is_computing(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].clock > now_; }
 
   /// Goes on to the next instant at which something happens, and lists the ranks for which something arrived. False
@@ -131,9 +133,10 @@ class Network {
     std::vector<std::uint32_t> active;  ///< indices of the ways on which puts wait
     std::array<Time, kEnginesMax> engine_free_at{};
     Time clock = 0;
-    int under_way = 0;  ///< puts whose source may still be read
+    int under_way = 0;       ///< puts whose source may still be read
     Time engine_event = -1;  ///< when waiting puts are looked at again
     bool is_woken = false;
+    bool wakes_by_words = true;
   };
 
   Rank& rank(int number) noexcept { return ranks_[static_cast<std::size_t>(number)]; }

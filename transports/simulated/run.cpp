@@ -60,9 +60,23 @@ std::size_t staging_bytes(const Call& call) {
   return staging_shape(call.plans.front(), slot_payload_bytes(call), call.wide, true).total_bytes;
 }
 
+/// Where each lane has one step per segment and streams deliver in order, no segment can overtake another, whatever the
+/// window: with a window of 1 the executor need not look for one that does.
+std::vector<Plan> narrowed(const Call& call) {
+  std::vector<Plan> plans = call.plans;
+  if (call.network.jitter_us > 0) return plans;
+  for (Plan& plan : plans) {
+    for (Lane& lane : plan.lanes) {
+      if (lane.flows.size() == 1 && lane.flows.front().walk.count == 1) lane.window = 1;
+    }
+  }
+  return plans;
+}
+
 class Run {
  public:
-  explicit Run(const Call& call) : call_(call), network_(call.network, staging_bytes(call), call.fill != nullptr) {
+  explicit Run(const Call& call)
+      : call_(call), plans_(narrowed(call)), network_(call.network, staging_bytes(call), call.fill != nullptr) {
     install_all();
     network_.watch(call.watched);
     for (int rank = 0; rank < ranks(); ++rank) start(rank);
@@ -89,13 +103,13 @@ class Run {
   void install_all() {
     for (int rank = 0; rank < ranks(); ++rank) members_.emplace_back(network_, rank, call_);
     Placement placement;
-    placement.plan_of = [this](int rank) { return call_.plans[index(rank)]; };
+    placement.plan_of = [this](int rank) { return plans_[index(rank)]; };
     placement.staging_offsets.assign(call_.plans.size(), 0);
     for (int rank = 0; rank < ranks(); ++rank) placement.context_ranks.push_back(rank);
     for (int rank = 0; rank < ranks(); ++rank) {
       Member& member = members_[index(rank)];
       placement.transport = &member.transport;
-      member.plan = install(call_.plans[index(rank)], slot_payload_bytes(call_), call_.wide, placement);
+      member.plan = install(plans_[index(rank)], slot_payload_bytes(call_), call_.wide, placement);
       add_ways(rank, member.plan);
     }
   }
@@ -133,6 +147,7 @@ class Run {
     if (member.execution.status() != Status::ok) {
       throw Error(Status::internal, "rank " + std::to_string(rank) + " put what belongs to no stream");
     }
+    network_.wake_by_words(rank, member.execution.waits_for_credit() || member.work.is_busy());
     if (progress != Execution::Progress::done) return;
     member.is_done = true;
     end_ = network_.now();
@@ -152,6 +167,7 @@ class Run {
   }
 
   const Call& call_;
+  const std::vector<Plan> plans_;
   Network network_;
   std::deque<Member> members_;
   int left_ = static_cast<int>(call_.plans.size());
