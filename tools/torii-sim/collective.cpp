@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// From options to plans, a run of them on virtual time, and the figures of the run.
+// From options to plans, runs of them on virtual time, and the figures of the best.
 #include "tools/torii-sim/collective.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <optional>
 
 #include "collectives/selection.hpp"
+#include "collectives/trees.hpp"
 #include "collectives/verify.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/status.hpp"
-#include "transports/simulated/run.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/torii-sim/data.hpp"
+#include "tools/torii-sim/question.hpp"
+#include "transports/simulated/steady.hpp"
 
 namespace torii::tools {
 namespace {
@@ -24,186 +30,179 @@ using Clock = std::chrono::steady_clock;
 constexpr std::array<std::size_t, 5> kSegmentsTried = {1, 4, 16, 64, 256};
 /// Shared links are counted for plans of up to so many steps of all ranks.
 constexpr std::int64_t kStepsMeasuredMost = std::int64_t{1} << 22;
-
-[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
+/// What goes wrong beside a long run is told after so long.
+constexpr double kPatience_s = 5;
 
 double seconds_since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
 
-/// What the options ask for, in the library's own terms.
-struct Question {
-  PlanRequest request;
-  std::size_t bytes = 0;
-  Type type = Type::f32;
-  simulated::NetworkModel network;
-};
-
-Question read(const SimOptions& options) {
-  Question question;
-  PlanRequest& request = question.request;
-  request.collective = *parse_collective(options.collective);
-  const int ranks = ranks_of(options.topology);
-  request.topology = Topology::parse(options.topology, std::max(ranks, 1));
-  if (options.root != 0 && !has_root(request.collective)) {
-    invalid(fmt::format("--root has no meaning for {}", options.collective));
-  }
-  if (options.root < 0 || options.root >= request.topology.ranks()) {
-    invalid(fmt::format("--root is {}; it must be from 0 to {}", options.root, request.topology.ranks() - 1));
-  }
-  request.root = options.root;
-  const auto type = parse_type(options.type);
-  if (!type) invalid(fmt::format("--type is '{}'; it must be a type such as f32, i64 or bf16", options.type));
-  question.type = *type;
-  if (request.collective != Collective::barrier) {
-    const std::size_t parts =
-        has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : 1;
-    question.bytes = read_size("--bytes", options.bytes) / (parts * size_of(*type)) * (parts * size_of(*type));
-  }
-  if (options.sharing != "packet") {
-    invalid(fmt::format("--sharing is '{}'; {} runs its plan, whose messages are packets: it must be packet",
-                        options.sharing, options.collective));
-  }
-  question.network = {.topology = request.topology,
-                      .engines = options.engines,
-                      .alpha_us = options.alpha_us,
-                      .overhead_us = options.overhead_us,
-                      .bandwidth_GBps = options.bandwidth_GBps,
-                      .ports = options.ports,
-                      .jitter_us = options.jitter_us,
-                      .seed = options.seed};
-  return question;
-}
-
-/// Links over which one node can send at the same time: in a mesh, those of a node inside.
-int ways_out(const SimOptions& options, const Topology& topology) {
-  int links = 0;
-  for (int d = 0; d < 3; ++d) {
-    const int extent = topology.extents()[static_cast<std::size_t>(d)];
-    if (extent > 1) links += extent == 2 && !topology.wraps(d) ? 1 : 2;
-  }
-  return options.ports ? 1 : links;
-}
-
-/// No algorithm is quicker: one message's latency, and what each rank has to send or receive at least, over all that
-/// its engines and links can do at once.
-double bound_us(const SimOptions& options, const Question& question) {
-  const double ranks = question.request.topology.ranks();
-  if (ranks == 1) return 0;
-  const int links = ways_out(options, question.request.topology);
-  const double bytes_per_us = options.bandwidth_GBps * 1e3;
-  const double out_rate = std::min(options.engines, links) * bytes_per_us;
-  const double in_rate = links * bytes_per_us;
-  const auto bytes = static_cast<double>(question.bytes);
-  const double others = bytes * (ranks - 1) / ranks;
-  switch (question.request.collective) {
-    case Collective::barrier:
-      return options.alpha_us;
-    case Collective::broadcast:
-      return options.alpha_us + bytes / out_rate;
-    case Collective::reduce:
-      return options.alpha_us + std::max(bytes / in_rate, others / out_rate);
-    case Collective::allreduce:
-      return options.alpha_us + 2 * others / out_rate;
-    default:
-      return options.alpha_us + others / out_rate;
-  }
-}
-
-/// Slots that keep a stream going: a credit comes back after two latencies and some transfers.
-int slots_needed(const SimOptions& options, std::size_t segment_bytes) {
-  const double transfer_us = static_cast<double>(segment_bytes) / (options.bandwidth_GBps * 1e3) + options.overhead_us;
-  const double in_flight = transfer_us > 0 ? 2 * options.alpha_us / transfer_us : 0;
-  return 8 * static_cast<int>(std::ceil((std::min(in_flight, 48.0) + 8) / 8));
-}
-
-struct Simulated {
-  simulated::Outcome outcome;
+/// One way of running the call, and how it went.
+struct Trial {
+  const Algorithm* algorithm = nullptr;
   Tuning tuning;
-  Verdict figures;
+  simulated::SteadyOutcome run;
+  simulated::Time time = 0;
+  std::vector<Plan> plans;
   double planning_s = 0;
 };
 
-std::int64_t steps_of(const std::vector<Plan>& plans) {
-  std::int64_t steps = 0;
-  for (const Plan& plan : plans) {
-    for (const Lane& lane : plan.lanes) {
-      for (const Flow& flow : lane.flows) steps += flow.walk.count;
-    }
-  }
-  return steps;
+/// Slots that keep a stream going: a credit comes back after two latencies and some transfers, and a rank of a tree
+/// that is far ahead of its siblings has to wait for them.
+int slots_for(const SimOptions& options, std::size_t segment_bytes) {
+  if (options.slots != 0) return options.slots;
+  const double transfer_us = static_cast<double>(segment_bytes) / (options.bandwidth_GBps * 1e3) + options.overhead_us;
+  return transfer_us > 16 * options.alpha_us ? 16 : 64;
 }
 
-Simulated simulate(const SimOptions& options, const Question& question, const Algorithm& algorithm,
-                   const PlanRequest& request) {
+Trial simulate(const SimOptions& options, const Question& question, const Algorithm& algorithm,
+               const PlanRequest& request) {
+  Trial trial;
+  trial.algorithm = &algorithm;
+  trial.tuning = request.tuning;
   const Clock::time_point begun = Clock::now();
   simulated::Call call;
   call.request = request;
   call.plans = plan_all(algorithm, request);
-  Simulated result;
-  result.tuning = request.tuning;
-  result.planning_s = seconds_since(begun);
+  trial.planning_s = seconds_since(begun);
   call.shape = simulated::call_shape(request, call.plans.front(), question.type, question.bytes);
   call.network = question.network;
-  call.reduce_GBps = combines(request.collective) ? options.reduce_GBps : std::nullopt;
   call.skew_us = options.skew_us;
-  result.outcome = simulated::run(call);
-  if (steps_of(call.plans) <= kStepsMeasuredMost) result.figures = measure(request, call.plans);
-  return result;
+  if (combines(request.collective)) {
+    call.reduce_GBps = options.reduce_GBps;
+    call.shape.fold = kernels::find(question.op, question.type, kernels::Isa::reference);
+  }
+  if (options.data) {
+    call.fill = [&](int rank, std::byte* operand) {
+      fill_operand(question.type, options.seed, rank, operand, question.bytes);
+    };
+  }
+  trial.plans = call.plans;
+  if (options.every_segment) {
+    trial.run.outcome = simulated::run(call);
+    trial.run.segments_run = call.shape.layout.segments();
+  } else {
+    trial.run = simulated::run_steady(std::move(call), question.bytes);
+  }
+  trial.time = trial.run.outcome.time;
+  return trial;
+}
+
+/// The same without overlap: all goes up the trees before anything comes down, a reduce and then a broadcast.
+Trial simulate_apart(const SimOptions& options, const Question& question, const Algorithm& algorithm,
+                     PlanRequest request) {
+  request.collective = Collective::reduce;
+  if (const std::string reason = algorithm.why_not(request); !reason.empty()) {
+    throw Error(Status::invalid_argument,
+                "--no-overlap runs an allreduce as a reduce and then a broadcast, but " + reason);
+  }
+  Trial up = simulate(options, question, algorithm, request);
+  request.collective = Collective::broadcast;
+  const Trial down = simulate(options, question, algorithm, request);
+  up.time += down.time;
+  up.planning_s += down.planning_s;
+  up.run.outcome.messages += down.run.outcome.messages;
+  for (std::size_t link = 0; link < up.run.outcome.link_bytes.size(); ++link) {
+    up.run.outcome.link_bytes[link] += down.run.outcome.link_bytes[link];
+  }
+  return up;
+}
+
+std::vector<std::size_t> segments_to_try(const SimOptions& options, const Question& question, int blocks) {
+  if (options.segment != "auto") return {std::max<std::size_t>(read_size("--segment", options.segment), 64)};
+  std::vector<std::size_t> segments;
+  const std::size_t block_bytes = question.bytes / static_cast<std::size_t>(blocks);
+  for (const std::size_t count : kSegmentsTried) {
+    const std::size_t bytes = (block_bytes + count - 1) / count;
+    segments.push_back(std::max<std::size_t>((bytes + 63) / 64 * 64, 64));
+  }
+  segments.erase(std::unique(segments.begin(), segments.end()), segments.end());
+  return segments;
+}
+
+/// The quickest of the segments to try.
+Trial best_trial(const SimOptions& options, const Question& question, const Selected& selected) {
+  const Clock::time_point begun = Clock::now();
+  PlanRequest request = selected.request;
+  const int blocks = selected.algorithm->plan(request, 0).blocks;
+  std::optional<Trial> best;
+  for (const std::size_t segment_bytes : segments_to_try(options, question, blocks)) {
+    request.tuning.segment_bytes = segment_bytes;
+    request.tuning.slots = slots_for(options, segment_bytes);
+    request.tuning.window = options.window != 0 ? options.window : std::min(4, request.tuning.slots);
+    const bool apart = !options.overlap && request.collective == Collective::allreduce;
+    Trial trial = apart ? simulate_apart(options, question, *selected.algorithm, request)
+                        : simulate(options, question, *selected.algorithm, request);
+    if (isatty(STDERR_FILENO) != 0 && seconds_since(begun) > kPatience_s) {
+      fmt::print(stderr, "segment {}: {:.1f} us\n", segment_bytes,
+                 static_cast<double>(trial.time) / simulated::kPicosecondsPerMicrosecond);
+    }
+    if (!best || trial.time < best->time) best = std::move(trial);
+  }
+  return std::move(*best);
+}
+
+/// The figures of the plans themselves; none where they have too many steps.
+Verdict figures_of(const PlanRequest& request, const Trial& trial) {
+  std::int64_t steps = 0;
+  for (const Plan& plan : trial.plans) {
+    for (const Lane& lane : plan.lanes) {
+      for (const Flow& flow : lane.flows) steps += flow.walk.count;
+    }
+  }
+  return steps <= kStepsMeasuredMost ? measure(request, trial.plans) : Verdict{};
+}
+
+/// Of the highest tree where there are trees, else messages one after the other.
+int height_of(const PlanRequest& request, const Trial& trial, const Verdict& figures) {
+  if (trial.algorithm->name != "trinaryx3") return figures.height;
+  int height = 0;
+  for (const Tree& tree : find_trees(request)->trees) height = std::max(height, tree.height());
+  return height;
 }
 
 }  // namespace
 
 int run_collective(const SimOptions& options, RowWriter& rows) {
-  const Question question = read(options);
-  PlanRequest request = question.request;
+  const Question question = read_question(options);
   const Clock::time_point begun = Clock::now();
-  Forced forced;
-  forced.algorithm = options.algorithm;
-  const Selected selected = select(TuneTable::built_in(), forced, request, question.bytes);
-  const Algorithm& algorithm = *selected.algorithm;
-  request = selected.request;
-  const std::size_t blocks = static_cast<std::size_t>(algorithm.plan(request, 0).blocks);
-  std::vector<std::size_t> segments;
-  if (options.segment == "auto") {
-    for (const std::size_t count : kSegmentsTried) {
-      const std::size_t bytes = (question.bytes / blocks + count - 1) / count;
-      segments.push_back(std::max<std::size_t>((bytes + 63) / 64 * 64, 64));
-    }
-    segments.erase(std::unique(segments.begin(), segments.end()), segments.end());
-  } else {
-    segments.push_back(read_size("--segment", options.segment));
-  }
-  std::optional<Simulated> best;
-  for (const std::size_t segment_bytes : segments) {
-    request.tuning.segment_bytes = segment_bytes;
-    request.tuning.slots = options.slots != 0 ? options.slots : slots_needed(options, segment_bytes);
-    request.tuning.window = options.window != 0 ? options.window : request.tuning.slots;
-    Simulated one = simulate(options, question, algorithm, request);
-    fmt::print(stderr, "segment {} slots {} time {}\n", segment_bytes, request.tuning.slots, static_cast<double>(one.outcome.time) / 1e6);
-    if (!best || one.outcome.time < best->outcome.time) best = std::move(one);
-  }
+  const Selected selected =
+      select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes);
+  const Trial best = best_trial(options, question, selected);
+  const double wall_s = seconds_since(begun) - best.planning_s;
+  const PlanRequest& request = selected.request;
+  const Verdict figures = figures_of(request, best);
   SimRow row;
   row.collective = options.collective;
-  row.algorithm = std::string(algorithm.name);
+  row.algorithm = std::string(best.algorithm->name);
   row.topology = request.topology.text();
   row.ranks = request.topology.ranks();
   row.engines = options.engines;
   row.bytes = question.bytes;
   row.sharing = options.sharing;
-  row.time_us = static_cast<double>(best->outcome.time) / simulated::kPicosecondsPerMicrosecond;
+  row.time_us = static_cast<double>(best.time) / simulated::kPicosecondsPerMicrosecond;
   row.bound_us = bound_us(options, question);
-  row.links_shared = best->figures.links_shared;
-  row.links_shared_percent = best->figures.links_shared_percent;
-  row.height = best->figures.height;
-  row.link_bytes_max = *std::ranges::max_element(best->outcome.link_bytes);
-  row.planning_s = best->planning_s;
-  row.wall_s = seconds_since(begun) - best->planning_s;
-  row.more["segment_bytes"] = best->tuning.segment_bytes;
-  row.more["slots"] = best->tuning.slots;
-  row.more["window"] = best->tuning.window;
-  row.more["messages"] = best->outcome.messages;
-  row.more["GBps"] = 2 * static_cast<double>(row.bytes) / row.time_us / 1e3;
+  row.links_shared = figures.links_shared;
+  row.links_shared_percent = figures.links_shared_percent;
+  row.link_bytes_max = *std::ranges::max_element(best.run.outcome.link_bytes);
+  row.height = height_of(request, best, figures);
+  row.planning_s = best.planning_s;
+  row.wall_s = wall_s;
+  row.more["segment_bytes"] = best.tuning.segment_bytes;
+  row.more["slots"] = best.tuning.slots;
+  row.more["window"] = best.tuning.window;
+  constexpr std::array<const char*, 3> kSteady = {"none", "periodic", "mean"};
+  row.more["steady"] = kSteady[static_cast<std::size_t>(best.run.steady)];
+  row.more["segments_run"] = best.run.segments_run;
+  row.more["messages"] = best.run.outcome.messages;
+  const double passes = request.collective == Collective::allreduce ? 2 : 1;
+  row.more["moved_GBps"] = row.time_us > 0 ? passes * static_cast<double>(row.bytes) / row.time_us / 1e3 : 0;
+  Compared compared;
+  if (options.data && request.collective != Collective::barrier) {
+    compared = compare(request.collective, request.root, best.run.outcome.results);
+    row.more["wrong"] = compared.wrong;
+    row.more["hash"] = fmt::format("{:016x}", compared.hash);
+  }
   rows.add(row);
-  return 0;
+  return compared.wrong == 0 ? kDone : kWrong;
 }
 
 }  // namespace torii::tools

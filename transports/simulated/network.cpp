@@ -115,6 +115,7 @@ Status Network::put(int from, const Put& put) noexcept {
   const auto place = static_cast<std::uint32_t>(way - 1 - sender.ways.begin());
   messages_[number] = {put, from, place, (way - 1)->first, (way - 1)->first + (way - 1)->count};
   ++sender.under_way;
+  note_moved(sender);
   if (sender.clock > now_) {
     schedule(sender.clock, Kind::post, number);
   } else {
@@ -231,6 +232,7 @@ void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
   const Put& put = message.put;
   if (carries_data_ && put.bytes != 0) std::memcpy(arena(put.peer) + put.target_offset, put.source, put.bytes);
   store_word(arena(put.peer) + put.signal_offset, put.signal);
+  note_moved(rank(put.peer));
   wake(put.peer, woken);
   // Who waits for nothing but its last put has to be asked once more.
   if (--rank(message.from).under_way == 0) wake(message.from, woken);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/routing.hpp"
@@ -81,6 +82,13 @@ class Network {
   Time in_ticks(double us) const noexcept;
   std::uint64_t messages() const noexcept { return messages_sent_; }
 
+  /// Messages that leave or reach `rank` in one segment: from then on it is noted when each segment's worth of them
+  /// has.
+  void note_progress(int number, std::uint64_t messages_per_segment) noexcept {
+    rank(number).messages_per_segment = messages_per_segment;
+  }
+  std::vector<Time> take_progress(int number) noexcept { return std::move(rank(number).progress); }
+
   /// Bytes that each link has carried, by LinkId.
   std::span<const std::uint64_t> link_bytes() const noexcept { return link_bytes_; }
   /// From now on the engines of this rank are watched.
@@ -133,6 +141,9 @@ class Network {
     std::vector<std::uint32_t> active;  ///< indices of the ways on which puts wait
     std::array<Time, kEnginesMax> engine_free_at{};
     Time clock = 0;
+    std::uint64_t moved = 0;
+    std::uint64_t messages_per_segment = 0;
+    std::vector<Time> progress;
     int under_way = 0;       ///< puts whose source may still be read
     Time engine_event = -1;  ///< when waiting puts are looked at again
     bool is_woken = false;
@@ -143,6 +154,9 @@ class Network {
   void schedule(Time time, Kind kind, std::uint32_t index) noexcept;
   void happen(const Event& event, std::vector<int>& woken) noexcept;
   void wake(int number, std::vector<int>& woken) noexcept;
+  void note_moved(Rank& one) noexcept {
+    if (one.messages_per_segment != 0 && ++one.moved % one.messages_per_segment == 0) one.progress.push_back(now_);
+  }
   void wait_for_engine(std::uint32_t message) noexcept;
   void use_engines(int number) noexcept;
   std::size_t take_way(Rank& sender, Time& earliest) noexcept;

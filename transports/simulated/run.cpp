@@ -93,6 +93,9 @@ class Run {
     outcome.messages = network_.messages();
     outcome.link_bytes.assign(network_.link_bytes().begin(), network_.link_bytes().end());
     outcome.uses = network_.uses();
+    outcome.messages_per_segment = messages_per_segment_;
+    outcome.link_messages = std::move(link_messages_);
+    for (int rank = 0; rank < ranks(); ++rank) outcome.progress.push_back(network_.take_progress(rank));
     for (Member& member : members_) outcome.results.push_back(std::move(member.result));
     return outcome;
   }
@@ -101,6 +104,7 @@ class Run {
   int ranks() const { return static_cast<int>(call_.plans.size()); }
 
   void install_all() {
+    link_messages_.resize(network_.link_bytes().size());
     for (int rank = 0; rank < ranks(); ++rank) members_.emplace_back(network_, rank, call_);
     Placement placement;
     placement.plan_of = [this](int rank) { return plans_[index(rank)]; };
@@ -117,10 +121,23 @@ class Run {
   /// As the verifier counts them: the streams of one pair take turns where two ways are equally long.
   void add_ways(int rank, const InstalledPlan& plan) {
     std::map<int, int> turns;
+    std::vector<LinkId> route;
+    std::uint64_t moved = 0;
+    for (const InstalledStream& in : plan.in) {
+      if (in.peer != rank) moved += static_cast<std::uint64_t>(in.stream.messages_per_segment);
+    }
     for (const InstalledStream& out : plan.out) {
       if (out.peer == rank) continue;
-      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, turns[out.peer]++);
+      const int turn = turns[out.peer]++;
+      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, turn);
+      const auto messages = static_cast<std::uint64_t>(out.stream.messages_per_segment);
+      moved += messages;
+      messages_per_segment_ += messages;
+      route.clear();
+      append_route(call_.network.topology, rank, out.peer, turn, route);
+      for (const LinkId link : route) link_messages_[index(link)] += messages;
     }
+    network_.note_progress(rank, moved);
   }
 
   void start(int rank) {
@@ -170,6 +187,8 @@ class Run {
   const std::vector<Plan> plans_;
   Network network_;
   std::deque<Member> members_;
+  std::uint64_t messages_per_segment_ = 0;
+  std::vector<std::uint64_t> link_messages_;
   int left_ = static_cast<int>(call_.plans.size());
   Time end_ = 0;
 };

@@ -35,6 +35,11 @@ struct Outcome {
   std::uint64_t messages = 0;
   std::vector<std::uint64_t> link_bytes;  ///< by LinkId
   std::vector<EngineUse> uses;            ///< of the watched rank
+  std::uint64_t messages_per_segment = 0;
+  std::vector<std::uint64_t> link_messages;  ///< by LinkId, per segment
+  /// By rank and segment: when so many messages had left the rank or reached it as that many segments have. Nothing for
+  /// ranks that neither send nor receive.
+  std::vector<std::vector<Time>> progress;
   /// With `fill`, by rank: the whole vector as the layout counts it (in reduce_scatter the own block alone is meant).
   std::vector<std::vector<std::byte>> results;
 };
