@@ -120,6 +120,11 @@ std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root) {
   return kept.front().table;
 }
 
+std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request) {
+  const Grid grid(request.topology);
+  return find_trees(grid.torus, has_root(request.collective) ? grid.node_of(request.root) : 0);
+}
+
 bool are_disjoint(const TreeTable& table) {
   std::vector<bool> is_used(3 * index(table.trees.front().ranks()), false);
   for (const Tree& tree : table.trees) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/plan.hpp"
 #include "runtime/topology.hpp"
 
 namespace torii {
@@ -56,6 +57,9 @@ struct TreeTable {
 /// The edge-disjoint trees from `root` on a torus with one rank per node (tree_shapes.cpp tells how many a shape has),
 /// cached.
 std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root);
+
+/// The trees that trinaryx3 uses for this request.
+std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request);
 
 /// Whether no cable is in two trees.
 bool are_disjoint(const TreeTable& table);

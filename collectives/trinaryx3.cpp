@@ -37,10 +37,6 @@ std::string why_not(const PlanRequest& request) {
   return reason;
 }
 
-std::shared_ptr<const TreeTable> trees_of(const PlanRequest& request, const Grid& grid) {
-  return find_trees(grid.torus, has_root(request.collective) ? grid.node_of(request.root) : 0);
-}
-
 /// Every node but the root has a parent in each tree; in allreduce the root has a hand-over instead.
 void set_stream_maxima(const PlanRequest& request, const Grid& grid, const TreeTable& table, Plan& plan) {
   if (plan.ranks == 1) return;
@@ -106,7 +102,7 @@ void add_tree(PlanBuilder& builder, const PlanRequest& request, const Grid& grid
 
 Plan make_plan(const PlanRequest& request, int rank) {
   const Grid grid(request.topology);
-  const std::shared_ptr<const TreeTable> table = trees_of(request, grid);
+  const std::shared_ptr<const TreeTable> table = find_trees(request);
   const int trees = static_cast<int>(table->trees.size());
   const bool is_barrier = request.collective == Collective::barrier;
   PlanBuilder builder(request, rank, Dealing::dealt, is_barrier ? 1 : trees * grid.per_node);
@@ -119,7 +115,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 
 ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) {
   const Grid grid(request.topology);
-  const std::shared_ptr<const TreeTable> table = trees_of(request, grid);
+  const std::shared_ptr<const TreeTable> table = find_trees(request);
   const Tree& tree = table->trees[static_cast<std::size_t>(block / grid.per_node)];
   return tree_order(
       request, tree.root(), grid.per_node, [&](int node) { return tree.children(node); }, pool);

@@ -59,6 +59,20 @@ Verdict verify(const PlanRequest& request, std::span<const Plan> plans, Expressi
   return verdict;
 }
 
+Verdict measure(const PlanRequest& request, std::span<const Plan> plans) {
+  Verdict verdict;
+  Faults faults(verdict.faults);
+  const StepTable table = verification::tabulate(request, plans, faults);
+  if (faults.any()) return verdict;
+  const Precedence precedence(table, plans.front().slots);
+  if (!precedence.zero_cycle().empty()) {
+    faults.add(precedence.zero_cycle());
+    return verdict;
+  }
+  verification::measure_links(request.topology, table, precedence, verdict);
+  return verdict;
+}
+
 std::vector<Plan> plan_all(const Algorithm& algorithm, const PlanRequest& request) {
   std::vector<Plan> plans;
   plans.reserve(static_cast<std::size_t>(request.topology.ranks()));

@@ -48,6 +48,10 @@ Verdict verify(const PlanRequest& request, std::span<const Plan> plans, Expressi
 Verdict verify(const Algorithm& algorithm, const PlanRequest& request, ExpressionPool& pool);
 Verdict verify(const Algorithm& algorithm, const PlanRequest& request);
 
+/// The figures of a plan set alone (height, busiest link, shared links), without any of the proofs but structure and a
+/// cycle: for more ranks than can be proved.
+Verdict measure(const PlanRequest& request, std::span<const Plan> plans);
+
 /// The plans of all ranks, in order.
 std::vector<Plan> plan_all(const Algorithm& algorithm, const PlanRequest& request);
 

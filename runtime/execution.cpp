@@ -23,8 +23,8 @@ static_assert(sizeof(ReadyToken) <= kInlineBytes, "a ready token fits into its s
 
 }  // namespace
 
-Execution::Execution(Transport& transport)
-    : transport_(transport), engines_(static_cast<unsigned>(transport.capabilities().engines)) {}
+Execution::Execution(Transport& transport, StepModel* model)
+    : transport_(transport), model_(model), engines_(static_cast<unsigned>(transport.capabilities().engines)) {}
 
 void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
                       const Straight* straight) noexcept {
@@ -148,7 +148,9 @@ bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
   if (!out.stream.credits) return true;
   const std::uint64_t message = number(out.stream, end, step);
   if (message < slots_) return true;
-  return load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1;
+  if (load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1) return true;
+  waits_for_credit_ = true;
+  return false;
 }
 
 bool Execution::ready(Instance& instance, const Step& step) noexcept {
@@ -206,6 +208,7 @@ Execution::Progress Execution::advance() noexcept {
   if (straight_ != nullptr) return advance_straight();
   if (plan_->plan.sweep.exists()) return advance_sweep();
   bool moved = false;
+  waits_for_credit_ = false;
   while (lanes_done_ < lanes_.size()) {
     Step step{};
     Instance* instance = nullptr;
@@ -230,13 +233,21 @@ Execution::Progress Execution::advance() noexcept {
         finish_lane_segments(*chosen);
       }
     }
+    if (model_ != nullptr && model_->is_busy()) return Progress::moved;
   }
   if (!lent_operands_are_free()) return moved ? Progress::moved : Progress::idle;
   return finish() ? Progress::done : Progress::idle;
 }
 
+/// Whether a simulation has counted the step's work instead of having it done.
+bool Execution::is_modelled(const Step& step) noexcept {
+  if (model_ == nullptr) return false;
+  const std::size_t bytes = memory_bytes(shape_->layout.segment_length_bytes(step.block, step.segment));
+  return !model_->runs(step.flow->sources.size(), bytes);
+}
+
 void Execution::run(const Step& step) noexcept {
-  move_data(step);
+  if (!is_modelled(step)) move_data(step);
   if (status_ != Status::ok) return;  // something could not be read: nobody may take what was stored
   for (const StreamEnd& end : step.flow->targets) send(end, step);
   for (const StreamEnd& end : step.flow->sources) {

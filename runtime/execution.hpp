@@ -57,13 +57,25 @@ struct Stall {
   std::int64_t segment = 0;
 };
 
+/// What a simulation makes of the work that a step is. Without one, as everywhere but in transports/simulated, steps
+/// take the time they take.
+class StepModel {
+ public:
+  virtual ~StepModel() = default;
+  /// A step with so many sources, of one message's bytes each, runs now. False: its data is not touched, only signals
+  /// go.
+  virtual bool runs(std::size_t sources, std::size_t bytes) noexcept = 0;
+  /// True while the rank is still at the step: nothing else runs meanwhile.
+  virtual bool is_busy() const noexcept = 0;
+};
+
 /// Runs one call at a time. Not thread-safe; the counters may be read from other threads.
 class Execution {
  public:
   enum class Progress { idle, moved, done };
 
-  /// Prepares for plans of up to this many engines. Does not keep `transport` alive.
-  explicit Execution(Transport& transport);
+  /// Prepares for plans of up to this many engines. Does not keep `transport` alive, nor the model.
+  explicit Execution(Transport& transport, StepModel* model = nullptr);
 
   /// `straight` is the plan's straight form for this shape's layout, or nullptr. All but the buffers' addresses must
   /// live until the call is done.
@@ -72,6 +84,8 @@ class Execution {
   /// Runs every step that can run now, lowest segment first. After `done` the next begin() may follow.
   Progress advance() noexcept;
   bool running() const noexcept { return plan_ != nullptr; }
+  /// Whether the last advance() found a step that waits for nothing but a credit.
+  bool waits_for_credit() const noexcept { return waits_for_credit_; }
   /// Not ok when a put failed: the call cannot end any more.
   Status status() const noexcept { return status_; }
   /// With a bad status: the context rank towards which something failed, or -1.
@@ -215,6 +229,7 @@ class Execution {
   bool ready(Instance& instance, const Step& step) noexcept;
   bool find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept;
   void run(const Step& step) noexcept;
+  bool is_modelled(const Step& step) noexcept;
   void move_data(const Step& step) noexcept;
   std::size_t find_places(const Step& step) noexcept;
   void move_pieces(const Step& step) noexcept;
@@ -263,6 +278,7 @@ class Execution {
   bool is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept;
 
   Transport& transport_;
+  StepModel* model_;  ///< nullptr but in a simulation
   InstalledPlan* plan_ = nullptr;
   const Straight* straight_ = nullptr;
   std::size_t straight_at_ = 0;
@@ -278,6 +294,7 @@ class Execution {
   std::uint64_t segments_base_ = 0;
   std::uint64_t slots_ = 1;
   std::uint64_t slot_mask_ = 0;  ///< slots - 1 where that is a mask and not 0
+  bool waits_for_credit_ = false;
   std::size_t lanes_done_ = 0;
   std::vector<LaneState> lanes_;
   std::vector<Instance> instances_;

@@ -1,13 +1,208 @@
 // SPDX-License-Identifier: Apache-2.0
-// From options to plans, a run of them on virtual time, and the figures of the run.
+// From options to plans, runs of them on virtual time, and the figures of the best.
 #include "tools/torii-sim/collective.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "collectives/selection.hpp"
+#include "collectives/trees.hpp"
+#include "collectives/verify.hpp"
+#include "reduce_kernels/kernels.hpp"
 #include "runtime/status.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/torii-sim/data.hpp"
+#include "tools/torii-sim/question.hpp"
+#include "transports/simulated/steady.hpp"
 
 namespace torii::tools {
+namespace {
 
-int run_collective(const SimOptions& options, RowWriter&) {
-  throw Error(Status::unsupported, "torii-sim " + options.collective + " has no transport to run on in this build");
+using Clock = std::chrono::steady_clock;
+
+/// Segments per block that `auto` tries.
+constexpr std::array<std::size_t, 5> kSegmentsTried = {1, 4, 16, 64, 256};
+/// Shared links are counted for plans of up to so many steps of all ranks.
+constexpr std::int64_t kStepsMeasuredMost = std::int64_t{1} << 22;
+/// What goes wrong beside a long run is told after so long.
+constexpr double kPatience_s = 5;
+
+double seconds_since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
+
+/// One way of running the call, and how it went.
+struct Trial {
+  const Algorithm* algorithm = nullptr;
+  Tuning tuning;
+  simulated::SteadyOutcome run;
+  simulated::Time time = 0;
+  std::vector<Plan> plans;
+  double planning_s = 0;
+};
+
+/// Slots that keep a stream going: a credit comes back after two latencies and some transfers, and a rank of a tree
+/// that is far ahead of its siblings has to wait for them.
+int slots_for(const SimOptions& options, std::size_t segment_bytes) {
+  if (options.slots != 0) return options.slots;
+  const double transfer_us = static_cast<double>(segment_bytes) / (options.bandwidth_GBps * 1e3) + options.overhead_us;
+  return transfer_us > 16 * options.alpha_us ? 16 : 64;
+}
+
+Trial simulate(const SimOptions& options, const Question& question, const Algorithm& algorithm,
+               const PlanRequest& request) {
+  Trial trial;
+  trial.algorithm = &algorithm;
+  trial.tuning = request.tuning;
+  const Clock::time_point begun = Clock::now();
+  simulated::Call call;
+  call.request = request;
+  call.plans = plan_all(algorithm, request);
+  trial.planning_s = seconds_since(begun);
+  call.shape = simulated::call_shape(request, call.plans.front(), question.type, question.bytes);
+  call.network = question.network;
+  call.skew_us = options.skew_us;
+  if (combines(request.collective)) {
+    call.reduce_GBps = options.reduce_GBps;
+    call.shape.fold = kernels::find(question.op, question.type, kernels::Isa::reference);
+  }
+  if (options.data) {
+    call.fill = [&](int rank, std::byte* operand) {
+      fill_operand(question.type, options.seed, rank, operand, question.bytes);
+    };
+  }
+  trial.plans = call.plans;
+  if (options.every_segment) {
+    trial.run.outcome = simulated::run(call);
+    trial.run.segments_run = call.shape.layout.segments();
+  } else {
+    trial.run = simulated::run_steady(std::move(call), question.bytes);
+  }
+  trial.time = trial.run.outcome.time;
+  return trial;
+}
+
+/// The same without overlap: all goes up the trees before anything comes down, a reduce and then a broadcast.
+Trial simulate_apart(const SimOptions& options, const Question& question, const Algorithm& algorithm,
+                     PlanRequest request) {
+  request.collective = Collective::reduce;
+  if (const std::string reason = algorithm.why_not(request); !reason.empty()) {
+    throw Error(Status::invalid_argument,
+                "--no-overlap runs an allreduce as a reduce and then a broadcast, but " + reason);
+  }
+  Trial up = simulate(options, question, algorithm, request);
+  request.collective = Collective::broadcast;
+  const Trial down = simulate(options, question, algorithm, request);
+  up.time += down.time;
+  up.planning_s += down.planning_s;
+  up.run.outcome.messages += down.run.outcome.messages;
+  for (std::size_t link = 0; link < up.run.outcome.link_bytes.size(); ++link) {
+    up.run.outcome.link_bytes[link] += down.run.outcome.link_bytes[link];
+  }
+  return up;
+}
+
+std::vector<std::size_t> segments_to_try(const SimOptions& options, const Question& question, int blocks) {
+  if (options.segment != "auto") return {std::max<std::size_t>(read_size("--segment", options.segment), 64)};
+  std::vector<std::size_t> segments;
+  const std::size_t block_bytes = question.bytes / static_cast<std::size_t>(blocks);
+  for (const std::size_t count : kSegmentsTried) {
+    const std::size_t bytes = (block_bytes + count - 1) / count;
+    segments.push_back(std::max<std::size_t>((bytes + 63) / 64 * 64, 64));
+  }
+  segments.erase(std::unique(segments.begin(), segments.end()), segments.end());
+  return segments;
+}
+
+/// The quickest of the segments to try.
+Trial best_trial(const SimOptions& options, const Question& question, const Selected& selected) {
+  const Clock::time_point begun = Clock::now();
+  PlanRequest request = selected.request;
+  const int blocks = selected.algorithm->plan(request, 0).blocks;
+  std::optional<Trial> best;
+  for (const std::size_t segment_bytes : segments_to_try(options, question, blocks)) {
+    request.tuning.segment_bytes = segment_bytes;
+    request.tuning.slots = slots_for(options, segment_bytes);
+    request.tuning.window = options.window != 0 ? options.window : std::min(4, request.tuning.slots);
+    const bool apart = !options.overlap && request.collective == Collective::allreduce;
+    Trial trial = apart ? simulate_apart(options, question, *selected.algorithm, request)
+                        : simulate(options, question, *selected.algorithm, request);
+    if (isatty(STDERR_FILENO) != 0 && seconds_since(begun) > kPatience_s) {
+      fmt::print(stderr, "segment {}: {:.1f} us\n", segment_bytes,
+                 static_cast<double>(trial.time) / simulated::kPicosecondsPerMicrosecond);
+    }
+    if (!best || trial.time < best->time) best = std::move(trial);
+  }
+  return std::move(*best);
+}
+
+/// The figures of the plans themselves; none where they have too many steps.
+Verdict figures_of(const PlanRequest& request, const Trial& trial) {
+  std::int64_t steps = 0;
+  for (const Plan& plan : trial.plans) {
+    for (const Lane& lane : plan.lanes) {
+      for (const Flow& flow : lane.flows) steps += flow.walk.count;
+    }
+  }
+  return steps <= kStepsMeasuredMost ? measure(request, trial.plans) : Verdict{};
+}
+
+/// Of the highest tree where there are trees, else messages one after the other.
+int height_of(const PlanRequest& request, const Trial& trial, const Verdict& figures) {
+  if (trial.algorithm->name != "trinaryx3") return figures.height;
+  int height = 0;
+  for (const Tree& tree : find_trees(request)->trees) height = std::max(height, tree.height());
+  return height;
+}
+
+}  // namespace
+
+int run_collective(const SimOptions& options, RowWriter& rows) {
+  const Question question = read_question(options);
+  const Clock::time_point begun = Clock::now();
+  const Selected selected =
+      select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes);
+  const Trial best = best_trial(options, question, selected);
+  const double wall_s = seconds_since(begun) - best.planning_s;
+  const PlanRequest& request = selected.request;
+  const Verdict figures = figures_of(request, best);
+  SimRow row;
+  row.collective = options.collective;
+  row.algorithm = std::string(best.algorithm->name);
+  row.topology = request.topology.text();
+  row.ranks = request.topology.ranks();
+  row.engines = options.engines;
+  row.bytes = question.bytes;
+  row.sharing = options.sharing;
+  row.time_us = static_cast<double>(best.time) / simulated::kPicosecondsPerMicrosecond;
+  row.bound_us = bound_us(options, question);
+  row.links_shared = figures.links_shared;
+  row.links_shared_percent = figures.links_shared_percent;
+  row.link_bytes_max = *std::ranges::max_element(best.run.outcome.link_bytes);
+  row.height = height_of(request, best, figures);
+  row.planning_s = best.planning_s;
+  row.wall_s = wall_s;
+  row.more["segment_bytes"] = best.tuning.segment_bytes;
+  row.more["slots"] = best.tuning.slots;
+  row.more["window"] = best.tuning.window;
+  constexpr std::array<const char*, 3> kSteady = {"none", "periodic", "mean"};
+  row.more["steady"] = kSteady[static_cast<std::size_t>(best.run.steady)];
+  row.more["segments_run"] = best.run.segments_run;
+  row.more["messages"] = best.run.outcome.messages;
+  const double passes = request.collective == Collective::allreduce ? 2 : 1;
+  row.more["moved_GBps"] = row.time_us > 0 ? passes * static_cast<double>(row.bytes) / row.time_us / 1e3 : 0;
+  Compared compared;
+  if (options.data && request.collective != Collective::barrier) {
+    compared = compare(request.collective, request.root, best.run.outcome.results);
+    row.more["wrong"] = compared.wrong;
+    row.more["hash"] = fmt::format("{:016x}", compared.hash);
+  }
+  rows.add(row);
+  return compared.wrong == 0 ? kDone : kWrong;
 }
 
 }  // namespace torii::tools

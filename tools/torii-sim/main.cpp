@@ -34,8 +34,8 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--op", o.op, "operation (default: sum)");
   app.add_option("--root", o.root, "root of broadcast and reduce (default: 0)");
   app.add_option("--engines", o.engines, "puts of one rank at the same time, 1 to 16 (default: 4)");
-  app.add_option("--slots", o.slots, "slots of every stream (default: as many as the network needs)");
-  app.add_option("--window", o.window, "segments of one lane in flight (default: as many as slots)");
+  app.add_option("--slots", o.slots, "slots of every stream (default: 16 or 64, as the network needs)");
+  app.add_option("--window", o.window, "segments of one lane in flight (default: 4)");
   app.add_option("--sharing", o.sharing, "how messages share a link: min, maxmin, packet (default)");
   app.add_option("--alpha", o.alpha_us, "us from an engine's start to the signal, beside the bytes (default: 1.5)");
   app.add_option("--overhead", o.overhead_us, "us that an engine takes per put beside the bytes (default: 0.2)");
@@ -49,6 +49,7 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--seed", o.seed, "of skew and jitter (default: 1)");
   app.add_option("--budget", o.budget_s, "seconds that a search may take");
   app.add_flag("--data", o.data, "fold real vectors and compare the results of all ranks");
+  app.add_flag("--every-segment", o.every_segment, "run long pipelines to the end instead of extending a steady state");
   app.add_option("--json", o.json, "one object per line to this file, - for stdout");
   app.add_option("--csv", o.csv, "rows to this file, - for stdout");
 }

@@ -33,6 +33,7 @@ struct SimOptions {
   double jitter_us = 0;               ///< every put takes up to so much longer
   std::uint64_t seed = 1;             ///< of skew and jitter
   std::optional<double> budget_s;     ///< for searches
+  bool every_segment = false;         ///< long pipelines are run to the end, not extended from their steady state
   bool data = false;                  ///< vectors and kernels are real, and the result is compared
   std::string json;                   ///< a file, or - for stdout
   std::string csv;

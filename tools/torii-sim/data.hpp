@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real vectors in a simulation: what is folded, and whether all ranks hold the same.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reduce_kernels/types.hpp"
+#include "runtime/operation.hpp"
+
+namespace torii::tools {
+
+/// Writes `bytes` bytes of `rank`'s operand: integers with all bits random, real numbers with full random mantissas, of
+/// both signs, below 1. Throws Error{invalid_argument} for other types than i32, u32, i64, u64, f32 and f64.
+void fill_operand(Type type, std::uint64_t seed, int rank, std::byte* operand, std::size_t bytes);
+
+struct Compared {
+  int wrong = 0;           ///< ranks whose result differs from that of the first rank that has one
+  std::uint64_t hash = 0;  ///< XXH3-64 of the result; of a reduce_scatter, of all blocks together
+};
+
+/// `results`: by rank, the whole vector as the layout counts it.
+Compared compare(Collective collective, int root, const std::vector<std::vector<std::byte>>& results);
+
+}  // namespace torii::tools

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command line asks of the catalogue, in the library's own terms, and what no answer can beat.
+#pragma once
+
+#include <cstddef>
+
+#include "reduce_kernels/types.hpp"
+#include "runtime/plan.hpp"
+#include "tools/torii-sim/options.hpp"
+#include "transports/simulated/network.hpp"
+
+namespace torii::tools {
+
+struct Question {
+  PlanRequest request;    ///< without tuning
+  std::size_t bytes = 0;  ///< whole elements, and whole blocks where each rank has one
+  Type type = Type::f32;
+  Op op = Op::sum;
+  simulated::NetworkModel network;
+};
+
+/// Throws Error{invalid_argument} naming the flag, its value and what would be right.
+Question read_question(const SimOptions& options);
+
+/// Bytes that each rank has to send or receive at least, over all that its engines and links can do at once, and one
+/// message's latency. A mesh counts as if all nodes had the links of one inside it.
+double bound_us(const SimOptions& options, const Question& question);
+
+}  // namespace torii::tools

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events of the virtual network: puts wait for engines, heads for links, signals for their time.
+#include "transports/simulated/network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <string>
+
+#include "runtime/status.hpp"
+#include "runtime/words.hpp"
+
+namespace torii::simulated {
+namespace {
+
+constexpr std::size_t kNoEngine = kEnginesMax;
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+}  // namespace
+
+double uniform(std::uint64_t seed, std::uint64_t number) noexcept {
+  // splitmix64, by Sebastiano Vigna: a bijection whose outputs pass for random.
+  std::uint64_t z = seed * 0x9e3779b97f4a7c15U + number + 1;
+  for (int round = 0; round < 2; ++round) {
+    z += 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    z ^= z >> 31;
+  }
+  return static_cast<double>(z >> 11) * 0x1p-53;
+}
+
+void Network::Free::operator()(void* memory) const { std::free(memory); }
+
+Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carries_data)
+    : model_(model), arena_bytes_(round_up(arena_bytes, kLineBytes)), carries_data_(carries_data) {
+  if (model.topology.kind() != Topology::Kind::torus || model.topology.per_node() != 1) {
+    throw Error(Status::unsupported,
+                "the simulated network is a torus or mesh with one rank on each node, not " + model.topology.text());
+  }
+  const std::size_t nodes = index(model.topology.nodes());
+  memory_.reset(std::calloc(nodes * arena_bytes_ + kLineBytes, 1));
+  if (!memory_) throw std::bad_alloc();
+  arenas_ = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLineBytes));
+  alpha_ = in_ticks(model.alpha_us);
+  overhead_ = in_ticks(model.overhead_us);
+  ranks_.resize(nodes);
+  const std::size_t links = index(link_numbers(model.topology.nodes()));
+  link_bytes_.resize(links);
+  free_at_.resize(links + (model.ports ? 2 * nodes : 0));
+  fed_until_.resize(free_at_.size());
+}
+
+Time Network::in_ticks(double us) const noexcept {
+  return static_cast<Time>(std::llround(us * kPicosecondsPerMicrosecond));
+}
+
+Time Network::transfer(std::size_t bytes) const noexcept {
+  // 1 GB/s is a byte per 1000 ps.
+  return static_cast<Time>(std::llround(static_cast<double>(bytes) * 1000.0 / model_.bandwidth_GBps));
+}
+
+void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn) {
+  std::vector<LinkId> links;
+  append_route(model_.topology, from, peer, turn, links);
+  const std::size_t ports = link_bytes_.size();
+  Way way = {peer, begin, end, static_cast<std::uint32_t>(hops_.size()), 0, {}};
+  if (model_.ports) hops_.push_back(static_cast<std::uint32_t>(ports + 2 * index(from)));
+  for (const LinkId link : links) hops_.push_back(static_cast<std::uint32_t>(link));
+  if (model_.ports) hops_.push_back(static_cast<std::uint32_t>(ports + 2 * index(peer) + 1));
+  way.count = static_cast<std::uint32_t>(hops_.size()) - way.first;
+  std::vector<Way>& ways = rank(from).ways;
+  const auto place = std::ranges::upper_bound(ways, std::pair(peer, begin), {},
+                                              [](const Way& one) { return std::pair(one.peer, one.begin); });
+  ways.insert(place, way);
+}
+
+void Network::schedule(Time time, Kind kind, std::uint32_t number) noexcept {
+  events_.push_back({time, order_++, number, kind});
+  std::push_heap(events_.begin(), events_.end());
+}
+
+void Network::wake_at(int number, Time time) noexcept {
+  schedule(time, Kind::wake, static_cast<std::uint32_t>(number));
+}
+
+void Network::compute_until(int number, Time time) noexcept {
+  rank(number).clock = time;
+  wake_at(number, time);
+}
+
+Status Network::put(int from, const Put& put) noexcept {
+  if (put.peer == from) {  // a stream within the rank: the payload stands where it is read
+    store_word(arena(from) + put.signal_offset, put.signal);
+    return Status::ok;
+  }
+  Rank& sender = rank(from);
+  const auto way = std::ranges::upper_bound(sender.ways, std::pair(put.peer, put.signal_offset), {},
+                                            [](const Way& one) { return std::pair(one.peer, one.begin); });
+  if (way == sender.ways.begin() || (way - 1)->peer != put.peer || (way - 1)->end <= put.signal_offset) {
+    return Status::transport;  // a put that belongs to no stream
+  }
+  std::uint32_t number = 0;
+  if (free_messages_.empty()) {
+    number = static_cast<std::uint32_t>(messages_.size());
+    messages_.emplace_back();
+  } else {
+    number = free_messages_.back();
+    free_messages_.pop_back();
+  }
+  const auto place = static_cast<std::uint32_t>(way - 1 - sender.ways.begin());
+  messages_[number] = {put, from, place, (way - 1)->first, (way - 1)->first + (way - 1)->count};
+  ++sender.under_way;
+  note_moved(sender);
+  if (sender.clock > now_) {
+    schedule(sender.clock, Kind::post, number);
+  } else {
+    wait_for_engine(number);
+  }
+  return Status::ok;
+}
+
+Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t value) noexcept {
+  if (peer == from) {
+    store_word(arena(peer) + offset, value);
+    return Status::ok;
+  }
+  std::uint32_t number = 0;
+  if (free_words_.empty()) {
+    number = static_cast<std::uint32_t>(words_.size());
+    words_.emplace_back();
+  } else {
+    number = free_words_.back();
+    free_words_.pop_back();
+  }
+  words_[number] = {peer, offset, value};
+  schedule(std::max(rank(from).clock, now_) + alpha_, Kind::word, number);
+  return Status::ok;
+}
+
+void Network::wait_for_engine(std::uint32_t message) noexcept {
+  const Message& one = messages_[message];
+  Rank& sender = rank(one.from);
+  std::vector<Waiting>& waiting = sender.ways[one.way].waiting;
+  if (waiting.empty()) sender.active.push_back(one.way);
+  waiting.push_back({static_cast<std::uint32_t>(one.put.signal), order_++, message});
+  std::push_heap(waiting.begin(), waiting.end());
+  use_engines(one.from);
+}
+
+/// The place in `active` of the way whose first put goes next, or their number when all first links are busy; then
+/// `earliest` is when the first of them is free.
+std::size_t Network::take_way(Rank& sender, Time& earliest) noexcept {
+  std::size_t best = sender.active.size();
+  for (std::size_t i = 0; i < sender.active.size(); ++i) {
+    const Way& way = sender.ways[sender.active[i]];
+    const Time free_at = std::max(free_at_[hops_[way.first]], fed_until_[hops_[way.first]]);
+    if (free_at > now_) {
+      earliest = std::min(earliest, free_at);
+    } else if (best == sender.active.size() || sender.ways[sender.active[best]].waiting.front() < way.waiting.front()) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+/// Free engines take what waits; what is left over is looked at again when an engine and a link are free.
+void Network::use_engines(int number) noexcept {
+  Rank& sender = rank(number);
+  while (!sender.active.empty()) {
+    const auto first = sender.engine_free_at.begin();
+    const auto engine = std::min_element(first, first + model_.engines);
+    Time again = *engine;
+    if (again <= now_) {
+      again = std::numeric_limits<Time>::max();
+      const std::size_t place = take_way(sender, again);
+      if (place != sender.active.size()) {
+        std::vector<Waiting>& waiting = sender.ways[sender.active[place]].waiting;
+        std::pop_heap(waiting.begin(), waiting.end());
+        const std::uint32_t message = waiting.back().message;
+        waiting.pop_back();
+        if (waiting.empty()) sender.active.erase(sender.active.begin() + static_cast<std::ptrdiff_t>(place));
+        move_head(message, static_cast<std::size_t>(engine - first));
+        continue;
+      }
+    }
+    if (sender.engine_event <= now_ || again < sender.engine_event) {
+      sender.engine_event = again;
+      schedule(again, Kind::engine, static_cast<std::uint32_t>(number));
+    }
+    return;
+  }
+}
+
+/// The head goes on over links that are free, up to the first that is not, which it gets when those before it have.
+/// `engine`: the one from which it starts; kNoEngine when it is already on its way.
+void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
+  Message& message = messages_[number];
+  const Time length = transfer(message.put.bytes);
+  if (engine != kNoEngine) ++messages_sent_;
+  while (message.next_hop != message.last_hop) {
+    const std::uint32_t hop = hops_[message.next_hop++];
+    const Time start = std::max(now_, free_at_[hop]);
+    free_at_[hop] = start + length;
+    if (hop < link_bytes_.size()) link_bytes_[hop] += message.put.bytes;
+    if (engine != kNoEngine) {
+      rank(message.from).engine_free_at[engine] = fed_until_[hop] = start + length + overhead_;
+      if (message.from == watched_) {
+        uses_.push_back({static_cast<int>(engine), message.put.peer, message.put.bytes,
+                         static_cast<std::uint32_t>(message.put.signal), now_, start + length + overhead_});
+      }
+      engine = kNoEngine;
+    }
+    if (start > now_ && message.next_hop != message.last_hop) {
+      schedule(start, Kind::head, number);
+      return;
+    }
+    if (message.next_hop == message.last_hop) {
+      Time late = alpha_;
+      if (model_.jitter_us > 0) late += in_ticks(model_.jitter_us * uniform(model_.seed, messages_sent_));
+      schedule(start + length + late, Kind::arrival, number);
+    }
+  }
+}
+
+void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
+  const Message& message = messages_[number];
+  const Put& put = message.put;
+  if (carries_data_ && put.bytes != 0) std::memcpy(arena(put.peer) + put.target_offset, put.source, put.bytes);
+  store_word(arena(put.peer) + put.signal_offset, put.signal);
+  note_moved(rank(put.peer));
+  wake(put.peer, woken);
+  // Who waits for nothing but its last put has to be asked once more.
+  if (--rank(message.from).under_way == 0) wake(message.from, woken);
+  free_messages_.push_back(number);
+}
+
+void Network::wake(int number, std::vector<int>& woken) noexcept {
+  Rank& one = rank(number);
+  if (one.is_woken) return;
+  one.is_woken = true;
+  woken.push_back(number);
+}
+
+void Network::happen(const Event& event, std::vector<int>& woken) noexcept {
+  switch (event.kind) {
+    case Kind::post:
+      wait_for_engine(event.index);
+      break;
+    case Kind::head:
+      move_head(event.index, kNoEngine);
+      break;
+    case Kind::arrival:
+      arrive(event.index, woken);
+      break;
+    case Kind::word: {
+      const Word& word = words_[event.index];
+      store_word(arena(word.peer) + word.offset, word.value);
+      if (rank(word.peer).wakes_by_words) wake(word.peer, woken);
+      free_words_.push_back(event.index);
+      break;
+    }
+    case Kind::engine:
+      use_engines(static_cast<int>(event.index));
+      break;
+    case Kind::wake:
+      wake(static_cast<int>(event.index), woken);
+      break;
+  }
+}
+
+bool Network::next_instant(std::vector<int>& woken) noexcept {
+  for (const int number : woken) rank(number).is_woken = false;
+  woken.clear();
+  if (events_.empty()) return false;
+  now_ = events_.front().time;
+  while (!events_.empty() && events_.front().time == now_) {
+    std::pop_heap(events_.begin(), events_.end());
+    const Event event = events_.back();
+    events_.pop_back();
+    happen(event, woken);
+  }
+  return true;
+}
+
+}  // namespace torii::simulated

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event loop: whichever rank something arrived for is asked to go on.
+#include "transports/simulated/run.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "runtime/status.hpp"
+#include "runtime/words.hpp"
+#include "transports/simulated/simulated.hpp"
+
+namespace torii::simulated {
+namespace {
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+/// A rank's work on virtual time: folding takes what the model says, copying nothing.
+class Work final : public StepModel {
+ public:
+  Work(Network& network, int rank, const Call& call)
+      : network_(&network),
+        rank_(rank),
+        carries_data_(call.fill != nullptr),
+        us_per_byte_(call.reduce_GBps ? 1e-3 / *call.reduce_GBps : 0) {}
+
+  bool runs(std::size_t sources, std::size_t bytes) noexcept override {
+    if (us_per_byte_ > 0 && sources > 1 && bytes > 0) {
+      const Time cost = network_->in_ticks(us_per_byte_ * static_cast<double>(bytes * (sources - 1)));
+      network_->compute_until(rank_, network_->now() + cost);
+    }
+    return carries_data_;
+  }
+  bool is_busy() const noexcept override { return network_->is_computing(rank_); }
+
+ private:
+  Network* network_;
+  int rank_;
+  bool carries_data_;
+  double us_per_byte_;
+};
+
+struct Member {
+  Member(Network& network, int rank, const Call& call)
+      : transport(network, rank), work(network, rank, call), execution(transport, &work) {}
+
+  Simulated transport;
+  Work work;
+  Execution execution;
+  InstalledPlan plan;
+  std::vector<std::byte> operand;
+  std::vector<std::byte> result;
+  bool is_done = false;
+};
+
+/// Payload that a slot has room for: vectors without data need the signals' lines only.
+std::size_t slot_payload_bytes(const Call& call) { return call.fill ? call.shape.layout.segment_bytes() : 0; }
+
+std::size_t staging_bytes(const Call& call) {
+  return staging_shape(call.plans.front(), slot_payload_bytes(call), call.wide, true).total_bytes;
+}
+
+/// Where each lane has one step per segment and streams deliver in order, no segment can overtake another, whatever the
+/// window: with a window of 1 the executor need not look for one that does.
+std::vector<Plan> narrowed(const Call& call) {
+  std::vector<Plan> plans = call.plans;
+  if (call.network.jitter_us > 0) return plans;
+  for (Plan& plan : plans) {
+    for (Lane& lane : plan.lanes) {
+      if (lane.flows.size() == 1 && lane.flows.front().walk.count == 1) lane.window = 1;
+    }
+  }
+  return plans;
+}
+
+class Run {
+ public:
+  explicit Run(const Call& call)
+      : call_(call), plans_(narrowed(call)), network_(call.network, staging_bytes(call), call.fill != nullptr) {
+    install_all();
+    network_.watch(call.watched);
+    for (int rank = 0; rank < ranks(); ++rank) start(rank);
+  }
+
+  Outcome finish() {
+    std::vector<int> woken;
+    while (left_ > 0 && network_.next_instant(woken)) {
+      for (const int rank : woken) advance(rank);
+    }
+    if (left_ > 0) report_stall();
+    Outcome outcome;
+    outcome.time = end_;
+    outcome.messages = network_.messages();
+    outcome.link_bytes.assign(network_.link_bytes().begin(), network_.link_bytes().end());
+    outcome.uses = network_.uses();
+    outcome.messages_per_segment = messages_per_segment_;
+    outcome.link_messages = std::move(link_messages_);
+    for (int rank = 0; rank < ranks(); ++rank) outcome.progress.push_back(network_.take_progress(rank));
+    for (Member& member : members_) outcome.results.push_back(std::move(member.result));
+    return outcome;
+  }
+
+ private:
+  int ranks() const { return static_cast<int>(call_.plans.size()); }
+
+  void install_all() {
+    link_messages_.resize(network_.link_bytes().size());
+    for (int rank = 0; rank < ranks(); ++rank) members_.emplace_back(network_, rank, call_);
+    Placement placement;
+    placement.plan_of = [this](int rank) { return plans_[index(rank)]; };
+    placement.staging_offsets.assign(call_.plans.size(), 0);
+    for (int rank = 0; rank < ranks(); ++rank) placement.context_ranks.push_back(rank);
+    for (int rank = 0; rank < ranks(); ++rank) {
+      Member& member = members_[index(rank)];
+      placement.transport = &member.transport;
+      member.plan = install(plans_[index(rank)], slot_payload_bytes(call_), call_.wide, placement);
+      add_ways(rank, member.plan);
+    }
+  }
+
+  /// As the verifier counts them: the streams of one pair take turns where two ways are equally long.
+  void add_ways(int rank, const InstalledPlan& plan) {
+    std::map<int, int> turns;
+    std::vector<LinkId> route;
+    std::uint64_t moved = 0;
+    for (const InstalledStream& in : plan.in) {
+      if (in.peer != rank) moved += static_cast<std::uint64_t>(in.stream.messages_per_segment);
+    }
+    for (const InstalledStream& out : plan.out) {
+      if (out.peer == rank) continue;
+      const int turn = turns[out.peer]++;
+      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, turn);
+      const auto messages = static_cast<std::uint64_t>(out.stream.messages_per_segment);
+      moved += messages;
+      messages_per_segment_ += messages;
+      route.clear();
+      append_route(call_.network.topology, rank, out.peer, turn, route);
+      for (const LinkId link : route) link_messages_[index(link)] += messages;
+    }
+    network_.note_progress(rank, moved);
+  }
+
+  void start(int rank) {
+    Member& member = members_[index(rank)];
+    CallBuffers buffers;
+    if (call_.fill) {
+      const bool is_broadcast = call_.request.collective == Collective::broadcast;  // operand and result in one
+      std::vector<std::byte>& operand = is_broadcast ? member.result : member.operand;
+      member.result.resize(call_.shape.layout.total_bytes());
+      operand.resize(call_.shape.layout.total_bytes());
+      call_.fill(rank, operand.data());
+      buffers.input = reinterpret_cast<std::uintptr_t>(operand.data());
+      buffers.result = reinterpret_cast<std::uintptr_t>(member.result.data());
+    }
+    member.execution.begin(member.plan, call_.shape, buffers);
+    const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
+    network_.wake_at(rank, network_.in_ticks(late_us));
+  }
+
+  void advance(int rank) {
+    Member& member = members_[index(rank)];
+    if (member.is_done || member.work.is_busy()) return;
+    const Execution::Progress progress = member.execution.advance();
+    if (member.execution.status() != Status::ok) {
+      throw Error(Status::internal, "rank " + std::to_string(rank) + " put what belongs to no stream");
+    }
+    network_.wake_by_words(rank, member.execution.waits_for_credit() || member.work.is_busy());
+    if (progress != Execution::Progress::done) return;
+    member.is_done = true;
+    end_ = network_.now();
+    --left_;
+  }
+
+  [[noreturn]] void report_stall() {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const Member& member = members_[index(rank)];
+      if (member.is_done) continue;
+      const Stall stall = member.execution.stall();
+      throw Error(Status::internal, std::to_string(left_) + " ranks wait for ever; rank " + std::to_string(rank) +
+                                        " in '" + std::string(stall.label) + "', segment " +
+                                        std::to_string(stall.segment) + ", for rank " + std::to_string(stall.peer));
+    }
+    throw Error(Status::internal, "no rank waits, but not all are done");
+  }
+
+  const Call& call_;
+  const std::vector<Plan> plans_;
+  Network network_;
+  std::deque<Member> members_;
+  std::uint64_t messages_per_segment_ = 0;
+  std::vector<std::uint64_t> link_messages_;
+  int left_ = static_cast<int>(call_.plans.size());
+  Time end_ = 0;
+};
+
+}  // namespace
+
+CallShape call_shape(const PlanRequest& request, const Plan& plan, Type type, std::size_t bytes) {
+  const auto ranks = static_cast<std::size_t>(plan.ranks);
+  const auto blocks = static_cast<std::size_t>(plan.blocks);
+  const std::size_t even_bytes = round_up((bytes + blocks - 1) / blocks, 128);
+  const Layout::Parts parts = {plan.blocks / plan.ranks, even_bytes};
+  CallShape shape;
+  shape.layout = has_block_per_rank(request.collective)
+                     ? Layout(bytes, plan.blocks, request.tuning.segment_bytes, bytes / ranks, parts)
+                     : Layout(plan.dealing, bytes, plan.blocks, request.tuning.segment_bytes, even_bytes);
+  shape.type = type;
+  shape.element_bytes = shape.unit_bytes = size_of(type);
+  return shape;
+}
+
+Outcome run(const Call& call) { return Run(call).finish(); }
+
+}  // namespace torii::simulated

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's door to a virtual network: peers are not mapped, and what is put arrives when virtual time has come.
+#pragma once
+
+#include "runtime/transport.hpp"
+#include "transports/simulated/network.hpp"
+
+namespace torii::simulated {
+
+/// All ranks of a network are run by one thread, which moves the network itself: progress() has nothing to do.
+class Simulated final : public Transport {
+ public:
+  Simulated(Network& network, int rank) : network_(&network), rank_(rank) {
+    capabilities_ = {.name = "simulated", .engines = network.model().engines};
+  }
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return network_->model().topology.ranks(); }
+  int node(int rank) const noexcept override { return rank; }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
+    return peer == rank_ ? network_->arena(peer) + offset : nullptr;
+  }
+  Status put(const Put& put) noexcept override { return network_->put(rank_, put); }
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override {
+    return network_->put_word(rank_, peer, offset, value);
+  }
+  Status progress() noexcept override { return Status::ok; }
+  bool drained() noexcept override { return network_->drained(rank_); }
+  /// Nobody sleeps: a rank is asked again when something has arrived for it.
+  void sleep(int, bool (*)(void* data), void*) noexcept override {}
+  bool alive(int) noexcept override { return true; }
+  bool oversubscribed() const noexcept override { return false; }
+
+ private:
+  Network* network_;
+  int rank_;
+  Capabilities capabilities_;
+};
+
+}  // namespace torii::simulated
