@@ -3,11 +3,13 @@
 #include <torii/torii.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
 
 #include "api/expectation.hpp"
+#include "api/members.hpp"
 #include "api/team.hpp"
 
 using torii::Status;
@@ -24,7 +26,7 @@ static_assert(TORII_F64_I32 == static_cast<int>(torii::Type::f64_i32) &&
 
 struct torii_context {
   torii::Context context;
-  int teams = 0;
+  std::atomic<int> teams = 0;  ///< made and destroyed by any thread, where the members are named
 };
 
 struct torii_team {
@@ -221,6 +223,7 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
     torii::JoinOffer offer;
     if (own.exchange != nullptr) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
     *context = new torii_context{torii::Context(settings, offer)};
+    (*context)->context.set_idle(own.idle, own.idle_data);
   });
 }
 
@@ -284,7 +287,7 @@ torii_status torii_team_create(torii_context* context, const torii_team_options*
   torii_status status = TORII_OK;
   torii_team_options own;
   if (!read_struct(options, own, "torii_team_options", status)) return status;
-  return hand_out_team(context, team, [&] { return torii::Team::make_world(context->context, team_options(own)); });
+  return hand_out_team(context, team, [&] { return torii::make_team(context->context, own, team_options(own)); });
 }
 
 torii_status torii_team_split(torii_team* team, int color, int key, const torii_team_options* options,
