@@ -74,6 +74,8 @@ std::size_t place(const std::vector<int>& counts, std::vector<int>& places) {
 Layout layout_of(const Case& call, int rank, int side) {
   if (call.user == 2) return Layout::pair_of(call.basic, call.shape != 0);
   if (combines(call.collective)) return Layout(call.basic, call.shape);
+  // Open MPI 4.1.4 unpacks a part of an element of more than 16 bytes over the end of its own buffer.
+  if (call.basic.bytes > 16) return Layout(call.basic, 0);
   Random own(call.data_seed + 977 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(side));
   return Layout(call.basic, draw(own, 0, Layout::kShapes - 1));
 }
@@ -277,7 +279,7 @@ std::string Case::text() const {
   return text + (in_place ? ", in place" : "") + (twice > 1 ? ", two in flight" : "");
 }
 
-bool may_free_early(const Case& call) {
+bool is_torii_request(const Case& call) {
   if (!call.non_blocking || call.user == 2) return false;
   switch (call.collective) {
     case Collective::barrier:
@@ -287,7 +289,7 @@ bool may_free_early(const Case& call) {
     case Collective::reduce_scatter_block:
       return true;
     default:
-      return call.collective == Collective::allreduce && call.op.name != "max" && call.op.name != "min";
+      return call.collective == Collective::allreduce && call.op.op != MPI_MAX && call.op.op != MPI_MIN;
   }
 }
 
@@ -315,6 +317,8 @@ Case draw_case(Random& random, int ranks) {
   } else {
     call.count = std::min(call.count, 400);
   }
+  // libnbc's own buffers are too short for elements that begin behind their place; torii's are not.
+  if (call.shape == 4 && !is_torii_request(call)) call.non_blocking = false;
   if (has_counts(call.collective)) {
     // In place two ranks exchange as much as each other, and here a rank sends the same to all.
     const bool equal = draw(random, 0, 1) == 0 || (call.collective == Collective::alltoallv && call.in_place);
@@ -330,7 +334,9 @@ std::string compare(const Case& call, MPI_Comm* with, MPI_Comm without, bool fre
   const Sides sides = sides_of(call, rank, ranks);
   use_layout(sides.in_layout);
   const Outcome got = make_call(call, sides, with, rank, frees);
-  const Outcome wanted = make_call(call, sides, &without, rank, false);
+  Case blocking = call;
+  blocking.non_blocking = false;
+  const Outcome wanted = make_call(blocking, sides, &without, rank, false);
   constexpr std::size_t kAll = ~std::size_t{0};
   std::ptrdiff_t at = Buffer::first_difference(sides.in_layout, got.in, wanted.in, kAll);
   if (at >= 0) return "the input at byte " + std::to_string(at);

@@ -49,13 +49,14 @@ struct Case {
   std::string text() const;
 };
 
-/// Whether the MPI_Comm may be freed while the call is in flight: MPI allows it always, but libnbc, which gets what
-/// torii leaves, reads the freed one.
-bool may_free_early(const Case& call);
+/// Whether torii takes the call as a non-blocking one, on a group that it serves. Such calls may do what MPI allows and
+/// libnbc, which gets the others, does not survive: their MPI_Comm freed while they are in flight, elements with a true
+/// lower bound above 0.
+bool is_torii_request(const Case& call);
 
 Case draw_case(Random& random, int ranks);
 
-/// Makes the call on `with` and on `without`, of equal groups. Returns "" or what differs. Frees `with` while its calls
+/// Makes the call on `with`, and as a blocking one on `without`, of equal groups. Returns "" or what differs. Frees `with` while its calls
 /// are in flight when `frees` says so.
 std::string compare(const Case& call, MPI_Comm* with, MPI_Comm without, bool frees);
 

@@ -151,7 +151,8 @@ void write_value(const Basic& basic, int value, unsigned char* element) {
       break;
     case Holds::complex:
       write_real(basic.value_bytes, value, element);
-      write_real(basic.value_bytes, value % 2, element + basic.value_bytes);
+      // 0 where values are factors: with imaginary parts the order of a product decides between 0 and -0.
+      write_real(basic.value_bytes, value / 8, element + basic.value_bytes);
       break;
     case Holds::pair:
       if (is_real_pair(basic)) {
