@@ -70,8 +70,9 @@ typedef struct coll_torii_user_t {
   ompi_datatype_t* type;
 } coll_torii_user_t;
 
-/* ATTACHED: teams are there. FAILED: the members have agreed that there will be none. */
-typedef enum { STATE_NEW, STATE_ATTACHED, STATE_FAILED } coll_torii_state_t;
+/* BUSY: being set up, by the collectives of the component below, which may come back here. ATTACHED: teams are there.
+ * FAILED: the members have agreed that there will be none. */
+typedef enum { STATE_NEW, STATE_BUSY, STATE_ATTACHED, STATE_FAILED } coll_torii_state_t;
 
 typedef struct coll_torii_module_t {
   mca_coll_base_module_t super;
@@ -133,7 +134,8 @@ typedef struct coll_torii_operation_t {
   const int* block_places;
   size_t block_bytes; /* between the blocks in the staged result */
   int blocks;
-  int status; /* OMPI_SUCCESS, or why the operation could not be made on this rank */
+  int* kept_blocks; /* copies of the two arrays, of a non-blocking operation */
+  int status;       /* OMPI_SUCCESS, or why the operation could not be made on this rank */
 } coll_torii_operation_t;
 
 /* coll_torii_attach.c */
@@ -179,6 +181,9 @@ coll_torii_answer_t coll_torii_prepare_reduce_scatter_block(coll_torii_operation
 coll_torii_answer_t coll_torii_prepare_reduce_scatter(coll_torii_operation_t* operation, const void* input,
                                                       void* result, const int* counts, ompi_datatype_t* type,
                                                       ompi_op_t* op, int ranks);
+/* Copies the arrays of block_counts and block_places: programs let go of them while an operation is in flight (mpi4py
+ * does), though MPI forbids it. */
+void coll_torii_keep_blocks(coll_torii_operation_t* operation);
 /* Brings the result to where the caller wants it, and gives the staging back. */
 void coll_torii_finish(coll_torii_operation_t* operation);
 

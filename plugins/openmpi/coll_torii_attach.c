@@ -192,10 +192,13 @@ static bool make_team(setup_t* setup, team_kind_t kind, int* members, torii_team
 
 bool coll_torii_attach(coll_torii_module_t* module, struct ompi_communicator_t* comm) {
   if (module->state != STATE_NEW) return module->state == STATE_ATTACHED;
-  module->state = STATE_FAILED;
+  module->state = STATE_BUSY;
   /* Equal on all members: all have the same members, and a context stands on all ranks of a job or on none. */
   int* const members = mca_coll_torii_component.context == NULL ? NULL : members_of(comm);
-  if (members == NULL) return false;
+  if (members == NULL) {
+    module->state = STATE_FAILED;
+    return false;
+  }
   setup_t setup = {.comm = comm, .module = module};
   const bool made = make_team(&setup, TEAM_BLOCKING, members, &module->blocking) &&
                     make_team(&setup, TEAM_BACKGROUND, members, &module->background);
@@ -205,6 +208,7 @@ bool coll_torii_attach(coll_torii_module_t* module, struct ompi_communicator_t* 
     coll_torii_say(2, "communicator %u of %d ranks attached", comm->c_contextid, ompi_comm_size(comm));
     return true;
   }
+  module->state = STATE_FAILED;
   coll_torii_detach(module);
   return false;
 }

@@ -49,7 +49,8 @@ static bool run(coll_torii_operation_t* operation, coll_torii_module_t* module, 
   return true;
 }
 
-static void count_left(coll_torii_kind_t kind) {
+static void count_left(const coll_torii_module_t* module, coll_torii_kind_t kind) {
+  if (module->state == STATE_BUSY) return;
   atomic_fetch_add_explicit(&mca_coll_torii_component.left[0][kind], 1, memory_order_relaxed);
 }
 
@@ -61,7 +62,7 @@ static int barrier(struct ompi_communicator_t* comm, mca_coll_base_module_t* bas
       run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(KIND_BARRIER);
+  count_left(module, KIND_BARRIER);
   return module->below_barrier(comm, module->below_barrier_module);
 }
 
@@ -76,7 +77,7 @@ static int bcast(void* buffer, int count, ompi_datatype_t* type, int root, struc
       run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(KIND_BCAST);
+  count_left(module, KIND_BCAST);
   return module->below_bcast(buffer, count, type, root, comm, module->below_bcast_module);
 }
 
@@ -92,7 +93,7 @@ static int allgather(const void* input, int input_count, ompi_datatype_t* input_
       run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(KIND_ALLGATHER);
+  count_left(module, KIND_ALLGATHER);
   return module->below_allgather(input, input_count, input_type, result, result_count, result_type, comm,
                                  module->below_allgather_module);
 }
@@ -110,7 +111,7 @@ static int allgatherv(const void* input, int input_count, ompi_datatype_t* input
       run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(KIND_ALLGATHERV);
+  count_left(module, KIND_ALLGATHERV);
   return module->below_allgatherv(input, input_count, input_type, result, counts, places, result_type, comm,
                                   module->below_allgatherv_module);
 }
@@ -126,7 +127,7 @@ static int allreduce(const void* input, void* result, int count, ompi_datatype_t
       run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(KIND_ALLREDUCE);
+  count_left(module, KIND_ALLREDUCE);
   return module->below_allreduce(input, result, count, type, op, comm, module->below_allreduce_module);
 }
 
@@ -142,7 +143,7 @@ static int reduce(const void* input, void* result, int count, ompi_datatype_t* t
       run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(KIND_REDUCE);
+  count_left(module, KIND_REDUCE);
   return module->below_reduce(input, result, count, type, op, root, comm, module->below_reduce_module);
 }
 
@@ -158,7 +159,7 @@ static int reduce_scatter(const void* input, void* result, const int* counts, om
       run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(KIND_REDUCE_SCATTER);
+  count_left(module, KIND_REDUCE_SCATTER);
   return module->below_reduce_scatter(input, result, counts, type, op, comm, module->below_reduce_scatter_module);
 }
 
@@ -174,7 +175,7 @@ static int reduce_scatter_block(const void* input, void* result, int count, ompi
       run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(KIND_REDUCE_SCATTER_BLOCK);
+  count_left(module, KIND_REDUCE_SCATTER_BLOCK);
   return module->below_reduce_scatter_block(input, result, count, type, op, comm,
                                             module->below_reduce_scatter_block_module);
 }

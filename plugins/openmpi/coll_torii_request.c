@@ -201,12 +201,12 @@ static int iallgatherv(const void* input, int input_count, ompi_datatype_t* inpu
                        ompi_request_t** handle, mca_coll_base_module_t* base) {
   coll_torii_module_t* const module = (coll_torii_module_t*)base;
   coll_torii_request_t* const own = begin(module, comm, false);
-  int status;
-  if (own != NULL && start(own,
-                           coll_torii_prepare_allgatherv(&own->operation, input, input_count, input_type, result,
-                                                         counts, places, result_type, comm),
-                           handle, &status)) {
-    return status;
+  if (own != NULL) {
+    const coll_torii_answer_t answer = coll_torii_prepare_allgatherv(&own->operation, input, input_count, input_type,
+                                                                     result, counts, places, result_type, comm);
+    coll_torii_keep_blocks(&own->operation);
+    int status;
+    if (start(own, answer, handle, &status)) return status;
   }
   count_left(KIND_ALLGATHERV);
   return module->below_iallgatherv(input, input_count, input_type, result, counts, places, result_type, comm, handle,

@@ -2,6 +2,7 @@
  * Memory that stands in for the caller's, and what moves elements between the two. */
 #include <opal/datatype/opal_convertor.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "plugins/openmpi/coll_torii.h"
 
@@ -122,6 +123,21 @@ static void unpack_blocks(const coll_torii_operation_t* operation) {
   }
 }
 
+void coll_torii_keep_blocks(coll_torii_operation_t* operation) {
+  if (operation->finish != FINISH_UNPACK_BLOCKS) return;
+  const size_t count = (size_t)operation->blocks;
+  int* const kept_blocks = malloc(2 * count * sizeof(*kept_blocks));
+  if (kept_blocks == NULL) {
+    operation->status = OMPI_ERR_OUT_OF_RESOURCE;
+    return;
+  }
+  memcpy(kept_blocks, operation->block_counts, count * sizeof(*kept_blocks));
+  memcpy(kept_blocks + count, operation->block_places, count * sizeof(*kept_blocks));
+  operation->kept_blocks = kept_blocks;
+  operation->block_counts = kept_blocks;
+  operation->block_places = kept_blocks + count;
+}
+
 void coll_torii_finish(coll_torii_operation_t* operation) {
   switch (operation->finish) {
     case FINISH_NOTHING:
@@ -137,6 +153,8 @@ void coll_torii_finish(coll_torii_operation_t* operation) {
                                                 operation->result.memory);
       break;
   }
+  free(operation->kept_blocks);
+  operation->kept_blocks = NULL;
   coll_torii_give_staging(&operation->input);
   coll_torii_give_staging(&operation->result);
 }

@@ -8,13 +8,13 @@
 namespace torii::clients {
 namespace {
 
-constexpr const char* kNames[kCollectives] = {"barrier", "bcast",     "reduce",  "allreduce", "reduce_scatter_block",
-                                              "reduce_scatter", "scan", "exscan", "allgather", "allgatherv",
-                                              "gather",  "gatherv",   "scatter", "scatterv",  "alltoall", "alltoallv"};
+constexpr const char* kNames[kCollectives] = {
+    "barrier",        "bcast",   "reduce",  "allreduce", "reduce_scatter_block",
+    "reduce_scatter", "scan",    "exscan",  "allgather", "allgatherv",
+    "gather",         "gatherv", "scatter", "scatterv",  "alltoall",
+    "alltoallv"};
 
-bool combines(Collective collective) {
-  return collective >= Collective::reduce && collective <= Collective::exscan;
-}
+bool combines(Collective collective) { return collective >= Collective::reduce && collective <= Collective::exscan; }
 bool has_counts(Collective collective) {
   switch (collective) {
     case Collective::reduce_scatter:
@@ -52,8 +52,8 @@ int draw_count(Random& random) {
 struct Sides {
   Sides(Layout in, Layout out) : in_layout(std::move(in)), out_layout(std::move(out)) {}
   Layout in_layout, out_layout;
-  std::size_t in_count = 0, out_count = 0;        ///< elements per block, or of all where there are no blocks
-  std::vector<int> in_counts, in_places;          ///< of the v forms, in elements
+  std::size_t in_count = 0, out_count = 0;  ///< elements per block, or of all where there are no blocks
+  std::vector<int> in_counts, in_places;    ///< of the v forms, in elements
   std::vector<int> out_counts, out_places;
   std::size_t in_elements = 0, out_elements = 0;  ///< of the whole buffers
 };
@@ -92,7 +92,8 @@ Sides sides_of(const Case& call, int rank, int ranks) {
   };
   const auto set_v = [&](bool in_all, bool out_all) {
     for (const int count : call.counts) {
-      sides.in_counts.push_back(elements(sides.in_layout, in_all ? count : call.counts[static_cast<std::size_t>(rank)]));
+      sides.in_counts.push_back(
+          elements(sides.in_layout, in_all ? count : call.counts[static_cast<std::size_t>(rank)]));
       sides.out_counts.push_back(
           elements(sides.out_layout, out_all ? count : call.counts[static_cast<std::size_t>(rank)]));
     }
@@ -310,7 +311,8 @@ Case draw_case(Random& random, int ranks) {
       const std::vector<Operation> operations = operations_of(call.basic);
       call.op = operations[random() % operations.size()];
     } else {
-      call.basic = *std::find_if(basics().begin(), basics().end(), [](const Basic& one) { return one.type == MPI_UINT32_T; });
+      call.basic =
+          *std::find_if(basics().begin(), basics().end(), [](const Basic& one) { return one.type == MPI_UINT32_T; });
       call.shape = draw(random, 0, Layout::kShapes - 1);
       call.op = call.user == 1 ? Operation{"user sum", user_sum()} : Operation{"user affine", user_affine()};
     }

@@ -39,7 +39,7 @@ struct Case {
   int user = 0;   ///< 0: predefined, 1: a sum that commutes, 2: affine maps, which do not
   Operation op = {};
   int root = 0;
-  int count = 0;  ///< elements of reductions, else units of Layout::kUnit basic elements
+  int count = 0;            ///< elements of reductions, else units of Layout::kUnit basic elements
   std::vector<int> counts;  ///< of the v forms, per rank
   bool in_place = false;
   bool non_blocking = false;
@@ -56,8 +56,8 @@ bool is_torii_request(const Case& call);
 
 Case draw_case(Random& random, int ranks);
 
-/// Makes the call on `with`, and as a blocking one on `without`, of equal groups. Returns "" or what differs. Frees `with` while its calls
-/// are in flight when `frees` says so.
+/// Makes the call on `with`, and as a blocking one on `without`, of equal groups. Returns "" or what differs. Frees
+/// `with` while its calls are in flight when `frees` says so.
 std::string compare(const Case& call, MPI_Comm* with, MPI_Comm without, bool frees);
 
 }  // namespace torii::clients
