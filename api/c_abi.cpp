@@ -3,12 +3,14 @@
 #include <torii/torii.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
 
 #include "api/c_objects.hpp"
 #include "api/expectation.hpp"
+#include "api/members.hpp"
 
 using torii::Status;
 using torii::c::are_known;
@@ -193,6 +195,7 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
     torii::JoinOffer offer;
     if (own.exchange != nullptr) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
     *context = new torii_context{torii::Context(settings, offer)};
+    (*context)->context.set_idle(own.idle, own.idle_data);
   });
 }
 
@@ -256,7 +259,7 @@ torii_status torii_team_create(torii_context* context, const torii_team_options*
   torii_status status = TORII_OK;
   torii_team_options own;
   if (!read_struct(options, own, "torii_team_options", status)) return status;
-  return hand_out_team(context, team, [&] { return torii::Team::make_world(context->context, team_options(own)); });
+  return hand_out_team(context, team, [&] { return torii::make_team(context->context, own, team_options(own)); });
 }
 
 torii_status torii_team_split(torii_team* team, int color, int key, const torii_team_options* options,

@@ -4,6 +4,7 @@
 
 #include <torii/torii.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -11,7 +12,7 @@
 
 struct torii_context {
   torii::Context context;
-  int teams = 0;
+  std::atomic<int> teams = 0;  ///< made and destroyed by any thread, where the members are named
 };
 
 struct torii_team {

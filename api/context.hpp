@@ -61,6 +61,15 @@ class Context {
   /// The offset in the own arena, when all of [address, address + bytes) lies there or was adopted.
   std::optional<std::int64_t> reachable(const void* address, std::size_t bytes) const noexcept;
 
+  /// The embedder's function for a thread that waits; set before the first team is made.
+  void set_idle(void (*function)(void* data), void* data) noexcept {
+    idle_ = function;
+    idle_data_ = data;
+  }
+  void idle() noexcept {
+    if (idle_ != nullptr) idle_(idle_data_);
+  }
+
   /// True in a process forked from the one that made this context: no call may be made there.
   bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_) == 0; }
 
@@ -90,6 +99,8 @@ class Context {
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<shared_memory::NodePeers> peers_;
   std::unique_ptr<Transport> transport_;
+  void (*idle_)(void* data) = nullptr;
+  void* idle_data_ = nullptr;
   void* fork_mark_ = nullptr;  ///< a page that is wiped in a forked child
   mutable std::mutex mutex_;
   std::vector<const class Team*> teams_;

@@ -244,6 +244,44 @@ std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& give
   return make(context, options, std::move(members), ranks, mine);
 }
 
+std::unique_ptr<Team> Team::make_of(Context& context, const TeamOptions& options, const std::vector<int>& ranks,
+                                    Exchange& exchange) {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  struct Card {
+    std::uint64_t digest;
+    std::uint64_t offset;
+  };
+  const int count = static_cast<int>(ranks.size());
+  const std::string digest = digest_text(context, options);
+  Card card = {digest_of(digest), kNone};
+  std::string trouble;
+  try {
+    card.offset = context.allocate_staging(team_control_bytes(count, context) + team_staging_bytes(count));
+  } catch (const Error& error) {
+    trouble = error.what();  // told to the others first, who would wait for this rank otherwise
+  }
+  const std::vector<Card> cards = gather_values(exchange, card);
+  const auto lacking = std::find_if(cards.begin(), cards.end(), [](const Card& one) { return one.offset == kNone; });
+  const bool differs =
+      std::any_of(cards.begin(), cards.end(), [&](const Card& one) { return one.digest != cards[0].digest; });
+  try {
+    if (lacking != cards.end()) {
+      const auto member = static_cast<int>(lacking - cards.begin());
+      throw Error(Status::no_resource,
+                  "member " + std::to_string(member) + " has no memory for the team's staging: " +
+                      (trouble.empty() ? "its arena is used up (setting ARENA)" : trouble),
+                  member);
+    }
+    if (differs) compare_digests(exchange, digest);
+  } catch (const Error&) {
+    if (card.offset != kNone) context.free_staging(card.offset);
+    throw;
+  }
+  std::vector<Member> members;
+  for (std::size_t i = 0; i < ranks.size(); ++i) members.push_back({ranks[i], cards[i].offset});
+  return make(context, options, std::move(members), count, card.offset);
+}
+
 /// Gives this rank's memory of the team back when the options are refused: they are equal on all ranks, so nobody puts
 /// into it.
 std::unique_ptr<Team> Team::make(Context& context, const TeamOptions& options, std::vector<Member> members,

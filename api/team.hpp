@@ -106,6 +106,10 @@ class Team {
  public:
   /// The team of all ranks of the job. Collective. Throws Error.
   static std::unique_ptr<Team> make_world(Context& context, const TeamOptions& options);
+  /// The team of `ranks` of the context, in this order. Collective over them; `exchange` is theirs. Throws Error on
+  /// all.
+  static std::unique_ptr<Team> make_of(Context& context, const TeamOptions& options, const std::vector<int>& ranks,
+                                       Exchange& exchange);
   /// Ranks of equal colour, ordered by (key, rank); nullptr for colour -1. Collective over this team.
   std::unique_ptr<Team> split(int color, int key, const TeamOptions& options);
   /// The living members of a poisoned team. Collective over them.

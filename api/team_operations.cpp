@@ -258,6 +258,7 @@ Status Team::run_to_end(Request& request) noexcept {
       waiting.moved();
       continue;
     }
+    if (waiting.is_turn_of_others()) context_.idle();
     if (!waiting.pause(&Team::still_idle, this)) continue;
     const Status status = check(waiting, request);
     if (status != Status::ok) return status;

@@ -285,6 +285,7 @@ void Team::wait_for_recycled(std::uint64_t epoch) {
       // The member may be waiting for this rank on another team first.
       context_.progress_background(this);
       if (lines_ != nullptr) (void)context_.transport().progress();
+      if (waiting.is_turn_of_others()) context_.idle();
       if (!waiting.pause([](void*) { return true; }, nullptr)) continue;
       if (has_failed()) throw_adopted(adopt_failure());
       const int peer = members_[static_cast<std::size_t>(member)].context_rank;

@@ -34,6 +34,27 @@ else()
   list(APPEND torii_left_out "comparison with Open MPI (install libopenmpi-dev openmpi-bin)")
 endif()
 
+# The component coll/torii needs headers that only a build with Open MPI's devel tree installs, and is written for 4.1.
+option(TORII_WITH_OPENMPI "Build the Open MPI component coll/torii, where Open MPI 4.1 is installed with its devel headers"
+       ON)
+set(TORII_OPENMPI_DEVEL FALSE)
+if(NOT TORII_WITH_OPENMPI)
+  list(APPEND torii_left_out "Open MPI component (TORII_WITH_OPENMPI is OFF)")
+elseif(TORII_MPICC_OPENMPI)
+  get_target_property(folders torii_mpi_openmpi INTERFACE_INCLUDE_DIRECTORIES)
+  execute_process(
+    COMMAND ${TORII_MPICC_OPENMPI} --showme:version
+    OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
+  find_path(TORII_OPENMPI_COLL ompi/mca/coll/coll.h PATHS ${folders} NO_DEFAULT_PATH)
+  if(TORII_OPENMPI_COLL AND version MATCHES "Open MPI 4\\.1\\.")
+    set(TORII_OPENMPI_DEVEL TRUE)
+  else()
+    list(APPEND torii_left_out "Open MPI component (it needs Open MPI 4.1 and its devel headers)")
+  endif()
+else()
+  list(APPEND torii_left_out "Open MPI component (install libopenmpi-dev openmpi-bin)")
+endif()
+
 find_program(TORII_MPICC_MPICH mpicc.mpich)
 if(TORII_MPICC_MPICH)
   execute_process(

@@ -22,6 +22,8 @@ class Waiting {
   bool pause(bool (*still_idle)(void* data), void* data) noexcept;
   /// For callers that poll at their own pace: never waits, and returns true when it is time for slow checks.
   bool poll() noexcept;
+  /// Whether other work of the caller should get a turn now: seldom while it polls, before every sleep.
+  bool is_turn_of_others() const noexcept { return polls_ % 64 == 63 || polls_ - spins_ >= yields_; }
   /// Something moved: the next pause spins again.
   void moved() noexcept {
     polls_ = 0;

@@ -117,6 +117,11 @@ typedef struct torii_context_options {
   torii_exchange exchange; /* NULL: join through what the launcher offers (torii-run); no launcher: a job of one rank */
   void* exchange_data;
   const char* settings; /* "NAME=value" lines that override the environment, e.g. "ENGINES=2\nTIMEOUT=5"; may be NULL */
+  /* Called again and again by a thread that waits in torii_run, in a named operation or in torii_wait, so that the
+   * embedder's other work goes on; seldom while the thread spins. It may make calls on other teams of the context than
+   * the one waited on, but must not wait. A sleeping thread calls it about once a millisecond. May be NULL. */
+  void (*idle)(void* idle_data);
+  void* idle_data;
 } torii_context_options;
 
 /* Collective over the job. `options` may be NULL. */
@@ -157,9 +162,16 @@ typedef struct torii_team_options {
   const char* wire;        /* "type" or "f32"; NULL: the setting WIRE */
   size_t segment_bytes;    /* 0: the setting SEGMENT, or the tune table's */
   const char* tune_table;  /* a tune table as JSON text, for this team alone; NULL: that of the setting TUNE_FILE */
+  /* torii_team_create only: the members, as different ranks of the context in the team's order, this rank among them;
+   * NULL: all ranks. `exchange` gathers among the members, in their order, during torii_team_create. */
+  const int* members;
+  int member_count;
+  torii_exchange exchange;
+  void* exchange_data;
 } torii_team_options;
 
-/* Collective over the job: the team of all ranks. Digests of topology, settings, tune data and version are compared. */
+/* Collective over the job, or over the members that the options name: the team of these ranks. Digests of topology,
+ * settings, tune data and version are compared. */
 TORII_API torii_status torii_team_create(torii_context* context, const torii_team_options* options, torii_team** team);
 /* Collective over `team`: ranks of equal colour (>= 0) form a team, ordered by (key, rank); colour -1 joins none
  * (NULL). */

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The context of the job, and the teams of communicators: set-up through the collectives of the component below. */
+#include <opal/mca/pmix/pmix.h>
+#include <stdlib.h>
+
+#include "plugins/openmpi/coll_torii.h"
+
+#define RANKS_MAX 1024
+/* MPI knows no deadline: a rank may come to a call hours after the others. */
+#define SETTING_TIMEOUT "TIMEOUT=1000000\n"
+/* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
+#define SETTING_ARENA "ARENA=256G\n"
+/* Of torii's non-blocking teams: so few plans, so small, that a team's staging never runs out. Dealing it anew waits
+ * for all ranks, which a non-blocking call must not. */
+static const char background_table[] =
+    "{\"version\": 1, \"rows\": ["
+    "{\"collective\": \"barrier\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
+    "\"segment\": 64, \"slots\": 4, \"window\": 1},"
+    "{\"collective\": \"broadcast\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
+    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "{\"collective\": \"reduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
+    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "{\"collective\": \"allreduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
+    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "{\"collective\": \"all_gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
+    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "{\"collective\": \"reduce_scatter\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
+    "\"segment\": 16384, \"slots\": 4, \"window\": 2}]}";
+
+/* One set-up, in which every rank either exchanges the same number of bytes with all others, or has failed, or is done.
+ * Before each exchange all tell which; so a rank that fails alone leaves nobody waiting, and all know how it ended. */
+typedef struct setup_t {
+  struct ompi_communicator_t* comm;
+  coll_torii_module_t* module;
+  bool is_agreed; /* on failure: nothing more may be exchanged */
+} setup_t;
+
+#define FAILED ((int64_t)-1)
+#define DONE ((int64_t)0)
+
+static int gather(const setup_t* setup, const void* mine, void* all, int bytes) {
+  return setup->module->below_allgather(mine, bytes, &ompi_mpi_byte.dt, all, bytes, &ompi_mpi_byte.dt, setup->comm,
+                                        setup->module->below_allgather_module);
+}
+
+/* True when every rank says `mine`. */
+static bool all_say(setup_t* setup, int64_t mine) {
+  const int ranks = ompi_comm_size(setup->comm);
+  int64_t* const all = malloc((size_t)ranks * sizeof(*all));
+  bool equal = all != NULL && gather(setup, &mine, all, (int)sizeof(mine)) == OMPI_SUCCESS;
+  for (int rank = 0; equal && rank < ranks; ++rank) equal = all[rank] == mine;
+  free(all);
+  if (!equal) setup->is_agreed = true;
+  return equal;
+}
+
+static int exchange(const void* mine, void* all, size_t bytes, void* data) {
+  setup_t* const setup = data;
+  if (bytes == 0) return 0;
+  if (bytes > INT32_MAX || setup->is_agreed || !all_say(setup, (int64_t)bytes)) return 1;
+  return gather(setup, mine, all, (int)bytes);
+}
+
+/* The end of a set-up: true when it has succeeded on all ranks. */
+static bool agree(setup_t* setup, bool succeeded) {
+  if (setup->is_agreed) return false;
+  return all_say(setup, succeeded ? DONE : FAILED) && succeeded;
+}
+
+/* What must be equal on all ranks for this component to work, beside torii's own settings, which torii compares. */
+static void describe(char* text, size_t bytes) {
+  const coll_torii_component_t* const own = &mca_coll_torii_component;
+  memset(text, 0, bytes);
+  snprintf(text, bytes, "%s;%d;%s;%s;%s", torii_version(), own->priority, own->algorithm, own->determinism,
+           own->topology);
+}
+
+#define CARD_BYTES 256
+
+void coll_torii_announce(void) {
+  if (opal_pmix.put == NULL) return; /* ompi_info, which is no process of a job */
+  char card[CARD_BYTES];
+  describe(card, sizeof(card));
+  int status = OPAL_SUCCESS;
+  OPAL_MODEX_SEND(status, OPAL_PMIX_GLOBAL, &mca_coll_torii_component.super.collm_version, card, sizeof(card));
+  if (status != OPAL_SUCCESS) coll_torii_say(1, "cannot announce itself to the job (%d)", status);
+}
+
+bool coll_torii_peers_agree(struct ompi_communicator_t* comm) {
+  char own[CARD_BYTES];
+  describe(own, sizeof(own));
+  for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
+    const ompi_proc_t* const proc = ompi_comm_peer_lookup(comm, rank);
+    char* card = NULL;
+    size_t bytes = 0;
+    int status = OPAL_SUCCESS;
+    OPAL_MODEX_RECV(status, &mca_coll_torii_component.super.collm_version, &proc->super.proc_name, (void**)&card,
+                    &bytes);
+    const bool equal = status == OPAL_SUCCESS && bytes == sizeof(own) && memcmp(card, own, sizeof(own)) == 0;
+    if (!equal) {
+      coll_torii_say(1, "rank %d has no coll/torii of the same version and parameters ('%.200s' here, '%.200s' there)",
+                     rank, own, status == OPAL_SUCCESS && bytes == sizeof(own) ? card : "none");
+    }
+    free(card);
+    if (!equal) return false;
+  }
+  return true;
+}
+
+static void idle(void* unused) {
+  (void)unused;
+  opal_progress();
+}
+
+int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module_t* module) {
+  setup_t setup = {.comm = world, .module = module};
+  char settings[128] = "";
+  if (getenv("TORII_TIMEOUT") == NULL) strcat(settings, SETTING_TIMEOUT);
+  if (getenv("TORII_ARENA") == NULL) strcat(settings, SETTING_ARENA);
+  torii_context_options options = {.size = sizeof(options),
+                                   .rank = ompi_comm_rank(world),
+                                   .ranks = ompi_comm_size(world),
+                                   .exchange = exchange,
+                                   .exchange_data = &setup,
+                                   .settings = settings,
+                                   .idle = idle};
+  torii_context* context = NULL;
+  const torii_status status = torii_context_create(&options, &context);
+  if (agree(&setup, status == TORII_OK)) {
+    mca_coll_torii_component.context = context;
+    return OMPI_SUCCESS;
+  }
+  coll_torii_say(0, "left out of this job: no context (%s)",
+                 status == TORII_OK ? "another rank could not make it" : torii_last_error());
+  (void)torii_context_destroy(context);
+  return OMPI_ERR_NOT_AVAILABLE;
+}
+
+/* The members as ranks of the context; NULL where one is of another job. The caller frees it. */
+static int* members_of(struct ompi_communicator_t* comm) {
+  const int ranks = ompi_comm_size(comm);
+  if (ranks > RANKS_MAX) return NULL;
+  int* const members = malloc((size_t)ranks * sizeof(*members));
+  for (int rank = 0; members != NULL && rank < ranks; ++rank) {
+    const opal_process_name_t name = ompi_comm_peer_lookup(comm, rank)->super.proc_name;
+    if (name.jobid != OPAL_PROC_MY_NAME.jobid) {
+      free(members);
+      return NULL;
+    }
+    members[rank] = (int)name.vpid;
+  }
+  return members;
+}
+
+typedef enum { TEAM_BLOCKING, TEAM_BACKGROUND, TEAM_ORDERED } team_kind_t;
+
+static const char* text_or_null(const char* text) { return text == NULL || text[0] == '\0' ? NULL : text; }
+
+static bool make_team(setup_t* setup, team_kind_t kind, int* members, torii_team** team) {
+  const coll_torii_component_t* const own = &mca_coll_torii_component;
+  const int ranks = ompi_comm_size(setup->comm);
+  torii_team_options options = {.size = sizeof(options),
+                                .determinism = text_or_null(own->determinism),
+                                .members = members,
+                                .member_count = ranks,
+                                .exchange = exchange,
+                                .exchange_data = setup};
+  switch (kind) {
+    case TEAM_BLOCKING:
+      options.algorithm = text_or_null(own->algorithm);
+      /* A torus is that of the job; parts of it are plain nodes here. */
+      options.topology = ranks == torii_context_ranks(own->context) ? text_or_null(own->topology) : "node";
+      break;
+    case TEAM_BACKGROUND:
+      options.algorithm = "auto";
+      options.topology = "node";
+      options.tune_table = background_table;
+      break;
+    case TEAM_ORDERED:
+      options.algorithm = "auto";
+      options.topology = "node";
+      options.determinism = "canonical";
+      break;
+  }
+  const torii_status status = torii_team_create(own->context, &options, team);
+  if (status != TORII_OK) {
+    coll_torii_say(status == TORII_NO_RESOURCE ? 1 : 0, "communicator %u is left to others: %s",
+                   setup->comm->c_contextid, torii_last_error());
+  }
+  return status == TORII_OK;
+}
+
+bool coll_torii_attach(coll_torii_module_t* module, struct ompi_communicator_t* comm) {
+  if (module->state != STATE_NEW) return module->state == STATE_ATTACHED;
+  module->state = STATE_BUSY;
+  /* Equal on all members: all have the same members, and a context stands on all ranks of a job or on none. */
+  int* const members = mca_coll_torii_component.context == NULL ? NULL : members_of(comm);
+  if (members == NULL) {
+    module->state = STATE_FAILED;
+    return false;
+  }
+  setup_t setup = {.comm = comm, .module = module};
+  const bool made = make_team(&setup, TEAM_BLOCKING, members, &module->blocking) &&
+                    make_team(&setup, TEAM_BACKGROUND, members, &module->background);
+  free(members);
+  if (agree(&setup, made)) {
+    module->state = STATE_ATTACHED;
+    coll_torii_say(2, "communicator %u of %d ranks attached", comm->c_contextid, ompi_comm_size(comm));
+    return true;
+  }
+  module->state = STATE_FAILED;
+  coll_torii_detach(module);
+  return false;
+}
+
+bool coll_torii_attach_ordered(coll_torii_module_t* module, struct ompi_communicator_t* comm) {
+  if (module->ordered_state != STATE_NEW) return module->ordered_state == STATE_ATTACHED;
+  module->ordered_state = STATE_FAILED;
+  setup_t setup = {.comm = comm, .module = module};
+  int* const members = members_of(comm);
+  const bool made = members != NULL && make_team(&setup, TEAM_ORDERED, members, &module->ordered);
+  free(members);
+  if (agree(&setup, made)) {
+    module->ordered_state = STATE_ATTACHED;
+    return true;
+  }
+  (void)torii_team_destroy(module->ordered);
+  module->ordered = NULL;
+  return false;
+}
+
+void coll_torii_detach(coll_torii_module_t* module) {
+  torii_team** const teams[] = {&module->ordered, &module->background, &module->blocking};
+  for (size_t i = 0; i < sizeof(teams) / sizeof(teams[0]); ++i) {
+    (void)torii_team_destroy(*teams[i]);
+    *teams[i] = NULL;
+  }
+}
