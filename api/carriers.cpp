@@ -127,6 +127,8 @@ std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& se
   options.named_interfaces = !settings.interfaces.empty();
   options.sleeps = settings.wait == WaitMode::automatic || settings.wait == WaitMode::sleep;
   options.oversubscribed = nodes.oversubscribed();
+  for (int rank = 0; rank < nodes.ranks(); ++rank) options.nodes.push_back(nodes.node(rank));
+  options.timeout_s = settings.timeout_s;
   return std::make_unique<mixed::Mixed>(nodes, std::move(inside), open_fabric(exchange, settings, options));
 }
 

@@ -273,13 +273,9 @@ class Rank {
 
   /// The chosen rank comes to the call long after the deadline of the others.
   int late() {
-    // A fabric connects at the first puts, and a call may wait for that; this is about a rank that does not come.
-    for (int call = 0; call < 8; ++call) {
-      if (team_.run(allreduce_call()) != TORII_OK) return 1;
-    }
     if (team_.barrier() != TORII_OK) return 1;
     say_event();
-    if (chosen()) usleep(800'000);
+    if (chosen()) usleep(static_cast<useconds_t>(arguments_.delay_us));
     torii_status status = TORII_OK;
     if (arguments_.mode == "late_persistent") {
       status = run_persistent(allreduce_call());

@@ -150,7 +150,8 @@ struct Difference {
 
 TEST(Failures, ARankThatNeverComesIsNamed) {
   for (const char* mode : {"late", "late_persistent"}) {
-    const Report report = run_job({.ranks = 4, .mode = mode, .rank = 2, .environment = {"TORII_TIMEOUT=0.5"}});
+    const Report report =
+        run_job({.ranks = 4, .mode = mode, .rank = 2, .delay_us = 800'000, .environment = {"TORII_TIMEOUT=0.5"}});
     expect_one_cause(report, 4, "timeout: no progress for 500 ms in allreduce of 1000 x i64, op sum on rank ");
     const std::string cause = cause_of(report);
     EXPECT_NE(cause.find("; not come to the call: rank 2 on host "), std::string::npos) << cause;

@@ -79,9 +79,9 @@ TEST(NodeFailures, AStoppedRankIsATimeoutForAll) {
 
 TEST(NodeFailures, ARankThatNeverComesIsNamed) {
   for (const char* mode : {"late", "late_persistent"}) {
-    const Report report =
-        run_job(on_nodes({.ranks = 4, .mode = mode, .rank = 2, .environment = {"TORII_TIMEOUT=0.5"}}, 2));
-    expect_one_cause(report, 4, "timeout: no progress for 500 ms in allreduce of 1000 x i64, op sum on rank ");
+    const Report report = run_job(
+        on_nodes({.ranks = 4, .mode = mode, .rank = 2, .delay_us = 2'600'000, .environment = {"TORII_TIMEOUT=2"}}, 2));
+    expect_one_cause(report, 4, "timeout: no progress for 2000 ms in allreduce of 1000 x i64, op sum on rank ");
     const std::string cause = cause_of(report);
     // Ranks of other nodes whose line is late may be named beside it.
     EXPECT_NE(cause.find("rank 2 on host ", cause.find("; not come to the call: ")), std::string::npos) << cause;

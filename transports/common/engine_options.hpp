@@ -30,6 +30,10 @@ struct EngineOptions {
   bool sleeps = true;
   /// More ranks than CPUs: what Transport::oversubscribed() answers.
   bool oversubscribed = false;
+  /// The node of each rank; empty: every rank is one of its own. Engines connect to the ranks of other nodes.
+  std::vector<int> nodes;
+  /// How long connecting to the peers may make no progress (TORII_TIMEOUT).
+  double timeout_s = 30;
 };
 
 /// What torii-info shows of one provider.

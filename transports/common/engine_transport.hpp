@@ -17,11 +17,13 @@
 #include "runtime/words.hpp"
 #include "transports/common/engine_options.hpp"
 #include "transports/common/peer_states.hpp"
+#include "transports/common/setup.hpp"
 
 namespace torii::transports {
 
 /// An Engine is thread-safe and offers put(), put_word(), progress(), drained(), probe(), and for a sleeper
-/// wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether they have.
+/// wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether they have; greet()
+/// says to a peer's engine of the same number that this one is there, is_greeted() whether it has said so.
 template <class Engine>
 class EngineTransport : public Transport {
  public:
@@ -98,6 +100,13 @@ class EngineTransport : public Transport {
         oversubscribed_(options.oversubscribed),
         peers_(exchange.ranks()) {}
 
+  /// Collective. Every engine greets those of all peers on other nodes and waits for their greetings: a provider may
+  /// connect at the first put only, and then needs both ends in progress(), while a peer may be in no call for long.
+  /// Throws Error on all ranks: timeout or peer_lost with the rank that is missing, transport.
+  void connect_all(Exchange& exchange, const EngineOptions& options) {
+    together(exchange, [&] { greet_all(options); });
+  }
+
   /// Waits up to a second for peers to confirm what was put to them, then closes the engines. Destructors call it.
   void finish(bool confirms) noexcept {
     if (confirms && peers_.status() == Status::ok) {
@@ -123,6 +132,55 @@ class EngineTransport : public Transport {
 
  private:
   static constexpr std::int64_t kConfirmMostNs = 1'000'000'000;
+  static constexpr std::size_t kGreetedAtOnce = 4;  ///< by one engine: one that connects to all at once is busy asking
+
+  void greet_all(const EngineOptions& options) {
+    std::vector<int> silent;
+    // Each begins behind its own number, lest all connect to one rank at once.
+    for (int step = 1; step < ranks_; ++step) {
+      const int peer = (rank_ + step) % ranks_;
+      const auto node = [&](int rank) {
+        return options.nodes.empty() ? rank : options.nodes[static_cast<std::size_t>(rank)];
+      };
+      if (node(peer) != node(rank_)) silent.push_back(peer);
+    }
+    const std::vector<int> peers = silent;
+    std::vector<std::size_t> greeted(engines_.size(), 0);  // by engine: so many of `peers`
+    const auto patience_ns = static_cast<std::int64_t>(options.timeout_s * 1e9);
+    std::int64_t deadline = now_ns() + patience_ns;
+    const auto has_come = [this](int peer) {
+      return std::all_of(engines_.begin(), engines_.end(), [=](const auto& one) { return one->is_greeted(peer); });
+    };
+    for (bool greets = true; greets || !silent.empty() || !drained();) {
+      greets = false;
+      for (std::size_t i = 0; i < engines_.size(); ++i) {
+        const std::size_t most = engines_[i]->drained() ? std::min(greeted[i] + kGreetedAtOnce, peers.size()) : 0;
+        while (greeted[i] < most) engines_[i]->greet(peers[greeted[i]++]);
+        greets = greets || greeted[i] < peers.size();
+      }
+      if (progress() != Status::ok) throw Error(Status::transport, "cannot connect to its peers: " + failure_text());
+      const auto lost = [this](int peer) { return peers_.is_lost(peer); };
+      if (const auto at = std::find_if(silent.begin(), silent.end(), lost); at != silent.end()) {
+        throw Error(Status::peer_lost, "rank " + std::to_string(*at) + " was lost while all connect: " + failure_text(),
+                    *at);
+      }
+      if (std::erase_if(silent, has_come) != 0) deadline = now_ns() + patience_ns;
+      if (now_ns() > deadline) fail_to_connect(silent, options.timeout_s);
+      sleep(
+          1000, [](void*) { return true; }, nullptr);
+    }
+  }
+
+  [[noreturn]] static void fail_to_connect(const std::vector<int>& silent, double timeout_s) {
+    const std::string within = " within " + std::to_string(static_cast<std::int64_t>(timeout_s * 1000)) + " ms";
+    if (silent.empty()) throw Error(Status::timeout, "its greetings have not left for its peers" + within);
+    std::string ranks;
+    for (const int peer : silent) ranks += (ranks.empty() ? "" : ", ") + std::to_string(peer);
+    throw Error(Status::timeout,
+                "has not heard of rank" + std::string(silent.size() > 1 ? "s " : " ") + ranks + " over every engine" +
+                    within + "; a firewall, or a route in one direction only?",
+                silent.front());
+  }
 };
 
 }  // namespace torii::transports

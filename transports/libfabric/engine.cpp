@@ -101,7 +101,11 @@ Status Engine::send(const Transfer& transfer) noexcept {
   if (shared_.peers.is_lost(transfer.peer)) return Status::peer_lost;
   if (!to.used) ++used_targets_;
   to.used = true;
-  if (to.waiting == 0) {
+  return start(transfer);
+}
+
+Status Engine::start(const Transfer& transfer) noexcept {
+  if (target(transfer.peer).waiting == 0) {
     ssize_t code = post(transfer);
     if (code == 0) return Status::ok;
     if (code == -FI_EAGAIN) {

@@ -24,7 +24,7 @@ namespace torii::libfabric {
 struct EngineCard {
   std::uint64_t arena_base;  ///< the remote address of the arena's first byte: virtual, or 0
   std::uint64_t arena_key;
-  std::uint64_t bell_base;  ///< a line outside the arena that anybody may write into
+  std::uint64_t bell_base;  ///< outside the arena: a line that anybody may write into, then a word of each rank
   std::uint64_t bell_key;
   std::uint64_t name_bytes;
   std::array<std::byte, 256> name;  ///< the endpoint's address
@@ -34,6 +34,7 @@ struct EngineCard {
 struct Shared {
   std::byte* arena;
   std::size_t arena_bytes;
+  int rank;
   int ranks;
   Arrivals& arrivals;
   transports::PeerStates& peers;
@@ -64,6 +65,9 @@ class Engine {
   /// Asks every peer that was written to to confirm that all before has arrived; confirmed() then tells.
   void flush() noexcept;
   bool confirmed() noexcept { return is_quiet(false); }
+  /// Writes this rank's word behind the bell of a peer, which does not count as using the peer.
+  void greet(int peer) noexcept;
+  bool is_greeted(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)) != 0; }
   /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it; where the
   /// answer is late, asks the peer's host whether it still listens. False when nothing was ever written to the peer
   /// through this engine.
@@ -134,7 +138,12 @@ class Engine {
            static_cast<std::size_t>(at - shared_.arena) <= shared_.arena_bytes - bytes;
   }
 
+  static std::size_t greeting_offset(int rank) noexcept {
+    return kLineBytes + static_cast<std::size_t>(rank) * sizeof(std::uint64_t);
+  }
+  /// Marks the peer as used and starts the transfer.
   Status send(const Transfer& transfer) noexcept;
+  Status start(const Transfer& transfer) noexcept;
   bool is_quiet(bool but_for_confirmed) noexcept;
   Status send_word(Target& to, int peer, std::uint64_t offset, std::uint64_t value, std::uint64_t notice) noexcept;
   ssize_t post(const Transfer& transfer) noexcept;
@@ -168,7 +177,7 @@ class Engine {
   Fid<fid_ep> endpoint_;
   Fid<fid_mr> arena_region_;
   Fid<fid_mr> own_region_;
-  std::byte* own_memory_ = nullptr;  ///< the bell's line, then the bounce ring
+  std::byte* own_memory_ = nullptr;  ///< the bell's line, the words of greeting peers, the bounce ring
   std::size_t own_bytes_ = 0;
   int wait_descriptor_ = -1;
 

@@ -10,6 +10,7 @@
 
 #include "runtime/descriptor.hpp"
 #include "transports/libfabric/engine.hpp"
+#include "transports/libfabric/notice.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -57,6 +58,21 @@ void Engine::send_confirmed(int peer) noexcept {
   transfer.key = to.bell_key;
   ++to.confirming;
   if (send(transfer) != Status::ok) --to.confirming;
+}
+
+void Engine::greet(int peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t greeting = 1;
+  Transfer transfer;
+  transfer.peer = peer;
+  transfer.notifies = true;
+  transfer.is_temporary = true;
+  transfer.source = reinterpret_cast<const std::byte*>(&greeting);
+  transfer.bytes = sizeof(greeting);
+  transfer.address = target(peer).bell_base + greeting_offset(shared_.rank);
+  transfer.key = target(peer).bell_key;
+  transfer.notice = make_notice(Deed::wake, 0);
+  (void)start(transfer);  // a failure stands in the states of the peers
 }
 
 void Engine::flush() noexcept {

@@ -47,7 +47,8 @@ Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
 Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& shared, std::size_t bounce_bytes)
     : info_(fi_dupinfo(&info)), number_(number), shared_(shared), ring_(nullptr, 0, 0) {
   if (info_ == nullptr) throw Error(Status::no_resource, "out of memory");
-  own_bytes_ = round_up(kLineBytes + std::max(bounce_bytes, 64 * kLineBytes), 4096);
+  own_bytes_ =
+      round_up(round_up(greeting_offset(shared.ranks), kLineBytes) + std::max(bounce_bytes, 64 * kLineBytes), 4096);
   own_memory_ = map_own(own_bytes_);
   try {
     open(api, bounce_bytes);
@@ -103,7 +104,8 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
                                   "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
   own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE, kOwnKey,
                                 "bounce memory (" + std::to_string(bounce_bytes) + " wanted)");
-  ring_ = BounceRing(own_memory_ + kLineBytes, own_bytes_ - kLineBytes, pieces);
+  const std::size_t front_bytes = round_up(greeting_offset(shared_.ranks), kLineBytes);
+  ring_ = BounceRing(own_memory_ + front_bytes, own_bytes_ - front_bytes, pieces);
   operations_.resize(pieces);
   for (Operation& operation : operations_) {
     operation.next_free = free_operation_;

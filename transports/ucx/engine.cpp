@@ -264,6 +264,27 @@ ucs_status_t Engine::on_answer(void* data, const void* header, std::size_t heade
   return UCS_OK;
 }
 
+ucs_status_t Engine::on_greeting(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                 const ucp_am_recv_param_t*) {
+  if (Target* const from = static_cast<Engine*>(data)->sender_of(header, header_bytes)) from->greeted = true;
+  return UCS_OK;
+}
+
+/// With a payload: before the first message that does not fit into a packet's shortest form UCX asks the peer for its
+/// end of the connection, and the answer needs the peer's progress().
+void Engine::greet(int peer) noexcept {
+  static constexpr std::array<std::byte, kMessageMost> kPayload{};
+  const std::lock_guard lock(mutex_);
+  // A failure stands in the states of the peers.
+  (void)send(peer, kGreeting, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, kPayload.data(), kPayload.size());
+  target(peer).used = false;
+}
+
+bool Engine::is_greeted(int peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  return target(peer).greeted;
+}
+
 void Engine::give_answers() noexcept {
   owes_answers_ = false;
   for (Target& to : targets_) {

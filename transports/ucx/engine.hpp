@@ -59,6 +59,9 @@ class Engine {
   /// Asks every peer that was written to to confirm that all before has arrived; confirmed() then tells.
   void flush() noexcept;
   bool confirmed() noexcept;
+  /// Tells a peer that this engine is there, which does not count as using the peer.
+  void greet(int peer) noexcept;
+  bool is_greeted(int peer) noexcept;
   /// UCX watches connections by itself, for all engines.
   static bool probe(int, std::int64_t) noexcept { return true; }
 
@@ -80,6 +83,7 @@ class Engine {
     std::uint32_t answered = 0;  ///< and received
     std::uint32_t owed = 0;      ///< answers to give
     bool used = false;
+    bool greeted = false;
   };
 
   /// What UCX reads until an operation completes, and what is known of it.
@@ -131,8 +135,10 @@ class Engine {
                              const ucp_am_recv_param_t* how);
   static ucs_status_t on_answer(void* engine, const void* header, std::size_t header_bytes, void* data,
                                 std::size_t bytes, const ucp_am_recv_param_t* how);
+  static ucs_status_t on_greeting(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                  std::size_t bytes, const ucp_am_recv_param_t* how);
   static void on_arrived(void* request, ucs_status_t status, std::size_t bytes, void* arrival);
-  /// The peer of an ask or answer, or nullptr for one that no rank sends.
+  /// The peer of an ask, answer or greeting, or nullptr for one that no rank sends.
   Target* sender_of(const void* header, std::size_t header_bytes) noexcept;
 
   Manner manner_;

@@ -81,6 +81,7 @@ void Engine::open(const Selection& selection) {
   listen(kPut, &Engine::on_put);
   listen(kAsk, &Engine::on_ask);
   listen(kAnswer, &Engine::on_answer);
+  listen(kGreeting, &Engine::on_greeting);
 }
 
 void Engine::listen(MessageId id, ucp_am_recv_callback_t callback) {

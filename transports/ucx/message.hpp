@@ -14,9 +14,10 @@ namespace torii::ucx {
 
 /// Identifies an active message.
 enum MessageId : unsigned {
-  kPut = 1,     ///< payload to target_offset, then `signal` to signal_offset
-  kAsk = 2,     ///< rank `signal` wants to know that all before has arrived
-  kAnswer = 3,  ///< rank `signal` confirms
+  kPut = 1,       ///< payload to target_offset, then `signal` to signal_offset
+  kAsk = 2,       ///< rank `signal` wants to know that all before has arrived
+  kAnswer = 3,    ///< rank `signal` confirms
+  kGreeting = 4,  ///< rank `signal` is there
 };
 
 /// The header of every active message.
@@ -42,7 +43,7 @@ inline std::optional<Header> read_put(const void* header, std::size_t header_byt
   return is_whole ? std::optional(read) : std::nullopt;
 }
 
-/// The rank that asks or answers; -1 for one that is not there.
+/// The rank that asks, answers or greets; -1 for one that is not there.
 inline int read_sender(const void* header, std::size_t header_bytes, int ranks) noexcept {
   Header read;
   if (header_bytes != sizeof(read)) return -1;

@@ -81,6 +81,7 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
                    .wakes_on_put = manner.wakes,
                    .notices_deaths = manner.peer_errors,
                    .engines = options.engines};
+  connect_all(exchange, options);
 }
 
 }  // namespace torii::ucx

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connecting while a transport is made: whoever puts afterwards needs no peer to be in a call, and a rank that is
+// missing is named on all ranks.
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fabric/refusal.hpp"
+#include "tests/fabric/scenarios.hpp"
+#include "tests/fabric/transports.hpp"
+#include "tests/support/thread_ranks.hpp"
+#include "transports/common/engine_transport.hpp"
+
+namespace torii::tests {
+namespace {
+
+/// The very first put over each engine, to peers that stay away from the transport until its source is free again.
+TEST(Connecting, APutWaitsForNobodyWhoIsInNoCall) {
+  for (const std::string& name : transport_names()) {
+    if (!obstacle(name).empty()) continue;
+    if (is_imposed(name) && std::getenv("TORII_TEST_FULL") == nullptr) continue;
+    std::barrier<> free_again(3);
+    run_ranks_as_threads(3, [&](Exchange& exchange) {
+      const auto opened = open_transport(name, exchange, 2);
+      Transport& transport = opened->transport();
+      gather_values(exchange, 0);
+      if (exchange.rank() == 1) {
+        const Stage stage(transport, opened->arena(), 1);
+        std::byte* const source = opened->arena() + (std::uint64_t{1} << 20);
+        try {
+          for (int engine = 0; engine < 2; ++engine) {
+            for (const int peer : {0, 2}) {
+              const auto at = std::uint64_t{4096} * static_cast<std::uint64_t>(1 + engine);
+              stage.expect(transport.put({peer, engine, source, at + 64, 1000, at, 7}), "a first put");
+            }
+          }
+          stage.await("drained", [&] { return transport.drained(); });
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << name << ": " << error.what();
+        }
+      }
+      free_again.arrive_and_wait();
+      gather_values(exchange, 0);  // mappings of threads stay until all are done
+    });
+  }
+}
+
+/// An engine that hears of all peers but one.
+struct PlayedEngine {
+  int silent = -1;
+  std::vector<int> greeted;
+  bool leaves = true;
+
+  void greet(int peer) noexcept { greeted.push_back(peer); }
+  bool is_greeted(int peer) const noexcept { return peer != silent; }
+  bool drained() const noexcept { return leaves; }
+  void progress() noexcept {}
+  Status put(const Put&) noexcept { return Status::ok; }
+  Status put_word(int, std::uint64_t, std::uint64_t) noexcept { return Status::ok; }
+  bool probe(int, std::int64_t) noexcept { return true; }
+  int wait_descriptor() const noexcept { return -1; }
+  bool may_sleep(int&) noexcept { return true; }
+  void flush() noexcept {}
+  bool confirmed() const noexcept { return true; }
+};
+
+class Played final : public transports::EngineTransport<PlayedEngine> {
+ public:
+  explicit Played(Exchange& exchange) : EngineTransport(exchange, {}) {
+    for (int i = 0; i < 2; ++i) engines_.push_back(std::make_unique<PlayedEngine>());
+  }
+  PlayedEngine& engine(int number) { return *engines_[static_cast<std::size_t>(number)]; }
+  transports::PeerStates& peers() { return peers_; }
+  void connect(Exchange& exchange, const transports::EngineOptions& options) { connect_all(exchange, options); }
+};
+
+/// What four ranks throw, all alike, when `spoil` has changed the transport of one.
+std::string refused(Status status, int missing, const std::function<void(int rank, Played& transport)>& spoil) {
+  std::vector<std::string> texts(4);
+  run_ranks_as_threads(4, [&](Exchange& exchange) {
+    Played transport(exchange);
+    spoil(exchange.rank(), transport);
+    transports::EngineOptions options;
+    options.timeout_s = 0.05;
+    try {
+      transport.connect(exchange, options);
+      ADD_FAILURE() << "rank " << exchange.rank() << " has connected";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), status);
+      EXPECT_EQ(error.rank(), missing);
+      texts[static_cast<std::size_t>(exchange.rank())] = error.what();
+    }
+  });
+  for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
+  return texts[0];
+}
+
+TEST(Connecting, NamesWhoIsMissing) {
+  holds(refused(Status::timeout, 1,
+                [](int rank, Played& transport) {
+                  if (rank == 1) transport.engine(1).silent = 2;
+                }),
+        "rank 1: has not heard of rank 2 over every engine within 50 ms");
+  holds(refused(Status::timeout, 3,
+                [](int rank, Played& transport) {
+                  if (rank == 3) transport.engine(0).leaves = false;
+                }),
+        "rank 3: its greetings have not left for its peers within 50 ms");
+  holds(refused(Status::peer_lost, 0,
+                [](int rank, Played& transport) {
+                  if (rank == 0) transport.peers().lose(3, "its cable is cut");
+                }),
+        "rank 0: rank 3 was lost while all connect: its cable is cut");
+  holds(refused(Status::transport, 2,
+                [](int rank, Played& transport) {
+                  if (rank == 2) transport.peers().break_down("no device left");
+                }),
+        "rank 2: cannot connect to its peers: no device left");
+}
+
+TEST(Connecting, GreetsOtherNodesOnly) {
+  run_ranks_as_threads(4, [](Exchange& exchange) {
+    Played transport(exchange);
+    transports::EngineOptions options;
+    options.nodes = {0, 0, 1, 0};
+    transport.connect(exchange, options);
+    const bool alone = exchange.rank() == 2;
+    for (int engine = 0; engine < 2; ++engine) {
+      EXPECT_EQ(transport.engine(engine).greeted, alone ? (std::vector{3, 0, 1}) : std::vector{2});
+    }
+  });
+}
+
+}  // namespace
+}  // namespace torii::tests
