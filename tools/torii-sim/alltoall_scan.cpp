@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads ranges and multiplies them out.
+#include "tools/torii-sim/alltoall_scan.hpp"
+
+#include <charconv>
+#include <utility>
+
+#include "runtime/settings.hpp"
+#include "runtime/status.hpp"
+#include "runtime/transport.hpp"
+
+namespace torii::tools {
+namespace {
+
+constexpr int kExtentMost = 1 << 20;
+constexpr std::size_t kShapesMost = 100'000;
+constexpr std::size_t kBytesMost = std::size_t{1} << 48;
+
+[[noreturn]] void bad(std::string_view text, const std::string& why) {
+  throw Error(Status::invalid_argument, "--scan '" + std::string(text) + "': " + why);
+}
+
+bool read_number(std::string_view text, int& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// The parts on both sides of `..`, or the whole twice.
+std::pair<std::string_view, std::string_view> sides(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string_view::npos) return {text, text};
+  return {text.substr(0, dots), text.substr(dots + 2)};
+}
+
+Range read_range(std::string_view text, int most, std::string_view whole) {
+  Range range;
+  const auto [low, high] = sides(text);
+  if (!read_number(low, range.low) || !read_number(high, range.high) || range.low < 1 || range.high > most ||
+      range.low > range.high) {
+    bad(whole,
+        "'" + std::string(text) + "' is no range; write a number or LOW..HIGH, from 1 to " + std::to_string(most));
+  }
+  return range;
+}
+
+std::vector<std::string> read_shapes(std::string_view text, std::string_view kind, std::string_view whole) {
+  std::vector<std::string> shapes = {std::string(kind)};
+  for (char before = ':';; before = 'x') {
+    const std::size_t cross = text.find('x');
+    std::string_view token = text.substr(0, cross);
+    const bool ends = !token.empty() && token.back() == 'm';
+    if (ends) token.remove_suffix(1);
+    const Range range = read_range(token, kExtentMost, whole);
+    std::vector<std::string> longer;
+    if (shapes.size() * static_cast<std::size_t>(range.high - range.low + 1) > kShapesMost) {
+      bad(whole, "more than " + std::to_string(kShapesMost) + " shapes");
+    }
+    for (const std::string& shape : shapes) {
+      for (int extent = range.low; extent <= range.high; ++extent) {
+        longer.push_back(shape + before + std::to_string(extent) + (ends ? "m" : ""));
+      }
+    }
+    shapes = std::move(longer);
+    if (cross == std::string_view::npos) return shapes;
+    text.remove_prefix(cross + 1);
+  }
+  return shapes;
+}
+
+std::vector<std::size_t> read_sizes(std::string_view text, std::string_view whole) {
+  const auto [low, high] = sides(text);
+  std::size_t first = 0;
+  std::size_t last = 0;
+  if (!parse_bytes(std::string(low), first) || !parse_bytes(std::string(high), last) || first < 1 || first > last ||
+      last > kBytesMost) {
+    bad(whole, "'" + std::string(text) + "' is no range of sizes; write bytes or LOW..HIGH, with K, M or G");
+  }
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = first; size <= last; size *= 4) sizes.push_back(size);
+  return sizes;
+}
+
+}  // namespace
+
+Scan read_scan(const std::vector<std::string>& texts, std::string_view kind) {
+  Scan scan;
+  for (const std::string& whole : texts) {
+    const std::size_t equals = whole.find('=');
+    const std::string_view what = std::string_view(whole).substr(0, equals);
+    const std::string_view value =
+        equals == std::string::npos ? std::string_view() : std::string_view(whole).substr(equals + 1);
+    if (what == "shapes") {
+      scan.topologies = read_shapes(value, kind, whole);
+    } else if (what == "engines") {
+      const Range range = read_range(value, kEnginesMax, whole);
+      scan.engines.clear();
+      for (int engines = range.low; engines <= range.high; ++engines) scan.engines.push_back(engines);
+    } else if (what == "bytes") {
+      scan.bytes = read_sizes(value, whole);
+    } else {
+      bad(whole, "write shapes=2..8x2..8, engines=1..8 or bytes=1K..1M");
+    }
+  }
+  return scan;
+}
+
+}  // namespace torii::tools
