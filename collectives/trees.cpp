@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "runtime/status.hpp"
 
@@ -16,15 +17,67 @@ constexpr int kNotReached = -2;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
+/// The rank in the middle of the longest way through a tree.
+int middle(const Tree& tree) {
+  const auto farthest = [&](int from) {
+    // A tree is small enough to walk from each rank: the way between two ranks goes by the one where their lines meet.
+    std::vector<int> distances(index(tree.ranks()), kNotReached);
+    std::vector<int> reached = {from};
+    distances[index(from)] = 0;
+    const auto reach = [&](int rank, int distance) {
+      if (rank < 0 || distances[index(rank)] != kNotReached) return;
+      distances[index(rank)] = distance;
+      reached.push_back(rank);
+    };
+    for (std::size_t head = 0; head < reached.size(); ++head) {
+      const int rank = reached[head];
+      reach(tree.parent(rank), distances[index(rank)] + 1);
+      for (const int child : tree.children(rank)) reach(child, distances[index(rank)] + 1);
+    }
+    return std::pair(reached.back(), distances);
+  };
+  const int one_end = farthest(tree.root()).first;
+  const auto [other_end, from_one] = farthest(one_end);
+  const std::vector<int> from_other = farthest(other_end).second;
+  const int length = from_one[index(other_end)];
+  for (int rank = 0; rank < tree.ranks(); ++rank) {
+    if (from_one[index(rank)] == length / 2 && from_other[index(rank)] == length - length / 2) return rank;
+  }
+  return tree.root();
+}
+
+int height_of(const std::vector<Tree>& trees) {
+  return std::ranges::max(trees, {}, [](const Tree& tree) { return tree.height(); }).height();
+}
+
+std::vector<Tree> trees_from_own_roots(const Topology& shape) {
+  std::vector<Tree> trees;
+  for (const std::vector<CableId>& cables : disjoint_trees(shape, 0)) {
+    trees.emplace_back(shape, middle(Tree(shape, 0, cables)), cables);
+  }
+  const auto low = low_trees(shape);
+  if (!low) return trees;
+  std::vector<Tree> lower;
+  for (const RootedCables& one : *low) lower.emplace_back(shape, one.root, one.cables);
+  return height_of(lower) < height_of(trees) ? lower : trees;
+}
+
+std::vector<Tree> trees_from(const Topology& shape, int root) {
+  if (root == kOwnRoots) return trees_from_own_roots(shape);
+  std::vector<Tree> trees;
+  for (const std::vector<CableId>& cables : disjoint_trees(shape, root)) trees.emplace_back(shape, root, cables);
+  return trees;
+}
+
 TreeTable make_table(const Topology& shape, int root) {
   TreeTable table;
-  for (const std::vector<CableId>& cables : disjoint_trees(shape, root)) table.trees.emplace_back(shape, root, cables);
+  table.trees = trees_from(shape, root);
   const Tree& first = table.trees.front();
   for (int rank = 0; rank < shape.ranks(); ++rank) {
     int children = 0;
     for (const Tree& tree : table.trees) children += static_cast<int>(tree.children(rank).size());
     table.children_most = std::max(table.children_most, children);
-    const int neighbours = static_cast<int>(first.children(rank).size()) + (rank == root ? 0 : 1);
+    const int neighbours = static_cast<int>(first.children(rank).size()) + (rank == first.root() ? 0 : 1);
     table.first_neighbours_most = std::max(table.first_neighbours_most, neighbours);
   }
   return table;
@@ -122,7 +175,9 @@ std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root) {
 
 std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request) {
   const Grid grid(request.topology);
-  return find_trees(grid.torus, has_root(request.collective) ? grid.node_of(request.root) : 0);
+  if (has_root(request.collective)) return find_trees(grid.torus, grid.node_of(request.root));
+  // Ranks that share memory have no links: for them the trees are only a shape.
+  return find_trees(grid.torus, request.topology.kind() == Topology::Kind::node ? 0 : kOwnRoots);
 }
 
 bool are_disjoint(const TreeTable& table) {

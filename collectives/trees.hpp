@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,8 +55,11 @@ struct TreeTable {
   int first_neighbours_most = 0;  ///< the most children and parents any rank has in trees[0] alone
 };
 
+/// Each tree from a root of its own.
+inline constexpr int kOwnRoots = -1;
+
 /// The edge-disjoint trees from `root` on a torus with one rank per node (tree_shapes.cpp tells how many a shape has),
-/// cached.
+/// cached. For kOwnRoots the lower of: low_trees(), and the trees from rank 0, each turned to hang from its middle.
 std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root);
 
 /// The trees that trinaryx3 uses for this request.
@@ -78,6 +82,15 @@ struct Grid {
   Topology torus;
   int per_node;
 };
+
+struct RootedCables {
+  int root;
+  std::vector<CableId> cables;
+};
+
+/// Disjoint trees about as high as the torus is wide: extents / 2, added up, hardly more. As many trees as dimensions.
+/// Nothing for meshes and single dimensions, and where a bounded search finds none (tree_search.cpp).
+std::optional<std::vector<RootedCables>> low_trees(const Topology& shape);
 
 /// The cables of each tree on a torus or mesh.
 std::vector<std::vector<CableId>> disjoint_trees(const Topology& shape, int root);

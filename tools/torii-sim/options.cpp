@@ -48,6 +48,9 @@ void check(const SimOptions& options) {
   if (options.engines < 1 || options.engines > kEnginesMax) {
     invalid(fmt::format("--engines is {}; it must be from 1 to {}", options.engines, kEnginesMax));
   }
+  for (const auto& [flag, value] : {std::pair{"--slots", options.slots}, std::pair{"--window", options.window}}) {
+    if (value < 0 || value > 4096) invalid(fmt::format("{} is {}; it must be from 1 to 4096, or 0", flag, value));
+  }
   if (options.sharing != "min" && options.sharing != "maxmin" && options.sharing != "packet") {
     invalid(fmt::format("--sharing is '{}'; it must be min, maxmin or packet", options.sharing));
   }

@@ -100,7 +100,7 @@ SteadyOutcome run_steady(Call call, std::size_t bytes, std::int64_t segments_lea
     if (left_out <= segments / 4) break;
     const Call shorter = shortened(call, bytes, left_out);
     const std::int64_t left = shorter.shape.layout.segments();
-    if (left + left_out != segments || shorter.shape.layout.total_bytes() < 2 * kGranulesEvenFrom) break;
+    if (left + left_out != segments || shorter.shape.layout.total_bytes() < 2 * kGranulesEvenFrom) continue;
     SteadyOutcome result;
     result.outcome = run(shorter);
     const Time time = time_of(result.outcome, left, left_out, result.steady);

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole calls on virtual time: the figures that are published, steady states against full runs, faults that are named,
+// and the bits of the same plans over shared memory.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "collectives/trees.hpp"
+#include "collectives/verify.hpp"
+#include "runtime/status.hpp"
+#include "tests/conformance/operands.hpp"
+#include "tests/conformance/plan_team.hpp"
+#include "transports/simulated/steady.hpp"
+
+namespace torii::simulated {
+namespace {
+
+bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+
+Call make_call(const char* algorithm, PlanRequest request, std::size_t bytes, Type type = Type::f32) {
+  Call call;
+  const Algorithm& row = *find_algorithm(algorithm);
+  EXPECT_EQ(row.why_not(request), "") << algorithm;
+  call.request = request;
+  call.plans = plan_all(row, request);
+  call.shape = call_shape(request, call.plans.front(), type, bytes);
+  call.network.topology = request.topology;
+  return call;
+}
+
+PlanRequest request_on(const std::string& topology, int ranks, std::size_t segment_bytes,
+                       Collective collective = Collective::allreduce) {
+  PlanRequest request;
+  request.collective = collective;
+  request.topology = Topology::parse(topology, ranks);
+  request.tuning = {.segment_bytes = segment_bytes, .slots = 64, .window = 4};
+  return request;
+}
+
+double microseconds(const Outcome& outcome) { return static_cast<double>(outcome.time) / kPicosecondsPerMicrosecond; }
+
+double call_us(Collective collective, std::size_t bytes, int segments, int engines) {
+  const std::size_t segment_bytes = (bytes / 3 / static_cast<std::size_t>(segments) + 64) / 64 * 64;
+  Call call = make_call("trinaryx3", request_on("torus:8x8x8", 512, segment_bytes, collective), bytes);
+  call.network.engines = engines;
+  return microseconds(run(call));
+}
+
+/// Up and down as one call, or one after the other.
+double moved_GBps(std::size_t bytes, int segments, int engines, bool overlap) {
+  const double us = overlap ? call_us(Collective::allreduce, bytes, segments, engines)
+                            : call_us(Collective::reduce, bytes, segments, engines) +
+                                  call_us(Collective::broadcast, bytes, segments, engines);
+  return 2 * static_cast<double>(bytes) / us / 1e3;
+}
+
+struct Figure {
+  std::size_t bytes;
+  int segments;  ///< per tree: the best of 1, 4, 16, 64, 256
+  int engines;
+  bool overlap;
+  double GBps;  ///< of the model that trinaryx3's figures come from
+};
+
+/// Heights of 22 (roots in one corner) in the published model; own centres of the trees make overlapped calls quicker.
+TEST(Published, FiguresOfTrinaryx3On8x8x8) {
+  std::vector<Figure> figures = {{32 << 10, 16, 1, true, 0.67},  {32 << 10, 16, 3, true, 0.82},
+                                 {32 << 10, 16, 4, false, 0.80}, {32 << 10, 16, 4, true, 0.85},
+                                 {32 << 10, 16, 6, true, 0.85},  {1 << 20, 64, 1, true, 3.7},
+                                 {1 << 20, 64, 3, true, 8.5},    {1 << 20, 64, 4, false, 7.6},
+                                 {1 << 20, 64, 4, true, 9.7},    {1 << 20, 64, 6, true, 10.7}};
+  if (is_full()) {
+    for (const Figure& figure : {Figure{32 << 20, 256, 1, true, 4.8}, Figure{32 << 20, 256, 3, true, 13.4},
+                                 Figure{32 << 20, 256, 4, false, 13.4}, Figure{32 << 20, 256, 4, true, 17.4},
+                                 Figure{32 << 20, 256, 6, true, 24.6}, Figure{256 << 20, 256, 1, true, 4.9},
+                                 Figure{256 << 20, 256, 3, true, 13.9}, Figure{256 << 20, 256, 4, false, 13.8},
+                                 Figure{256 << 20, 256, 4, true, 18.0}, Figure{256 << 20, 256, 6, true, 25.5}}) {
+      figures.push_back(figure);
+    }
+  }
+  for (const Figure& figure : figures) {
+    const double got = moved_GBps(figure.bytes, figure.segments, figure.engines, figure.overlap);
+    EXPECT_NEAR(got, figure.GBps, 0.05 * figure.GBps)
+        << figure.bytes << " bytes, " << figure.engines << " engines, overlap " << figure.overlap;
+  }
+}
+
+TEST(Published, LinksShared) {
+  const auto percent = [](const char* algorithm, const char* topology, int ranks) {
+    const PlanRequest request = request_on(topology, ranks, 4096);
+    const Verdict figures = measure(request, plan_all(*find_algorithm(algorithm), request));
+    EXPECT_TRUE(figures.ok()) << figures.faults.front();
+    return figures.links_shared_percent;
+  };
+  EXPECT_NEAR(percent("recursive_doubling", "torus:8x8x8", 512), 62.5, 0.05);
+  for (const auto& [topology, ranks] :
+       {std::pair{"torus:3x3x3", 27}, std::pair{"torus:5x4x3", 60}, std::pair{"torus:3x7", 21}}) {
+    EXPECT_EQ(percent("trinaryx3", topology, ranks), 0) << topology;
+  }
+  if (!is_full()) return;
+  EXPECT_NEAR(percent("recursive_doubling", "torus:48x6x32", 9216), 84.7, 0.05);
+  EXPECT_EQ(percent("trinaryx3", "torus:48x6x32", 9216), 0);
+}
+
+TEST(Steady, IsTheWholeRunWhereItIsPeriodic) {
+  constexpr std::size_t kBytes = std::size_t{60} << 20;
+  Call call = make_call("trinaryx3", request_on("torus:4x4x4", 64, 16 << 10), kBytes);
+  call.network.engines = 6;
+  const Outcome whole = run(call);
+  const SteadyOutcome steady = run_steady(call, kBytes, 256);
+  EXPECT_EQ(steady.steady, Steady::periodic);
+  EXPECT_LT(steady.segments_run, call.shape.layout.segments());
+  EXPECT_EQ(steady.outcome.time, whole.time);
+  EXPECT_EQ(steady.outcome.messages, whole.messages);
+  EXPECT_EQ(steady.outcome.link_bytes, whole.link_bytes);
+}
+
+TEST(Steady, IsCloseWhereRanksSway) {
+  const std::string topology = is_full() ? "torus:8x8x8" : "torus:4x4x4";
+  constexpr std::size_t kBytes = std::size_t{100} << 20;
+  PlanRequest request = request_on(topology, is_full() ? 512 : 64, 16 << 10);
+  request.tuning.slots = 8;  // the fewer segments ranks can be ahead, the sooner they go at one pace
+  Call call = make_call("trinaryx3", request, kBytes);
+  for (const int engines : {1, 4}) {
+    call.network.engines = engines;
+    const Outcome whole = run(call);
+    const SteadyOutcome steady = run_steady(call, kBytes);
+    EXPECT_NE(steady.steady, Steady::none);
+    EXPECT_NEAR(microseconds(steady.outcome), microseconds(whole), 0.01 * microseconds(whole)) << engines;
+    EXPECT_EQ(steady.outcome.link_bytes, whole.link_bytes);
+  }
+}
+
+TEST(Steady, ShortAndJitteryCallsAreRunAsTheyAre) {
+  PlanRequest request = request_on("torus:3x3", 9, 1 << 10);
+  request.tuning.slots = 4;
+  Call call = make_call("trinaryx3", request, 9 << 20);
+  call.network.jitter_us = 1;
+  EXPECT_EQ(run_steady(call, 9 << 20).steady, Steady::none);
+  call.network.jitter_us = 0;
+  EXPECT_EQ(run_steady(call, 9 << 20, 1 << 20).steady, Steady::none);
+  EXPECT_NE(run_steady(call, 9 << 20).steady, Steady::none);
+}
+
+TEST(Run, AWindowOfOneStepPerSegmentChangesNothing) {
+  Call call = make_call("trinaryx3", request_on("torus:4x3x3", 36, 2 << 10), 1 << 20);
+  const Time narrow = run(call).time;
+  call.network.jitter_us = 1e-7;  // less than a tick: windows stay as the plan has them, no message is late
+  EXPECT_EQ(run(call).time, narrow);
+}
+
+TEST(Run, FoldingSkewAndJitterTakeTime) {
+  Call call = make_call("trinaryx3", request_on("torus:3x3x3", 27, 8 << 10), 1 << 20);
+  const double plain = microseconds(run(call));
+  call.reduce_GBps = 2;
+  const double folding = microseconds(run(call));
+  // Each rank folds about as many bytes as the vector has.
+  EXPECT_GT(folding, (1 << 20) / 2e3 * 26 / 27);
+  EXPECT_GT(folding, plain);
+  call.reduce_GBps.reset();
+  call.skew_us = 50;
+  const double skewed = microseconds(run(call));
+  EXPECT_GT(skewed, plain);
+  EXPECT_LE(skewed, plain + 50 + 1);
+  call.skew_us = 0;
+  call.network.jitter_us = 3;
+  EXPECT_GT(microseconds(run(call)), plain);
+  EXPECT_EQ(run(call).time, run(call).time);
+}
+
+TEST(Run, NamesWhoWaitsForEver) {
+  Call call = make_call("trinaryx3", request_on("torus:3x3", 9, 1 << 10), 1 << 10);
+  // Rank 4 combines, but gives nothing on.
+  for (Lane& lane : call.plans[4].lanes) lane.flows.front().targets.clear();
+  try {
+    run(call);
+    FAIL() << "ended without rank 4's messages";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::internal);
+    EXPECT_NE(std::string(error.what()).find("9 ranks wait for ever; rank 0 in 'up tree 0', segment 0, for rank"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Run, WatchesEngines) {
+  Call call = make_call("trinaryx3", request_on("torus:3x3", 9, 1 << 10), 64 << 10);
+  call.watched = 4;
+  const Outcome outcome = run(call);
+  ASSERT_FALSE(outcome.uses.empty());
+  std::array<Time, kEnginesMax> busy_until{};
+  for (const EngineUse& use : outcome.uses) {
+    EXPECT_GE(use.begin, busy_until[static_cast<std::size_t>(use.engine)]);
+    EXPECT_GT(use.end, use.begin);
+    busy_until[static_cast<std::size_t>(use.engine)] = use.end;
+  }
+}
+
+struct Shape {
+  const char* algorithm;
+  const char* plan_on;  ///< what the plan is made for
+  const char* runs_on;  ///< the torus that carries it
+  int ranks;
+};
+constexpr Shape kShapes[] = {
+    {"node", "node", "torus:2", 2},
+    {"trinaryx3", "torus:3", "torus:3", 3},
+    {"ring", "node", "torus:5", 5},
+    {"binomial", "node", "torus:2x2x2", 8},
+    {"rabenseifner", "node", "mesh:4x2", 8},
+    {"recursive_doubling", "torus:3x3", "torus:3x3", 9},
+    {"bucket", "torus:4x3", "torus:4x3", 12},
+    {"trinaryx3", "torus:3x3x3", "torus:3x3x3", 27},
+    {"recursive_doubling", "torus:4x4x4", "torus:4x4x4", 64},
+    {"trinaryx3", "torus:4x4x4", "torus:4x4x4", 64},
+};
+
+class Bits : public ::testing::TestWithParam<Shape> {};
+
+/// The same plans and operands by threads over shared memory: every byte that any rank holds is equal.
+TEST_P(Bits, AreThoseOfSharedMemory) {
+  const Shape& shape = GetParam();
+  if (shape.ranks > 12 && !is_full()) GTEST_SKIP() << "more threads than a short test should start";
+  for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce}) {
+    PlanRequest request = request_on(shape.plan_on, shape.ranks, 512, collective);
+    request.tuning = {.segment_bytes = 512, .slots = 4, .window = 2};
+    request.root = collective == Collective::allreduce ? 0 : shape.ranks - 1;
+    if (!find_algorithm(shape.algorithm)->why_not(request).empty()) continue;
+    for (const std::size_t count : {std::size_t{9}, std::size_t{4001}}) {
+      testing::PlanRun real = testing::make_run(shape.algorithm, request, count);
+      const testing::PlanOutcome expected = testing::run_plans(
+          real, [&](int rank, int, std::byte* out) { testing::fill_operand(real.type, 5, rank, 0, count, out); });
+      ASSERT_TRUE(expected.ok());
+      Call call = make_call(shape.algorithm, request, count * sizeof(float));
+      call.network.topology = Topology::parse(shape.runs_on, shape.ranks);
+      call.network.jitter_us = 5;
+      call.shape.fold = kernels::find(real.op, real.type, kernels::Isa::reference);
+      call.fill = [&](int rank, std::byte* out) { testing::fill_operand(real.type, 5, rank, 0, count, out); };
+      const Outcome got = run(call);
+      for (int rank = 0; rank < shape.ranks; ++rank) {
+        const bool is_root = has_root(collective) && rank == request.root;
+        // In a broadcast the root's operand is its result, but the plan does not write it.
+        if (collective == Collective::reduce ? !is_root : is_root) continue;
+        EXPECT_TRUE(got.results[static_cast<std::size_t>(rank)] == expected.results[static_cast<std::size_t>(rank)][0])
+            << name(collective) << " of " << count << ", rank " << rank;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Bits, ::testing::ValuesIn(kShapes), [](const auto& shape) {
+  return std::string(shape.param.algorithm) + "_" + std::to_string(shape.param.ranks);
+});
+
+}  // namespace
+}  // namespace torii::simulated

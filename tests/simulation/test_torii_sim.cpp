@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// torii-sim as users call it: fields, formats, real data, and every bad command line with its reason.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+using nlohmann::json;
+
+Outcome torii_sim(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/torii-sim");
+  return run(arguments);
+}
+
+json json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Outcome outcome = torii_sim(std::move(arguments));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  return json::parse(outcome.output);
+}
+
+TEST(ToriiSim, SaysWhatItFound) {
+  const json row = json_of({"allreduce", "--algorithm", "trinaryx3", "--topology", "torus:3x3x3", "--bytes", "64K"});
+  EXPECT_EQ(row.at("collective"), "allreduce");
+  EXPECT_EQ(row.at("algorithm"), "trinaryx3");
+  EXPECT_EQ(row.at("topology"), "torus:3x3x3");
+  EXPECT_EQ(row.at("ranks"), 27);
+  EXPECT_EQ(row.at("engines"), 4);
+  EXPECT_EQ(row.at("bytes"), 65536);
+  EXPECT_EQ(row.at("sharing"), "packet");
+  EXPECT_EQ(row.at("links_shared"), 0);
+  EXPECT_EQ(row.at("links_shared_percent"), 0);
+  EXPECT_GT(row.at("link_bytes_max"), 65536 / 4);
+  EXPECT_GT(row.at("time_us"), row.at("bound_us"));
+  EXPECT_NEAR(row.at("ratio").get<double>(), row.at("time_us").get<double>() / row.at("bound_us").get<double>(), 1e-9);
+  EXPECT_LE(row.at("height"), 7);
+  EXPECT_GE(row.at("planning_s"), 0);
+  EXPECT_GE(row.at("wall_s"), 0);
+}
+
+/// What the requirements ask of scale, with real data.
+TEST(ToriiSim, RunsFourThousandRanksWithRealData) {
+  const json row = json_of({"allreduce", "--algorithm", "recursive_doubling", "--topology", "torus:16x16x16", "--bytes",
+                            "1K", "--segment", "1K", "--data", "--type", "i32"});
+  EXPECT_EQ(row.at("ranks"), 4096);
+  EXPECT_EQ(row.at("wrong"), 0);
+  EXPECT_EQ(row.at("hash").get<std::string>().size(), 16U);
+}
+
+TEST(ToriiSim, RunsEveryCollective) {
+  for (const char* collective : {"barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter"}) {
+    const json row = json_of({collective, "--topology", "torus:4x3", "--bytes", "12K", "--data", "--segment", "1K"});
+    EXPECT_EQ(row.at("collective"), collective);
+    EXPECT_GT(row.at("time_us"), 1.4) << collective;
+    EXPECT_EQ(row.value("wrong", 0), 0) << collective;
+    EXPECT_EQ(row.contains("wrong"), std::string(collective) != "barrier");
+  }
+}
+
+TEST(ToriiSim, WritesCsvAndText) {
+  const std::string path = std::string(::testing::TempDir()) + "torii_sim_rows_" + std::to_string(getpid()) + ".csv";
+  const Outcome outcome =
+      torii_sim({"reduce", "--topology", "mesh:3x3", "--bytes", "8K", "--root", "4", "--csv", path});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.output.find("mesh:3x3"), std::string::npos) << outcome.output;
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::filesystem::remove(path);
+  const std::string csv = text.str();
+  EXPECT_EQ(csv.rfind("collective,algorithm,topology,", 0), 0U) << csv;
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2);
+}
+
+TEST(ToriiSim, WithoutOverlapItTakesLonger) {
+  const std::vector<std::string> call = {"allreduce", "--topology", "torus:3x3x3", "--algorithm", "trinaryx3"};
+  std::vector<std::string> apart = call;
+  apart.push_back("--no-overlap");
+  EXPECT_GT(json_of(apart).at("time_us"), json_of(call).at("time_us"));
+}
+
+TEST(ToriiSim, RefusesBadCommandLines) {
+  struct Bad {
+    std::vector<std::string> arguments;
+    int code;
+    std::string reason;
+  };
+  const std::vector<std::string> call = {"allreduce", "--topology", "torus:3x3"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), call.begin(), call.end());
+    return more;
+  };
+  const std::vector<Bad> bad = {
+      {{"allreduce", "--topology", "torus:3x0"}, 2, "3x0"},
+      {{"allreduce", "--topology", "node"}, 3, "torus or mesh"},
+      {{"allreduce", "--topology", "torus:3x3*2"}, 3, "one rank on each node"},
+      {{"allreduce"}, 2, "--topology"},
+      {with({"--algorithm", "swung"}), 3, "no algorithm is called 'swung'"},
+      {with({"--bytes", "12Q"}), 2, "--bytes is '12Q'"},
+      {with({"--segment", "-3"}), 2, "--segment is '-3'"},
+      {with({"--engines", "17"}), 2, "--engines is 17"},
+      {with({"--sharing", "fair"}), 2, "--sharing is 'fair'"},
+      {with({"--sharing", "maxmin"}), 2, "must be packet"},
+      {with({"--alpha", "-1"}), 2, "--alpha is -1"},
+      {with({"--bandwidth", "0"}), 2, "--bandwidth is 0"},
+      {with({"--reduce", "nan"}), 2, "--reduce is nan"},
+      {with({"--type", "f31"}), 2, "--type is 'f31'"},
+      {with({"--type", "bf16", "--data"}), 2, "with --data it must be"},
+      {with({"--op", "average"}), 2, "--op is 'average'"},
+      {with({"--op", "band"}), 2, "--op band is not defined"},
+      {with({"--root", "2"}), 2, "--root has no meaning"},
+      {{"reduce", "--topology", "torus:3x3", "--root", "9"}, 2, "--root is 9; it must be from 0 to 8"},
+      {with({"--algorithm", "bucket", "--no-overlap"}), 2, "--no-overlap"},
+      {with({"--slots", "-1"}), 2, "--slots is -1"},
+      {with({"--json", "-", "--csv", "-"}), 2, "both want stdout"},
+      {with({"--json", "/nowhere/rows"}), 2, "/nowhere/rows"},
+  };
+  for (const Bad& one : bad) {
+    const Outcome outcome = torii_sim(one.arguments);
+    EXPECT_EQ(outcome.code, one.code) << one.reason << ": " << outcome.output;
+    EXPECT_NE(outcome.output.find(one.reason), std::string::npos) << one.reason << ": " << outcome.output;
+  }
+}
+
+}  // namespace
+}  // namespace torii::tests
