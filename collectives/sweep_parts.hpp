@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The constructions of sweep lists, each for shapes in a normal form: inside collectives only.
+#pragma once
+
+#include <vector>
+
+#include "collectives/sweep_lists.hpp"
+
+namespace torii {
+
+/// A torus or mesh of one rank per node whose extents do not increase; dimensions of extent 1 come last.
+struct SweepShape {
+  Coordinates extents = {1, 1, 1};
+  std::array<bool, 3> wraps = {false, false, false};
+  int dimensions = 0;  ///< those of extent above 1
+
+  int nodes() const { return extents[0] * extents[1] * extents[2]; }
+  bool wraps_everywhere() const;
+  bool wraps_nowhere() const;
+};
+
+using SweepOffsets = std::vector<SweepOffset>;
+
+/// All offsets but 0, the last dimension innermost, each the shorter way round and ties along +.
+SweepOffsets counted_offsets(const Coordinates& extents, const std::array<bool, 3>& wraps);
+
+/// Up to two dimensions, none of which wraps: the paper's order for meshes.
+SweepOffsets mesh_offsets(int x, int y);
+/// Up to two dimensions that wrap: the paper's order for tori; x odd and y odd, or x = y, else the order for meshes.
+SweepOffsets printed_torus_offsets(int x, int y);
+/// Up to two dimensions that wrap: (i,j) beside (j,i), and a tail for every parity.
+SweepOffsets torus_offsets(int x, int y);
+/// Everything else.
+SweepOffsets box_offsets(const SweepShape& shape);
+
+}  // namespace torii
