@@ -195,4 +195,23 @@ Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank
   return hops;
 }
 
+SweepTraffic sweep_traffic(const Topology& topology, const SweepList& list) {
+  SweepTraffic traffic;
+  traffic.entries = list.entries;
+  traffic.hops = [&](int rank, std::size_t entry) { return sweep_hops(topology, list, rank, entry); };
+  traffic.mates_alike = !list.offsets.empty();
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool is_last = std::all_of(topology.extents().begin() + static_cast<std::ptrdiff_t>(d) + 1,
+                                     topology.extents().end(), [](int extent) { return extent == 1; });
+    // Counted by rank, a step along any dimension but the last leads some ranks into the next row, and others not.
+    const bool is_even = topology.wraps(static_cast<int>(d)) && (is_last || !list.offsets.empty());
+    traffic.period[d] = is_even ? 1 : topology.extents()[d];
+    const bool by_parity = std::any_of(list.offsets.begin(), list.offsets.end(), [&](const SweepOffset& offset) {
+      return offset.by_parity && 2 * std::abs(offset.steps[d]) == topology.extents()[d];
+    });
+    if (is_even && by_parity) traffic.period[d] = 2;
+  }
+  return traffic;
+}
+
 }  // namespace torii

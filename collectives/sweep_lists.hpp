@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/network_model.hpp"
 #include "runtime/topology.hpp"
 
 namespace torii {
@@ -56,5 +57,8 @@ int receiver(const Topology& topology, const SweepList& list, int rank, std::siz
 
 /// The hops of that message along each dimension, signed: the way that the list means it to take. All 0 within a node.
 Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept;
+
+/// The list as the network model simulates it; refers to both arguments.
+SweepTraffic sweep_traffic(const Topology& topology, const SweepList& list);
 
 }  // namespace torii
