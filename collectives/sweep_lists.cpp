@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,22 +42,22 @@ SweepShape normal_shape(const Topology& topology, const std::array<std::size_t, 
   return shape;
 }
 
-SweepOffsets shape_offsets(SweepOrder order, const SweepShape& shape) {
+SweepOffsets shape_offsets(SweepOrder order, const SweepShape& shape, int controllers) {
   const int x = shape.extents[0];
   const int y = shape.extents[1];
   if (shape.dimensions <= 2 && shape.wraps_nowhere()) return mesh_offsets(x, y);
   if (order == SweepOrder::a2at_printed) return printed_torus_offsets(x, y);
   if (shape.dimensions <= 2 && shape.wraps_everywhere()) return torus_offsets(x, y);
-  return box_offsets(shape);
+  return box_offsets(shape, controllers);
 }
 
 /// One entry per other node, in the topology's own axes.
-SweepOffsets node_offsets(SweepOrder order, const Topology& topology) {
+SweepOffsets node_offsets(SweepOrder order, const Topology& topology, int controllers) {
   if (order == SweepOrder::a2and) {
     return counted_offsets(topology.extents(), {topology.wraps(0), topology.wraps(1), topology.wraps(2)});
   }
   const std::array<std::size_t, 3> axes = shape_axes(topology);
-  SweepOffsets offsets = shape_offsets(order, normal_shape(topology, axes));
+  SweepOffsets offsets = shape_offsets(order, normal_shape(topology, axes), controllers);
   for (SweepOffset& offset : offsets) {
     const Coordinates steps = offset.steps;
     for (std::size_t i = 0; i < 3; ++i) offset.steps[axes[i]] = steps[i];
@@ -82,11 +83,11 @@ SweepOffsets with_places(const SweepOffsets& offsets, int per_node) {
   return all;
 }
 
-SweepList make_list(SweepOrder order, const Topology& topology) {
+SweepList make_list(SweepOrder order, const Topology& topology, int controllers) {
   SweepList list;
   list.entries = index(topology.ranks() - 1);
   if (topology.kind() == Topology::Kind::torus && order != SweepOrder::a2a) {
-    list.offsets = with_places(node_offsets(order, topology), topology.per_node());
+    list.offsets = with_places(node_offsets(order, topology, controllers), topology.per_node());
   }
   const std::size_t counted = list.offsets.empty() ? list.entries : list.offsets.size();
   if (counted != list.entries) {
@@ -145,16 +146,17 @@ std::string why_no_sweep_list(SweepOrder order, const Topology& topology) {
   return "";
 }
 
-const SweepList& sweep_list(SweepOrder order, const Topology& topology) {
+const SweepList& sweep_list(SweepOrder order, const Topology& topology, int controllers) {
   if (const std::string why = why_no_sweep_list(order, topology); !why.empty()) {
     throw Error(Status::unsupported, "no sweep list " + std::string(name(order)) + ": " + why + "; use a2at");
   }
   // One lock for finding and making: two threads that want the same list make it once.
   static std::mutex mutex;
-  static std::map<std::tuple<SweepOrder, int, std::string>, std::unique_ptr<const SweepList>> lists;
+  static std::map<std::tuple<SweepOrder, int, std::string, int>, std::unique_ptr<const SweepList>> lists;
   const std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<const SweepList>& list = lists[{order, topology.ranks(), topology.text()}];
-  if (!list) list = std::make_unique<const SweepList>(make_list(order, topology));
+  const int chosen_for = controllers < 4 ? 3 : controllers < 6 ? 4 : 6;
+  std::unique_ptr<const SweepList>& list = lists[{order, topology.ranks(), topology.text(), chosen_for}];
+  if (!list) list = std::make_unique<const SweepList>(make_list(order, topology, chosen_for));
   return *list;
 }
 

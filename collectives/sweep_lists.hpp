@@ -47,10 +47,11 @@ struct SweepList {
 /// Why there is no such list for the topology, as a sentence; empty when there is one. Only a2at_printed is refused.
 std::string why_no_sweep_list(SweepOrder order, const Topology& topology);
 
-/// The list, made at the first call and kept until the process ends, so references stay valid. A function of order and
-/// topology only: not of engines (where a construction has to choose, it chooses for four), nor of time. Any thread.
-/// On one shared-memory node every order is rank + 1, rank + 2, ... Throws Error{unsupported} where there is none.
-const SweepList& sweep_list(SweepOrder order, const Topology& topology);
+/// The list, made at the first call and kept until the process ends, so references stay valid. A function of its
+/// arguments only, not of time. `controllers` is the number of engines, which is the same on all ranks: lists that are
+/// chosen by simulation are chosen for three, four or six of them. Any thread. On one shared-memory node every order is
+/// rank + 1, rank + 2, ... Throws Error{unsupported} where there is none.
+const SweepList& sweep_list(SweepOrder order, const Topology& topology, int controllers = 4);
 
 /// The rank to which `rank` sends with this entry (0 .. entries-1). In each entry every rank receives from exactly one.
 int receiver(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept;

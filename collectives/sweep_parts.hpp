@@ -2,6 +2,8 @@
 // The constructions of sweep lists, each for shapes in a normal form: inside collectives only.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "collectives/sweep_lists.hpp"
@@ -15,6 +17,7 @@ struct SweepShape {
   int dimensions = 0;  ///< those of extent above 1
 
   int nodes() const { return extents[0] * extents[1] * extents[2]; }
+  bool is_cube() const { return extents[0] == extents[2]; }
   bool wraps_everywhere() const;
   bool wraps_nowhere() const;
 };
@@ -30,7 +33,10 @@ SweepOffsets mesh_offsets(int x, int y);
 SweepOffsets printed_torus_offsets(int x, int y);
 /// Up to two dimensions that wrap: (i,j) beside (j,i), and a tail for every parity.
 SweepOffsets torus_offsets(int x, int y);
-/// Everything else.
-SweepOffsets box_offsets(const SweepShape& shape);
+/// Three dimensions, or two of which one wraps: by halves (`seed` 0; all extents even, all wrap) or by a search from
+/// `seed`, four messages in flight (two where nothing wraps).
+SweepOffsets paired_offsets(const SweepShape& shape, std::uint64_t seed);
+/// The best of several orders for so many controllers, as the network model simulates them.
+SweepOffsets box_offsets(const SweepShape& shape, int controllers);
 
 }  // namespace torii

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranges of `torii-sim alltoall --scan`, right and wrong, and the drawing of curves.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/status.hpp"
+#include "tools/torii-sim/alltoall_scan.hpp"
+#include "tools/torii-sim/curves.hpp"
+
+namespace torii::test {
+namespace {
+
+using tools::read_scan;
+
+TEST(AlltoallScan, MultipliesRangesOut) {
+  const tools::Scan scan = read_scan({"shapes=2..3x4m", "engines=1..3", "bytes=1K..20K"}, "torus");
+  EXPECT_EQ(scan.topologies, (std::vector<std::string>{"torus:2x4m", "torus:3x4m"}));
+  EXPECT_EQ(scan.engines, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(scan.bytes, (std::vector<std::size_t>{1024, 4096, 16384}));
+  EXPECT_EQ(read_scan({"shapes=5"}, "mesh").topologies, (std::vector<std::string>{"mesh:5"}));
+  EXPECT_TRUE(read_scan({}, "torus").topologies.empty());
+}
+
+TEST(AlltoallScan, RefusesWhatItCannotRead) {
+  for (const char* text :
+       {"", "shape=2", "shapes", "shapes=", "shapes=2x", "shapes=x2", "shapes=3..2", "shapes=0..2", "shapes=2...3",
+        "shapes=1..100000x1..100000", "shapes=2..", "shapes=-1", "engines=0", "engines=1..17", "engines=x",
+        "bytes=0..1K", "bytes=2K..1K", "bytes=..", "bytes=1..1000000G"}) {
+    try {
+      read_scan({text}, "torus");
+      ADD_FAILURE() << "accepted '" << text << "'";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_argument);
+      EXPECT_NE(std::string(error.what()).find("'" + std::string(text) + "'"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(AlltoallScan, AnyTextIsReadOrRefused) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string letters = "0123456789.xmKG=";
+  const std::vector<std::string> words = {"shapes=", "engines=", "bytes=", "2..4", "x", "m", "1K"};
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    std::string text;
+    for (auto parts = random() % 6; parts > 0; --parts) {
+      text += random() % 2 == 0 ? words[random() % words.size()] : std::string(1, letters[random() % letters.size()]);
+    }
+    try {
+      read_scan({text}, "torus");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_argument) << text;
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 5000);
+}
+
+TEST(Curves, EveryPointIsInsideTheAxes) {
+  tools::CurveChart chart;
+  chart.title = "a < b & c";
+  chart.level = 4096;
+  chart.curves = {{"one", false, {{1, 4096}, {2, 9000.5}, {8, 17000}}}, {"two", true, {{1, 1}, {8, 1}}}};
+  const std::string svg = tools::draw_curves(chart);
+  EXPECT_TRUE(svg.starts_with("<svg "));
+  EXPECT_NE(svg.find("a &lt; b &amp; c"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  std::size_t curves = 0;
+  for (std::size_t at = svg.find("points=\""); at != std::string::npos; at = svg.find("points=\"", at + 1)) {
+    ++curves;
+    const char* text = svg.c_str() + at + 8;
+    while (*text != '"') {
+      char* end = nullptr;
+      const double x = std::strtod(text, &end);
+      const double y = std::strtod(end + 1, &end);
+      EXPECT_TRUE(x >= 70 && x <= 550 && y >= 50 && y <= 370) << x << "," << y;
+      text = end + 1;
+    }
+  }
+  EXPECT_EQ(curves, 2U);
+}
+
+}  // namespace
+}  // namespace torii::test
