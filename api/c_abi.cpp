@@ -114,10 +114,10 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   arguments.op = static_cast<torii::Op>(call.op);
   arguments.root = torii::has_root(arguments.collective) ? call.root : 0;
   if (call.unequal != 0) {
-    if (!torii::is_personalised(arguments.collective)) {
-      status =
-          invalid("unequal is " + std::to_string(call.unequal) + ", but blocks of " +
-                  std::string(torii::name(arguments.collective)) + " are equal; alltoall, scatter and gather know it");
+    if (!torii::may_be_unequal(arguments.collective)) {
+      status = invalid("unequal is " + std::to_string(call.unequal) + ", but blocks of " +
+                       std::string(torii::name(arguments.collective)) +
+                       " are equal; use it with alltoall, scatter, gather " + "or all_gather");
       return false;
     }
     arguments.unequal = true;

@@ -98,4 +98,12 @@ torii_status torii_gatherv(torii_team* team, const void* input, size_t count, vo
   return torii_run(team, &call);
 }
 
+torii_status torii_all_gatherv(torii_team* team, const void* input, size_t count, void* result,
+                               const size_t* result_counts, const size_t* result_displacements, torii_type type) {
+  torii_call call = unequal_call(TORII_ALL_GATHER, input, result, count, type, 0);
+  call.result_counts = result_counts;
+  call.result_displacements = result_displacements;
+  return torii_run(team, &call);
+}
+
 }  // extern "C"

@@ -49,6 +49,12 @@ struct CallArguments {
   const std::size_t* result_displacements = nullptr;
 };
 
+/// Collectives whose blocks may have lengths of their own. They run as sweeps: an all_gather as an alltoall that has
+/// the same block for everybody.
+constexpr bool may_be_unequal(Collective collective) {
+  return is_personalised(collective) || collective == Collective::all_gather;
+}
+
 /// What a board has for the count of a call whose blocks have lengths of their own.
 inline constexpr std::uint64_t kUnequalOnBoard = UINT64_MAX;
 inline std::uint64_t count_on_board(const CallArguments& arguments) noexcept {

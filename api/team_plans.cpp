@@ -154,7 +154,8 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   const std::size_t total_bytes = per_rank ? block_bytes * static_cast<std::size_t>(ranks()) : block_bytes;
 
   PlanRequest request;
-  request.collective = arguments.collective;
+  const bool is_gathered_unequally = arguments.unequal && arguments.collective == Collective::all_gather;
+  request.collective = is_gathered_unequally ? Collective::alltoall : arguments.collective;
   request.topology = topology_;
   request.root = has_root(arguments.collective) ? arguments.root : 0;
   request.determinism = determinism_;

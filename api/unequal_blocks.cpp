@@ -70,7 +70,10 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
   const bool is_scatter = arguments.collective == Collective::scatter;
   const bool is_gather = arguments.collective == Collective::gather;
   const std::size_t own_bytes = arguments.count * element_bytes;
-  if (is_gather) {
+  if (arguments.collective == Collective::all_gather) {
+    blocks.send_bytes.assign(all, own_bytes);
+    unequal->input_bytes = own_bytes;
+  } else if (is_gather) {
     blocks.send_bytes[root] = unequal->input_bytes = own_bytes;
   } else if (!is_scatter || own == root) {
     unequal->input_bytes = read_side(

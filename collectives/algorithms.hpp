@@ -6,6 +6,10 @@
 
 namespace torii {
 
+extern const Algorithm kA2a;
+extern const Algorithm kA2and;
+extern const Algorithm kA2atPrinted;
+extern const Algorithm kA2at;
 extern const Algorithm kDirect;
 extern const Algorithm kNode;
 extern const Algorithm kTrinaryx3;

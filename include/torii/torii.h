@@ -200,11 +200,12 @@ typedef void (*torii_user_function)(const void* left, const void* right, void* o
  *
  * Block i of rank r's input of an alltoall becomes block r of rank i's result.
  *
- * With `unequal`, on all ranks or on none, blocks of alltoall, scatter and gather have lengths of their own (alltoallv,
- * scatterv, gatherv): `input_counts[i]` elements go to rank i, `result_counts[i]` come from there. An alltoall needs
- * both and does not look at `count`; a scatter needs input_counts at the root and a gather result_counts there, and
- * `count` is the length of this rank's own block. Displacements say where blocks begin, in elements; NULL: one after
- * the other. Both ends of a pair must give one length. The arrays are copied when the call starts or is prepared. */
+ * With `unequal`, on all ranks or on none, blocks of alltoall, scatter, gather and all_gather have lengths of their own
+ * (alltoallv, scatterv, gatherv, allgatherv): `input_counts[i]` elements go to rank i, `result_counts[i]` come from
+ * there. An alltoall needs both and does not look at `count`. The others have one of them, a scatter input_counts at
+ * the root, a gather result_counts at the root and an all_gather on all ranks, and `count` is the length of this rank's
+ * own block. Displacements say where blocks begin, in elements; NULL: one after the other. Both ends of a pair must
+ * give one length. The arrays are copied when the call starts or is prepared. */
 typedef struct torii_call {
   size_t size;
   torii_collective collective;
@@ -262,6 +263,9 @@ TORII_API torii_status torii_scatterv(torii_team* team, const void* input, const
 TORII_API torii_status torii_gatherv(torii_team* team, const void* input, size_t count, void* result,
                                      const size_t* result_counts, const size_t* result_displacements, torii_type type,
                                      int root);
+TORII_API torii_status torii_all_gatherv(torii_team* team, const void* input, size_t count, void* result,
+                                         const size_t* result_counts, const size_t* result_displacements,
+                                         torii_type type);
 
 /* ---- results one can check
  * -------------------------------------------------------------------------------------------- */

@@ -81,7 +81,7 @@ TEST(VerifyCatalogue, NodesWithAllSlotsAndWindows) {
     int collectives = 0;
     for (const Collective collective : kCollectives)
       collectives += proofs[{std::string(algorithm.name), collective}] > 0 ? 1 : 0;
-    EXPECT_GE(collectives, 2) << algorithm.name;
+    EXPECT_GE(collectives, 1) << algorithm.name;
   }
 }
 

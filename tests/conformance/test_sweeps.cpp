@@ -69,17 +69,18 @@ PlanRequest request_of(Collective collective, int ranks, int window) {
 TEST(Sweeps, MoveEveryBlockBetweenNodes) {
   constexpr int kRanks = 5;
   int runs = 0;
+  int read = 0;
   for (const Collective collective : {Collective::alltoall, Collective::scatter, Collective::gather}) {
     for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1, 2, 3, 4}, {0, 0, 1, 1, 2}, {0, 1, 0, 1, 0}}) {
-      for (const std::size_t block : {std::size_t{3}, std::size_t{14}, std::size_t{100}, std::size_t{1111}}) {
+      for (const std::size_t block : {std::size_t{3}, std::size_t{14}, std::size_t{100}, std::size_t{5000}}) {
         const int window = 1 + runs % 3;
         const PlanRequest request = request_of(collective, kRanks, window);
         PlanRun run = make_run("direct", request, block * kRanks);
         ASSERT_TRUE(run.plans[0].sweep.exists());
         run.calls = 3;
         run.nodes = nodes;
-        run.allocated = runs % 2 == 0;
-        run.cross_memory = runs % 4 == 1;
+        run.allocated = runs % 3 == 0;
+        run.cross_memory = runs % 3 == 1;
         run.faults.seed = static_cast<std::uint64_t>(++runs);
         const FillOperand fill = [&](int rank, int call, std::byte* out) {
           fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
@@ -90,9 +91,14 @@ TEST(Sweeps, MoveEveryBlockBetweenNodes) {
         if (::testing::Test::HasFatalFailure()) return;
         EXPECT_LE(outcome.targets_most, window) << name(collective) << ", run " << runs;
         EXPECT_EQ(outcome.distant_puts != 0, !nodes.empty());
+        if (run.cross_memory && nodes.empty() && block == 5000) {
+          ++read;
+          EXPECT_GT(outcome.reads, 0U) << name(collective);
+        }
       }
     }
   }
+  EXPECT_GT(read, 0);
 }
 
 /// The bound is used to the full, and it is the plan's: with a greater one more is under way.

@@ -152,6 +152,27 @@ TEST(Unequal, BlocksOfScatterAndGatherArrive) {
   });
 }
 
+TEST(Unequal, BlocksOfAllGatherArrive) {
+  run_as_threads(team_of(kRanks), [&](torii_context* context, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      const bool scattered = seed % 3 == 0;
+      const bool in_place = seed % 2 == 0;
+      const Blocks all(counts_by_peer(kRanks, [&](int peer) { return count_of(seed, peer, 0); }), scattered);
+      const auto own = static_cast<std::size_t>(rank);
+      Memory result(context, all.reach, (own + seed) % 3 == 0);
+      Memory separate(context, all.counts[own], (own + seed) % 4 == 0);
+      std::int64_t* input = in_place ? result.data() + all.places[own] : separate.data();
+      for (std::size_t i = 0; i < all.counts[own]; ++i) input[i] = element(rank, 0, i);
+      ASSERT_EQ(torii_all_gatherv(team, input, all.counts[own], result.data(), all.counts.data(),
+                                  all.displacements(scattered), TORII_I64),
+                TORII_OK)
+          << torii_last_error();
+      ASSERT_EQ(wrong_elements(result.data(), all, 0), 0) << "seed " << seed << " rank " << rank;
+    }
+  });
+}
+
 /// Lengths are copied when an operation is prepared, and an alltoall may be in place where both sides have one shape.
 TEST(Unequal, BlocksOfPersistentOperationsInPlace) {
   run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {

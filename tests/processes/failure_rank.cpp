@@ -96,7 +96,11 @@ class Rank {
   /// Calls until one fails, and says how.
   torii_status call_until_failure() {
     torii_status status = TORII_OK;
-    const torii_call call = allreduce_call();
+    torii_call call = allreduce_call();
+    if (std::getenv("FAILURE_ALLTOALL") != nullptr) {
+      call.collective = TORII_ALLTOALL;
+      call.count /= static_cast<std::size_t>(team_.ranks());
+    }
     while (status == TORII_OK) status = team_.run(call);
     say_status(status);
     return status;

@@ -43,7 +43,7 @@ constexpr double kNoticedMs = 100;
 constexpr double kLateMs = 5000;
 
 /// Kills a random rank at a random moment of `mode`, `rounds` times.
-void kill_at_random(const std::string& mode, int rounds) {
+void kill_at_random(const std::string& mode, int rounds, bool in_alltoall = false) {
   const auto seed = static_cast<unsigned>(now_s() * 1e6);
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -60,6 +60,11 @@ void kill_at_random(const std::string& mode, int rounds) {
     job.count = std::vector<std::size_t>{1, 1000, 200'000}[random() % 3];
     job.environment = {"TORII_ALGORITHM=" + algorithms[random() % algorithms.size()],
                        "TORII_WAIT=" + waits[random() % waits.size()]};
+    if (in_alltoall) {
+      job.count = round % 2 == 0 ? 1000 : 200'000;  // one message for each pair, and a sweep
+      job.environment[0] = "TORII_ALGORITHM=auto";
+      job.environment.push_back("FAILURE_ALLTOALL=1");
+    }
     const Report report = run_job(job);
     SCOPED_TRACE("round " + std::to_string(round) + ": " + job.environment[0] + " " + job.environment[1] + ", rank " +
                  std::to_string(job.rank) + " of " + std::to_string(job.ranks) + " after " +
@@ -75,6 +80,8 @@ void kill_at_random(const std::string& mode, int rounds) {
 }
 
 TEST(Failures, ADeathAtARandomMomentIsOneCauseForAll) { kill_at_random("loop", is_full() ? 1000 : 25); }
+
+TEST(Failures, ADeathDuringAnAlltoallIsOneCauseForAll) { kill_at_random("loop", is_full() ? 200 : 6, true); }
 
 TEST(Failures, ADeathEndsEveryRequestInFlight) { kill_at_random("requests", is_full() ? 200 : 8); }
 
