@@ -79,8 +79,11 @@ std::vector<int> TreeTopology::depth_first(int rank) const {
     open.pop_back();
     reached[at(node)] = true;
     if (nodes_[at(node)].rank >= 0) order.push_back(nodes_[at(node)].rank);
-    const std::span<const TreeHop> here = hops(node);
-    for (auto hop = here.rbegin(); hop != here.rend(); ++hop) {
+    // The last one is never left again, so the way back that is slowest is the one to spare.
+    std::vector<TreeHop> onward(hops(node).begin(), hops(node).end());
+    const auto way_back = [this](TreeHop hop) { return links_[at(hop.link)].bandwidth[at(1 - hop.direction)]; };
+    std::stable_sort(onward.begin(), onward.end(), [&](TreeHop a, TreeHop b) { return way_back(a) > way_back(b); });
+    for (auto hop = onward.rbegin(); hop != onward.rend(); ++hop) {
       if (!reached[at(reaches(*hop))]) open.push_back(reaches(*hop));
     }
   }

@@ -73,7 +73,7 @@ class TreeTopology {
   /// The links crossed from node `from` to node `to`, in order.
   std::vector<TreeHop> way(int from, int to) const;
   /// The ranks in depth-first order from `rank`: a chain through them crosses every directed link at most once. At each
-  /// node the links are taken in the order of the file.
+  /// node the links with the fastest way back are taken first, ties in the order of the file.
   std::vector<int> depth_first(int rank) const;
   /// What `ranks`, in this order, stand on: the other nodes only forward, and what leads to none of them is left out.
   TreeTopology part(std::span<const int> ranks) const;

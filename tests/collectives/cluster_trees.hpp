@@ -63,20 +63,22 @@ inline TreeTopology star_of(int ranks, bool latency = true) {
   return TreeTopology::parse(nodes + links, "star");
 }
 
-/// A tree of `nodes` nodes of which at least two communicate, with bandwidths of 1 to 6 B/s, and latencies of 0 to 3 s
-/// or none.
-inline TreeTopology random_tree(int nodes, bool latency, std::mt19937_64& random) {
+/// A tree of one to three relays and `ranks` ranks, most of which hang on relays, with bandwidths of 1 to 6 B/s, and
+/// latencies of 0 to 2 s or none. Bounds and orders that are wrong are wrong on some of these.
+inline TreeTopology random_tree(int ranks, bool latency, std::mt19937_64& random) {
   const auto draw = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+  const int relays = 1 + draw(3);
   std::string text;
-  for (int node = 0; node < nodes; ++node) {
-    text += "node n" + std::to_string(node) + (node < 2 || draw(3) != 0 ? " comm\n" : " relay\n");
+  for (int node = 0; node < relays + ranks; ++node) {
+    text += "node n" + std::to_string(node) + (node < relays ? " relay\n" : " comm\n");
   }
-  for (int node = 1; node < nodes; ++node) {
-    const bool half = draw(4) == 0;
+  for (int node = 1; node < relays + ranks; ++node) {
+    const bool half = draw(6) == 0;
     const std::string there = std::to_string(1 + draw(6)) + "B/s ";
     const std::string back = half ? there : std::to_string(1 + draw(6)) + "B/s ";
-    text += "link n" + std::to_string(node) + " n" + std::to_string(draw(node)) + " " + there + back;
-    for (int way = 0; way < 2; ++way) text += std::to_string(latency ? draw(4) : 0) + "s ";
+    const int other = node < relays || draw(8) == 0 ? draw(node) : draw(relays);
+    text += "link n" + std::to_string(node) + " n" + std::to_string(other) + " " + there + back;
+    for (int way = 0; way < 2; ++way) text += std::to_string(latency ? draw(3) : 0) + "s ";
     text += half ? "half\n" : "full\n";
   }
   return TreeTopology::parse(text, "random");

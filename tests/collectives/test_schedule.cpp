@@ -104,8 +104,7 @@ TEST(Schedule, EqualsTheLeastOverAllOrdersOnRandomTrees) {
   for (std::uint64_t seed = 1; compared < wanted; ++seed) {
     std::mt19937_64 random(seed);
     const bool latency = seed % 2 == 0;
-    const TreeTopology tree = random_tree(2 + static_cast<int>(random() % 7), latency, random);
-    if (tree.ranks() > (full_tests() ? 6 : 5)) continue;
+    const TreeTopology tree = random_tree(2 + static_cast<int>(random() % (full_tests() ? 5 : 4)), latency, random);
     const int root = static_cast<int>(random() % static_cast<unsigned>(tree.ranks()));
     const AllOrders all(tree, root, 12);
     if (!all.is_whole()) continue;

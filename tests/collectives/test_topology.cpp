@@ -288,11 +288,6 @@ TEST(Topology, PartsHaveTheNeighboursOfTheWhole) {
   }
 }
 
-TEST(Topology, TreesAreRefusedAsUnsupported) {
-  const std::string message = failure(Status::unsupported, [] { Topology::parse("tree:2x2", 4); });
-  EXPECT_NE(message.find("trees cannot be given as text"), std::string::npos) << message;
-}
-
 TEST(Topology, BadArgumentsAreNamed) {
   const auto refuses = [](const char* reason, const auto& make) {
     const std::string message = failure(Status::invalid_argument, make);

@@ -19,7 +19,7 @@ std::vector<Topology> trees() {
                                   Topology::of_tree(star_of(9), "star")};
   std::mt19937_64 random(1);
   for (int i = 0; i < (full_tests() ? 300 : 20); ++i) {
-    result.push_back(Topology::of_tree(random_tree(2 + i % 11, i % 2 == 0, random), "random " + std::to_string(i)));
+    result.push_back(Topology::of_tree(random_tree(1 + i % 9, i % 2 == 0, random), "random " + std::to_string(i)));
   }
   return result;
 }

@@ -20,7 +20,8 @@ constexpr Shape kShapes[] = {
     {"trinaryx3", "torus:3x2", 6}, {"trinaryx3", "mesh:3x2", 6},      {"node", "node", 5},
     {"ring", "node", 5},           {"recursive_doubling", "node", 5}, {"binomial", "node", 6},
     {"rabenseifner", "node", 4},   {"bucket", "torus:3x2", 6},        {"bucket", "mesh:3x2", 6},
-    {"bucket", "torus:3*2", 6},    {"trinaryx3", "torus:3*2", 6}};
+    {"bucket", "torus:3*2", 6},    {"trinaryx3", "torus:3*2", 6},     {"scheduled", "node", 6},
+    {"chain", "node", 5}};
 
 /// Every rank by itself; pairs; one node with all but the last rank; neighbours never together.
 std::vector<std::vector<int>> node_lists(int ranks) {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Teams on trees of links: what runs there and that it is right, files that differ between ranks, parts.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/collectives/cluster_trees.hpp"
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of its own, gone at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "torii_tree_XXXXXX").string();
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string write(const std::string& name, const TreeTopology& tree) const {
+    fs::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << tree.text();
+    return (path_ / name).string();
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string algorithm_of(torii_team* team, const torii_call& call) {
+  torii_choice choice = {};
+  choice.size = sizeof(choice);
+  EXPECT_EQ(torii_choose(team, &call, &choice), TORII_OK) << torii_last_error();
+  return choice.algorithm;
+}
+
+/// A broadcast and a reduce of `count` numbers; both are checked on the ranks that have a result.
+void check_calls(torii_team* team, std::size_t count, int root) {
+  const int rank = torii_team_rank(team);
+  const int ranks = torii_team_ranks(team);
+  std::vector<std::int32_t> wanted(count), vector(count, -1), sum(count, -1);
+  std::iota(wanted.begin(), wanted.end(), root + 1);
+  if (rank == root) vector = wanted;
+  const torii_call broadcast =
+      make_call(TORII_BROADCAST, vector.data(), vector.data(), count, TORII_I32, TORII_SUM, root);
+  ASSERT_EQ(torii_run(team, &broadcast), TORII_OK) << torii_last_error();
+  ASSERT_EQ(vector, wanted) << "rank " << rank << ", root " << root;
+  for (std::int32_t& value : vector) value += rank;
+  const torii_call reduce = make_call(TORII_REDUCE, vector.data(), sum.data(), count, TORII_I32, TORII_SUM, root);
+  ASSERT_EQ(torii_run(team, &reduce), TORII_OK) << torii_last_error();
+  if (rank != root) return;
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(sum[i], ranks * wanted[i] + ranks * (ranks - 1) / 2) << i;
+}
+
+TEST(TreeTeams, RunBothAlgorithmsFromEveryRoot) {
+  const Folder folder;
+  ThreadTeam options;
+  options.topology = "tree:" + folder.write("mixed", test::tree_of({2, 2, 2, true, true}));
+  options.ranks = 8;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  for (const char* algorithm : {"scheduled", "chain", "auto"}) {
+    options.algorithm = algorithm;
+    run_as_threads(options, [&](torii_context*, torii_team* team) {
+      for (const std::size_t count : {1UL, 15UL, 1000UL, 100'000UL}) {
+        for (const int root : {0, 5, 7}) check_calls(team, count, root);
+      }
+      ASSERT_EQ(torii_barrier(team), std::string(algorithm) == "auto" ? TORII_OK : TORII_UNSUPPORTED);
+    });
+  }
+}
+
+/// Short messages whole, long ones in segments: chain divides the slowest link's time by the number of hops.
+TEST(TreeTeams, TheModelChoosesByLength) {
+  const Folder folder;
+  ThreadTeam options;
+  options.topology = "tree:" + folder.write("mixed", test::tree_of({2, 2, 2, true, true}));
+  options.ranks = 8;
+  options.settings = "ARENA=256M\nTIMEOUT=20";
+  run_as_threads(options, [&](torii_context*, torii_team* team) {
+    char byte = 0;
+    for (const auto collective : {TORII_BROADCAST, TORII_REDUCE}) {
+      EXPECT_EQ(algorithm_of(team, make_call(collective, &byte, &byte, 1000, TORII_U8)), "scheduled");
+      EXPECT_EQ(algorithm_of(team, make_call(collective, &byte, &byte, 1'000'000, TORII_U8)), "chain");
+    }
+    EXPECT_NE(algorithm_of(team, make_call(TORII_ALLREDUCE, &byte, &byte, 1000, TORII_U8)), "chain");
+  });
+}
+
+/// The same relative path is another file for a thread with a working folder of its own.
+TEST(TreeTeams, FilesThatDifferBetweenRanksAreNoticed) {
+  const Folder folder;
+  folder.write("0/net", test::star_of(3));
+  folder.write("1/net", test::star_of(3));
+  folder.write("2/net", test::star_of(3, false));
+  ThreadTeam options;
+  options.ranks = 3;
+  options.settings = "ARENA=256M\nTIMEOUT=20";
+  const std::string here = fs::current_path().string();
+  run_as_threads(options, [&](torii_context* context, torii_team* team) {
+    const std::string own = (folder.path() / std::to_string(torii_team_rank(team))).string();
+    ASSERT_EQ(unshare(CLONE_FS), 0);
+    ASSERT_EQ(chdir(own.c_str()), 0);
+    torii_team_options team_options = {};
+    team_options.size = sizeof(team_options);
+    team_options.topology = "tree:net";
+    torii_team* on_tree = nullptr;
+    EXPECT_EQ(torii_team_create(context, &team_options, &on_tree), TORII_MISMATCH);
+    const std::string differs = torii_last_error();
+    EXPECT_NE(differs.find("rank 2 differs from rank 0: 'team tree digest="), std::string::npos) << differs;
+    // Where one rank cannot read its file, all of them learn why.
+    if (torii_team_rank(team) == 2) fs::remove("net");
+    EXPECT_EQ(torii_team_create(context, &team_options, &on_tree), TORII_MISMATCH);
+    const std::string missing = torii_last_error();
+    EXPECT_NE(missing.find("rank 2 differs from rank 0: 'team tree topology file 'net': there is no such file'"),
+              std::string::npos)
+        << missing;
+    team_options.topology = "tree:nowhere";
+    EXPECT_EQ(torii_team_create(context, &team_options, &on_tree), TORII_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(torii_last_error()).find("'nowhere': there is no such file"), std::string::npos);
+    EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+    EXPECT_EQ(chdir(here.c_str()), 0);
+  });
+}
+
+TEST(TreeTeams, PartsStandOnTheWaysBetweenTheirRanks) {
+  const Folder folder;
+  const std::string file = folder.write("mixed", test::tree_of({2, 2, 2, true, true}));
+  ThreadTeam options;
+  options.topology = "tree:" + file;
+  options.ranks = 8;
+  options.settings = "ARENA=2G\nTIMEOUT=20";
+  run_as_threads(options, [&](torii_context*, torii_team* whole) {
+    const int rank = torii_team_rank(whole);
+    // Backwards, so that the ranks of the part are not those of the file.
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(whole, rank % 2, -rank, nullptr, &part), TORII_OK) << torii_last_error();
+    if (rank == 0) fs::remove(file);  // what has been read is kept
+    ASSERT_EQ(torii_team_ranks(part), 4);
+    char byte = 0;
+    EXPECT_EQ(algorithm_of(part, make_call(TORII_BROADCAST, &byte, &byte, 1'000'000, TORII_U8)), "chain");
+    for (const std::size_t count : {10UL, 50'000UL}) check_calls(part, count, 1);
+    torii_team* smaller = nullptr;
+    ASSERT_EQ(torii_team_split(part, torii_team_rank(part) / 2, 0, nullptr, &smaller), TORII_OK) << torii_last_error();
+    check_calls(smaller, 1000, 1);
+    EXPECT_EQ(torii_team_destroy(smaller), TORII_OK);
+    EXPECT_EQ(torii_team_destroy(part), TORII_OK);
+  });
+}
+
+}  // namespace
+}  // namespace torii::testing
