@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every collective of mpi4py over many types, roots and groups; each rank works out what must come, and prints "ok".
-"""Started by mpirun as python3 all_collectives.py, on 2 ranks or more. Ends with an exception where a result is wrong."""
+"""Started by mpirun as python3 all_collectives.py, on 2 ranks or more. Raises where a result is wrong."""
 import array
 
 from mpi4py import MPI
@@ -54,7 +54,8 @@ def buffers(comm, code, count, begin):
         got = numbers(code, [0] * count)
         call("Scatter", [numbers(code, every), kind] if rank == root else None, [got, kind], root=root)
         check(got, own, "scatter")
-    for operation, wanted in ((MPI.SUM, added(ranks, count)), (MPI.MAX, mine(ranks - 1, count)), (MPI.MIN, mine(0, count))):
+    results = [(MPI.SUM, added(ranks, count)), (MPI.MAX, mine(ranks - 1, count)), (MPI.MIN, mine(0, count))]
+    for operation, wanted in results:
         got = numbers(code, [0] * count)
         call("Allreduce", [own, kind], [got, kind], op=operation)
         check(got, wanted, "allreduce")
