@@ -20,7 +20,7 @@ int signed_distance(int extent, bool wraps, int from, int to, int turn) {
 
 bool link_exists(const Topology& topology, LinkId link) noexcept {
   if (topology.kind() == Topology::Kind::node) return false;
-  return topology.neighbour(link / 6 * topology.per_node(), link % 6 / 2, link % 2 == 0 ? 1 : -1) >= 0;
+  return topology.neighbour(topology.rank_at(link / 6, 0), link % 6 / 2, link % 2 == 0 ? 1 : -1) >= 0;
 }
 
 int link_count(const Topology& topology) noexcept {

@@ -8,12 +8,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace torii {
 
 using Coordinates = std::array<int, 3>;
 
-/// Node = x + X (y + Y z), and its ranks are node * per_node() and those that follow; mostly there is one. A dimension
+/// Node = x + X (y + Y z), and its ranks are node * per_node() and those that follow, unless a rank map puts them
+/// elsewhere; mostly there is one. A dimension
 /// either wraps (torus) or ends (mesh); an extent of 1 has no links. In a torus a dimension of extent 2 has two cables
 /// between the two layers, in a mesh one.
 class Topology {
@@ -36,7 +38,18 @@ class Topology {
   /// Ranks that share a node: all of them where the kind is `node`.
   int per_node() const noexcept { return per_node_; }
   int nodes() const noexcept { return ranks_ / per_node_; }
-  int node_of(int rank) const noexcept { return rank / per_node_; }
+  int node_of(int rank) const noexcept { return position_of(rank) / per_node_; }
+  /// Which of its node's ranks it is, from 0.
+  int place_of(int rank) const noexcept { return position_of(rank) % per_node_; }
+  int rank_at(int node, int place) const noexcept {
+    const int position = node * per_node_ + place;
+    return ranks_at_.empty() ? position : ranks_at_[static_cast<std::size_t>(position)];
+  }
+  /// The same torus with rank r where without a map rank positions[r] stands. `positions` holds each of 0 .. ranks-1
+  /// once. Throws internal for anything else, and for a node.
+  Topology with_positions(std::vector<int> positions) const;
+  /// Some rank stands elsewhere than without a map.
+  bool is_mapped() const noexcept { return !positions_.empty(); }
   /// The torus on which the nodes stand, with one rank on each; of a single node a torus without links.
   Topology of_nodes() const;
   int dimensions() const noexcept { return dimensions_; }
@@ -51,20 +64,31 @@ class Topology {
   int neighbour(int rank, int dimension, int direction) const noexcept;
   /// What `ranks`, in this order, stand on by themselves: a row, a plane or a box, along dimensions in any order and
   /// direction, with as many ranks of each node. A dimension of which they have all wraps as it does here, otherwise it
-  /// is a mesh's. None where they form nothing of the kind or share one node.
+  /// is a mesh's. Under a rank map their order may also be any: then the part has a map of its own. None where they
+  /// form nothing of the kind or share one node.
   std::optional<Topology> part(std::span<const int> ranks) const;
-  /// The text that parse() reads back.
+  /// The text that parse() reads back, without the map.
   std::string text() const;
+  /// The map as with_rank_map() reads it, "list:2,0,1"; empty without one.
+  std::string map_text() const;
 
   bool operator==(const Topology&) const = default;
 
  private:
+  int position_of(int rank) const noexcept {
+    return positions_.empty() ? rank : positions_[static_cast<std::size_t>(rank)];
+  }
+  std::optional<Topology> part_in_order(std::span<const int> ranks) const;
+  std::optional<Topology> part_in_any_order(std::span<const int> ranks) const;
+
   Kind kind_ = Kind::node;
   int ranks_ = 1;
   int per_node_ = 1;
   int dimensions_ = 1;
   Coordinates extents_ = {1, 1, 1};
   std::array<bool, 3> wraps_ = {false, false, false};
+  std::vector<int> positions_;  ///< by rank: node * per_node + place; empty: each rank's own number
+  std::vector<int> ranks_at_;   ///< by position
 };
 
 }  // namespace torii
