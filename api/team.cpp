@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/rank_map.hpp"
+
 namespace torii {
 namespace {
 
@@ -50,7 +52,8 @@ std::string digest_text(Context& context, const TeamOptions& options) {
   text += "team topology=" + options.topology + "\nteam algorithm=" + options.algorithm +
           "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
           "\nteam segment=" + std::to_string(options.segment_bytes) + "\nteam tune_table digest=" +
-          std::to_string(XXH3_64bits(options.tune_table.data(), options.tune_table.size())) + "\n";
+          std::to_string(XXH3_64bits(options.tune_table.data(), options.tune_table.size())) +
+          "\nteam rank_map digest=" + std::to_string(digest_of(options.rank_map)) + "\n";
   return text;
 }
 
@@ -144,7 +147,9 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
       polling_(context.transport(), context.settings().wait) {
   const Settings& settings = context.settings();
   const std::string& topology = first_set(options.topology, settings.topology);
-  topology_ = Topology::parse(topology == "auto" ? "node" : topology, ranks());
+  const bool is_file = options.rank_map == context.rank_map() && !settings.rank_map.starts_with("list:");
+  topology_ = with_rank_map(Topology::parse(topology == "auto" ? "node" : topology, ranks()), options.rank_map,
+                            is_file ? settings.rank_map : "of the settings or options");
   const std::string determinism =
       options.determinism.empty() ? std::string(name(settings.determinism)) : options.determinism;
   const auto level = parse_determinism(determinism);
@@ -208,8 +213,10 @@ TeamControl& Team::control(int member) noexcept {
   return *reinterpret_cast<TeamControl*>(context_.transport().mapped(of.context_rank, of.memory_offset));
 }
 
-std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& options) {
+std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& given) {
   const int ranks = context.ranks();
+  TeamOptions options = given;
+  options.rank_map = first_set(options.rank_map, context.rank_map());
   if (ranks > kTeamRanksMax) {
     throw Error(Status::unsupported,
                 std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
@@ -269,11 +276,12 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options
 /// that its members form in their order; otherwise on a plain node.
 TeamOptions Team::part_options(const TeamOptions& options, const std::vector<Member>& members) const {
   TeamOptions part = options;
-  if (!part.topology.empty()) return part;
+  if (!part.topology.empty() || !part.rank_map.empty()) return part;
   std::vector<int> ranks;
   for (const Member& member : members) ranks.push_back(member_of(member.context_rank));
   const std::optional<Topology> own = topology_.part(ranks);
   part.topology = own ? own->text() : "node";
+  if (part.rank_map.empty() && own) part.rank_map = own->map_text();
   return part;
 }
 

@@ -27,6 +27,7 @@ struct TeamOptions {
   std::string wire;
   std::size_t segment_bytes = 0;
   std::string tune_table;  ///< JSON
+  std::string rank_map;    ///< text for with_rank_map(); of the team of all ranks, empty: the setting's
 };
 
 /// One call as the user wrote it. `user` may point to a temporary: submit() copies it.
