@@ -77,8 +77,8 @@ bool read_struct(const Struct* given, Struct& own, const char* what, torii_statu
 
 torii::TeamOptions team_options(const torii_team_options& options) {
   const auto text = [](const char* value) { return std::string(value == nullptr ? "" : value); };
-  return {text(options.topology), text(options.algorithm), text(options.determinism),
-          text(options.wire),     options.segment_bytes,   text(options.tune_table)};
+  return {text(options.topology), text(options.algorithm),  text(options.determinism), text(options.wire),
+          options.segment_bytes,  text(options.tune_table), text(options.rank_map)};
 }
 
 /// The number in an enum of a caller's struct: C can write any, and in C++ loading one without a name is undefined.

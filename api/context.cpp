@@ -9,6 +9,7 @@
 #include "api/carriers.hpp"
 #include "api/helpers.hpp"
 #include "api/team.hpp"
+#include "runtime/rank_map.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 
@@ -47,6 +48,7 @@ Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(s
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
   tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
+  rank_map_ = read_rank_map(settings_.rank_map);
   exchange_ = join(settings_, offer);
   nodes_ = find_nodes(*exchange_, settings_);
   arena_ = shared_memory::make_arena(*exchange_, *nodes_, settings_.arena_bytes);

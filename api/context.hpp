@@ -40,6 +40,8 @@ class Context {
   int rank() const noexcept { return exchange_->rank(); }
   int ranks() const noexcept { return exchange_->ranks(); }
   const Settings& settings() const noexcept { return settings_; }
+  /// What read_rank_map() has read of the setting.
+  const std::string& rank_map() const noexcept { return rank_map_; }
   const TuneTable& tune_table() const noexcept { return *tune_table_; }
   kernels::Isa isa() const noexcept { return isa_; }
   Transport& transport() noexcept { return *transport_; }
@@ -92,6 +94,7 @@ class Context {
   Settings settings_;
   kernels::Isa isa_ = kernels::Isa::automatic;
   std::optional<TuneTable> loaded_table_;
+  std::string rank_map_;
   const TuneTable* tune_table_ = nullptr;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<shared_memory::Nodes> nodes_;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/rank_map.hpp"
+
 namespace torii {
 namespace {
 
@@ -64,7 +66,8 @@ std::string digest_text(Context& context, const TeamOptions& options) {
   text += "team topology=" + options.topology + "\nteam algorithm=" + options.algorithm +
           "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
           "\nteam segment=" + std::to_string(options.segment_bytes) + "\nteam tune_table digest=" +
-          std::to_string(XXH3_64bits(options.tune_table.data(), options.tune_table.size())) + "\n";
+          std::to_string(XXH3_64bits(options.tune_table.data(), options.tune_table.size())) +
+          "\nteam rank_map digest=" + std::to_string(digest_of(options.rank_map)) + "\n";
   text += "team tree " +
           (options.tree_error.empty() ? "digest=" + std::to_string(digest_of(options.tree)) : options.tree_error) +
           "\n";
@@ -162,8 +165,10 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
   const Settings& settings = context.settings();
   const std::string& topology = first_set(options.topology, settings.topology);
   if (!options.tree_error.empty()) throw Error(Status::invalid_argument, options.tree_error);
-  topology_ = is_tree(topology) ? Topology::parse_tree(topology, options.tree, ranks())
-                                : Topology::parse(topology == "auto" ? "node" : topology, ranks());
+  const bool is_file = options.rank_map == context.rank_map() && !settings.rank_map.starts_with("list:");
+  topology_ = with_rank_map(is_tree(topology) ? Topology::parse_tree(topology, options.tree, ranks())
+                                              : Topology::parse(topology == "auto" ? "node" : topology, ranks()),
+                            options.rank_map, is_file ? settings.rank_map : "of the settings or options");
   const std::string determinism =
       options.determinism.empty() ? std::string(name(settings.determinism)) : options.determinism;
   const auto level = parse_determinism(determinism);
@@ -230,8 +235,9 @@ TeamControl& Team::control(int member) noexcept {
 TeamOptions Team::with_own_tree(const TeamOptions& options) { return with_tree(options, options.topology); }
 
 std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& given) {
-  const TeamOptions options = with_tree(given, first_set(given.topology, context.settings().topology));
+  TeamOptions options = with_tree(given, first_set(given.topology, context.settings().topology));
   const int ranks = context.ranks();
+  options.rank_map = first_set(options.rank_map, context.rank_map());
   if (ranks > kTeamRanksMax) {
     throw Error(Status::unsupported,
                 std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
@@ -330,12 +336,13 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) 
 /// that its members form in their order, or on the ways between them on its tree; otherwise on a plain node.
 TeamOptions Team::part_options(const TeamOptions& options, const std::vector<Member>& members) const {
   TeamOptions part = options;
-  if (!part.topology.empty()) return part;
+  if (!part.topology.empty() || !part.rank_map.empty()) return part;
   std::vector<int> ranks;
   for (const Member& member : members) ranks.push_back(member_of(member.context_rank));
   const std::optional<Topology> own = topology_.part(ranks);
   part.topology = own ? own->text() : "node";
   if (own && own->tree() != nullptr) part.tree = own->tree()->text();
+  if (part.rank_map.empty() && own) part.rank_map = own->map_text();
   return part;
 }
 

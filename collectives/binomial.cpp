@@ -15,6 +15,8 @@
 // Order: a node folds its own operand, then its children's values by increasing rank counted from the root. From rank 0
 // the child at distance d has the operands of ranks d .. 2d-1, so this is the canonical order. A canonical reduce to
 // another root therefore combines at rank 0, which delivers the result.
+#include <array>
+
 #include "collectives/algorithms.hpp"
 #include "collectives/tree_flows.hpp"
 
@@ -79,7 +81,8 @@ Plan make_plan(const PlanRequest& request, int rank) {
 
 ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& pool) {
   return tree_order(
-      request, tree_root(request), 1, [&](int rank) { return children_of(request, rank); }, pool);
+      request, tree_root(request), [](int rank) { return std::array{rank}; },
+      [&](int rank) { return children_of(request, rank); }, pool);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ class BucketPlan {
       : request_(request),
         grid_(request.topology),
         node_(grid_.node_of(rank)),
-        place_(rank % grid_.per_node),
+        place_(grid_.place_of(rank)),
         sums_(combines(request.collective)),
         gathers_(request.collective != Collective::reduce_scatter),
         blocks_(bucket_parts(grid_.torus) * request.topology.ranks()),
@@ -117,7 +117,7 @@ class BucketPlan {
     return (phase * static_cast<int>(parts_.size()) + plan.number) * kKinds + kind;
   }
   Stream stream_of(Kind kind, const PartPlan& plan, int phase, int steps) const {
-    return {.peer = plan.part.along(node_, phase, steps) * grid_.per_node + place_,
+    return {.peer = grid_.rank_at(plan.part.along(node_, phase, steps), place_),
             .tag = tag_of(kind, plan, phase),
             .messages_per_segment = plan.order.messages(phase),
             .carriage = kind == kResults ? Carriage::land : Carriage::slots,
@@ -125,7 +125,7 @@ class BucketPlan {
   }
 
   Stream mate_stream(Kind kind, const PartPlan& plan, int place) const {
-    return {.peer = node_ * grid_.per_node + place,
+    return {.peer = grid_.rank_at(node_, place),
             .tag = tag_of(kind, plan, 0),
             .messages_per_segment = plan.order.size(0),
             .carriage = kind == kGive ? Carriage::lend : Carriage::land};
@@ -305,6 +305,9 @@ std::string why_not(const PlanRequest& request) {
       request.topology.per_node() > 1) {
     return "on nodes of several ranks bucket does allreduce only; ring serves " + std::string(name(request.collective));
   }
+  if (has_block_per_rank(request.collective) && request.topology.is_mapped()) {
+    return "under a rank map bucket does allreduce only; ring serves " + std::string(name(request.collective));
+  }
   const Coordinates extents = Grid(request.topology).torus.extents();
   const int longest = *std::max_element(extents.begin(), extents.end());
   if (longest > 2 && request.tuning.slots < 2) {
@@ -328,9 +331,9 @@ Plan plan(const PlanRequest& request, int rank) {
 /// The sums of one block, as nested as the phases are.
 class BucketExpression {
  public:
-  BucketExpression(const PlanRequest& request, int per_node, const BucketPart& part, const Coordinates& owner,
+  BucketExpression(const PlanRequest& request, const Grid& grid, const BucketPart& part, const Coordinates& owner,
                    ExpressionPool& pool)
-      : request_(request), per_node_(per_node), part_(part), owner_(owner), pool_(pool) {}
+      : request_(request), grid_(grid), part_(part), owner_(owner), pool_(pool) {}
 
   /// The sum over the rings before `phase`, at the node of these positions.
   ExpressionId before(int phase, Coordinates at) const {
@@ -360,12 +363,12 @@ class BucketExpression {
       operands.push_back(before(ring, at));
       return;
     }
-    const int first = part_.node(at) * per_node_;
-    for (int place = 0; place < per_node_; ++place) operands.push_back(pool_.leaf(first + place));
+    const int node = part_.node(at);
+    for (int place = 0; place < grid_.per_node; ++place) operands.push_back(pool_.leaf(grid_.rank_at(node, place)));
   }
 
   const PlanRequest& request_;
-  const int per_node_;
+  const Grid& grid_;
   const BucketPart& part_;
   const Coordinates& owner_;
   ExpressionPool& pool_;
@@ -385,7 +388,7 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
       block /= part.extent(phase);
     }
   }
-  return BucketExpression(request, grid.per_node, part, owner, pool).before(part.phases(), owner);
+  return BucketExpression(request, grid, part, owner, pool).before(part.phases(), owner);
 }
 
 }  // namespace

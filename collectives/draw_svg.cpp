@@ -99,7 +99,7 @@ Picture place_ranks(const Topology& topology) {
   for (int rank = 0; rank < ranks; ++rank) {
     const double angle = 2 * std::numbers::pi * rank / ranks - std::numbers::pi / 2;
     const Coordinates at = topology.coordinates(rank);
-    const double mate = rank % topology.per_node() * kMateDistance;
+    const double mate = node ? 0 : topology.place_of(rank) * kMateDistance;
     picture.ranks[rank] =
         node ? Point{radius * std::cos(angle), radius * std::sin(angle)}
              : Point{at[0] * picture.pitch + at[2] * kDepthX + mate, at[1] * picture.pitch - at[2] * kDepthY};

@@ -37,7 +37,10 @@ class TreeFlows {
   bool is_root() const { return place_.parent < 0; }
   bool is_alone() const { return mates_.size() == 1; }
   int slices() const { return static_cast<int>(mates_.size()); }
-  Walk slice_of(int mate) const { return blocks_from(place_.number * slices() + mate - mates_.front(), 1, blocks_); }
+  Walk slice_of(int mate) const {
+    const auto slice = static_cast<int>(std::find(mates_.begin(), mates_.end(), mate) - mates_.begin());
+    return blocks_from(place_.number * slices() + slice, 1, blocks_);
+  }
   Walk all_slices() const { return blocks_from(place_.number * slices(), slices(), blocks_); }
 
   Stream up_stream(int peer) const { return {.peer = peer, .tag = 2 * place_.number, .wide = request_.wide_wire}; }

@@ -37,9 +37,9 @@ void add_tree_flows(PlanBuilder& builder, const PlanRequest& request, int blocks
 void add_delivery(PlanBuilder& builder, int from);
 
 /// The expression of the value at node `root`: the operands of its ranks, then its children's values in order.
-/// `children_of` gives the children of any node.
-template <typename ChildrenOf>
-ExpressionId tree_order(const PlanRequest& request, int root, int per_node, const ChildrenOf& children_of,
+/// `children_of` gives the children of any node, `ranks_of` its ranks in order.
+template <typename RanksOf, typename ChildrenOf>
+ExpressionId tree_order(const PlanRequest& request, int root, const RanksOf& ranks_of, const ChildrenOf& children_of,
                         ExpressionPool& pool) {
   // From the leaves to the root: the nodes in the order of a walk from the root, backwards.
   std::vector<int> reached = {root};
@@ -50,7 +50,7 @@ ExpressionId tree_order(const PlanRequest& request, int root, int per_node, cons
   std::vector<ExpressionId> operands;
   for (auto at = reached.rbegin(); at != reached.rend(); ++at) {
     operands.clear();
-    for (int mate = 0; mate < per_node; ++mate) operands.push_back(pool.leaf(*at * per_node + mate));
+    for (const int rank : ranks_of(*at)) operands.push_back(pool.leaf(rank));
     for (const int child : children_of(*at)) operands.push_back(values[static_cast<std::size_t>(child)]);
     values[static_cast<std::size_t>(*at)] = pool.fold(operands, *at == root || !request.wide_wire);
   }

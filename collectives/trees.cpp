@@ -194,12 +194,13 @@ bool are_disjoint(const TreeTable& table) {
 
 Grid::Grid(const Topology& topology)
     : torus(topology.kind() == Topology::Kind::torus ? topology.of_nodes() : nearly_cubic_torus(topology.ranks())),
-      per_node(topology.ranks() / torus.ranks()) {}
+      per_node(topology.ranks() / torus.ranks()),
+      topology_(topology.kind() == Topology::Kind::torus ? topology : torus) {}
 
-std::vector<int> Grid::mates_of(int rank) const {
-  std::vector<int> mates(index(per_node));
-  std::iota(mates.begin(), mates.end(), rank - rank % per_node);
-  return mates;
+std::vector<int> Grid::ranks_of(int node) const {
+  std::vector<int> ranks(index(per_node));
+  for (int place = 0; place < per_node; ++place) ranks[index(place)] = rank_at(node, place);
+  return ranks;
 }
 
 Topology nearly_cubic_torus(int ranks) {

@@ -75,12 +75,21 @@ Topology nearly_cubic_torus(int ranks);
 /// shared-memory node have no links to share; each is given a node of its own on nearly_cubic_torus().
 struct Grid {
   explicit Grid(const Topology& topology);
-  int node_of(int rank) const { return rank / per_node; }
-  /// The ranks of the node of `rank`, itself among them, in order.
-  std::vector<int> mates_of(int rank) const;
+  int node_of(int rank) const { return topology_.node_of(rank); }
+  /// Which of its node's ranks it is, from 0.
+  int place_of(int rank) const { return topology_.place_of(rank); }
+  int rank_at(int node, int place) const { return topology_.rank_at(node, place); }
+  /// The ranks of a node in the order of their places there.
+  std::vector<int> ranks_of(int node) const;
+  /// The ranks of the node of `rank`, itself among them.
+  std::vector<int> mates_of(int rank) const { return ranks_of(node_of(rank)); }
 
   Topology torus;
   int per_node;
+
+ private:
+  /// All ranks, on their nodes; of one shared-memory node each on a node of its own.
+  Topology topology_;
 };
 
 struct RootedCables {

@@ -70,8 +70,8 @@ void add_barrier(PlanBuilder& builder, const PlanRequest& request, const Grid& g
   int parent = mates.front();
   if (builder.rank() == parent) {
     children.assign(mates.begin() + 1, mates.end());
-    for (const int child : tree.children(node)) children.push_back(child * grid.per_node);
-    parent = tree.parent(node) < 0 ? -1 : tree.parent(node) * grid.per_node;
+    for (const int child : tree.children(node)) children.push_back(grid.rank_at(child, 0));
+    parent = tree.parent(node) < 0 ? -1 : grid.rank_at(tree.parent(node), 0);
   }
   add_tree_flows(builder, request, 1,
                  {.parent = parent, .children = children, .up_label = kUpLabels[0], .down_label = kDownLabels[0]});
@@ -83,15 +83,15 @@ void add_tree(PlanBuilder& builder, const PlanRequest& request, const Grid& grid
   const Tree& tree = table.trees[n];
   const int rank = builder.rank();
   const int node = grid.node_of(rank);
-  const int slice = rank % grid.per_node;
+  const int slice = grid.place_of(rank);
   const std::vector<int> mates = grid.mates_of(rank);
   std::vector<int> children;
-  for (const int child : tree.children(node)) children.push_back(child * grid.per_node + slice);
+  for (const int child : tree.children(node)) children.push_back(grid.rank_at(child, slice));
   const bool is_roots_mate = has_root(request.collective) && node == grid.node_of(request.root) && rank != request.root;
   add_tree_flows(builder, request, static_cast<int>(table.trees.size()) * grid.per_node,
                  {.number = number,
                   .mates = mates,
-                  .parent = tree.parent(node) < 0 ? -1 : tree.parent(node) * grid.per_node + slice,
+                  .parent = tree.parent(node) < 0 ? -1 : grid.rank_at(tree.parent(node), slice),
                   .children = children,
                   .down = Carriage::land,
                   .deliver_to = is_roots_mate ? request.root : -1,
@@ -118,7 +118,8 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
   const std::shared_ptr<const TreeTable> table = find_trees(request);
   const Tree& tree = table->trees[static_cast<std::size_t>(block / grid.per_node)];
   return tree_order(
-      request, tree.root(), grid.per_node, [&](int node) { return tree.children(node); }, pool);
+      request, tree.root(), [&](int node) { return grid.ranks_of(node); },
+      [&](int node) { return tree.children(node); }, pool);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ int link_numbers(const Topology& topology) noexcept {
 bool link_exists(const Topology& topology, LinkId link) noexcept {
   if (topology.kind() == Topology::Kind::node) return false;
   if (topology.kind() == Topology::Kind::tree) return link < link_numbers(topology);
-  return topology.neighbour(link / 6 * topology.per_node(), link % 6 / 2, link % 2 == 0 ? 1 : -1) >= 0;
+  return topology.neighbour(topology.rank_at(link / 6, 0), link % 6 / 2, link % 2 == 0 ? 1 : -1) >= 0;
 }
 
 int link_count(const Topology& topology) noexcept {

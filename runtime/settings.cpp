@@ -259,6 +259,9 @@ std::vector<Row> make_table() {
   rows.push_back(size("SEGMENT", &S::segment_bytes, 64, kGiB, true, Reach::job, "largest payload of one put"));
   rows.push_back(word("ALGORITHM", &S::algorithm, kAlgorithmNames, Reach::job, "algorithm of every collective"));
   rows.push_back(topology_row());
+  rows.push_back(free_text("RANK_MAP", &S::rank_map,
+                           "a file with a line \"rank x y z\" per rank, list:0,1,2,..., or nothing for rank order",
+                           "which rank stands where on the torus", false));
   rows.push_back(word("TRANSPORT", &S::transport, kTransportNames, Reach::job, "what carries the puts"));
   rows.push_back(provider_row());
   rows.push_back(node_row());

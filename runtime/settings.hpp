@@ -41,6 +41,7 @@ struct Settings {
   std::size_t segment_bytes = 0;
   std::string algorithm = "auto";
   std::string topology = "auto";
+  std::string rank_map;  ///< a path, or "list:...", as read_rank_map() reads it
   std::string transport = "auto";
   std::string node;  ///< ranks of different names share no memory; at most kNodeBytesMax bytes
   std::string provider = "auto";

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "runtime/status.hpp"
@@ -110,7 +112,8 @@ Topology Topology::of_tree(TreeTopology tree, std::string path) {
 bool Topology::operator==(const Topology& other) const noexcept {
   const bool same_tree = tree_ == other.tree_ || (tree_ != nullptr && other.tree_ != nullptr && *tree_ == *other.tree_);
   return same_tree && kind_ == other.kind_ && ranks_ == other.ranks_ && per_node_ == other.per_node_ &&
-         dimensions_ == other.dimensions_ && extents_ == other.extents_ && wraps_ == other.wraps_;
+         dimensions_ == other.dimensions_ && extents_ == other.extents_ && wraps_ == other.wraps_ &&
+         positions_ == other.positions_;
 }
 
 Topology Topology::parse_tree(std::string_view text, const std::string& content, int ranks) {
@@ -170,7 +173,7 @@ Coordinates Topology::coordinates(int rank) const noexcept {
 
 int Topology::rank(const Coordinates& at) const noexcept {
   const int node = at[0] + extents_[0] * (at[1] + extents_[1] * at[2]);
-  return kind_ == Kind::node ? node : node * per_node_;
+  return kind_ == Kind::node ? node : rank_at(node, 0);
 }
 
 int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
@@ -180,7 +183,7 @@ int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
   const int to = at[d] + direction;
   if (!wraps_[d] && (to < 0 || to >= extents_[d])) return -1;
   at[d] = (to + extents_[d]) % extents_[d];
-  return this->rank(at) + rank % per_node_;
+  return rank_at(at[0] + extents_[0] * (at[1] + extents_[1] * at[2]), place_of(rank));
 }
 
 namespace {
@@ -246,9 +249,48 @@ std::vector<Axis> box_axes(const Topology& whole, std::span<const int> nodes) {
 
 }  // namespace
 
+Topology Topology::with_positions(std::vector<int> positions) const {
+  std::vector<int> ranks_at(positions.size(), -1);
+  bool is_whole = kind_ == Kind::torus && positions.size() == static_cast<std::size_t>(ranks_);
+  for (std::size_t rank = 0; is_whole && rank < positions.size(); ++rank) {
+    is_whole = positions[rank] >= 0 && positions[rank] < ranks_;
+    if (is_whole) ranks_at[static_cast<std::size_t>(positions[rank])] = static_cast<int>(rank);
+  }
+  if (!is_whole || std::ranges::find(ranks_at, -1) != ranks_at.end()) {
+    throw Error(Status::internal, "positions that do not hold every place of " + text() + " once");
+  }
+  Topology mapped = *this;
+  const bool changes = !std::ranges::is_sorted(positions);
+  mapped.positions_ = changes ? std::move(positions) : std::vector<int>();
+  mapped.ranks_at_ = changes ? std::move(ranks_at) : std::vector<int>();
+  return mapped;
+}
+
 std::optional<Topology> Topology::part(std::span<const int> ranks) const {
   if (kind_ == Kind::node || ranks.empty()) return std::nullopt;
   if (kind_ == Kind::tree) return of_tree(tree_->part(ranks), path_);
+  const std::optional<Topology> in_order = part_in_order(ranks);
+  return in_order || !is_mapped() ? in_order : part_in_any_order(ranks);
+}
+
+/// Members in the order of their places form the part, if they form any; each then stands in it where it stands here.
+std::optional<Topology> Topology::part_in_any_order(std::span<const int> ranks) const {
+  std::vector<int> order(ranks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int member) { return position_of(ranks[static_cast<std::size_t>(member)]); });
+  std::vector<int> sorted;
+  std::vector<int> positions(ranks.size());
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    const auto member = static_cast<std::size_t>(order[position]);
+    sorted.push_back(ranks[member]);
+    positions[member] = static_cast<int>(position);
+  }
+  const std::optional<Topology> shape = part_in_order(sorted);
+  if (!shape) return std::nullopt;
+  return shape->with_positions(std::move(positions));
+}
+
+std::optional<Topology> Topology::part_in_order(std::span<const int> ranks) const {
   const auto next_node =
       std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return node_of(rank) != node_of(ranks[0]); });
   const auto per_node = static_cast<std::size_t>(next_node - ranks.begin());
@@ -282,6 +324,12 @@ std::string Topology::text() const {
     if (!mesh && !wraps_[d]) result += 'm';
   }
   if (per_node_ > 1) result += '*' + std::to_string(per_node_);
+  return result;
+}
+
+std::string Topology::map_text() const {
+  std::string result;
+  for (const int position : positions_) result += (result.empty() ? "list:" : ",") + std::to_string(position);
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/tree_topology.hpp"
 
@@ -16,10 +17,10 @@ namespace torii {
 
 using Coordinates = std::array<int, 3>;
 
-/// Node = x + X (y + Y z), and its ranks are node * per_node() and those that follow; mostly there is one. A dimension
-/// either wraps (torus) or ends (mesh); an extent of 1 has no links. In a torus a dimension of extent 2 has two cables
-/// between the two layers, in a mesh one. A tree has one rank on each comm node and neither dimensions nor neighbours:
-/// what looks at extents sees a row of ranks, as on one node.
+/// Node = x + X (y + Y z), and its ranks are node * per_node() and those that follow, unless a rank map puts them
+/// elsewhere; mostly there is one. A dimension either wraps (torus) or ends (mesh); an extent of 1 has no links. In a
+/// torus a dimension of extent 2 has two cables between the two layers, in a mesh one. A tree has one rank on each comm
+/// node and neither dimensions nor neighbours: what looks at extents sees a row of ranks, as on one node.
 class Topology {
  public:
   enum class Kind { node, torus, tree };  // a mesh is a torus none of whose dimensions wraps
@@ -44,9 +45,20 @@ class Topology {
   /// Ranks that share a node: all of them where the kind is `node`.
   int per_node() const noexcept { return per_node_; }
   int nodes() const noexcept { return ranks_ / per_node_; }
-  int node_of(int rank) const noexcept { return rank / per_node_; }
   /// The links of a tree; nullptr for the other kinds.
   const TreeTopology* tree() const noexcept { return tree_.get(); }
+  int node_of(int rank) const noexcept { return position_of(rank) / per_node_; }
+  /// Which of its node's ranks it is, from 0.
+  int place_of(int rank) const noexcept { return position_of(rank) % per_node_; }
+  int rank_at(int node, int place) const noexcept {
+    const int position = node * per_node_ + place;
+    return ranks_at_.empty() ? position : ranks_at_[static_cast<std::size_t>(position)];
+  }
+  /// The same torus with rank r where without a map rank positions[r] stands. `positions` holds each of 0 .. ranks-1
+  /// once. Throws internal for anything else, and for what is no torus.
+  Topology with_positions(std::vector<int> positions) const;
+  /// Some rank stands elsewhere than without a map.
+  bool is_mapped() const noexcept { return !positions_.empty(); }
   /// The torus on which the nodes stand, with one rank on each; of a single node, and of a tree, one without links.
   Topology of_nodes() const;
   int dimensions() const noexcept { return dimensions_; }
@@ -61,14 +73,23 @@ class Topology {
   int neighbour(int rank, int dimension, int direction) const noexcept;
   /// What `ranks`, in this order, stand on by themselves: a row, a plane or a box, along dimensions in any order and
   /// direction, with as many ranks of each node. A dimension of which they have all wraps as it does here, otherwise it
-  /// is a mesh's. None where they form nothing of the kind or share one node. Of a tree, the ways between them.
+  /// is a mesh's. Under a rank map their order may also be any: then the part has a map of its own. None where they
+  /// form nothing of the kind or share one node. Of a tree, the ways between them.
   std::optional<Topology> part(std::span<const int> ranks) const;
-  /// The text that parse() reads back; of a part of a tree, the name of the file of the whole.
+  /// The text that parse() reads back, without the map; of a part of a tree, the name of the file of the whole.
   std::string text() const;
+  /// The map as with_rank_map() reads it, "list:2,0,1"; empty without one.
+  std::string map_text() const;
 
   bool operator==(const Topology& other) const noexcept;
 
  private:
+  int position_of(int rank) const noexcept {
+    return positions_.empty() ? rank : positions_[static_cast<std::size_t>(rank)];
+  }
+  std::optional<Topology> part_in_order(std::span<const int> ranks) const;
+  std::optional<Topology> part_in_any_order(std::span<const int> ranks) const;
+
   Kind kind_ = Kind::node;
   int ranks_ = 1;
   int per_node_ = 1;
@@ -77,6 +98,8 @@ class Topology {
   std::array<bool, 3> wraps_ = {false, false, false};
   std::shared_ptr<const TreeTopology> tree_;  ///< shared by all requests on it
   std::string path_;
+  std::vector<int> positions_;  ///< by rank: node * per_node + place; empty: each rank's own number
+  std::vector<int> ranks_at_;   ///< by position
 };
 
 }  // namespace torii

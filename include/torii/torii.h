@@ -162,6 +162,7 @@ typedef struct torii_team_options {
   const char* wire;        /* "type" or "f32"; NULL: the setting WIRE */
   size_t segment_bytes;    /* 0: the setting SEGMENT, or the tune table's */
   const char* tune_table;  /* a tune table as JSON text, for this team alone; NULL: that of the setting TUNE_FILE */
+  const char* rank_map;    /* who stands where: lines "rank x y z" or "list:..."; NULL: the setting RANK_MAP */
   /* torii_team_create only: the members, as different ranks of the context in the team's order, this rank among them;
    * NULL: all ranks. `exchange` gathers among the members, in their order, during torii_team_create. */
   const int* members;

@@ -2,6 +2,10 @@
 // Dimension-order routing and the figures of links that the verifier derives from it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <random>
+
 #include "collectives/verify.hpp"
 #include "runtime/routing.hpp"
 #include "tests/collectives/test_verify_plans.hpp"
@@ -81,6 +85,40 @@ TEST(VerifyLinks, CountsTheBusiestAndTheShared) {
   EXPECT_EQ(verdict.links_shared, 3 + 2);       // + side: 0-1, 1-2, 2-3; - side: 0-7, 7-6
   EXPECT_DOUBLE_EQ(verdict.links_shared_percent, 100.0 * 5 / 16);
   EXPECT_EQ(verdict.height, 1);
+}
+
+/// Under any map every row is proved right, and those that follow the links load them as without one.
+TEST(VerifyLinks, RankMapsChangeNothingButWhoStandsWhere) {
+  std::mt19937 random(20261123);
+  int proofs = 0;
+  for (const Topology& plain : {Topology::torus({3, 3, 1}), Topology::torus({2, 2, 2}), Topology::torus({4, 2, 1}),
+                                Topology::torus({3, 2, 1}, {true, false, false}, 2, 2)}) {
+    std::vector<int> positions(static_cast<std::size_t>(plain.ranks()));
+    std::iota(positions.begin(), positions.end(), 0);
+    std::shuffle(positions.begin(), positions.end(), random);
+    const Topology mapped = plain.with_positions(positions);
+    for (const Algorithm& algorithm : catalogue()) {
+      for (PlanRequest request : requests_on(mapped, Tuning{})) {
+        if (!algorithm.why_not(request).empty()) continue;
+        const Verdict verdict = verify(algorithm, request);
+        ASSERT_TRUE(verdict.ok()) << algorithm.name << " " << describe(request) << ": " << verdict.faults.front();
+        ++proofs;
+        if (algorithm.name != "trinaryx3" && algorithm.name != "bucket") continue;
+        if (has_root(request.collective)) request.root = positions[static_cast<std::size_t>(request.root)];
+        request.topology = plain;
+        const Verdict without = verify(algorithm, request);
+        EXPECT_EQ(verdict.busiest_link_messages, without.busiest_link_messages) << algorithm.name;
+        EXPECT_EQ(verdict.links_shared, without.links_shared) << algorithm.name;
+        EXPECT_EQ(verdict.height, without.height) << algorithm.name;
+      }
+    }
+  }
+  EXPECT_GT(proofs, 200);
+  PlanRequest gather;
+  gather.collective = Collective::all_gather;
+  gather.topology = Topology::torus({2, 2, 1}).with_positions({3, 2, 1, 0});
+  EXPECT_EQ(find_algorithm("bucket")->why_not(gather),
+            "under a rank map bucket does allreduce only; ring serves all_gather");
 }
 
 }  // namespace

@@ -95,6 +95,61 @@ TEST(Parts, OfATorusStandOnItsRowsAndColumns) {
   });
 }
 
+torii_status create_mapped(torii_context* context, const char* map, torii_team** team) {
+  torii_team_options options = {};
+  options.size = sizeof(options);
+  options.topology = "torus:3x2";
+  options.rank_map = map;
+  return torii_team_create(context, &options, team);
+}
+
+/// Columns of a torus of 3x2 under a map are pairs that its rows in rank order are not.
+TEST(RankMaps, HoldForATeamAndItsParts) {
+  ThreadTeam options;
+  options.ranks = 6;
+  options.settings = "ARENA=1G\nTIMEOUT=20\nTOPOLOGY=torus:3x2\nRANK_MAP=list:5,0,3,1,4,2";
+  run_as_threads(options, [](torii_context* context, torii_team* whole) {
+    const int rank = torii_team_rank(whole);
+    constexpr std::size_t kCount = 100'000;
+    std::vector<float> input(kCount, static_cast<float>(rank)), result(kCount);
+    const torii_call call = make_call(TORII_ALLREDUCE, input.data(), result.data(), kCount, TORII_F32);
+    const auto runs_bucket = [&](torii_team* team, float sum) {
+      EXPECT_STREQ(choice_of(team, call).algorithm, "bucket");
+      EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+      EXPECT_EQ(result, std::vector<float>(kCount, sum));
+    };
+    runs_bucket(whole, 15);
+    torii_team* row = nullptr;  // ranks 1, 3, 5 at y = 0; 2, 4, 0 at y = 1
+    ASSERT_EQ(torii_team_split(whole, rank % 2, 0, nullptr, &row), TORII_OK) << torii_last_error();
+    runs_bucket(row, rank % 2 == 1 ? 9 : 6);
+    EXPECT_EQ(torii_team_destroy(row), TORII_OK);
+    std::vector<float> gathered(6);
+    EXPECT_EQ(torii_all_gather(whole, input.data(), gathered.data(), 1, TORII_F32), TORII_OK);
+    EXPECT_EQ(gathered, (std::vector<float>{0, 1, 2, 3, 4, 5})) << "blocks stand in the order of ranks";
+    torii_team* own = nullptr;
+    ASSERT_EQ(create_mapped(context, "0 2 1\n1 1 1\n2 0 1\n3 0 0\n4 1 0\n5 2 0\n", &own), TORII_OK);
+    runs_bucket(own, 15);
+    EXPECT_EQ(torii_team_destroy(own), TORII_OK);
+  });
+}
+
+TEST(RankMaps, BadOnesAreNamedAndRanksMustAgree) {
+  ThreadTeam options;
+  options.ranks = 6;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  run_as_threads(options, [](torii_context* context, torii_team* whole) {
+    torii_team* team = nullptr;
+    EXPECT_EQ(create_mapped(context, "list:0,1,2,3,4,4", &team), TORII_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(torii_last_error()).find("entry 5 is 4, the place of rank 4 already"), std::string::npos);
+    EXPECT_EQ(create_mapped(context, torii_team_rank(whole) == 2 ? "list:0,1,2,3,5,4" : "list:1,0,2,3,4,5", &team),
+              TORII_MISMATCH);
+    EXPECT_NE(std::string(torii_last_error()).find("rank 2 differs from rank 0: 'team rank_map digest="),
+              std::string::npos)
+        << torii_last_error();
+    EXPECT_EQ(team, nullptr);
+  });
+}
+
 TEST(TeamTables, BadOnesAreNamed) {
   struct Bad {
     std::string text;

@@ -68,7 +68,7 @@ TEST(Settings, OverridesBeatTheEnvironmentAndOriginsAreKept) {
 TEST(Settings, EveryShownValueCanBeSetAgain) {
   const Settings settings =
       load({},
-           "ENGINES=7\nSEGMENT=96K\nALGORITHM=ring\nTOPOLOGY=torus:2x2x2\nTRANSPORT=shared_memory\n"
+           "ENGINES=7\nSEGMENT=96K\nALGORITHM=ring\nTOPOLOGY=torus:2x2x2\nRANK_MAP=list:1,0\nTRANSPORT=shared_memory\n"
            "PROVIDER=tcp;ofi_rxm\n"
            "DETERMINISM=canonical\nWIRE=f32\nISA=avx2\nTIMEOUT=0.25\nLOG=debug\nCHANNELS=8\nSLOTS=16\nWINDOW=5\n"
            "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nINSECURE=1\n"

@@ -9,6 +9,7 @@
 
 #include "api/team.hpp"
 #include "reduce_kernels/types.hpp"
+#include "runtime/rank_map.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/status.hpp"
 #include "tools/torii-info/tune.hpp"
@@ -54,7 +55,9 @@ Topology read_topology(const Settings& settings, const std::optional<int>& ranks
     const std::string content = TreeTopology::read(text.substr(5));
     return Topology::parse_tree(text, content, TreeTopology::parse(content, text.substr(5)).ranks());
   }
-  return Topology::parse(text, ranks.value_or(text == "node" ? kRanksDefault : places(text)));
+  const Topology topology = Topology::parse(text, ranks.value_or(text == "node" ? kRanksDefault : places(text)));
+  return with_rank_map(topology, read_rank_map(settings.rank_map),
+                       settings.rank_map.starts_with("list:") ? "of the settings" : settings.rank_map);
 }
 
 void check_barrier(const PlanQuestion& question) {
