@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <array>
+
 #include "collectives/algorithms.hpp"
 #include "collectives/tree_flows.hpp"
 
@@ -36,7 +38,8 @@ std::vector<int> next_of(const std::vector<int>& order, int rank) {
 ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& pool) {
   const std::vector<int> ranks = order_of_ranks(request);
   return tree_order(
-      request, request.root, 1, [&](int rank) { return next_of(ranks, rank); }, pool);
+      request, request.root, [](int rank) { return std::array{rank}; }, [&](int rank) { return next_of(ranks, rank); },
+      pool);
 }
 
 std::string why_not(const PlanRequest& request) {
