@@ -11,9 +11,8 @@
 // the slowest link for each of the others.
 // Order: own, then the next rank's value.
 #include <algorithm>
-#include <numeric>
-
 #include <array>
+#include <numeric>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/tree_flows.hpp"
