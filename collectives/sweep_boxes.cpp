@@ -13,8 +13,8 @@
 namespace torii {
 namespace {
 
-/// Messages that may be simulated for one list, some 20 ms. Where not all
-/// ranks are alike, rates change with every message, and each counts for several.
+/// Messages that may be simulated for one list, some 20 ms. Where not all ranks are alike, rates change with every
+/// message, and each counts for several.
 constexpr std::int64_t kMessagesMost = 120'000;
 constexpr std::int64_t kUnlikeCost = 8;
 constexpr std::uint64_t kSeeds = 4;
