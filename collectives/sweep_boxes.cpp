@@ -13,8 +13,8 @@
 namespace torii {
 namespace {
 
-/// Messages that may be simulated for one list, some 20 ms. Where not all
-/// ranks are alike, rates change with every message, and each counts for several.
+/// Messages that may be simulated for one list, some 20 ms. Where not all ranks are alike, rates change with every
+/// message, and each counts for several.
 constexpr std::int64_t kMessagesMost = 120'000;
 constexpr std::int64_t kUnlikeCost = 8;
 constexpr std::uint64_t kSeeds = 4;
@@ -79,27 +79,30 @@ SweepOffsets cube_torus_offsets(int extent) {
   return offsets;
 }
 
-/// Mesh cube: v and its turns about the diagonal load all directions alike.
+/// Mesh cube: v and its turns about the diagonal load all directions alike. The diagonal comes last, since an offset
+/// that is its own turn would part the others.
 SweepOffsets cube_mesh_offsets(int extent) {
   SweepOffsets offsets;
   Taken taken(extent);
   for (const SweepOffset& offset : counted_offsets({extent, extent, extent}, {false, false, false})) {
+    if (is_diagonal(offset.steps)) continue;
     for (const Coordinates& w : {offset.steps, turned(offset.steps), turned(turned(offset.steps))}) {
       if (taken.take(w)) offsets.push_back({w});
     }
   }
+  for (int i = 1; i < extent; ++i) offsets.push_back({{i, i, i}});
   return offsets;
 }
 
 /// What is tried, the most promising first.
 std::vector<SweepOffsets> candidates(const SweepShape& shape, int controllers) {
   std::vector<SweepOffsets> lists;
-  const bool is_even = shape.wraps_everywhere() && shape.dimensions == 3 &&
+  const bool is_torus = shape.wraps_everywhere();
+  const bool is_mesh = shape.wraps_nowhere();
+  const bool is_even = shape.dimensions == 3 && is_torus &&
                        std::all_of(shape.extents.begin(), shape.extents.end(), [](int one) { return one % 2 == 0; });
-  if (shape.is_cube() && shape.wraps_everywhere() && controllers >= 6) {
-    lists.push_back(cube_torus_offsets(shape.extents[0]));
-  }
-  if (shape.is_cube() && shape.wraps_nowhere()) lists.push_back(cube_mesh_offsets(shape.extents[0]));
+  if (shape.is_cube() && is_torus && controllers >= 6) lists.push_back(cube_torus_offsets(shape.extents[0]));
+  if (shape.is_cube() && is_mesh && controllers % 3 == 0) lists.push_back(cube_mesh_offsets(shape.extents[0]));
   if (is_even) lists.push_back(paired_offsets(shape, 0));
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) lists.push_back(paired_offsets(shape, seed));
   lists.push_back(counted_offsets(shape.extents, shape.wraps));

@@ -7,7 +7,7 @@
 //        (j,i)           + x carries i + j,  - x carries i + j
 //     .    .   (i,j)     + y carries i + j,  - y carries i + j
 //     .    o    .
-//  (-i,-j) .    .        T. Takaue, S. Yazaki, Y. Ajima, T. Shimizu, H. Ishihata, Optimal All-to-All Communication
+//  (-i,-j) .    .        H. Takaue, S. Yazaki, Y. Ajima, T. Shimizu, H. Ishihata, Optimal All-to-All Communication
 //       (-j,-i)          Algorithm on 2-dimensional Mesh Network and Torus Network (in Japanese), 2010, sections 3
 //       and 4.
 #include <utility>
