@@ -241,7 +241,7 @@ std::string draw_schedule_svg(const TreeTopology& tree, const Schedule& schedule
                               bool backwards) {
   const TreePicture picture(tree);
   const std::vector<Transfer> transfers = in_running_order(schedule, backwards);
-  const double arcs_height = 50 + 0.42 * picture.width();
+  const double arcs_height = 40 + 0.22 * picture.width();
   const double chart_top = kTitleHeight + kMargin + picture.height() + arcs_height;
   const double width = std::max(picture.width() + kLeafPitch, kChartLeft + kChartWidth + kMargin) + 2 * kMargin;
   const double height = chart_top + tree.ranks() * kRowHeight + kMargin;
