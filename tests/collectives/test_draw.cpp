@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "collectives/draw.hpp"
+#include "collectives/draw_schedule.hpp"
 #include "collectives/verify.hpp"
 #include "runtime/status.hpp"
+#include "tests/collectives/cluster_trees.hpp"
 #include "tests/collectives/test_verify_plans.hpp"
 
 namespace torii::test {
@@ -169,6 +171,34 @@ TEST(DrawSvg, RefusesWhatCannotBeRead) {
   request.topology = Topology::node(kRanksDrawnMost + 1);
   const std::vector<Plan> plans(static_cast<std::size_t>(kRanksDrawnMost) + 1);
   EXPECT_THROW((void)draw_svg(request, plans), Error);
+}
+
+TEST(DrawSchedule, TextSaysWhatFollowsWhat) {
+  const Schedule schedule = find_schedule(star_of(3, false), 0, 1'000'000);
+  EXPECT_EQ(draw_schedule_text(schedule),
+            "1. 0.000 ms to 10.000 ms: 0 > 1\n"
+            "2. 10.000 ms to 20.000 ms: 0 > 2, after 1\n");
+}
+
+TEST(DrawSchedule, TreeAndChartShowEveryTransfer) {
+  const TreeTopology tree = tree_of({2, 3, 2, true, true});
+  const Schedule schedule = find_schedule(tree, 0, 1'000'000);
+  for (const bool backwards : {false, true}) {
+    const std::string svg = draw_schedule_svg(tree, schedule, "twelve & <mixed>", backwards);
+    EXPECT_EQ(count(svg, "class=\"rank\""), 12u);
+    EXPECT_EQ(count(svg, "class=\"relay\""), 8u);
+    EXPECT_EQ(count(svg, "class=\"link\""), tree.links().size());
+    EXPECT_EQ(count(svg, "class=\"transfer\""), 11u);
+    EXPECT_EQ(count(svg, "class=\"bar\""), 11u);
+    EXPECT_EQ(count(svg, "twelve &amp; &lt;mixed>"), 2u);
+    // The first transfer of the broadcast is the last one of the reduce.
+    EXPECT_EQ(count(svg, backwards ? "6 to 0, 99.90" : "0 to 6, 0.000 ms to 87.04"), 1u);
+    EXPECT_EQ(count(svg, "<svg"), 1u);
+    EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
+    for (std::size_t at = svg.find("class=\"bar\""); at != std::string::npos; at = svg.find("class=\"bar\"", at + 1)) {
+      EXPECT_LE(attribute(svg, "x", at) + attribute(svg, "width", at), attribute(svg, "width", 0));
+    }
+  }
 }
 
 }  // namespace

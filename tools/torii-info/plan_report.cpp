@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "collectives/draw.hpp"
+#include "collectives/draw_schedule.hpp"
+#include "collectives/schedule_cache.hpp"
 #include "runtime/settings.hpp"
 #include "tools/torii-info/plan.hpp"
 
@@ -212,6 +214,42 @@ void add_plans(const PlanAnswer& answer, Report& report) {
   for (const Plan& shown : answer.shown) report.json["plans"].push_back(plan_json(shown));
 }
 
+/// What plans of `scheduled` on a tree of links were made from; nullptr for others.
+std::shared_ptr<const Schedule> schedule_of(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.selected.request;
+  if (answer.selected.algorithm->name != "scheduled" || request.topology.tree() == nullptr) return nullptr;
+  return kept_schedule(request.topology, request.root, request.tuning.segment_bytes,
+                       request.collective == Collective::reduce);
+}
+
+void add_schedule(const PlanAnswer& answer, const Schedule& schedule, Report& report) {
+  const bool backwards = answer.selected.request.collective == Collective::reduce;
+  const std::string proof =
+      schedule.proven ? "proven least" : fmt::format("not proven least, gap {:.3f} %", 100 * schedule.gap());
+  report.text +=
+      fmt::format("\nschedule of {} bytes{}: {:.4f} ms, {}\n{}", answer.selected.request.tuning.segment_bytes,
+                  backwards ? ", of a broadcast that is run backwards" : "", 1e3 * schedule.time_s, proof,
+                  draw_schedule_text(schedule));
+  Json& json = report.json["schedule"];
+  json = {{"time_us", 1e6 * schedule.time_s}, {"proven", schedule.proven}, {"gap", schedule.gap()}};
+  for (const Transfer& transfer : schedule.transfers) {
+    json["transfers"].push_back({{"sender", transfer.sender},
+                                 {"receiver", transfer.receiver},
+                                 {"start_us", 1e6 * transfer.start_s},
+                                 {"end_us", 1e6 * transfer.end_s}});
+  }
+}
+
+std::string draw(const PlanAnswer& found, const Schedule* schedule) {
+  const PlanRequest& request = found.selected.request;
+  if (schedule == nullptr) return draw_svg(request, found.all);
+  const bool backwards = request.collective == Collective::reduce;
+  return draw_schedule_svg(*request.topology.tree(), *schedule,
+                           fmt::format("{} on {}, root {}: {:.4f} ms", name(request.collective),
+                                       request.topology.text(), request.root, 1e3 * schedule->time_s),
+                           backwards);
+}
+
 }  // namespace
 
 Report report_plan(const PlanAnswer& found) {
@@ -222,7 +260,9 @@ Report report_plan(const PlanAnswer& found) {
   add_orders(found, report);
   add_verdict(found, report);
   add_plans(found, report);
-  if (!found.all.empty()) report.svg = draw_svg(found.selected.request, found.all);
+  const std::shared_ptr<const Schedule> schedule = schedule_of(found);
+  if (schedule != nullptr) add_schedule(found, *schedule, report);
+  if (!found.all.empty()) report.svg = draw(found, schedule.get());
   return report;
 }
 
