@@ -10,16 +10,16 @@
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
 /* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
 #define SETTING_ARENA "ARENA=256G\n"
-/* Of torii's non-blocking teams: so few plans, so small, that a team's staging never runs out. Dealing it anew waits
- * for all ranks, which a non-blocking call must not. */
+/* Of torii's non-blocking teams: so few plans, so small, that a team's staging never runs out with up to 16 roots.
+ * Dealing it anew waits for all ranks, which a non-blocking call must not. */
 static const char background_table[] =
     "{\"version\": 1, \"rows\": ["
     "{\"collective\": \"barrier\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
     "\"segment\": 64, \"slots\": 4, \"window\": 1},"
     "{\"collective\": \"broadcast\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
     "{\"collective\": \"reduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
     "{\"collective\": \"allreduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
     "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
     "{\"collective\": \"all_gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
