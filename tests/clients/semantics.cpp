@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An MPI program for what programs may do with groups, requests and threads:  mpirun -n RANKS mpi_semantics CASE
+// An MPI program for what programs may do with groups, requests and threads:  mpirun -n RANKS mpi_semantics CASE...
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -177,14 +178,13 @@ int main(int argc, char** argv) {
     return 0;
   }
   expect(level == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
-  bool is_known = false;
-  for (const Named& one : kCases) {
-    if (argc == 2 && argv[1] != std::string(one.name)) continue;
-    one.run();
-    is_known = true;
-    if (rank == 0) std::printf("%s: ok\n", one.name);
+  for (int i = 1; i < argc; ++i) {
+    const Named* const found = std::find_if(std::begin(kCases), std::end(kCases),
+                                            [&](const Named& one) { return argv[i] == std::string(one.name); });
+    expect(found != std::end(kCases), std::string("no case is called '") + argv[i] + "'");
+    found->run();
+    if (rank == 0) std::printf("%s: ok\n", found->name);
   }
-  expect(is_known, "no case is called '" + std::string(argc > 1 ? argv[1] : "") + "'");
   MPI_Finalize();
   return 0;
 }
