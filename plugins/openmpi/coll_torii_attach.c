@@ -10,16 +10,16 @@
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
 /* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
 #define SETTING_ARENA "ARENA=256G\n"
-/* Of torii's non-blocking teams: so few plans, so small, that a team's staging never runs out. Dealing it anew waits
- * for all ranks, which a non-blocking call must not. */
+/* Of torii's non-blocking teams: so few plans, so small, that a team's staging never runs out with up to 16 roots.
+ * Dealing it anew waits for all ranks, which a non-blocking call must not. */
 static const char background_table[] =
     "{\"version\": 1, \"rows\": ["
     "{\"collective\": \"barrier\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
     "\"segment\": 64, \"slots\": 4, \"window\": 1},"
     "{\"collective\": \"broadcast\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
     "{\"collective\": \"reduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
     "{\"collective\": \"allreduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
     "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
     "{\"collective\": \"all_gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
@@ -28,7 +28,7 @@ static const char background_table[] =
     "\"segment\": 16384, \"slots\": 4, \"window\": 2}]}";
 
 /* One set-up, in which every rank either exchanges the same number of bytes with all others, or has failed, or is done.
- * Before each exchange all tell which; so a rank that fails alone leaves nobody waiting, and all know how it ended. */
+ * With each exchange all tell which; so a rank that fails alone leaves nobody waiting, and all know how it ended. */
 typedef struct setup_t {
   struct ompi_communicator_t* comm;
   coll_torii_module_t* module;
@@ -43,13 +43,27 @@ static int gather(const setup_t* setup, const void* mine, void* all, int bytes) 
                                         setup->module->below_allgather_module);
 }
 
-/* True when every rank says `mine`. */
-static bool all_say(setup_t* setup, int64_t mine) {
+/* What a rank says, and in the same message what it exchanges, where that is short: an exchange is then one allgather.
+ */
+#define FRAME_BYTES 256
+typedef struct frame_t {
+  int64_t says; /* bytes to exchange, FAILED or DONE */
+  char data[FRAME_BYTES];
+} frame_t;
+
+/* True when every rank says `says`; the first bytes of everybody's data then stand in `all`, which may be NULL. */
+static bool all_say(setup_t* setup, int64_t says, const void* mine, void* all) {
   const int ranks = ompi_comm_size(setup->comm);
-  int64_t* const all = malloc((size_t)ranks * sizeof(*all));
-  bool equal = all != NULL && gather(setup, &mine, all, (int)sizeof(mine)) == OMPI_SUCCESS;
-  for (int rank = 0; equal && rank < ranks; ++rank) equal = all[rank] == mine;
-  free(all);
+  const size_t bytes = says > 0 && says <= FRAME_BYTES ? (size_t)says : 0;
+  frame_t frame = {.says = says};
+  if (bytes != 0) memcpy(frame.data, mine, bytes);
+  frame_t* const frames = malloc((size_t)ranks * sizeof(*frames));
+  bool equal = frames != NULL && gather(setup, &frame, frames, (int)sizeof(frame)) == OMPI_SUCCESS;
+  for (int rank = 0; equal && rank < ranks; ++rank) {
+    equal = frames[rank].says == says;
+    if (bytes != 0) memcpy((char*)all + bytes * (size_t)rank, frames[rank].data, bytes);
+  }
+  free(frames);
   if (!equal) setup->is_agreed = true;
   return equal;
 }
@@ -57,14 +71,14 @@ static bool all_say(setup_t* setup, int64_t mine) {
 static int exchange(const void* mine, void* all, size_t bytes, void* data) {
   setup_t* const setup = data;
   if (bytes == 0) return 0;
-  if (bytes > INT32_MAX || setup->is_agreed || !all_say(setup, (int64_t)bytes)) return 1;
-  return gather(setup, mine, all, (int)bytes);
+  if (bytes > INT32_MAX || setup->is_agreed || !all_say(setup, (int64_t)bytes, mine, all)) return 1;
+  return bytes <= FRAME_BYTES ? 0 : gather(setup, mine, all, (int)bytes);
 }
 
 /* The end of a set-up: true when it has succeeded on all ranks. */
 static bool agree(setup_t* setup, bool succeeded) {
   if (setup->is_agreed) return false;
-  return all_say(setup, succeeded ? DONE : FAILED) && succeeded;
+  return all_say(setup, succeeded ? DONE : FAILED, NULL, NULL) && succeeded;
 }
 
 /* What must be equal on all ranks for this component to work, beside torii's own settings, which torii compares. */
@@ -125,8 +139,13 @@ int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module
                                    .settings = settings,
                                    .idle = idle};
   torii_context* context = NULL;
+  /* Open MPI sets this at the end of MPI_Init only: without it ranks that share CPUs would wait out each other's slices
+   * in every exchange. */
+  const bool yields = opal_progress_set_yield_when_idle(true);
   const torii_status status = torii_context_create(&options, &context);
-  if (agree(&setup, status == TORII_OK)) {
+  const bool agreed = agree(&setup, status == TORII_OK);
+  (void)opal_progress_set_yield_when_idle(yields);
+  if (agreed) {
     mca_coll_torii_component.context = context;
     return OMPI_SUCCESS;
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An MPI program for what programs may do with groups, requests and threads:  mpirun -n RANKS mpi_semantics CASE
+// An MPI program for what programs may do with groups, requests and threads:  mpirun -n RANKS mpi_semantics CASE...
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@ namespace {
 
 int rank = 0;
 int ranks = 0;
+const char* program = "";
 
 void expect(bool holds, const std::string& what) {
   if (holds) return;
@@ -128,6 +130,29 @@ void threads() {
   for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
 }
 
+constexpr const char* kChild = "child";
+
+/// A group that holds processes of two jobs is nobody's of torii, but works.
+void spawn() {
+  MPI_Comm children, merged;
+  char argument[] = "child";
+  char* arguments[] = {argument, nullptr};
+  MPI_Comm_spawn(program, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+  MPI_Intercomm_merge(children, 0, &merged);
+  expect(sum_over(merged, 1) == ranks + 1, "a group with a spawned process");
+  MPI_Comm_free(&merged);
+  MPI_Comm_disconnect(&children);
+}
+
+void be_spawned() {
+  MPI_Comm parent, merged;
+  MPI_Comm_get_parent(&parent);
+  MPI_Intercomm_merge(parent, 1, &merged);
+  expect(sum_over(merged, 1) > 1, "the parents' group");
+  MPI_Comm_free(&merged);
+  MPI_Comm_disconnect(&parent);
+}
+
 struct Named {
   const char* name;
   void (*run)();
@@ -136,6 +161,7 @@ constexpr Named kCases[] = {{"many_groups", many_groups},
                             {"idup", idup},
                             {"messages_move", messages_move},
                             {"requests_outlive_groups", requests_outlive_groups},
+                            {"spawn", spawn},
                             {"threads", threads}};
 
 }  // namespace
@@ -145,15 +171,20 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  expect(level == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
-  bool is_known = false;
-  for (const Named& one : kCases) {
-    if (argc == 2 && argv[1] != std::string(one.name)) continue;
-    one.run();
-    is_known = true;
-    if (rank == 0) std::printf("%s: ok\n", one.name);
+  program = argv[0];
+  if (argc == 2 && argv[1] == std::string(kChild)) {
+    be_spawned();
+    MPI_Finalize();
+    return 0;
   }
-  expect(is_known, "no case is called '" + std::string(argc > 1 ? argv[1] : "") + "'");
+  expect(level == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
+  for (int i = 1; i < argc; ++i) {
+    const Named* const found = std::find_if(std::begin(kCases), std::end(kCases),
+                                            [&](const Named& one) { return argv[i] == std::string(one.name); });
+    expect(found != std::end(kCases), std::string("no case is called '") + argv[i] + "'");
+    found->run();
+    if (rank == 0) std::printf("%s: ok\n", found->name);
+  }
   MPI_Finalize();
   return 0;
 }

@@ -105,11 +105,15 @@ TEST(Fuzz, CanonicalAndForcedAlgorithmsToo) {
 }
 
 TEST(Semantics, GroupsRequestsAndThreads) {
+  Words cases = {"idup", "messages_move", "requests_outlive_groups", "threads", "spawn"};
+  if (is_full()) cases.push_back("many_groups");
   for (const int ranks : is_full() ? std::vector<int>{2, 3, 4, 7} : std::vector<int>{2}) {
-    for (const std::string one : {"idup", "messages_move", "requests_outlive_groups", "threads", "many_groups"}) {
-      if (one == "many_groups" && !is_full()) continue;
-      const Outcome outcome = mpirun({ranks, {}, {program("mpi_semantics"), one}, {}, true, is_full() ? 300.0 : 60.0});
-      EXPECT_EQ(outcome.code, 0) << outcome.output;
+    Job job = {ranks, {}, {program("mpi_semantics")}};
+    add(job.command, cases);
+    job.deadline_s = is_full() ? 600 : 60;
+    const Outcome outcome = mpirun(job);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    for (const std::string& one : cases) {
       EXPECT_NE(outcome.output.find(one + ": ok"), std::string::npos) << outcome.output;
     }
   }
@@ -167,6 +171,16 @@ TEST(Component, ShowsItsParameters) {
   for (const std::string name : {"enable", "priority", "verbose", "algorithm", "determinism", "topology"}) {
     EXPECT_NE(outcome.output.find("\"coll_torii_" + name + "\""), std::string::npos) << outcome.output;
   }
+}
+
+TEST(Programs, SideBySideRunsToItsEnd) {
+  const Outcome outcome = mpirun({2, {}, {program("mpi_side_by_side"), "4"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  for (const std::string name : {"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", "alltoall"}) {
+    EXPECT_NE(outcome.output.find("\n" + name + " "), std::string::npos) << outcome.output;
+  }
+  const Outcome refused = mpirun({2, {}, {program("mpi_side_by_side"), "3"}});
+  EXPECT_EQ(refused.code, 2) << refused.output;
 }
 
 TEST(Clients, Mpi4py) {

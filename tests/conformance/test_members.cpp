@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <cstring>
@@ -77,6 +78,30 @@ TEST(Members, FormTeamsWithoutTheOthers) {
       EXPECT_EQ(sums, std::vector<int>(5000, 3));
       EXPECT_EQ(torii_team_destroy(team), TORII_OK);
     }
+  });
+}
+
+TEST(Members, MeetInSeveralThreadsAtTheSameTime) {
+  constexpr int kThreads = 3;
+  std::array<Meeting, kThreads> meetings = {Meeting(2), Meeting(2), Meeting(2)};
+  run_as_threads({2, "ARENA=4G\nTIMEOUT=20", "", "", "", 0}, [&](torii_context* context, torii_team*) {
+    const std::vector<int> both = {0, 1};
+    std::vector<std::thread> threads;
+    for (std::size_t thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        Seat seat = {&meetings[thread], static_cast<std::size_t>(torii_context_rank(context))};
+        const torii_team_options options = options_of(both, seat);
+        for (int round = 0; round < 10; ++round) {
+          torii_team* team = nullptr;
+          EXPECT_EQ(torii_team_create(context, &options, &team), TORII_OK) << torii_last_error();
+          std::vector<int> sums(1000), ones(1000, 1);
+          EXPECT_EQ(torii_allreduce(team, ones.data(), sums.data(), sums.size(), TORII_I32, TORII_SUM), TORII_OK);
+          EXPECT_EQ(sums, std::vector<int>(1000, 2));
+          EXPECT_EQ(torii_team_destroy(team), TORII_OK);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
   });
 }
 
