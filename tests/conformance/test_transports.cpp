@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same bits on every transport: all rows of the catalogue, all collectives, several lengths, over shared memory and
+// every fabric that runs without hardware. Each rank is a thread, and over a fabric a node of its own.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+
+constexpr torii_collective kCollectives[] = {TORII_BARRIER,   TORII_BROADCAST,  TORII_REDUCE,
+                                             TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER};
+
+/// Algorithm, topology, collective, elements, rank: a hash of what the rank holds afterwards.
+using Hashes = std::map<std::tuple<std::string, std::string, int, std::size_t, int>, std::size_t>;
+
+struct Fabric {
+  std::string name;
+  std::string settings;
+};
+
+std::vector<Fabric> fabrics() {
+  std::vector<Fabric> all;
+#ifdef TORII_TEST_LIBFABRIC
+  all.push_back({"libfabric_tcp_ofi_rxm", "TRANSPORT=libfabric\nPROVIDER=tcp;ofi_rxm"});
+  all.push_back({"libfabric_net", "TRANSPORT=libfabric\nPROVIDER=net"});
+  all.push_back({"libfabric_shm", "TRANSPORT=libfabric\nPROVIDER=shm"});
+#endif
+#ifdef TORII_TEST_UCX
+  all.push_back({"ucx_tcp", "TRANSPORT=ucx\nPROVIDER=tcp"});
+  all.push_back({"ucx_posix", "TRANSPORT=ucx\nPROVIDER=posix"});
+#endif
+  return all;
+}
+
+/// The torus that so many ranks stand on beside the node.
+std::string torus_of(int ranks) {
+  static const std::map<int, std::string> kShapes = {{2, "torus:2"},    {3, "torus:3"},   {4, "torus:2x2"},
+                                                     {5, "mesh:5"},     {6, "torus:3x2"}, {7, "torus:7"},
+                                                     {8, "mesh:2x2x2"}, {9, "torus:3x3"}};
+  return kShapes.at(ranks);
+}
+
+/// Random mantissas, signs and exponents, so that another order of summation gives other bits.
+std::vector<float> operand(int rank, std::size_t count) {
+  std::mt19937 random(static_cast<unsigned>(rank) + 1);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    const auto drawn = static_cast<std::uint32_t>(random());
+    const std::uint32_t exponent = 127 - 20 + drawn % 41;
+    const std::uint32_t bits = (drawn & 0x807fffffU) | exponent << 23;
+    std::memcpy(&value, &bits, sizeof(value));
+  }
+  return values;
+}
+
+/// What this rank holds after the call; 0 where the algorithm does not serve the collective.
+std::size_t run_one(torii_team* team, torii_collective collective, std::size_t count) {
+  const int rank = torii_team_rank(team);
+  const auto ranks = static_cast<std::size_t>(torii_team_ranks(team));
+  const int root = static_cast<int>(count % ranks);
+  const std::size_t most = count * ranks;
+  const std::vector<float> input = operand(rank, collective == TORII_REDUCE_SCATTER ? most : count);
+  std::vector<float> result(collective == TORII_ALL_GATHER ? most : count, 0);
+  if (collective == TORII_BROADCAST && rank == root) result = input;
+  const void* const source = collective == TORII_BROADCAST ? result.data() : input.data();
+  const torii_call call = make_call(collective, collective == TORII_BARRIER ? nullptr : source,
+                                    collective == TORII_BARRIER ? nullptr : result.data(),
+                                    collective == TORII_BARRIER ? 0 : count, TORII_F32, TORII_SUM, root);
+  torii_choice choice = {};
+  choice.size = sizeof(choice);
+  if (torii_choose(team, &call, &choice) == TORII_UNSUPPORTED) return 0;
+  EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+  if (collective == TORII_REDUCE && rank != root) result.clear();
+  const std::string_view bytes(reinterpret_cast<const char*>(result.data()), result.size() * sizeof(float));
+  return std::hash<std::string_view>()(bytes) | 1;
+}
+
+Hashes hashes_over(const std::string& settings, int ranks) {
+  Hashes hashes;
+  std::mutex mutex;
+  ThreadTeam options;
+  options.ranks = ranks;
+  options.settings = "ARENA=1G\nTIMEOUT=30\nENGINES=2\n" + settings;
+  const std::vector<std::size_t> counts =
+      is_full() ? std::vector<std::size_t>{1, 14, 257, 4000, 40'000} : std::vector<std::size_t>{14, 20'000};
+  run_as_threads(options, [&](torii_context* context, torii_team*) {
+    for (const Algorithm& algorithm : catalogue()) {
+      for (const std::string& topology : {std::string("node"), torus_of(ranks)}) {
+        const std::string name(algorithm.name);
+        torii_team_options own = {};
+        own.size = sizeof(own);
+        own.topology = topology.c_str();
+        own.algorithm = name.c_str();
+        own.segment_bytes = 4096;
+        torii_team* team = nullptr;
+        ASSERT_EQ(torii_team_create(context, &own, &team), TORII_OK) << torii_last_error();
+        for (const torii_collective collective : kCollectives) {
+          for (const std::size_t count : counts) {
+            const std::size_t hash = run_one(team, collective, count);
+            if (::testing::Test::HasFailure()) return;
+            const std::lock_guard lock(mutex);
+            if (hash != 0) hashes[{name, topology, collective, count, torii_team_rank(team)}] = hash;
+          }
+        }
+        EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
+      }
+    }
+  });
+  return hashes;
+}
+
+class Fabrics : public ::testing::TestWithParam<int> {};
+
+TEST_P(Fabrics, GiveTheBitsOfSharedMemory) {
+  const int ranks = GetParam();
+  const Hashes expected = hashes_over("TRANSPORT=shared_memory", ranks);
+  ASSERT_GE(expected.size(), static_cast<std::size_t>(ranks) * 20);
+  for (const Fabric& fabric : fabrics()) {
+    const Hashes got = hashes_over(fabric.settings, ranks);
+    ASSERT_EQ(got.size(), expected.size()) << fabric.name;
+    for (const auto& [key, hash] : expected) {
+      ASSERT_EQ(got.at(key), hash) << fabric.name << ": " << std::get<0>(key) << " on " << std::get<1>(key)
+                                   << ", collective " << std::get<2>(key) << " of " << std::get<3>(key) << ", rank "
+                                   << std::get<4>(key) << " of " << ranks;
+    }
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Fabrics,
+                         ::testing::ValuesIn(is_full() ? std::vector<int>{2, 3, 4, 5, 6, 7, 8, 9}
+                                                       : std::vector<int>{3}));
+
+}  // namespace
+}  // namespace torii::testing
