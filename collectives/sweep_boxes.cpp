@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <random>
 #include <utility>
 
@@ -94,19 +95,24 @@ SweepOffsets cube_mesh_offsets(int extent) {
   return offsets;
 }
 
+using Maker = std::function<SweepOffsets()>;
+
 /// What is tried, the most promising first.
-std::vector<SweepOffsets> candidates(const SweepShape& shape, int controllers) {
-  std::vector<SweepOffsets> lists;
+std::vector<Maker> candidates(const SweepShape& shape, int controllers) {
+  std::vector<Maker> makers;
+  const int extent = shape.extents[0];
   const bool is_torus = shape.wraps_everywhere();
   const bool is_mesh = shape.wraps_nowhere();
   const bool is_even = shape.dimensions == 3 && is_torus &&
                        std::all_of(shape.extents.begin(), shape.extents.end(), [](int one) { return one % 2 == 0; });
-  if (shape.is_cube() && is_torus && controllers >= 6) lists.push_back(cube_torus_offsets(shape.extents[0]));
-  if (shape.is_cube() && is_mesh && controllers % 3 == 0) lists.push_back(cube_mesh_offsets(shape.extents[0]));
-  if (is_even) lists.push_back(paired_offsets(shape, 0));
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) lists.push_back(paired_offsets(shape, seed));
-  lists.push_back(counted_offsets(shape.extents, shape.wraps));
-  return lists;
+  if (shape.is_cube() && is_torus && controllers >= 6) makers.push_back([=] { return cube_torus_offsets(extent); });
+  if (shape.is_cube() && is_mesh && controllers % 3 == 0) makers.push_back([=] { return cube_mesh_offsets(extent); });
+  if (is_even) makers.push_back([&] { return paired_offsets(shape, 0); });
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    makers.push_back([&shape, seed] { return paired_offsets(shape, seed); });
+  }
+  makers.push_back([&] { return counted_offsets(shape.extents, shape.wraps); });
+  return makers;
 }
 
 /// Simulates lists while the messages last.
@@ -166,15 +172,17 @@ void change(SweepOffsets& offsets, const SweepShape& shape, std::mt19937_64& ran
 
 SweepOffsets box_offsets(const SweepShape& shape, int controllers) {
   Judge judge(shape, controllers);
-  std::vector<SweepOffsets> lists = candidates(shape, controllers);
-  SweepOffsets best = lists.front();
+  SweepOffsets best;
   double least = HUGE_VAL;
-  for (const SweepOffsets& list : lists) {
+  // The first one stands where even that cannot be simulated.
+  for (const Maker& make : candidates(shape, controllers)) {
+    SweepOffsets list = make();
     const double time = judge.judge(list);
-    if (time < least) {
+    if (best.empty() || time < least) {
       least = time;
-      best = list;
+      best = std::move(list);
     }
+    if (judge.is_over()) break;
   }
   std::mt19937_64 random(1);
   while (least > kBest && !judge.is_over()) {

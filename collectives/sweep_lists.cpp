@@ -154,7 +154,7 @@ const SweepList& sweep_list(SweepOrder order, const Topology& topology, int cont
   static std::mutex mutex;
   static std::map<std::tuple<SweepOrder, int, std::string, int>, std::unique_ptr<const SweepList>> lists;
   const std::lock_guard<std::mutex> lock(mutex);
-  const int chosen_for = controllers < 4 ? 3 : controllers < 6 ? 4 : 6;
+  const int chosen_for = order != SweepOrder::a2at ? 0 : controllers < 4 ? 3 : controllers < 6 ? 4 : 6;
   std::unique_ptr<const SweepList>& list = lists[{order, topology.ranks(), topology.text(), chosen_for}];
   if (!list) list = std::make_unique<const SweepList>(make_list(order, topology, chosen_for));
   return *list;

@@ -86,7 +86,7 @@ TEST(SweepLists, LeadEverywhereOnceOnRandomShapes) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const int shapes = std::getenv("TORII_TEST_FULL") != nullptr ? 500 : 60;
+  const int shapes = std::getenv("TORII_TEST_FULL") != nullptr ? 500 : 24;
   for (int i = 0; i < shapes; ++i) {
     const Topology topology = random_topology(random);
     for (const SweepOrder order : kOrders) {
