@@ -35,7 +35,8 @@ struct Tuning {
   std::size_t segment_bytes = 32 * 1024;  ///< largest payload of one put, in bytes of the vector's own type
   int slots = 8;                          ///< slots of every stream
   int window = 4;                         ///< segments of one lane in flight
-  bool one_shot = false;  ///< `node`: whole operands travel at once, by value, and all ranks combine all of them
+  bool one_shot = false;     ///< `node`: whole operands travel at once, by value, and all ranks combine all of them
+  bool common_root = false;  ///< `trinaryx3`: the trees of an allreduce hang from rank 0, as the paper's do
   bool operator==(const Tuning&) const = default;
 };
 
