@@ -177,7 +177,8 @@ std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request) {
   const Grid grid(request.topology);
   if (has_root(request.collective)) return find_trees(grid.torus, grid.node_of(request.root));
   // Ranks that share memory have no links: for them the trees are only a shape.
-  return find_trees(grid.torus, request.topology.kind() == Topology::Kind::node ? 0 : kOwnRoots);
+  const bool common = request.tuning.common_root || request.topology.kind() == Topology::Kind::node;
+  return find_trees(grid.torus, common ? 0 : kOwnRoots);
 }
 
 bool are_disjoint(const TreeTable& table) {

@@ -84,6 +84,77 @@ TEST(Trees, SpanWithoutSharingCablesOnEverySmallShape) {
   }
 }
 
+TEST(Trees, FromOwnRootsSpanWithoutSharingCablesOnEverySmallShape) {
+  for (const Topology& shape : shapes()) {
+    const auto common = find_trees(shape, 0);
+    const auto own = find_trees(shape, kOwnRoots);
+    EXPECT_EQ(own->trees.size(), trees_promised(shape)) << shape.text();
+    EXPECT_TRUE(are_disjoint(*own)) << shape.text();
+    int common_height = 0;
+    int own_height = 0;
+    for (const Tree& tree : common->trees) common_height = std::max(common_height, tree.height());
+    for (const Tree& tree : own->trees) {
+      expect_spanning(shape, tree);
+      own_height = std::max(own_height, tree.height());
+    }
+    EXPECT_LE(own_height, common_height) << shape.text();
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// No tree is lower than the farthest node is away: half of each extent, added up.
+TEST(Trees, FromOwnRootsAreHardlyHigherThanTheTorusIsWide) {
+  for (int z = 3; z <= 8; ++z) {
+    for (int y = 3; y <= z; ++y) {
+      for (int x = 3; x <= y; ++x) {
+        const Topology torus = Topology::torus({x, y, z});
+        const auto low = low_trees(torus);
+        ASSERT_TRUE(low.has_value()) << torus.text();
+        for (const Tree& tree : find_trees(torus, kOwnRoots)->trees) {
+          EXPECT_LE(tree.height(), x / 2 + y / 2 + z / 2 + 2) << torus.text();
+        }
+      }
+    }
+  }
+  for (const Coordinates& extents : {Coordinates{24, 18, 16}, Coordinates{48, 6, 32}}) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto table = find_trees(Topology::torus(extents), kOwnRoots);
+    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 20);
+    for (const Tree& tree : table->trees) EXPECT_LE(tree.height(), 50);
+  }
+}
+
+TEST(Trees, FromOwnRootsAreTheSameEveryTime) {
+  const Topology torus = Topology::torus({7, 5, 6});
+  const auto first = low_trees(torus);
+  const auto second = low_trees(torus);
+  ASSERT_TRUE(first && second);
+  for (std::size_t tree = 0; tree < first->size(); ++tree) {
+    EXPECT_EQ((*first)[tree].root, (*second)[tree].root);
+    EXPECT_EQ((*first)[tree].cables, (*second)[tree].cables);
+  }
+}
+
+TEST(Trees, WithoutASearchHangFromTheirMiddles) {
+  const Topology row = Topology::torus({9, 1, 1}, {false, false, false});
+  EXPECT_FALSE(low_trees(row).has_value());
+  EXPECT_EQ(find_trees(row, 0)->trees.front().height(), 8);
+  EXPECT_EQ(find_trees(row, kOwnRoots)->trees.front().height(), 4);
+  EXPECT_EQ(find_trees(row, kOwnRoots)->trees.front().root(), 4);
+}
+
+TEST(Trinaryx3, TreesHangFromOneRootWhereThatIsAskedFor) {
+  PlanRequest request;
+  request.topology = Topology::torus({5, 4, 3});
+  EXPECT_NE(find_trees(request)->trees[1].root(), find_trees(request)->trees[0].root());
+  request.tuning.common_root = true;
+  for (const Tree& tree : find_trees(request)->trees) EXPECT_EQ(tree.root(), 0);
+  EXPECT_TRUE(verify(kTrinaryx3, request).ok());
+  request = {};
+  request.topology = Topology::node(12);
+  for (const Tree& tree : find_trees(request)->trees) EXPECT_EQ(tree.root(), 0);
+}
+
 TEST(Trees, AreThreeOfTheKnownHeightOnTori) {
   for (int z = 3; z <= 8; ++z) {
     for (int y = 3; y <= 8; ++y) {

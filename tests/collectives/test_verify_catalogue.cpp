@@ -192,7 +192,8 @@ TEST(VerifyCatalogue, LargestTorusInSeconds) {
       ASSERT_TRUE(verdict.ok()) << name << ": " << verdict.faults.front();
       EXPECT_LT(took.count(), 20) << name;
       if (std::string(name) != "trinaryx3") continue;
-      EXPECT_EQ(verdict.height, collective == Collective::allreduce ? 168 : 84);
+      // In an allreduce the trees hang from roots of their own: 43 up and 43 down.
+      EXPECT_EQ(verdict.height, collective == Collective::allreduce ? 86 : 84);
       EXPECT_EQ(verdict.links_shared, 0);
       EXPECT_EQ(verdict.busiest_link_messages, 1);
     }
@@ -209,7 +210,7 @@ TEST(VerifyCatalogue, SharedLinksOfRecursiveDoubling) {
   ASSERT_NE(trees, nullptr);
   const Verdict disjoint = verify(*trees, cube);
   EXPECT_EQ(disjoint.links_shared_percent, 0);
-  EXPECT_EQ(disjoint.height, 44);
+  EXPECT_LE(disjoint.height, 26);
 }
 
 }  // namespace

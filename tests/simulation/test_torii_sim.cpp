@@ -83,6 +83,25 @@ TEST(ToriiSim, WritesCsvAndText) {
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2);
 }
 
+TEST(ToriiSim, DrawsLinksAndEngines) {
+  const std::string path = std::string(::testing::TempDir()) + "torii_sim_" + std::to_string(getpid());
+  const Outcome outcome =
+      torii_sim({"allreduce", "--topology", "torus:3x3", "--algorithm", "trinaryx3", "--bytes", "64K", "--segment",
+                 "4K", "--svg-links", path + "_links.svg", "--svg-time-line", path + "_engines.svg", "--watched", "4"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  const auto count = [&](const std::string& file, const std::string& part) {
+    std::ifstream stream(path + file);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    std::filesystem::remove(path + file);
+    int found = 0;
+    for (std::size_t at = 0; (at = text.str().find(part, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("_links.svg", "<line "), 36) << "a line for each directed link";
+  EXPECT_GT(count("_engines.svg", "<rect "), 16) << "a bar for each put";
+}
+
 TEST(ToriiSim, WithoutOverlapItTakesLonger) {
   const std::vector<std::string> call = {"allreduce", "--topology", "torus:3x3x3", "--algorithm", "trinaryx3"};
   std::vector<std::string> apart = call;
@@ -123,8 +142,10 @@ TEST(ToriiSim, RefusesBadCommandLines) {
       {{"reduce", "--topology", "torus:3x3", "--root", "9"}, 2, "--root is 9; it must be from 0 to 8"},
       {with({"--algorithm", "bucket", "--no-overlap"}), 2, "--no-overlap"},
       {with({"--slots", "-1"}), 2, "--slots is -1"},
+      {with({"--watched", "9"}), 2, "--watched is 9"},
+      {with({"--bytes", "1K", "--svg-links", "no/such/folder/picture"}), 2, "no/such/folder/picture"},
       {with({"--json", "-", "--csv", "-"}), 2, "both want stdout"},
-      {with({"--json", "/nowhere/rows"}), 2, "/nowhere/rows"},
+      {with({"--json", "no/such/folder/rows"}), 2, "no/such/folder/rows"},
   };
   for (const Bad& one : bad) {
     const Outcome outcome = torii_sim(one.arguments);

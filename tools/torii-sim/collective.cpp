@@ -18,6 +18,7 @@
 #include "runtime/status.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-sim/data.hpp"
+#include "tools/torii-sim/pictures.hpp"
 #include "tools/torii-sim/question.hpp"
 #include "transports/simulated/steady.hpp"
 
@@ -66,6 +67,7 @@ Trial simulate(const SimOptions& options, const Question& question, const Algori
   call.shape = simulated::call_shape(request, call.plans.front(), question.type, question.bytes);
   call.network = question.network;
   call.skew_us = options.skew_us;
+  if (!options.svg_time_line.empty()) call.watched = options.watched;
   if (combines(request.collective)) {
     call.reduce_GBps = options.reduce_GBps;
     call.shape.fold = kernels::find(question.op, question.type, kernels::Isa::reference);
@@ -76,7 +78,7 @@ Trial simulate(const SimOptions& options, const Question& question, const Algori
     };
   }
   trial.plans = call.plans;
-  if (options.every_segment) {
+  if (options.every_segment || call.watched >= 0) {
     trial.run.outcome = simulated::run(call);
     trial.run.segments_run = call.shape.layout.segments();
   } else {
@@ -122,6 +124,7 @@ std::vector<std::size_t> segments_to_try(const SimOptions& options, const Questi
 Trial best_trial(const SimOptions& options, const Question& question, const Selected& selected) {
   const Clock::time_point begun = Clock::now();
   PlanRequest request = selected.request;
+  request.tuning.common_root = options.common_root;
   const int blocks = selected.algorithm->plan(request, 0).blocks;
   const double searching_s = seconds_since(begun);  // what the first plan finds out serves all others
   std::optional<Trial> best;
@@ -170,7 +173,8 @@ int run_collective(const SimOptions& options, RowWriter& rows) {
       select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes);
   const Trial best = best_trial(options, question, selected);
   const double wall_s = seconds_since(begun) - best.planning_s;
-  const PlanRequest& request = selected.request;
+  PlanRequest request = selected.request;
+  request.tuning = best.tuning;
   const Verdict figures = figures_of(request, best);
   SimRow row;
   row.collective = options.collective;
@@ -204,6 +208,11 @@ int run_collective(const SimOptions& options, RowWriter& rows) {
     row.more["hash"] = fmt::format("{:016x}", compared.hash);
   }
   rows.add(row);
+  const simulated::Outcome& outcome = best.run.outcome;
+  if (!options.svg_links.empty()) write_picture(options.svg_links, draw_links(request.topology, outcome.link_bytes));
+  if (!options.svg_time_line.empty()) {
+    write_picture(options.svg_time_line, draw_time_line(options.watched, options.engines, outcome.uses));
+  }
   return compared.wrong == 0 ? kDone : kWrong;
 }
 

@@ -49,7 +49,12 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--seed", o.seed, "of skew and jitter (default: 1)");
   app.add_option("--budget", o.budget_s, "seconds that a search may take");
   app.add_flag("--data", o.data, "fold real vectors and compare the results of all ranks");
+  app.add_flag("--common-root", o.common_root,
+               "trinaryx3: the trees of an allreduce hang from rank 0, as in its paper");
   app.add_flag("--every-segment", o.every_segment, "run long pipelines to the end instead of extending a steady state");
+  app.add_option("--svg-links", o.svg_links, "draw what each link carried to this file, - for stdout");
+  app.add_option("--svg-time-line", o.svg_time_line, "draw what the engines of --watched did to this file");
+  app.add_option("--watched", o.watched, "rank whose engines are drawn (default: 0)");
   app.add_option("--json", o.json, "one object per line to this file, - for stdout");
   app.add_option("--csv", o.csv, "rows to this file, - for stdout");
 }

@@ -33,9 +33,13 @@ struct SimOptions {
   double jitter_us = 0;               ///< every put takes up to so much longer
   std::uint64_t seed = 1;             ///< of skew and jitter
   std::optional<double> budget_s;     ///< for searches
+  bool common_root = false;           ///< the trees of trinaryx3 hang from rank 0 in an allreduce, too
   bool every_segment = false;         ///< long pipelines are run to the end, not extended from their steady state
   bool data = false;                  ///< vectors and kernels are real, and the result is compared
-  std::string json;                   ///< a file, or - for stdout
+  std::string svg_links;              ///< picture of what the links carried
+  std::string svg_time_line;          ///< picture of what the engines of `watched` did
+  int watched = 0;
+  std::string json;  ///< a file, or - for stdout
   std::string csv;
 };
 

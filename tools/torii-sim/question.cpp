@@ -40,6 +40,9 @@ Question read_question(const SimOptions& options) {
     invalid(fmt::format("--root is {}; it must be from 0 to {}", options.root, request.topology.ranks() - 1));
   }
   request.root = options.root;
+  if (options.watched < 0 || options.watched >= request.topology.ranks()) {
+    invalid(fmt::format("--watched is {}; it must be from 0 to {}", options.watched, request.topology.ranks() - 1));
+  }
   const auto type = parse_type(options.type);
   if (!type) invalid(fmt::format("--type is '{}'; it must be a type such as f32, i64 or bf16", options.type));
   question.type = *type;

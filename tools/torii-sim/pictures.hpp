@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures of a simulated call: what each link carried, and what one rank's engines did when.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/topology.hpp"
+#include "transports/simulated/network.hpp"
+
+namespace torii::tools {
+
+/// Self-contained SVG: an arrow for each directed link, the redder the more it carried; layers of z side by side.
+/// `link_bytes` by LinkId.
+std::string draw_links(const Topology& topology, std::span<const std::uint64_t> link_bytes);
+
+/// Self-contained SVG: a row for each engine, a bar for each put, one colour for each peer.
+std::string draw_time_line(int rank, int engines, const std::vector<simulated::EngineUse>& uses);
+
+/// Writes to a file, or to stdout for "-". Throws Error{invalid_argument}.
+void write_picture(const std::string& path, const std::string& picture);
+
+}  // namespace torii::tools
