@@ -3,6 +3,7 @@
 // that the thread sanitizer reports.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,13 @@ TEST_P(Delays, ChangeNoBit) {
   const PlanOutcome plain = run_plans(run, filler(run));
   ASSERT_TRUE(plain.ok());
   for (std::size_t rank = 1; rank < plain.results.size(); ++rank) EXPECT_EQ(plain.results[rank], plain.results[0]);
-  for (int seed = 1; seed <= 20; ++seed) {
+  const int seeds = std::getenv("TORII_TEST_FULL") != nullptr ? 100 : 10;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    // Of all engines, or of one that is slow; on one node, or on several between which puts arrive in any order.
     run.faults = {.seed = static_cast<std::uint64_t>(seed), .delayed = 0.2, .delay_us_max = seed % 2 == 0 ? 60 : 0};
+    if (seed % 5 == 0) run.faults = {.seed = run.faults.seed, .delayed = 1, .delay_us_max = 100, .engine = seed % 4};
+    run.nodes.clear();
+    for (int rank = 0; rank < c.ranks && seed % 3 != 0; ++rank) run.nodes.push_back(seed % 3 == 1 ? rank : rank % 2);
     run.allocated = seed % 3 == 0;
     const PlanOutcome delayed = run_plans(run, filler(run));
     ASSERT_TRUE(delayed.ok()) << "seed " << seed;
@@ -104,6 +110,23 @@ TEST(FailingPuts, EndTheCall) {
   EXPECT_GT(failed, 0);
   run.faults.puts_until_fail = 1'000'000;
   EXPECT_TRUE(run_plans(run, filler(run)).ok()) << "the same run with enough puts must end";
+}
+
+/// One engine of four breaks on every rank: nobody gets a wrong result, and everybody an error before the deadline.
+TEST(FailingPuts, OfOneEngineEndTheCall) {
+  PlanRun run = make_run("ring", allreduce_on(Topology::node(4)), 20'000);
+  run.deadline_s = 0.5;
+  run.nodes = {0, 1, 2, 3};
+  run.faults = {.puts_until_fail = 3, .engine = 2};
+  const PlanOutcome outcome = run_plans(run, filler(run));
+  int failed = 0;
+  for (const Status status : outcome.status) {
+    EXPECT_TRUE(status == Status::transport || status == Status::timeout) << name(status);
+    failed += status == Status::transport ? 1 : 0;
+  }
+  EXPECT_GT(failed, 0);
+  run.faults.engine = 9;  // there is none of that number
+  EXPECT_TRUE(run_plans(run, filler(run)).ok());
 }
 
 TEST(FaultyTransport, DelaysFollowTheSeed) {

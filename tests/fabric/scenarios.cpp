@@ -2,6 +2,7 @@
 // The scenarios: sizes and places of puts, thousands in flight, words, sources that are free again, sleepers.
 #include "tests/fabric/scenarios.hpp"
 
+#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
@@ -260,15 +261,28 @@ void words(Stage& stage) {
   }
 }
 
-/// A source may be overwritten as soon as the transport is drained.
+/// A source may be overwritten as soon as the transport is drained. One outside the arena may even be given back: other
+/// pages stand at its address the next time, and whatever a provider keeps of registrations, what arrives are their
+/// bytes.
 void drained_sources(Stage& stage) {
-  constexpr int kTimes = 4;
+  constexpr int kTimes = 8;
   constexpr std::size_t kBytes = 1048576;
   const int next = (stage.rank() + 1) % stage.ranks();
   const int previous = (stage.rank() + stage.ranks() - 1) % stage.ranks();
+  const auto key = [&](std::uint64_t time, int of) {
+    return stage.seed() + 17 * time + static_cast<std::uint64_t>(of);
+  };
+  const auto map_pages = [](void* at) {
+    void* const pages =
+        mmap(at, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0), -1, 0);
+    if (pages == MAP_FAILED) throw std::runtime_error("cannot map a source");
+    return pages;
+  };
+  void* const outside = map_pages(nullptr);
   for (std::uint64_t time = 1; time <= kTimes; ++time) {
-    std::byte* const source = stage.at(kSources) + kLineBytes;
-    fill(source, kBytes, stage.seed() + time);
+    const bool is_outside = time % 2 == 0;
+    std::byte* const source = is_outside ? static_cast<std::byte*>(outside) : stage.at(of_rank(kSources, stage.rank()));
+    fill(source, kBytes, key(time, stage.rank()));
     Put put;
     put.peer = next;
     put.source = source;
@@ -278,11 +292,16 @@ void drained_sources(Stage& stage) {
     put.signal = time;
     stage.expect(stage.transport().put(put), "a large put");
     stage.await("drained", [&] { return stage.transport().drained(); });
-    std::memset(source, 0xee, kBytes);
+    if (is_outside) {
+      map_pages(outside);
+    } else {
+      std::memset(source, 0xee, kBytes);
+    }
     stage.await("a large put", [&] { return load_word(stage.at(of_rank(kSlots, previous))) == time; });
-    check(stage.at(of_rank(kLandings, previous)), kBytes, stage.seed() + time, "a source that was overwritten");
+    check(stage.at(of_rank(kLandings, previous)), kBytes, key(time, previous), "a source that was overwritten");
     stage.meet();
   }
+  munmap(outside, kBytes);
 }
 
 /// Rank 0 puts in each form while the others sleep for seconds; they wake at once, or, where the transport does not

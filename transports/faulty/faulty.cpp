@@ -19,7 +19,8 @@ std::uint64_t draw(std::uint64_t seed, std::uint64_t number) noexcept {
 
 }  // namespace
 
-Status Faulty::before_put() noexcept {
+Status Faulty::before_put(int engine) noexcept {
+  if (faults_.engine >= 0 && faults_.engine != engine) return Status::ok;
   const std::uint64_t number = puts_.fetch_add(1, std::memory_order_relaxed);
   if (faults_.puts_until_fail >= 0 && number >= static_cast<std::uint64_t>(faults_.puts_until_fail)) {
     return Status::transport;
@@ -39,7 +40,7 @@ Status Faulty::before_put() noexcept {
 }
 
 Status Faulty::put(const Put& put) noexcept {
-  const Status status = before_put();
+  const Status status = before_put(put.engine);
   if (status != Status::ok || !faults_.relaxed_signals) return status == Status::ok ? inner_.put(put) : status;
   if (put.source != nullptr) std::memcpy(inner_.mapped(put.peer, put.target_offset), put.source, put.bytes);
   auto& signal = *reinterpret_cast<std::uint64_t*>(inner_.mapped(put.peer, put.signal_offset));
@@ -48,7 +49,9 @@ Status Faulty::put(const Put& put) noexcept {
 }
 
 Status Faulty::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
-  const Status status = before_put();
+  // As transports of engines deal words.
+  const auto engines = static_cast<std::uint64_t>(capabilities().engines);
+  const Status status = before_put(static_cast<int>(offset / sizeof(value) % engines));
   return status == Status::ok ? inner_.put_word(peer, offset, value) : status;
 }
 

@@ -14,6 +14,7 @@ struct Faults {
   double delayed = 0;                 ///< share of the puts, credits included, that are delayed: 0..1
   int delay_us_max = 0;               ///< a delay lasts from 0 to this; 0: the thread gives the CPU away once
   std::int64_t puts_until_fail = -1;  ///< so many puts succeed, all later ones return Status::transport; -1: never
+  int engine = -1;  ///< the faults are those of this engine, words that it carries included; -1: of all
   /// Planted: signals are stored in no order with the payload. Wrong on purpose; a race checker must report it.
   bool relaxed_signals = false;
 };
@@ -48,7 +49,7 @@ class Faulty final : public Transport {
   std::uint64_t delays() const noexcept { return delays_.load(std::memory_order_relaxed); }
 
  private:
-  Status before_put() noexcept;
+  Status before_put(int engine) noexcept;
 
   Transport& inner_;
   Faults faults_;
