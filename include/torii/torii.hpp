@@ -136,7 +136,7 @@ class Team {
   }
   /// `input` is this rank's block; `result` takes all of them at the root and is not looked at elsewhere.
   template <typename Element>
-  [[nodiscard]] torii_status gather(std::span<const Element> input, std::span<std::type_identity_t<Element>> result,
+  [[nodiscard]] torii_status gather(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
                                     int root) noexcept {
     return torii_gather(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), root);
   }

@@ -243,7 +243,7 @@ TEST_F(TuneProgram, BadCommandLinesAreNamed) {
   };
   const std::string perf = kBin + "/tune_perf", report = kBin + "/tune_report";
   const Bad all[] = {
-      {{perf, "--collective", "alltoall"}, "--collective 'alltoall' is unknown"},
+      {{perf, "--collective", "transpose"}, "--collective 'transpose' is unknown"},
       {{perf, "--algorithms", "quantum"}, "--algorithms 'quantum' is unknown"},
       {{perf, "-b", "64K", "-e", "8"}, "-e 8 must be from -b 64K"},
       {{perf, "--ranks", "0"}, "--ranks"},
@@ -293,7 +293,7 @@ TEST_F(TuneProgram, ReportRefusesPointsThatMakeNoSense) {
   };
   EXPECT_EQ(answer(line("reduce", 1)).rfind("0 ", 0), 0u) << answer(line("reduce", 1));
   EXPECT_NE(answer(line("reduce", 1) + line("reduce", 1)).find("raw:2: a second point"), std::string::npos);
-  EXPECT_NE(answer(line("alltoall", 1)).find("raw:1: \"collective\" is \"alltoall\""), std::string::npos);
+  EXPECT_NE(answer(line("transpose", 1)).find("raw:1: \"collective\" is \"transpose\""), std::string::npos);
   EXPECT_NE(answer(line("reduce", 0)).find("raw:1: \"ratio\" is 0.0, not above 0"), std::string::npos);
 }
 

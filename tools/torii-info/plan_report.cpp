@@ -182,6 +182,19 @@ Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& st
   return json;
 }
 
+Json sweep_json(const Plan& plan) {
+  const Sweep& sweep = plan.sweep;
+  Json json = {
+      {"order", sweep.order->name()}, {"in_flight", sweep.in_flight}, {"to", Json::array()}, {"from", Json::array()}};
+  for (int entry = 0; entry < sweep.order->entries(); ++entry) {
+    const int receiver = sweep.order->receiver(plan.rank, entry);
+    const int sender = sweep.order->sender(plan.rank, entry);
+    if (sweep.sends(plan.rank) && sweep.takes(receiver)) json["to"].push_back(receiver);
+    if (sweep.takes(plan.rank) && sweep.sends(sender)) json["from"].push_back(sender);
+  }
+  return json;
+}
+
 Json plan_json(const Plan& plan) {
   Json json = {{"rank", plan.rank}, {"lanes", Json::array()}};
   for (const Lane& lane : plan.lanes) {
@@ -198,6 +211,7 @@ Json plan_json(const Plan& plan) {
     }
     json["lanes"].push_back({{"window", lane.window}, {"flows", std::move(flows)}});
   }
+  if (plan.sweep.exists()) json["sweep"] = sweep_json(plan);
   return json;
 }
 
