@@ -28,8 +28,8 @@ std::vector<int> lane_shares(int messages, int lanes);
 
 /// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site): the root hands the
 /// other heads their shares one after the other, each lane carries its share across, and the head there hands it on.
-/// With `forwards` heads hand on each message as it comes. A gather takes the same, run backwards. The critical path,
-/// docs/algorithms.md, "Lanes between sites".
+/// With `forwards` heads hand on each message as it comes. A gather takes the same, run backwards. The critical path of
+/// the algorithm of Chiba, Endo and Matsuoka (docs/algorithms.md, "Lanes between sites").
 double lanes_time_s(const LongLink& link, int lanes, bool forwards);
 
 struct LaneChoice {
