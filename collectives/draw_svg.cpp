@@ -85,8 +85,9 @@ std::string dashes(int dash) {
   return kDashes[static_cast<std::size_t>(dash) % std::size(kDashes)];
 }
 
-/// A node is a circle, and so are the ranks of a tree, whose links draw_schedule() shows. On a grid x goes right and y down; layers of z stand behind each other, to the right and
-/// upwards; ranks that share a place of the grid stand next to each other.
+/// A node is a circle, and so are the ranks of a tree, whose links draw_schedule_svg() shows. On a grid x goes right
+/// and y down; layers of z stand behind each other, to the right and upwards; ranks that share a place of the grid
+/// stand next to each other.
 Picture place_ranks(const Topology& topology) {
   Picture picture;
   const int ranks = topology.ranks();

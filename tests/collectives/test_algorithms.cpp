@@ -37,8 +37,8 @@ TEST(Algorithms, RowsHaveNamesAndSources) {
     EXPECT_FALSE(algorithm.source.empty()) << algorithm.name;
     EXPECT_EQ(find_algorithm(algorithm.name), &algorithm);
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"binomial", "bucket", "node", "rabenseifner", "recursive_doubling",
-                                               "ring", "trinaryx3"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{"binomial", "bucket", "chain", "node", "rabenseifner",
+                                               "recursive_doubling", "ring", "scheduled", "trinaryx3"}));
   EXPECT_EQ(find_algorithm("trinary"), nullptr);
   EXPECT_EQ(find_algorithm(""), nullptr);
 }
@@ -54,6 +54,8 @@ TEST(Algorithms, RowsServeTheirCollectives) {
       {"rabenseifner", {reduce, allreduce}},
       {"binomial", {barrier, broadcast, reduce, allreduce}},
       {"node", {barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter}},
+      {"scheduled", {broadcast, reduce}},
+      {"chain", {broadcast, reduce}},
   };
   for (const int ranks : {1, 2, 4, 8}) {
     for (const auto& [name, collectives] : serves) {
