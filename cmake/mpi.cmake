@@ -35,7 +35,7 @@ else()
 endif()
 
 # The component coll/torii needs headers that only a build with Open MPI's devel tree installs, and is written for 4.1.
-option(TORII_WITH_OPENMPI "Build the Open MPI component coll/torii, where Open MPI 4.1 with devel headers is installed" ON)
+option(TORII_WITH_OPENMPI "Build the Open MPI component, where Open MPI 4.1 with devel headers is installed" ON)
 set(TORII_OPENMPI_DEVEL FALSE)
 if(NOT TORII_WITH_OPENMPI)
   list(APPEND torii_left_out "Open MPI component (TORII_WITH_OPENMPI is OFF)")

@@ -20,7 +20,9 @@ using Words = std::vector<std::string>;
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 std::string program(const std::string& name) { return TORII_TEST_PROGRAMS "/" + name; }
-std::string source(const std::string& name) { return std::string(TORII_TEST_SOURCE_DIR) + "/tests/clients/" + name; }
+std::string source(const std::string& name) {
+  return std::filesystem::path(TORII_TEST_SOURCE_DIR) / "tests/clients" / name;
+}
 
 struct Job {
   int ranks = 2;
@@ -108,6 +110,22 @@ TEST(Fuzz, CanonicalAndForcedAlgorithmsToo) {
   add(job.options, {"--mca", "coll_torii_determinism", "canonical"});
   const Outcome outcome = mpirun(job);
   EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+TEST(Fuzz, OverLibfabricToo) {
+  if (!is_full()) GTEST_SKIP() << "runs under TORII_TEST_FULL";
+  if (!std::filesystem::exists(TORII_TEST_COMPONENTS "/../libtorii_libfabric.so")) {
+    GTEST_SKIP() << "this build has no transport libfabric";
+  }
+  // Two nodes played on this machine, of one rank and of two.
+  Job job = fuzz(1, 2000, 9);
+  const Words command = job.command;
+  job.options.insert(job.options.end(), {"-x", "TORII_NODE=a"});
+  add(job.command, {":", "-n", "2", "-x", "TORII_NODE=b"});
+  add(job.command, command);
+  const Outcome outcome = mpirun(job);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_GT(counts(outcome.output, "taken")["allreduce"], 0) << outcome.output;
 }
 
 TEST(Semantics, GroupsRequestsAndThreads) {
