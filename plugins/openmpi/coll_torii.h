@@ -27,11 +27,17 @@ typedef enum coll_torii_kind_t {
   KIND_ALLGATHER,
   KIND_ALLGATHERV,
   KIND_ALLREDUCE,
+  KIND_ALLTOALL,
+  KIND_ALLTOALLV,
   KIND_BARRIER,
   KIND_BCAST,
+  KIND_GATHER,
+  KIND_GATHERV,
   KIND_REDUCE,
   KIND_REDUCE_SCATTER,
   KIND_REDUCE_SCATTER_BLOCK,
+  KIND_SCATTER,
+  KIND_SCATTERV,
   KIND_COUNT
 } coll_torii_kind_t;
 
@@ -46,6 +52,14 @@ typedef enum coll_torii_kind_t {
   X(reduce)                      \
   X(reduce_scatter)              \
   X(reduce_scatter_block)
+/* Those of which torii takes the blocking form only. */
+#define COLL_TORII_BLOCKS(X) \
+  X(alltoall)                \
+  X(alltoallv)               \
+  X(gather)                  \
+  X(gatherv)                 \
+  X(scatter)                 \
+  X(scatterv)
 
 typedef struct coll_torii_component_t {
   mca_coll_base_component_2_0_0_t super;
@@ -85,13 +99,14 @@ typedef struct coll_torii_module_t {
   torii_team* ordered;
   coll_torii_state_t ordered_state;
   coll_torii_user_t user; /* of the one blocking operation that may run */
-#define COLL_TORII_SAVED(name)                       \
-  mca_coll_base_module_##name##_fn_t below_##name;   \
-  mca_coll_base_module_t* below_##name##_module;     \
-  mca_coll_base_module_i##name##_fn_t below_i##name; \
-  mca_coll_base_module_t* below_i##name##_module;
+#define COLL_TORII_SAVED_ONE(name)                 \
+  mca_coll_base_module_##name##_fn_t below_##name; \
+  mca_coll_base_module_t* below_##name##_module;
+#define COLL_TORII_SAVED(name) COLL_TORII_SAVED_ONE(name) COLL_TORII_SAVED_ONE(i##name)
   COLL_TORII_OPERATIONS(COLL_TORII_SAVED)
+  COLL_TORII_BLOCKS(COLL_TORII_SAVED_ONE)
 #undef COLL_TORII_SAVED
+#undef COLL_TORII_SAVED_ONE
 } coll_torii_module_t;
 
 OBJ_CLASS_DECLARATION(coll_torii_module_t);
@@ -134,8 +149,10 @@ typedef struct coll_torii_operation_t {
   const int* block_places;
   size_t block_bytes; /* between the blocks in the staged result */
   int blocks;
-  int* kept_blocks; /* copies of the two arrays, of a non-blocking operation */
-  int status;       /* OMPI_SUCCESS, or why the operation could not be made on this rank */
+  const size_t* block_offsets; /* of the blocks in the staged result; NULL: block_bytes apart */
+  size_t* lengths;             /* what the call gives torii as counts and displacements */
+  int* kept_blocks;            /* copies of the two arrays, of a non-blocking operation */
+  int status;                  /* OMPI_SUCCESS, or why the operation could not be made on this rank */
 } coll_torii_operation_t;
 
 /* coll_torii_attach.c */
@@ -187,7 +204,36 @@ void coll_torii_keep_blocks(coll_torii_operation_t* operation);
 /* Brings the result to where the caller wants it, and gives the staging back. */
 void coll_torii_finish(coll_torii_operation_t* operation);
 
-/* coll_torii_blocking.c and coll_torii_request.c: the functions of the slots. */
+/* coll_torii_prepare_blocks.c: these always take the call. */
+void coll_torii_prepare_alltoall(coll_torii_operation_t* operation, const void* input, int input_count,
+                                 ompi_datatype_t* input_type, void* result, int result_count,
+                                 ompi_datatype_t* result_type, int ranks);
+void coll_torii_prepare_alltoallv(coll_torii_operation_t* operation, const void* input, const int* input_counts,
+                                  const int* input_places, ompi_datatype_t* input_type, void* result,
+                                  const int* result_counts, const int* result_places, ompi_datatype_t* result_type,
+                                  int ranks);
+void coll_torii_prepare_gather(coll_torii_operation_t* operation, const void* input, int input_count,
+                               ompi_datatype_t* input_type, void* result, int result_count,
+                               ompi_datatype_t* result_type, int root, struct ompi_communicator_t* comm);
+void coll_torii_prepare_gatherv(coll_torii_operation_t* operation, const void* input, int input_count,
+                                ompi_datatype_t* input_type, void* result, const int* counts, const int* places,
+                                ompi_datatype_t* result_type, int root, struct ompi_communicator_t* comm);
+void coll_torii_prepare_scatter(coll_torii_operation_t* operation, const void* input, int input_count,
+                                ompi_datatype_t* input_type, void* result, int result_count,
+                                ompi_datatype_t* result_type, int root, struct ompi_communicator_t* comm);
+void coll_torii_prepare_scatterv(coll_torii_operation_t* operation, const void* input, const int* counts,
+                                 const int* places, ompi_datatype_t* input_type, void* result, int result_count,
+                                 ompi_datatype_t* result_type, int root, struct ompi_communicator_t* comm);
+
+/* coll_torii_blocking.c: what all blocking slots do. */
+bool coll_torii_is_empty(int count, const ompi_datatype_t* type);
+bool coll_torii_begin(coll_torii_operation_t* operation, coll_torii_module_t* module, struct ompi_communicator_t* comm);
+bool coll_torii_run(coll_torii_operation_t* operation, coll_torii_module_t* module, struct ompi_communicator_t* comm,
+                    int* status);
+void coll_torii_count_left(const coll_torii_module_t* module, coll_torii_kind_t kind);
+
+/* coll_torii_blocking.c, coll_torii_blocks.c and coll_torii_request.c: the functions of the slots. */
+void coll_torii_set_blocks(mca_coll_base_module_t* module);
 void coll_torii_set_blocking(mca_coll_base_module_t* module);
 void coll_torii_set_non_blocking(mca_coll_base_module_t* module);
 void coll_torii_stop_progress(void);

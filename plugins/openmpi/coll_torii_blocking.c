@@ -4,16 +4,17 @@
 
 /* MPI's layer returns early for a count of 0 but not for a type without bytes, so ranks may differ in coming here: such
  * a call must wait for nobody. */
-static bool is_empty(int count, const ompi_datatype_t* type) { return count == 0 || type->super.size == 0; }
+bool coll_torii_is_empty(int count, const ompi_datatype_t* type) { return count == 0 || type->super.size == 0; }
 
 static bool are_empty(const int* counts, const ompi_datatype_t* type, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
-    if (!is_empty(counts[rank], type)) return false;
+    if (!coll_torii_is_empty(counts[rank], type)) return false;
   }
   return true;
 }
 
-static bool begin(coll_torii_operation_t* operation, coll_torii_module_t* module, struct ompi_communicator_t* comm) {
+bool coll_torii_begin(coll_torii_operation_t* operation, coll_torii_module_t* module,
+                      struct ompi_communicator_t* comm) {
   if (!coll_torii_attach(module, comm)) return false;
   memset(operation, 0, sizeof(*operation));
   operation->call.size = sizeof(operation->call);
@@ -22,8 +23,8 @@ static bool begin(coll_torii_operation_t* operation, coll_torii_module_t* module
 }
 
 /* Runs a prepared operation. False where torii turns out not to serve the call, which it says to all ranks alike. */
-static bool run(coll_torii_operation_t* operation, coll_torii_module_t* module, struct ompi_communicator_t* comm,
-                int* status) {
+bool coll_torii_run(coll_torii_operation_t* operation, coll_torii_module_t* module, struct ompi_communicator_t* comm,
+                    int* status) {
   torii_team* team = module->blocking;
   if (operation->ordered) {
     if (!coll_torii_attach_ordered(module, comm)) {
@@ -49,7 +50,7 @@ static bool run(coll_torii_operation_t* operation, coll_torii_module_t* module, 
   return true;
 }
 
-static void count_left(const coll_torii_module_t* module, coll_torii_kind_t kind) {
+void coll_torii_count_left(const coll_torii_module_t* module, coll_torii_kind_t kind) {
   if (module->state == STATE_BUSY) return;
   atomic_fetch_add_explicit(&mca_coll_torii_component.left[0][kind], 1, memory_order_relaxed);
 }
@@ -58,11 +59,11 @@ static int barrier(struct ompi_communicator_t* comm, mca_coll_base_module_t* bas
   coll_torii_module_t* const module = (coll_torii_module_t*)base;
   coll_torii_operation_t operation;
   int status;
-  if (begin(&operation, module, comm) && coll_torii_prepare_barrier(&operation) == ANSWER_TAKE &&
-      run(&operation, module, comm, &status)) {
+  if (coll_torii_begin(&operation, module, comm) && coll_torii_prepare_barrier(&operation) == ANSWER_TAKE &&
+      coll_torii_run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(module, KIND_BARRIER);
+  coll_torii_count_left(module, KIND_BARRIER);
   return module->below_barrier(comm, module->below_barrier_module);
 }
 
@@ -71,13 +72,13 @@ static int bcast(void* buffer, int count, ompi_datatype_t* type, int root, struc
   coll_torii_module_t* const module = (coll_torii_module_t*)base;
   coll_torii_operation_t operation;
   int status;
-  if (is_empty(count, type)) return OMPI_SUCCESS;
-  if (begin(&operation, module, comm) &&
+  if (coll_torii_is_empty(count, type)) return OMPI_SUCCESS;
+  if (coll_torii_begin(&operation, module, comm) &&
       coll_torii_prepare_bcast(&operation, buffer, count, type, root, ompi_comm_rank(comm)) == ANSWER_TAKE &&
-      run(&operation, module, comm, &status)) {
+      coll_torii_run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(module, KIND_BCAST);
+  coll_torii_count_left(module, KIND_BCAST);
   return module->below_bcast(buffer, count, type, root, comm, module->below_bcast_module);
 }
 
@@ -86,14 +87,14 @@ static int allgather(const void* input, int input_count, ompi_datatype_t* input_
   coll_torii_module_t* const module = (coll_torii_module_t*)base;
   coll_torii_operation_t operation;
   int status;
-  if (is_empty(result_count, result_type)) return OMPI_SUCCESS;
-  if (begin(&operation, module, comm) &&
+  if (coll_torii_is_empty(result_count, result_type)) return OMPI_SUCCESS;
+  if (coll_torii_begin(&operation, module, comm) &&
       coll_torii_prepare_allgather(&operation, input, input_count, input_type, result, result_count, result_type,
                                    comm) == ANSWER_TAKE &&
-      run(&operation, module, comm, &status)) {
+      coll_torii_run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(module, KIND_ALLGATHER);
+  coll_torii_count_left(module, KIND_ALLGATHER);
   return module->below_allgather(input, input_count, input_type, result, result_count, result_type, comm,
                                  module->below_allgather_module);
 }
@@ -105,13 +106,13 @@ static int allgatherv(const void* input, int input_count, ompi_datatype_t* input
   coll_torii_operation_t operation;
   int status;
   if (are_empty(counts, result_type, ompi_comm_size(comm))) return OMPI_SUCCESS;
-  if (begin(&operation, module, comm) &&
+  if (coll_torii_begin(&operation, module, comm) &&
       coll_torii_prepare_allgatherv(&operation, input, input_count, input_type, result, counts, places, result_type,
                                     comm) == ANSWER_TAKE &&
-      run(&operation, module, comm, &status)) {
+      coll_torii_run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(module, KIND_ALLGATHERV);
+  coll_torii_count_left(module, KIND_ALLGATHERV);
   return module->below_allgatherv(input, input_count, input_type, result, counts, places, result_type, comm,
                                   module->below_allgatherv_module);
 }
@@ -121,13 +122,13 @@ static int allreduce(const void* input, void* result, int count, ompi_datatype_t
   coll_torii_module_t* const module = (coll_torii_module_t*)base;
   coll_torii_operation_t operation;
   int status;
-  if (is_empty(count, type)) return OMPI_SUCCESS;
-  if (begin(&operation, module, comm) &&
+  if (coll_torii_is_empty(count, type)) return OMPI_SUCCESS;
+  if (coll_torii_begin(&operation, module, comm) &&
       coll_torii_prepare_allreduce(&operation, input, result, count, type, op) == ANSWER_TAKE &&
-      run(&operation, module, comm, &status)) {
+      coll_torii_run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(module, KIND_ALLREDUCE);
+  coll_torii_count_left(module, KIND_ALLREDUCE);
   return module->below_allreduce(input, result, count, type, op, comm, module->below_allreduce_module);
 }
 
@@ -136,14 +137,14 @@ static int reduce(const void* input, void* result, int count, ompi_datatype_t* t
   coll_torii_module_t* const module = (coll_torii_module_t*)base;
   coll_torii_operation_t operation;
   int status;
-  if (is_empty(count, type)) return OMPI_SUCCESS;
-  if (begin(&operation, module, comm) &&
+  if (coll_torii_is_empty(count, type)) return OMPI_SUCCESS;
+  if (coll_torii_begin(&operation, module, comm) &&
       coll_torii_prepare_reduce(&operation, input, result, count, type, op, root, ompi_comm_rank(comm)) ==
           ANSWER_TAKE &&
-      run(&operation, module, comm, &status)) {
+      coll_torii_run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(module, KIND_REDUCE);
+  coll_torii_count_left(module, KIND_REDUCE);
   return module->below_reduce(input, result, count, type, op, root, comm, module->below_reduce_module);
 }
 
@@ -153,13 +154,13 @@ static int reduce_scatter(const void* input, void* result, const int* counts, om
   coll_torii_operation_t operation;
   int status;
   if (are_empty(counts, type, ompi_comm_size(comm))) return OMPI_SUCCESS;
-  if (begin(&operation, module, comm) &&
+  if (coll_torii_begin(&operation, module, comm) &&
       coll_torii_prepare_reduce_scatter(&operation, input, result, counts, type, op, ompi_comm_size(comm)) ==
           ANSWER_TAKE &&
-      run(&operation, module, comm, &status)) {
+      coll_torii_run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(module, KIND_REDUCE_SCATTER);
+  coll_torii_count_left(module, KIND_REDUCE_SCATTER);
   return module->below_reduce_scatter(input, result, counts, type, op, comm, module->below_reduce_scatter_module);
 }
 
@@ -168,14 +169,14 @@ static int reduce_scatter_block(const void* input, void* result, int count, ompi
   coll_torii_module_t* const module = (coll_torii_module_t*)base;
   coll_torii_operation_t operation;
   int status;
-  if (is_empty(count, type)) return OMPI_SUCCESS;
-  if (begin(&operation, module, comm) &&
+  if (coll_torii_is_empty(count, type)) return OMPI_SUCCESS;
+  if (coll_torii_begin(&operation, module, comm) &&
       coll_torii_prepare_reduce_scatter_block(&operation, input, result, count, type, op, ompi_comm_size(comm)) ==
           ANSWER_TAKE &&
-      run(&operation, module, comm, &status)) {
+      coll_torii_run(&operation, module, comm, &status)) {
     return status;
   }
-  count_left(module, KIND_REDUCE_SCATTER_BLOCK);
+  coll_torii_count_left(module, KIND_REDUCE_SCATTER_BLOCK);
   return module->below_reduce_scatter_block(input, result, count, type, op, comm,
                                             module->below_reduce_scatter_block_module);
 }

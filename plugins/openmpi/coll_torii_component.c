@@ -24,12 +24,14 @@ OMPI_MODULE_DECLSPEC coll_torii_component_t mca_coll_torii_component = {
     .priority = 90,
     .stream = -1};
 
-static const char* const kind_names[KIND_COUNT] = {"allgather", "allgatherv", "allreduce",      "barrier",
-                                                   "bcast",     "reduce",     "reduce_scatter", "reduce_scatter_block"};
+static const char* const kind_names[KIND_COUNT] = {"allgather", "allgatherv", "allreduce",      "alltoall",
+                                                   "alltoallv", "barrier",    "bcast",          "gather",
+                                                   "gatherv",   "reduce",     "reduce_scatter", "reduce_scatter_block",
+                                                   "scatter",   "scatterv"};
 
 void coll_torii_say(int level, const char* format, ...) {
   if (level > mca_coll_torii_component.verbose) return;
-  char text[1024];
+  char text[1200];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof(text), format, arguments);
@@ -97,10 +99,10 @@ static int open_component(void) {
 }
 
 static void say_counts(const char* what, _Atomic int64_t counts[2][KIND_COUNT]) {
-  char text[640] = "";
+  char text[1024] = ""; /* twice 14 names and counts */
   size_t used = 0;
   for (int form = 0; form < 2; ++form) {
-    for (int kind = 0; kind < KIND_COUNT; ++kind) {
+    for (int kind = 0; kind < KIND_COUNT && used < sizeof(text); ++kind) {
       used += (size_t)snprintf(text + used, sizeof(text) - used, " %s%s=%ld", form == 0 ? "" : "i", kind_names[kind],
                                (long)counts[form][kind]);
     }
@@ -142,6 +144,7 @@ static bool save_below(coll_torii_module_t* module, const mca_coll_base_comm_col
   OBJ_RETAIN(module->below_##name##_module);
 #define SAVE(name) SAVE_ONE(name) SAVE_ONE(i##name)
   COLL_TORII_OPERATIONS(SAVE)
+  COLL_TORII_BLOCKS(SAVE_ONE)
 #undef SAVE
 #undef SAVE_ONE
   return true;
@@ -165,6 +168,7 @@ static mca_coll_base_module_t* comm_query(struct ompi_communicator_t* comm, int*
   if (module == NULL) return NULL;
   module->super.coll_module_enable = enable_module;
   coll_torii_set_blocking(&module->super);
+  coll_torii_set_blocks(&module->super);
   coll_torii_set_non_blocking(&module->super);
   return &module->super;
 }
@@ -179,6 +183,7 @@ static void destruct_module(coll_torii_module_t* module) {
   if (module->below_##name##_module != NULL) OBJ_RELEASE(module->below_##name##_module);
 #define RELEASE(name) RELEASE_ONE(name) RELEASE_ONE(i##name)
   COLL_TORII_OPERATIONS(RELEASE)
+  COLL_TORII_BLOCKS(RELEASE_ONE)
 #undef RELEASE
 #undef RELEASE_ONE
 }

@@ -118,7 +118,9 @@ static void unpack_blocks(const coll_torii_operation_t* operation) {
   const ptrdiff_t extent = type->super.ub - type->super.lb;
   for (int block = 0; block < operation->blocks; ++block) {
     char* const target = (char*)operation->target + extent * operation->block_places[block];
-    const char* const source = (const char*)operation->result.memory + operation->block_bytes * (size_t)block;
+    const size_t offset =
+        operation->block_offsets == NULL ? operation->block_bytes * (size_t)block : operation->block_offsets[block];
+    const char* const source = (const char*)operation->result.memory + offset;
     coll_torii_unpack(source, (size_t)operation->block_counts[block], type, target);
   }
 }
@@ -154,6 +156,8 @@ void coll_torii_finish(coll_torii_operation_t* operation) {
       break;
   }
   free(operation->kept_blocks);
+  free(operation->lengths);
+  operation->lengths = NULL;
   operation->kept_blocks = NULL;
   coll_torii_give_staging(&operation->input);
   coll_torii_give_staging(&operation->result);

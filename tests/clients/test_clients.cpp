@@ -67,6 +67,9 @@ std::map<std::string, long> counts(const std::string& output, const std::string&
 const char* const kOperations[] = {"allgather", "allgatherv", "allreduce",      "barrier",
                                    "bcast",     "reduce",     "reduce_scatter", "reduce_scatter_block"};
 
+/// Those that torii runs as blocking ones only.
+const char* const kBlocks[] = {"alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv"};
+
 Job fuzz(int ranks, int cases, int seed) {
   Job job;
   job.ranks = ranks;
@@ -88,6 +91,9 @@ TEST(Fuzz, NoByteDiffersFromOpenMpi) {
     for (const std::string operation : kOperations) {
       EXPECT_GT(taken[operation], 0) << operation << " on " << ranks << " ranks: " << outcome.output;
       EXPECT_GT(taken["i" + operation], 0) << "i" << operation << " on " << ranks << " ranks";
+    }
+    for (const std::string operation : kBlocks) {
+      EXPECT_GT(taken[operation], 0) << operation << " on " << ranks << " ranks: " << outcome.output;
     }
   }
 }
