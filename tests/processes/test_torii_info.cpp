@@ -122,7 +122,7 @@ TEST(ToriiInfo, WhatIsNotPossibleEndsWithThreeAndTheReason) {
   EXPECT_EQ(order.code, 3);
   EXPECT_TRUE(holds(order.output, "trinaryx3 cannot serve this call: ") && holds(order.output, "binomial"))
       << order.output;
-  EXPECT_EQ(torii_info({"plan", "allreduce", "--topology", "tree:file"}).code, 3);
+  EXPECT_EQ(torii_info({"plan", "broadcast", "--topology", "torus:3x3", "--algorithm", "scheduled"}).code, 3);
 }
 
 #ifdef TORII_TEST_LIBFABRIC
