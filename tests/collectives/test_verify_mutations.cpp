@@ -4,6 +4,7 @@
 // confirm it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <random>
@@ -235,7 +236,11 @@ Tally reject_what_fails(const Mutation& mutation) {
 TEST(VerifyMutations, EveryRowIsTried) {
   std::map<std::string_view, int> counts;
   for (const Case& base : cases()) ++counts[base.algorithm->name];
-  EXPECT_EQ(counts.size(), catalogue().size());
+  const auto rows = catalogue();
+  // Those of one order are sweeps for every block.
+  const auto only_sweeps =
+      std::ranges::count_if(rows, [](const Algorithm& row) { return row.name.starts_with("a2a"); });
+  EXPECT_EQ(counts.size(), rows.size() - static_cast<std::size_t>(only_sweeps));
 }
 
 TEST(VerifyMutations, DroppedFlow) { reject_all(drop_flow, always); }
