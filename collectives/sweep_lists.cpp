@@ -137,7 +137,7 @@ std::string_view name(SweepOrder order) noexcept {
 }
 
 std::string why_no_sweep_list(SweepOrder order, const Topology& topology) {
-  if (order != SweepOrder::a2at_printed || topology.kind() == Topology::Kind::node) return "";
+  if (order != SweepOrder::a2at_printed || topology.kind() != Topology::Kind::torus) return "";
   const SweepShape shape = normal_shape(topology, shape_axes(topology));
   if (shape.dimensions == 3) return "the paper's order is for one or two dimensions, " + topology.text() + " has three";
   if (!shape.wraps_everywhere() && !shape.wraps_nowhere()) {
@@ -170,11 +170,26 @@ int receiver(const Topology& topology, const SweepList& list, int rank, std::siz
     const int extent = topology.extents()[d];
     at[d] = (at[d] + offset.steps[d] + extent) % extent;
   }
-  return topology.rank(at) + (rank + offset.place) % topology.per_node();
+  const int place = (topology.place_of(rank) + offset.place) % topology.per_node();
+  return topology.rank_at(topology.node_of(topology.rank(at)), place);
+}
+
+int sender(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+  const int ranks = topology.ranks();
+  if (list.offsets.empty()) return (rank - 1 - static_cast<int>(entry) + ranks) % ranks;
+  const SweepOffset& offset = list.offsets[entry];
+  Coordinates at = topology.coordinates(rank);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const int extent = topology.extents()[d];
+    at[d] = ((at[d] - offset.steps[d]) % extent + extent) % extent;
+  }
+  const int per_node = topology.per_node();
+  const int place = ((topology.place_of(rank) - offset.place) % per_node + per_node) % per_node;
+  return topology.rank_at(topology.node_of(topology.rank(at)), place);
 }
 
 Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
-  if (topology.kind() == Topology::Kind::node) return {0, 0, 0};
+  if (topology.kind() != Topology::Kind::torus) return {0, 0, 0};
   const Coordinates at = topology.coordinates(rank);
   Coordinates hops = {0, 0, 0};
   if (list.offsets.empty()) {

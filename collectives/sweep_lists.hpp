@@ -55,6 +55,8 @@ const SweepList& sweep_list(SweepOrder order, const Topology& topology, int cont
 
 /// The rank to which `rank` sends with this entry (0 .. entries-1). In each entry every rank receives from exactly one.
 int receiver(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept;
+/// The rank that sends to `rank` with this entry: as far behind it as the receiver is ahead.
+int sender(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept;
 
 /// The hops of that message along each dimension, signed: the way that the list means it to take. All 0 within a node.
 Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept;

@@ -21,7 +21,7 @@
 namespace torii {
 namespace {
 
-/// A list as the executor draws from it. The sender of an entry is the rank as far back as the receiver is ahead.
+/// A list as the executor draws from it.
 class ListOrder final : public EntryOrder {
  public:
   ListOrder(SweepOrder order, const Topology& topology, int controllers)
@@ -32,17 +32,7 @@ class ListOrder final : public EntryOrder {
     return torii::receiver(topology_, list_, rank, static_cast<std::size_t>(entry));
   }
   int sender(int rank, int entry) const noexcept override {
-    const int ranks = topology_.ranks();
-    if (list_.offsets.empty()) return (rank - 1 - entry + ranks) % ranks;
-    const SweepOffset& offset = list_.offsets[static_cast<std::size_t>(entry)];
-    Coordinates at = topology_.coordinates(rank);
-    for (std::size_t d = 0; d < at.size(); ++d) {
-      const int extent = topology_.extents()[d];
-      at[d] = ((at[d] - offset.steps[d]) % extent + extent) % extent;
-    }
-    const int per_node = topology_.per_node();
-    const int place = ((rank % per_node - offset.place) % per_node + per_node) % per_node;
-    return topology_.rank(at) + place;
+    return torii::sender(topology_, list_, rank, static_cast<std::size_t>(entry));
   }
 
  private:
@@ -56,8 +46,8 @@ std::shared_ptr<const EntryOrder> list_order(SweepOrder order, const PlanRequest
   static std::mutex mutex;
   static std::map<std::pair<int, std::string>, std::shared_ptr<const EntryOrder>> orders;
   const std::lock_guard lock(mutex);
-  const std::string shape = request.topology.text() + ' ' + std::to_string(request.topology.ranks()) + ' ' +
-                            std::to_string(request.tuning.window);
+  const std::string shape = request.topology.text() + ' ' + request.topology.map_text() + ' ' +
+                            std::to_string(request.topology.ranks()) + ' ' + std::to_string(request.tuning.window);
   std::shared_ptr<const EntryOrder>& found = orders[{static_cast<int>(order), shape}];
   if (found == nullptr) found = std::make_shared<ListOrder>(order, request.topology, request.tuning.window);
   return found;
