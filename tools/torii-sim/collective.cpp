@@ -39,7 +39,7 @@ double seconds_since(Clock::time_point begun) { return std::chrono::duration<dou
 /// One way of running the call, and how it went.
 struct Trial {
   const Algorithm* algorithm = nullptr;
-  Tuning tuning;
+  PlanRequest request;
   simulated::SteadyOutcome run;
   simulated::Time time = 0;
   std::vector<Plan> plans;
@@ -58,7 +58,7 @@ Trial simulate(const SimOptions& options, const Question& question, const Algori
                const PlanRequest& request) {
   Trial trial;
   trial.algorithm = &algorithm;
-  trial.tuning = request.tuning;
+  trial.request = request;
   const Clock::time_point begun = Clock::now();
   simulated::Call call;
   call.request = request;
@@ -173,8 +173,7 @@ int run_collective(const SimOptions& options, RowWriter& rows) {
       select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes);
   const Trial best = best_trial(options, question, selected);
   const double wall_s = seconds_since(begun) - best.planning_s;
-  PlanRequest request = selected.request;
-  request.tuning = best.tuning;
+  const PlanRequest& request = best.request;
   const Verdict figures = figures_of(request, best);
   SimRow row;
   row.collective = options.collective;
@@ -192,14 +191,14 @@ int run_collective(const SimOptions& options, RowWriter& rows) {
   row.height = height_of(request, best, figures);
   row.planning_s = best.planning_s;
   row.wall_s = wall_s;
-  row.more["segment_bytes"] = best.tuning.segment_bytes;
-  row.more["slots"] = best.tuning.slots;
-  row.more["window"] = best.tuning.window;
+  row.more["segment_bytes"] = request.tuning.segment_bytes;
+  row.more["slots"] = request.tuning.slots;
+  row.more["window"] = request.tuning.window;
   constexpr std::array<const char*, 3> kSteady = {"none", "periodic", "mean"};
   row.more["steady"] = kSteady[static_cast<std::size_t>(best.run.steady)];
   row.more["segments_run"] = best.run.segments_run;
   row.more["messages"] = best.run.outcome.messages;
-  const double passes = request.collective == Collective::allreduce ? 2 : 1;
+  const double passes = question.request.collective == Collective::allreduce ? 2 : 1;
   row.more["moved_GBps"] = row.time_us > 0 ? passes * static_cast<double>(row.bytes) / row.time_us / 1e3 : 0;
   Compared compared;
   if (options.data && request.collective != Collective::barrier) {
