@@ -160,10 +160,8 @@ void check_embedder(const fs::path&, const SourceFile& file, std::vector<Violati
 }
 
 constexpr std::array kRules = {
-    Rule{"include_from_root", check_resolves},
-    Rule{"include_law", check_law},
-    Rule{"pure_algorithms", check_pure},
-    Rule{"embedder_headers", check_embedder},
+    Rule{"include_from_root", check_resolves},  Rule{"include_law", check_law},
+    Rule{"pure_algorithms", check_pure},        Rule{"embedder_headers", check_embedder},
     Rule{"own_header_first", check_own_header},
 };
 
