@@ -65,9 +65,9 @@ constexpr std::array kOps = {
 };
 static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
 
-constexpr std::array kAlgorithms = {"trinaryx3",    "ring",     "bucket",       "recursive_doubling",
-                                    "rabenseifner", "binomial", "node",         "direct",
-                                    "a2a",          "a2and",    "a2at_printed", "a2at"};
+constexpr std::array kAlgorithms = {
+    "trinaryx3", "ring", "bucket", "recursive_doubling", "rabenseifner", "binomial", "node", "scheduled", "chain",
+    "direct",    "a2a",  "a2and",  "a2at_printed",       "a2at"};
 
 constexpr std::array<const char*, 9> kCollectives = {
     "barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter", "alltoall", "scatter", "gather"};

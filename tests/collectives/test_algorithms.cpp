@@ -37,8 +37,9 @@ TEST(Algorithms, RowsHaveNamesAndSources) {
     EXPECT_FALSE(algorithm.source.empty()) << algorithm.name;
     EXPECT_EQ(find_algorithm(algorithm.name), &algorithm);
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"binomial", "bucket", "chain", "node", "rabenseifner",
-                                               "recursive_doubling", "ring", "scheduled", "trinaryx3"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{"a2a", "a2and", "a2at", "a2at_printed", "binomial", "bucket", "chain",
+                                               "direct", "node", "rabenseifner", "recursive_doubling", "ring",
+                                               "scheduled", "trinaryx3"}));
   EXPECT_EQ(find_algorithm("trinary"), nullptr);
   EXPECT_EQ(find_algorithm(""), nullptr);
 }
@@ -53,7 +54,12 @@ TEST(Algorithms, RowsServeTheirCollectives) {
       {"recursive_doubling", {barrier, allreduce, all_gather}},
       {"rabenseifner", {reduce, allreduce}},
       {"binomial", {barrier, broadcast, reduce, allreduce}},
-      {"node", {barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter}},
+      {"node", {barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter, scatter, gather}},
+      {"direct", {alltoall, scatter, gather}},
+      {"a2a", {alltoall}},
+      {"a2and", {alltoall}},
+      {"a2at_printed", {alltoall}},
+      {"a2at", {alltoall}},
       {"scheduled", {broadcast, reduce}},
       {"chain", {broadcast, reduce}},
   };

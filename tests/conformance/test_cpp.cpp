@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++ interface, over the library as users link it: its names are also those of objects inside.
+#include <gtest/gtest.h>
+#include <torii/torii.hpp>
+
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+/// Rank r has 1000000 r, 1000000 r + 1, ...
+std::vector<std::int64_t> vector_of(int rank, std::size_t count) {
+  std::vector<std::int64_t> vector(count);
+  std::iota(vector.begin(), vector.end(), std::int64_t{1'000'000} * rank);
+  return vector;
+}
+
+TEST(Cpp, AlltoallScatterAndGather) {
+  ThreadTeam options;
+  options.ranks = 3;
+  run_as_threads(options, [&](torii_context*, torii_team* whole) {
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    Team team(part);
+    constexpr std::size_t kBlock = 100;
+    const auto rank = static_cast<std::size_t>(team.rank());
+    const std::vector<std::int64_t> input = vector_of(team.rank(), 3 * kBlock);
+    std::vector<std::int64_t> result(3 * kBlock);
+    ASSERT_EQ(team.alltoall(input, std::span(result)), TORII_OK) << torii_last_error();
+    for (std::size_t from = 0; from < 3; ++from) {
+      EXPECT_EQ(result[from * kBlock], static_cast<std::int64_t>(1'000'000 * from + rank * kBlock));
+      EXPECT_EQ(result[from * kBlock + kBlock - 1],
+                static_cast<std::int64_t>(1'000'000 * from + rank * kBlock + kBlock - 1));
+    }
+    // Rank 1 scatters what it has, then gathers it again.
+    std::vector<std::int64_t> own(kBlock);
+    ASSERT_EQ(team.scatter(input, std::span(own), 1), TORII_OK) << torii_last_error();
+    EXPECT_EQ(own[0], static_cast<std::int64_t>(1'000'000 + kBlock * rank));
+    std::vector<std::int64_t> gathered(team.rank() == 1 ? 3 * kBlock : 0);
+    ASSERT_EQ(team.gather(own, std::span(gathered), 1), TORII_OK) << torii_last_error();
+    if (team.rank() == 1) {
+      EXPECT_EQ(gathered, input);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace torii::testing
