@@ -10,17 +10,11 @@
 #include "runtime/operation.hpp"
 #include "runtime/status.hpp"
 #include "tools/command_line.hpp"
+#include "tools/torii-sim/alltoall.hpp"
 #include "tools/torii-sim/collective.hpp"
 #include "tools/torii-sim/options.hpp"
 #include "tools/torii-sim/rows.hpp"
-#if __has_include("tools/torii-sim/alltoall.hpp")
-#include "tools/torii-sim/alltoall.hpp"
-#define TORII_SIM_ALLTOALL 1
-#endif
-#if __has_include("tools/torii-sim/tree_broadcast.hpp")
 #include "tools/torii-sim/tree_broadcast.hpp"
-#define TORII_SIM_TREES 1
-#endif
 
 namespace torii::tools {
 namespace {
@@ -66,11 +60,9 @@ struct Command {
 };
 
 int run_one(const SimOptions& options, RowWriter& rows) {
-#ifdef TORII_SIM_TREES
   if (options.topology.starts_with("tree:") && options.collective == "broadcast") {
     return run_tree_broadcast(options, rows);
   }
-#endif
   return run_collective(options, rows);
 }
 
@@ -102,11 +94,9 @@ int run(int argc, char** argv) {
     add_options(*command, options);
     commands.push_back({command, [&options](RowWriter& rows) { return run_one(options, rows); }});
   }
-#ifdef TORII_SIM_ALLTOALL
   CLI::App* alltoall = app.add_subcommand("alltoall", "simulate orders of sends");
   add_options(*alltoall, options);
   commands.push_back({alltoall, add_alltoall(*alltoall, options)});
-#endif
   if (const auto code = parse(app, argc, argv)) return *code;
   for (const Command& command : commands) {
     if (!app.got_subcommand(command.app)) continue;
