@@ -75,6 +75,7 @@ std::string why_no_laboratory() {
   for (const char* const program : {"ip", "tc"}) {
     if (!is_program(program)) return std::string("the program ") + program + " is missing: apt-get install iproute2";
   }
+  if (access("/etc/hosts", F_OK) != 0) return "there is no /etc/hosts to cover with the nodes' names: touch it";
   const pid_t pid = fork();
   if (pid == 0) _exit(unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS) == 0 ? 0 : errno);
   int status = 0;
