@@ -3,6 +3,7 @@
 // that fill, straddle and miss segments and blocks; buffers lent in place, by value, and mixed between ranks.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -158,9 +159,21 @@ TEST_P(Collectives, GiveTheDeclaredExpression) {
   });
 }
 
+/// The orders of alltoall are one code with different lists: the thread sanitizer sees all of it with one of them.
+bool is_left_out(std::string_view algorithm) {
+#if defined(__SANITIZE_THREAD__)
+  return (algorithm == "a2a" || algorithm == "a2and" || algorithm == "a2at_printed") &&
+         std::getenv("TORII_TEST_FULL") == nullptr;
+#else
+  (void)algorithm;
+  return false;
+#endif
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Algorithm& algorithm : catalogue()) {
+    if (is_left_out(algorithm.name)) continue;
     for (const int ranks : {1, 2, 3, 4, 7}) all.push_back({std::string(algorithm.name), ranks, ""});
   }
   all.push_back({"trinaryx3", 8, "torus:2x2x2"});
