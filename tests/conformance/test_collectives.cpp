@@ -159,13 +159,14 @@ TEST_P(Collectives, GiveTheDeclaredExpression) {
   });
 }
 
-/// The orders of alltoall are one code with different lists: the thread sanitizer sees all of it with one of them.
-bool is_left_out(std::string_view algorithm) {
+/// The thread sanitizer takes its time: it sees all of our code with up to 4 ranks, and with one of the orders of
+/// alltoall, which are one code with different lists.
+bool is_left_out(std::string_view algorithm, int ranks) {
 #if defined(__SANITIZE_THREAD__)
-  return (algorithm == "a2a" || algorithm == "a2and" || algorithm == "a2at_printed") &&
+  return (ranks == 7 || algorithm == "a2a" || algorithm == "a2and" || algorithm == "a2at_printed") &&
          std::getenv("TORII_TEST_FULL") == nullptr;
 #else
-  (void)algorithm;
+  (void)algorithm, (void)ranks;
   return false;
 #endif
 }
@@ -173,8 +174,9 @@ bool is_left_out(std::string_view algorithm) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Algorithm& algorithm : catalogue()) {
-    if (is_left_out(algorithm.name)) continue;
-    for (const int ranks : {1, 2, 3, 4, 7}) all.push_back({std::string(algorithm.name), ranks, ""});
+    for (const int ranks : {1, 2, 3, 4, 7}) {
+      if (!is_left_out(algorithm.name, ranks)) all.push_back({std::string(algorithm.name), ranks, ""});
+    }
   }
   all.push_back({"trinaryx3", 8, "torus:2x2x2"});
   all.push_back({"trinaryx3", 12, "torus:3x2x2"});
