@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
+#include <memory>
 #include <optional>
 
 #include "collectives/selection.hpp"
@@ -120,7 +120,23 @@ std::vector<std::size_t> segments_to_try(const SimOptions& options, const Questi
   return segments;
 }
 
-/// The quickest of the segments to try.
+/// No run of trinaryx3 with such segments is quicker: a full segment near the last one leaves a leaf after those before
+/// it, and goes up, in an allreduce also down, the lowest tree. 0 for other algorithms.
+double least_us(const SimOptions& options, const Question& question, const Algorithm& algorithm,
+                const PlanRequest& request) {
+  if (algorithm.name != "trinaryx3" || request.collective == Collective::barrier) return 0;
+  const std::shared_ptr<const TreeTable> table = find_trees(request);
+  const std::vector<Tree>& trees = table->trees;
+  const int height = std::ranges::min(trees, {}, [](const Tree& tree) { return tree.height(); }).height();
+  const double hops = request.collective == Collective::allreduce ? 2.0 * height : height;
+  const std::size_t block_bytes = question.bytes / trees.size();
+  const double transfer_us = static_cast<double>(request.tuning.segment_bytes) / (options.bandwidth_GBps * 1e3);
+  const double before = static_cast<double>(block_bytes / request.tuning.segment_bytes) - 3;
+  return before < 0 ? 0 : before * transfer_us + hops * (options.alpha_us + transfer_us);
+}
+
+/// The quickest of the segments to try, the shortest first: it is most often the best, and then longer ones that
+/// cannot be better need not be run.
 Trial best_trial(const SimOptions& options, const Question& question, const Selected& selected) {
   const Clock::time_point begun = Clock::now();
   PlanRequest request = selected.request;
@@ -128,10 +144,14 @@ Trial best_trial(const SimOptions& options, const Question& question, const Sele
   const int blocks = selected.algorithm->plan(request, 0).blocks;
   const double searching_s = seconds_since(begun);  // what the first plan finds out serves all others
   std::optional<Trial> best;
-  for (const std::size_t segment_bytes : segments_to_try(options, question, blocks)) {
+  std::vector<std::size_t> segments = segments_to_try(options, question, blocks);
+  std::ranges::reverse(segments);
+  for (const std::size_t segment_bytes : segments) {
     request.tuning.segment_bytes = segment_bytes;
     request.tuning.slots = slots_for(options, segment_bytes);
     request.tuning.window = options.window != 0 ? options.window : std::min(4, request.tuning.slots);
+    const double least = least_us(options, question, *selected.algorithm, request);
+    if (best && least * simulated::kPicosecondsPerMicrosecond > static_cast<double>(best->time)) continue;
     const bool apart = !options.overlap && request.collective == Collective::allreduce;
     Trial trial = apart ? simulate_apart(options, question, *selected.algorithm, request)
                         : simulate(options, question, *selected.algorithm, request);
