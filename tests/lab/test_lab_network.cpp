@@ -3,27 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "runtime/routing.hpp"
-#include "runtime/status.hpp"
+#include "tests/lab/refusal.hpp"
 #include "tools/torii-lab/network.hpp"
 #include "tools/torii-lab/report.hpp"
 
 namespace torii::tools {
 namespace {
 
-std::string refusal(const std::function<void()>& step) {
-  try {
-    step();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::invalid_argument);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
-}
+using tests::refusal;
 
 const LabDevice* device_of(const LabNode& node, const std::string& name) {
   const auto found = std::ranges::find(node.devices, name, &LabDevice::name);

@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sites behind long lines and trees of switches: as data, and for real.
 #include <fstream>
-#include <functional>
 #include <regex>
 
-#include "runtime/status.hpp"
 #include "tests/lab/lab_run.hpp"
+#include "tests/lab/refusal.hpp"
 #include "tools/torii-lab/switched.hpp"
 
 namespace torii::tests {
 namespace {
 
 using namespace tools;
-
-std::string refusal(const std::function<void()>& step) {
-  try {
-    step();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::invalid_argument);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
-}
 
 double number_after(const std::string& output, const std::string& words) {
   std::smatch match;
