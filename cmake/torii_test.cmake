@@ -8,8 +8,9 @@ include_guard(GLOBAL)
 # program finds in its environment) thirty times. LABELS sanitize builds and runs the test in the asan and tsan presets
 # too, sanitize_address in asan only: programs of one thread, and ranks that are processes, have nothing that the thread
 # sanitizer could see (TORII_TEST_FULL runs them there as well). PROCESSORS is how many CPUs it keeps busy, so that
-# `ctest -j` does not time two busy tests against each other. The program sees TORII_TEST_SOURCE_DIR (root of the
-# sources) and TORII_TEST_BIN_DIR (where all programs land).
+# `ctest -j` does not time two busy tests against each other: 1 unless given, right also for tests that mostly wait for
+# sockets or children. The program sees TORII_TEST_SOURCE_DIR (root of the sources) and TORII_TEST_BIN_DIR (where all
+# programs land).
 function(torii_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PROCESSORS" "SOURCES;LIBS;LABELS;ENVIRONMENT")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
