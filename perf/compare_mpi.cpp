@@ -3,15 +3,15 @@
 // process, in alternating blocks, on the same buffers. torii joins through MPI_Allgather.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "perf/common/failure.hpp"
 #include "perf/common/host.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 #include "perf/compare_cell.hpp"
 #include "perf/mpi_calls.hpp"
 
@@ -26,18 +26,10 @@ struct CompareOptions {
   double block_ms = 20;
 };
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> words;
-  std::istringstream list(text);
-  for (std::string word; std::getline(list, word, ',');) words.push_back(word);
-  return words;
-}
-
 /// Returns false for --help and --version, which rank 0 has printed.
 bool parse(int argc, char** argv, bool speaks, CompareOptions& options) {
   std::string collectives = "allreduce", sizes = "8,1K,8K,64K,512K,4M,32M", timings = "isolated,loop";
   CLI::App app("Times MPI's collectives and torii's side by side (f32, sum).");
-  app.set_version_flag("--version", std::string("torii ") + torii_version() + ", " + Mpi::version());
   app.add_option("--collective", collectives,
                  "a list of allreduce broadcast reduce barrier all_gather reduce_scatter alltoall scatter gather")
       ->capture_default_str();
@@ -49,27 +41,21 @@ bool parse(int argc, char** argv, bool speaks, CompareOptions& options) {
   app.add_option("--json", options.json, "append one JSON object per line to this file");
   app.add_option("--setting", options.setting, "what to call MPI's setting in the JSON");
   app.add_option("--command", options.command, "the command line to note in the JSON");
-  app.footer("Example:\n  mpirun.openmpi -n 2 compare_mpi.openmpi --sizes 8,64K,4M");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    if (speaks) app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
-  }
-  for (const std::string& word : split(collectives)) {
+  const char* example = "mpirun.openmpi -n 2 compare_mpi.openmpi --sizes 8,64K,4M";
+  const std::string version = torii_version() + (", " + Mpi::version());
+  if (!parse_command_line(app, argc, argv, example, version, speaks)) return false;
+  for (const std::string& word : split_list(collectives)) {
     const auto collective = parse_collective(word);
     if (!collective) throw Failure(kBadCommandLine, "--collective '" + word + "' is unknown; --help lists them");
     options.collectives.push_back(*collective);
   }
-  for (const std::string& word : split(sizes)) {
+  for (const std::string& word : split_list(sizes)) {
     options.sizes.push_back(parse_size("--sizes", word));
     if (options.sizes.back() > size_t{1} << 32) {
       throw Failure(kBadCommandLine, "--sizes '" + word + "' is more than an MPI call of this comparison takes (4G)");
     }
   }
-  for (const std::string& word : split(timings)) {
+  for (const std::string& word : split_list(timings)) {
     if (word != "isolated" && word != "loop") {
       throw Failure(kBadCommandLine, "--timing '" + word + "' is unknown: use isolated, loop or both");
     }
@@ -92,12 +78,9 @@ double ratio(const Statistics& mpi, const Statistics& torii) {
 
 class CompareReport {
  public:
-  explicit CompareReport(const CompareOptions& options) : options_(options) {
-    // Only rank 0 is given a file.
-    if (options.json.empty()) return;
-    file_.open(options.json, std::ios::app);
-    if (!file_) throw Failure(kBadCommandLine, "cannot write '" + options.json + "'");
-  }
+  /// Only rank 0 is given a file.
+  explicit CompareReport(const CompareOptions& options)
+      : options_(options), lines_(options.json, JsonLines::Mode::append) {}
 
   void header(int ranks) const {
     std::printf("# %s, setting '%s', %d ranks, torii %s commit %s, %s\n", Mpi::version().c_str(),
@@ -116,7 +99,7 @@ class CompareReport {
                 ratio(result.mpi, result.torii_adopted), result.wrong_mpi + result.wrong_torii,
                 result.algorithm.c_str());
     std::fflush(stdout);
-    if (!file_.is_open()) return;
+    if (!lines_.wanted()) return;
     nlohmann::ordered_json json;
     json["collective"] = name(request.collective);
     json["mpi"] = Mpi::version();
@@ -138,16 +121,13 @@ class CompareReport {
     json["engines"] = result.engines;
     json["wrong_mpi"] = result.wrong_mpi;
     json["wrong_torii"] = result.wrong_torii;
-    json["host"] = host();
-    json["commit"] = commit();
-    json["version"] = torii_version();
     json["command"] = options_.command;
-    file_ << json.dump() << std::endl;
+    lines_.add(std::move(json));
   }
 
  private:
   CompareOptions options_;
-  std::ofstream file_;
+  JsonLines lines_;
 };
 
 int compare(const CompareOptions& options, const Mpi& mpi) {

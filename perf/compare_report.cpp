@@ -3,13 +3,13 @@
 // and torii's times and ratios within that same process, as a table and an SVG.
 #include "perf/common/failure.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 #include "perf/compare_chart.hpp"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,7 +19,7 @@
 namespace torii::perf {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 struct Results {
   std::vector<BestRow> rows;
@@ -48,30 +48,21 @@ BestRow to_row(const Json& json) {
 
 /// Keeps of every cell the row with the least MPI time, in the order collective, timing, ranks, bytes.
 Results read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Failure(kBadCommandLine, "cannot read '" + path + "'");
   using Key = std::tuple<int, std::string, int, size_t>;
   std::map<Key, BestRow> best;
   Results results;
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    try {
-      const Json json = Json::parse(line);
-      const BestRow row = to_row(json);
-      const auto collective = parse_collective(row.collective);
-      if (!collective) throw Failure(kBadCommandLine, "unknown collective '" + row.collective + "'");
-      const int order = *collective == TORII_ALLREDUCE ? -1 : static_cast<int>(*collective);
-      const auto [at, is_new] = best.emplace(Key{order, row.timing, row.ranks, row.bytes}, row);
-      if (!is_new && row.mpi_us < at->second.mpi_us) at->second = row;
-      results.wrong += json.at("wrong_mpi").get<int64_t>() + json.at("wrong_torii").get<int64_t>();
-      results.title =
-          fmt::format("torii {} commit {} beside the best MPI of each size, {}", json.at("version").get<std::string>(),
-                      json.at("commit").get<std::string>(), json.at("host").get<std::string>());
-    } catch (const std::exception& error) {
-      throw Failure(kBadCommandLine, fmt::format("{}:{}: {}", path, number, error.what()));
-    }
-  }
+  read_json_lines(path, [&](const Json& json) {
+    const BestRow row = to_row(json);
+    const auto collective = parse_collective(row.collective);
+    if (!collective) throw Failure(kBadCommandLine, "unknown collective '" + row.collective + "'");
+    const int order = *collective == TORII_ALLREDUCE ? -1 : static_cast<int>(*collective);
+    const auto [at, is_new] = best.emplace(Key{order, row.timing, row.ranks, row.bytes}, row);
+    if (!is_new && row.mpi_us < at->second.mpi_us) at->second = row;
+    results.wrong += json.at("wrong_mpi").get<int64_t>() + json.at("wrong_torii").get<int64_t>();
+    results.title =
+        fmt::format("torii {} commit {} beside the best MPI of each size, {}", json.at("version").get<std::string>(),
+                    json.at("commit").get<std::string>(), json.at("host").get<std::string>());
+  });
   if (best.empty()) throw Failure(kBadCommandLine, "'" + path + "' has no results");
   for (const auto& [key, row] : best) results.rows.push_back(row);
   return results;
@@ -102,24 +93,13 @@ void print_table(const Results& results) {
 int report(int argc, char** argv) {
   std::string input, svg;
   CLI::App app("Best MPI setting per size beside torii, from the JSON lines of compare_mpi.");
-  app.set_version_flag("--version", std::string("torii ") + torii_version());
   app.add_option("input", input, "JSON lines of compare_mpi")->required();
   app.add_option("--svg", svg, "draw into this file");
-  app.footer("Example:\n  compare_report --svg compare.svg compare.json");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    return app.exit(request);
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
-  }
+  if (!parse_command_line(app, argc, argv, "compare_report --svg compare.svg compare.json")) return kOk;
   const Results results = read(input);
   print_table(results);
   if (!svg.empty()) {
-    std::ofstream file(svg);
-    file << draw_chart(results.title, results.rows);
-    file.close();
-    if (!file) throw Failure(kBadCommandLine, "cannot write '" + svg + "'");
+    write_file(svg, draw_chart(results.title, results.rows));
   }
   return results.wrong == 0 ? kOk : kWrongData;
 }
@@ -128,10 +108,5 @@ int report(int argc, char** argv) {
 }  // namespace torii::perf
 
 int main(int argc, char** argv) {
-  try {
-    return torii::perf::report(argc, argv);
-  } catch (const torii::perf::Failure& failure) {
-    fmt::print(stderr, "compare_report: {}\n", failure.what());
-    return failure.exit_code();
-  }
+  return torii::perf::run_program(argv, [&] { return torii::perf::report(argc, argv); });
 }

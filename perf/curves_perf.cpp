@@ -6,24 +6,25 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <deque>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "perf/common/alternate.hpp"
 #include "perf/common/failure.hpp"
 #include "perf/common/host.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 
 namespace torii::perf {
 namespace {
 
 struct CurveOptions {
   int ranks = 0, rounds = 5;
-  size_t begin_bytes = 0, end_bytes = 0, factor = 4;
+  SizeRange sizes{"64K", "32M"};
   std::string topology = "node", json, command;
   std::vector<std::string> algorithms;
   std::vector<int> engines;
@@ -32,7 +33,7 @@ struct CurveOptions {
 };
 
 struct Raw {
-  std::string algorithms = "trinaryx3,ring,node", engines = "1,4", begin = "64K", end = "32M", memory = "malloc";
+  std::string algorithms = "trinaryx3,ring,node", engines = "1,4", memory = "malloc";
 };
 
 void read_values(const Raw& raw, CurveOptions& options) {
@@ -46,11 +47,7 @@ void read_values(const Raw& raw, CurveOptions& options) {
   if (options.algorithms.empty() || options.engines.empty()) {
     throw Failure(kBadCommandLine, "--algorithms and --engines need at least one value");
   }
-  options.begin_bytes = parse_size("-b", raw.begin);
-  options.end_bytes = parse_size("-e", raw.end);
-  if (options.end_bytes < options.begin_bytes || options.end_bytes > size_t{1} << 32) {
-    throw Failure(kBadCommandLine, "-e " + raw.end + " must be from -b " + raw.begin + " to 4G");
-  }
+  options.sizes.read();
   if (raw.memory != "malloc" && raw.memory != "allocated") {
     throw Failure(kBadCommandLine, "--memory '" + raw.memory + "' is unknown: use malloc or allocated");
   }
@@ -60,16 +57,11 @@ void read_values(const Raw& raw, CurveOptions& options) {
 bool parse(int argc, char** argv, CurveOptions& options) {
   Raw raw;
   CLI::App app("Times allreduce (f32, sum) by several algorithms and numbers of engines, block by block in turn.");
-  app.set_version_flag("--version", std::string("torii ") + torii_version());
   app.add_option("--ranks", options.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
   app.add_option("--topology", options.topology, "node, torus:2x2x2, mesh:8x8")->capture_default_str();
   app.add_option("--algorithms", raw.algorithms, "a list of algorithms")->capture_default_str();
   app.add_option("--engines", raw.engines, "a list of numbers of engines")->capture_default_str();
-  app.add_option("-b", raw.begin, "least size, with K, M or G (1024)")->capture_default_str();
-  app.add_option("-e", raw.end, "greatest size")->capture_default_str();
-  app.add_option("-f", options.factor, "factor from one size to the next")
-      ->check(CLI::Range(size_t{2}, size_t{1} << 20))
-      ->capture_default_str();
+  options.sizes.add_flags(app);
   app.add_option("--memory", raw.memory, "malloc or allocated (torii_allocate)")->capture_default_str();
   app.add_option("--rounds", options.rounds, "blocks of each curve and size, at most")
       ->check(CLI::Range(1, 1000))
@@ -80,16 +72,10 @@ bool parse(int argc, char** argv, CurveOptions& options) {
   app.add_option("--budget", options.budget_s, "seconds for the whole run")
       ->check(CLI::Range(0.1, 1e6))
       ->capture_default_str();
-  app.add_option("--json", options.json, "append one JSON object per line to this file");
+  app.add_option("--json", options.json, "append one JSON object per line to this file, - for stdout");
   app.add_option("--command", options.command, "the command line to note in the JSON");
-  app.footer("Example:\n  curves_perf --ranks 8 --topology torus:2x2x2 -e 1M --json curves.json");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    app.exit(request);
+  if (!parse_command_line(app, argc, argv, "curves_perf --ranks 8 --topology torus:2x2x2 -e 1M --json curves.json")) {
     return false;
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
   }
   read_values(raw, options);
   return true;
@@ -162,24 +148,21 @@ int64_t check_once(const Job& job, const Curve& curve, CallData& data) {
 
 class CurveLog {
  public:
-  CurveLog(const CurveOptions& options, int ranks) : options_(options), ranks_(ranks) {
-    if (!options.json.empty()) {
-      file_.open(options.json, std::ios::app);
-      if (!file_) throw Failure(kBadCommandLine, "cannot write '" + options.json + "'");
-    }
-    fmt::print("# torii {} commit {}, {} ranks, {}, {}, {} memory\n", torii_version(), commit(), ranks,
+  CurveLog(const CurveOptions& options, int ranks)
+      : options_(options), ranks_(ranks), lines_(options.json, JsonLines::Mode::append) {
+    fmt::print(lines_.table(), "# torii {} commit {}, {} ranks, {}, {}, {} memory\n", torii_version(), commit(), ranks,
                options.topology, host(), name(options.memory));
-    fmt::print("# {:>10} {:>20} {:>8} {:>12} {:>10} {:>7} {:>7}\n", "size(B)", "algorithm", "engines", "time(us)",
-               "mad(us)", "rounds", "#wrong");
+    fmt::print(lines_.table(), "# {:>10} {:>20} {:>8} {:>12} {:>10} {:>7} {:>7}\n", "size(B)", "algorithm", "engines",
+               "time(us)", "mad(us)", "rounds", "#wrong");
   }
   void add(const Curve& curve, size_t bytes, const std::vector<double>& blocks_us, int64_t wrong) {
     const double middle = median(blocks_us);
     std::vector<double> deviations;
     for (const double us : blocks_us) deviations.push_back(us > middle ? us - middle : middle - us);
-    fmt::print("  {:>10} {:>20} {:>8} {:>12.2f} {:>10.2f} {:>7} {:>7}\n", bytes, curve.algorithm(), curve.engines(),
-               middle, median(deviations), blocks_us.size(), wrong);
-    std::fflush(stdout);
-    if (!file_.is_open()) return;
+    fmt::print(lines_.table(), "  {:>10} {:>20} {:>8} {:>12.2f} {:>10.2f} {:>7} {:>7}\n", bytes, curve.algorithm(),
+               curve.engines(), middle, median(deviations), blocks_us.size(), wrong);
+    std::fflush(lines_.table());
+    if (!lines_.wanted()) return;
     nlohmann::ordered_json json;
     json["collective"] = "allreduce";
     json["algorithm"] = curve.algorithm();
@@ -193,20 +176,17 @@ class CurveLog {
     json["time_us_mad"] = median(deviations);
     json["rounds"] = blocks_us.size();
     json["wrong"] = wrong;
-    json["host"] = host();
-    json["commit"] = commit();
-    json["version"] = torii_version();
     json["command"] = options_.command;
-    file_ << json.dump() << std::endl;
+    lines_.add(std::move(json));
   }
   void left_out(int sizes) const {
-    if (sizes > 0) fmt::print("# {} sizes left out: {} s are over\n", sizes, options_.budget_s);
+    if (sizes > 0) fmt::print(lines_.table(), "# {} sizes left out: {} s are over\n", sizes, options_.budget_s);
   }
 
  private:
   const CurveOptions& options_;
   int ranks_;
-  std::ofstream file_;
+  JsonLines lines_;
 };
 
 /// One size: all curves in rounds. Returns the wrong elements; `log` is nullptr on every rank but 0.
@@ -248,9 +228,8 @@ int measure_all(const CurveOptions& options) {
     for (const std::string& algorithm : options.algorithms)
       curves.emplace_back(jobs.all()[i], options.engines[i], algorithm);
   }
-  std::vector<size_t> sizes;
-  for (size_t bytes = options.begin_bytes; bytes < options.end_bytes; bytes *= options.factor) sizes.push_back(bytes);
-  sizes.push_back(options.end_bytes);
+  std::vector<size_t> sizes = options.sizes.sizes();
+  if (sizes.back() != options.sizes.end_bytes()) sizes.push_back(options.sizes.end_bytes());
   Budget budget(jobs.first(), options.budget_s, sizes);
   int64_t wrong = 0;
   int left_out = 0;
@@ -272,19 +251,10 @@ int measure_all(const CurveOptions& options) {
 
 int main(int argc, char** argv) {
   using namespace torii::perf;
-  try {
+  return run_program(argv, [&] {
     CurveOptions options;
-    if (!parse(argc, argv, options)) return kOk;
-    if (options.ranks > 0) {
-      if (inside_job()) throw Failure(kBadCommandLine, "--ranks inside a job: the launcher has started the ranks");
-      start_ranks(options.ranks, arguments_for_ranks(argc, argv));
-    }
+    if (!parse(argc, argv, options)) return static_cast<int>(kOk);
+    start_asked_ranks(options.ranks, argc, argv);
     return measure_all(options);
-  } catch (const Failure& failure) {
-    if (failure.exit_code() != kBadCommandLine || speaks()) fmt::print(stderr, "{}: {}\n", argv[0], failure.what());
-    return failure.exit_code();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
-    return kWrongData;
-  }
+  });
 }

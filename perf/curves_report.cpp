@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,11 +13,12 @@
 
 #include "perf/common/chart.hpp"
 #include "perf/common/failure.hpp"
+#include "perf/common/program.hpp"
 
 namespace torii::perf {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using Name = std::tuple<std::string, int>;   ///< algorithm, engines
 using Place = std::tuple<int, std::string>;  ///< ranks, topology
 
@@ -29,25 +29,16 @@ struct Curves {
 };
 
 Curves read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Failure(kBadCommandLine, "cannot read '" + path + "'");
   Curves curves;
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    try {
-      const Json json = Json::parse(line);
-      const Name name = {json.at("algorithm"), json.at("engines")};
-      if (std::find(curves.names.begin(), curves.names.end(), name) == curves.names.end()) curves.names.push_back(name);
-      const Place place = {json.at("ranks"), json.at("topology")};
-      curves.us[place][json.at("bytes")][name] = json.at("time_us_median");
-      curves.title = fmt::format("allreduce, torii {} commit {}, {} memory, {}", json.at("version").get<std::string>(),
-                                 json.at("commit").get<std::string>(), json.at("memory").get<std::string>(),
-                                 json.at("host").get<std::string>());
-    } catch (const Json::exception& error) {
-      throw Failure(kBadCommandLine, fmt::format("{}:{}: {}", path, number, error.what()));
-    }
-  }
+  read_json_lines(path, [&](const Json& json) {
+    const Name name = {json.at("algorithm"), json.at("engines")};
+    if (std::find(curves.names.begin(), curves.names.end(), name) == curves.names.end()) curves.names.push_back(name);
+    const Place place = {json.at("ranks"), json.at("topology")};
+    curves.us[place][json.at("bytes")][name] = json.at("time_us_median");
+    curves.title = fmt::format("allreduce, torii {} commit {}, {} memory, {}", json.at("version").get<std::string>(),
+                               json.at("commit").get<std::string>(), json.at("memory").get<std::string>(),
+                               json.at("host").get<std::string>());
+  });
   if (curves.names.empty()) throw Failure(kBadCommandLine, "'" + path + "' has no results");
   return curves;
 }
@@ -88,22 +79,11 @@ std::vector<Panel> make_panels(const Curves& curves) {
 int report(int argc, char** argv) {
   std::string input, svg;
   CLI::App app("Draws the JSON lines of curves_perf.");
-  app.set_version_flag("--version", std::string("torii ") + torii_version());
   app.add_option("input", input, "JSON lines of curves_perf")->required();
   app.add_option("--svg", svg, "draw into this file")->required();
-  app.footer("Example:\n  curves_report --svg curves.svg curves.json");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    return app.exit(request);
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
-  }
+  if (!parse_command_line(app, argc, argv, "curves_report --svg curves.svg curves.json")) return kOk;
   const Curves curves = read(input);
-  std::ofstream file(svg);
-  file << draw_chart(curves.title, make_series(curves), make_panels(curves));
-  file.close();
-  if (!file) throw Failure(kBadCommandLine, "cannot write '" + svg + "'");
+  write_file(svg, draw_chart(curves.title, make_series(curves), make_panels(curves)));
   return kOk;
 }
 
@@ -111,10 +91,5 @@ int report(int argc, char** argv) {
 }  // namespace torii::perf
 
 int main(int argc, char** argv) {
-  try {
-    return torii::perf::report(argc, argv);
-  } catch (const torii::perf::Failure& failure) {
-    fmt::print(stderr, "curves_report: {}\n", failure.what());
-    return failure.exit_code();
-  }
+  return torii::perf::run_program(argv, [&] { return torii::perf::report(argc, argv); });
 }

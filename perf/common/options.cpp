@@ -15,6 +15,7 @@
 
 #include "perf/common/failure.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 
 namespace torii::perf {
 namespace {
@@ -187,20 +188,12 @@ bool parse_options(torii_collective collective, int argc, char** argv, Options& 
   Raw raw;
   options.collective = collective;
   CLI::App app(std::string("Times torii's ") + name(collective) + " and checks its data.");
-  app.set_version_flag("--version", std::string("torii ") + torii_version());
   if (collective != TORII_BARRIER) add_data_flags(app, raw, options);
   add_common_flags(app, raw, options);
   const std::string program = argc > 0 ? std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1) : "perf";
-  app.footer("Example:\n  " + program + " --ranks 2 " +
-             (collective == TORII_BARRIER ? "-n 1000" : "-b 8 -e 32M -f 4 --engines 4"));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
-  }
+  const std::string example =
+      program + " --ranks 2 " + (collective == TORII_BARRIER ? "-n 1000" : "-b 8 -e 32M -f 4 --engines 4");
+  if (!parse_command_line(app, argc, argv, example)) return false;
   if (collective == TORII_BARRIER) {
     options.begin_bytes = options.end_bytes = 0;
     options.in_place = false;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "perf/common/failure.hpp"
 #include "perf/common/measure.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 #include "perf/common/report.hpp"
 
 namespace torii::perf {
@@ -206,26 +206,16 @@ int run_rank(const Options& options) {
 }  // namespace
 
 int run(torii_collective collective, int argc, char** argv) noexcept {
-  try {
+  return run_program(argv, [&] {
     Options options;
-    if (!parse_options(collective, argc, argv, options)) return kOk;
-    if (options.ranks > 0) {
-      if (inside_job()) throw Failure(kBadCommandLine, "--ranks inside a job: the launcher has started the ranks");
-      if (options.root >= options.ranks) {
-        throw Failure(kBadCommandLine, "-r " + std::to_string(options.root) + " is not a rank: --ranks is " +
-                                           std::to_string(options.ranks) + " and ranks count from 0");
-      }
-      start_ranks(options.ranks, arguments_for_ranks(argc, argv));
+    if (!parse_options(collective, argc, argv, options)) return static_cast<int>(kOk);
+    if (options.ranks > 0 && options.root >= options.ranks) {
+      throw Failure(kBadCommandLine, "-r " + std::to_string(options.root) + " is not a rank: --ranks is " +
+                                         std::to_string(options.ranks) + " and ranks count from 0");
     }
+    start_asked_ranks(options.ranks, argc, argv);
     return run_rank(options);
-  } catch (const Failure& failure) {
-    // A bad command line is the same on all ranks; what happens later may differ, so every rank says it.
-    if (failure.exit_code() != kBadCommandLine || speaks()) std::fprintf(stderr, "%s: %s\n", argv[0], failure.what());
-    return failure.exit_code();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
-    return kWrongData;
-  }
+  });
 }
 
 }  // namespace torii::perf

@@ -14,19 +14,21 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "perf/common/failure.hpp"
 #include "perf/common/host.hpp"
 #include "perf/common/measure.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 #include "perf/kernels/slot_copy.hpp"
 
 namespace torii::perf {
 namespace {
 
 struct BoundOptions {
-  size_t begin_bytes = size_t{8} << 10, end_bytes = size_t{32} << 20, factor = 4;
+  SizeRange sizes{"8K", "32M"};
   size_t slot_bytes = size_t{32} << 10, streaming_bytes = std::numeric_limits<size_t>::max();
   int slots = 8, rounds = 9;
   double block_ms = 5;
@@ -51,15 +53,10 @@ std::array<int, 2> two_cpus() {
 }
 
 bool parse(int argc, char** argv, BoundOptions& options) {
-  std::string begin = "8K", end = "32M", slot = "32K", streaming, moves = "slots,mapped";
+  std::string slot = "32K", streaming, moves = "slots,mapped";
   CLI::App app(
       "Times a vector each way between two pinned threads: copied through slots, or folded from mapped memory.");
-  app.set_version_flag("--version", std::string("torii ") + torii_version());
-  app.add_option("-b", begin, "least size, with K, M or G (1024)")->capture_default_str();
-  app.add_option("-e", end, "greatest size")->capture_default_str();
-  app.add_option("-f", options.factor, "factor from one size to the next")
-      ->check(CLI::Range(size_t{2}, size_t{1} << 20))
-      ->capture_default_str();
+  options.sizes.add_flags(app);
   app.add_option("--move", moves, "slots, mapped or both")->capture_default_str();
   app.add_option("--slot", slot, "bytes of a slot, and of a piece folded at once; a multiple of 64")
       ->capture_default_str();
@@ -73,22 +70,12 @@ bool parse(int argc, char** argv, BoundOptions& options) {
       ->check(CLI::Range(0.01, 1e4))
       ->capture_default_str();
   app.add_option("--json", options.json, "write one JSON object per line to this file, - for stdout");
-  app.footer("Example:\n  slot_copy_perf -b 8K -e 32M --slot 32K --slots 8");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
-  }
-  options.begin_bytes = parse_size("-b", begin);
-  options.end_bytes = parse_size("-e", end);
+  if (!parse_command_line(app, argc, argv, "slot_copy_perf -b 8K -e 32M --slot 32K --slots 8")) return false;
+  options.sizes.read();
   options.slot_bytes = parse_size("--slot", slot);
   if (!streaming.empty()) options.streaming_bytes = parse_size("--streaming", streaming);
-  if (options.begin_bytes % 8 != 0) throw Failure(kBadCommandLine, "-b " + begin + " must be a multiple of 8");
-  if (options.end_bytes < options.begin_bytes || options.end_bytes > size_t{1} << 32) {
-    throw Failure(kBadCommandLine, "-e " + end + " must be from -b " + begin + " to 4G");
+  if (options.sizes.begin_bytes() % 8 != 0) {
+    throw Failure(kBadCommandLine, "-b " + options.sizes.begin_text() + " must be a multiple of 8");
   }
   if (options.slot_bytes % 64 != 0 || options.slot_bytes > size_t{1} << 30) {
     throw Failure(kBadCommandLine, "--slot " + slot + " must be a multiple of 64 of at most 1G");
@@ -98,9 +85,10 @@ bool parse(int argc, char** argv, BoundOptions& options) {
   if (moves != "slots" && moves != "mapped" && moves != "slots,mapped") {
     throw Failure(kBadCommandLine, "--move '" + moves + "' is unknown: use slots, mapped or slots,mapped");
   }
-  if (4 * options.end_bytes > available_memory_bytes()) {
-    throw Failure(kNotPossible, fmt::format("-e {} needs {} MiB; this machine has {} MiB available", end,
-                                            options.end_bytes >> 18, available_memory_bytes() >> 20));
+  if (4 * options.sizes.end_bytes() > available_memory_bytes()) {
+    throw Failure(kNotPossible,
+                  fmt::format("-e {} needs {} MiB; this machine has {} MiB available", options.sizes.end_text(),
+                              options.sizes.end_bytes() >> 18, available_memory_bytes() >> 20));
   }
   options.cpus = two_cpus();
   return true;
@@ -225,12 +213,12 @@ struct BoundRow {
   double least_us;
 };
 
-void print(const BoundOptions& options, std::FILE* table, std::FILE* json_file, const BoundRow& row) {
+void print(const BoundOptions& options, JsonLines& lines, const BoundRow& row) {
   const double gbps = static_cast<double>(row.bytes) / std::max(row.least_us, 1e-3) / 1e3;
-  fmt::print(table, "  {:>10} {:>7} {:>12.3f} {:>10.3f} {:>12.3f} {:>10.3f} {:>7}\n", row.bytes, name(row.move),
+  fmt::print(lines.table(), "  {:>10} {:>7} {:>12.3f} {:>10.3f} {:>12.3f} {:>10.3f} {:>7}\n", row.bytes, name(row.move),
              row.time.median_us, row.time.mad_us, row.least_us, gbps, row.wrong);
-  std::fflush(table);
-  if (json_file == nullptr) return;
+  std::fflush(lines.table());
+  if (!lines.wanted()) return;
   nlohmann::ordered_json json;
   json["move"] = name(row.move);
   json["bytes"] = row.bytes;
@@ -242,35 +230,26 @@ void print(const BoundOptions& options, std::FILE* table, std::FILE* json_file, 
   json["time_us_least"] = row.least_us;
   json["GBps"] = gbps;
   json["wrong"] = row.wrong;
-  json["host"] = host();
-  json["commit"] = commit();
-  json["version"] = torii_version();
-  fmt::print(json_file, "{}\n", json.dump());
-  std::fflush(json_file);
+  lines.add(std::move(json));
 }
 
 int measure(const BoundOptions& options) {
-  std::FILE* table = options.json == "-" ? stderr : stdout;
-  std::FILE* json = options.json == "-" ? stdout : nullptr;
-  if (json == nullptr && !options.json.empty()) {
-    json = std::fopen(options.json.c_str(), "w");
-    if (json == nullptr) throw Failure(kBadCommandLine, "cannot write '" + options.json + "'");
-  }
+  JsonLines lines(options.json, JsonLines::Mode::replace);
+  std::FILE* table = lines.table();
   fmt::print(table, "# torii {} commit {}, {}, CPUs {} and {}, {} slots of {}\n", torii_version(), commit(), host(),
              options.cpus[0], options.cpus[1], options.slots, short_size(options.slot_bytes));
   fmt::print(table, "# {:>10} {:>7} {:>12} {:>10} {:>12} {:>10} {:>7}\n", "size(B)", "move", "time(us)", "mad(us)",
              "least(us)", "GB/s", "#wrong");
   size_t wrong_in_all = 0;
-  for (size_t bytes = options.begin_bytes; bytes <= options.end_bytes; bytes *= options.factor) {
+  for (const size_t bytes : options.sizes.sizes()) {
     Measurement measurement(options, bytes);
     const size_t wrong = measurement.run();
     wrong_in_all += wrong;
     for (size_t m = 0; m < options.moves.size(); ++m) {
       const auto& blocks_ns = measurement.blocks_ns(m);
-      print(options, table, json, {options.moves[m], bytes, wrong, summarise(blocks_ns), least_us(blocks_ns)});
+      print(options, lines, {options.moves[m], bytes, wrong, summarise(blocks_ns), least_us(blocks_ns)});
     }
   }
-  if (json != nullptr && json != stdout) std::fclose(json);
   return wrong_in_all == 0 ? kOk : kWrongData;
 }
 
@@ -279,15 +258,9 @@ int measure(const BoundOptions& options) {
 
 int main(int argc, char** argv) {
   using namespace torii::perf;
-  try {
+  return run_program(argv, [&] {
     BoundOptions options;
-    if (!parse(argc, argv, options)) return kOk;
+    if (!parse(argc, argv, options)) return static_cast<int>(kOk);
     return measure(options);
-  } catch (const Failure& failure) {
-    fmt::print(stderr, "{}: {}\n", argv[0], failure.what());
-    return failure.exit_code();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
-    return kNotPossible;
-  }
+  });
 }

@@ -13,12 +13,14 @@
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "perf/common/failure.hpp"
 #include "perf/common/host.hpp"
 #include "perf/common/job.hpp"
 #include "perf/common/measure.hpp"
-#include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 #include "perf/transports/bare_libfabric.hpp"
 #include "perf/transports/put_measure.hpp"
 #include "runtime/address.hpp"
@@ -34,7 +36,7 @@ constexpr std::size_t kBytesMost = std::size_t{64} << 20;
 
 struct PutOptions {
   PutKind kind;
-  std::size_t begin_bytes = 0, end_bytes = 0, factor = 4;
+  SizeRange sizes{"8", "4M"};
   int iterations = 0, warm_up = 100, rounds = 9;
   std::string json;
   Settings settings;
@@ -59,17 +61,14 @@ Settings load_settings(const std::string& engines, const std::string& provider, 
 
 bool parse(int argc, char** argv, PutOptions& options) {
   const bool is_latency = options.kind == PutKind::latency;
-  std::string begin = "8", end = is_latency ? "1M" : "4M", engines, provider, transport = "libfabric";
-  CLI::App app(is_latency ? "Times a put with its signal there and back between two ranks, half of it, in turn with "
-                            "the bare interface below."
-                          : "Times windows of puts with signals between two ranks, in turn with the bare interface "
-                            "below.");
-  app.set_version_flag("--version", std::string("torii ") + torii_version());
-  app.add_option("-b", begin, "least size, with K or M (1024)")->capture_default_str();
-  app.add_option("-e", end, "greatest size")->capture_default_str();
-  app.add_option("-f", options.factor, "factor from one size to the next")
-      ->check(CLI::Range(std::size_t{2}, std::size_t{1} << 20))
-      ->capture_default_str();
+  std::string engines, provider, transport = "libfabric";
+  CLI::App app(std::string(is_latency ? "Times a put with its signal there and back between two ranks, half of it, in "
+                                        "turn with the bare interface below."
+                                      : "Times windows of puts with signals between two ranks, in turn with the bare "
+                                        "interface below.") +
+               " TORII_WAIT=spin opens torii's engines without a descriptor to sleep on, as the bare loop. Starts its "
+               "two ranks itself unless a launcher has.");
+  options.sizes.add_flags(app);
   app.add_option("-n", options.iterations,
                  is_latency ? "round trips in a block (default: as many as fit 20 ms)"
                             : "windows in a block (default: as many as fit 20 ms)")
@@ -84,27 +83,12 @@ bool parse(int argc, char** argv, PutOptions& options) {
   app.add_option("--transport", transport, "libfabric")->capture_default_str();
   app.add_option("--provider", provider, "what libfabric runs over, as fi_info names it (default: auto)");
   app.add_option("--json", options.json, "write one JSON object per line to this file, - for stdout");
-  app.footer(
-      fmt::format("TORII_WAIT=spin opens torii's engines without a descriptor to sleep on, as the bare loop. "
-                  "Starts its two ranks itself unless a launcher has.\n\nExample:\n  {} -b 8 -e 64K --provider "
-                  "'tcp;ofi_rxm'",
-                  name(options.kind)));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
-  }
+  const std::string example = fmt::format("{} -b 8 -e 64K --provider 'tcp;ofi_rxm'", name(options.kind));
+  if (!parse_command_line(app, argc, argv, example)) return false;
   if (transport != "libfabric") {
     throw Failure(kBadCommandLine, "--transport '" + transport + "' has no bare loop to stand beside: use libfabric");
   }
-  options.begin_bytes = parse_size("-b", begin);
-  options.end_bytes = parse_size("-e", end);
-  if (options.end_bytes < options.begin_bytes || options.end_bytes > kBytesMost) {
-    throw Failure(kBadCommandLine, "-e " + end + " must be from -b " + begin + " to " + short_size(kBytesMost));
-  }
+  options.sizes.read(kBytesMost);
   options.settings = load_settings(engines, provider, transport);
   return true;
 }
@@ -137,17 +121,8 @@ class Pages {
 
 class PutReport {
  public:
-  explicit PutReport(const PutOptions& options) : options_(options), table_(options.json == "-" ? stderr : stdout) {
-    if (options.json == "-") json_ = stdout;
-    if (options.json.empty() || options.json == "-") return;
-    json_ = std::fopen(options.json.c_str(), "w");
-    if (json_ == nullptr) throw Failure(kBadCommandLine, "cannot write '" + options.json + "'");
-  }
-  ~PutReport() {
-    if (json_ != nullptr && json_ != stdout) std::fclose(json_);
-  }
-  PutReport(const PutReport&) = delete;
-  PutReport& operator=(const PutReport&) = delete;
+  explicit PutReport(const PutOptions& options)
+      : options_(options), lines_(options.json, JsonLines::Mode::replace), table_(lines_.table()) {}
 
   void header(const std::string& provider) const {
     fmt::print(table_, "# {}: torii {} commit {}, {}\n", name(options_.kind), torii_version(), commit(), host());
@@ -160,7 +135,7 @@ class PutReport {
   }
 
   /// `times_us`: torii's, then the bare loop's.
-  void add(const PutPlan& plan, const std::string& provider, const PutResult& result) const {
+  void add(const PutPlan& plan, const std::string& provider, const PutResult& result) {
     std::vector<double> ratios;
     for (std::size_t round = 0; round < result.times_us[0].size(); ++round) {
       ratios.push_back(result.times_us[0][round] / result.times_us[1][round]);
@@ -175,7 +150,7 @@ class PutReport {
                result.iterations, result.wrong_bytes,
                has_rate ? fmt::format(" {:>12.4f} {:>12.4f}", gbps(own_us), gbps(bare_us)) : "");
     std::fflush(table_);
-    if (json_ == nullptr) return;
+    if (!lines_.wanted()) return;
     nlohmann::ordered_json json = {{"benchmark", name(options_.kind)},
                                    {"transport", "libfabric"},
                                    {"provider", provider},
@@ -192,11 +167,7 @@ class PutReport {
     if (has_rate) json["GBps"] = gbps(own_us);
     if (has_rate) json["bare_GBps"] = gbps(bare_us);
     json["wrong"] = result.wrong_bytes;
-    json["host"] = host();
-    json["commit"] = commit();
-    json["version"] = torii_version();
-    fmt::print(json_, "{}\n", json.dump());
-    std::fflush(json_);
+    lines_.add(std::move(json));
   }
 
  private:
@@ -207,8 +178,8 @@ class PutReport {
   }
 
   const PutOptions& options_;
+  JsonLines lines_;
   std::FILE* table_;
-  std::FILE* json_ = nullptr;
 };
 
 /// Addresses of this host that the ranks reach each other by: of the selected interfaces, or of the loopback where the
@@ -225,7 +196,7 @@ std::vector<std::string> source_addresses(const Settings& settings, const Exchan
 
 int measure(const PutOptions& options, Exchange& exchange) {
   std::size_t most = 0;
-  for (std::size_t bytes = options.begin_bytes; bytes <= options.end_bytes; bytes *= options.factor) {
+  for (const std::size_t bytes : options.sizes.sizes()) {
     most = std::max(most, SlotLayout{window_of(options.kind, bytes), round_up(bytes, kLineBytes)}.bytes());
   }
   const Pages arena(most);
@@ -249,7 +220,7 @@ int measure(const PutOptions& options, Exchange& exchange) {
   if (exchange.rank() == 0) report = std::make_unique<PutReport>(options);
   if (report) report->header(provider);
   std::size_t wrong = 0;
-  for (std::size_t bytes = options.begin_bytes; bytes <= options.end_bytes; bytes *= options.factor) {
+  for (const std::size_t bytes : options.sizes.sizes()) {
     const PutPlan plan = {options.kind,       bytes,           window_of(options.kind, bytes),
                           options.iterations, options.warm_up, options.rounds};
     const PutResult result = measure_puts(exchange, {&own, &bare}, plan);
@@ -262,26 +233,22 @@ int measure(const PutOptions& options, Exchange& exchange) {
 }  // namespace
 
 int run_puts(PutKind kind, int argc, char** argv) noexcept {
-  try {
+  return run_program(argv, [&] {
     PutOptions options;
     options.kind = kind;
-    if (!parse(argc, argv, options)) return kOk;
-    const std::unique_ptr<Exchange> exchange = join(options.settings);
-    if (exchange->ranks() == 1) start_ranks(2, {argv + 1, argv + argc});
-    if (exchange->ranks() != 2) {
-      throw Failure(kBadCommandLine, fmt::format("{} ranks; puts are timed between 2", exchange->ranks()));
+    if (kind == PutKind::latency) options.sizes = {"8", "1M"};
+    if (!parse(argc, argv, options)) return static_cast<int>(kOk);
+    try {
+      const std::unique_ptr<Exchange> exchange = join(options.settings);
+      if (exchange->ranks() == 1) start_ranks(2, {argv + 1, argv + argc});
+      if (exchange->ranks() != 2) {
+        throw Failure(kBadCommandLine, fmt::format("{} ranks; puts are timed between 2", exchange->ranks()));
+      }
+      return measure(options, *exchange);
+    } catch (const Error& error) {
+      throw Failure(error.status() == Status::invalid_argument ? kBadCommandLine : kNotPossible, error.what());
     }
-    return measure(options, *exchange);
-  } catch (const Failure& failure) {
-    if (failure.exit_code() != kBadCommandLine || speaks()) fmt::print(stderr, "{}: {}\n", argv[0], failure.what());
-    return failure.exit_code();
-  } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
-    return error.status() == Status::invalid_argument ? kBadCommandLine : kNotPossible;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
-    return kWrongData;
-  }
+  });
 }
 
 }  // namespace torii::perf

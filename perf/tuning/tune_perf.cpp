@@ -8,16 +8,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "perf/common/failure.hpp"
 #include "perf/common/host.hpp"
 #include "perf/common/names.hpp"
-#include "perf/common/options.hpp"
+#include "perf/common/program.hpp"
 #include "perf/tuning/table.hpp"
 
 namespace torii::perf {
@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 struct TuneOptions {
   std::vector<torii_collective> collectives;
   std::vector<std::string> algorithms;
-  size_t begin_bytes = 8, end_bytes = size_t{32} << 20, factor = 4;
+  SizeRange sizes{"8", "32M"};
   int ranks = 0, rounds = 7;
   double budget_s = 300, block_ms = 2;
   std::string json, tune_file, command;
@@ -42,7 +42,7 @@ std::string joined(std::span<const char* const> words) {
 
 struct Raw {
   std::string collectives = "barrier,broadcast,reduce,allreduce,all_gather,reduce_scatter,alltoall,scatter,gather";
-  std::string algorithms = joined(all_algorithms()), begin = "8", end = "32M";
+  std::string algorithms = joined(all_algorithms());
 };
 
 void read_lists(const Raw& raw, TuneOptions& options) {
@@ -58,26 +58,17 @@ void read_lists(const Raw& raw, TuneOptions& options) {
       throw Failure(kBadCommandLine, "--algorithms '" + word + "' is unknown: use a list of " + joined(all));
     }
   }
-  options.begin_bytes = parse_size("-b", raw.begin);
-  options.end_bytes = parse_size("-e", raw.end);
-  if (options.end_bytes < options.begin_bytes || options.end_bytes > size_t{1} << 32) {
-    throw Failure(kBadCommandLine, "-e " + raw.end + " must be from -b " + raw.begin + " to 4G");
-  }
+  options.sizes.read();
 }
 
 bool parse(int argc, char** argv, TuneOptions& options) {
   Raw raw;
   CLI::App app(
       "Measures what a tune table may choose (f32, sum, root 0, topology node), beside what the table chooses.");
-  app.set_version_flag("--version", std::string("torii ") + torii_version());
   app.add_option("--ranks", options.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
   app.add_option("--collective", raw.collectives, "a list of collectives")->capture_default_str();
   app.add_option("--algorithms", raw.algorithms, "a list of algorithms")->capture_default_str();
-  app.add_option("-b", raw.begin, "least size, with K, M or G (1024)")->capture_default_str();
-  app.add_option("-e", raw.end, "greatest size")->capture_default_str();
-  app.add_option("-f", options.factor, "factor from one size to the next")
-      ->check(CLI::Range(size_t{2}, size_t{1} << 20))
-      ->capture_default_str();
+  options.sizes.add_flags(app);
   app.add_option("--rounds", options.rounds, "rounds over the candidates of a size, at most")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -90,15 +81,8 @@ bool parse(int argc, char** argv, TuneOptions& options) {
   app.add_option("--tune-file", options.tune_file, "the table to compare with, instead of TORII_TUNE_FILE's");
   app.add_option("--json", options.json, "append one JSON object per size to this file, - for stdout");
   app.add_option("--command", options.command, "the command line to note in the JSON");
-  app.footer("Example:\n  tune_perf --ranks 2 --collective allreduce -b 8 -e 1M --budget 20 --json tune.json");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
-  }
+  const char* example = "tune_perf --ranks 2 --collective allreduce -b 8 -e 1M --budget 20 --json tune.json";
+  if (!parse_command_line(app, argc, argv, example)) return false;
   read_lists(raw, options);
   return true;
 }
@@ -124,11 +108,7 @@ Json to_json(const Measured& one) {
 class TuneLog {
  public:
   TuneLog(const TuneOptions& options, int ranks)
-      : options_(options), ranks_(ranks), table_(options.json == "-" ? stderr : stdout) {
-    if (!options.json.empty() && options.json != "-") {
-      file_.open(options.json, std::ios::app);
-      if (!file_) throw Failure(kBadCommandLine, "cannot write '" + options.json + "'");
-    }
+      : options_(options), ranks_(ranks), lines_(options.json, JsonLines::Mode::append), table_(lines_.table()) {
     fmt::print(table_, "# torii {} commit {}, {} ranks, {}\n", torii_version(), commit(), ranks, host());
     fmt::print(table_, "# {:>14} {:>9} {:>10} {:>6}  {:<34} {:>8}  {}\n", "collective", "size(B)", "candidates",
                "rounds", "best", "table", "table's choice");
@@ -148,7 +128,7 @@ class TuneLog {
                is_table ? "the table's choice" : to_text(best->choice), 100 * (1 / best->ratio - 1),
                result.table.choice.algorithm, result.table.choice.segment_bytes);
     std::fflush(table_);
-    if (options_.json.empty()) return;
+    if (!lines_.wanted()) return;
     Json json;
     json["collective"] = name(collective);
     json["ranks"] = ranks_;
@@ -160,16 +140,8 @@ class TuneLog {
     json["candidates"] = Json::array();
     for (const Measured& one : result.candidates) json["candidates"].push_back(to_json(one));
     json["tune_file"] = options_.tune_file;
-    json["host"] = host();
-    json["commit"] = commit();
-    json["version"] = torii_version();
     json["command"] = options_.command;
-    if (options_.json == "-") {
-      fmt::print("{}\n", json.dump());
-      std::fflush(stdout);
-    } else {
-      file_ << json.dump() << std::endl;
-    }
+    lines_.add(std::move(json));
   }
 
   void left_out(int points) const {
@@ -179,18 +151,18 @@ class TuneLog {
  private:
   const TuneOptions& options_;
   int ranks_;
+  JsonLines lines_;
   std::FILE* table_;
-  std::ofstream file_;
 };
 
 /// Short vectors first: the time that they leave goes to the long ones.
 std::vector<PointRequest> points(const TuneOptions& options, size_t ranks) {
   std::vector<PointRequest> list;
-  for (size_t bytes = options.begin_bytes; bytes <= options.end_bytes; bytes *= options.factor) {
+  for (const size_t bytes : options.sizes.sizes()) {
     for (const torii_collective collective : options.collectives) {
       // Lengths below one element per block are all rounded to the same one.
       const size_t least = has_blocks(collective) ? ranks * sizeof(float) : sizeof(float);
-      if (bytes > options.begin_bytes && (collective == TORII_BARRIER || bytes <= least)) continue;
+      if (bytes > options.sizes.begin_bytes() && (collective == TORII_BARRIER || bytes <= least)) continue;
       PointRequest point;
       point.collective = collective;
       point.bytes = collective == TORII_BARRIER ? 0 : bytes;
@@ -234,19 +206,10 @@ int measure_all(const TuneOptions& options) {
 
 int main(int argc, char** argv) {
   using namespace torii::perf;
-  try {
+  return run_program(argv, [&] {
     TuneOptions options;
-    if (!parse(argc, argv, options)) return kOk;
-    if (options.ranks > 0) {
-      if (inside_job()) throw Failure(kBadCommandLine, "--ranks inside a job: the launcher has started the ranks");
-      start_ranks(options.ranks, arguments_for_ranks(argc, argv));
-    }
+    if (!parse(argc, argv, options)) return static_cast<int>(kOk);
+    start_asked_ranks(options.ranks, argc, argv);
     return measure_all(options);
-  } catch (const Failure& failure) {
-    if (failure.exit_code() != kBadCommandLine || speaks()) fmt::print(stderr, "{}: {}\n", argv[0], failure.what());
-    return failure.exit_code();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
-    return kWrongData;
-  }
+  });
 }

@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "perf/common/failure.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 #include "perf/tuning/table.hpp"
 
 namespace torii::perf {
@@ -53,37 +53,28 @@ Point to_point(const Json& json) {
 }
 
 Run read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Failure(kBadCommandLine, "cannot read '" + path + "'");
   Run run;
   std::set<int> ranks;
   size_t least = kAnyBytes, most = 0;
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    try {
-      const Json json = Json::parse(line);
-      const Point point = to_point(json);
-      const auto same = std::find_if(run.points.begin(), run.points.end(), [&](const Point& other) {
-        return other.collective == point.collective && other.ranks == point.ranks &&
-               other.result.bytes == point.result.bytes;
-      });
-      if (same != run.points.end()) {
-        throw Failure(kBadCommandLine, "a second point of equal collective, ranks and bytes: the file holds two runs");
-      }
-      run.points.push_back(point);
-      ranks.insert(point.ranks);
-      if (point.collective != TORII_BARRIER) {
-        least = std::min(least, point.result.bytes);
-        most = std::max(most, point.result.bytes);
-      }
-      const auto tune_file = json.at("tune_file").get<std::string>();
-      run.compared = tune_file.empty() ? "the table in force" : tune_file;
-      for (const char* key : {"host", "commit", "version", "command"}) run.measured[key] = json.at(key);
-    } catch (const std::exception& error) {
-      throw Failure(kBadCommandLine, fmt::format("{}:{}: {}", path, number, error.what()));
+  read_json_lines(path, [&](const Json& json) {
+    const Point point = to_point(json);
+    const auto same = std::find_if(run.points.begin(), run.points.end(), [&](const Point& other) {
+      return other.collective == point.collective && other.ranks == point.ranks &&
+             other.result.bytes == point.result.bytes;
+    });
+    if (same != run.points.end()) {
+      throw Failure(kBadCommandLine, "a second point of equal collective, ranks and bytes: the file holds two runs");
     }
-  }
+    run.points.push_back(point);
+    ranks.insert(point.ranks);
+    if (point.collective != TORII_BARRIER) {
+      least = std::min(least, point.result.bytes);
+      most = std::max(most, point.result.bytes);
+    }
+    const auto tune_file = json.at("tune_file").get<std::string>();
+    run.compared = tune_file.empty() ? "the table in force" : tune_file;
+    for (const char* key : {"host", "commit", "version", "command"}) run.measured[key] = json.at(key);
+  });
   if (run.points.empty()) throw Failure(kBadCommandLine, "'" + path + "' has no points");
   run.measured["ranks"] = ranks;
   if (most > 0) run.measured["bytes"] = {least, most};
@@ -142,20 +133,12 @@ int report(int argc, char** argv) {
   std::string input, table;
   double within_percent = 3;
   CLI::App app("Distance of a tune table from the best, and a new table, from the JSON lines of tune_perf.");
-  app.set_version_flag("--version", std::string("torii ") + torii_version());
   app.add_option("input", input, "JSON lines of tune_perf")->required();
   app.add_option("--table", table, "write a tune table to this file, - for stdout alone");
   app.add_option("--within", within_percent, "per cent that a row's choice may be behind the best of a size")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  app.footer("Example:\n  tune_report --table tune_table.json tune.json");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    return app.exit(request);
-  } catch (const CLI::ParseError& error) {
-    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
-  }
+  if (!parse_command_line(app, argc, argv, "tune_report --table tune_table.json tune.json")) return kOk;
   const Run run = read(input);
   const std::vector<TableRow> rows = make_rows(run.points, within_percent / 100);
   const std::string text = to_json_text(rows, run.measured.dump());
@@ -165,10 +148,7 @@ int report(int argc, char** argv) {
   }
   print_points(run, rows);
   if (table.empty()) return kOk;
-  std::ofstream file(table);
-  file << text;
-  file.close();
-  if (!file) throw Failure(kBadCommandLine, "cannot write '" + table + "'");
+  write_file(table, text);
   return kOk;
 }
 
@@ -176,10 +156,5 @@ int report(int argc, char** argv) {
 }  // namespace torii::perf
 
 int main(int argc, char** argv) {
-  try {
-    return torii::perf::report(argc, argv);
-  } catch (const torii::perf::Failure& failure) {
-    fmt::print(stderr, "tune_report: {}\n", failure.what());
-    return failure.exit_code();
-  }
+  return torii::perf::run_program(argv, [&] { return torii::perf::report(argc, argv); });
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frame of the perf programs, over CLI11 and nlohmann's JSON.
+#include "perf/common/program.hpp"
+
+#include <torii/torii.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "perf/common/failure.hpp"
+#include "perf/common/host.hpp"
+#include "perf/common/job.hpp"
+#include "perf/common/names.hpp"
+#include "perf/common/options.hpp"
+
+namespace torii::perf {
+
+bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, const std::string& version,
+                        bool prints) {
+  app.set_version_flag("--version", "torii " + version);
+  app.footer("Example:\n  " + example);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    if (prints) app.exit(request);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw Failure(kBadCommandLine, std::string(error.what()) + "; --help lists the flags");
+  }
+  return true;
+}
+
+bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, bool prints) {
+  return parse_command_line(app, argc, argv, example, torii_version(), prints);
+}
+
+void SizeRange::add_flags(CLI::App& app) {
+  app.add_option("-b", begin_, "least size, with K, M or G (1024)")->capture_default_str();
+  app.add_option("-e", end_, "greatest size")->capture_default_str();
+  app.add_option("-f", factor_, "factor from one size to the next")
+      ->check(CLI::Range(std::size_t{2}, std::size_t{1} << 20))
+      ->capture_default_str();
+}
+
+void SizeRange::read(std::size_t most_bytes) {
+  begin_bytes_ = parse_size("-b", begin_);
+  end_bytes_ = parse_size("-e", end_);
+  if (end_bytes_ < begin_bytes_ || end_bytes_ > most_bytes) {
+    throw Failure(kBadCommandLine, "-e " + end_ + " must be from -b " + begin_ + " to " + short_size(most_bytes));
+  }
+}
+
+std::vector<std::size_t> SizeRange::sizes() const {
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = begin_bytes_; bytes <= end_bytes_; bytes *= factor_) sizes.push_back(bytes);
+  return sizes;
+}
+
+void JsonLines::Close::operator()(std::FILE* file) const {
+  if (file != stdout) std::fclose(file);
+}
+
+JsonLines::JsonLines(const std::string& path, Mode mode) : table_(path == "-" ? stderr : stdout) {
+  if (path.empty()) return;
+  file_.reset(path == "-" ? stdout : std::fopen(path.c_str(), mode == Mode::append ? "a" : "w"));
+  if (file_ == nullptr) throw Failure(kBadCommandLine, "cannot write '" + path + "'");
+}
+
+void JsonLines::add(nlohmann::ordered_json json) {
+  json["host"] = host();
+  json["commit"] = commit();
+  json["version"] = torii_version();
+  std::fprintf(file_.get(), "%s\n", json.dump().c_str());
+  std::fflush(file_.get());
+}
+
+void read_json_lines(const std::string& path, const std::function<void(const nlohmann::ordered_json&)>& read) {
+  std::ifstream file(path);
+  if (!file) throw Failure(kBadCommandLine, "cannot read '" + path + "'");
+  int number = 0;
+  const auto refuse = [&](const std::string& what) {
+    throw Failure(kBadCommandLine, path + ":" + std::to_string(number) + ": " + what);
+  };
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    try {
+      read(nlohmann::ordered_json::parse(line));
+    } catch (const nlohmann::json::exception& error) {
+      refuse(error.what());
+    } catch (const Failure& error) {
+      refuse(error.what());
+    }
+  }
+}
+
+void start_asked_ranks(int ranks, int argc, char** argv) {
+  if (ranks == 0) return;
+  if (inside_job()) throw Failure(kBadCommandLine, "--ranks inside a job: the launcher has started the ranks");
+  start_ranks(ranks, arguments_for_ranks(argc, argv));
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw Failure(kBadCommandLine, "cannot write '" + path + "'");
+}
+
+int run_program(char** argv, const std::function<int()>& work) noexcept {
+  try {
+    return work();
+  } catch (const Failure& failure) {
+    if (failure.exit_code() != kBadCommandLine || speaks()) std::fprintf(stderr, "%s: %s\n", argv[0], failure.what());
+    return failure.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return kNotPossible;
+  }
+}
+
+}  // namespace torii::perf
