@@ -236,7 +236,8 @@ coll_torii_answer_t coll_torii_describe_allgatherv(coll_torii_operation_t* opera
   const int rank = ompi_comm_rank(comm);
   const side_t out = {result, counts, places, result_type, NULL, ranks};
   size_t bytes = 0, longest = 0;
-  bool is_dense = is_plain(&out); /* as allgather would put them */
+  /* As allgather would put them: several elements even where blocks have one each. */
+  bool is_dense = coll_torii_is_plain(2, result_type);
   for (int block = 0; block < ranks; ++block) {
     const size_t own = bytes_of(&out, block);
     bytes += own;
