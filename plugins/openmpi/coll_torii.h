@@ -19,6 +19,7 @@
 #include <opal/runtime/opal_progress.h>
 #include <opal/util/output.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <torii/torii.h>
 
@@ -144,17 +145,32 @@ typedef struct coll_torii_operation_t {
   coll_torii_user_t user;
   size_t input_bytes; /* of the staging that stands in for the caller's input; 0: none */
   size_t result_bytes;
-  coll_torii_staging_t input;
-  coll_torii_staging_t result;
   bool input_in_result; /* in place: the input stands in the result, `own_offset` behind its beginning */
   bool result_in_input;
   bool loads_result; /* `load` goes to the staged result */
   size_t own_offset;
-  size_t* lengths;        /* what the call gives torii as counts and displacements */
-  void* kept;             /* copies of the arrays of the moves */
+  size_t* lengths; /* what the call gives torii as counts and displacements */
+  void* kept;      /* copies of the arrays of the moves */
+  coll_torii_staging_t input;
+  coll_torii_staging_t result;
+  /* Up to here coll_torii_begin() clears all, and of the moves their forms: short calls feel it. */
   coll_torii_move_t load; /* before each run */
   coll_torii_move_t store;
 } coll_torii_operation_t;
+
+static inline void coll_torii_begin(coll_torii_operation_t* operation, coll_torii_kind_t kind) {
+  memset(operation, 0, offsetof(coll_torii_operation_t, load));
+  operation->kind = kind;
+  operation->call.size = sizeof(operation->call);
+  operation->load.form = MOVE_NOTHING;
+  operation->store.form = MOVE_NOTHING;
+}
+
+/* Nothing to acquire, load, store or release: the call's buffers are the caller's. */
+static inline bool coll_torii_is_direct(const coll_torii_operation_t* operation) {
+  return operation->input_bytes == 0 && operation->result_bytes == 0 && operation->lengths == NULL &&
+         !operation->input_in_result && !operation->result_in_input;
+}
 
 /* coll_torii_attach.c */
 int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module_t* module);
@@ -180,7 +196,6 @@ bool coll_torii_is_plain(size_t count, const ompi_datatype_t* type);
 void* coll_torii_first_byte(const void* buffer, const ompi_datatype_t* type);
 ptrdiff_t coll_torii_extent(const ompi_datatype_t* type);
 void coll_torii_free_staging(void);
-void coll_torii_begin(coll_torii_operation_t* operation, coll_torii_kind_t kind);
 /* Copies the arrays of the moves: programs let go of them while an operation is in flight (mpi4py does), though MPI
  * forbids it. */
 void coll_torii_keep_arrays(coll_torii_operation_t* operation);

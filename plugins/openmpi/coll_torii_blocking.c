@@ -2,32 +2,35 @@
  * The slots of blocking operations: torii's where it takes the call, otherwise the saved ones. */
 #include "plugins/openmpi/coll_torii.h"
 
+/* Runs the call on `team`, with staging where the caller's memory will not do. */
+static torii_status run_staged(coll_torii_operation_t* operation, torii_team* team) {
+  coll_torii_acquire(operation);
+  coll_torii_load(operation);
+  torii_status ended = TORII_NO_RESOURCE;
+  if (operation->status == OMPI_SUCCESS) {
+    ended = torii_run(team, &operation->call);
+  } else {
+    /* The others are in the call, or will be: they must not wait for this rank. */
+    (void)torii_team_abort(team, "a rank has no memory for staging");
+  }
+  if (ended == TORII_OK) coll_torii_store(operation);
+  return ended;
+}
+
 /* Runs what was described. False where it is left to the component below, on all ranks alike. */
 static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
                 struct ompi_communicator_t* comm, int* status) {
   *status = OMPI_SUCCESS;
-  if (answer == ANSWER_DONE) {
-    coll_torii_release(operation);
-    return true;
-  }
+  torii_status ended = answer == ANSWER_DONE ? TORII_OK : TORII_UNSUPPORTED;
   torii_team* const team =
       answer == ANSWER_TAKE ? coll_torii_attach(module, comm, operation->ordered ? TEAM_ORDERED : TEAM_BLOCKING) : NULL;
-  torii_status ended = TORII_UNSUPPORTED;
   if (team != NULL) {
     module->user = operation->user;
     operation->call.user_data = &module->user;
-    coll_torii_acquire(operation);
-    coll_torii_load(operation);
-    ended = TORII_NO_RESOURCE;
-    if (operation->status == OMPI_SUCCESS) {
-      ended = torii_run(team, &operation->call);
-    } else {
-      /* The others are in the call, or will be: they must not wait for this rank. */
-      (void)torii_team_abort(team, "a rank has no memory for staging");
-    }
+    ended = coll_torii_is_direct(operation) ? torii_run(team, &operation->call) : run_staged(operation, team);
   }
-  if (ended == TORII_OK) coll_torii_store(operation);
-  coll_torii_release(operation);
+  if (!coll_torii_is_direct(operation)) coll_torii_release(operation);
+  if (answer == ANSWER_DONE) return true;
   if (ended == TORII_UNSUPPORTED) {
     /* Calls with which the component below sets up the teams are nobody's calls. */
     if (module->states[TEAM_BLOCKING] != STATE_BUSY) coll_torii_count_left(FORM_BLOCKING, operation->kind);

@@ -63,7 +63,8 @@ void coll_torii_forget_persistent(coll_torii_module_t* module) {
 static void hold(const coll_torii_operation_t* operation, bool holds) {
   const coll_torii_move_t* const moves[] = {&operation->load, &operation->store};
   for (int i = 0; i < 2; ++i) {
-    const int types = moves[i]->types == NULL ? moves[i]->type != NULL : moves[i]->blocks;
+    if (moves[i]->form == MOVE_NOTHING) continue;
+    const int types = moves[i]->types == NULL ? 1 : moves[i]->blocks;
     for (int which = 0; which < types; ++which) {
       ompi_datatype_t* type = moves[i]->types == NULL ? moves[i]->type : moves[i]->types[which];
       if (ompi_datatype_is_predefined(type)) continue;

@@ -160,12 +160,6 @@ static void move_all(const coll_torii_move_t* move, char* staging, bool to_stagi
   }
 }
 
-void coll_torii_begin(coll_torii_operation_t* operation, coll_torii_kind_t kind) {
-  memset(operation, 0, sizeof(*operation));
-  operation->kind = kind;
-  operation->call.size = sizeof(operation->call);
-}
-
 static void* copied(char** place, const void* array, size_t bytes) {
   char* const copy = *place;
   memcpy(copy, array, bytes);

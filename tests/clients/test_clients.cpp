@@ -214,9 +214,8 @@ TEST(Clients, Mpi4py) {
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_NE(outcome.output.find("ok\n"), std::string::npos) << outcome.output;
     auto taken = counts(outcome.output, "taken");
-    for (const std::string operation : kOperations) {
-      if (operation != "alltoallw") EXPECT_GT(taken[operation], 0) << operation;
-    }
+    taken["alltoallw"] = 1;  // mpi4py calls it with MPI types only, which the script does not make
+    for (const std::string operation : kOperations) EXPECT_GT(taken[operation], 0) << operation;
   }
 }
 
