@@ -10,8 +10,8 @@
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
 /* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
 #define SETTING_ARENA "ARENA=256G\n"
-/* Of torii's non-blocking teams: so few plans, so small, that a team's staging never runs out with up to 16 roots.
- * Dealing it anew waits for all ranks, which a non-blocking call must not. */
+/* Of the teams of non-blocking and of persistent operations: so few plans, so small, that a team's staging never runs
+ * out with up to 16 roots. Dealing it anew waits for all ranks, which a non-blocking call must not. */
 static const char background_table[] =
     "{\"version\": 1, \"rows\": ["
     "{\"collective\": \"barrier\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
@@ -25,7 +25,13 @@ static const char background_table[] =
     "{\"collective\": \"all_gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
     "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
     "{\"collective\": \"reduce_scatter\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2}]}";
+    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
+    "{\"collective\": \"alltoall\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
+    "\"segment\": 4096, \"slots\": 4, \"window\": 8},"
+    "{\"collective\": \"scatter\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
+    "\"segment\": 4096, \"slots\": 4, \"window\": 8},"
+    "{\"collective\": \"gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
+    "\"segment\": 4096, \"slots\": 4, \"window\": 8}]}";
 
 /* One set-up, in which every rank either exchanges the same number of bytes with all others, or has failed, or is done.
  * With each exchange all tell which; so a rank that fails alone leaves nobody waiting, and all know how it ended. */
@@ -73,6 +79,12 @@ static int exchange(const void* mine, void* all, size_t bytes, void* data) {
   if (bytes == 0) return 0;
   if (bytes > INT32_MAX || setup->is_agreed || !all_say(setup, (int64_t)bytes, mine, all)) return 1;
   return bytes <= FRAME_BYTES ? 0 : gather(setup, mine, all, (int)bytes);
+}
+
+bool coll_torii_gather(coll_torii_module_t* module, struct ompi_communicator_t* comm, const void* mine, void* all,
+                       size_t bytes) {
+  const setup_t setup = {.comm = comm, .module = module};
+  return gather(&setup, mine, all, (int)bytes) == OMPI_SUCCESS;
 }
 
 /* The end of a set-up: true when it has succeeded on all ranks. */
@@ -171,37 +183,28 @@ static int* members_of(struct ompi_communicator_t* comm) {
   return members;
 }
 
-typedef enum { TEAM_BLOCKING, TEAM_BACKGROUND, TEAM_ORDERED } team_kind_t;
-
 static const char* text_or_null(const char* text) { return text == NULL || text[0] == '\0' ? NULL : text; }
 
-static bool make_team(setup_t* setup, team_kind_t kind, int* members, torii_team** team) {
+static bool make_team(setup_t* setup, coll_torii_team_t kind, int* members) {
   const coll_torii_component_t* const own = &mca_coll_torii_component;
   const int ranks = ompi_comm_size(setup->comm);
   torii_team_options options = {.size = sizeof(options),
-                                .determinism = text_or_null(own->determinism),
+                                .algorithm = "auto",
+                                .topology = "node",
+                                .determinism = "canonical",
                                 .members = members,
                                 .member_count = ranks,
                                 .exchange = exchange,
                                 .exchange_data = setup};
-  switch (kind) {
-    case TEAM_BLOCKING:
-      options.algorithm = text_or_null(own->algorithm);
-      /* A torus is that of the job; parts of it are plain nodes here. */
-      options.topology = ranks == torii_context_ranks(own->context) ? text_or_null(own->topology) : "node";
-      break;
-    case TEAM_BACKGROUND:
-      options.algorithm = "auto";
-      options.topology = "node";
-      options.tune_table = background_table;
-      break;
-    case TEAM_ORDERED:
-      options.algorithm = "auto";
-      options.topology = "node";
-      options.determinism = "canonical";
-      break;
+  if (kind == TEAM_BLOCKING) {
+    options.algorithm = text_or_null(own->algorithm);
+    options.determinism = text_or_null(own->determinism);
+    /* A torus is that of the job; parts of it are plain nodes here. */
+    if (ranks == torii_context_ranks(own->context)) options.topology = text_or_null(own->topology);
   }
-  const torii_status status = torii_team_create(own->context, &options, team);
+  /* These have one team for what commutes and what does not; so all combine in the order of ranks. */
+  if (kind == TEAM_BACKGROUND || kind == TEAM_PERSISTENT) options.tune_table = background_table;
+  const torii_status status = torii_team_create(own->context, &options, &setup->module->teams[kind]);
   if (status != TORII_OK) {
     coll_torii_say(status == TORII_NO_RESOURCE ? 1 : 0, "communicator %u is left to others: %s",
                    setup->comm->c_contextid, torii_last_error());
@@ -209,49 +212,36 @@ static bool make_team(setup_t* setup, team_kind_t kind, int* members, torii_team
   return status == TORII_OK;
 }
 
-bool coll_torii_attach(coll_torii_module_t* module, struct ompi_communicator_t* comm) {
-  if (module->state != STATE_NEW) return module->state == STATE_ATTACHED;
-  module->state = STATE_BUSY;
-  /* Equal on all members: all have the same members, and a context stands on all ranks of a job or on none. */
-  int* const members = mca_coll_torii_component.context == NULL ? NULL : members_of(comm);
-  if (members == NULL) {
-    module->state = STATE_FAILED;
-    return false;
-  }
-  setup_t setup = {.comm = comm, .module = module};
-  const bool made = make_team(&setup, TEAM_BLOCKING, members, &module->blocking) &&
-                    make_team(&setup, TEAM_BACKGROUND, members, &module->background);
-  free(members);
-  if (agree(&setup, made)) {
-    module->state = STATE_ATTACHED;
-    coll_torii_say(2, "communicator %u of %d ranks attached", comm->c_contextid, ompi_comm_size(comm));
-    return true;
-  }
-  module->state = STATE_FAILED;
-  coll_torii_detach(module);
-  return false;
+static void destroy_team(coll_torii_module_t* module, coll_torii_team_t kind) {
+  (void)torii_team_destroy(module->teams[kind]);
+  module->teams[kind] = NULL;
 }
 
-bool coll_torii_attach_ordered(coll_torii_module_t* module, struct ompi_communicator_t* comm) {
-  if (module->ordered_state != STATE_NEW) return module->ordered_state == STATE_ATTACHED;
-  module->ordered_state = STATE_FAILED;
+/* Makes the teams from `first` to `last`, or none of them. */
+static void make_teams(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t first,
+                       coll_torii_team_t last) {
+  for (coll_torii_team_t kind = first; kind <= last; ++kind) module->states[kind] = STATE_BUSY;
   setup_t setup = {.comm = comm, .module = module};
-  int* const members = members_of(comm);
-  const bool made = members != NULL && make_team(&setup, TEAM_ORDERED, members, &module->ordered);
+  /* Equal on all members: all have the same members, and a context stands on all ranks of a job or on none. */
+  int* const members = mca_coll_torii_component.context == NULL ? NULL : members_of(comm);
+  bool made = members != NULL;
+  for (coll_torii_team_t kind = first; kind <= last && made; ++kind) made = make_team(&setup, kind, members);
+  if (members != NULL) made = agree(&setup, made);
   free(members);
-  if (agree(&setup, made)) {
-    module->ordered_state = STATE_ATTACHED;
-    return true;
+  for (coll_torii_team_t kind = first; kind <= last; ++kind) {
+    if (!made) destroy_team(module, kind);
+    module->states[kind] = made ? STATE_ATTACHED : STATE_FAILED;
   }
-  (void)torii_team_destroy(module->ordered);
-  module->ordered = NULL;
-  return false;
+  if (made) coll_torii_say(2, "communicator %u of %d ranks attached", comm->c_contextid, ompi_comm_size(comm));
+}
+
+torii_team* coll_torii_attach(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
+  if (module->states[TEAM_BLOCKING] == STATE_NEW) make_teams(module, comm, TEAM_BLOCKING, TEAM_BACKGROUND);
+  if (module->states[TEAM_BLOCKING] != STATE_ATTACHED) return NULL;
+  if (module->states[kind] == STATE_NEW) make_teams(module, comm, kind, kind);
+  return module->states[kind] == STATE_ATTACHED ? module->teams[kind] : NULL;
 }
 
 void coll_torii_detach(coll_torii_module_t* module) {
-  torii_team** const teams[] = {&module->ordered, &module->background, &module->blocking};
-  for (size_t i = 0; i < sizeof(teams) / sizeof(teams[0]); ++i) {
-    (void)torii_team_destroy(*teams[i]);
-    *teams[i] = NULL;
-  }
+  for (int kind = TEAM_COUNT - 1; kind >= 0; --kind) destroy_team(module, kind);
 }

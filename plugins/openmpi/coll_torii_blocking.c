@@ -2,38 +2,10 @@
  * The slots of blocking operations: torii's where it takes the call, otherwise the saved ones. */
 #include "plugins/openmpi/coll_torii.h"
 
-/* MPI's layer returns early for a count of 0 but not for a type without bytes, so ranks may differ in coming here: such
- * a call must wait for nobody. */
-bool coll_torii_is_empty(int count, const ompi_datatype_t* type) { return count == 0 || type->super.size == 0; }
-
-static bool are_empty(const int* counts, const ompi_datatype_t* type, int ranks) {
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (!coll_torii_is_empty(counts[rank], type)) return false;
-  }
-  return true;
-}
-
-bool coll_torii_begin(coll_torii_operation_t* operation, coll_torii_module_t* module,
-                      struct ompi_communicator_t* comm) {
-  if (!coll_torii_attach(module, comm)) return false;
-  memset(operation, 0, sizeof(*operation));
-  operation->call.size = sizeof(operation->call);
-  operation->user = &module->user;
-  return true;
-}
-
-/* Runs a prepared operation. False where torii turns out not to serve the call, which it says to all ranks alike. */
-bool coll_torii_run(coll_torii_operation_t* operation, coll_torii_module_t* module, struct ompi_communicator_t* comm,
-                    int* status) {
-  torii_team* team = module->blocking;
-  if (operation->ordered) {
-    if (!coll_torii_attach_ordered(module, comm)) {
-      operation->finish = FINISH_NOTHING;
-      coll_torii_finish(operation);
-      return false;
-    }
-    team = module->ordered;
-  }
+/* Runs the call on `team`, with staging where the caller's memory will not do. */
+static torii_status run_staged(coll_torii_operation_t* operation, torii_team* team) {
+  coll_torii_acquire(operation);
+  coll_torii_load(operation);
   torii_status ended = TORII_NO_RESOURCE;
   if (operation->status == OMPI_SUCCESS) {
     ended = torii_run(team, &operation->call);
@@ -41,148 +13,50 @@ bool coll_torii_run(coll_torii_operation_t* operation, coll_torii_module_t* modu
     /* The others are in the call, or will be: they must not wait for this rank. */
     (void)torii_team_abort(team, "a rank has no memory for staging");
   }
-  if (ended != TORII_OK) operation->finish = FINISH_NOTHING;
-  coll_torii_finish(operation);
-  if (ended == TORII_UNSUPPORTED) return false;
+  if (ended == TORII_OK) coll_torii_store(operation);
+  return ended;
+}
+
+/* Runs what was described. False where it is left to the component below, on all ranks alike. */
+static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
+                struct ompi_communicator_t* comm, int* status) {
+  *status = OMPI_SUCCESS;
+  torii_status ended = answer == ANSWER_DONE ? TORII_OK : TORII_UNSUPPORTED;
+  torii_team* const team =
+      answer == ANSWER_TAKE ? coll_torii_attach(module, comm, operation->ordered ? TEAM_ORDERED : TEAM_BLOCKING) : NULL;
+  if (team != NULL) {
+    module->user = operation->user;
+    operation->call.user_data = &module->user;
+    ended = coll_torii_is_direct(operation) ? torii_run(team, &operation->call) : run_staged(operation, team);
+  }
+  if (!coll_torii_is_direct(operation)) coll_torii_release(operation);
+  if (answer == ANSWER_DONE) return true;
+  if (ended == TORII_UNSUPPORTED) {
+    /* Calls with which the component below sets up the teams are nobody's calls. */
+    if (module->states[TEAM_BLOCKING] != STATE_BUSY) coll_torii_count_left(FORM_BLOCKING, operation->kind);
+    return false;
+  }
   if (ended != TORII_OK) coll_torii_say(0, "communicator %u: %s", comm->c_contextid, torii_last_error());
   *status = coll_torii_error_of(ended);
-  atomic_fetch_add_explicit(&mca_coll_torii_component.taken[0][operation->kind], 1, memory_order_relaxed);
+  coll_torii_count_taken(FORM_BLOCKING, operation->kind);
   return true;
 }
 
-void coll_torii_count_left(const coll_torii_module_t* module, coll_torii_kind_t kind) {
-  if (module->state == STATE_BUSY) return;
-  atomic_fetch_add_explicit(&mca_coll_torii_component.left[0][kind], 1, memory_order_relaxed);
-}
-
-static int barrier(struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
-  coll_torii_module_t* const module = (coll_torii_module_t*)base;
-  coll_torii_operation_t operation;
-  int status;
-  if (coll_torii_begin(&operation, module, comm) && coll_torii_prepare_barrier(&operation) == ANSWER_TAKE &&
-      coll_torii_run(&operation, module, comm, &status)) {
-    return status;
+#define SLOT(name, parameters, arguments)                                                                      \
+  static int name(COLL_TORII_LIST parameters struct ompi_communicator_t* comm, mca_coll_base_module_t* base) { \
+    coll_torii_module_t* const module = (coll_torii_module_t*)base;                                            \
+    coll_torii_operation_t operation;                                                                          \
+    int status;                                                                                                \
+    coll_torii_begin(&operation, KIND_##name);                                                                 \
+    const coll_torii_answer_t answer = coll_torii_describe_##name(&operation, COLL_TORII_LIST arguments comm); \
+    if (run(&operation, answer, module, comm, &status)) return status;                                         \
+    return module->below_##name(COLL_TORII_LIST arguments comm, module->below_##name##_module);                \
   }
-  coll_torii_count_left(module, KIND_BARRIER);
-  return module->below_barrier(comm, module->below_barrier_module);
-}
-
-static int bcast(void* buffer, int count, ompi_datatype_t* type, int root, struct ompi_communicator_t* comm,
-                 mca_coll_base_module_t* base) {
-  coll_torii_module_t* const module = (coll_torii_module_t*)base;
-  coll_torii_operation_t operation;
-  int status;
-  if (coll_torii_is_empty(count, type)) return OMPI_SUCCESS;
-  if (coll_torii_begin(&operation, module, comm) &&
-      coll_torii_prepare_bcast(&operation, buffer, count, type, root, ompi_comm_rank(comm)) == ANSWER_TAKE &&
-      coll_torii_run(&operation, module, comm, &status)) {
-    return status;
-  }
-  coll_torii_count_left(module, KIND_BCAST);
-  return module->below_bcast(buffer, count, type, root, comm, module->below_bcast_module);
-}
-
-static int allgather(const void* input, int input_count, ompi_datatype_t* input_type, void* result, int result_count,
-                     ompi_datatype_t* result_type, struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
-  coll_torii_module_t* const module = (coll_torii_module_t*)base;
-  coll_torii_operation_t operation;
-  int status;
-  if (coll_torii_is_empty(result_count, result_type)) return OMPI_SUCCESS;
-  if (coll_torii_begin(&operation, module, comm) &&
-      coll_torii_prepare_allgather(&operation, input, input_count, input_type, result, result_count, result_type,
-                                   comm) == ANSWER_TAKE &&
-      coll_torii_run(&operation, module, comm, &status)) {
-    return status;
-  }
-  coll_torii_count_left(module, KIND_ALLGATHER);
-  return module->below_allgather(input, input_count, input_type, result, result_count, result_type, comm,
-                                 module->below_allgather_module);
-}
-
-static int allgatherv(const void* input, int input_count, ompi_datatype_t* input_type, void* result, const int* counts,
-                      const int* places, ompi_datatype_t* result_type, struct ompi_communicator_t* comm,
-                      mca_coll_base_module_t* base) {
-  coll_torii_module_t* const module = (coll_torii_module_t*)base;
-  coll_torii_operation_t operation;
-  int status;
-  if (are_empty(counts, result_type, ompi_comm_size(comm))) return OMPI_SUCCESS;
-  if (coll_torii_begin(&operation, module, comm) &&
-      coll_torii_prepare_allgatherv(&operation, input, input_count, input_type, result, counts, places, result_type,
-                                    comm) == ANSWER_TAKE &&
-      coll_torii_run(&operation, module, comm, &status)) {
-    return status;
-  }
-  coll_torii_count_left(module, KIND_ALLGATHERV);
-  return module->below_allgatherv(input, input_count, input_type, result, counts, places, result_type, comm,
-                                  module->below_allgatherv_module);
-}
-
-static int allreduce(const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op,
-                     struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
-  coll_torii_module_t* const module = (coll_torii_module_t*)base;
-  coll_torii_operation_t operation;
-  int status;
-  if (coll_torii_is_empty(count, type)) return OMPI_SUCCESS;
-  if (coll_torii_begin(&operation, module, comm) &&
-      coll_torii_prepare_allreduce(&operation, input, result, count, type, op) == ANSWER_TAKE &&
-      coll_torii_run(&operation, module, comm, &status)) {
-    return status;
-  }
-  coll_torii_count_left(module, KIND_ALLREDUCE);
-  return module->below_allreduce(input, result, count, type, op, comm, module->below_allreduce_module);
-}
-
-static int reduce(const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op, int root,
-                  struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
-  coll_torii_module_t* const module = (coll_torii_module_t*)base;
-  coll_torii_operation_t operation;
-  int status;
-  if (coll_torii_is_empty(count, type)) return OMPI_SUCCESS;
-  if (coll_torii_begin(&operation, module, comm) &&
-      coll_torii_prepare_reduce(&operation, input, result, count, type, op, root, ompi_comm_rank(comm)) ==
-          ANSWER_TAKE &&
-      coll_torii_run(&operation, module, comm, &status)) {
-    return status;
-  }
-  coll_torii_count_left(module, KIND_REDUCE);
-  return module->below_reduce(input, result, count, type, op, root, comm, module->below_reduce_module);
-}
-
-static int reduce_scatter(const void* input, void* result, const int* counts, ompi_datatype_t* type, ompi_op_t* op,
-                          struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
-  coll_torii_module_t* const module = (coll_torii_module_t*)base;
-  coll_torii_operation_t operation;
-  int status;
-  if (are_empty(counts, type, ompi_comm_size(comm))) return OMPI_SUCCESS;
-  if (coll_torii_begin(&operation, module, comm) &&
-      coll_torii_prepare_reduce_scatter(&operation, input, result, counts, type, op, ompi_comm_size(comm)) ==
-          ANSWER_TAKE &&
-      coll_torii_run(&operation, module, comm, &status)) {
-    return status;
-  }
-  coll_torii_count_left(module, KIND_REDUCE_SCATTER);
-  return module->below_reduce_scatter(input, result, counts, type, op, comm, module->below_reduce_scatter_module);
-}
-
-static int reduce_scatter_block(const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op,
-                                struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
-  coll_torii_module_t* const module = (coll_torii_module_t*)base;
-  coll_torii_operation_t operation;
-  int status;
-  if (coll_torii_is_empty(count, type)) return OMPI_SUCCESS;
-  if (coll_torii_begin(&operation, module, comm) &&
-      coll_torii_prepare_reduce_scatter_block(&operation, input, result, count, type, op, ompi_comm_size(comm)) ==
-          ANSWER_TAKE &&
-      coll_torii_run(&operation, module, comm, &status)) {
-    return status;
-  }
-  coll_torii_count_left(module, KIND_REDUCE_SCATTER_BLOCK);
-  return module->below_reduce_scatter_block(input, result, count, type, op, comm,
-                                            module->below_reduce_scatter_block_module);
-}
+COLL_TORII_OPERATIONS(SLOT)
+#undef SLOT
 
 void coll_torii_set_blocking(mca_coll_base_module_t* module) {
-#define SET(name) module->coll_##name = name;
+#define SET(name, parameters, arguments) module->coll_##name = name;
   COLL_TORII_OPERATIONS(SET)
 #undef SET
 }

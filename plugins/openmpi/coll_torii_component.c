@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "plugins/openmpi/coll_torii.h"
+#include "plugins/openmpi/coll_torii_request.h"
 
 static int register_parameters(void);
 static int open_component(void);
@@ -24,14 +24,20 @@ OMPI_MODULE_DECLSPEC coll_torii_component_t mca_coll_torii_component = {
     .priority = 90,
     .stream = -1};
 
-static const char* const kind_names[KIND_COUNT] = {"allgather", "allgatherv", "allreduce",      "alltoall",
-                                                   "alltoallv", "barrier",    "bcast",          "gather",
-                                                   "gatherv",   "reduce",     "reduce_scatter", "reduce_scatter_block",
-                                                   "scatter",   "scatterv"};
+static const char* const kind_names[KIND_COUNT] = {
+#define NAME(name, parameters, arguments) #name,
+    COLL_TORII_OPERATIONS(NAME)
+#undef NAME
+};
+/* Before the name and behind it, by form. */
+static const char* const form_begins[FORM_COUNT] = {"", "i", ""};
+static const char* const form_ends[FORM_COUNT] = {"", "", "_init"};
+
+#define TEXT_BYTES 4096
 
 void coll_torii_say(int level, const char* format, ...) {
   if (level > mca_coll_torii_component.verbose) return;
-  char text[1200];
+  char text[TEXT_BYTES];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof(text), format, arguments);
@@ -98,13 +104,21 @@ static int open_component(void) {
   return OMPI_SUCCESS;
 }
 
-static void say_counts(const char* what, _Atomic int64_t counts[2][KIND_COUNT]) {
-  char text[1024] = ""; /* twice 14 names and counts */
+void coll_torii_count_taken(coll_torii_form_t form, coll_torii_kind_t kind) {
+  atomic_fetch_add_explicit(&mca_coll_torii_component.taken[form][kind], 1, memory_order_relaxed);
+}
+
+void coll_torii_count_left(coll_torii_form_t form, coll_torii_kind_t kind) {
+  atomic_fetch_add_explicit(&mca_coll_torii_component.left[form][kind], 1, memory_order_relaxed);
+}
+
+static void say_counts(const char* what, _Atomic int64_t counts[FORM_COUNT][KIND_COUNT]) {
+  char text[TEXT_BYTES - 64] = "";
   size_t used = 0;
-  for (int form = 0; form < 2; ++form) {
+  for (int form = 0; form < FORM_COUNT; ++form) {
     for (int kind = 0; kind < KIND_COUNT && used < sizeof(text); ++kind) {
-      used += (size_t)snprintf(text + used, sizeof(text) - used, " %s%s=%ld", form == 0 ? "" : "i", kind_names[kind],
-                               (long)counts[form][kind]);
+      used += (size_t)snprintf(text + used, sizeof(text) - used, " %s%s%s=%ld", form_begins[form], kind_names[kind],
+                               form_ends[form], (long)counts[form][kind]);
     }
   }
   coll_torii_say(1, "%s%s", what, text);
@@ -142,9 +156,8 @@ static bool save_below(coll_torii_module_t* module, const mca_coll_base_comm_col
     return false;                                                              \
   }                                                                            \
   OBJ_RETAIN(module->below_##name##_module);
-#define SAVE(name) SAVE_ONE(name) SAVE_ONE(i##name)
+#define SAVE(name, parameters, arguments) SAVE_ONE(name) SAVE_ONE(i##name) SAVE_ONE(name##_init)
   COLL_TORII_OPERATIONS(SAVE)
-  COLL_TORII_BLOCKS(SAVE_ONE)
 #undef SAVE
 #undef SAVE_ONE
   return true;
@@ -168,8 +181,8 @@ static mca_coll_base_module_t* comm_query(struct ompi_communicator_t* comm, int*
   if (module == NULL) return NULL;
   module->super.coll_module_enable = enable_module;
   coll_torii_set_blocking(&module->super);
-  coll_torii_set_blocks(&module->super);
   coll_torii_set_non_blocking(&module->super);
+  coll_torii_set_persistent(&module->super);
   return &module->super;
 }
 
@@ -178,12 +191,12 @@ static void construct_module(coll_torii_module_t* module) {
 }
 
 static void destruct_module(coll_torii_module_t* module) {
+  coll_torii_forget_persistent(module);
   coll_torii_detach(module);
 #define RELEASE_ONE(name) \
   if (module->below_##name##_module != NULL) OBJ_RELEASE(module->below_##name##_module);
-#define RELEASE(name) RELEASE_ONE(name) RELEASE_ONE(i##name)
+#define RELEASE(name, parameters, arguments) RELEASE_ONE(name) RELEASE_ONE(i##name) RELEASE_ONE(name##_init)
   COLL_TORII_OPERATIONS(RELEASE)
-  COLL_TORII_BLOCKS(RELEASE_ONE)
 #undef RELEASE
 #undef RELEASE_ONE
 }

@@ -149,37 +149,38 @@ static bool op_of(enum ompi_op_type op, class_t class, torii_op* own) {
   }
 }
 
+/* right = left op right, of elements side by side; MPI's functions find their first byte `lb` behind the address. */
+static void fold(const coll_torii_user_t* user, const void* left, void* right, size_t count) {
+  const ptrdiff_t lb = user->type->super.lb;
+  ompi_op_reduce(user->op, (char*)left - lb, (char*)right - lb, count, user->type);
+}
+
 /* torii folds into any of three places, MPI's functions only into their second argument; and they may look at no other
  * order than this one: the second argument is what stands on the right. */
 static void combine(const void* left, const void* right, void* out, size_t count, void* data) {
   const coll_torii_user_t* const user = data;
-  const size_t bytes = count * (size_t)(user->type->super.ub - user->type->super.lb);
-  if (out == right) {
-    ompi_op_reduce(user->op, (void*)left, out, count, user->type);
-    return;
-  }
+  const size_t extent = (size_t)coll_torii_extent(user->type);
   if (out != left) {
-    memcpy(out, right, bytes);
-    ompi_op_reduce(user->op, (void*)left, out, count, user->type);
+    if (out != right) memcpy(out, right, count * extent);
+    fold(user, left, out, count);
     return;
   }
-  if (count == 0) return;
   _Alignas(64) char some[USER_BYTES_MAX];
-  const size_t extent = bytes / count;
   const size_t at_once = sizeof(some) / extent;
   for (size_t done = 0; done < count; done += at_once) {
     const size_t now = count - done < at_once ? count - done : at_once;
+    char* const place = (char*)out + done * extent;
     memcpy(some, (const char*)right + done * extent, now * extent);
-    ompi_op_reduce(user->op, (char*)out + done * extent, some, now, user->type);
-    memcpy((char*)out + done * extent, some, now * extent);
+    fold(user, place, some, now);
+    memcpy(place, some, now * extent);
   }
 }
 
-/* Elements whose bytes all lie in [i * extent, (i + 1) * extent): they can be moved as a whole, holes included. */
+/* Elements whose bytes all lie between their bounds: they can be moved as a whole, holes included. */
 static bool is_movable(const ompi_datatype_t* type) {
   const opal_datatype_t* const layout = &type->super;
-  return layout->lb == 0 && layout->true_lb >= 0 && layout->true_ub <= layout->ub && layout->ub > 0 &&
-         layout->ub <= USER_BYTES_MAX;
+  const ptrdiff_t extent = coll_torii_extent(type);
+  return layout->true_lb >= layout->lb && layout->true_ub <= layout->ub && extent > 0 && extent <= USER_BYTES_MAX;
 }
 
 bool coll_torii_map_reduction(coll_torii_operation_t* operation, ompi_op_t* op, ompi_datatype_t* type) {
@@ -199,10 +200,9 @@ bool coll_torii_map_reduction(coll_torii_operation_t* operation, ompi_op_t* op, 
   if (!is_movable(type)) return false;
   call->op = TORII_USER;
   call->user = combine;
-  call->user_data = operation->user;
-  call->user_bytes = (size_t)type->super.ub;
-  operation->user->op = op;
-  operation->user->type = type;
+  call->user_bytes = (size_t)coll_torii_extent(type);
+  operation->user.op = op;
+  operation->user.type = type;
   operation->ordered = !ompi_op_is_commute(op);
   return true;
 }

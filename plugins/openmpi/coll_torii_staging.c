@@ -21,7 +21,7 @@ static size_t rounded(size_t bytes) {
   return size;
 }
 
-bool coll_torii_take_staging(coll_torii_staging_t* staging, size_t bytes) {
+static bool take(coll_torii_staging_t* staging, size_t bytes) {
   const size_t wanted = rounded(bytes);
   pthread_mutex_lock(&kept_lock);
   for (int i = 0; i < KEPT_COUNT; ++i) {
@@ -36,7 +36,7 @@ bool coll_torii_take_staging(coll_torii_staging_t* staging, size_t bytes) {
   return torii_allocate(mca_coll_torii_component.context, wanted, &staging->memory) == TORII_OK;
 }
 
-void coll_torii_give_staging(coll_torii_staging_t* staging) {
+static void give(coll_torii_staging_t* staging) {
   void* gone = staging->memory;
   if (gone == NULL) return;
   if (staging->bytes <= KEPT_BYTES_EACH) {
@@ -63,18 +63,28 @@ void coll_torii_free_staging(void) {
   }
 }
 
-void* coll_torii_plain(const void* buffer, size_t count, const ompi_datatype_t* type) {
-  const int32_t some = count > 1 ? 2 : 1; /* only "one" and "several" make a difference */
-  if (!opal_datatype_is_contiguous_memory_layout(&type->super, some)) return NULL;
-  return (char*)buffer + type->super.true_lb;
+/* Stands where a rank has no elements and MPI allows NULL. */
+static char nothing[1];
+
+bool coll_torii_is_empty(int count, const ompi_datatype_t* type) { return count == 0 || type->super.size == 0; }
+
+ptrdiff_t coll_torii_extent(const ompi_datatype_t* type) { return type->super.ub - type->super.lb; }
+
+bool coll_torii_is_plain(size_t count, const ompi_datatype_t* type) {
+  /* Only "one" and "several" make a difference. */
+  return opal_datatype_is_contiguous_memory_layout(&type->super, count > 1 ? 2 : 1);
+}
+
+void* coll_torii_first_byte(const void* buffer, const ompi_datatype_t* type) {
+  char* const first = (char*)buffer + type->super.true_lb; /* MPI_BOTTOM is NULL: only the sum is an address */
+  return first == NULL ? nothing : first;
 }
 
 /* The convertor may stop short of the room that it is given, so it is called until it says that it is done. */
-void coll_torii_pack(const void* buffer, size_t count, const ompi_datatype_t* type, void* packed) {
+static void pack(const void* buffer, size_t count, const ompi_datatype_t* type, void* packed) {
   const size_t total = count * type->super.size;
-  const char* const plain = coll_torii_plain(buffer, count, type);
-  if (plain != NULL) {
-    memmove(packed, plain, total);
+  if (coll_torii_is_plain(count, type)) {
+    memmove(packed, coll_torii_first_byte(buffer, type), total);
     return;
   }
   opal_convertor_t convertor;
@@ -91,11 +101,10 @@ void coll_torii_pack(const void* buffer, size_t count, const ompi_datatype_t* ty
   OBJ_DESTRUCT(&convertor);
 }
 
-void coll_torii_unpack(const void* packed, size_t count, const ompi_datatype_t* type, void* buffer) {
+static void unpack(const void* packed, size_t count, const ompi_datatype_t* type, void* buffer) {
   const size_t total = count * type->super.size;
-  char* const plain = coll_torii_plain(buffer, count, type);
-  if (plain != NULL) {
-    memmove(plain, packed, total);
+  if (coll_torii_is_plain(count, type)) {
+    memmove(coll_torii_first_byte(buffer, type), packed, total);
     return;
   }
   opal_convertor_t convertor;
@@ -112,53 +121,103 @@ void coll_torii_unpack(const void* packed, size_t count, const ompi_datatype_t* 
   OBJ_DESTRUCT(&convertor);
 }
 
-/* The staged result holds one packed block per rank; a block's own count may be less than the distance to the next. */
-static void unpack_blocks(const coll_torii_operation_t* operation) {
-  const ompi_datatype_t* const type = operation->target_type;
-  const ptrdiff_t extent = type->super.ub - type->super.lb;
-  for (int block = 0; block < operation->blocks; ++block) {
-    char* const target = (char*)operation->target + extent * operation->block_places[block];
-    const size_t offset =
-        operation->block_offsets == NULL ? operation->block_bytes * (size_t)block : operation->block_offsets[block];
-    const char* const source = (const char*)operation->result.memory + offset;
-    coll_torii_unpack(source, (size_t)operation->block_counts[block], type, target);
+static void move_one(const void* memory, size_t count, const ompi_datatype_t* type, char* packed, bool to_staging) {
+  if (to_staging) {
+    pack(memory, count, type, packed);
+  } else {
+    unpack(packed, count, type, (void*)memory);
   }
 }
 
-void coll_torii_keep_blocks(coll_torii_operation_t* operation) {
-  if (operation->finish != FINISH_UNPACK_BLOCKS) return;
-  const size_t count = (size_t)operation->blocks;
-  int* const kept_blocks = malloc(2 * count * sizeof(*kept_blocks));
-  if (kept_blocks == NULL) {
+static void move_blocks(const coll_torii_move_t* move, char* staging, bool to_staging) {
+  for (int block = 0; block < move->blocks; ++block) {
+    const ompi_datatype_t* const type = move->types == NULL ? move->type : move->types[block];
+    const ptrdiff_t unit = move->types == NULL ? coll_torii_extent(type) : 1;
+    char* const memory = (char*)move->memory + unit * move->places[block];
+    if (coll_torii_is_empty(move->counts[block], type)) continue;
+    move_one(memory, (size_t)move->counts[block], type, staging + move->offsets[block], to_staging);
+  }
+}
+
+static void move_all(const coll_torii_move_t* move, char* staging, bool to_staging) {
+  switch (move->form) {
+    case MOVE_NOTHING:
+      break;
+    case MOVE_PACKED:
+      move_one(move->memory, move->count, move->type, staging + move->offset, to_staging);
+      break;
+    case MOVE_BLOCKS:
+      move_blocks(move, staging, to_staging);
+      break;
+    case MOVE_ELEMENTS: {
+      /* Open MPI finds an element's first byte `lb` behind its address. */
+      char* const elements = staging - move->type->super.lb;
+      char* const target = to_staging ? elements : move->memory;
+      char* const source = to_staging ? move->memory : elements;
+      (void)ompi_datatype_copy_content_same_ddt(move->type, move->count, target, source);
+      break;
+    }
+  }
+}
+
+static void* copied(char** place, const void* array, size_t bytes) {
+  char* const copy = *place;
+  memcpy(copy, array, bytes);
+  *place += bytes;
+  return copy;
+}
+
+void coll_torii_keep_arrays(coll_torii_operation_t* operation) {
+  coll_torii_move_t* const moves[] = {&operation->load, &operation->store};
+  const size_t each = sizeof(ompi_datatype_t*) + 2 * sizeof(int);
+  size_t bytes = 0;
+  for (int i = 0; i < 2; ++i) bytes += moves[i]->form == MOVE_BLOCKS ? each * (size_t)moves[i]->blocks : 0;
+  if (bytes == 0) return;
+  char* place = operation->kept = malloc(bytes);
+  if (place == NULL) {
     operation->status = OMPI_ERR_OUT_OF_RESOURCE;
     return;
   }
-  memcpy(kept_blocks, operation->block_counts, count * sizeof(*kept_blocks));
-  memcpy(kept_blocks + count, operation->block_places, count * sizeof(*kept_blocks));
-  operation->kept_blocks = kept_blocks;
-  operation->block_counts = kept_blocks;
-  operation->block_places = kept_blocks + count;
+  for (int i = 0; i < 2; ++i) {
+    coll_torii_move_t* const move = moves[i];
+    if (move->form != MOVE_BLOCKS) continue;
+    const size_t blocks = (size_t)move->blocks;
+    if (move->types != NULL) move->types = copied(&place, move->types, blocks * sizeof(ompi_datatype_t*));
+    move->counts = copied(&place, move->counts, blocks * sizeof(int));
+    /* Two arrays of int are as long as one of pointers: the next move's types are aligned. */
+    move->places = copied(&place, move->places, blocks * sizeof(int));
+  }
 }
 
-void coll_torii_finish(coll_torii_operation_t* operation) {
-  switch (operation->finish) {
-    case FINISH_NOTHING:
-      break;
-    case FINISH_UNPACK:
-      coll_torii_unpack(operation->result.memory, operation->target_count, operation->target_type, operation->target);
-      break;
-    case FINISH_UNPACK_BLOCKS:
-      unpack_blocks(operation);
-      break;
-    case FINISH_COPY_ELEMENTS:
-      (void)ompi_datatype_copy_content_same_ddt(operation->target_type, operation->target_count, operation->target,
-                                                operation->result.memory);
-      break;
+void coll_torii_acquire(coll_torii_operation_t* operation) {
+  torii_call* const call = &operation->call;
+  const bool taken = operation->status == OMPI_SUCCESS &&
+                     (operation->input_bytes == 0 || take(&operation->input, operation->input_bytes)) &&
+                     (operation->result_bytes == 0 || take(&operation->result, operation->result_bytes));
+  if (!taken) {
+    operation->status = OMPI_ERR_OUT_OF_RESOURCE;
+    return;
   }
-  free(operation->kept_blocks);
+  if (operation->input_bytes != 0) call->input = operation->input.memory;
+  if (operation->result_bytes != 0) call->result = operation->result.memory;
+  if (operation->input_in_result) call->input = (char*)call->result + operation->own_offset;
+  if (operation->result_in_input) call->result = (char*)call->input + operation->own_offset;
+}
+
+void coll_torii_load(coll_torii_operation_t* operation) {
+  char* const staging = operation->loads_result ? operation->result.memory : operation->input.memory;
+  if (operation->status == OMPI_SUCCESS) move_all(&operation->load, staging, true);
+}
+
+void coll_torii_store(coll_torii_operation_t* operation) {
+  move_all(&operation->store, operation->result.memory, false);
+}
+
+void coll_torii_release(coll_torii_operation_t* operation) {
+  free(operation->kept);
   free(operation->lengths);
+  operation->kept = NULL;
   operation->lengths = NULL;
-  operation->kept_blocks = NULL;
-  coll_torii_give_staging(&operation->input);
-  coll_torii_give_staging(&operation->result);
+  give(&operation->input);
+  give(&operation->result);
 }

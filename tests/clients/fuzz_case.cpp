@@ -2,6 +2,8 @@
 // Draws cases, lays out their buffers, and makes the calls.
 #include "tests/clients/fuzz_case.hpp"
 
+#include <mpi-ext.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -9,10 +11,11 @@ namespace torii::clients {
 namespace {
 
 constexpr const char* kNames[kCollectives] = {
-    "barrier",        "bcast",   "reduce",  "allreduce", "reduce_scatter_block",
-    "reduce_scatter", "scan",    "exscan",  "allgather", "allgatherv",
-    "gather",         "gatherv", "scatter", "scatterv",  "alltoall",
-    "alltoallv"};
+    "barrier",        "bcast",    "reduce",  "allreduce", "reduce_scatter_block",
+    "reduce_scatter", "scan",     "exscan",  "allgather", "allgatherv",
+    "gather",         "gatherv",  "scatter", "scatterv",  "alltoall",
+    "alltoallv",      "alltoallw"};
+constexpr const char* kFormBegins[] = {"", "i", "persistent "};
 
 bool combines(Collective collective) { return collective >= Collective::reduce && collective <= Collective::exscan; }
 bool has_counts(Collective collective) {
@@ -22,6 +25,7 @@ bool has_counts(Collective collective) {
     case Collective::gatherv:
     case Collective::scatterv:
     case Collective::alltoallv:
+    case Collective::alltoallw:
       return true;
     default:
       return false;
@@ -55,6 +59,7 @@ struct Sides {
   std::size_t in_count = 0, out_count = 0;  ///< elements per block, or of all where there are no blocks
   std::vector<int> in_counts, in_places;    ///< of the v forms, in elements
   std::vector<int> out_counts, out_places;
+  std::vector<MPI_Datatype> in_types, out_types;  ///< of alltoallw, whose places are in bytes
   std::size_t in_elements = 0, out_elements = 0;  ///< of the whole buffers
 };
 
@@ -69,6 +74,18 @@ std::size_t place(const std::vector<int>& counts, std::vector<int>& places) {
     at += count + 1;
   }
   return static_cast<std::size_t>(at);
+}
+
+/// Blocks of alltoallw: some keep their type, the others are of as many basic elements side by side, which take no more
+/// room. Other ranks see no difference.
+void mix_types(const Layout& layout, Random& random, std::vector<int>& counts, std::vector<int>& places,
+               std::vector<MPI_Datatype>& types) {
+  for (std::size_t block = 0; block < counts.size(); ++block) {
+    places[block] *= static_cast<int>(layout.extent());
+    const bool plain = draw(random, 0, 1) == 0 && static_cast<std::ptrdiff_t>(layout.places().front()) >= 0;
+    types.push_back(plain ? layout.basic().type : layout.type());
+    if (plain) counts[block] *= layout.per_element();
+  }
 }
 
 Layout layout_of(const Case& call, int rank, int side) {
@@ -131,6 +148,13 @@ Sides sides_of(const Case& call, int rank, int ranks) {
       // Rank i sends counts[i] units to everybody, so it gets counts[j] of rank j.
       set_v(false, true);
       break;
+    case Collective::alltoallw: {
+      set_v(false, true);
+      Random own(call.data_seed + 7717 * static_cast<std::uint64_t>(rank));
+      mix_types(sides.in_layout, own, sides.in_counts, sides.in_places, sides.in_types);
+      mix_types(sides.out_layout, own, sides.out_counts, sides.out_places, sides.out_types);
+      break;
+    }
     default:
       set(1, 1);
       break;
@@ -145,76 +169,75 @@ struct Arguments {
   int in_count, out_count, root;
   MPI_Datatype in_type, out_type;
   const int *in_counts, *in_places, *out_counts, *out_places, *counts;
+  const MPI_Datatype *in_types, *out_types;
   MPI_Op op;
   int rank;
+  Form form;
 };
 
+/// MPI's function `NAME`, its non-blocking form MPI_I`name`, or its persistent one.
+#define CALL(NAME, name, ...)                                               \
+  (a.form == Form::blocking       ? MPI_##NAME(__VA_ARGS__, comm)           \
+   : a.form == Form::non_blocking ? MPI_I##name(__VA_ARGS__, comm, request) \
+                                  : MPIX_##NAME##_init(__VA_ARGS__, comm, MPI_INFO_NULL, request))
+
 int call_reduction(const Case& call, const Arguments& a, MPI_Comm comm, MPI_Request* request) {
-  const bool now = request == nullptr;
   switch (call.collective) {
     case Collective::reduce:
-      return now ? MPI_Reduce(a.in, a.out, a.in_count, a.in_type, a.op, a.root, comm)
-                 : MPI_Ireduce(a.in, a.out, a.in_count, a.in_type, a.op, a.root, comm, request);
+      return CALL(Reduce, reduce, a.in, a.out, a.in_count, a.in_type, a.op, a.root);
     case Collective::allreduce:
-      return now ? MPI_Allreduce(a.in, a.out, a.in_count, a.in_type, a.op, comm)
-                 : MPI_Iallreduce(a.in, a.out, a.in_count, a.in_type, a.op, comm, request);
+      return CALL(Allreduce, allreduce, a.in, a.out, a.in_count, a.in_type, a.op);
     case Collective::reduce_scatter_block:
-      return now ? MPI_Reduce_scatter_block(a.in, a.out, a.in_count, a.in_type, a.op, comm)
-                 : MPI_Ireduce_scatter_block(a.in, a.out, a.in_count, a.in_type, a.op, comm, request);
+      return CALL(Reduce_scatter_block, reduce_scatter_block, a.in, a.out, a.in_count, a.in_type, a.op);
     case Collective::reduce_scatter:
-      return now ? MPI_Reduce_scatter(a.in, a.out, a.counts, a.in_type, a.op, comm)
-                 : MPI_Ireduce_scatter(a.in, a.out, a.counts, a.in_type, a.op, comm, request);
+      return CALL(Reduce_scatter, reduce_scatter, a.in, a.out, a.counts, a.in_type, a.op);
     case Collective::scan:
-      return now ? MPI_Scan(a.in, a.out, a.in_count, a.in_type, a.op, comm)
-                 : MPI_Iscan(a.in, a.out, a.in_count, a.in_type, a.op, comm, request);
+      return CALL(Scan, scan, a.in, a.out, a.in_count, a.in_type, a.op);
     default:
-      return now ? MPI_Exscan(a.in, a.out, a.in_count, a.in_type, a.op, comm)
-                 : MPI_Iexscan(a.in, a.out, a.in_count, a.in_type, a.op, comm, request);
+      return CALL(Exscan, exscan, a.in, a.out, a.in_count, a.in_type, a.op);
+  }
+}
+
+int call_with_counts(const Case& call, const Arguments& a, MPI_Comm comm, MPI_Request* request) {
+  switch (call.collective) {
+    case Collective::allgatherv:
+      return CALL(Allgatherv, allgatherv, a.in, a.in_counts[a.rank], a.in_type, a.out, a.out_counts, a.out_places,
+                  a.out_type);
+    case Collective::gatherv:
+      return CALL(Gatherv, gatherv, a.in, a.in_counts[a.rank], a.in_type, a.out, a.out_counts, a.out_places, a.out_type,
+                  a.root);
+    case Collective::scatterv:
+      return CALL(Scatterv, scatterv, a.in, a.in_counts, a.in_places, a.in_type, a.out, a.out_counts[a.rank],
+                  a.out_type, a.root);
+    case Collective::alltoallv:
+      return CALL(Alltoallv, alltoallv, a.in, a.in_counts, a.in_places, a.in_type, a.out, a.out_counts, a.out_places,
+                  a.out_type);
+    default:
+      return CALL(Alltoallw, alltoallw, a.in, a.in_counts, a.in_places, a.in_types, a.out, a.out_counts, a.out_places,
+                  a.out_types);
   }
 }
 
 int call_movement(const Case& call, const Arguments& a, MPI_Comm comm, MPI_Request* request) {
-  const bool now = request == nullptr;
   switch (call.collective) {
     case Collective::barrier:
-      return now ? MPI_Barrier(comm) : MPI_Ibarrier(comm, request);
+      return a.form == Form::blocking       ? MPI_Barrier(comm)
+             : a.form == Form::non_blocking ? MPI_Ibarrier(comm, request)
+                                            : MPIX_Barrier_init(comm, MPI_INFO_NULL, request);
     case Collective::bcast:
-      return now ? MPI_Bcast(a.out, a.out_count, a.out_type, a.root, comm)
-                 : MPI_Ibcast(a.out, a.out_count, a.out_type, a.root, comm, request);
+      return CALL(Bcast, bcast, a.out, a.out_count, a.out_type, a.root);
     case Collective::allgather:
-      return now ? MPI_Allgather(a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, comm)
-                 : MPI_Iallgather(a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, comm, request);
-    case Collective::allgatherv:
-      return now ? MPI_Allgatherv(a.in, a.in_counts[a.rank], a.in_type, a.out, a.out_counts, a.out_places, a.out_type,
-                                  comm)
-                 : MPI_Iallgatherv(a.in, a.in_counts[a.rank], a.in_type, a.out, a.out_counts, a.out_places, a.out_type,
-                                   comm, request);
+      return CALL(Allgather, allgather, a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type);
     case Collective::gather:
-      return now ? MPI_Gather(a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, a.root, comm)
-                 : MPI_Igather(a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, a.root, comm, request);
-    case Collective::gatherv:
-      return now ? MPI_Gatherv(a.in, a.in_counts[a.rank], a.in_type, a.out, a.out_counts, a.out_places, a.out_type,
-                               a.root, comm)
-                 : MPI_Igatherv(a.in, a.in_counts[a.rank], a.in_type, a.out, a.out_counts, a.out_places, a.out_type,
-                                a.root, comm, request);
+      return CALL(Gather, gather, a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, a.root);
     case Collective::scatter:
-      return now ? MPI_Scatter(a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, a.root, comm)
-                 : MPI_Iscatter(a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, a.root, comm, request);
-    case Collective::scatterv:
-      return now ? MPI_Scatterv(a.in, a.in_counts, a.in_places, a.in_type, a.out, a.out_counts[a.rank], a.out_type,
-                                a.root, comm)
-                 : MPI_Iscatterv(a.in, a.in_counts, a.in_places, a.in_type, a.out, a.out_counts[a.rank], a.out_type,
-                                 a.root, comm, request);
-    case Collective::alltoall:
-      return now ? MPI_Alltoall(a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, comm)
-                 : MPI_Ialltoall(a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, comm, request);
+      return CALL(Scatter, scatter, a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type, a.root);
     default:
-      return now ? MPI_Alltoallv(a.in, a.in_counts, a.in_places, a.in_type, a.out, a.out_counts, a.out_places,
-                                 a.out_type, comm)
-                 : MPI_Ialltoallv(a.in, a.in_counts, a.in_places, a.in_type, a.out, a.out_counts, a.out_places,
-                                  a.out_type, comm, request);
+      return CALL(Alltoall, alltoall, a.in, a.in_count, a.in_type, a.out, a.out_count, a.out_type);
   }
 }
+
+#undef CALL
 
 /// What a call leaves: its result, and its input, which must be untouched.
 struct Outcome {
@@ -233,9 +256,29 @@ Outcome buffers_of(const Case& call, const Sides& sides, int rank) {
   return buffers;
 }
 
+void finish(const Case& call, MPI_Request& request) {
+  int done = call.test ? 0 : 1;
+  while (done == 0) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/// Starts each as often as the case says, with the operands of the first time, in different orders on the ranks.
+void run_persistent(const Case& call, const Outcome& operands, int rank, std::vector<Outcome>& all,
+                    std::vector<MPI_Request>& requests) {
+  for (int time = 0; time < call.twice; ++time) {
+    for (Outcome& one : all) one = operands;  // of equal size, so in the same memory
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      MPI_Start(&requests[rank % 2 == 0 ? i : all.size() - 1 - i]);
+    }
+    for (MPI_Request& request : requests) finish(call, request);
+  }
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
+}
+
 Outcome make_call(const Case& call, const Sides& sides, MPI_Comm* comm, int rank, bool frees) {
   std::vector<Outcome> all;
   for (int i = 0; i < call.twice; ++i) all.push_back(buffers_of(call, sides, rank));
+  const Outcome operands = all.front();
   const bool is_root = !has_root(call.collective) || rank == call.root;
   const bool scatters = call.collective == Collective::scatter || call.collective == Collective::scatterv;
   std::vector<MPI_Request> requests(all.size(), MPI_REQUEST_NULL);
@@ -253,16 +296,23 @@ Outcome make_call(const Case& call, const Sides& sides, MPI_Comm* comm, int rank
                                  sides.out_counts.data(),
                                  sides.out_places.data(),
                                  call.counts.data(),
+                                 sides.in_types.data(),
+                                 sides.out_types.data(),
                                  call.op.op,
-                                 rank};
-    MPI_Request* const request = call.non_blocking ? &requests[i] : nullptr;
-    (combines(call.collective) ? call_reduction : call_movement)(call, arguments, *comm, request);
+                                 rank,
+                                 call.form};
+    const bool counts = has_counts(call.collective) && call.collective != Collective::reduce_scatter;
+    (combines(call.collective) ? call_reduction
+     : counts                  ? call_with_counts
+                               : call_movement)(call, arguments, *comm, &requests[i]);
   }
   if (frees) MPI_Comm_free(comm);
+  if (call.form == Form::persistent) {
+    run_persistent(call, operands, rank, all, requests);
+    return all.back();
+  }
   for (auto request = requests.rbegin(); request != requests.rend(); ++request) {
-    int done = call.test ? 0 : 1;
-    while (done == 0) MPI_Test(&*request, &done, MPI_STATUS_IGNORE);
-    MPI_Wait(&*request, MPI_STATUS_IGNORE);
+    if (*request != MPI_REQUEST_NULL) finish(call, *request);
   }
   return all.back();
 }
@@ -272,25 +322,25 @@ Outcome make_call(const Case& call, const Sides& sides, MPI_Comm* comm, int rank
 const char* name(Collective collective) { return kNames[static_cast<int>(collective)]; }
 
 std::string Case::text() const {
-  std::string text = std::string(non_blocking ? "i" : "") + name(collective) + " of " + std::to_string(count) + " x " +
-                     basic.name + " (shape " + std::to_string(shape) + ")";
+  std::string text = std::string(kFormBegins[static_cast<int>(form)]) + name(collective) + " of " +
+                     std::to_string(count) + " x " + basic.name + " (shape " + std::to_string(shape) + ")";
   if (combines(collective)) text += ", op " + op.name;
   if (has_root(collective)) text += ", root " + std::to_string(root);
   for (const int each : counts) text += " " + std::to_string(each);
-  return text + (in_place ? ", in place" : "") + (twice > 1 ? ", two in flight" : "");
+  return text + (in_place ? ", in place" : "") + (twice > 1 ? ", twice" : "");
 }
 
 bool is_torii_request(const Case& call) {
-  if (!call.non_blocking || call.user == 2) return false;
+  if (call.form == Form::blocking) return false;
   switch (call.collective) {
-    case Collective::barrier:
-    case Collective::bcast:
-    case Collective::allgather:
-    case Collective::reduce:
-    case Collective::reduce_scatter_block:
-      return true;
+    case Collective::reduce_scatter:
+      return std::equal(call.counts.begin() + 1, call.counts.end(), call.counts.begin());
+    case Collective::scan:
+    case Collective::exscan:
+      return false;
     default:
-      return call.collective == Collective::allreduce && call.op.op != MPI_MAX && call.op.op != MPI_MIN;
+      return call.collective != Collective::allreduce || call.form == Form::persistent ||
+             (call.op.op != MPI_MAX && call.op.op != MPI_MIN);
   }
 }
 
@@ -301,8 +351,9 @@ Case draw_case(Random& random, int ranks) {
   call.root = draw(random, 0, ranks - 1);
   call.count = draw_count(random);
   call.in_place = may_be_in_place(call.collective) && draw(random, 0, 2) == 0;
-  call.non_blocking = draw(random, 0, 2) == 0;
-  call.twice = call.non_blocking ? draw(random, 1, 2) : 1;
+  const int form = draw(random, 0, 5);
+  call.form = form < 2 ? Form::non_blocking : form == 2 && ranks > 1 ? Form::persistent : Form::blocking;
+  call.twice = call.form != Form::blocking ? draw(random, 1, 2) : 1;
   call.test = draw(random, 0, 1) == 0;
   call.data_seed = random();
   if (combines(call.collective)) {
@@ -319,13 +370,16 @@ Case draw_case(Random& random, int ranks) {
   } else {
     call.count = std::min(call.count, 400);
   }
-  // libnbc's own buffers are too short for elements that begin behind their place; torii's are not.
-  if (call.shape == 4 && !is_torii_request(call)) call.non_blocking = false;
   if (has_counts(call.collective)) {
     // In place two ranks exchange as much as each other, and here a rank sends the same to all.
-    const bool equal = draw(random, 0, 1) == 0 || (call.collective == Collective::alltoallv && call.in_place);
-    for (int rank = 0; rank < ranks; ++rank) call.counts.push_back(equal ? call.count : draw(random, 0, 9));
+    const bool equal = draw(random, 0, 1) == 0 || (call.collective >= Collective::alltoallv && call.in_place);
+    // Now and then a block is so long that the others are not padded to its length.
+    const int most = draw(random, 0, 7) == 0 ? 300 : 9;
+    for (int rank = 0; rank < ranks; ++rank) call.counts.push_back(equal ? call.count : draw(random, 0, most));
   }
+  // libnbc's own buffers are too short for elements that begin behind their place; torii's are not.
+  if (call.shape >= 4 && !is_torii_request(call)) call.form = Form::blocking;
+  if (call.form == Form::blocking) call.twice = 1;
   return call;
 }
 
@@ -337,7 +391,8 @@ std::string compare(const Case& call, MPI_Comm* with, MPI_Comm without, bool fre
   use_layout(sides.in_layout);
   const Outcome got = make_call(call, sides, with, rank, frees);
   Case blocking = call;
-  blocking.non_blocking = false;
+  blocking.form = Form::blocking;
+  blocking.twice = 1;
   const Outcome wanted = make_call(blocking, sides, &without, rank, false);
   constexpr std::size_t kAll = ~std::size_t{0};
   std::ptrdiff_t at = Buffer::first_difference(sides.in_layout, got.in, wanted.in, kAll);

@@ -26,8 +26,11 @@ enum class Collective : std::uint8_t {
   scatterv,
   alltoall,
   alltoallv,
+  alltoallw,
 };
-inline constexpr int kCollectives = 16;
+inline constexpr int kCollectives = 17;
+
+enum class Form : std::uint8_t { blocking, non_blocking, persistent };
 
 const char* name(Collective collective);
 
@@ -42,16 +45,16 @@ struct Case {
   int count = 0;            ///< elements of reductions, else units of Layout::kUnit basic elements
   std::vector<int> counts;  ///< of the v forms, per rank
   bool in_place = false;
-  bool non_blocking = false;
-  int twice = 1;  ///< how many calls are in flight
+  Form form = Form::blocking;
+  int twice = 1;  ///< how many calls are in flight; a persistent one is started so often
   bool test = false;
   std::uint64_t data_seed = 0;
   std::string text() const;
 };
 
-/// Whether torii takes the call as a non-blocking one, on a group that it serves. Such calls may do what MPI allows and
-/// libnbc, which gets the others, does not survive: their MPI_Comm freed while they are in flight, elements with a true
-/// lower bound above 0.
+/// Whether torii takes the call as a non-blocking or persistent one, on a group that it serves. Such calls may do what
+/// MPI allows and libnbc, which gets the others, does not survive: their MPI_Comm freed while they are in flight,
+/// elements with a true lower bound above 0.
 bool is_torii_request(const Case& call);
 
 Case draw_case(Random& random, int ranks);

@@ -102,6 +102,14 @@ std::pair<MPI_Datatype, std::vector<std::size_t>> shape_of(const Basic& basic, i
       MPI_Type_free(&scattered);
       return {type, {5 * one, 2 * one, 3 * one}};
     }
+    case 5:
+      MPI_Type_create_resized(basic.type, -static_cast<MPI_Aint>(one), static_cast<MPI_Aint>(3 * one), &type);
+      return {type, {0}};
+    case 6: {
+      const MPI_Aint before = -static_cast<MPI_Aint>(one);
+      MPI_Type_create_hindexed_block(1, 1, &before, basic.type, &type);
+      return {type, {std::size_t{0} - one}};
+    }
     default:
       return {type, {0}};
   }
@@ -231,7 +239,7 @@ std::ptrdiff_t Buffer::first_difference(const Layout& layout, Buffer a, Buffer b
   for (Buffer* buffer : {&a, &b}) {
     for (std::size_t element = 0; element < buffer->elements_; ++element) {
       for (const std::size_t place : layout.places()) {
-        clear_holes(layout.basic(), buffer->bytes_.data() + kMargin + element * layout.extent() + place);
+        clear_holes(layout.basic(), buffer->bytes_.data() + (kMargin + element * layout.extent() + place));
       }
     }
   }

@@ -55,6 +55,7 @@ class Layout {
   MPI_Datatype type() const { return type_; }
   const Basic& basic() const { return basic_; }
   std::size_t extent() const { return extent_; }
+  /// Those in front of the element's address wrap, as the sums in which they are used.
   const std::vector<std::size_t>& places() const { return places_; }
   int per_element() const { return static_cast<int>(places_.size()); }
 
@@ -80,7 +81,7 @@ class Buffer {
     std::size_t index = 0;
     for (std::size_t element = first; element < first + count; ++element) {
       for (const std::size_t place : layout.places()) {
-        write_value(layout.basic(), value(index++), bytes_.data() + kMargin + element * layout.extent() + place);
+        write_value(layout.basic(), value(index++), bytes_.data() + (kMargin + element * layout.extent() + place));
       }
     }
   }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // An MPI program for what programs may do with groups, requests and threads:  mpirun -n RANKS mpi_semantics CASE...
-#include <mpi.h>
+#include "tests/clients/semantics.hpp"
+
+#include <mpi-ext.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
-#include <string>
 #include <thread>
 #include <vector>
 
-namespace {
+namespace torii::clients {
 
 int rank = 0;
 int ranks = 0;
-const char* program = "";
 
 void expect(bool holds, const std::string& what) {
   if (holds) return;
@@ -27,6 +27,10 @@ int sum_over(MPI_Comm comm, int mine) {
   MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, comm);
   return all;
 }
+
+namespace {
+
+const char* program = "";
 
 /// Groups by the hundred, alive at once, each used twice; then by the hundred one after the other.
 void many_groups() {
@@ -153,11 +157,127 @@ void be_spawned() {
   MPI_Comm_disconnect(&parent);
 }
 
+/// Persistent operations: started in another order on every rank, types and operations freed before; freed in another
+/// order on every rank, some when their group is gone; so many that not all can be torii's; new ones in place of freed.
+void persistent() {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (int round = 0; round < 3; ++round) {
+    constexpr int kRequests = 40;
+    std::vector<int> in(2 * kRequests), out(3 * kRequests, -1);
+    std::vector<MPI_Request> requests(kRequests);
+    MPI_Op op;
+    MPI_Op_create(
+        [](void* left, void* right, int* length, MPI_Datatype*) {
+          for (int i = 0; i < 3 * *length; i += 3) {
+            static_cast<int*>(right)[i] += static_cast<int*>(left)[i];
+            static_cast<int*>(right)[i + 2] += static_cast<int*>(left)[i + 2];
+          }
+        },
+        1, &op);
+    MPI_Datatype apart;
+    MPI_Type_vector(2, 1, 2, MPI_INT, &apart);
+    MPI_Type_commit(&apart);
+    for (std::size_t i = 0; i < kRequests; ++i) {
+      if (i % 2 == 0) {
+        MPIX_Allreduce_init(&in[2 * i], &out[3 * i], 2, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[i]);
+      } else {
+        MPIX_Allreduce_init(MPI_IN_PLACE, &out[3 * i], 1, apart, op, comm, MPI_INFO_NULL, &requests[i]);
+      }
+    }
+    MPI_Type_free(&apart);
+    MPI_Op_free(&op);
+    if (round == 2) MPI_Comm_free(&comm);
+    for (int start = 0; start < 3; ++start) {
+      for (std::size_t i = 0; i < kRequests; ++i)
+        in[2 * i] = out[3 * i] = in[2 * i + 1] = out[3 * i + 2] = rank + start;
+      const auto shift = static_cast<std::size_t>(rank);
+      for (std::size_t i = 0; i < kRequests; ++i) MPI_Start(&requests[(i * 7 + shift) % kRequests]);
+      MPI_Waitall(kRequests, requests.data(), MPI_STATUSES_IGNORE);
+      const int wanted = ranks * (ranks - 1) / 2 + ranks * start;
+      for (std::size_t i = 0; i < kRequests; ++i) {
+        expect(out[3 * i] == wanted && out[3 * i + (i % 2 == 0 ? 1 : 2)] == wanted, "start " + std::to_string(start));
+        if (i % 2 == 1) expect(out[3 * i + 1] == -1, "a hole of a persistent operation");
+      }
+    }
+    if (rank % 2 == 0) std::reverse(requests.begin(), requests.end());
+    for (MPI_Request& request : requests) MPI_Request_free(&request);
+  }
+}
+
+/// More persistent operations alive at once than a team has staging for.
+void many_persistent() {
+  std::vector<MPI_Request> requests(600);
+  std::vector<int> all(requests.size() * static_cast<std::size_t>(ranks), -1);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    MPIX_Allgather_init(&rank, 1, MPI_INT, &all[i * static_cast<std::size_t>(ranks)], 1, MPI_INT, MPI_COMM_WORLD,
+                        MPI_INFO_NULL, &requests[i]);
+  }
+  MPI_Startall(static_cast<int>(requests.size()), requests.data());
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  for (std::size_t i = 0; i < all.size(); ++i) expect(all[i] == static_cast<int>(i) % ranks, "one of many");
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
+}
+
+/// Callbacks of attributes that make collective calls, on the group that is being copied or freed.
+void attributes() {
+  const auto copy = [](MPI_Comm old, int, void*, void* value, void* result, int* flag) {
+    *flag = sum_over(old, 1) == ranks ? 1 : 0;
+    *static_cast<void**>(result) = value;
+    return MPI_SUCCESS;
+  };
+  const auto remove = [](MPI_Comm comm, int, void* value, void*) {
+    *static_cast<int*>(value) += sum_over(comm, 1);
+    MPI_Barrier(comm);
+    return MPI_SUCCESS;
+  };
+  int key = MPI_KEYVAL_INVALID, removed = 0;
+  MPI_Comm_create_keyval(copy, remove, &key, nullptr);
+  MPI_Comm first, second;
+  MPI_Comm_dup(MPI_COMM_WORLD, &first);
+  MPI_Comm_set_attr(first, key, &removed);
+  MPI_Comm_dup(first, &second);
+  MPI_Comm_free(&second);
+  MPI_Comm_free(&first);
+  expect(removed == 2 * ranks, "collectives in callbacks of attributes");
+  MPI_Comm_free_keyval(&key);
+}
+
+/// Two groups that meet, and the group of one: not torii's.
+void other_groups() {
+  MPI_Comm half, between;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 0, &between);
+  int theirs = 0;
+  MPI_Comm_remote_size(between, &theirs);
+  expect(sum_over(between, 1) == theirs, "allreduce between two groups");
+  int value = rank == 0 ? 17 : 0;
+  const int at_root = rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  MPI_Bcast(&value, 1, MPI_INT, rank % 2 == 0 ? at_root : 0, between);
+  expect(value == (rank == 0 || rank % 2 == 1 ? 17 : 0), "bcast between two groups");
+  MPI_Request request;
+  MPI_Ibarrier(between, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&half);
+  int got = -1, gathered = -1;
+  MPI_Allgather(&rank, 1, MPI_INT, &got, 1, MPI_INT, MPI_COMM_SELF);
+  MPI_Alltoall(&rank, 1, MPI_INT, &gathered, 1, MPI_INT, MPI_COMM_SELF);
+  expect(sum_over(MPI_COMM_SELF, rank) == rank && got == rank && gathered == rank, "MPI_COMM_SELF");
+}
+
 struct Named {
   const char* name;
   void (*run)();
 };
-constexpr Named kCases[] = {{"many_groups", many_groups},
+constexpr Named kCases[] = {{"absolute_addresses", absolute_addresses},
+                            {"attributes", attributes},
+                            {"empty_calls", empty_calls},
+                            {"far_places", far_places},
+                            {"many_groups", many_groups},
+                            {"many_persistent", many_persistent},
+                            {"other_groups", other_groups},
+                            {"persistent", persistent},
                             {"idup", idup},
                             {"messages_move", messages_move},
                             {"requests_outlive_groups", requests_outlive_groups},
@@ -166,7 +286,7 @@ constexpr Named kCases[] = {{"many_groups", many_groups},
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -188,3 +308,7 @@ int main(int argc, char** argv) {
   MPI_Finalize();
   return 0;
 }
+
+}  // namespace torii::clients
+
+int main(int argc, char** argv) { return torii::clients::run(argc, argv); }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every operation of MPI that the component takes, once: each is a blocking, a non-blocking and a persistent slot. */
+#pragma once
+
+/* X(name, (parameters), (arguments)): what MPI's function of this name takes in front of the communicator; a comma
+ * behind each. */
+#define COLL_TORII_OPERATIONS(X)                                                                                     \
+  X(allgather,                                                                                                       \
+    (const void* input, int input_count, ompi_datatype_t* input_type, void* result, int result_count,                \
+     ompi_datatype_t* result_type, ),                                                                                \
+    (input, input_count, input_type, result, result_count, result_type, ))                                           \
+  X(allgatherv,                                                                                                      \
+    (const void* input, int input_count, ompi_datatype_t* input_type, void* result, const int* counts,               \
+     const int* places, ompi_datatype_t* result_type, ),                                                             \
+    (input, input_count, input_type, result, counts, places, result_type, ))                                         \
+  X(allreduce, (const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op, ),                 \
+    (input, result, count, type, op, ))                                                                              \
+  X(alltoall,                                                                                                        \
+    (const void* input, int input_count, ompi_datatype_t* input_type, void* result, int result_count,                \
+     ompi_datatype_t* result_type, ),                                                                                \
+    (input, input_count, input_type, result, result_count, result_type, ))                                           \
+  X(alltoallv,                                                                                                       \
+    (const void* input, const int* input_counts, const int* input_places, ompi_datatype_t* input_type, void* result, \
+     const int* result_counts, const int* result_places, ompi_datatype_t* result_type, ),                            \
+    (input, input_counts, input_places, input_type, result, result_counts, result_places, result_type, ))            \
+  X(alltoallw,                                                                                                       \
+    (const void* input, const int* input_counts, const int* input_places, ompi_datatype_t* const* input_types,       \
+     void* result, const int* result_counts, const int* result_places, ompi_datatype_t* const* result_types, ),      \
+    (input, input_counts, input_places, input_types, result, result_counts, result_places, result_types, ))          \
+  X(barrier, (), ())                                                                                                 \
+  X(bcast, (void* buffer, int count, ompi_datatype_t* type, int root, ), (buffer, count, type, root, ))              \
+  X(gather,                                                                                                          \
+    (const void* input, int input_count, ompi_datatype_t* input_type, void* result, int result_count,                \
+     ompi_datatype_t* result_type, int root, ),                                                                      \
+    (input, input_count, input_type, result, result_count, result_type, root, ))                                     \
+  X(gatherv,                                                                                                         \
+    (const void* input, int input_count, ompi_datatype_t* input_type, void* result, const int* counts,               \
+     const int* places, ompi_datatype_t* result_type, int root, ),                                                   \
+    (input, input_count, input_type, result, counts, places, result_type, root, ))                                   \
+  X(reduce, (const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op, int root, ),          \
+    (input, result, count, type, op, root, ))                                                                        \
+  X(reduce_scatter, (const void* input, void* result, const int* counts, ompi_datatype_t* type, ompi_op_t* op, ),    \
+    (input, result, counts, type, op, ))                                                                             \
+  X(reduce_scatter_block, (const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op, ),      \
+    (input, result, count, type, op, ))                                                                              \
+  X(scatter,                                                                                                         \
+    (const void* input, int input_count, ompi_datatype_t* input_type, void* result, int result_count,                \
+     ompi_datatype_t* result_type, int root, ),                                                                      \
+    (input, input_count, input_type, result, result_count, result_type, root, ))                                     \
+  X(scatterv,                                                                                                        \
+    (const void* input, const int* counts, const int* places, ompi_datatype_t* input_type, void* result,             \
+     int result_count, ompi_datatype_t* result_type, int root, ),                                                    \
+    (input, counts, places, input_type, result, result_count, result_type, root, ))
+
+/* A list of the table without its parentheses. */
+#define COLL_TORII_LIST(...) __VA_ARGS__

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of mpi_semantics share.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+namespace torii::clients {
+
+extern int rank;   ///< of MPI_COMM_WORLD
+extern int ranks;  ///< of MPI_COMM_WORLD
+
+/// Ends the job with the text `what` unless `holds`.
+void expect(bool holds, const std::string& what);
+int sum_over(MPI_Comm comm, int mine);
+
+/// Types that hold absolute addresses, used with MPI_BOTTOM.
+void absolute_addresses();
+/// Counts of 0, types without bytes and null pointers, as ranks may mix them.
+void empty_calls();
+/// Blocks farther apart than an int counts bytes.
+void far_places();
+
+}  // namespace torii::clients
