@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "api/redistribution.hpp"
 #include "api/team.hpp"
 
 struct torii_context {
@@ -19,6 +20,7 @@ struct torii_team {
   torii_context* context;
   std::unique_ptr<torii::Team> team;
   int requests = 0;
+  torii::Scratch scratch = {};
 };
 
 struct torii_request {

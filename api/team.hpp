@@ -43,6 +43,7 @@ struct CallArguments {
   int root = 0;
   kernels::UserFunction user;
   bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
+  std::uint32_t tag = 0;     ///< of the library's own: calls that differ in it are not the same call
   bool unequal = false;      ///< blocks have lengths of their own; the arrays are read once, by read_blocks()
   const std::size_t* input_counts = nullptr;
   const std::size_t* input_displacements = nullptr;

@@ -29,7 +29,7 @@ bool same_call(const CallArguments& a, const CallArguments& b, int ranks) noexce
   return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
          a.type == b.type && a.op == b.op && a.root == b.root && a.user.call == b.user.call &&
          a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal &&
-         (a.block_counts == nullptr) == (b.block_counts == nullptr) &&
+         (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag &&
          (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }
 
@@ -209,11 +209,16 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   const bool is_own = own_tune_table_.has_value() && !arguments.is_internal;
   prepared->selected =
       select(is_own ? *own_tune_table_ : context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request,
-             arguments.unequal ? kUnequalBytes : total_bytes);
+             arguments.unequal ? kUnequalBytes : total_bytes, several_nodes_);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
   const Plan plan = prepared->selected.algorithm->plan(prepared->selected.request, rank_);
+  if (arguments.unequal && !plan.sweep.exists()) {
+    throw Error(Status::unsupported, std::string(prepared->selected.algorithm->name) +
+                                         " cannot serve this call: its blocks have lengths of their own, and travel "
+                                         "together there; use direct");
+  }
   CallShape& shape = prepared->shape;
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
@@ -235,6 +240,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
   signature = mix(signature, static_cast<std::uint64_t>(request.root));
   for (const std::size_t count : prepared->block_counts) signature = mix(signature, count);
+  if (arguments.tag != 0) signature = mix(signature, arguments.tag);
   shape.signature = signature == 0 ? 1 : signature;
 
   const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
@@ -260,7 +266,8 @@ void Team::install_on(Prepared& prepared, std::size_t channel) {
   const std::string key = std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
                           std::to_string(request.root) + ' ' + std::to_string(prepared.wide) + ' ' +
                           std::to_string(tuning.segment_bytes) + ' ' + std::to_string(tuning.slots) + ' ' +
-                          std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot);
+                          std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot) + ' ' +
+                          std::to_string(tuning.radix);
   auto& plans = channels_[channel]->plans;
   if (const auto found = plans.find(key); found != plans.end()) {
     set(found->second.get());

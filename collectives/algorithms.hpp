@@ -11,6 +11,7 @@ extern const Algorithm kA2and;
 extern const Algorithm kA2atPrinted;
 extern const Algorithm kA2at;
 extern const Algorithm kDirect;
+extern const Algorithm kFloyd;
 extern const Algorithm kNode;
 extern const Algorithm kTrinaryx3;
 extern const Algorithm kBucket;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "collectives/selection_floyd.hpp"
 #include "collectives/selection_trees.hpp"
 #include "runtime/status.hpp"
 
@@ -22,6 +23,9 @@ using nlohmann::json;
 constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 24;
 constexpr int kSlotsMax = 256;
 constexpr int kWindowMax = 32;
+constexpr int kRadixMax = 65536;
+/// `direct` has lists of single messages up to here; beyond, a sweep would settle every pair by itself.
+constexpr int kListedRanksMax = 256;
 /// `node` with one_shot: larger vectors take too many copies; forced `node` switches here.
 constexpr std::size_t kOneShotBytesMax = 2048;
 /// Alltoall, scatter and gather have slots for every peer; their segments shrink so that all of them take so much.
@@ -81,6 +85,7 @@ TuneRow parse_row(const json& row, const std::string& where) {
   if (result.tuning.segment_bytes % 64 != 0) bad(where, "\"segment\" must be a multiple of 64");
   result.tuning.slots = static_cast<int>(whole_number(row, "slots", 1, kSlotsMax, where));
   result.tuning.window = static_cast<int>(whole_number(row, "window", 1, kWindowMax, where));
+  result.tuning.radix = row.contains("radix") ? static_cast<int>(whole_number(row, "radix", 2, kRadixMax, where)) : 0;
   if (row.contains("one_shot")) {
     if (!row["one_shot"].is_boolean()) bad(where, "\"one_shot\" must be true or false");
     result.tuning.one_shot = row["one_shot"].get<bool>();
@@ -120,10 +125,22 @@ bool asks_model(const PlanRequest& request) {
          (request.collective == Collective::broadcast || request.collective == Collective::reduce);
 }
 
+/// Rounds cost a network's latency. Ranks of one node are a line of the cache apart, and wait for each other's CPU time
+/// instead: there every message goes straight.
+bool asks_rounds(const PlanRequest& request, bool several_nodes) {
+  const bool is_far = several_nodes || request.topology.kind() == Topology::Kind::torus;
+  return request.collective == Collective::alltoall && (is_far || request.topology.ranks() > kListedRanksMax);
+}
+
+std::size_t block_bytes_of(const PlanRequest& request, std::size_t bytes) {
+  return bytes / static_cast<std::size_t>(request.topology.ranks());
+}
+
 /// What a forced algorithm needs where no row says more.
 Tuning default_tuning(const std::string& name, const PlanRequest& request, std::size_t bytes) {
   if (name == "scheduled") return scheduled_tuning(bytes);
   if (name == "chain") return chain_tuning(request, bytes);
+  if (name == "floyd") return choose_floyd(request.topology, block_bytes_of(request, bytes)).tuning;
   Tuning tuning;
   const auto blocks = static_cast<std::size_t>(is_personalised(request.collective) ? request.topology.ranks() : 1);
   tuning.one_shot = bytes / blocks <= kOneShotBytesMax;
@@ -139,6 +156,7 @@ const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanReq
     if (!name.empty() && row.algorithm != name) continue;
     if (name.empty() && asks_model(request) && !row.topology) continue;
     request.tuning = row.tuning;
+    if (row.tuning.radix == 0) request.tuning.radix = Tuning{}.radix;
     if (find_algorithm(row.algorithm)->why_not(request).empty()) return &row;
   }
   return nullptr;
@@ -188,14 +206,23 @@ TuneTable TuneTable::load(const std::string& path) {
   return parse(text.str(), path);
 }
 
-Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes) {
+Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
+                bool several_nodes) {
   const std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
   const TuneRow* row = find_row(table, name, request, bytes);
   Selected selected;
   selected.request = request;
   const TreeChoice choice =
       row == nullptr && name.empty() && asks_model(request) ? choose_on_tree(request, bytes) : TreeChoice{};
-  if (choice.algorithm != nullptr) {
+  const FloydChoice rounds = name.empty() && asks_rounds(request, several_nodes)
+                                 ? choose_floyd(request.topology, block_bytes_of(request, bytes))
+                                 : FloydChoice{};
+  const bool by_rounds = rounds.is_quicker && (row == nullptr || row->algorithm != "floyd");
+  if (by_rounds) {
+    selected.algorithm = find_algorithm("floyd");
+    selected.request.tuning = forced_tuning(rounds.tuning, forced);
+    selected.by_model = rounds.why;
+  } else if (choice.algorithm != nullptr) {
     selected.algorithm = choice.algorithm;
     selected.request.tuning = forced_tuning(choice.tuning, forced);
     selected.by_model = choice.why;
@@ -218,6 +245,11 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
     throw Error(Status::unsupported, name.empty() ? "no algorithm of the catalogue serves this call"
                                                   : "no algorithm is called '" + name +
                                                         "'; those that serve this call: " + able(selected.request));
+  }
+  int& radix = selected.request.tuning.radix;
+  if (radix == 0) {
+    const bool counts = selected.algorithm->name == "floyd";
+    radix = counts ? floyd_radix(request.topology, block_bytes_of(request, bytes)) : Tuning{}.radix;
   }
   const std::string reason = selected.algorithm->why_not(selected.request);
   if (!reason.empty()) {

@@ -25,8 +25,8 @@ struct TuneRow {
 };
 
 /// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_max" (null: any), "algorithm",
-/// "segment", "slots", "window", "one_shot", "topology" ("node", "torus" or "tree", without it all)}]}, rows in the
-/// order in which they are tried.
+/// "segment", "slots", "window", "one_shot", "radix" (floyd; without it the model's), "topology" ("node", "torus" or
+/// "tree", without it all)}]}, rows in the order in which they are tried.
 class TuneTable {
  public:
   static constexpr int kVersion = 1;
@@ -59,13 +59,15 @@ struct Selected {
   const Algorithm* algorithm = nullptr;
   PlanRequest request;             ///< with the tuning filled in
   std::optional<std::size_t> row;  ///< of the table that serves the call; none when no row fits
-  std::string by_model;            ///< why, where the model of a tree of links decides instead of a row
+  std::string by_model;            ///< why, where a model decides instead of a row
 };
 
 /// Chooses for a vector of `bytes` bytes. `request.tuning` is ignored. On a tree of links only rows for trees are asked
-/// for broadcast and reduce; where none fits, the model of the tree decides between scheduled and chain. Throws
-/// Error{unsupported} with the algorithm's own reason and the list of those that can, when a forced algorithm cannot
-/// serve the request.
-Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes);
+/// for broadcast and reduce; where none fits, the model of the tree decides between scheduled and chain. Between nodes
+/// (on a torus, or where the ranks stand on `several_nodes`), and beyond the ranks of direct's lists, short blocks of
+/// an alltoall go by floyd where its model finds that quicker. Throws Error{unsupported} with the algorithm's own
+/// reason and the list of those that can, when a forced algorithm cannot serve the request.
+Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
+                bool several_nodes = false);
 
 }  // namespace torii

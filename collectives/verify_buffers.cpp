@@ -118,11 +118,12 @@ bool outlasts(const StepTable& table, int rank, StepId step, Precedence& precede
 /// one before is done on that rank waits for more than the window asks.
 void check_uncredited(const StepTable& table, const JoinedStream& joined, int slots, Precedence& precedence,
                       Faults& faults) {
-  const int messages = joined.stream.messages_per_segment;
-  for (int message = 0; message < messages && !faults.full(); ++message) {
-    const StepId consumer = table.consumer(joined, message);
-    const StepId producer = table.producer(joined, (message + slots) % messages);
-    const int weight = (message + slots) / messages;
+  const int bundles = joined.stream.bundles_per_segment();
+  const int bundle = joined.stream.bundle;
+  for (int filled = 0; filled < bundles && !faults.full(); ++filled) {
+    const StepId consumer = table.consumer(joined, filled * bundle + bundle - 1);
+    const StepId producer = table.producer(joined, (filled + slots) % bundles * bundle);
+    const int weight = (filled + slots) / bundles;
     if (precedence.precedes(consumer, producer, weight)) continue;
     faults.add(StepTable::text(joined) + " has no credits, but with " + std::to_string(slots) + " slots " +
                table.text(producer) + " may fill a slot that " + table.text(consumer) + " still reads, " +

@@ -84,7 +84,8 @@ ExpressionId Interpreter::operand(StepId step, const StepPort& source, int segme
       claim_read(cell, step, segment, claim);
       got = cell.content;
     } else {
-      got = state.slots[message_number(joined, source.message, call, segment) % slots_].content;
+      got = state.slots[message_number(joined, source.message, call, segment) % slots_]
+                .contents[source.message % joined.stream.bundle];
       if (got.value == kNoExpression) return kNoExpression;
     }
   }
@@ -108,9 +109,16 @@ void Interpreter::claim_targets(StepId step, int segment, Claim& claim) {
       claim_write(result(joined.receiver, block, segment), step, segment, claim);
     const std::int64_t number = message_number(joined, target.message, ranks_[rank].call, segment);
     Slot& slot = state.slots[number % slots_];
-    if (slot.occupied)
-      fail(at(step, segment) + " fills a slot of " + StepTable::text(joined) + " that is still in use");
-    slot = {number, true, false, Content{}};
+    if (target.message % joined.stream.bundle == 0) {
+      if (slot.occupied)
+        fail(at(step, segment) + " fills a slot of " + StepTable::text(joined) + " that is still in use");
+      slot.message = number;
+      slot.occupied = true;
+      slot.visible = false;
+      slot.contents.assign(static_cast<std::size_t>(joined.stream.bundle), Content{});
+    } else if (slot.message != number || slot.visible) {
+      fail(at(step, segment) + " adds to a bundle of " + StepTable::text(joined) + " that has not been begun");
+    }
   }
 }
 
@@ -146,9 +154,11 @@ void Interpreter::end(StepId step, int segment) {
     StreamState& state = streams_[target.stream];
     if (joined.stream.carriage == Carriage::lend && state.in_place) continue;
     Slot& slot = state.slots[message_number(joined, target.message, call, segment) % slots_];
-    slot.content = claim.rounded;
-    if (joined.stream.wide) slot.content.value = claim.wide;
-    slot.visible = true;
+    if (slot.contents.empty()) continue;  // a fault that has been told
+    Content& content = slot.contents[static_cast<std::size_t>(target.message % joined.stream.bundle)];
+    content = claim.rounded;
+    if (joined.stream.wide) content.value = claim.wide;
+    slot.visible = joined.stream.ends_bundle(target.message);
   }
   for (const StepPort& source : table_.sources(step)) {
     if (source.stream == kOwnStream) continue;
@@ -158,8 +168,9 @@ void Interpreter::end(StepId step, int segment) {
       --state.reads_left[call];
       continue;
     }
+    if (!joined.stream.ends_bundle(source.message)) continue;
     const std::int64_t number = message_number(joined, source.message, call, segment);
-    state.slots[number % slots_] = Slot{};
+    state.slots[number % slots_].clear();
     state.consumed[number] = true;
   }
 }

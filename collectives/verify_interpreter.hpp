@@ -32,13 +32,18 @@ struct Slot {
   std::int64_t message = -1;
   bool occupied = false;  ///< holds, or is about to hold, a message that nobody has consumed
   bool visible = false;
-  Content content;  ///< the value as it travels
+  std::vector<Content> contents = {};  ///< of each message of the bundle, the value as it travels
+  void clear() {
+    message = -1;
+    occupied = visible = false;
+    contents.clear();
+  }
 };
 
 struct StreamState {
   bool in_place = false;
   std::vector<Slot> slots;
-  std::vector<bool> consumed;   ///< by message number
+  std::vector<bool> consumed;   ///< by number of the bundle
   std::vector<int> reads_left;  ///< lend in place: per call, messages that the reader has not read yet
 };
 
@@ -105,8 +110,10 @@ class Interpreter {
     RankState& state = ranks_[rank];
     return (state.same_memory ? state.input : state.result)[block * run_.segments + segment];
   }
+  /// How many times the stream's slots are filled before this message's bundle.
   std::int64_t message_number(const JoinedStream& joined, int message, int call, int segment) const {
-    return (std::int64_t{call} * run_.segments + segment) * joined.stream.messages_per_segment + message;
+    return (std::int64_t{call} * run_.segments + segment) * joined.stream.bundles_per_segment() +
+           message / joined.stream.bundle;
   }
   void fail(const std::string& what) {
     if (fault_.empty()) fault_ = "seed " + std::to_string(run_.seed) + ": " + what;

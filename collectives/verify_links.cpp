@@ -43,7 +43,8 @@ void measure_links(const Topology& topology, const StepTable& table, const Prece
       const std::int64_t depth = depths[table.producer(joined, message)];
       for (const LinkId link : route) {
         ++load[link];
-        crossings.push_back(depth * link_numbers(topology) + link);
+        // A bundle does not meet itself.
+        if (joined.stream.ends_bundle(message)) crossings.push_back(depth * link_numbers(topology) + link);
       }
     }
   }

@@ -28,15 +28,22 @@ void Precedence::for_each_next(StepId step, bool sure_only, Visit&& visit) const
   }
   for (const StepPort& target : table_.targets(step)) {
     const JoinedStream& joined = table_.streams[target.stream];
-    if (!sure_only || has_sure_message(joined.stream)) visit(table_.consumer(joined, target.message), 0);
+    if (sure_only && !has_sure_message(joined.stream)) continue;
+    // The last message of a bundle brings all of them; what makes the others comes before it in its lane.
+    if (!joined.stream.ends_bundle(target.message)) continue;
+    for (int message = target.message + 1 - joined.stream.bundle; message <= target.message; ++message) {
+      visit(table_.consumer(joined, message), 0);
+    }
   }
   for (const StepPort& source : table_.sources(step)) {
     if (source.stream == kOwnStream) continue;
     const JoinedStream& joined = table_.streams[source.stream];
     if (sure_only ? !has_sure_credit(joined.stream) : !joined.stream.credits) continue;
-    const int next = source.message + slots_;
-    const int messages = joined.stream.messages_per_segment;
-    visit(table_.producer(joined, next % messages), next / messages);
+    if (!joined.stream.ends_bundle(source.message)) continue;
+    const int bundle = joined.stream.bundle;
+    const int next = source.message / bundle + slots_;
+    const int bundles = joined.stream.bundles_per_segment();
+    visit(table_.producer(joined, next % bundles * bundle), next / bundles);
   }
 }
 
@@ -51,14 +58,18 @@ void Precedence::for_each_previous(StepId step, Visit&& visit) const {
   for (const StepPort& source : table_.sources(step)) {
     if (source.stream == kOwnStream) continue;
     const JoinedStream& joined = table_.streams[source.stream];
-    if (has_sure_message(joined.stream)) visit(table_.producer(joined, source.message), 0);
+    const int bundle = joined.stream.bundle;
+    const int last = source.message / bundle * bundle + bundle - 1;
+    if (has_sure_message(joined.stream)) visit(table_.producer(joined, last), 0);
   }
   for (const StepPort& target : table_.targets(step)) {
     const JoinedStream& joined = table_.streams[target.stream];
     if (!has_sure_credit(joined.stream)) continue;
-    const int messages = joined.stream.messages_per_segment;
-    const int freed = ((target.message - slots_) % messages + messages) % messages;
-    visit(table_.consumer(joined, freed), (freed + slots_) / messages);
+    const int bundle = joined.stream.bundle;
+    if (target.message % bundle != 0) continue;
+    const int bundles = joined.stream.bundles_per_segment();
+    const int freed = ((target.message / bundle - slots_) % bundles + bundles) % bundles;
+    visit(table_.consumer(joined, freed * bundle + bundle - 1), (freed + slots_) / bundles);
   }
 }
 

@@ -49,7 +49,8 @@ inline constexpr std::int32_t kOwnStream = -1;
 struct StepTable {
   std::span<const Plan> plans;
   /// Steps count blocks as the plans do, but in an alltoall by pairs: block `sender * ranks + receiver`, whose place is
-  /// `receiver` in the sender's input and `sender` in the receiver's result.
+  /// `receiver` in the sender's input and `sender` in the receiver's result. A flow that only passes a block on names
+  /// its receiver.
   std::int32_t blocks = 0;
   std::vector<Step> steps;
   std::vector<LaneSteps> lanes;

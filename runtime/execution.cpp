@@ -257,7 +257,7 @@ void Execution::run(const Step& step) noexcept {
 
 void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
-  if (lends_in_place(out)) return;
+  if (lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = number(out.stream, end, step);
   const std::uint64_t slot_offset = slot(message) * plan_->shape.slot_bytes;
   const std::uint64_t signal = signal_word(shape_->signature, message);
@@ -268,7 +268,8 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   Put put;
   put.peer = out.peer;
   // A flow without sources sends tokens: their streams' slots hold no payload.
-  put.bytes = step.flow->sources.empty() ? 0 : message_bytes(out.stream, step);
+  const std::size_t bytes = message_bytes(out.stream, step) * static_cast<std::size_t>(out.stream.bundle);
+  put.bytes = step.flow->sources.empty() ? 0 : bytes;
   put.signal_offset = out.slots_offset + slot_offset;
   put.signal = signal;
   if (out.remote) {
@@ -298,7 +299,7 @@ void Execution::credit(int peer, std::uint64_t credits_offset, std::uint64_t mes
 
 void Execution::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& in = plan_->in[end.stream];
-  if (!in.stream.credits) return;
+  if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
   if (in.stream.carriage != Carriage::lend || in.remote ||
       !announced_[static_cast<std::size_t>(in.announcement)].input_in_place) {
     credit(in.peer, in.credits_offset, number(in.stream, end, step));

@@ -254,9 +254,15 @@ class Execution {
     return instances_[lane.first_instance + static_cast<std::size_t>(segment) % lane.window];
   }
   std::uint64_t number(const Stream& stream, const StreamEnd& end, const Step& step) const noexcept {
-    return (segments_base_ + static_cast<std::uint64_t>(step.segment)) *
-               static_cast<std::uint64_t>(stream.messages_per_segment) +
-           end.position + static_cast<std::uint64_t>(step.visit);
+    const std::uint64_t segment = segments_base_ + static_cast<std::uint64_t>(step.segment);
+    const std::uint64_t position = end.position + static_cast<std::uint64_t>(step.visit);
+    if (stream.bundle == 1) return segment * static_cast<std::uint64_t>(stream.messages_per_segment) + position;
+    return segment * static_cast<std::uint64_t>(stream.bundles_per_segment()) +
+           position / static_cast<std::uint64_t>(stream.bundle);
+  }
+  /// Whether the step fills, or empties, the slot: it has the last message of the bundle.
+  static bool ends_bundle(const Stream& stream, const StreamEnd& end, const Step& step) noexcept {
+    return stream.ends_bundle(end.position + step.visit);
   }
   std::uint64_t slot(std::uint64_t number) const noexcept {
     return slot_mask_ != 0 ? number & slot_mask_ : number % slots_;
@@ -275,6 +281,7 @@ class Execution {
     return stream.wide && plan_->wide ? 2 * bytes : bytes;
   }
   std::byte* payload(const InstalledStream& stream, std::uint64_t number, std::size_t bytes) const noexcept;
+  std::byte* message_payload(const InstalledStream& stream, const StreamEnd& end, const Step& step) const noexcept;
   bool is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept;
 
   Transport& transport_;

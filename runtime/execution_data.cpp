@@ -25,6 +25,16 @@ std::byte* Execution::payload(const InstalledStream& stream, std::uint64_t messa
   return stream.payload_slots + slot(message) * plan_->shape.slot_bytes + kLineBytes;
 }
 
+/// Where this step's message stands: behind those before it in its bundle.
+std::byte* Execution::message_payload(const InstalledStream& installed, const StreamEnd& end,
+                                      const Step& step) const noexcept {
+  const Stream& stream = installed.stream;
+  const std::size_t bytes = message_bytes(stream, step);
+  const auto bundle = static_cast<std::size_t>(stream.bundle);
+  const std::size_t before = bundle == 1 ? 0 : static_cast<std::size_t>(end.position + step.visit) % bundle;
+  return payload(installed, number(stream, end, step), bytes * bundle) + before * bytes;
+}
+
 /// True when an earlier target of this step has stored the payload for the whole group.
 bool Execution::is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept {
   if (out.leader < 0 || bytes <= kInlineBytes) return false;
@@ -53,7 +63,7 @@ Execution::Place Execution::source_place(const StreamEnd& end, const Step& step)
     case Carriage::slots:
       break;
   }
-  const std::byte* at = payload(in, number(in.stream, end, step), message_bytes(in.stream, step));
+  const std::byte* at = message_payload(in, end, step);
   return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && plan_->wide};
 }
 
@@ -66,9 +76,8 @@ Execution::Place Execution::target_place(const StreamEnd& end, const Step& step)
     const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
     if (to.result_in_place) return {to.result, false, false, shape_->streaming, true};
   }
-  const std::size_t bytes = message_bytes(out.stream, step);
-  if (is_stored_already(out, bytes)) return {};
-  const std::byte* at = payload(out, number(out.stream, end, step), bytes);
+  if (is_stored_already(out, message_bytes(out.stream, step))) return {};
+  const std::byte* at = message_payload(out, end, step);
   return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide, false, !out.remote};
 }
 

@@ -87,29 +87,31 @@ inline void Execution::straight_signal(const StraightStep& step) noexcept {
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     const StraightEnd& target = targets[i];
+    if (!target.ends_bundle) continue;
     const std::uint64_t message = base * target.messages + target.position;
+    const std::size_t bytes = step.length_bytes * target.bundle;
     const std::size_t slot_offset = slot(message) * plan_->shape.slot_bytes;
     const std::uint64_t signal = signal_word(shape_->signature, message);
     if (target.sleeping != nullptr) {
       store_word(target.slots + slot_offset, signal);
       if (target.sleeping->load(std::memory_order_relaxed) != 0) transport_.ring(target.peer);
-      rotate(step.length_bytes);
+      rotate(bytes);
       continue;
     }
     Put put;
     put.peer = target.peer;
-    put.bytes = step.source_count != 0 ? step.length_bytes : 0;  // tokens have no payload
+    put.bytes = step.source_count != 0 ? bytes : 0;  // tokens have no payload
     put.signal_offset = target.slots_offset + slot_offset;
     put.signal = signal;
     if (target.remote) {
-      put.source = target.payload_slots + slot_offset + target.payload_offset;
+      put.source = target.payload_slots + slot_offset + target.payload_offset - target.bundle_offset;
       put.line_before = target.stores;
     }
     post(put);
   }
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
-    if (sources[i].own || !sources[i].credits) continue;
+    if (sources[i].own || !sources[i].credits || !sources[i].ends_bundle) continue;
     credit(sources[i].peer, sources[i].credits_offset, base * sources[i].messages + sources[i].position);
   }
 }

@@ -68,7 +68,7 @@ std::vector<int> feeders(const Plan& plan) {
 
 bool carry_the_same(const Stream& a, const Stream& b) {
   return a.carriage == b.carriage && a.carriage != Carriage::handover && a.wide == b.wide &&
-         a.messages_per_segment == b.messages_per_segment;
+         a.messages_per_segment == b.messages_per_segment && a.bundle == b.bundle;
 }
 
 /// Works out the plans of peers, each once.
@@ -316,7 +316,8 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
 
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes) {
   StagingShape shape;
-  const std::size_t payload_bytes = round_up(wide ? 2 * segment_bytes : segment_bytes, kLineBytes);
+  const std::size_t bundle_bytes = segment_bytes * static_cast<std::size_t>(plan.bundle_max);
+  const std::size_t payload_bytes = round_up(wide ? 2 * bundle_bytes : bundle_bytes, kLineBytes);
   const auto slots = static_cast<std::size_t>(plan.slots);
   shape.slot_bytes = kLineBytes + payload_bytes;
   shape.stream_bytes = slots * shape.slot_bytes;

@@ -59,6 +59,7 @@ struct Tuning {
   /// `node`: whole operands travel at once, by value, and all ranks combine all of them. Alltoall, scatter and gather:
   /// whole blocks do.
   bool one_shot = false;
+  int radix = 2;             ///< `floyd`: the base of the digits by which blocks travel; at least 2
   bool common_root = false;  ///< `trinaryx3`: the trees of an allreduce hang from rank 0, as the paper's do
   bool operator==(const Tuning&) const = default;
 };

@@ -51,10 +51,16 @@ struct Stream {
   int peer = 0;
   int tag = 0;                   ///< tells apart the streams of one ordered pair of ranks
   int messages_per_segment = 1;  ///< the sum of the counts of the flows that feed it
+  /// So many messages in a row travel as one: they stand one behind the other in one slot, the signal goes with the
+  /// last of them, and so does the credit. More than 1 only through `slots`, and where all blocks are equally long.
+  int bundle = 1;
   Carriage carriage = Carriage::slots;
   bool wide = false;    ///< f16 and bf16 travel as float (partial results of a wide plan)
   bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
   bool operator==(const Stream&) const = default;
+  /// How many times per segment a slot is filled.
+  int bundles_per_segment() const noexcept { return messages_per_segment / bundle; }
+  bool ends_bundle(int position) const noexcept { return bundle == 1 || (position + 1) % bundle == 0; }
 };
 
 /// The stream index that stands for the rank's own operand (its input vector).
@@ -75,7 +81,8 @@ enum class Fold : std::uint8_t { left, canonical };
 
 /// One rank's part in one pipelined movement. Step (segment, w) waits for its sources' messages and for its targets'
 /// credits, folds the sources in the order listed, and stores the value in the result (keep) and in every target.
-/// A flow without sources moves tokens only. A flow with one source copies.
+/// A flow without sources moves tokens only. A flow with one source copies. In an alltoall a flow that only passes a
+/// block on, from a stream to a stream, names the rank for which the block is meant.
 struct Flow {
   Walk walk = {};
   std::vector<StreamEnd> sources = {};
@@ -136,6 +143,7 @@ struct Plan {
   int slots = 2;            ///< slots of every stream of the plan
   int in_streams_max = 0;   ///< the most in-streams any rank has; equal on all ranks, sizes the staging
   int out_streams_max = 0;  ///< the most out-streams any rank has; equal on all ranks
+  int bundle_max = 1;       ///< the largest bundle of any stream of any rank: a slot holds so many segments
   std::vector<Lane> lanes;
   std::vector<Stream> in;
   std::vector<Stream> out;

@@ -24,10 +24,17 @@ StraightEnd straight_end(const std::vector<InstalledStream>& streams, const Stre
   }
   const InstalledStream& installed = streams[end.stream];
   straight.credits = installed.stream.credits;
-  straight.messages = static_cast<std::uint32_t>(installed.stream.messages_per_segment);
-  straight.position = end.position + static_cast<std::uint32_t>(visit);
-  const bool is_inline = length_bytes <= kInlineBytes;
-  straight.payload_offset = is_inline ? sizeof(std::uint64_t) : kLineBytes;
+  const int position = end.position + visit;
+  const Stream& stream = installed.stream;
+  straight.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
+  straight.position = static_cast<std::uint32_t>(position / stream.bundle);
+  straight.bundle = static_cast<std::uint32_t>(stream.bundle);
+  straight.ends_bundle = stream.ends_bundle(position);
+  straight.bundle_offset =
+      static_cast<std::uint32_t>(static_cast<std::size_t>(position % stream.bundle) * length_bytes);
+  const bool is_inline = length_bytes * straight.bundle <= kInlineBytes;
+  const std::size_t first_offset = is_inline ? sizeof(std::uint64_t) : kLineBytes;
+  straight.payload_offset = static_cast<std::uint32_t>(first_offset) + straight.bundle_offset;
   straight.peer = installed.peer;
   straight.stores = is_inline || installed.leader < 0 || installed.leader == static_cast<int>(end.stream);
   straight.slots = installed.slots;

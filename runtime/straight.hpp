@@ -17,9 +17,12 @@ namespace torii {
 struct StraightEnd {
   bool own = false;  ///< the rank's own operand; the rest is unused then
   bool credits = true;
-  std::uint32_t messages = 1;        ///< per segment
-  std::uint32_t position = 0;        ///< of this step's message
-  std::uint32_t payload_offset = 0;  ///< in the slot: the signal's own line for up to kInlineBytes
+  bool ends_bundle = true;           ///< the slot is full, or empty, after this step
+  std::uint32_t messages = 1;        ///< per segment; bundles, where there are any
+  std::uint32_t position = 0;        ///< of this step's message, or of its bundle
+  std::uint32_t bundle = 1;          ///< messages that share the slot
+  std::uint32_t payload_offset = 0;  ///< of the message in the slot: in the signal's own line up to kInlineBytes
+  std::uint32_t bundle_offset = 0;   ///< of the message behind the first one of its bundle
   int peer = 0;
   bool stores = true;   ///< targets: false where an earlier stream of its group holds the payload
   bool remote = false;  ///< targets: `slots` are the own send slots

@@ -282,6 +282,30 @@ TORII_API torii_status torii_all_gatherv(torii_team* team, const void* input, si
                                          const size_t* result_counts, const size_t* result_displacements,
                                          torii_type type);
 
+/* ---- data dealt over the ranks
+ * ----------------------------------------------------------------------------------------- */
+
+/* How `items` are dealt, in order: the first items % ranks ranks have one more than the others. Rank `rank` has `count`
+ * items from `first` on. Local. */
+TORII_API torii_status torii_split(size_t items, int ranks, int rank, size_t* first, size_t* count);
+/* Transposes a matrix of rows x columns elements of 1 to 16 bytes, row by row in memory. This rank has the rows that
+ * torii_split gives it of `rows`, and gets as many rows of the columns x rows matrix as torii_split gives it of
+ * `columns`. In place: input == result, large enough for both. Collective, with equal sizes on all ranks. The team
+ * keeps memory for both parts in its arena until it is destroyed. */
+TORII_API torii_status torii_transpose(torii_team* team, const void* input, void* result, size_t rows, size_t columns,
+                                       size_t element_bytes);
+/* The same for an array of 1 to 8 dimensions, the last one fastest: dimension d of the result is dimension axes[d] of
+ * the input. Both are dealt by their first dimension. With axes[0] == 0 nothing goes to another rank, and the call is
+ * local. */
+TORII_API torii_status torii_transpose_array(torii_team* team, const void* input, void* result, const size_t* extents,
+                                             const int* axes, int dimensions, size_t element_bytes);
+/* Moves items to other places: item i of this rank becomes item destinations[i] of the result, whose positions are
+ * numbered over all ranks: rank 0's result_count first, then rank 1's. `destinations` of all ranks together hold each
+ * position once; otherwise all ranks get TORII_INVALID_ARGUMENT, and results hold anything. Ranks may have any number
+ * of items, the sums of count and result_count are equal. In place: input == result. Collective. */
+TORII_API torii_status torii_permute(torii_team* team, const void* input, size_t count, const uint64_t* destinations,
+                                     void* result, size_t result_count, size_t item_bytes);
+
 /* ---- results one can check
  * -------------------------------------------------------------------------------------------- */
 

@@ -140,6 +140,32 @@ class Team {
                                     int root) noexcept {
     return torii_gather(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), root);
   }
+  /// This rank's rows of a rows x columns matrix become its rows of the columns x rows matrix; both are dealt by rows
+  /// as torii_split says.
+  template <typename Element>
+  [[nodiscard]] torii_status transpose(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+                                       std::size_t rows, std::size_t columns) noexcept {
+    static_assert(sizeof(Element) <= 16 && std::is_trivially_copyable_v<Element>);
+    return torii_transpose(handle_.get(), input.data(), result.data(), rows, columns, sizeof(Element));
+  }
+  /// Dimension d of the result is dimension axes[d] of the input, whose extents are `extents`.
+  template <typename Element>
+  [[nodiscard]] torii_status transpose(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+                                       std::span<const std::size_t> extents, std::span<const int> axes) noexcept {
+    static_assert(sizeof(Element) <= 16 && std::is_trivially_copyable_v<Element>);
+    const int dimensions = extents.size() == axes.size() ? static_cast<int>(extents.size()) : -1;
+    return torii_transpose_array(handle_.get(), input.data(), result.data(), extents.data(), axes.data(), dimensions,
+                                 sizeof(Element));
+  }
+  /// Item i becomes item destinations[i] of the results of all ranks, one rank's after the other's.
+  template <typename Item>
+  [[nodiscard]] torii_status permute(std::span<const std::type_identity_t<Item>> input,
+                                     std::span<const std::uint64_t> destinations, std::span<Item> result) noexcept {
+    static_assert(std::is_trivially_copyable_v<Item>);
+    const std::size_t count = input.size() < destinations.size() ? input.size() : destinations.size();
+    return torii_permute(handle_.get(), input.data(), count, destinations.data(), result.data(), result.size(),
+                         sizeof(Item));
+  }
   [[nodiscard]] torii_status run(const torii_call& call) noexcept { return torii_run(handle_.get(), &call); }
   Request start(const torii_call& call) {
     torii_request* request = nullptr;

@@ -67,7 +67,7 @@ static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
 
 constexpr std::array kAlgorithms = {
     "trinaryx3", "ring", "bucket", "recursive_doubling", "rabenseifner", "binomial", "node", "scheduled", "chain",
-    "direct",    "a2a",  "a2and",  "a2at_printed",       "a2at"};
+    "direct",    "a2a",  "a2and",  "a2at_printed",       "a2at",         "floyd"};
 
 constexpr std::array<const char*, 9> kCollectives = {
     "barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter", "alltoall", "scatter", "gather"};

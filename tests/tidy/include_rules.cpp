@@ -35,9 +35,10 @@ constexpr std::array kBenchmarks = {Benchmark{"perf/kernels/", "reduce_kernels"}
                                     Benchmark{"perf/transports/", "transports"}};
 
 /// What an algorithm may know of the runtime: enough to compute a plan, nothing that could move a byte.
-constexpr auto kPureHeaders = std::to_array<std::string_view>(
-    {"runtime/topology.hpp", "runtime/routing.hpp", "runtime/network_model.hpp", "runtime/operation.hpp",
-     "runtime/plan.hpp", "runtime/expression.hpp", "runtime/layout.hpp", "runtime/status.hpp"});
+constexpr auto kPureHeaders =
+    std::to_array<std::string_view>({"runtime/topology.hpp", "runtime/routing.hpp", "runtime/network_model.hpp",
+                                     "runtime/operation.hpp", "runtime/plan.hpp", "runtime/expression.hpp",
+                                     "runtime/layout.hpp", "runtime/balanced_split.hpp", "runtime/status.hpp"});
 /// The files of collectives/ that are not algorithms.
 constexpr auto kNotAlgorithms = std::to_array<std::string_view>({"catalogue", "selection", "verify", "draw"});
 

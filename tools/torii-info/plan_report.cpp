@@ -78,8 +78,9 @@ void add_choice(const PlanAnswer& answer, Report& report) {
   report.text += row("algorithm", std::string(algorithm.name));
   report.text += row("why", answer.why);
   report.text += row("source", std::string(algorithm.source));
-  report.text += row("tuning", fmt::format("segment {}, slots {}, window {}{}", bytes_text(tuning.segment_bytes),
-                                           tuning.slots, tuning.window, tuning.one_shot ? ", one_shot" : ""));
+  const std::string radix = algorithm.name == "floyd" ? fmt::format(", radix {}", tuning.radix) : "";
+  report.text += row("tuning", fmt::format("segment {}, slots {}, window {}{}{}", bytes_text(tuning.segment_bytes),
+                                           tuning.slots, tuning.window, tuning.one_shot ? ", one_shot" : "", radix));
   Json& json = report.json;
   json["algorithm"] = algorithm.name;
   json["why"] = answer.why;
@@ -87,7 +88,8 @@ void add_choice(const PlanAnswer& answer, Report& report) {
   json["tuning"] = {{"segment_bytes", tuning.segment_bytes},
                     {"slots", tuning.slots},
                     {"window", tuning.window},
-                    {"one_shot", tuning.one_shot}};
+                    {"one_shot", tuning.one_shot},
+                    {"radix", tuning.radix}};
   json["others"] = Json::array();
   std::string heading = "others";
   for (const auto& [other, why_not] : answer.others) {

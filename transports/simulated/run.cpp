@@ -124,13 +124,13 @@ class Run {
     std::vector<LinkId> route;
     std::uint64_t moved = 0;
     for (const InstalledStream& in : plan.in) {
-      if (in.peer != rank) moved += static_cast<std::uint64_t>(in.stream.messages_per_segment);
+      if (in.peer != rank) moved += static_cast<std::uint64_t>(in.stream.bundles_per_segment());
     }
     for (const InstalledStream& out : plan.out) {
       if (out.peer == rank) continue;
       const int turn = turns[out.peer]++;
       network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, turn);
-      const auto messages = static_cast<std::uint64_t>(out.stream.messages_per_segment);
+      const auto messages = static_cast<std::uint64_t>(out.stream.bundles_per_segment());
       moved += messages;
       messages_per_segment_ += messages;
       route.clear();

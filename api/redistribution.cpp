@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transposes: packed block by block, exchanged by an alltoall, and put in their places.
+#include "api/redistribution.hpp"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/transposition.hpp"
+
+namespace torii {
+namespace {
+
+/// The counts of both sides of an alltoall with unequal blocks.
+struct Counts {
+  std::vector<std::size_t> send;
+  std::vector<std::size_t> take;
+};
+
+Status exchange_blocks(Team& team, const std::byte* send, std::byte* take, const Counts& counts, std::uint32_t tag) {
+  Request request;
+  CallArguments& call = request.arguments;
+  call.collective = Collective::alltoall;
+  call.input = send;
+  call.result = take;
+  call.is_internal = true;
+  call.tag = tag;
+  call.unequal = true;
+  call.input_counts = counts.send.data();
+  call.result_counts = counts.take.data();
+  return team.run(request);
+}
+
+Status exchange_even_blocks(Team& team, const std::byte* send, std::byte* take, std::size_t bytes, std::uint32_t tag) {
+  Request request;
+  CallArguments& call = request.arguments;
+  call.collective = Collective::alltoall;
+  call.input = send;
+  call.result = take;
+  call.count = bytes;
+  call.is_internal = true;
+  call.tag = tag;
+  return team.run(request);
+}
+
+}  // namespace
+
+Scratch::~Scratch() {
+  if (address_ != nullptr) context_->free(address_);
+}
+
+std::byte* Scratch::reserve(Team& team, std::size_t bytes) {
+  if (bytes <= bytes_) return address_;
+  context_ = &team.context();
+  if (address_ != nullptr) context_->free(address_);
+  address_ = nullptr;
+  bytes_ = 0;
+  try {
+    address_ = static_cast<std::byte*>(context_->allocate(bytes));
+  } catch (const Error& error) {
+    team.abort("rank " + std::to_string(team.rank()) + " has no " + std::to_string(bytes) +
+               " bytes to redistribute data in: " + error.what());
+    throw;
+  }
+  bytes_ = bytes;
+  return address_;
+}
+
+Status transpose(Team& team, Scratch& scratch, const std::byte* input, std::byte* result,
+                 std::span<const std::size_t> extents, std::span<const int> axes, std::size_t element_bytes) {
+  const Transposition array(extents, axes, element_bytes, team.ranks(), team.rank());
+  if (array.input_bytes() != 0 && input == nullptr) {
+    throw Error(Status::invalid_argument, "input is NULL, but rank " + std::to_string(team.rank()) + " has " +
+                                              std::to_string(array.input_bytes()) + " bytes of the array");
+  }
+  if (array.result_bytes() != 0 && result == nullptr) {
+    throw Error(Status::invalid_argument, "result is NULL, but rank " + std::to_string(team.rank()) + " gets " +
+                                              std::to_string(array.result_bytes()) + " bytes of it");
+  }
+  if (array.is_local()) {
+    if (input != result) {
+      array.pack(input, team.rank(), result);
+      return Status::ok;
+    }
+    std::byte* packed = scratch.reserve(team, array.input_bytes());
+    array.pack(input, team.rank(), packed);
+    if (array.input_bytes() != 0) std::memcpy(result, packed, array.input_bytes());
+    return Status::ok;
+  }
+  // Whole lines apart, so that no line is packed by this rank and stored into by another.
+  const std::size_t packed_bytes = (array.input_bytes() + 63) / 64 * 64;
+  std::byte* packed = scratch.reserve(team, packed_bytes + array.result_bytes());
+  std::byte* came = packed + packed_bytes;
+  Counts counts;
+  std::byte* next = packed;
+  for (int rank = 0; rank < team.ranks(); ++rank) {
+    array.pack(input, rank, next);
+    counts.send.push_back(array.send_bytes(rank));
+    counts.take.push_back(array.take_bytes(rank));
+    next += counts.send.back();
+  }
+  const Status status = array.is_even() ? exchange_even_blocks(team, packed, came, counts.send.front(), array.digest())
+                                        : exchange_blocks(team, packed, came, counts, array.digest());
+  if (status != Status::ok) return status;
+  for (int rank = 0; rank < team.ranks(); ++rank) {
+    array.unpack(came, rank, result);
+    came += counts.take[static_cast<std::size_t>(rank)];
+  }
+  return Status::ok;
+}
+
+}  // namespace torii
