@@ -68,6 +68,7 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   borrowed_left_.resize(plan.in.size());
   step_count_ = 0;
   stored_in_step_.assign(plan.out.size(), 0);
+  if (model_ != nullptr) find_readers();
   if (plan.lends_readable && !buffers_.input_reachable) choose_lending(shape.layout.total_bytes());
   announce();
 }
@@ -149,7 +150,7 @@ bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
   const std::uint64_t message = number(out.stream, end, step);
   if (message < slots_) return true;
   if (load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1) return true;
-  waits_for_credit_ = true;
+  lacks_credit_ = true;
   return false;
 }
 
@@ -208,17 +209,19 @@ Execution::Progress Execution::advance() noexcept {
   if (straight_ != nullptr) return advance_straight();
   if (plan_->plan.sweep.exists()) return advance_sweep();
   bool moved = false;
-  waits_for_credit_ = false;
   while (lanes_done_ < lanes_.size()) {
     Step step{};
     Instance* instance = nullptr;
     LaneState* chosen = nullptr;
     std::int64_t below = shape_->layout.segments();
-    for (LaneState& lane : lanes_) {
-      if (lane.lowest >= below || lane.lane->flows.empty()) continue;
+    for (std::size_t number = 0; number < lanes_.size(); ++number) {
+      LaneState& lane = lanes_[number];
+      if (lane.lowest >= below || lane.lane->flows.empty() || !is_looked_at(number)) continue;
       if (find_ready(lane, below, step, instance)) {
         chosen = &lane;
         below = step.segment;
+      } else if (model_ != nullptr) {
+        has_not_moved(number, below);
       }
     }
     if (chosen == nullptr) return moved ? Progress::moved : Progress::idle;
@@ -239,13 +242,6 @@ Execution::Progress Execution::advance() noexcept {
   return finish() ? Progress::done : Progress::idle;
 }
 
-/// Whether a simulation has counted the step's work instead of having it done.
-bool Execution::is_modelled(const Step& step) noexcept {
-  if (model_ == nullptr) return false;
-  const std::size_t bytes = memory_bytes(shape_->layout.segment_length_bytes(step.block, step.segment));
-  return !model_->runs(step.flow->sources.size(), bytes);
-}
-
 void Execution::run(const Step& step) noexcept {
   if (!is_modelled(step)) move_data(step);
   if (status_ != Status::ok) return;  // something could not be read: nobody may take what was stored
@@ -263,6 +259,7 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   const std::uint64_t signal = signal_word(shape_->signature, message);
   if (out.stream.carriage == Carriage::handover) {
     store_word(out.slots + slot_offset, signal);
+    if (model_ != nullptr) changed(out.slots_offset);
     return;
   }
   Put put;

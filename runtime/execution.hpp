@@ -2,6 +2,7 @@
 // The executor: the one loop that runs plans. Nothing else posts puts or calls kernels for a collective.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -84,8 +85,13 @@ class Execution {
   /// Runs every step that can run now, lowest segment first. After `done` the next begin() may follow.
   Progress advance() noexcept;
   bool running() const noexcept { return plan_ != nullptr; }
-  /// Whether the last advance() found a step that waits for nothing but a credit.
-  bool waits_for_credit() const noexcept { return waits_for_credit_; }
+  /// With a StepModel, advance() looks only at lanes for which something may have changed. A word at this offset of the
+  /// own arena has, so whoever moves a simulation says so before the next advance().
+  void changed(std::uint64_t offset) noexcept;
+  /// With a StepModel: whether a lane waits for nothing but a credit.
+  bool waits_for_credit() const noexcept { return lanes_without_credit_ != 0; }
+  /// With a StepModel: whether all steps of the call have run, so that it waits for the transport alone.
+  bool has_run_all() const noexcept { return plan_ == nullptr || lanes_done_ == lanes_.size(); }
   /// Not ok when a put failed: the call cannot end any more.
   Status status() const noexcept { return status_; }
   /// With a bad status: the context rank towards which something failed, or -1.
@@ -230,6 +236,10 @@ class Execution {
   bool find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept;
   void run(const Step& step) noexcept;
   bool is_modelled(const Step& step) noexcept;
+  // execution_model.cpp
+  void find_readers() noexcept;
+  bool is_looked_at(std::size_t lane) const noexcept { return (lanes_to_look_at_ >> std::min(lane, kLaneBits) & 1) != 0; }
+  void has_not_moved(std::size_t lane, std::int64_t below) noexcept;
   void move_data(const Step& step) noexcept;
   std::size_t find_places(const Step& step) noexcept;
   void move_pieces(const Step& step) noexcept;
@@ -301,8 +311,14 @@ class Execution {
   std::uint64_t segments_base_ = 0;
   std::uint64_t slots_ = 1;
   std::uint64_t slot_mask_ = 0;  ///< slots - 1 where that is a mask and not 0
-  bool waits_for_credit_ = false;
   std::size_t lanes_done_ = 0;
+  // Of a simulation: bits of lanes, the last one of all lanes from there on.
+  static constexpr std::size_t kLaneBits = 63;
+  std::uint64_t lanes_to_look_at_ = ~std::uint64_t{0};
+  std::uint64_t lanes_without_credit_ = 0;
+  bool lacks_credit_ = false;                    ///< the step that was looked at last waits for a credit alone
+  std::vector<std::uint64_t> readers_of_in_;     ///< by stream: lanes that take from it
+  std::vector<std::uint64_t> readers_of_out_;    ///< by stream: lanes that put into it
   std::vector<LaneState> lanes_;
   std::vector<Instance> instances_;
   std::vector<Announced> announced_;

@@ -193,7 +193,7 @@ bool Execution::put_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& 
   const auto* from =
       reinterpret_cast<const std::byte*>(buffers_.input + static_cast<std::uintptr_t>(block.offset) + turn.out_bytes);
   if (peer.remote) {
-    kernels::copy(to, from, bytes, false);
+    if (model_ == nullptr || model_->runs(1, bytes)) kernels::copy(to, from, bytes, false);
   } else {
     store_in_peer(to, from, bytes);
   }
@@ -272,8 +272,10 @@ bool Execution::take_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock&
   if (load_word(slot_address(peer.in, message)) != signal_word(pair_signature(block.bytes), message)) return false;
   const std::size_t bytes = std::min(shape_->layout.segment_bytes(), block.bytes - turn.in_bytes);
   auto* to = reinterpret_cast<std::byte*>(buffers_.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
-  kernels::copy(to, payload(peer.in, message, bytes), bytes, shape_->streaming);
-  if (shape_->streaming) kernels::store_fence();
+  if (model_ == nullptr || model_->runs(1, bytes)) {
+    kernels::copy(to, payload(peer.in, message, bytes), bytes, shape_->streaming);
+    if (shape_->streaming) kernels::store_fence();
+  }
   credit(peer.context_rank, peer.in.credits_offset, message);
   turn.in_bytes += bytes;
   return true;
@@ -312,6 +314,7 @@ void Execution::keep_own_block() noexcept {
   const std::uintptr_t source = buffers_.input + static_cast<std::uintptr_t>(from.offset);
   const std::uintptr_t target = buffers_.result + static_cast<std::uintptr_t>(to.offset);
   if (source == target || from.bytes == 0) return;
+  if (model_ != nullptr && !model_->runs(1, from.bytes)) return;
   kernels::copy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), from.bytes, shape_->streaming);
   if (shape_->streaming) kernels::store_fence();
 }

@@ -18,8 +18,10 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 std::string_view name(Sharing sharing) noexcept { return sharing == Sharing::min ? "min" : "maxmin"; }
 
-LinkSharing::LinkSharing(int links, int flows, Sharing sharing)
-    : sharing_(sharing), links_(index(links)), flows_(index(flows)) {}
+LinkSharing::LinkSharing(int links, int flows, Sharing sharing, std::span<const double> bandwidths)
+    : sharing_(sharing), links_(index(links)), flows_(index(flows)) {
+  for (std::size_t link = 0; link < bandwidths.size(); ++link) links_[link].bandwidth = bandwidths[link];
+}
 
 void LinkSharing::note(int link) {
   Link& at = links_[index(link)];
@@ -40,7 +42,6 @@ void LinkSharing::start(int flow, std::span<const Use> uses) {
   started.uses.assign(uses.begin(), uses.end());
   started.places.clear();
   started.rate = uses.empty() ? kUnlimited : 0;
-  started.load = 0;
   started.is_active = true;
   for (const Use& use : uses) {
     Link& link = links_[index(use.link)];
@@ -85,25 +86,27 @@ std::span<const int> LinkSharing::settle() {
 }
 
 void LinkSharing::settle_min() {
-  // Only a link that now has more flows than a flow's busiest link, or that was the busiest and has fewer, can change
-  // that flow's rate.
+  // Only a link that now gives less than a flow has, or that gave just that and gives more, can change its rate.
   for (const int number : changed_links_) {
     const Link& link = links_[index(number)];
     if (link.load == link.settled) continue;
+    const double share = link.bandwidth / link.load;
+    const double settled = link.settled == 0 ? kUnlimited : link.bandwidth / link.settled;
     for (const Visitor& visitor : link.visitors) {
-      const int busiest = flows_[index(visitor.flow)].load;
-      if (link.load > busiest || link.settled == busiest) mark(visitor.flow);
+      const double rate = flows_[index(visitor.flow)].rate;
+      if (share < rate || settled == rate) mark(visitor.flow);
     }
   }
   for (const int number : marked_) {
     Flow& flow = flows_[index(number)];
     if (!flow.is_active) continue;
-    int load = 0;
-    for (const Use& use : flow.uses) load = std::max(load, links_[index(use.link)].load);
-    const bool is_new = flow.load == 0;
-    if (load == flow.load && !is_new) continue;
-    flow.load = load;
-    flow.rate = load == 0 ? kUnlimited : 1.0 / load;
+    double rate = kUnlimited;
+    for (const Use& use : flow.uses) {
+      const Link& link = links_[index(use.link)];
+      rate = std::min(rate, link.bandwidth / link.load);
+    }
+    if (rate == flow.rate && !flow.uses.empty()) continue;
+    flow.rate = rate;
     changed_flows_.push_back(number);
   }
 }
@@ -113,9 +116,9 @@ void LinkSharing::settle_maxmin() {
   std::priority_queue<Share, std::vector<Share>, std::greater<>> shares;
   for (std::size_t number = 0; number < links_.size(); ++number) {
     Link& link = links_[number];
-    link.left = 1;
+    link.left = link.bandwidth;
     link.waiting = link.load;
-    if (link.load > 0) shares.emplace(1.0 / link.load, static_cast<int>(number));
+    if (link.load > 0) shares.emplace(link.bandwidth / link.load, static_cast<int>(number));
   }
   for (Flow& flow : flows_) {
     flow.old_rate = flow.rate;

@@ -21,7 +21,7 @@ enum class Sharing { min, maxmin };
 /// "min", "maxmin".
 std::string_view name(Sharing sharing) noexcept;
 
-/// The rates of flows over links of bandwidth 1. Flows and links are numbered by the caller from 0.
+/// The rates of flows over links. Flows and links are numbered by the caller from 0.
 class LinkSharing {
  public:
   /// A flow takes `times` its rate on a link: more than 1 where one link stands for several.
@@ -30,7 +30,8 @@ class LinkSharing {
     int times;
   };
 
-  LinkSharing(int links, int flows, Sharing sharing);
+  /// `bandwidths`, one for each link and above 0, in any unit; none: all are 1.
+  LinkSharing(int links, int flows, Sharing sharing, std::span<const double> bandwidths = {});
 
   /// Starts a flow that has ended or never began. Without uses it is as fast as one likes.
   void start(int flow, std::span<const Use> uses);
@@ -38,7 +39,7 @@ class LinkSharing {
   /// Works out the rates after starts and ends. The flows whose rates are no longer what they were at the last call,
   /// started ones among them; valid until the next call.
   std::span<const int> settle();
-  /// As of the last settle(): 1 is a whole link; infinite without uses.
+  /// As of the last settle(), in the unit of bandwidths; infinite without uses.
   double rate(int flow) const noexcept { return flows_[static_cast<std::size_t>(flow)].rate; }
   /// The most flows that a link has had at any settle().
   int most(int link) const noexcept { return links_[static_cast<std::size_t>(link)].most; }
@@ -55,14 +56,14 @@ class LinkSharing {
     int settled = 0;  ///< load at the last settle()
     int most = 0;
     bool is_changed = false;
-    double left = 0;  ///< while rates are worked out by maxmin: capacity and load of flows without a rate yet
+    double bandwidth = 1;
+    double left = 0;  ///< while rates are worked out by maxmin: bandwidth and load of flows without a rate yet
     int waiting = 0;
   };
   struct Flow {
     std::vector<Use> uses;
     std::vector<int> places;  ///< of each use, the place in its link's visitors
     double rate = 0;
-    int load = 0;  ///< min: the greatest load of its links
     bool is_active = false;
     bool is_marked = false;
     double old_rate = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -46,8 +47,9 @@ TEST(LinkSharing, RandomFlowsKeepTheDefinitions) {
   std::mt19937 random(seed);
   constexpr int kLinks = 12;
   constexpr int kFlows = 20;
-  for (const Sharing kind : {Sharing::min, Sharing::maxmin}) {
-    LinkSharing sharing(kLinks, kFlows, kind);
+  std::vector<double> bandwidths(kLinks, 1);
+  for (const Sharing kind : {Sharing::min, Sharing::maxmin, Sharing::min, Sharing::maxmin}) {
+    LinkSharing sharing(kLinks, kFlows, kind, bandwidths);
     std::vector<Uses> active(kFlows);
     for (int step = 0; step < 400; ++step) {
       const auto flow = static_cast<std::size_t>(random() % kFlows);
@@ -75,23 +77,27 @@ TEST(LinkSharing, RandomFlowsKeepTheDefinitions) {
           loads[link] += use.times;
         }
       }
-      for (const double one : used) ASSERT_LE(one, 1 + 1e-9);
+      for (std::size_t link = 0; link < kLinks; ++link) ASSERT_LE(used[link], bandwidths[link] * (1 + 1e-9));
       for (std::size_t f = 0; f < active.size(); ++f) {
         const double rate = sharing.rate(static_cast<int>(f));
-        int load = 0;
+        double share = std::numeric_limits<double>::infinity();
         bool is_held_back = false;
         for (const LinkSharing::Use& use : active[f]) {
           const auto link = static_cast<std::size_t>(use.link);
-          load = std::max(load, loads[link]);
-          is_held_back |= used[link] > 1 - 1e-9 && rate > quickest[link] - 1e-9;
+          share = std::min(share, bandwidths[link] / loads[link]);
+          is_held_back |= used[link] > bandwidths[link] * (1 - 1e-9) && rate > quickest[link] - 1e-9;
         }
         if (active[f].empty()) continue;
         if (kind == Sharing::min) {
-          ASSERT_DOUBLE_EQ(rate, 1.0 / load);
+          ASSERT_DOUBLE_EQ(rate, share);
         } else {
           ASSERT_TRUE(is_held_back) << "step " << step << " flow " << f;
         }
       }
+    }
+    // The third and fourth time links differ.
+    if (kind == Sharing::maxmin) {
+      for (double& bandwidth : bandwidths) bandwidth = 0.5 + static_cast<double>(random() % 5);
     }
   }
 }

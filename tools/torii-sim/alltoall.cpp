@@ -16,7 +16,7 @@
 #include "runtime/network_model.hpp"
 #include "runtime/routing.hpp"
 #include "runtime/status.hpp"
-#include "tools/torii-sim/alltoall_scan.hpp"
+#include "tools/torii-sim/scan.hpp"
 #include "tools/torii-sim/collective.hpp"
 #include "tools/torii-sim/curves.hpp"
 

@@ -2,6 +2,8 @@
 // Events of the virtual network: puts wait for engines, heads for links, signals for their time.
 #include "transports/simulated/network.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -17,6 +19,8 @@ namespace torii::simulated {
 namespace {
 
 constexpr std::size_t kNoEngine = kEnginesMax;
+constexpr std::size_t kLargePageBytes = std::size_t{2} << 20;
+constexpr Time kNever = std::numeric_limits<Time>::max();
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -36,42 +40,88 @@ double uniform(std::uint64_t seed, std::uint64_t number) noexcept {
 
 void Network::Free::operator()(void* memory) const { std::free(memory); }
 
+int network_link_numbers(const Topology& topology) noexcept {
+  return topology.kind() == Topology::Kind::node ? 2 * topology.ranks() : link_numbers(topology);
+}
+
+void append_network_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links) {
+  if (topology.kind() != Topology::Kind::node) {
+    append_route(topology, from, to, turn, links);
+  } else if (from != to) {
+    links.insert(links.end(), {2 * from, 2 * to + 1});
+  }
+}
+
 Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carries_data)
     : model_(model), arena_bytes_(round_up(arena_bytes, kLineBytes)), carries_data_(carries_data) {
-  if (model.topology.kind() != Topology::Kind::torus || model.topology.per_node() != 1) {
-    throw Error(Status::unsupported,
-                "the simulated network is a torus or mesh with one rank on each node, not " + model.topology.text());
+  if (model.topology.kind() == Topology::Kind::torus && model.topology.per_node() != 1) {
+    throw Error(Status::unsupported, "the simulated network has one rank on each node, not " + model.topology.text());
   }
-  const std::size_t nodes = index(model.topology.nodes());
-  memory_.reset(std::calloc(nodes * arena_bytes_ + kLineBytes, 1));
+  const std::size_t ranks = index(model.topology.ranks());
+  const std::size_t bytes = ranks * arena_bytes_ + kLineBytes;
+  memory_.reset(std::calloc(bytes, 1));
   if (!memory_) throw std::bad_alloc();
+  // Words of thousands of ranks lie far apart. Where large pages are refused it only takes longer.
+  const std::uintptr_t begin = round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLargePageBytes);
+  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(memory_.get()) + bytes) / kLargePageBytes * kLargePageBytes;
+  if (!carries_data && begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   arenas_ = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLineBytes));
   alpha_ = in_ticks(model.alpha_us);
   overhead_ = in_ticks(model.overhead_us);
-  ranks_.resize(nodes);
-  const std::size_t links = index(link_numbers(model.topology.nodes()));
+  ranks_.resize(ranks);
+  add_links();
+  if (model.sharing) share_links();
+}
+
+void Network::add_links() {
+  const std::size_t links = index(network_link_numbers(model_.topology));
   link_bytes_.resize(links);
-  free_at_.resize(links + (model.ports ? 2 * nodes : 0));
+  free_at_.resize(links + (model_.ports ? 2 * ranks_.size() : 0));
   fed_until_.resize(free_at_.size());
+  const TreeTopology* const tree = model_.topology.tree();
+  if (tree == nullptr) return;
+  for (const TreeLink& link : tree->links()) {
+    for (const std::size_t direction : {0U, 1U}) {
+      link_ticks_.push_back(1e12 / static_cast<double>(link.bandwidth[direction]));
+      latencies_.push_back(1000 * link.latency_ns[direction]);
+    }
+  }
 }
 
 Time Network::in_ticks(double us) const noexcept {
   return static_cast<Time>(std::llround(us * kPicosecondsPerMicrosecond));
 }
 
-Time Network::transfer(std::size_t bytes) const noexcept {
+Time Network::transfer(std::size_t bytes, std::uint32_t link) const noexcept {
   // 1 GB/s is a byte per 1000 ps.
-  return static_cast<Time>(std::llround(static_cast<double>(bytes) * 1000.0 / model_.bandwidth_GBps));
+  if (link_ticks_.empty()) {
+    return static_cast<Time>(std::llround(static_cast<double>(bytes) * 1000.0 / model_.bandwidth_GBps));
+  }
+  return static_cast<Time>(std::llround(static_cast<double>(bytes) * link_ticks_[link]));
 }
 
 void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn) {
   std::vector<LinkId> links;
-  append_route(model_.topology, from, peer, turn, links);
-  const std::size_t ports = link_bytes_.size();
-  Way way = {peer, begin, end, static_cast<std::uint32_t>(hops_.size()), 0, {}};
-  if (model_.ports) hops_.push_back(static_cast<std::uint32_t>(ports + 2 * index(from)));
-  for (const LinkId link : links) hops_.push_back(static_cast<std::uint32_t>(link));
-  if (model_.ports) hops_.push_back(static_cast<std::uint32_t>(ports + 2 * index(peer) + 1));
+  append_network_route(model_.topology, from, peer, turn, links);
+  const auto ports = static_cast<std::uint32_t>(link_bytes_.size());
+  Way way;
+  way.peer = peer;
+  way.begin = begin;
+  way.end = end;
+  way.first = static_cast<std::uint32_t>(hops_.size());
+  if (model_.ports) {
+    hops_.push_back({ports + 2 * static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(links.front())});
+  }
+  for (const LinkId link : links) {
+    const auto number = static_cast<std::uint32_t>(link);
+    const TreeTopology* const tree = model_.topology.tree();
+    const bool is_half = tree != nullptr && tree->links()[number / 2].half_duplex;
+    hops_.push_back({is_half ? number / 2 * 2 : number, number});
+    way.latency += latency(number);
+  }
+  if (model_.ports) {
+    hops_.push_back({ports + 2 * static_cast<std::uint32_t>(peer) + 1, static_cast<std::uint32_t>(links.back())});
+  }
   way.count = static_cast<std::uint32_t>(hops_.size()) - way.first;
   std::vector<Way>& ways = rank(from).ways;
   const auto place = std::ranges::upper_bound(ways, std::pair(peer, begin), {},
@@ -95,7 +145,7 @@ void Network::compute_until(int number, Time time) noexcept {
 
 Status Network::put(int from, const Put& put) noexcept {
   if (put.peer == from) {  // a stream within the rank: the payload stands where it is read
-    store_word(arena(from) + put.signal_offset, put.signal);
+    change(from, put.signal_offset, put.signal);
     return Status::ok;
   }
   Rank& sender = rank(from);
@@ -113,7 +163,7 @@ Status Network::put(int from, const Put& put) noexcept {
     free_messages_.pop_back();
   }
   const auto place = static_cast<std::uint32_t>(way - 1 - sender.ways.begin());
-  messages_[number] = {put, from, place, (way - 1)->first, (way - 1)->first + (way - 1)->count};
+  messages_[number] = {put, from, place, (way - 1)->first, (way - 1)->first + (way - 1)->count, 0};
   ++sender.under_way;
   note_moved(sender);
   if (sender.clock > now_) {
@@ -126,7 +176,7 @@ Status Network::put(int from, const Put& put) noexcept {
 
 Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t value) noexcept {
   if (peer == from) {
-    store_word(arena(peer) + offset, value);
+    change(peer, offset, value);
     return Status::ok;
   }
   std::uint32_t number = 0;
@@ -138,8 +188,20 @@ Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t
     free_words_.pop_back();
   }
   words_[number] = {peer, offset, value};
-  schedule(std::max(rank(from).clock, now_) + alpha_, Kind::word, number);
+  schedule(std::max(rank(from).clock, now_) + alpha_ + way_latency(from, peer), Kind::word, number);
   return Status::ok;
+}
+
+/// Of all links from one rank to another, looked up once for each pair.
+Time Network::way_latency(int from, int peer) noexcept {
+  if (latencies_.empty()) return 0;
+  const auto [found, is_new] = way_latencies_.try_emplace(std::pair(from, peer), 0);
+  if (is_new) {
+    std::vector<LinkId> links;
+    append_network_route(model_.topology, from, peer, 0, links);
+    for (const LinkId link : links) found->second += latencies_[index(link)];
+  }
+  return found->second;
 }
 
 void Network::wait_for_engine(std::uint32_t message) noexcept {
@@ -158,7 +220,8 @@ std::size_t Network::take_way(Rank& sender, Time& earliest) noexcept {
   std::size_t best = sender.active.size();
   for (std::size_t i = 0; i < sender.active.size(); ++i) {
     const Way& way = sender.ways[sender.active[i]];
-    const Time free_at = std::max(free_at_[hops_[way.first]], fed_until_[hops_[way.first]]);
+    const std::uint32_t first = hops_[way.first].resource;
+    const Time free_at = std::max(free_at_[first], fed_until_[first]);
     if (free_at > now_) {
       earliest = std::min(earliest, free_at);
     } else if (best == sender.active.size() || sender.ways[sender.active[best]].waiting.front() < way.waiting.front()) {
@@ -176,7 +239,7 @@ void Network::use_engines(int number) noexcept {
     const auto engine = std::min_element(first, first + model_.engines);
     Time again = *engine;
     if (again <= now_) {
-      again = std::numeric_limits<Time>::max();
+      again = kNever;
       const std::size_t place = take_way(sender, again);
       if (place != sender.active.size()) {
         std::vector<Waiting>& waiting = sender.ways[sender.active[place]].waiting;
@@ -184,10 +247,16 @@ void Network::use_engines(int number) noexcept {
         const std::uint32_t message = waiting.back().message;
         waiting.pop_back();
         if (waiting.empty()) sender.active.erase(sender.active.begin() + static_cast<std::ptrdiff_t>(place));
-        move_head(message, static_cast<std::size_t>(engine - first));
+        ++messages_sent_;
+        if (sharing_) {
+          start_flow(message, static_cast<std::size_t>(engine - first));
+        } else {
+          move_head(message, static_cast<std::size_t>(engine - first));
+        }
         continue;
       }
     }
+    if (again == kNever) return;  // a flow whose end is not known yet
     if (sender.engine_event <= now_ || again < sender.engine_event) {
       sender.engine_event = again;
       schedule(again, Kind::engine, static_cast<std::uint32_t>(number));
@@ -196,33 +265,42 @@ void Network::use_engines(int number) noexcept {
   }
 }
 
+/// What a message has before it when its last byte has come.
+Time Network::late() const noexcept {
+  if (model_.jitter_us <= 0) return alpha_;
+  return alpha_ + in_ticks(model_.jitter_us * uniform(model_.seed, messages_sent_));
+}
+
+void Network::note_use(const Message& message, std::size_t engine, Time begin, Time end) noexcept {
+  if (message.from != watched_) return;
+  uses_.push_back({static_cast<int>(engine), message.put.peer, message.put.bytes,
+                   static_cast<std::uint32_t>(message.put.signal), begin, end});
+}
+
 /// The head goes on over links that are free, up to the first that is not, which it gets when those before it have.
-/// `engine`: the one from which it starts; kNoEngine when it is already on its way.
+/// A link is taken for the bytes at its own rate, though they may come in at a lower one: what is free in between others
+/// can use. `engine`: the one from which it starts; kNoEngine when it is already on its way.
 void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
   Message& message = messages_[number];
-  const Time length = transfer(message.put.bytes);
-  if (engine != kNoEngine) ++messages_sent_;
   while (message.next_hop != message.last_hop) {
-    const std::uint32_t hop = hops_[message.next_hop++];
-    const Time start = std::max(now_, free_at_[hop]);
-    free_at_[hop] = start + length;
-    if (hop < link_bytes_.size()) link_bytes_[hop] += message.put.bytes;
+    const Hop hop = hops_[message.next_hop++];
+    const Time length = transfer(message.put.bytes, hop.link);
+    const Time start = std::max(now_, free_at_[hop.resource]);
+    const bool is_port = hop.resource >= link_bytes_.size();
+    const Time head = start + (is_port ? 0 : latency(hop.link));
+    free_at_[hop.resource] = start + length;
+    message.tail = std::max(start + length, message.tail) + (head - start);
+    if (!is_port) link_bytes_[hop.resource] += message.put.bytes;
     if (engine != kNoEngine) {
-      rank(message.from).engine_free_at[engine] = fed_until_[hop] = start + length + overhead_;
-      if (message.from == watched_) {
-        uses_.push_back({static_cast<int>(engine), message.put.peer, message.put.bytes,
-                         static_cast<std::uint32_t>(message.put.signal), now_, start + length + overhead_});
-      }
+      rank(message.from).engine_free_at[engine] = fed_until_[hop.resource] = start + length + overhead_;
+      note_use(message, engine, now_, start + length + overhead_);
       engine = kNoEngine;
     }
-    if (start > now_ && message.next_hop != message.last_hop) {
-      schedule(start, Kind::head, number);
-      return;
-    }
     if (message.next_hop == message.last_hop) {
-      Time late = alpha_;
-      if (model_.jitter_us > 0) late += in_ticks(model_.jitter_us * uniform(model_.seed, messages_sent_));
-      schedule(start + length + late, Kind::arrival, number);
+      schedule(message.tail + late(), Kind::arrival, number);
+    } else if (head > now_) {
+      schedule(head, Kind::head, number);
+      return;
     }
   }
 }
@@ -231,12 +309,19 @@ void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
   const Message& message = messages_[number];
   const Put& put = message.put;
   if (carries_data_ && put.bytes != 0) std::memcpy(arena(put.peer) + put.target_offset, put.source, put.bytes);
-  store_word(arena(put.peer) + put.signal_offset, put.signal);
+  change(put.peer, put.signal_offset, put.signal);
   note_moved(rank(put.peer));
   wake(put.peer, woken);
   // Who waits for nothing but its last put has to be asked once more.
-  if (--rank(message.from).under_way == 0) wake(message.from, woken);
+  Rank& sender = rank(message.from);
+  if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->has_run_all())) wake(message.from, woken);
   free_messages_.push_back(number);
+}
+
+void Network::change(int number, std::uint64_t offset, std::uint64_t value) noexcept {
+  store_word(arena(number) + offset, value);
+  Rank& one = rank(number);
+  if (one.reader != nullptr) one.reader->changed(offset);
 }
 
 void Network::wake(int number, std::vector<int>& woken) noexcept {
@@ -259,11 +344,14 @@ void Network::happen(const Event& event, std::vector<int>& woken) noexcept {
       break;
     case Kind::word: {
       const Word& word = words_[event.index];
-      store_word(arena(word.peer) + word.offset, word.value);
+      change(word.peer, word.offset, word.value);
       if (rank(word.peer).wakes_by_words) wake(word.peer, woken);
       free_words_.push_back(event.index);
       break;
     }
+    case Kind::flow:
+      end_flow(event.index);
+      break;
     case Kind::engine:
       use_engines(static_cast<int>(event.index));
       break;
@@ -276,6 +364,7 @@ void Network::happen(const Event& event, std::vector<int>& woken) noexcept {
 bool Network::next_instant(std::vector<int>& woken) noexcept {
   for (const int number : woken) rank(number).is_woken = false;
   woken.clear();
+  if (!is_settled_) settle_flows();
   if (events_.empty()) return false;
   now_ = events_.front().time;
   while (!events_.empty() && events_.front().time == now_) {

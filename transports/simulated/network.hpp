@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A torus or mesh on virtual time: engines, directed links and what is under way, moved from one instant to the next.
+// A network on virtual time: engines, directed links and what is under way, moved from one instant to the next.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "runtime/execution.hpp"
+#include "runtime/network_model.hpp"
 #include "runtime/routing.hpp"
 #include "runtime/topology.hpp"
 #include "runtime/transport.hpp"
@@ -23,15 +27,25 @@ inline constexpr double kPicosecondsPerMicrosecond = 1e6;
 /// What the network costs. A put of n bytes holds its engine and, one after the other, the links of its way for n /
 /// bandwidth each; the engine is held for `overhead` longer; the signal is visible `alpha` after the last byte.
 struct NetworkModel {
-  Topology topology = Topology::node(1);  ///< a torus or mesh with one rank on each node
-  int engines = 4;                        ///< puts that a rank has in progress at the same time
+  /// A torus or mesh with one rank on each node; a tree, whose links have their own bandwidths, and latencies that a way
+  /// adds up; or a node: a switch to which each rank has a link each way.
+  Topology topology = Topology::node(1);
+  /// How messages that want one link at the same time share it. None: as packets, one after the other.
+  std::optional<Sharing> sharing = {};
+  int engines = 4;  ///< puts that a rank has in progress at the same time
   double alpha_us = 1.5;
   double overhead_us = 0.2;
-  double bandwidth_GBps = 5;  ///< of each directed link
+  double bandwidth_GBps = 5;  ///< of each directed link, but of a tree's
   bool ports = false;         ///< a node sends over one link at a time, and receives over one
   double jitter_us = 0;       ///< each put's alpha is longer by up to this
   std::uint64_t seed = 1;     ///< of the jitter
 };
+
+/// One more than the largest number of a link of the network: those of routing.hpp; on a node 2 x rank to the switch, 2
+/// x rank + 1 from it.
+int network_link_numbers(const Topology& topology) noexcept;
+/// Appends the links from one rank to another, as append_route() does where there is more than a switch.
+void append_network_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links);
 
 /// A time during which an engine was busy.
 struct EngineUse {
@@ -48,8 +62,10 @@ double uniform(std::uint64_t seed, std::uint64_t index) noexcept;
 
 /// An engine takes, of the puts whose first link is free, the one of the lowest message number: what waits for a link
 /// keeps no engine from another link. Messages are packets that each link sends in the order in which their heads reach
-/// it, and that a node passes on while they still come in (virtual cut-through, with room for whoever waits). Words
-/// (credits) take `alpha` and neither engine nor link: they are 8 bytes beside segments of kilobytes.
+/// it, and that a node passes on while they still come in (virtual cut-through, with room for whoever waits). With
+/// `sharing` an engine takes the lowest message number, and a message moves over all links of its way at the rate that
+/// network_model.hpp gives it; rates change whenever a message starts or ends. Words (credits) take `alpha`, on a tree
+/// the latencies of their way too, and neither engine nor link: they are 8 bytes beside segments of kilobytes.
 class Network {
  public:
   /// `arena_bytes` of zeroed memory for each rank, taken as it is touched. `carries_data`: payloads are copied.
@@ -73,6 +89,8 @@ class Network {
   void compute_until(int rank, Time time) noexcept;
   /// Whether `rank` is asked again when a credit comes, too. It is not when it waits for none.
   void wake_by_words(int number, bool wakes) noexcept { rank(number).wakes_by_words = wakes; }
+  /// Tells this execution of every word that changes in the arena of `rank`.
+  void tell(int number, Execution& execution) noexcept { rank(number).reader = &execution; }
   bool is_computing(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].clock > now_; }
 
   /// Goes on to the next instant at which something happens, and lists the ranks for which something arrived. False
@@ -89,7 +107,7 @@ class Network {
   }
   std::vector<Time> take_progress(int number) noexcept { return std::move(rank(number).progress); }
 
-  /// Bytes that each link has carried, by LinkId.
+  /// Bytes that each link has carried, by LinkId; of a half-duplex link both directions together, as direction 0.
   std::span<const std::uint64_t> link_bytes() const noexcept { return link_bytes_; }
   /// From now on the engines of this rank are watched.
   void watch(int rank) noexcept { watched_ = rank; }
@@ -105,13 +123,19 @@ class Network {
       return number != other.number ? number > other.number : order > other.order;
     }
   };
-  /// A way of a rank's messages: links, and with `ports` the two nodes' ports, as indices of free_at_.
+  /// One link of a way, or a port.
+  struct Hop {
+    std::uint32_t resource;  ///< what is occupied: an index of free_at_
+    std::uint32_t link;      ///< whose bandwidth and latency count
+  };
+  /// A way of a rank's messages.
   struct Way {
     int peer = 0;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint32_t first = 0;
     std::uint32_t count = 0;
+    Time latency = 0;              ///< of all links
     std::vector<Waiting> waiting;  ///< a heap
   };
   struct Message {
@@ -120,12 +144,23 @@ class Network {
     std::uint32_t way = 0;  ///< index into Rank::ways
     std::uint32_t next_hop = 0;
     std::uint32_t last_hop = 0;
+    Time tail = 0;  ///< when its last byte has come to the next hop
   };
-  enum class Kind : std::uint8_t { post, head, arrival, word, engine, wake };
+  /// With `sharing`: the message of one engine.
+  struct Flow {
+    std::uint32_t message = 0;
+    bool is_active = false;
+    double left_bytes = 0;  ///< at `since`
+    double rate = 0;        ///< bytes per tick since then
+    Time begin = 0;
+    Time since = 0;
+    Time end = 0;  ///< as of the last change of rates
+  };
+  enum class Kind : std::uint8_t { post, head, arrival, word, engine, wake, flow };
   struct Event {
     Time time;
     std::uint64_t order;  ///< events of one instant happen in the order in which they were made
-    std::uint32_t index;  ///< message, word or rank
+    std::uint32_t index;  ///< message, word, flow or rank
     Kind kind;
     bool operator<(const Event& other) const noexcept {
       return time != other.time ? time > other.time : order > other.order;
@@ -146,6 +181,7 @@ class Network {
     std::vector<Time> progress;
     int under_way = 0;       ///< puts whose source may still be read
     Time engine_event = -1;  ///< when waiting puts are looked at again
+    Execution* reader = nullptr;
     bool is_woken = false;
     bool wakes_by_words = true;
   };
@@ -154,6 +190,7 @@ class Network {
   void schedule(Time time, Kind kind, std::uint32_t index) noexcept;
   void happen(const Event& event, std::vector<int>& woken) noexcept;
   void wake(int number, std::vector<int>& woken) noexcept;
+  void change(int number, std::uint64_t offset, std::uint64_t value) noexcept;
   void note_moved(Rank& one) noexcept {
     if (one.messages_per_segment != 0 && ++one.moved % one.messages_per_segment == 0) one.progress.push_back(now_);
   }
@@ -162,7 +199,17 @@ class Network {
   std::size_t take_way(Rank& sender, Time& earliest) noexcept;
   void move_head(std::uint32_t message, std::size_t engine) noexcept;
   void arrive(std::uint32_t message, std::vector<int>& woken) noexcept;
-  Time transfer(std::size_t bytes) const noexcept;
+  void note_use(const Message& message, std::size_t engine, Time begin, Time end) noexcept;
+  Time transfer(std::size_t bytes, std::uint32_t link) const noexcept;
+  Time latency(std::uint32_t link) const noexcept { return latencies_.empty() ? 0 : latencies_[link]; }
+  Time late() const noexcept;
+  Time way_latency(int from, int peer) noexcept;
+  void add_links();
+  // sharing.cpp
+  void share_links();
+  void start_flow(std::uint32_t message, std::size_t engine) noexcept;
+  void settle_flows() noexcept;
+  void end_flow(std::uint32_t flow) noexcept;
 
   NetworkModel model_;
   std::size_t arena_bytes_;
@@ -178,8 +225,11 @@ class Network {
   std::uint64_t order_ = 0;
   std::uint64_t messages_sent_ = 0;
   std::vector<Rank> ranks_;
-  std::vector<std::uint32_t> hops_;  ///< of all ways
-  std::vector<Time> free_at_;        ///< links by LinkId, then, with ports, each node's way out and way in
+  std::vector<Hop> hops_;  ///< of all ways
+  std::vector<double> link_ticks_;   ///< per byte, by LinkId; empty where all are alike
+  std::vector<Time> latencies_;      ///< by LinkId; empty where there are none
+  std::map<std::pair<int, int>, Time> way_latencies_;
+  std::vector<Time> free_at_;        ///< links by LinkId, then, with ports, each rank's way out and way in
   std::vector<Time> fed_until_;      ///< until then an engine of the node it leaves is at work on that link
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Event> events_;  ///< a heap
@@ -187,6 +237,9 @@ class Network {
   std::vector<std::uint32_t> free_messages_;
   std::vector<Word> words_;
   std::vector<std::uint32_t> free_words_;
+  std::optional<LinkSharing> sharing_;
+  std::vector<Flow> flows_;  ///< rank x engines + engine
+  bool is_settled_ = true;
   int watched_ = -1;
   std::vector<EngineUse> uses_;
 };

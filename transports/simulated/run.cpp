@@ -134,8 +134,13 @@ class Run {
       moved += messages;
       messages_per_segment_ += messages;
       route.clear();
-      append_route(call_.network.topology, rank, out.peer, turn, route);
+      append_network_route(call_.network.topology, rank, out.peer, turn, route);
       for (const LinkId link : route) link_messages_[index(link)] += messages;
+    }
+    for (const SweepPeer& peer : plan.sweep.peers) {
+      const InstalledStream& out = peer.out;
+      if (out.slots == nullptr) continue;
+      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, 0);
     }
     network_.note_progress(rank, moved);
   }
@@ -153,6 +158,8 @@ class Run {
       buffers.result = reinterpret_cast<std::uintptr_t>(member.result.data());
     }
     member.execution.begin(member.plan, call_.shape, buffers);
+    // A sweep looks at its pools, whatever has changed.
+    if (!member.plan.plan.sweep.exists()) network_.tell(rank, member.execution);
     const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
     network_.wake_at(rank, network_.in_ticks(late_us));
   }
@@ -164,7 +171,8 @@ class Run {
     if (member.execution.status() != Status::ok) {
       throw Error(Status::internal, "rank " + std::to_string(rank) + " put what belongs to no stream");
     }
-    network_.wake_by_words(rank, member.execution.waits_for_credit() || member.work.is_busy());
+    const bool is_sweep = member.plan.plan.sweep.exists();  // its entries end with credits
+    network_.wake_by_words(rank, is_sweep || member.execution.waits_for_credit() || member.work.is_busy());
     if (progress != Execution::Progress::done) return;
     member.is_done = true;
     end_ = network_.now();
@@ -206,6 +214,7 @@ CallShape call_shape(const PlanRequest& request, const Plan& plan, Type type, st
                      : Layout(plan.dealing, bytes, plan.blocks, request.tuning.segment_bytes, even_bytes);
   shape.type = type;
   shape.element_bytes = shape.unit_bytes = size_of(type);
+  if (is_personalised(request.collective)) shape.block_bytes = bytes / ranks;
   return shape;
 }
 

@@ -48,8 +48,8 @@ struct Outcome {
 /// calls with data, and is looked up by the caller.
 CallShape call_shape(const PlanRequest& request, const Plan& plan, Type type, std::size_t bytes);
 
-/// Throws Error{internal} when ranks are left waiting for one another, naming the first, and {unsupported} for a
-/// topology that is no torus or mesh with one rank on each node.
+/// Throws Error{internal} when ranks are left waiting for one another, naming the first, and {unsupported} for a torus
+/// with several ranks on each node.
 Outcome run(const Call& call);
 
 }  // namespace torii::simulated

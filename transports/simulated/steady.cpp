@@ -94,7 +94,8 @@ void extend(Outcome& outcome, const Call& call, std::int64_t left_out, Time time
 SteadyOutcome run_steady(Call call, std::size_t bytes, std::int64_t segments_least) {
   const std::int64_t segments = call.shape.layout.segments();
   const std::int64_t unit = unit_of(call);
-  const bool may_be_periodic = !call.fill && call.network.jitter_us == 0 && bytes > 2 * kGranulesEvenFrom;
+  const bool may_be_periodic = !call.fill && call.network.jitter_us == 0 && bytes > 2 * kGranulesEvenFrom &&
+                               !is_personalised(call.request.collective);
   for (std::int64_t run_least = segments_least; may_be_periodic && 2 * run_least < segments; run_least *= 2) {
     const std::int64_t left_out = (segments - run_least) / unit * unit;
     if (left_out <= segments / 4) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads ranges and multiplies them out.
-#include "tools/torii-sim/alltoall_scan.hpp"
+#include "tools/torii-sim/scan.hpp"
 
 #include <charconv>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/status.hpp"
-#include "tools/torii-sim/alltoall_scan.hpp"
+#include "tools/torii-sim/scan.hpp"
 #include "tools/torii-sim/curves.hpp"
 
 namespace torii::test {
