@@ -171,6 +171,10 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
   const Plan plan = prepared->selected.algorithm->plan(prepared->selected.request, rank_);
+  if (arguments.unequal && !plan.sweep.exists()) {
+    throw Error(Status::unsupported, std::string(prepared->selected.algorithm->name) +
+                                         " has no plan for blocks of unequal lengths; use direct, or auto");
+  }
   CallShape& shape = prepared->shape;
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
@@ -215,7 +219,8 @@ void Team::install_on(Prepared& prepared, std::size_t channel) {
   const std::string key = std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
                           std::to_string(request.root) + ' ' + std::to_string(prepared.wide) + ' ' +
                           std::to_string(tuning.segment_bytes) + ' ' + std::to_string(tuning.slots) + ' ' +
-                          std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot);
+                          std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot) + ' ' +
+                          std::string(tuning.lanes.begin(), tuning.lanes.end());
   auto& plans = channels_[channel]->plans;
   if (const auto found = plans.find(key); found != plans.end()) {
     set(found->second.get());

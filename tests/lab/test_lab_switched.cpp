@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "tests/lab/lab_run.hpp"
+#include "runtime/tree_topology.hpp"
 #include "tests/lab/refusal.hpp"
 #include "tools/torii-lab/switched.hpp"
 
@@ -38,6 +39,22 @@ TEST(LabSites, TwoSitesShareALineAndMoreABackbone) {
   EXPECT_EQ(three.nodes.size(), 8u);
   ASSERT_EQ(three.lines.size(), 3u);
   for (const LabLine& line : three.lines) EXPECT_EQ(line.delay_ms, 4);
+}
+
+/// The topology that ranks find is the one that was made, whatever was changed afterwards.
+TEST(LabSites, RanksFindTheirTree) {
+  SitesOptions options;
+  options.capacity_mbit = 100;
+  LabNetwork network = sites_network("3+2", options);
+  EXPECT_EQ(network.topology, "tree:/run/netns/.tree");
+  set_rate(network, "5:wan=20");
+  const TreeTopology tree = TreeTopology::parse(sites_tree_text(network), "test");
+  EXPECT_EQ(tree.ranks(), 5);
+  const TreeLink& line = tree.links().back();
+  EXPECT_EQ(line.bandwidth[0], 2391017) << "1448 of 1514 bytes of 20 Mbit/s";
+  EXPECT_EQ(line.bandwidth[1], 11955086);
+  EXPECT_EQ(line.latency_ns[0], 8'000'000);
+  EXPECT_EQ(TreeTopology::parse(sites_tree_text(sites_network("2+1+1", {})), "test").nodes().size(), 8u);
 }
 
 TEST(LabSites, BadInputIsNamed) {

@@ -2,8 +2,11 @@
 // The program that test_failures starts as ranks: calls that one rank spoils, and what the others then see.
 // usage: failure_rank MODE [RANK [DELAY_US [COUNT]]]. RANK is the one that misbehaves, DELAY_US when. With
 // TORII_TEST_PER_NODE=N every N ranks play a node.
-#include <unistd.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <torii/torii.hpp>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
@@ -48,6 +51,7 @@ class Rank {
     if (arguments_.mode == "recycle") return recycle();
     if (arguments_.mode == "stall") return stall();
     if (arguments_.mode == "abort" || arguments_.mode == "options") return abort();
+    if (arguments_.mode == "cut") return cut();
     if (arguments_.mode == "late" || arguments_.mode == "late_persistent") return late();
     if (arguments_.mode == "persistent") return persistent_mismatch();
     return mismatch();
@@ -99,6 +103,10 @@ class Rank {
     torii_call call = allreduce_call();
     if (std::getenv("FAILURE_ALLTOALL") != nullptr) {
       call.collective = TORII_ALLTOALL;
+      call.count /= static_cast<std::size_t>(team_.ranks());
+    }
+    if (std::getenv("FAILURE_SCATTER") != nullptr) {
+      call.collective = TORII_SCATTER;
       call.count /= static_cast<std::size_t>(team_.ranks());
     }
     while (status == TORII_OK) status = team_.run(call);
@@ -213,6 +221,32 @@ class Rank {
     if (before == TORII_OK) say_status(now);
     if (before != TORII_OK && before != now) say("statuses differ");
     return before == TORII_OK || before == now ? now : TORII_INTERNAL;
+  }
+
+  /// Ends the TCP stream of this process that has carried most.
+  static void cut_busiest_stream() {
+    constexpr int kDescriptors = 1024;
+    constexpr int kEstablished = 1;
+    int busiest = -1;
+    std::uint64_t most = 0;
+    for (int descriptor = 3; descriptor < kDescriptors; ++descriptor) {
+      tcp_info info = {};
+      socklen_t length = sizeof(info);
+      if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
+      if (info.tcpi_state != kEstablished || info.tcpi_bytes_acked + info.tcpi_bytes_received <= most) continue;
+      most = info.tcpi_bytes_acked + info.tcpi_bytes_received;
+      busiest = descriptor;
+    }
+    say_event();
+    if (shutdown(busiest, SHUT_RDWR) != 0) say("there is no stream to cut");
+  }
+
+  /// A stream of the chosen rank breaks in the middle of a call, while both its ends live.
+  int cut() {
+    std::thread cutter = later(cut_busiest_stream);
+    call_until_failure();
+    if (cutter.joinable()) cutter.join();
+    return is_poisoned() ? 0 : 1;
   }
 
   /// The chosen rank dies while plans come and go: with slots as large as the test sets them, few fit into the staging.

@@ -2,9 +2,12 @@
 // The failures of test_failures with ranks on several nodes, between which nothing is mapped: libfabric over the
 // loopback interface, one rank or two per node.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -95,6 +98,26 @@ TEST(NodeFailures, AnAbortEndsAllCalls) {
     EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
     EXPECT_LT(report.latency_ms(), kLateMs);
   }
+}
+
+/// Two sites of two ranks, whose blocks go over two lanes: one of the streams between the sites breaks in mid-operation.
+TEST(NodeFailures, ALostStreamBetweenSitesIsOneCauseForAll) {
+  const std::string tree = testing::TempDir() + "torii_sites_" + std::to_string(getpid());
+  std::ofstream(tree) << "node s relay\nnode t relay\nnode a comm\nnode b comm\nnode c comm\nnode d comm\n"
+                         "link a s 1GB/s 1GB/s 0us 0us full\nlink b s 1GB/s 1GB/s 0us 0us full\n"
+                         "link c t 1GB/s 1GB/s 0us 0us full\nlink d t 1GB/s 1GB/s 0us 0us full\n"
+                         "link s t 100MB/s 100MB/s 8ms 8ms full\n";
+  for (int round = 0; round < (is_full() ? 40 : 3); ++round) {
+    FailureJob job{.mode = "cut", .rank = round % 4, .delay_us = 30'000 + 17'000 * round % 200'000, .count = 200'000};
+    job.environment = {"FAILURE_SCATTER=1", "TORII_TOPOLOGY=tree:" + tree, "TORII_ENGINES=1", "TORII_TIMEOUT=5"};
+    const Report report = run_job(on_nodes(job, 1));
+    EXPECT_EQ(report.ranks.size(), 4U) << report.outcome.output;
+    EXPECT_EQ(report.causes.size(), 1U) << report.outcome.output;
+    EXPECT_NE(cause_of(report).find("scatter of 50000 x i64, root 0"), std::string::npos) << report.outcome.output;
+    EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+    EXPECT_LT(report.latency_ms(), 5000 + kLateMs);
+  }
+  std::remove(tree.c_str());
 }
 
 TEST(NodeFailures, SurvivorsWithUnequalOptionsAreToldSo) {
