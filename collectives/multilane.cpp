@@ -198,8 +198,7 @@ class Flows {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason =
-      no_such_collective("multilane", {Collective::scatter, Collective::gather}, request.collective);
+  std::string reason = no_such_collective("multilane", {Collective::scatter, Collective::gather}, request.collective);
   if (reason.empty()) reason = why_not_any(request);
   if (!reason.empty()) return reason;
   const TreeTopology* tree = request.topology.tree();
@@ -226,7 +225,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kMultilane = {"multilane", "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward", why_not,
-                              make_plan, nullptr};
+const Algorithm kMultilane = {"multilane", "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
+                              why_not, make_plan, nullptr};
 
 }  // namespace torii

@@ -26,7 +26,7 @@ struct TuneRow {
 
 /// What each of 1, 2, ... streams from one site to another carries when all of them do, as torii-info measure found it.
 struct StreamRates {
-  std::string from;           ///< as SiteWay in sites.hpp names a way
+  std::string from;  ///< as SiteWay in sites.hpp names a way
   std::string to;
   std::vector<double> rates;  ///< rates[p - 1]: of each of p streams, in bytes per second
 };

@@ -47,8 +47,8 @@ constexpr bool has_block_per_rank(Collective c) {
   return c == Collective::all_gather || c == Collective::reduce_scatter || is_personalised(c);
 }
 
-/// Lanes to each site of a tree of links, in the order of sites_of() (collectives/sites.hpp); 0: as many as it has ranks
-/// for. That of the root's own site means nothing.
+/// Lanes to each site of a tree of links, in the order of sites_of() (collectives/sites.hpp); 0: as many as it has
+/// ranks for. That of the root's own site means nothing.
 inline constexpr std::size_t kSitesMax = 16;
 using SiteLanes = std::array<std::uint8_t, kSitesMax>;
 

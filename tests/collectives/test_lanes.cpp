@@ -120,7 +120,8 @@ TEST(Sites, AreWhatLongLinksLeave) {
 TEST(Multilane, EveryPlanIsProved) {
   const Algorithm& multilane = *find_algorithm("multilane");
   std::uint64_t seed = 1;
-  for (const std::vector<int>& sizes : {std::vector<int>{1, 1}, {1, 4}, {4, 1}, {3, 3}, {2, 5}, {2, 1, 3}, {1, 2, 2, 1}}) {
+  for (const std::vector<int>& sizes :
+       {std::vector<int>{1, 1}, {1, 4}, {4, 1}, {3, 3}, {2, 5}, {2, 1, 3}, {1, 2, 2, 1}}) {
     const TreeTopology tree = sites_tree(sizes);
     for (const Collective collective : {Collective::scatter, Collective::gather}) {
       for (int root = 0; root < tree.ranks(); ++root) {
@@ -228,13 +229,13 @@ TEST(Multilane, BadStreamsAreNamed) {
     return std::string("taken");
   };
   EXPECT_EQ(fault("[]"), "taken");
-  for (const auto& [entry, text] : {std::pair("{}", "\"streams\" must be an array"),
-                                    std::pair("[3]", "FILE, streams 0: streams must be objects"),
-                                    std::pair(R"([{"to": "b", "rates": [1]}])", "\"from\" must be a string"),
-                                    std::pair(R"([{"from": "a", "to": "b"}])", "\"rates\" must be a list"),
-                                    std::pair(R"([{"from": "a", "to": "b", "rates": []}])", "must be a list"),
-                                    std::pair(R"([{"from": "a", "to": "b", "rates": [5, 0]}])", "a rate is 0;"),
-                                    std::pair(R"([{"from": "a", "to": "b", "rates": ["x"]}])", "a rate is \"x\";")}) {
+  for (const auto& [entry, text] :
+       {std::pair("{}", "\"streams\" must be an array"), std::pair("[3]", "FILE, streams 0: streams must be objects"),
+        std::pair(R"([{"to": "b", "rates": [1]}])", "\"from\" must be a string"),
+        std::pair(R"([{"from": "a", "to": "b"}])", "\"rates\" must be a list"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": []}])", "must be a list"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": [5, 0]}])", "a rate is 0;"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": ["x"]}])", "a rate is \"x\";")}) {
     EXPECT_NE(fault(entry).find(text), std::string::npos) << entry << ": " << fault(entry);
   }
   EXPECT_THROW((void)TuneTable::parse(R"({"version": 1, "rows": "other"})", "FILE"), std::exception);

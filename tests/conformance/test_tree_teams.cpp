@@ -168,7 +168,7 @@ TEST(TreeTeams, ScatterAndGatherBetweenSites) {
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
     char byte = 0;
     EXPECT_EQ(algorithm_of(team, make_call(TORII_SCATTER, &byte, &byte, 10'000, TORII_U8)), "multilane");
-    EXPECT_EQ(algorithm_of(team, make_call(TORII_GATHER, &byte, &byte, 100, TORII_U8)), "node");
+    EXPECT_EQ(algorithm_of(team, make_call(TORII_GATHER, &byte, &byte, 100, TORII_U8)), "direct");
     void* reachable = nullptr;
     ASSERT_EQ(torii_allocate(context, 6 * 40'000, &reachable), TORII_OK);
     auto* const mapped = static_cast<std::int32_t*>(reachable);

@@ -5,8 +5,8 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <torii/torii.hpp>
 #include <unistd.h>
+#include <torii/torii.hpp>
 
 #include <csignal>
 #include <cstdint>
@@ -103,10 +103,6 @@ class Rank {
     torii_call call = allreduce_call();
     if (std::getenv("FAILURE_ALLTOALL") != nullptr) {
       call.collective = TORII_ALLTOALL;
-      call.count /= static_cast<std::size_t>(team_.ranks());
-    }
-    if (std::getenv("FAILURE_SCATTER") != nullptr) {
-      call.collective = TORII_SCATTER;
       call.count /= static_cast<std::size_t>(team_.ranks());
     }
     while (status == TORII_OK) status = team_.run(call);
@@ -241,11 +237,35 @@ class Rank {
     if (shutdown(busiest, SHUT_RDWR) != 0) say("there is no stream to cut");
   }
 
-  /// A stream of the chosen rank breaks in the middle of a call, while both its ends live.
+  /// A stream of the chosen rank breaks in the middle of a scatter, while both its ends live. Either all goes on, with
+  /// the right data, for a while, or the calls end with an error.
   int cut() {
     std::thread cutter = later(cut_busiest_stream);
-    call_until_failure();
+    const std::size_t block = input_.size() / static_cast<std::size_t>(team_.ranks());
+    const double end_s = now_s() + 1e-6 * arguments_.delay_us + 0.3;
+    torii_status status = TORII_OK;
+    for (std::int64_t call = 1, last = 0; status == TORII_OK && last == 0; ++call) {
+      // Negative numbers say that this call is the last one.
+      const std::int64_t sign = now_s() > end_s ? -1 : 1;
+      for (std::size_t i = 0; i < input_.size(); ++i)
+        input_[i] = sign * (call * 1'000'000 + static_cast<std::int64_t>(i));
+      status = torii_scatter(team_.handle(), input_.data(), result_.data(), block, TORII_I64, 0);
+      for (std::size_t i = 0; status == TORII_OK && i < block; ++i) {
+        const auto index = static_cast<std::int64_t>(block * static_cast<std::size_t>(team_.rank()) + i);
+        if (std::abs(result_[i]) == call * 1'000'000 + index) continue;
+        say("wrong data");
+        return 1;
+      }
+      last = status == TORII_OK && result_[0] < 0 ? 1 : 0;
+    }
     if (cutter.joinable()) cutter.join();
+    // A rank may be through with its call before the others have failed in theirs.
+    if (status == TORII_OK) status = team_.barrier();
+    if (status == TORII_OK) {
+      say("went on");
+      return 0;
+    }
+    say_status(status);
     return is_poisoned() ? 0 : 1;
   }
 

@@ -107,7 +107,9 @@ int run(int argc, char** argv) {
   measured->add_option("--tune", tune_path,
                        "write what streams between sites carry to this file, behind the rows of TORII_TUNE_FILE or the "
                        "built-in ones");
-  measured->footer("Example:\n  torii-run -n 4 -- torii-info measure --tree net.tree --tune net.json");
+  measured->footer(
+      "Example:\n  torii-info measure --tree net.tree --tune net.json\n"
+      "Start it as any program of the job: torii-run -n 4 -- torii-info measure ...");
   if (const auto code = parse(app, argc, argv)) return *code;
 
   question.svg = !svg.empty();

@@ -2,8 +2,8 @@
 // Measures by calls that any program could make: an alltoall of unequal blocks moves bytes between chosen ranks only.
 #include "tools/torii-info/measure.hpp"
 
-#include <torii/torii.hpp>
 #include <unistd.h>
+#include <torii/torii.hpp>
 
 #include <algorithm>
 #include <array>
@@ -62,8 +62,8 @@ class Probes {
     for (int i = 0; i < 2; ++i) {
       const double time_s = std::max(exchange_s(pairs, bytes) - round_trip_s, 1e-7);
       const double fitting = static_cast<double>(bytes) / time_s * kTransferSeconds;
-      bytes = static_cast<std::size_t>(std::clamp(fitting, static_cast<double>(kFirstBytes),
-                                                  static_cast<double>(kMostBytes)));
+      bytes = static_cast<std::size_t>(
+          std::clamp(fitting, static_cast<double>(kFirstBytes), static_cast<double>(kMostBytes)));
     }
     std::array<double, kRepeats> times_s{};
     for (double& time_s : times_s) time_s = std::max(exchange_s(pairs, bytes) - round_trip_s, 1e-7);

@@ -132,7 +132,8 @@ std::vector<StreamRates> stream_rates(const MeasuredNetwork& network) {
 std::string tune_text(const std::string& before, const std::vector<StreamRates>& streams) {
   Json document = {{"version", TuneTable::kVersion}, {"rows", "built-in"}};
   if (!before.empty()) document = Json::parse(before, nullptr, false);
-  if (!document.is_object()) throw Error(Status::invalid_argument, "the tune file to which streams are added is not JSON");
+  if (!document.is_object())
+    throw Error(Status::invalid_argument, "the tune file to which streams are added is not JSON");
   document["streams"] = Json::array();
   for (const StreamRates& one : streams) {
     document["streams"].push_back({{"from", one.from}, {"to", one.to}, {"rates", one.rates}});
@@ -151,7 +152,8 @@ Report report_network(const MeasuredNetwork& network) {
                                  1e-6 * host.to_site.there, 1e-6 * host.to_site.back, 1e6 * host.to_site.latency_s);
     }
     if (host.ranks.size() > 1) {
-      report.text += fmt::format(", {:.4g} MB/s, {:.4g} us inside", 1e-6 * host.inside.there, 1e6 * host.inside.latency_s);
+      report.text +=
+          fmt::format(", {:.4g} MB/s, {:.4g} us inside", 1e-6 * host.inside.there, 1e6 * host.inside.latency_s);
     }
     report.text += '\n';
     report.json["hosts"].push_back({{"name", host.name},
