@@ -216,8 +216,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   const Plan plan = prepared->selected.algorithm->plan(prepared->selected.request, rank_);
   if (arguments.unequal && !plan.sweep.exists()) {
     throw Error(Status::unsupported, std::string(prepared->selected.algorithm->name) +
-                                         " cannot serve this call: its blocks have lengths of their own, and travel "
-                                         "together there; use direct");
+                                         " has no plan for blocks of unequal lengths; use direct, or auto");
   }
   CallShape& shape = prepared->shape;
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
@@ -267,7 +266,7 @@ void Team::install_on(Prepared& prepared, std::size_t channel) {
                           std::to_string(request.root) + ' ' + std::to_string(prepared.wide) + ' ' +
                           std::to_string(tuning.segment_bytes) + ' ' + std::to_string(tuning.slots) + ' ' +
                           std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot) + ' ' +
-                          std::to_string(tuning.radix);
+                          std::to_string(tuning.radix) + ' ' + std::string(tuning.lanes.begin(), tuning.lanes.end());
   auto& plans = channels_[channel]->plans;
   if (const auto found = plans.find(key); found != plans.end()) {
     set(found->second.get());

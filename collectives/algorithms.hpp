@@ -21,5 +21,6 @@ extern const Algorithm kRabenseifner;
 extern const Algorithm kBinomial;
 extern const Algorithm kScheduled;
 extern const Algorithm kChain;
+extern const Algorithm kMultilane;
 
 }  // namespace torii

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "collectives/selection_floyd.hpp"
+#include "collectives/selection_sites.hpp"
 #include "collectives/selection_trees.hpp"
 #include "runtime/status.hpp"
 
@@ -26,6 +27,7 @@ constexpr int kWindowMax = 32;
 constexpr int kRadixMax = 65536;
 /// `direct` has lists of single messages up to here; beyond, a sweep would settle every pair by itself.
 constexpr int kListedRanksMax = 256;
+constexpr int kLanesMax = 255;
 /// `node` with one_shot: larger vectors take too many copies; forced `node` switches here.
 constexpr std::size_t kOneShotBytesMax = 2048;
 /// Alltoall, scatter and gather have slots for every peer; their segments shrink so that all of them take so much.
@@ -90,7 +92,24 @@ TuneRow parse_row(const json& row, const std::string& where) {
     if (!row["one_shot"].is_boolean()) bad(where, "\"one_shot\" must be true or false");
     result.tuning.one_shot = row["one_shot"].get<bool>();
   }
+  if (row.contains("lanes")) {
+    result.tuning.lanes.fill(static_cast<std::uint8_t>(whole_number(row, "lanes", 1, kLanesMax, where)));
+  }
   return result;
+}
+
+StreamRates parse_streams(const json& entry, const std::string& where) {
+  if (!entry.is_object()) bad(where, "streams must be objects");
+  StreamRates streams = {text_of(entry, "from", where), text_of(entry, "to", where), {}};
+  if (!entry.contains("rates") || !entry["rates"].is_array() || entry["rates"].empty()) {
+    bad(where, "\"rates\" must be a list: bytes per second of one stream, of each of two, ...");
+  }
+  for (const json& rate : entry["rates"]) {
+    const bool is_rate = rate.is_number() && rate.get<double>() >= 1 && rate.get<double>() <= 1e15;
+    if (!is_rate) bad(where, "a rate is " + rate.dump() + "; it must be a number of bytes per second from 1 to 1e15");
+    streams.rates.push_back(rate.get<double>());
+  }
+  return streams;
 }
 
 /// Those of the catalogue that serve the request, for messages.
@@ -141,6 +160,7 @@ Tuning default_tuning(const std::string& name, const PlanRequest& request, std::
   if (name == "scheduled") return scheduled_tuning(bytes);
   if (name == "chain") return chain_tuning(request, bytes);
   if (name == "floyd") return choose_floyd(request.topology, block_bytes_of(request, bytes)).tuning;
+  if (name == "multilane") return multilane_tuning(request, bytes);
   Tuning tuning;
   const auto blocks = static_cast<std::size_t>(is_personalised(request.collective) ? request.topology.ranks() : 1);
   tuning.one_shot = bytes / blocks <= kOneShotBytesMax;
@@ -154,7 +174,7 @@ const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanReq
     if (row.collective != request.collective || ranks < row.ranks_min || ranks > row.ranks_max) continue;
     if (bytes > row.bytes_max || row.topology.value_or(request.topology.kind()) != request.topology.kind()) continue;
     if (!name.empty() && row.algorithm != name) continue;
-    if (name.empty() && asks_model(request) && !row.topology) continue;
+    if (name.empty() && !row.topology && (asks_model(request) || asks_lanes_model(request, bytes))) continue;
     request.tuning = row.tuning;
     if (row.tuning.radix == 0) request.tuning.radix = Tuning{}.radix;
     if (find_algorithm(row.algorithm)->why_not(request).empty()) return &row;
@@ -178,10 +198,20 @@ TuneTable TuneTable::parse(std::string_view text, const std::string& origin) {
   if (version != kVersion) {
     bad(origin, "\"version\" is " + std::to_string(version) + "; this library reads " + std::to_string(kVersion));
   }
-  if (!document.contains("rows") || !document["rows"].is_array()) bad(origin, "\"rows\" must be an array");
+  const json rows = document.value("rows", json());
+  if (rows == "built-in") {
+    table.rows_ = built_in().rows_;
+  } else if (!rows.is_array()) {
+    bad(origin, "\"rows\" must be an array, or \"built-in\"");
+  } else {
+    std::size_t index = 0;
+    for (const json& row : rows) table.rows_.push_back(parse_row(row, origin + ", row " + std::to_string(index++)));
+  }
+  const json streams = document.value("streams", json::array());
+  if (!streams.is_array()) bad(origin, "\"streams\" must be an array");
   std::size_t index = 0;
-  for (const json& row : document["rows"]) {
-    table.rows_.push_back(parse_row(row, origin + ", row " + std::to_string(index++)));
+  for (const json& entry : streams) {
+    table.streams_.push_back(parse_streams(entry, origin + ", streams " + std::to_string(index++)));
   }
   return table;
 }
@@ -208,8 +238,9 @@ TuneTable TuneTable::load(const std::string& path) {
 
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
                 bool several_nodes) {
-  const std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
+  std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
   const TuneRow* row = find_row(table, name, request, bytes);
+  if (row == nullptr && name.empty() && asks_lanes_model(request, bytes)) name = "multilane";
   Selected selected;
   selected.request = request;
   const TreeChoice choice =
@@ -257,6 +288,9 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
                                          " (those that can: " + able(selected.request) + ")");
   }
   selected.request.tuning.segment_bytes = bounded_segment(selected.request);
+  if (selected.algorithm->name == "multilane") {
+    selected.by_model = choose_lanes(selected.request, bytes, table.streams());
+  }
   // What goes in one shot travels in one message.
   const auto parts =
       has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : std::size_t{1};

@@ -24,9 +24,18 @@ struct TuneRow {
   Tuning tuning;
 };
 
+/// What each of 1, 2, ... streams from one site to another carries when all of them do, as torii-info measure found it.
+struct StreamRates {
+  std::string from;  ///< as SiteWay in sites.hpp names a way
+  std::string to;
+  std::vector<double> rates;  ///< rates[p - 1]: of each of p streams, in bytes per second
+};
+
 /// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_max" (null: any), "algorithm",
 /// "segment", "slots", "window", "one_shot", "radix" (floyd; without it the model's), "topology" ("node", "torus" or
-/// "tree", without it all)}]}, rows in the order in which they are tried.
+/// "tree", without it all), "lanes" (multilane: to each site; without it the model chooses)}], "streams": [{"from",
+/// "to", "rates"}]}. Rows are in the order in which they are tried; "built-in" in place of them stands for those of
+/// built_in(). Streams may be left out.
 class TuneTable {
  public:
   static constexpr int kVersion = 1;
@@ -39,11 +48,13 @@ class TuneTable {
   static TuneTable load(const std::string& path);
 
   const std::vector<TuneRow>& rows() const noexcept { return rows_; }
+  const std::vector<StreamRates>& streams() const noexcept { return streams_; }
   /// The text whose digest all ranks compare.
   const std::string& text() const noexcept { return text_; }
 
  private:
   std::vector<TuneRow> rows_;
+  std::vector<StreamRates> streams_;
   std::string text_;
 };
 
@@ -59,14 +70,15 @@ struct Selected {
   const Algorithm* algorithm = nullptr;
   PlanRequest request;             ///< with the tuning filled in
   std::optional<std::size_t> row;  ///< of the table that serves the call; none when no row fits
-  std::string by_model;            ///< why, where a model decides instead of a row
+  std::string by_model;            ///< why, where a model decides, beside a row or instead of one
 };
 
 /// Chooses for a vector of `bytes` bytes. `request.tuning` is ignored. On a tree of links only rows for trees are asked
-/// for broadcast and reduce; where none fits, the model of the tree decides between scheduled and chain. Between nodes
-/// (on a torus, or where the ranks stand on `several_nodes`), and beyond the ranks of direct's lists, short blocks of
-/// an alltoall go by floyd where its model finds that quicker. Throws Error{unsupported} with the algorithm's own
-/// reason and the list of those that can, when a forced algorithm cannot serve the request.
+/// for broadcast and reduce; where none fits, the model of the tree decides between scheduled and chain. A scatter or
+/// gather of long blocks between sites goes by multilane unless a row for trees says otherwise. Between nodes (on a
+/// torus, or where the ranks stand on `several_nodes`), and beyond the ranks of direct's lists, short blocks of an
+/// alltoall go by floyd where its model finds that quicker. Throws Error{unsupported} with the algorithm's own reason
+/// and the list of those that can, when a forced algorithm cannot serve the request.
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
                 bool several_nodes = false);
 

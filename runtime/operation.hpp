@@ -2,6 +2,7 @@
 // What a collective call asks for, as far as a plan may depend on it. Everything here is equal on all ranks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -51,6 +52,11 @@ constexpr bool has_block_per_rank(Collective c) {
   return c == Collective::all_gather || c == Collective::reduce_scatter || is_personalised(c);
 }
 
+/// Lanes to each site of a tree of links, in the order of sites_of() (collectives/sites.hpp); 0: as many as it has
+/// ranks for. That of the root's own site means nothing.
+inline constexpr std::size_t kSitesMax = 16;
+using SiteLanes = std::array<std::uint8_t, kSitesMax>;
+
 /// The knobs of a plan. They come from the tune table or from settings and are equal on all ranks.
 struct Tuning {
   std::size_t segment_bytes = 32 * 1024;  ///< largest payload of one put, in bytes of the vector's own type
@@ -61,6 +67,7 @@ struct Tuning {
   bool one_shot = false;
   int radix = 2;             ///< `floyd`: the base of the digits by which blocks travel; at least 2
   bool common_root = false;  ///< `trinaryx3`: the trees of an allreduce hang from rank 0, as the paper's do
+  SiteLanes lanes = {};      ///< `multilane`
   bool operator==(const Tuning&) const = default;
 };
 

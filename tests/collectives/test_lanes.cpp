@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost model of lanes between sites against figures worked out by hand, and its choices.
+// The cost model of lanes between sites against figures worked out by hand and its choices; sites of trees; the plans
+// of multilane, proved and run in random order.
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 
 #include "collectives/lanes_model.hpp"
+#include "collectives/selection.hpp"
+#include "collectives/sites.hpp"
+#include "collectives/verify.hpp"
+#include "collectives/verify_run.hpp"
 
 namespace torii::test {
 namespace {
@@ -66,6 +72,173 @@ TEST(Lanes, SeveralSitesShareTheRootsSite) {
   // No room for two streams.
   EXPECT_TRUE(choose_lanes(near, 5e6, false).empty());
   EXPECT_TRUE(choose_lanes(std::vector<LongLink>{}, 1, false).empty());
+}
+
+/// So many hosts on the switch of each site; two sites are joined by a long link, more by a backbone.
+TreeTopology sites_tree(const std::vector<int>& sizes, const std::string& line = "12.5MB/s 12.5MB/s") {
+  std::string nodes = sizes.size() > 2 ? "node backbone relay\n" : "";
+  std::string links;
+  int rank = 0;
+  for (std::size_t site = 0; site < sizes.size(); ++site) {
+    const std::string hub = "switch" + std::to_string(site);
+    nodes += "node " + hub + " relay\n";
+    for (int host = 0; host < sizes[site]; ++host, ++rank) {
+      nodes += "node host" + std::to_string(rank) + " comm\n";
+      links += "link host" + std::to_string(rank) + " " + hub + " 125MB/s 125MB/s 0us 0us full\n";
+    }
+    if (sizes.size() > 2) links += "link " + hub + " backbone " + line + " 4ms 4ms full\n";
+  }
+  if (sizes.size() == 2) links += "link switch0 switch1 " + line + " 8ms 8ms full\n";
+  return TreeTopology::parse(nodes + links, "sites");
+}
+
+PlanRequest request_on(const TreeTopology& tree, Collective collective, int root, int lanes = 0) {
+  PlanRequest request = {collective, Topology::of_tree(tree, "sites"), root, Determinism::run, false, {}};
+  request.tuning = {4096, 4, 2, false};
+  request.tuning.lanes.fill(static_cast<std::uint8_t>(lanes));
+  return request;
+}
+
+TEST(Sites, AreWhatLongLinksLeave) {
+  const TreeTopology tree = sites_tree({3, 2, 1});
+  const Sites sites = sites_of(tree);
+  EXPECT_EQ(sites.ranks, (std::vector<std::vector<int>>{{0, 1, 2}, {3, 4}, {5}}));
+  EXPECT_EQ(sites.of_rank, (std::vector<int>{0, 0, 0, 1, 1, 2}));
+  const SiteWay way = way_between(tree, sites, 2, 0);
+  EXPECT_EQ(way.from, "switch2");
+  EXPECT_EQ(way.to, "switch0");
+  EXPECT_DOUBLE_EQ(way.latency_s, 8e-3);
+  EXPECT_DOUBLE_EQ(way.capacity, 12.5e6);
+  EXPECT_DOUBLE_EQ(way.site_rate, 125e6);
+  // Parts keep the names; ranks are numbered anew.
+  const TreeTopology part = tree.part(std::vector<int>{4, 1});
+  EXPECT_EQ(way_between(part, sites_of(part), 0, 1).from, "switch1");
+  EXPECT_EQ(sites_of(TreeTopology::star(4)).ranks.size(), 1u);
+}
+
+/// Every size of two and three small sites, every root, every number of lanes.
+TEST(Multilane, EveryPlanIsProved) {
+  const Algorithm& multilane = *find_algorithm("multilane");
+  std::uint64_t seed = 1;
+  for (const std::vector<int>& sizes :
+       {std::vector<int>{1, 1}, {1, 4}, {4, 1}, {3, 3}, {2, 5}, {2, 1, 3}, {1, 2, 2, 1}}) {
+    const TreeTopology tree = sites_tree(sizes);
+    for (const Collective collective : {Collective::scatter, Collective::gather}) {
+      for (int root = 0; root < tree.ranks(); ++root) {
+        for (int lanes = 0; lanes <= 3; ++lanes) {
+          const PlanRequest request = request_on(tree, collective, root, lanes);
+          ASSERT_EQ(multilane.why_not(request), "");
+          ExpressionPool pool;
+          const Verdict verdict = verify(multilane, request, pool);
+          ASSERT_TRUE(verdict.ok()) << name(collective) << " root " << root << " lanes " << lanes << ": "
+                                    << verdict.faults.front();
+          if (++seed % 5 != 0) continue;
+          ASSERT_EQ(run_randomly(request, plan_all(multilane, request), verdict.result_expression, pool, {seed, 3, 2}),
+                    "");
+        }
+      }
+    }
+  }
+}
+
+/// Between which ranks the plans cross a long link.
+std::set<std::pair<int, int>> crossings(const PlanRequest& request) {
+  const Sites sites = sites_of(*request.topology.tree());
+  std::set<std::pair<int, int>> pairs;
+  for (const Plan& plan : plan_all(*find_algorithm("multilane"), request)) {
+    for (const Stream& stream : plan.out) {
+      const auto site = [&](int rank) { return sites.of_rank[static_cast<std::size_t>(rank)]; };
+      if (site(plan.rank) != site(stream.peer)) pairs.emplace(plan.rank, stream.peer);
+    }
+  }
+  return pairs;
+}
+
+/// Each lane joins two heads of its own; the root is the first head.
+TEST(Multilane, LanesJoinPairsOfHeads) {
+  const TreeTopology tree = sites_tree({4, 5});
+  using Pairs = std::set<std::pair<int, int>>;
+  EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 1)), (Pairs{{2, 4}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 3)), (Pairs{{2, 4}, {3, 6}, {0, 8}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::gather, 2, 3)), (Pairs{{4, 2}, {6, 3}, {8, 0}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 0)).size(), 4u);
+  EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 9)).size(), 4u) << "no more than the smaller site has";
+}
+
+TEST(Multilane, OneSiteIsRefusedWithAReason) {
+  const Algorithm& multilane = *find_algorithm("multilane");
+  const std::string reason = multilane.why_not(request_on(TreeTopology::star(3), Collective::scatter, 0));
+  EXPECT_NE(reason.find("multilane is for 2 to 16 sites"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("tree:sites has 1"), std::string::npos) << reason;
+  EXPECT_NE(multilane.why_not(request_on(sites_tree(std::vector<int>(17, 1)), Collective::gather, 0)).find("has 17"),
+            std::string::npos);
+  EXPECT_NE(multilane.why_not(request_on(sites_tree({1, 1}), Collective::alltoall, 0)).find("scatter, gather; not"),
+            std::string::npos);
+}
+
+constexpr const char* kStreams =
+    R"({"version": 1, "rows": "built-in", "streams": [{"from": "switch0", "to": "switch1",
+        "rates": [2838000, 2838000, 2838000, 2790000, 2300000, 1950000, 1660000, 1460000]}]})";
+
+TEST(Multilane, TheModelChoosesLanes) {
+  const TreeTopology tree = sites_tree({8, 8});
+  PlanRequest request = request_on(tree, Collective::scatter, 0);
+  const std::size_t bytes = 16 * 100'000;
+  const TuneTable table = TuneTable::parse(kStreams, "test");
+  ASSERT_EQ(table.streams().size(), 1u);
+  EXPECT_EQ(table.rows().size(), TuneTable::built_in().rows().size());
+  const Selected selected = select(table, {}, request, bytes);
+  EXPECT_EQ(selected.algorithm->name, "multilane");
+  EXPECT_EQ(selected.request.tuning.lanes[1], 4);
+  EXPECT_NE(selected.by_model.find("lanes 4, 8"), std::string::npos) << selected.by_model;
+  // Rates of the way back serve where none else are known; a gather goes there.
+  request.collective = Collective::gather;
+  EXPECT_EQ(select(table, {}, request, bytes).request.tuning.lanes[1], 4);
+  // A wider line takes all lanes that there are, and several sites share them.
+  request.topology = Topology::of_tree(sites_tree({8, 8}, "50MB/s 50MB/s"), "wide");
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes[1], 8);
+  request.topology = Topology::of_tree(sites_tree({4, 4, 4}, "50MB/s 50MB/s"), "three");
+  const SiteLanes lanes = select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes;
+  EXPECT_EQ(lanes[1] + lanes[2], 4);
+  // More sites than the root's has ranks.
+  request.topology = Topology::of_tree(sites_tree({1, 2, 2}), "small");
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes[1], 1);
+}
+
+TEST(Multilane, IsForLongEqualBlocks) {
+  const PlanRequest request = request_on(sites_tree({4, 4}), Collective::scatter, 0);
+  EXPECT_NE(select(TuneTable::built_in(), {}, request, 8 * 1000).algorithm->name, "multilane");
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, 8 * 4000).algorithm->name, "multilane");
+  EXPECT_NE(select(TuneTable::built_in(), {}, request, SIZE_MAX).algorithm->name, "multilane");
+  const TuneTable table = TuneTable::parse(
+      R"({"version": 1, "rows": [{"collective": "scatter", "topology": "tree", "ranks": [1, 64], "bytes_max": null,
+          "algorithm": "multilane", "segment": 4096, "slots": 8, "window": 4, "lanes": 3}]})",
+      "test");
+  const Selected selected = select(table, {}, request, 8 * 1000);
+  EXPECT_EQ(selected.algorithm->name, "multilane");
+  EXPECT_EQ(selected.request.tuning.lanes[1], 3);
+}
+
+TEST(Multilane, BadStreamsAreNamed) {
+  const auto fault = [](const std::string& entry) {
+    try {
+      (void)TuneTable::parse(R"({"version": 1, "rows": "built-in", "streams": )" + entry + "}", "FILE");
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  EXPECT_EQ(fault("[]"), "taken");
+  for (const auto& [entry, text] :
+       {std::pair("{}", "\"streams\" must be an array"), std::pair("[3]", "FILE, streams 0: streams must be objects"),
+        std::pair(R"([{"to": "b", "rates": [1]}])", "\"from\" must be a string"),
+        std::pair(R"([{"from": "a", "to": "b"}])", "\"rates\" must be a list"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": []}])", "must be a list"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": [5, 0]}])", "a rate is 0;"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": ["x"]}])", "a rate is \"x\";")}) {
+    EXPECT_NE(fault(entry).find(text), std::string::npos) << entry << ": " << fault(entry);
+  }
+  EXPECT_THROW((void)TuneTable::parse(R"({"version": 1, "rows": "other"})", "FILE"), std::exception);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "collectives/schedule.hpp"
 #include "collectives/verify.hpp"
@@ -38,7 +39,7 @@ TEST(TreeRows, AllRowsAreProvedOnTrees) {
                                     << "\n"
                                     << topology.tree()->text();
           ++proofs[std::string(algorithm.name)];
-          const bool is_own = algorithm.name == "scheduled" || algorithm.name == "chain";
+          const bool is_own = std::set<std::string_view>{"scheduled", "chain", "multilane"}.contains(algorithm.name);
           if (!is_own || ++seed % 4 != 0) continue;
           ASSERT_EQ(run_randomly(request, plan_all(algorithm, request), verdict.result_expression, pool, {seed, 3, 2}),
                     "")
@@ -49,6 +50,7 @@ TEST(TreeRows, AllRowsAreProvedOnTrees) {
   }
   EXPECT_GE(proofs["scheduled"], 100);
   EXPECT_GE(proofs["chain"], 100);
+  EXPECT_GE(proofs["multilane"], 100);
   EXPECT_GE(proofs["trinaryx3"], 100);
 }
 

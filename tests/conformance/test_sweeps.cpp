@@ -103,6 +103,39 @@ TEST(Sweeps, MoveEveryBlockBetweenNodes) {
   EXPECT_GT(read, 0);
 }
 
+/// multilane moves the same blocks by flows: ranks of a site together, in pairs, apart, across sites.
+TEST(Multilane, MovesEveryBlockBetweenNodes) {
+  const TreeTopology tree = TreeTopology::parse(
+      "node s relay\nnode t relay\nnode a comm\nnode b comm\nnode c comm\nnode d comm\nnode e comm\n"
+      "link a s 1GB/s 1GB/s 0us 0us full\nlink b s 1GB/s 1GB/s 0us 0us full\nlink c t 1GB/s 1GB/s 0us 0us full\n"
+      "link d t 1GB/s 1GB/s 0us 0us full\nlink e t 1GB/s 1GB/s 0us 0us full\nlink s t 1MB/s 1MB/s 8ms 8ms full\n",
+      "sites");
+  int runs = 0;
+  for (const Collective collective : {Collective::scatter, Collective::gather}) {
+    for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1, 2, 3, 4}, {0, 0, 1, 1, 1}, {0, 1, 0, 1, 0}}) {
+      for (const std::size_t block : {std::size_t{32}, std::size_t{4992}}) {
+        PlanRequest request = request_of(collective, 5, 2);
+        request.topology = Topology::of_tree(tree, "sites");
+        request.root = runs % 5;
+        request.tuning.lanes.fill(static_cast<std::uint8_t>(1 + runs % 2));
+        PlanRun run = make_run("multilane", request, block * 5);
+        run.calls = 3;
+        run.nodes = nodes;
+        run.allocated = runs % 3 == 0;
+        run.faults.seed = static_cast<std::uint64_t>(++runs);
+        const FillOperand fill = [&](int rank, int call, std::byte* out) {
+          fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
+        };
+        const PlanOutcome outcome = run_plans(run, fill);
+        ASSERT_TRUE(outcome.ok()) << name(collective) << ", run " << runs;
+        expect_blocks(run, collective, request.root, outcome, fill);
+        if (::testing::Test::HasFatalFailure()) return;
+        EXPECT_EQ(outcome.distant_puts != 0, !nodes.empty());
+      }
+    }
+  }
+}
+
 /// The bound is used to the full, and it is the plan's: with a greater one more is under way.
 TEST(Sweeps, HaveNeverMoreInFlightThanThePlanAllows) {
   for (const int window : {1, 2, 4}) {

@@ -136,6 +136,82 @@ TEST(TreeTeams, FilesThatDifferBetweenRanksAreNoticed) {
   });
 }
 
+/// Rank 0 and 1 beside the others, as from another site.
+TreeTopology two_sites() {
+  return TreeTopology::parse(
+      "node s relay\nnode t relay\nnode a comm\nnode b comm\nnode c comm\nnode d comm\nnode e comm\n"
+      "link a s 1GB/s 1GB/s 0us 0us full\nlink b s 1GB/s 1GB/s 0us 0us full\nlink c t 1GB/s 1GB/s 0us 0us full\n"
+      "link d t 1GB/s 1GB/s 0us 0us full\nlink e t 1GB/s 1GB/s 0us 0us full\nlink s t 1MB/s 1MB/s 8ms 8ms full\n",
+      "sites");
+}
+
+/// A scatter of numbers that count up, then a gather of what came; in place at the root where `in_place` says so.
+void check_blocks(torii_team* team, std::int32_t* all, std::int32_t* own, std::size_t block, int root, bool in_place) {
+  const int rank = torii_team_rank(team);
+  const std::size_t count = block * static_cast<std::size_t>(torii_team_ranks(team));
+  const auto first = static_cast<std::int32_t>(block) * rank;
+  if (rank == root) std::iota(all, all + count, 0);
+  if (rank == root && in_place) own = all + first;
+  ASSERT_EQ(torii_scatter(team, all, own, block, TORII_I32, root), TORII_OK) << torii_last_error();
+  for (std::size_t i = 0; i < block; ++i) ASSERT_EQ(own[i], first + static_cast<std::int32_t>(i)) << "rank " << rank;
+  for (std::size_t i = 0; i < block; ++i) ++own[i];
+  ASSERT_EQ(torii_gather(team, own, all, block, TORII_I32, root), TORII_OK) << torii_last_error();
+  for (std::size_t i = 0; rank == root && i < count; ++i) ASSERT_EQ(all[i], static_cast<std::int32_t>(i) + 1);
+}
+
+TEST(TreeTeams, ScatterAndGatherBetweenSites) {
+  const Folder folder;
+  ThreadTeam options;
+  options.topology = "tree:" + folder.write("sites", two_sites());
+  options.ranks = 5;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  run_as_threads(options, [&](torii_context* context, torii_team* team) {
+    char byte = 0;
+    EXPECT_EQ(algorithm_of(team, make_call(TORII_SCATTER, &byte, &byte, 10'000, TORII_U8)), "multilane");
+    EXPECT_EQ(algorithm_of(team, make_call(TORII_GATHER, &byte, &byte, 100, TORII_U8)), "direct");
+    void* reachable = nullptr;
+    ASSERT_EQ(torii_allocate(context, 6 * 40'000, &reachable), TORII_OK);
+    auto* const mapped = static_cast<std::int32_t*>(reachable);
+    for (const std::size_t block : {1000UL, 10'000UL}) {
+      std::vector<std::int32_t> all(5 * block), own(block);
+      for (const int root : {0, 1, 4}) {
+        check_blocks(team, all.data(), own.data(), block, root, root == 1);
+        check_blocks(team, mapped, mapped + 5 * block, block, root, root == 4);
+        check_blocks(team, mapped, own.data(), block, root, false);
+      }
+    }
+    EXPECT_EQ(torii_free(context, reachable), TORII_OK);
+  });
+}
+
+TEST(TreeTeams, UnequalBlocksBetweenSitesTakeOtherPlans) {
+  const Folder folder;
+  ThreadTeam options;
+  options.topology = "tree:" + folder.write("sites", two_sites());
+  options.ranks = 5;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  for (const char* algorithm : {"auto", "multilane"}) {
+    options.algorithm = algorithm;
+    const bool is_forced = std::string(algorithm) == "multilane";
+    run_as_threads(options, [&](torii_context*, torii_team* team) {
+      const auto rank = static_cast<std::size_t>(torii_team_rank(team));
+      const std::vector<std::size_t> counts = {3000, 4000, 5000, 6000, 7000};
+      std::vector<std::int32_t> all(25'000), own(counts[rank], -1);
+      std::iota(all.begin(), all.end(), 0);
+      const torii_status status =
+          torii_scatterv(team, all.data(), counts.data(), nullptr, own.data(), own.size(), TORII_I32, 0);
+      EXPECT_EQ(status, is_forced ? TORII_UNSUPPORTED : TORII_OK) << torii_last_error();
+      const std::string said = is_forced ? torii_last_error() : "";
+      EXPECT_EQ(said.find("multilane has no plan for blocks of unequal lengths; use direct") != std::string::npos,
+                is_forced)
+          << said;
+      if (!is_forced) {
+        EXPECT_EQ(own.back(), std::accumulate(counts.begin(), counts.begin() + static_cast<long>(rank) + 1, 0) - 1);
+      }
+    });
+  }
+}
+
 TEST(TreeTeams, PartsStandOnTheWaysBetweenTheirRanks) {
   const Folder folder;
   const std::string file = folder.write("mixed", test::tree_of({2, 2, 2, true, true}));

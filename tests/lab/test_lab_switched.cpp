@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sites behind long lines and trees of switches: as data, and for real.
+#include <cstdlib>
 #include <fstream>
 #include <regex>
 
+#include "runtime/tree_topology.hpp"
 #include "tests/lab/lab_run.hpp"
 #include "tests/lab/refusal.hpp"
 #include "tools/torii-lab/switched.hpp"
@@ -38,6 +40,22 @@ TEST(LabSites, TwoSitesShareALineAndMoreABackbone) {
   EXPECT_EQ(three.nodes.size(), 8u);
   ASSERT_EQ(three.lines.size(), 3u);
   for (const LabLine& line : three.lines) EXPECT_EQ(line.delay_ms, 4);
+}
+
+/// The topology that ranks find is the one that was made, whatever was changed afterwards.
+TEST(LabSites, RanksFindTheirTree) {
+  SitesOptions options;
+  options.capacity_mbit = 100;
+  LabNetwork network = sites_network("3+2", options);
+  EXPECT_EQ(network.topology, "tree:/run/netns/.tree");
+  set_rate(network, "5:wan=20");
+  const TreeTopology tree = TreeTopology::parse(sites_tree_text(network), "test");
+  EXPECT_EQ(tree.ranks(), 5);
+  const TreeLink& line = tree.links().back();
+  EXPECT_EQ(line.bandwidth[0], 2391017) << "1448 of 1514 bytes of 20 Mbit/s";
+  EXPECT_EQ(line.bandwidth[1], 11955086);
+  EXPECT_EQ(line.latency_ns[0], 8'000'000);
+  EXPECT_EQ(TreeTopology::parse(sites_tree_text(sites_network("2+1+1", {})), "test").nodes().size(), 8u);
 }
 
 TEST(LabSites, BadInputIsNamed) {
@@ -111,6 +129,42 @@ TEST_F(Lab, SitesOfABackboneReachEachOther) {
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_TRUE(contains(output, "rank " + std::to_string(rank) + ": gathered 3")) << output;
   }
+}
+
+/// A stream breaks in mid-operation: what comes afterwards is right, or all ranks say so in time.
+TEST_F(Lab, ALostStreamBetweenSitesIsNoticed) {
+  if (std::getenv("TORII_TEST_FULL") == nullptr)
+    GTEST_SKIP() << "only with TORII_TEST_FULL; test_node_failures is short";
+  for (int round = 0; round < 12; ++round) {
+    std::string output;
+    (void)report({"sites", "2+2", "--capacity", "100", "--window", "64K"},
+                 {"env", "TORII_ENGINES=1", "TORII_TIMEOUT=5", TORII_TEST_FAILURE_RANK, "cut",
+                  std::to_string(round % 4), std::to_string(400'000 + 31'000 * round), "200000"},
+                 &output);
+    const auto count = [&](const char* text) {
+      const std::regex line(text);
+      return std::distance(std::sregex_iterator(output.begin(), output.end(), line), std::sregex_iterator());
+    };
+    const auto ended = count("rank [0-9] at [0-9.]+ got (peer_lost|timeout):");
+    const auto went_on = count("went on");
+    EXPECT_TRUE((ended == 4 && went_on == 0) || (ended == 0 && went_on == 4)) << output;
+  }
+}
+
+/// The tree and the rates that torii-info finds are those that were made; auto then takes lanes.
+TEST_F(Lab, MeasureFindsTheSites) {
+  if (std::getenv("TORII_TEST_FULL") == nullptr) GTEST_SKIP() << "only with TORII_TEST_FULL; it takes 20 s and more";
+  const std::string torii_info = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
+  const Words network{"sites", "2+2", "--capacity", "30", "--window", "64K"};
+  (void)report(network,
+               {"env", "TORII_ENGINES=1", torii_info, "measure", "--tree", path("tree"), "--tune", path("tune")});
+  const TreeTopology tree = TreeTopology::load(path("tree"));
+  ASSERT_EQ(tree.ranks(), 4);
+  const TreeLink& line = tree.links().back();
+  EXPECT_GT(line.latency_ns[0], 7'500'000);
+  EXPECT_LT(line.latency_ns[0], 12'000'000);
+  EXPECT_LT(line.bandwidth[0], 3'750'000) << "30 Mbit/s";
+  EXPECT_GT(line.bandwidth[0], 1'000'000);
 }
 
 }  // namespace

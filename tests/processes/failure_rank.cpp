@@ -2,6 +2,9 @@
 // The program that test_failures starts as ranks: calls that one rank spoils, and what the others then see.
 // usage: failure_rank MODE [RANK [DELAY_US [COUNT]]]. RANK is the one that misbehaves, DELAY_US when. With
 // TORII_TEST_PER_NODE=N every N ranks play a node.
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <torii/torii.hpp>
 
@@ -48,6 +51,7 @@ class Rank {
     if (arguments_.mode == "recycle") return recycle();
     if (arguments_.mode == "stall") return stall();
     if (arguments_.mode == "abort" || arguments_.mode == "options") return abort();
+    if (arguments_.mode == "cut") return cut();
     if (arguments_.mode == "late" || arguments_.mode == "late_persistent") return late();
     if (arguments_.mode == "persistent") return persistent_mismatch();
     return mismatch();
@@ -213,6 +217,56 @@ class Rank {
     if (before == TORII_OK) say_status(now);
     if (before != TORII_OK && before != now) say("statuses differ");
     return before == TORII_OK || before == now ? now : TORII_INTERNAL;
+  }
+
+  /// Ends the TCP stream of this process that has carried most.
+  static void cut_busiest_stream() {
+    constexpr int kDescriptors = 1024;
+    constexpr int kEstablished = 1;
+    int busiest = -1;
+    std::uint64_t most = 0;
+    for (int descriptor = 3; descriptor < kDescriptors; ++descriptor) {
+      tcp_info info = {};
+      socklen_t length = sizeof(info);
+      if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
+      if (info.tcpi_state != kEstablished || info.tcpi_bytes_acked + info.tcpi_bytes_received <= most) continue;
+      most = info.tcpi_bytes_acked + info.tcpi_bytes_received;
+      busiest = descriptor;
+    }
+    say_event();
+    if (shutdown(busiest, SHUT_RDWR) != 0) say("there is no stream to cut");
+  }
+
+  /// A stream of the chosen rank breaks in the middle of a scatter, while both its ends live. Either all goes on, with
+  /// the right data, for a while, or the calls end with an error.
+  int cut() {
+    std::thread cutter = later(cut_busiest_stream);
+    const std::size_t block = input_.size() / static_cast<std::size_t>(team_.ranks());
+    const double end_s = now_s() + 1e-6 * arguments_.delay_us + 0.3;
+    torii_status status = TORII_OK;
+    for (std::int64_t call = 1, last = 0; status == TORII_OK && last == 0; ++call) {
+      // Negative numbers say that this call is the last one.
+      const std::int64_t sign = now_s() > end_s ? -1 : 1;
+      for (std::size_t i = 0; i < input_.size(); ++i)
+        input_[i] = sign * (call * 1'000'000 + static_cast<std::int64_t>(i));
+      status = torii_scatter(team_.handle(), input_.data(), result_.data(), block, TORII_I64, 0);
+      for (std::size_t i = 0; status == TORII_OK && i < block; ++i) {
+        const auto index = static_cast<std::int64_t>(block * static_cast<std::size_t>(team_.rank()) + i);
+        if (std::abs(result_[i]) == call * 1'000'000 + index) continue;
+        say("wrong data");
+        return 1;
+      }
+      last = status == TORII_OK && result_[0] < 0 ? 1 : 0;
+    }
+    if (cutter.joinable()) cutter.join();
+    // A rank may be through with its call before the others have failed in theirs.
+    if (status == TORII_OK) status = team_.barrier();
+    if (status == TORII_OK) {
+      say("went on");
+      return 0;
+    }
+    say_status(status);
+    return is_poisoned() ? 0 : 1;
   }
 
   /// The chosen rank dies while plans come and go: with slots as large as the test sets them, few fit into the staging.

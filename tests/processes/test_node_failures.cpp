@@ -2,9 +2,12 @@
 // The failures of test_failures with ranks on several nodes, between which nothing is mapped: libfabric over the
 // loopback interface, one rank or two per node.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -95,6 +98,39 @@ TEST(NodeFailures, AnAbortEndsAllCalls) {
     EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
     EXPECT_LT(report.latency_ms(), kLateMs);
   }
+}
+
+/// Two sites of two ranks, whose blocks go over two lanes: one of the streams between the sites breaks in
+/// mid-operation.
+TEST(NodeFailures, ALostStreamBetweenSitesIsOneCauseForAll) {
+  const std::string tree = testing::TempDir() + "torii_sites_" + std::to_string(getpid());
+  std::ofstream(tree) << "node s relay\nnode t relay\nnode a comm\nnode b comm\nnode c comm\nnode d comm\n"
+                         "link a s 1GB/s 1GB/s 0us 0us full\nlink b s 1GB/s 1GB/s 0us 0us full\n"
+                         "link c t 1GB/s 1GB/s 0us 0us full\nlink d t 1GB/s 1GB/s 0us 0us full\n"
+                         "link s t 100MB/s 100MB/s 8ms 8ms full\n";
+  int ended = 0;
+  for (int round = 0; round < (is_full() ? 40 : 2); ++round) {
+    FailureJob job{.mode = "cut", .rank = round % 4, .delay_us = 30'000 + 17'000 * round % 200'000, .count = 200'000};
+    job.environment = {"TORII_TOPOLOGY=tree:" + tree, "TORII_ENGINES=1", "TORII_TIMEOUT=5"};
+    const Report report = run_job(on_nodes(job, 1));
+    const std::string& output = report.outcome.output;
+    EXPECT_EQ(report.outcome.code, 0) << output;
+    std::size_t went_on = 0;
+    for (std::size_t at = 0; (at = output.find("went on", at)) != std::string::npos; ++at) ++went_on;
+    // The two ends of the stream may each have lost the other.
+    EXPECT_EQ(went_on + report.ranks.size(), 4U) << output;
+    EXPECT_TRUE(went_on == 0 || report.ranks.empty()) << output;
+    ended += went_on == 0 ? 1 : 0;
+    for (const std::string& cause : report.causes) {
+      EXPECT_TRUE(cause.starts_with("peer_lost: rank ") || cause.starts_with("timeout: no progress for 5000 ms"))
+          << output;
+    }
+    if (went_on == 0) {
+      EXPECT_LT(report.latency_ms(), 5000 + kLateMs) << output;
+    }
+  }
+  EXPECT_GT(ended, 0) << "no stream with a message under way was cut";
+  std::remove(tree.c_str());
 }
 
 TEST(NodeFailures, SurvivorsWithUnequalOptionsAreToldSo) {

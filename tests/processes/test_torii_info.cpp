@@ -61,7 +61,8 @@ std::string content(const std::filesystem::path& path) {
 }
 
 TEST(ToriiInfo, HelpAndVersion) {
-  for (const std::vector<std::string>& command : {std::vector<std::string>{}, {"plan"}, {"tune"}, {"doctor"}}) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{}, {"plan"}, {"tune"}, {"measure"}, {"doctor"}}) {
     std::vector<std::string> line = command;
     line.push_back("--help");
     const Outcome help = torii_info(line);

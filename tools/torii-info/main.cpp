@@ -12,6 +12,7 @@
 #include "runtime/status.hpp"
 #include "tools/command_line.hpp"
 #include "tools/torii-info/doctor.hpp"
+#include "tools/torii-info/measure.hpp"
 #include "tools/torii-info/overview.hpp"
 #include "tools/torii-info/plan.hpp"
 #include "tools/torii-info/report.hpp"
@@ -97,6 +98,18 @@ int run(int argc, char** argv) {
   check->add_option("--ranks", doctor_ranks, "ranks of the job (default: one per CPU that may be used)")
       ->check(CLI::Range(1, 65536));
   check->footer("Example:\n  torii-info doctor --ranks 8");
+  std::string tree_path;
+  std::string tune_path;
+  CLI::App* measured = app.add_subcommand("measure",
+                                          "on all ranks of a job: latencies and bandwidths between them, as a tree "
+                                          "topology file and a tune file");
+  measured->add_option("--tree", tree_path, "write the tree of links to this file");
+  measured->add_option("--tune", tune_path,
+                       "write what streams between sites carry to this file, behind the rows of TORII_TUNE_FILE or the "
+                       "built-in ones");
+  measured->footer(
+      "Example:\n  torii-info measure --tree net.tree --tune net.json\n"
+      "Start it as any program of the job: torii-run -n 4 -- torii-info measure ...");
   if (const auto code = parse(app, argc, argv)) return *code;
 
   question.svg = !svg.empty();
@@ -107,6 +120,9 @@ int run(int argc, char** argv) {
     report = print_table(tune_overrides);
   } else if (app.got_subcommand(check)) {
     report = doctor(doctor_ranks);
+  } else if (app.got_subcommand(measured)) {
+    report = measure(tree_path, tune_path);
+    if (report.text.empty()) return kDone;  // rank 0 says it
   } else {
     report = overview();
   }

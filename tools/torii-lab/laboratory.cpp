@@ -21,6 +21,7 @@
 
 #include "runtime/status.hpp"
 #include "tools/torii-lab/long_line.hpp"
+#include "tools/torii-lab/switched.hpp"
 
 namespace torii::tools {
 namespace {
@@ -136,6 +137,7 @@ Laboratory::Laboratory(const LabNetwork& network) : network_(network) {
     fail("cannot go back to the namespace of the start");
   }
   write_hosts();
+  if (!network_.lines.empty()) std::ofstream(std::string(kTreeFile)) << sites_tree_text(network_);
   for (const LabLine& line : network_.lines) lay_line(line);
   if (setns(own_network.get(), CLONE_NEWNET) != 0) fail("cannot go back to the namespace of the start");
   std::vector<std::string> paths;

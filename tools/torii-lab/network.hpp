@@ -74,6 +74,8 @@ struct LabNetwork {
 inline constexpr int kLabNodesMax = 64;
 inline constexpr double kRateLeastMbit = 0.1;
 inline constexpr double kRateMostMbit = 100000;
+/// Where ranks of a network of sites find its tree topology file: inside the laboratory, and nowhere else.
+inline constexpr std::string_view kTreeFile = "/run/netns/.tree";
 /// The device that holds a node's addresses.
 inline constexpr std::string_view kNodeDevice = "node";
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "runtime/status.hpp"
 #include "runtime/tree_topology.hpp"
@@ -134,7 +135,30 @@ LabNetwork sites_network(std::string_view sizes_text, const SitesOptions& option
   }
   network.window_bytes = options.window_bytes;
   address_ranks(network);
+  network.topology = fmt::format("tree:{}", kTreeFile);
   return network;
+}
+
+std::string sites_tree_text(const LabNetwork& network) {
+  constexpr double kPayload = 1448.0 / 1514;
+  constexpr double kSwitchMs = 0.02;  // about what the kernel takes to hand a packet on
+  std::string nodes;
+  std::string links;
+  for (std::size_t node = 0; node < network.nodes.size(); ++node) {
+    const LabNode& here = network.nodes[node];
+    nodes += fmt::format("node {} {}\n", here.host, static_cast<int>(node) < network.ranks ? "comm" : "relay");
+    for (const LabDevice& device : here.devices) {
+      if (device.peer < static_cast<int>(node)) continue;  // each link once, from its lower end
+      const LabNode& other = network.nodes[static_cast<std::size_t>(device.peer)];
+      const auto back = std::ranges::find(other.devices, device.peer_device, &LabDevice::name);
+      const auto rate = [](double mbit) { return std::llround(mbit * 1e6 / 8 * kPayload); };
+      const double delay_ms =
+          device.line < 0 ? kSwitchMs : network.lines[static_cast<std::size_t>(device.line)].delay_ms;
+      links += fmt::format("link {0} {1} {2}B/s {3}B/s {4}ns {4}ns full\n", here.host, other.host,
+                           rate(device.rate_mbit), rate(back->rate_mbit), std::llround(delay_ms * 1e6));
+    }
+  }
+  return nodes + links;
 }
 
 LabNetwork tree_network(const std::string& path) {

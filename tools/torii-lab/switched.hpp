@@ -25,6 +25,10 @@ struct SitesOptions {
 /// Error{invalid_argument}.
 LabNetwork sites_network(std::string_view sizes, const SitesOptions& options);
 
+/// A network of sites as a tree topology file: hosts are comm nodes, switches relays, rates what a link's leave for the
+/// payload of TCP.
+std::string sites_tree_text(const LabNetwork& network);
+
 /// The tree of a topology file (runtime/tree_topology.hpp). Each direction of a link gets its bandwidth; latencies are
 /// what the kernel's are. Throws Error{invalid_argument}, also for half-duplex links, which cables are not.
 LabNetwork tree_network(const std::string& path);

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a tree of links and measured rates to the numbers of lanes.
+#include "collectives/selection_sites.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+#include "collectives/algorithms.hpp"
+#include "collectives/sites.hpp"
+
+namespace torii {
+namespace {
+
+/// Below, a block crosses in one message, and handing it on costs more than the link.
+constexpr std::size_t kShortBlockBytes = 2048;
+constexpr std::size_t kSegmentBytesMin = std::size_t{4} << 10;
+constexpr std::size_t kSegmentBytesMax = std::size_t{64} << 10;
+/// Of a stream that nobody has measured: what TCP has under way without window scaling, or just out of slow start.
+constexpr double kWindowBytes = 65536;
+
+std::size_t block_bytes(const PlanRequest& request, std::size_t bytes) {
+  return bytes / static_cast<std::size_t>(request.topology.ranks());
+}
+
+std::vector<double> rates_between(const SiteWay& way, std::span<const StreamRates> streams) {
+  for (const auto& [from, to] : {std::pair(way.from, way.to), std::pair(way.to, way.from)}) {
+    for (const StreamRates& one : streams) {
+      if (one.from == from && one.to == to) return one.rates;
+    }
+  }
+  return {};
+}
+
+/// The root's site sends to all others over one link where there is one link.
+double root_capacity(std::span<const LongLink> links) {
+  double most = 0;
+  for (const LongLink& link : links) most = std::max(most, link.capacity);
+  return most;
+}
+
+std::string text_of(std::span<const LaneChoice> choices) {
+  double time_s = 0;
+  std::string lanes;
+  for (const LaneChoice& choice : choices) {
+    time_s = std::max(time_s, choice.time_s);
+    lanes += (lanes.empty() ? "" : ", ") + std::to_string(choice.lanes);
+  }
+  char text[48];
+  std::snprintf(text, sizeof(text), ", %.4g ms", 1e3 * time_s);
+  return "by the model of lanes between sites: lanes " + lanes + text;
+}
+
+}  // namespace
+
+bool asks_lanes_model(const PlanRequest& request, std::size_t bytes) {
+  const bool is_served = request.collective == Collective::scatter || request.collective == Collective::gather;
+  if (!is_served || request.topology.tree() == nullptr || bytes == std::numeric_limits<std::size_t>::max()) {
+    return false;
+  }
+  if (block_bytes(request, bytes) <= kShortBlockBytes) return false;
+  PlanRequest tuned = request;
+  tuned.tuning = multilane_tuning(request, bytes);
+  return kMultilane.why_not(tuned).empty();
+}
+
+Tuning multilane_tuning(const PlanRequest& request, std::size_t bytes) {
+  // Four segments and more per block keep all hops of its way busy; 16 of them cover a long round trip.
+  const std::size_t quarter = (block_bytes(request, bytes) / 4 + 63) / 64 * 64;
+  Tuning tuning;
+  tuning.segment_bytes = std::clamp(quarter, kSegmentBytesMin, kSegmentBytesMax);
+  tuning.slots = 16;
+  tuning.window = 8;
+  return tuning;
+}
+
+std::vector<LongLink> long_links(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
+  const TreeTopology& tree = *request.topology.tree();
+  const Sites sites = sites_of(tree);
+  const int root_site = sites.of_rank[static_cast<std::size_t>(request.root)];
+  const bool is_gather = request.collective == Collective::gather;
+  std::vector<LongLink> links;
+  for (int site = 0; site < static_cast<int>(sites.ranks.size()); ++site) {
+    LongLink& link = links.emplace_back();
+    link.root_ranks = static_cast<int>(sites.ranks[static_cast<std::size_t>(root_site)].size());
+    link.ranks = 0;
+    if (site == root_site) continue;
+    const SiteWay way = way_between(tree, sites, is_gather ? site : root_site, is_gather ? root_site : site);
+    link.ranks = static_cast<int>(sites.ranks[static_cast<std::size_t>(site)].size());
+    link.bytes = static_cast<double>(block_bytes(request, bytes));
+    link.latency_s = way.latency_s;
+    link.window_bytes = kWindowBytes;
+    link.capacity = way.capacity;
+    link.site_rate = way.site_rate;
+    link.rates = rates_between(way, streams);
+    // Beyond what was measured each stream is taken for one like the first, as long as the link holds them.
+    if (!link.rates.empty()) link.window_bytes = link.rates.front() * 2 * way.latency_s;
+  }
+  return links;
+}
+
+std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
+  SiteLanes& lanes = request.tuning.lanes;
+  if (lanes != SiteLanes{}) return "";
+  std::vector<LongLink> links = long_links(request, bytes, streams);
+  std::vector<std::size_t> sites;  // without the root's
+  for (std::size_t site = 0; site < links.size(); ++site) {
+    if (links[site].ranks > 0) sites.push_back(site);
+  }
+  std::erase_if(links, [](const LongLink& link) { return link.ranks == 0; });
+  std::vector<LaneChoice> choices;
+  if (links.size() == 1) {
+    choices = {choose_lanes(links.front(), true)};
+  } else {
+    choices = choose_lanes(links, root_capacity(links), true);
+    // More sites than the root's has ranks: heads take turns.
+    if (choices.empty()) {
+      for (const LongLink& link : links) choices.push_back({1, lanes_time_s(link, 1, true)});
+    }
+  }
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    lanes[sites[i]] = static_cast<std::uint8_t>(std::min(choices[i].lanes, 255));
+  }
+  return text_of(choices);
+}
+
+}  // namespace torii
