@@ -54,8 +54,8 @@ struct Socket {
 /// What listens in the network that a process sees, "self" or a number.
 std::vector<Socket> listening_sockets(const std::string& process) {
   std::vector<Socket> found;
-  for (const char* table : {"/net/tcp", "/net/tcp6"}) {
-    std::ifstream lines("/proc/" + process + table);
+  for (const char* table : {"tcp", "tcp6"}) {
+    std::ifstream lines("/proc/" + process + "/net/" + table);
     std::string line;
     std::getline(lines, line);  // the names of the columns
     while (std::getline(lines, line)) {
