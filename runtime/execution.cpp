@@ -148,8 +148,9 @@ bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
   }
   if (!out.stream.credits) return true;
   const std::uint64_t message = number(out.stream, end, step);
-  if (message < slots_) return true;
-  if (load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1) return true;
+  const bool is_free =
+      message < slots_ || load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1;
+  if (is_free && (out.share < 0 || is_drawn(out))) return true;
   lacks_credit_ = true;
   return false;
 }
@@ -273,25 +274,7 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
     put.source = payload(out, message, put.bytes);
     put.line_before = out.leader < 0 || out.leader == static_cast<int>(end.stream);
   }
-  post(put);
-}
-
-/// Gives a put to the next engine in rotation, and counts. A source is a slot's payload, and goes to the same place in
-/// the peer's slot.
-void Execution::post(Put& put) noexcept {
-  if (put.source != nullptr) {
-    const bool is_inline = put.bytes <= kInlineBytes;
-    put.target_offset = put.signal_offset + (is_inline ? sizeof(std::uint64_t) : kLineBytes);
-    if (is_inline) put.line_before = false;
-    if (put.bytes == 0) put.source = nullptr;
-  }
-  put.engine = static_cast<int>(next_engine_);
-  rotate(put.bytes);
-  note(transport_.put(put), put.peer);
-}
-
-void Execution::credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept {
-  note(transport_.put_word(peer, credits_offset + slot(message) * sizeof(std::uint64_t), message + 1), peer);
+  post(put, share_of(out), message);
 }
 
 void Execution::release(const StreamEnd& end, const Step& step) noexcept {
@@ -299,7 +282,7 @@ void Execution::release(const StreamEnd& end, const Step& step) noexcept {
   if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
   if (in.stream.carriage != Carriage::lend || in.remote ||
       !announced_[static_cast<std::size_t>(in.announcement)].input_in_place) {
-    credit(in.peer, in.credits_offset, number(in.stream, end, step));
+    give_credit(in, number(in.stream, end, step));
     return;
   }
   // An operand read in place is given back once, after its last segment, with the credits of every slot.

@@ -213,22 +213,33 @@ class Execution {
   void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
   inline void straight_signal(const StraightStep& step) noexcept;
 
+  // execution_put.cpp
+  bool is_drawn(const InstalledStream& out) const noexcept;
+  void post(Put& put, EngineShare* share = nullptr, std::uint64_t message = 0) noexcept;
+  void credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept;
+  void give_credit(const InstalledStream& in, std::uint64_t message) noexcept;
+
   void choose_lending(std::size_t bytes) noexcept;
   void announce() noexcept;
-  void post(Put& put) noexcept;
   void note(Status status, int peer) noexcept {
     if (status == Status::ok) return;
     status_ = status;
     failed_peer_ = peer;
   }
+  /// What an engine has carried. One thread runs an execution, so plain load and store count right; others only read.
+  void count(std::size_t engine, std::size_t bytes) noexcept {
+    auto& counter = engine_bytes_[engine];
+    counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
   /// The turn of the next engine, and what the last one has carried.
   void rotate(std::size_t bytes) noexcept {
-    // One thread runs an execution, so plain load and store count right; others only read.
-    auto& counter = engine_bytes_[next_engine_];
-    counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    count(next_engine_, bytes);
     if (++next_engine_ == engines_) next_engine_ = 0;
   }
-  void credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept;
+  /// nullptr where the engines take turns, as always on virtual time: the shares go by the clock of this machine.
+  EngineShare* share_of(const InstalledStream& stream) const noexcept {
+    return stream.share < 0 || model_ != nullptr ? nullptr : &plan_->shares[static_cast<std::size_t>(stream.share)];
+  }
   bool see(std::size_t announcement) noexcept;
   bool arrived(const StreamEnd& end, const Step& step) noexcept;
   bool may_send(const StreamEnd& end, const Step& step) noexcept;

@@ -114,6 +114,7 @@ class Installer {
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), telling);
     prepare_reading();
+    share_engines();
     for (std::size_t i = 0; i < telling.size(); ++i) {
       installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
     }
@@ -209,6 +210,22 @@ class Installer {
     });
     // Untouched, and so without pages, until something is read.
     if (reads) installed_.read.reset(new std::byte[LendChoice::kReadBytes]);
+  }
+
+  /// Streams without credits cannot tell what an engine has done.
+  void share_engines() {
+    const int engines = placement_.transport->capabilities().engines;
+    if (engines < 2 || installed_.plan.slots < EngineShare::kSlotsLeast) return;
+    for (InstalledStream& out : installed_.out) {
+      if (!out.remote || !out.stream.credits) continue;
+      out.share = static_cast<int>(installed_.shares.size());
+      installed_.shares.emplace_back(installed_.plan.slots, engines);
+    }
+    for (InstalledStream& in : installed_.in) {
+      const auto out = std::ranges::find_if(
+          installed_.out, [&](const InstalledStream& one) { return one.peer == in.peer && one.share >= 0; });
+      if (in.remote && out != installed_.out.end()) in.share = out->share;
+    }
   }
 
   /// The slots of the receiver of `sender`'s out-stream number `leader`.

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/engine_share.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/store_choice.hpp"
 #include "runtime/timed_choice.hpp"
@@ -40,6 +41,7 @@ struct InstalledStream {
   int peer = 0;                        ///< rank in the context
   bool remote = false;                 ///< the peer stands on another node: all its messages go by value
   int announcement = -1;               ///< lend and land: index into InstalledPlan::announced or ::announces
+  int share = -1;                      ///< index into InstalledPlan::shares; in: of a stream to the same peer
   int leader = -1;                     ///< out: the stream whose slots hold the payload for a group; -1: alone
   std::byte* slots = nullptr;          ///< in: own arena. out: the peer's slots; if remote the own send slots
   std::byte* payload_slots = nullptr;  ///< where payloads behind the signal's line stand: `slots`, or the leader's
@@ -112,6 +114,7 @@ struct InstalledPlan {
   std::vector<InstalledStream> out;
   std::vector<Announcement> announces;  ///< this rank tells these peers where its buffers are
   std::vector<Announcement> announced;  ///< these peers tell this rank
+  std::vector<EngineShare> shares;      ///< of the out-streams whose messages engines draw
   std::vector<StoreChoice> stores;      ///< per flow, the flows of all lanes one after the other
   bool lends_readable = false;          ///< this rank lends to readers who only copy and can read its private memory
   LendChoice lend;

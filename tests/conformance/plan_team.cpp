@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "collectives/verify.hpp"
@@ -18,6 +19,8 @@
 
 namespace torii::testing {
 namespace {
+
+constexpr int kEngines = 4;
 
 CallShape call_shape(const PlanRun& run) {
   const Plan& plan = run.plans[0];
@@ -47,7 +50,7 @@ class PlanRank {
         nodes_(exchange),
         arena_(shared_memory::make_arena(exchange, nodes_, shared_memory::kArenaBytesMin)),
         peers_(exchange, nodes_, *arena_, run.deadline_s),
-        shared_memory_(exchange, *arena_, peers_, 4, run.cross_memory ? Switch::on : Switch::off),
+        shared_memory_(exchange, *arena_, peers_, kEngines, run.cross_memory ? Switch::on : Switch::off),
         distant_(shared_memory_, run.nodes, faults().seed),
         faulty_(distant_, faults()),
         execution_(faulty_) {
@@ -89,6 +92,8 @@ class PlanRank {
 
   /// Nobody unmaps what another thread may still put into.
   void leave() {
+    // What a slow engine holds arrives; what a cut one holds does not.
+    while (run_.faults.engine_us > 0 && !faulty_.is_idle()) (void)faulty_.progress();
     distant_.flush();
     gather_values(exchange_, 0);
   }
@@ -96,6 +101,7 @@ class PlanRank {
   int targets_most() const { return distant_.targets_most(); }
   std::uint64_t reads() const { return distant_.reads(); }
   std::uint64_t delays() const { return faulty_.delays(); }
+  std::uint64_t engine_bytes(int engine) const { return execution_.engine_bytes(engine); }
 
  private:
   faulty::Faults faults() const {
@@ -153,6 +159,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   std::atomic<std::uint64_t> delays = 0;
   std::atomic<std::uint64_t> distant_puts = 0;
   std::atomic<std::uint64_t> reads = 0;
+  std::array<std::atomic<std::uint64_t>, kEngines> engine_bytes{};
   std::vector<int> targets_most(ranks, 0);
   tests::run_ranks_as_threads(
       static_cast<int>(ranks),
@@ -164,12 +171,14 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
         own.leave();
         distant_puts += own.distant_puts();
         reads += own.reads();
+        for (std::size_t i = 0; i < engine_bytes.size(); ++i) engine_bytes[i] += own.engine_bytes(static_cast<int>(i));
         targets_most[rank] = own.targets_most();
       },
       run.deadline_s * (run.calls + 1));
   outcome.delays = delays;
   outcome.distant_puts = distant_puts;
   outcome.reads = reads;
+  outcome.engine_bytes.assign(engine_bytes.begin(), engine_bytes.end());
   outcome.targets_most = *std::max_element(targets_most.begin(), targets_most.end());
   return outcome;
 }

@@ -41,7 +41,8 @@ struct PlanOutcome {
   std::uint64_t delays = 0;        ///< puts of all ranks that were delayed
   std::uint64_t distant_puts = 0;  ///< puts and credits of all ranks to other nodes
   int targets_most = 0;            ///< of any rank: peers on other nodes to which payload was under way at once
-  std::uint64_t reads = 0;         ///< of all ranks, out of peers\' private memory
+  std::vector<std::uint64_t> engine_bytes;  ///< by engine: what it has carried for all ranks
+  std::uint64_t reads = 0;                  ///< of all ranks, out of peers\' private memory
   bool ok() const;
 };
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "runtime/engine_share.hpp"
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/support/process.hpp"
@@ -49,8 +51,23 @@ TEST_P(Delays, ChangeNoBit) {
   const PlanOutcome plain = run_plans(run, filler(run));
   ASSERT_TRUE(plain.ok());
   for (std::size_t rank = 1; rank < plain.results.size(); ++rank) EXPECT_EQ(plain.results[rank], plain.results[0]);
+  // The same with slots enough for engines to share the work.
+  PlanRequest open_request = request;
+  open_request.tuning.slots = EngineShare::kSlotsLeast;
+  open_request.tuning.window = 8;
+  PlanRun open = make_run(c.algorithm, open_request, 3001);
+  open.calls = run.calls;
   const int seeds = std::getenv("TORII_TEST_FULL") != nullptr ? 100 : 10;
   for (int seed = 1; seed <= seeds; ++seed) {
+    if (seed % 2 == 0) {
+      // Engines overtake each other by far, since one of them takes its time.
+      open.nodes.clear();
+      for (int rank = 0; rank < c.ranks; ++rank) open.nodes.push_back(seed % 4 == 0 ? rank : rank % 2);
+      open.faults = {.seed = static_cast<std::uint64_t>(seed), .engine = seed / 2 % 4, .engine_us = 20 + seed % 7 * 30};
+      const PlanOutcome shared = run_plans(open, filler(open));
+      ASSERT_TRUE(shared.ok()) << "seed " << seed;
+      EXPECT_EQ(shared.results, plain.results) << "seed " << seed;
+    }
     // Of all engines, or of one that is slow; on one node, or on several between which puts arrive in any order.
     run.faults = {.seed = static_cast<std::uint64_t>(seed), .delayed = 0.2, .delay_us_max = seed % 2 == 0 ? 60 : 0};
     if (seed % 5 == 0) run.faults = {.seed = run.faults.seed, .delayed = 1, .delay_us_max = 100, .engine = seed % 4};
@@ -127,6 +144,46 @@ TEST(FailingPuts, OfOneEngineEndTheCall) {
   EXPECT_GT(failed, 0);
   run.faults.engine = 9;  // there is none of that number
   EXPECT_TRUE(run_plans(run, filler(run)).ok());
+}
+
+/// What engine 1 of four has carried of a vector that goes to one peer, when it takes 200 us for a segment.
+double share_of_slow_engine(int slots) {
+  PlanRequest request = allreduce_on(Topology::node(2));
+  request.tuning.slots = slots;
+  request.tuning.window = slots;
+  PlanRun run = make_run("binomial", request, 128'000);  // 1000 segments up, and 1000 down
+  run.nodes = {0, 1};
+  run.faults = {.engine = 1, .engine_us = 200};
+  const PlanOutcome outcome = run_plans(run, filler(run));
+  EXPECT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome.results[0], outcome.results[1]);
+  const double all = std::accumulate(outcome.engine_bytes.begin(), outcome.engine_bytes.end(), 0.0);
+  return static_cast<double>(outcome.engine_bytes[1]) / all;
+}
+
+TEST(Sharing, ASlowEngineCarriesLess) {
+  EXPECT_LT(share_of_slow_engine(EngineShare::kSlotsLeast), 0.18);
+  // In rotation it gets its quarter.
+  EXPECT_NEAR(share_of_slow_engine(EngineShare::kSlotsLeast - 1), 0.25, 0.01);
+}
+
+TEST(Sharing, WithACutEngineNobodyGetsAWrongResult) {
+  PlanRequest request = allreduce_on(Topology::node(2));
+  request.tuning.slots = EngineShare::kSlotsLeast;
+  PlanRun run = make_run("binomial", request, 20'000);
+  run.nodes = {0, 1};
+  run.deadline_s = 0.3;
+  run.faults = {.engine = 3, .engine_us = faulty::Faults::kNever};
+  for (const Status status : run_plans(run, filler(run)).status) EXPECT_EQ(status, Status::timeout);
+}
+
+TEST(FailingPuts, ToALostPeerNameIt) {
+  PlanRun run = make_run("ring", allreduce_on(Topology::node(3)), 5000);
+  run.deadline_s = 0.5;
+  run.faults = {.puts_until_fail = 5, .lost_peer = 2};
+  const PlanOutcome outcome = run_plans(run, filler(run));
+  EXPECT_EQ(outcome.status[1], Status::peer_lost);  // of three in a ring it alone puts payload to rank 2
+  EXPECT_EQ(outcome.status[2], Status::timeout);
 }
 
 TEST(FaultyTransport, DelaysFollowTheSeed) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines over several cables between two hosts: each carries its share, whatever the order of names on either host.
+// Engines over several cables between two hosts: each carries its share, whatever the order of names on either host,
+// and no more than its cable can; a cable that is cut ends the call on both hosts.
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
 
 #include "tests/lab/lab_run.hpp"
 
@@ -26,6 +30,58 @@ TEST_F(Lab, EnginesGoOverRails) {
       EXPECT_NEAR(share, expected, 0.05) << output;
     }
   }
+}
+
+bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+
+/// Broadcasts in segments of 16 KiB by which the engines share a stream.
+std::string sharing_broadcast(const std::string& bytes) {
+  return "export TORII_PROVIDER='tcp;ofi_rxm' TORII_SLOTS=32 TORII_WINDOW=32; exec " TORII_TEST_BIN_DIR
+         "/broadcast_perf -b " +
+         bytes + " -e " + bytes + " -n 1 -w 1 --segment 16K --algorithm binomial --engines 4";
+}
+
+TEST_F(Lab, ASlowRailGetsWhatItCanCarry) {
+  // In a full run the rates are so low that a busy machine can serve them: 1024 segments, 31 Mbit/s in all.
+  const std::string rate = is_full() ? "10" : "100";
+  const std::string slow = is_full() ? "1" : "10";
+  const std::string program = sharing_broadcast(is_full() ? "16M" : "1M") + " --json " + path("times.json");
+  const Words network{"rails", "4", "--rate", rate, "--link", "0:rail2=" + slow};
+  Words words = command(network, {"sh", "-c", program});
+  *std::ranges::find(words, "25") = is_full() ? "240" : "25";
+  words.insert(std::ranges::find(words, "--"), {"--json", path("report.json")});
+  const Outcome outcome = Process(words).wait(is_full() ? 300 : 40);
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  std::ifstream loads(path("report.json"));
+  const auto report = nlohmann::json::parse(loads);
+  double all = 0;
+  for (const char* rail : {"rail0", "rail1", "rail2", "rail3"}) all += link_bytes(report, 0, rail);
+  // 1/31 of it would be just; in rotation each engine has a quarter.
+  EXPECT_LT(link_bytes(report, 0, "rail2") / all, 0.12);
+  if (!is_full()) return;
+  std::ifstream times(path("times.json"));
+  const double time_us = nlohmann::json::parse(times)["time_us_median"];
+  const double mbit = 8.0 * (16 << 20) / time_us;
+  RecordProperty("mbit_per_s", std::to_string(mbit));
+  EXPECT_GT(mbit, 0.9 * 31) << outcome.output;
+}
+
+/// The same error on both ranks, within the deadline and the second after it.
+TEST_F(Lab, ARailThatIsCutEndsTheCallOnBothHosts) {
+  if (!is_full()) GTEST_SKIP() << "takes seconds; conformance_faults has an engine that is cut";
+  const std::string script =
+      "[ $RANK = 0 ] && { sleep 4; ip link set rail1 down; } & export TORII_TIMEOUT=3; " + sharing_broadcast("16M");
+  const Outcome outcome = run(command({"rails", "4", "--rate", "10"}, {"sh", "-c", script}));
+  EXPECT_EQ(outcome.code, 4) << outcome.output;
+  const std::regex error("timeout: no progress for 3000 ms in broadcast[^\n]*");
+  std::vector<std::string> errors;
+  for (auto at = std::sregex_iterator(outcome.output.begin(), outcome.output.end(), error);
+       at != std::sregex_iterator(); ++at) {
+    errors.push_back((*at)[0]);
+  }
+  ASSERT_EQ(errors.size(), 2u) << outcome.output;
+  EXPECT_EQ(errors[0], errors[1]);
+  EXPECT_LT(outcome.seconds, 15) << outcome.output;
 }
 
 }  // namespace

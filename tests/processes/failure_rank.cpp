@@ -45,6 +45,7 @@ class Rank {
   }
 
   int run() {
+    if (arguments_.mode == "work") return work();
     if (arguments_.mode == "loop") return loop();
     if (arguments_.mode == "absent") return absent();
     if (arguments_.mode == "requests") return requests();
@@ -163,6 +164,26 @@ class Rank {
     }
     if (!survivors_work(expected_survivors)) return 1;
     say("survivors work");
+    return 0;
+  }
+
+  /// Nobody misbehaves, until the delay is over.
+  int work() {
+    const double end_s = now_s() + arguments_.delay_us * 1e-6;
+    // Rank 0 counts itself in until then, so all see the end in the same call.
+    for (bool goes_on = true; goes_on;) {
+      std::vector<std::int64_t> data(1 + arguments_.count, team_.rank() + 1);
+      data[0] = team_.rank() == 0 && now_s() < end_s ? 1 : 0;
+      if (team_.allreduce(std::span(data)) != TORII_OK) {
+        say_status(TORII_INTERNAL);
+        return 1;
+      }
+      for (std::size_t i = 1; i < data.size(); ++i) {
+        if (data[i] != team_.ranks() * (team_.ranks() + 1) / 2) return 1;
+      }
+      goes_on = data[0] == 1;
+    }
+    say("rank " + std::to_string(team_.rank()) + " has worked");
     return 0;
   }
 

@@ -4,7 +4,9 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "runtime/address.hpp"
@@ -42,23 +44,56 @@ Words operator+(Words left, const Words& right) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-Words listeners_at(int port) {
-  Words found;
-  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream lines(table);
+namespace {
+
+struct Socket {
+  Listener listener;
+  std::string inode;
+};
+
+/// What listens in the network that a process sees, "self" or a number.
+std::vector<Socket> listening_sockets(const std::string& process) {
+  std::vector<Socket> found;
+  for (const char* table : {"tcp", "tcp6"}) {
+    std::ifstream lines("/proc/" + process + "/net/" + table);
     std::string line;
     std::getline(lines, line);  // the names of the columns
     while (std::getline(lines, line)) {
       std::istringstream words(line);
-      std::string number;
-      std::string local;
-      std::string remote;
-      std::string state;
-      words >> number >> local >> remote >> state;
+      std::string word[10];
+      for (std::string& one : word) words >> one;
+      const std::string& local = word[1];
       const std::size_t colon = local.find(':');
-      const bool listens = state == "0A" && std::stoi(local.substr(colon + 1), nullptr, 16) == port;
-      if (listens) found.push_back(local.substr(0, colon));
+      if (word[3] != "0A" || colon == std::string::npos) continue;
+      found.push_back({{local.substr(0, colon), std::stoi(local.substr(colon + 1), nullptr, 16)}, word[9]});
     }
+  }
+  return found;
+}
+
+}  // namespace
+
+Words listeners_at(int port) {
+  Words found;
+  for (const Socket& one : listening_sockets("self")) {
+    if (one.listener.port == port) found.push_back(one.listener.address);
+  }
+  return found;
+}
+
+std::vector<Listener> listeners_of(pid_t pid) {
+  std::set<std::string> own;
+  std::error_code ignored;
+  const std::string process = std::to_string(pid);
+  // A process that ends meanwhile has none.
+  std::filesystem::directory_iterator files("/proc/" + process + "/fd", ignored);
+  for (; !ignored && files != std::filesystem::directory_iterator(); files.increment(ignored)) {
+    std::error_code gone;
+    own.insert(std::filesystem::read_symlink(files->path(), gone).string());
+  }
+  std::vector<Listener> found;
+  for (const Socket& one : listening_sockets(process)) {
+    if (own.contains("socket:[" + one.inode + "]")) found.push_back(one.listener);
   }
   return found;
 }

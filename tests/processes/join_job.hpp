@@ -26,6 +26,12 @@ Words operator+(Words left, const Words& right);
 bool contains(const std::string& text, const std::string& part);
 /// The local addresses on which something listens at this TCP port, as the kernel prints them, e.g. "0100007F".
 Words listeners_at(int port);
+/// Where a process listens for TCP.
+struct Listener {
+  std::string address;  ///< as the kernel prints it
+  int port = 0;
+};
+std::vector<Listener> listeners_of(pid_t pid);
 /// Waits, at most 10 s, until something listens at the port.
 bool wait_for_listener(int port);
 

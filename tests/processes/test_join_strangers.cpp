@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scans, garbage, half-open and slow connections at the port of rank 0, and a false rank 0: none of them changes
-// anything.
+// Scans, garbage, half-open and slow connections at the port of rank 0 and at those of the providers, and a false
+// rank 0: none of them changes anything.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "runtime/address.hpp"
@@ -22,7 +25,7 @@ namespace {
 /// Everything that a stranger may try, from several threads at once, until it ends.
 class Strangers {
  public:
-  Strangers(int port, unsigned seed) : port_(port) {
+  Strangers(int port, unsigned seed) : ports_{port} {
     for (unsigned i = 0; i < 3; ++i) threads_.emplace_back([this, seed, i] { run(seed + i); });
   }
   ~Strangers() {
@@ -30,14 +33,24 @@ class Strangers {
     for (std::thread& one : threads_) one.join();
   }
   int connections() const { return connections_; }
+  /// From now on they try these ports in turn.
+  void aim_at(std::vector<int> ports) {
+    const std::lock_guard lock(mutex_);
+    ports_ = std::move(ports);
+  }
 
  private:
+  int port(unsigned round) {
+    const std::lock_guard lock(mutex_);
+    return ports_[round % ports_.size()];
+  }
+
   void run(unsigned seed) {
     std::mt19937 random(seed);
     std::vector<Descriptor> kept;  // half-open and silent ones
     for (unsigned round = 0; !stop_; ++round) {
       Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      const Address address = Address::parse("127.0.0.1", port_);
+      const Address address = Address::parse("127.0.0.1", port(round / 6));
       if (connect(socket.get(), address.get(), address.bytes()) != 0) {
         poll(nullptr, 0, 1);
         continue;
@@ -74,7 +87,8 @@ class Strangers {
     }
   }
 
-  int port_;
+  std::mutex mutex_;
+  std::vector<int> ports_;
   std::atomic<bool> stop_ = false;
   std::atomic<int> connections_ = 0;
   std::vector<std::thread> threads_;
@@ -95,6 +109,101 @@ TEST(JoinStrangers, StartUpsSucceedAmongThem) {
   }
   // Else the test would show nothing.
   EXPECT_GT(strangers.connections(), starts) << "seed " << seed;
+}
+
+#ifdef TORII_TEST_FAILURE_RANK
+constexpr int kWorkers = 3;
+
+/// A whole job over a provider, every rank on a node of its own, among strangers at each port that any of its ranks
+/// listens at.
+class JobAmongStrangers {
+ public:
+  JobAmongStrangers(const Words& environment, Strangers& strangers, int port) : strangers_(strangers), port_(port) {
+    for (int rank = kWorkers - 1; rank >= 0; --rank) {
+      const Words place{"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(kWorkers),
+                        "TORII_NODE=node" + std::to_string(rank)};
+      ranks_.push_back(std::make_unique<Process>(Words{TORII_TEST_FAILURE_RANK, "work", "0", "150000"},
+                                                 meeting_at(port) + place + environment));
+    }
+  }
+
+  /// Returns whether the strangers knew a port of each rank's provider.
+  bool run() {
+    while (std::ranges::any_of(ranks_, [](const auto& one) { return is_running(one->pid()); })) {
+      std::set<int> ports = {port_};
+      for (const auto& one : ranks_) {
+        for (const Listener& each : listeners_of(one->pid())) {
+          EXPECT_EQ(each.address, "0100007F") << "port " << each.port;  // 127.0.0.1, and never every interface
+          ports.insert(each.port);
+          provider_ports_.insert(each.port);
+        }
+      }
+      strangers_.aim_at({ports.begin(), ports.end()});
+      usleep(2000);
+    }
+    for (const auto& one : ranks_) {
+      const Outcome outcome = one->wait();
+      EXPECT_EQ(outcome.code, 0) << outcome.output;
+      EXPECT_TRUE(contains(outcome.output, "has worked")) << outcome.output;
+    }
+    provider_ports_.erase(port_);
+    return provider_ports_.size() >= static_cast<std::size_t>(kWorkers);
+  }
+
+ private:
+  static bool is_running(pid_t pid) {
+    std::string skipped;
+    std::string state;
+    std::ifstream("/proc/" + std::to_string(pid) + "/stat") >> skipped >> skipped >> state;
+    return !state.empty() && state != "Z";
+  }
+
+  Strangers& strangers_;
+  int port_;
+  std::vector<std::unique_ptr<Process>> ranks_;
+  std::set<int> provider_ports_;
+};
+
+TEST(JoinStrangers, WholeJobsSucceedAmongThemOnEveryProvider) {
+  const bool full = std::getenv("TORII_TEST_FULL") != nullptr;
+  const std::vector<Words> providers = {
+#ifdef TORII_TEST_LIBFABRIC
+      {"TORII_TRANSPORT=libfabric", "TORII_PROVIDER=tcp;ofi_rxm"},
+#endif
+#ifdef TORII_TEST_UCX
+      {"TORII_TRANSPORT=ucx", "TORII_PROVIDER=tcp"},
+#endif
+  };
+  const int starts = full ? 200 : 3;
+  for (const Words& provider : providers) {
+    const int port = free_port();
+    const unsigned seed = std::random_device()();
+    SCOPED_TRACE(provider[0] + ", seed " + std::to_string(seed));
+    Strangers strangers(port, seed);
+    int found = 0;
+    for (int start = 0; start < starts && !HasFailure(); ++start) {
+      JobAmongStrangers job(provider + Words{"TORII_JOB_TOKEN=secret", "TORII_TIMEOUT=20", "TORII_INTERFACE==lo",
+                                             "TORII_ENGINES=2", "TORII_ARENA=1G"},
+                            strangers, port);
+      found += job.run() ? 1 : 0;
+    }
+    // On a busy machine a job may be over before the strangers have found it; mostly they must have been there.
+    EXPECT_GT(2 * found, starts);
+    EXPECT_GT(strangers.connections(), starts);
+  }
+}
+#endif
+
+TEST(JoinStrangers, AWrongTokenIsRefusedAmongThem) {
+  const int port = free_port();
+  Strangers strangers(port, std::random_device()());
+  const Words common = meeting_at(port) + Words{"TORII_TIMEOUT=1.5"};
+  const auto zero = start_rank(0, 2, {"gather"}, common + Words{"TORII_JOB_TOKEN=right"});
+  const Outcome refused = start_rank(1, 2, {"gather"}, common + Words{"TORII_JOB_TOKEN=wrong"})->wait();
+  EXPECT_EQ(refused.code, 3) << refused.output;
+  EXPECT_TRUE(contains(refused.output, "refused rank 1: their job tokens (TORII_JOB_TOKEN) differ")) << refused.output;
+  const Outcome refuser = zero->wait();
+  EXPECT_TRUE(contains(refuser.output, "a connection as rank 1 was refused: its job token differs")) << refuser.output;
 }
 
 TEST(JoinStrangers, NoMoreConnectionsAreHeldThanAllowed) {
