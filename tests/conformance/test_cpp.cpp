@@ -49,5 +49,33 @@ TEST(Cpp, AlltoallScatterAndGather) {
   });
 }
 
+TEST(Cpp, ScanExscanAndReduceScatter) {
+  ThreadTeam options;
+  options.ranks = 3;
+  run_as_threads(options, [&](torii_context*, torii_team* whole) {
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    Team team(part);
+    const int rank = team.rank();
+    const std::vector<std::int64_t> input = {rank + 1, 10 * (rank + 1), 100};
+    std::vector<std::int64_t> result(3, -1);
+    ASSERT_EQ(team.scan(input, std::span(result)), TORII_OK) << torii_last_error();
+    const std::int64_t sum = (rank + 1) * (rank + 2) / 2;
+    EXPECT_EQ(result, (std::vector<std::int64_t>{sum, 10 * sum, 100 * (rank + 1)}));
+    ASSERT_EQ(team.exscan(input, std::span(result), TORII_MAX), TORII_OK) << torii_last_error();
+    if (rank != 0) {
+      EXPECT_EQ(result, (std::vector<std::int64_t>{rank, 10 * rank, 100}));
+    }
+    const std::vector<std::size_t> counts = {1, 0, 2};
+    std::vector<std::int64_t> own(counts[static_cast<std::size_t>(rank)]);
+    ASSERT_EQ(team.reduce_scatter(input, std::span(own), counts), TORII_OK) << torii_last_error();
+    if (rank == 0) {
+      EXPECT_EQ(own[0], 6);
+    } else if (rank == 2) {
+      EXPECT_EQ(own, (std::vector<std::int64_t>{60, 300}));
+    }
+  });
+}
+
 }  // namespace
 }  // namespace torii::testing
