@@ -14,6 +14,9 @@
 #include <utility>
 
 namespace torii {
+// Inside, the library has classes of the same names. In a namespace of their own these are others, and one program may
+// hold both.
+inline namespace cpp {
 
 /// What setup throws. what() is torii_last_error().
 class Failure : public std::runtime_error {
@@ -254,4 +257,5 @@ class Context {
   std::unique_ptr<torii_context, Destroy> handle_;
 };
 
+}  // namespace cpp
 }  // namespace torii

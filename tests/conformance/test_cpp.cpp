@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ interface, over the library as users link it: its names are also those of objects inside.
+// The C++ interface in one program with the library's own classes, which have the same names: none takes the other's
+// place. (examples/ have it over the library as users link it.)
 #include <gtest/gtest.h>
 #include <torii/torii.hpp>
 
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
@@ -75,6 +78,13 @@ TEST(Cpp, ScanExscanAndReduceScatter) {
       EXPECT_EQ(own, (std::vector<std::int64_t>{60, 300}));
     }
   });
+}
+
+/// Inline functions of two classes with one mangled name would be one function in this program.
+TEST(Cpp, ClassesInsideHaveOtherNames) {
+  EXPECT_NE(std::string_view(typeid(torii::Team).name()), "N5torii4TeamE");
+  EXPECT_NE(std::string_view(typeid(torii::Context).name()), "N5torii7ContextE");
+  EXPECT_NE(std::string_view(typeid(torii::Request).name()), "N5torii7RequestE");
 }
 
 }  // namespace
