@@ -26,7 +26,7 @@ struct Setting {
   const char* help;
 };
 constexpr std::array kSettings = {
-    Setting{"--algorithm", "ALGORITHM", "auto, trinaryx3, ring, recursive_doubling, rabenseifner, binomial, node, swing"},
+    Setting{"--algorithm", "ALGORITHM", "auto, trinaryx3, ring, recursive_doubling, rabenseifner, binomial, node"},
     Setting{"--engines", "ENGINES", "engines of the transport, 1..16"},
     Setting{"--segment", "SEGMENT", "bytes of a segment, with K or M"},
     Setting{"--transport", "TRANSPORT", "auto, shared_memory"},
