@@ -306,6 +306,8 @@ torii_status torii_team_destroy(torii_team* team) {
 }
 
 int torii_team_rank(const torii_team* team) { return team == nullptr ? -1 : team->team->rank(); }
+int torii_most_in_flight(const torii_team* team) { return team == nullptr ? -1 : team->team->entries_in_flight_most(); }
+
 int torii_team_ranks(const torii_team* team) { return team == nullptr ? -1 : team->team->ranks(); }
 
 torii_status torii_team_abort(torii_team* team, const char* reason) {
@@ -422,6 +424,7 @@ torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice
   full.isa = torii::kernels::name(context.isa());
   full.segment_bytes = prepared->selected.request.tuning.segment_bytes;
   full.engines = context.transport().capabilities().engines;
+  full.window = prepared->selected.request.tuning.window;
   std::memcpy(choice, &full, std::min(choice->size, sizeof(full)));
   return TORII_OK;
 }

@@ -160,6 +160,8 @@ class Team {
 
   void abort(const std::string& reason) noexcept;
   std::uint64_t engine_bytes(int engine) const noexcept;
+  /// Of any operation of this rank.
+  int entries_in_flight_most() const noexcept;
   /// Moves the operations of a team on behalf of its caller; true when one moved. Only while in the background list.
   bool progress_in_background() noexcept;
 

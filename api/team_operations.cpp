@@ -338,6 +338,12 @@ void Team::close_channel(const Request& request) noexcept {
                         request.channel);
 }
 
+int Team::entries_in_flight_most() const noexcept {
+  int most = 0;
+  for (const auto& channel : channels_) most = std::max(most, channel->execution.entries_in_flight_most());
+  return most;
+}
+
 std::uint64_t Team::engine_bytes(int engine) const noexcept {
   std::uint64_t bytes = 0;
   for (const auto& channel : channels_) bytes += channel->execution.engine_bytes(engine);

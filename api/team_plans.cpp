@@ -74,7 +74,7 @@ bool has_result(const CallArguments& arguments, int rank) {
   return !at_root_only || rank == arguments.root;
 }
 
-void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks, int rank) {
+void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks) {
   const bool is_one_block = has_block_per_rank(arguments.collective) && arguments.block_counts == nullptr;
   const std::size_t parts = is_one_block ? static_cast<std::size_t>(ranks) : 1;
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
@@ -85,11 +85,12 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
   if (has_root(arguments.collective) && (arguments.root < 0 || arguments.root >= ranks)) {
     invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
-  if (arguments.count == 0 || arguments.unequal || arguments.collective == Collective::barrier) return;
-  if (has_result(arguments, rank) && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
-  const bool needs_input = arguments.collective == Collective::scatter ? rank == arguments.root
-                                                                       : arguments.collective != Collective::broadcast;
-  if (needs_input && arguments.input == nullptr) {
+}
+
+/// What each call has to pass by itself: the rest holds for all calls that are prepared alike.
+void check_buffers(const CallArguments& arguments, const Prepared& prepared) {
+  if (prepared.result_bytes != 0 && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
+  if (prepared.input_bytes != 0 && arguments.input == nullptr && arguments.collective != Collective::broadcast) {
     invalid("input is NULL, but count is not 0 (in place: input == result)");
   }
 }
@@ -162,11 +163,12 @@ Prepared* Team::find_prepared(const CallArguments& arguments) {
 Prepared* Team::prepare(Request& request, Status& status) noexcept {
   status = take_blocks(request);
   if (status != Status::ok) return nullptr;
-  if (last_prepared_ != nullptr && same_call(last_prepared_->arguments, request.arguments, ranks())) {
-    return last_prepared_;
-  }
   try {
-    return last_prepared_ = find_prepared(request.arguments);
+    if (last_prepared_ == nullptr || !same_call(last_prepared_->arguments, request.arguments, ranks())) {
+      last_prepared_ = find_prepared(request.arguments);
+    }
+    check_buffers(request.arguments, *last_prepared_);
+    return last_prepared_;
   } catch (const Error& error) {
     status = error.status();
     set_last_error(error.what());
@@ -182,7 +184,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   const std::size_t element_bytes = element_bytes_of(arguments);
   if (element_bytes == 0) invalid("type " + std::to_string(static_cast<int>(arguments.type)) + " is unknown");
   const std::size_t unit_bytes = unit_bytes_of(element_bytes);
-  check_sizes(arguments, unit_bytes, ranks(), rank_);
+  check_sizes(arguments, unit_bytes, ranks());
   auto prepared = std::make_unique<Prepared>();
   prepared->arguments = arguments;
   const bool has_counts = arguments.block_counts != nullptr;

@@ -19,6 +19,7 @@ extern const Algorithm kRing;
 extern const Algorithm kRecursiveDoubling;
 extern const Algorithm kRabenseifner;
 extern const Algorithm kBinomial;
+extern const Algorithm kSwing;
 extern const Algorithm kScheduled;
 extern const Algorithm kChain;
 extern const Algorithm kMultilane;

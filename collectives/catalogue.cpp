@@ -11,7 +11,7 @@ namespace torii {
 std::span<const Algorithm> catalogue() noexcept {
   // Copied together at the first use, when the rows of all files are there.
   static const std::array kRows = {
-      kTrinaryx3, kRing, kBucket, kRecursiveDoubling, kRabenseifner, kBinomial, kNode,     kScheduled, kChain,
+      kTrinaryx3, kRing, kBucket, kRecursiveDoubling, kRabenseifner, kBinomial, kNode,     kSwing, kScheduled, kChain,
       kDirect,    kA2a,  kA2and,  kA2atPrinted,       kA2at,         kFloyd,    kMultilane};
   return kRows;
 }

@@ -102,6 +102,8 @@ class Execution {
   std::uint64_t engine_bytes(int engine) const noexcept {
     return engine_bytes_[static_cast<std::size_t>(engine)].load(std::memory_order_relaxed);
   }
+  /// The most entries of a sweep that have been under way at once: begun, and not yet arrived.
+  int entries_in_flight_most() const noexcept { return entries_in_flight_most_.load(std::memory_order_relaxed); }
 
  private:
   /// A segment of a lane in flight: the next step is (flow, visit).
@@ -336,6 +338,7 @@ class Execution {
   std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand lent in place
   std::vector<SweepTurn> turns_;              ///< by peer of the sweep
   SweepPool sends_;
+  std::atomic<int> entries_in_flight_most_ = 0;
   SweepPool takes_;
   bool own_block_kept_ = false;
   std::size_t lent_seen_ = 0;  ///< peers whose reads of lent blocks are known to be over, in the order of peers

@@ -145,6 +145,9 @@ bool Execution::pass(SweepPool& pool, const std::vector<std::uint32_t>& order, s
     if (i == pool.active.size()) {
       if (kept == limit || pool.next == order.size()) break;
       pool.active.push_back(order[pool.next++]);
+      // All others have had their turn here, so those kept and this one are what is under way.
+      const auto begun = static_cast<int>(kept) + 1;
+      if (sends && begun > entries_in_flight_most()) entries_in_flight_most_.store(begun, std::memory_order_relaxed);
     }
     const std::uint32_t index = pool.active[i];
     SweepPeer& peer = plan_->sweep.peers[index];

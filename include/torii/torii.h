@@ -186,6 +186,9 @@ TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_o
 TORII_API torii_status torii_team_destroy(torii_team* team);
 TORII_API int torii_team_rank(const torii_team* team);
 TORII_API int torii_team_ranks(const torii_team* team);
+/* The most messages to different ranks that one alltoall, scatter or gather of this rank has had under way at once on
+ * the team: begun, and not yet arrived. Never more than torii_choice.window says. 0 before the first; -1 for NULL. */
+TORII_API int torii_most_in_flight(const torii_team* team);
 /* Ends every call on the team, on all ranks, with TORII_ABORTED. From any thread, at any time. */
 TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
 
@@ -325,6 +328,7 @@ typedef struct torii_choice {
   const char* isa;       /* static text */
   size_t segment_bytes;
   int engines;
+  int window; /* segments of one pipelined movement, or messages of an alltoall, scatter or gather, under way at most */
 } torii_choice;
 TORII_API torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice* choice);
 

@@ -14,6 +14,9 @@
 #include <utility>
 
 namespace torii {
+// Inside, the library has classes of the same names. In a namespace of their own these are others, and one program may
+// hold both.
+inline namespace cpp {
 
 /// What setup throws. what() is torii_last_error().
 class Failure : public std::runtime_error {
@@ -121,6 +124,25 @@ class Team {
   [[nodiscard]] torii_status reduce(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
                                     int root, torii_op op = TORII_SUM) noexcept {
     return torii_reduce(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), op, root);
+  }
+  /// Rank r gets what ranks 0 to r have, combined in rank order. In place: equal spans.
+  template <typename Element>
+  [[nodiscard]] torii_status scan(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+                                  torii_op op = TORII_SUM) noexcept {
+    return torii_scan(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), op);
+  }
+  /// Rank r gets what ranks 0 to r - 1 have; rank 0's `result` is left as it is.
+  template <typename Element>
+  [[nodiscard]] torii_status exscan(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+                                    torii_op op = TORII_SUM) noexcept {
+    return torii_exscan(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), op);
+  }
+  /// Rank i gets block i of the combined input; counts[i] is its length, the same on all ranks.
+  template <typename Element>
+  [[nodiscard]] torii_status reduce_scatter(std::span<const std::type_identity_t<Element>> input,
+                                            std::span<Element> result, std::span<const std::size_t> counts,
+                                            torii_op op = TORII_SUM) noexcept {
+    return torii_reduce_scatterv(handle_.get(), input.data(), result.data(), counts.data(), type_of<Element>(), op);
   }
   /// Block i of `input` goes to rank i, block i of `result` comes from there. As many elements as ranks times a block.
   template <typename Element>
@@ -261,4 +283,5 @@ class Context {
   std::unique_ptr<torii_context, Destroy> handle_;
 };
 
+}  // namespace cpp
 }  // namespace torii

@@ -38,8 +38,8 @@ TEST(Algorithms, RowsHaveNamesAndSources) {
     EXPECT_EQ(find_algorithm(algorithm.name), &algorithm);
   }
   EXPECT_EQ(names, (std::set<std::string_view>{"a2a", "a2and", "a2at", "a2at_printed", "binomial", "bucket", "chain",
-                                               "direct", "multilane", "node", "rabenseifner", "recursive_doubling",
-                                               "ring", "scheduled", "trinaryx3"}));
+                                               "direct", "floyd", "multilane", "node", "rabenseifner",
+                                               "recursive_doubling", "ring", "scheduled", "swing", "trinaryx3"}));
   EXPECT_EQ(find_algorithm("trinary"), nullptr);
   EXPECT_EQ(find_algorithm(""), nullptr);
 }
@@ -60,6 +60,7 @@ TEST(Algorithms, RowsServeTheirCollectives) {
       {"a2and", {alltoall}},
       {"a2at_printed", {alltoall}},
       {"a2at", {alltoall}},
+      {"swing", {allreduce}},
       {"scheduled", {broadcast, reduce}},
       {"chain", {broadcast, reduce}},
   };
@@ -206,7 +207,7 @@ TEST(Algorithms, CanonicalIsServedWhereTheOrderIsCanonical) {
       }
       for (const char* name : {"node", "binomial"}) EXPECT_EQ(why_not(name, request), "") << name << " " << ranks;
       if (ranks == 1) continue;
-      for (const char* name : {"ring", "bucket", "trinaryx3"})
+      for (const char* name : {"ring", "bucket", "trinaryx3", "swing"})
         EXPECT_NE(why_not(name, request), "") << name << " " << ranks;
     }
   }
@@ -240,6 +241,7 @@ TEST(Algorithms, CostsAreThoseOfTheHeaders) {
         {"recursive_doubling", allreduce, log2, log2, 1},
         {"recursive_doubling", all_gather, log2, ranks - 1, ranks},
         {"rabenseifner", allreduce, 2 * log2, 2 * (ranks - 1), ranks},
+        {"swing", allreduce, 2 * log2, 2 * (ranks - 1), ranks},
         {"node", allreduce, 2, 2 * (ranks - 1), ranks},
     };
     for (const Row& row : rows) {
@@ -253,6 +255,25 @@ TEST(Algorithms, CostsAreThoseOfTheHeaders) {
       }
     }
   }
+}
+
+/// The paper's distances, and what they are for: on a ring of 16 the busiest link carries less than by halving.
+TEST(Algorithms, SwingPartnersStayNear) {
+  const PlanRequest request = request_on(Topology::torus({16, 1, 1}, {true, true, true}, 1), Collective::allreduce);
+  const Plan plan = find_algorithm("swing")->plan(request, 0);
+  std::vector<int> peers;  // of the first part's reduction
+  for (const Lane& lane : plan.lanes) {
+    if (peers.size() < 4) peers.push_back(plan.out[lane.flows[0].targets[0].stream].peer);
+  }
+  EXPECT_EQ(peers, (std::vector<int>{1, 15, 3, 11}));
+  const auto load = [&](const char* name) {
+    const Verdict verdict = verify(*find_algorithm(name), request);
+    EXPECT_TRUE(verdict.ok()) << verdict.faults.front();
+    return verdict.busiest_link_messages / find_algorithm(name)->plan(request, 0).blocks;
+  };
+  const double swung = load("swing");
+  EXPECT_LT(swung, 0.8 * load("rabenseifner"));
+  EXPECT_LT(swung, load("ring"));
 }
 
 TEST(Algorithms, RingLoadsEveryLinkOfARingEqually) {

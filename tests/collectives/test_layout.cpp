@@ -3,6 +3,7 @@
 // position only.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -181,6 +182,31 @@ TEST(Layout, AnEmptyVectorHasOneEmptySegment) {
     EXPECT_EQ(layout.segments(), 1);
     EXPECT_EQ(layout.segment_length_bytes(2, 0), 0U);
   }
+}
+
+/// Blocks of lengths of their own, some of them empty: each byte is in one piece of its block.
+TEST(Layout, UnequalBlocksAreCoveredOnce) {
+  const std::vector<std::size_t> offsets = {0, 0, 1000, 1000, 1001, 5000};
+  const Layout layout(offsets, 256);
+  EXPECT_EQ(layout.blocks(), 5);
+  EXPECT_EQ(layout.total_bytes(), 5000U);
+  EXPECT_EQ(layout.segments(), 16) << "of the longest block, 3999 bytes";
+  std::vector<int> seen(5000, 0);
+  for (int block = 0; block < layout.blocks(); ++block) {
+    for (std::int64_t segment = 0; segment < layout.segments(); ++segment) {
+      const Piece piece = layout.even_piece(block, segment);
+      ASSERT_EQ(piece.length_bytes, layout.segment_length_bytes(block, segment));
+      for (std::size_t i = 0; i < piece.length_bytes; ++i) {
+        ++seen[piece.offset_bytes + i];
+        ASSERT_EQ(layout.block_of(piece.offset_bytes + i), block);
+      }
+    }
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 5000);
+  EXPECT_EQ(Layout(std::vector<std::size_t>{0, 0}, 64).segments(), 1);
+  EXPECT_THROW(Layout(std::vector<std::size_t>{0, 8, 4}, 64), Error);
+  EXPECT_THROW(Layout(std::vector<std::size_t>{4, 8}, 64), Error);
+  EXPECT_THROW(Layout(std::vector<std::size_t>{}, 64), Error);
 }
 
 TEST(Layout, BadArgumentsAreNamed) {

@@ -2,6 +2,9 @@
 // The verifier on plan sets made by hand: what is right passes, and every single fault is found and named.
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "collectives/catalogue.hpp"
 #include "collectives/verify.hpp"
 #include "collectives/verify_run.hpp"
 #include "tests/collectives/test_verify_plans.hpp"
@@ -51,6 +54,27 @@ TEST(Verify, NamesTheExpression) {
   ASSERT_EQ(verdict.result_expression.size(), 1u);
   const ExpressionId leaves[] = {pool.leaf(0), pool.leaf(1)};
   EXPECT_EQ(verdict.result_expression[0], pool.fold(leaves, true));
+}
+
+/// Each rank has a result of its own; operands out of rank order are right for no scan.
+TEST(Verify, PrefixesAreInRankOrder) {
+  for (const Collective collective : {Collective::scan, Collective::exscan}) {
+    PlanSet set(collective, 4);
+    set.plans = plan_all(*find_algorithm("node"), set.request);
+    ExpressionPool pool;
+    const Verdict right = verify(set.request, set.plans, pool);
+    ASSERT_TRUE(right.ok()) << right.faults.front();
+    ASSERT_EQ(right.result_expression.size(), 4U);
+    EXPECT_EQ(pool.text(right.result_expression[3]), collective == Collective::scan ? "(((0 1) 2) 3)" : "((0 1) 2)");
+    EXPECT_EQ(right.result_expression[0], collective == Collective::scan ? pool.leaf(0) : kNoExpression);
+    std::vector<StreamEnd>& sources = set.plans[2].lanes[0].flows[1].sources;
+    std::swap(sources[0], sources[1]);
+    EXPECT_EQ(first_fault(set), std::string("the result of rank 2 should combine ranks 0 to ") +
+                                    (collective == Collective::scan ? "2 in this order, but is ((1 0) 2)"
+                                                                    : "1 in this order, but is (1 0)"));
+    set.plans[2].blocks = 2;
+    EXPECT_NE(first_fault(set), "no fault");
+  }
 }
 
 TEST(Verify, HeightCountsMessagesBetweenRanks) {

@@ -162,7 +162,7 @@ TEST_F(Alone, UserFunctionsNeedASize) {
 
 TEST_F(Alone, NoElementsIsNoError) {
   for (const auto collective : {TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER,
-                                TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER}) {
+                                TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER, TORII_SCAN, TORII_EXSCAN}) {
     const torii_call call = make_call(collective, nullptr, nullptr, 0, TORII_F32, TORII_SUM);
     EXPECT_EQ(torii_run(team_, &call), TORII_OK) << collective << ": " << torii_last_error();
   }

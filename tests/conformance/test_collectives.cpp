@@ -185,6 +185,8 @@ std::vector<Case> cases() {
   all.push_back({"trinaryx3", 9, "torus:3x3"});
   all.push_back({"bucket", 8, "torus:2x2x2"});
   all.push_back({"bucket", 6, "mesh:3x2"});
+  all.push_back({"swing", 8, "torus:4x2"});
+  all.push_back({"swing", 6, "torus:3x2"});
   all.push_back({"a2at", 6, "torus:3x2"});
   all.push_back({"a2at", 8, "torus:2x2*2"});
   all.push_back({"a2at_printed", 9, "torus:3x3"});

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ interface, over the library as users link it: its names are also those of objects inside.
+// The C++ interface in one program with the library's own classes, which have the same names: none takes the other's
+// place. (examples/ have it over the library as users link it.)
 #include <gtest/gtest.h>
 #include <torii/torii.hpp>
 
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
@@ -47,6 +50,41 @@ TEST(Cpp, AlltoallScatterAndGather) {
       EXPECT_EQ(gathered, input);
     }
   });
+}
+
+TEST(Cpp, ScanExscanAndReduceScatter) {
+  ThreadTeam options;
+  options.ranks = 3;
+  run_as_threads(options, [&](torii_context*, torii_team* whole) {
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    Team team(part);
+    const int rank = team.rank();
+    const std::vector<std::int64_t> input = {rank + 1, 10 * (rank + 1), 100};
+    std::vector<std::int64_t> result(3, -1);
+    ASSERT_EQ(team.scan(input, std::span(result)), TORII_OK) << torii_last_error();
+    const std::int64_t sum = (rank + 1) * (rank + 2) / 2;
+    EXPECT_EQ(result, (std::vector<std::int64_t>{sum, 10 * sum, 100 * (rank + 1)}));
+    ASSERT_EQ(team.exscan(input, std::span(result), TORII_MAX), TORII_OK) << torii_last_error();
+    if (rank != 0) {
+      EXPECT_EQ(result, (std::vector<std::int64_t>{rank, 10 * rank, 100}));
+    }
+    const std::vector<std::size_t> counts = {1, 0, 2};
+    std::vector<std::int64_t> own(counts[static_cast<std::size_t>(rank)]);
+    ASSERT_EQ(team.reduce_scatter(input, std::span(own), counts), TORII_OK) << torii_last_error();
+    if (rank == 0) {
+      EXPECT_EQ(own[0], 6);
+    } else if (rank == 2) {
+      EXPECT_EQ(own, (std::vector<std::int64_t>{60, 300}));
+    }
+  });
+}
+
+/// Inline functions of two classes with one mangled name would be one function in this program.
+TEST(Cpp, ClassesInsideHaveOtherNames) {
+  EXPECT_NE(std::string_view(typeid(torii::Team).name()), "N5torii4TeamE");
+  EXPECT_NE(std::string_view(typeid(torii::Context).name()), "N5torii7ContextE");
+  EXPECT_NE(std::string_view(typeid(torii::Request).name()), "N5torii7RequestE");
 }
 
 }  // namespace

@@ -247,5 +247,25 @@ TEST(Sweeps, CallsThatDifferAreNamed) {
   }
 }
 
+/// The same seen from outside: torii_most_in_flight, and the limit in torii_choice.
+TEST(Sweeps, TellHowManyWereInFlight) {
+  for (const int window : {1, 3}) {
+    run_as_threads(team_of(5, "WINDOW=" + std::to_string(window)), [&](torii_context*, torii_team* team) {
+      EXPECT_EQ(torii_most_in_flight(team), 0);
+      const std::vector<std::int64_t> input = vector_of(torii_team_rank(team), 5 * 3000);
+      std::vector<std::int64_t> result(input.size());
+      const torii_call call = make_call(TORII_ALLTOALL, input.data(), result.data(), 3000, TORII_I64);
+      torii_choice choice = {};
+      choice.size = sizeof(choice);
+      ASSERT_EQ(torii_choose(team, &call, &choice), TORII_OK) << torii_last_error();
+      EXPECT_EQ(choice.window, window);
+      for (int round = 0; round < 5; ++round) ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+      EXPECT_GE(torii_most_in_flight(team), 1);
+      EXPECT_LE(torii_most_in_flight(team), window);
+    });
+  }
+  EXPECT_EQ(torii_most_in_flight(nullptr), -1);
+}
+
 }  // namespace
 }  // namespace torii::testing

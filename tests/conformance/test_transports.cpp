@@ -22,8 +22,8 @@ namespace {
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
-constexpr torii_collective kCollectives[] = {TORII_BARRIER,   TORII_BROADCAST,  TORII_REDUCE,
-                                             TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER};
+constexpr torii_collective kCollectives[] = {TORII_BARRIER,    TORII_BROADCAST,      TORII_REDUCE, TORII_ALLREDUCE,
+                                             TORII_ALL_GATHER, TORII_REDUCE_SCATTER, TORII_SCAN,   TORII_EXSCAN};
 
 /// Algorithm, topology, collective, elements, rank: a hash of what the rank holds afterwards.
 using Hashes = std::map<std::tuple<std::string, std::string, int, std::size_t, int>, std::size_t>;

@@ -173,6 +173,98 @@ TEST(Unequal, BlocksOfAllGatherArrive) {
   });
 }
 
+/// Elements of each rank's block of a reduce_scatter: none, few, many segments.
+Counts block_counts(std::uint64_t seed, int ranks) {
+  return counts_by_peer(ranks, [&](int peer) { return count_of(seed, peer, 2); });
+}
+
+/// Rank r's block is the sum of what all ranks have for it, whatever the algorithm and the form of the call.
+TEST(Unequal, BlocksOfReduceScatterArrive) {
+  for (const char* algorithm : {"node", "ring", "bucket", "auto"}) {
+    ThreadTeam options = team_of(kRanks);
+    options.algorithm = algorithm;
+    run_as_threads(options, [&](torii_context* context, torii_team* team) {
+      const int rank = torii_team_rank(team);
+      const auto own = static_cast<std::size_t>(rank);
+      for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+        const Blocks all(block_counts(seed, kRanks), false);
+        const bool in_place = seed % 2 == 0;
+        Memory input(context, all.reach, (own + seed) % 3 == 0);
+        Memory separate(context, all.counts[own], (own + seed) % 2 == 0);
+        std::int64_t* const result = in_place ? input.data() + all.places[own] : separate.data();
+        fill_blocks(input.data(), all, rank);
+        torii_call call = make_call(TORII_REDUCE_SCATTER, input.data(), result, 0, TORII_I64);
+        call.unequal = 1;
+        call.input_counts = all.counts.data();
+        torii_request* request = nullptr;
+        if (seed % 3 == 0) {
+          ASSERT_EQ(torii_reduce_scatterv(team, input.data(), result, all.counts.data(), TORII_I64, TORII_SUM),
+                    TORII_OK)
+              << torii_last_error();
+        } else if (seed % 3 == 1) {
+          ASSERT_EQ(torii_start(team, &call, &request), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+        } else {
+          Counts counts = all.counts;
+          call.input_counts = counts.data();
+          ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
+          counts.assign(kRanks, 1);  // they have been copied
+          ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_request_free(request), TORII_OK);
+        }
+        for (std::size_t i = 0; i < all.counts[own]; ++i) {
+          std::int64_t sum = 0;
+          for (int from = 0; from < kRanks; ++from) sum += element(from, rank, i);
+          ASSERT_EQ(result[i], sum) << algorithm << " seed " << seed << " rank " << rank << " element " << i;
+        }
+      }
+    });
+  }
+}
+
+/// Floats, so that the order shows: what torii_expect says of blocks of unequal lengths.
+TEST(Unequal, BlocksOfReduceScatterAreTheExpectedOnes) {
+  for (const char* algorithm : {"node", "ring", "bucket"}) {
+    ThreadTeam options = team_of(4);
+    options.algorithm = algorithm;
+    run_as_threads(options, [&](torii_context*, torii_team* team) {
+      const auto rank = static_cast<std::size_t>(torii_team_rank(team));
+      const Counts counts = {700, 0, 1, 3000};
+      const auto fill = [](int from, std::size_t first, std::size_t count, void* out, void*) {
+        for (std::size_t i = 0; i < count; ++i) {
+          static_cast<float*>(out)[i] = 1.0F / static_cast<float>(1 + (first + i) * 7 + static_cast<std::size_t>(from));
+        }
+      };
+      std::vector<float> input(3701);
+      fill(static_cast<int>(rank), 0, input.size(), input.data(), nullptr);
+      std::vector<float> result(counts[rank]);
+      torii_call call = make_call(TORII_REDUCE_SCATTER, input.data(), result.data(), 0, TORII_F32);
+      call.unequal = 1;
+      call.input_counts = counts.data();
+      ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+      if (counts[rank] == 0) return;
+      std::vector<float> expected(counts[rank]);
+      ASSERT_EQ(torii_expect(team, &call, 0, counts[rank], fill, nullptr, expected.data()), TORII_OK)
+          << torii_last_error();
+      EXPECT_EQ(result, expected) << algorithm << " rank " << rank;
+    });
+  }
+}
+
+TEST(Unequal, CountsOfReduceScatterThatDifferAreNoticed) {
+  run_as_threads(team_of(2), [&](torii_context*, torii_team* team) {
+    const Counts counts = torii_team_rank(team) == 0 ? Counts{3, 5} : Counts{4, 4};
+    const std::vector<std::int64_t> input(8);
+    std::vector<std::int64_t> result(8);
+    EXPECT_EQ(torii_reduce_scatterv(team, input.data(), result.data(), counts.data(), TORII_I64, TORII_SUM),
+              TORII_MISMATCH);
+    EXPECT_EQ(std::string(torii_last_error()),
+              "calls differ: rank 0 calls reduce_scatter of unequal blocks x i64, op sum, rank 1 calls reduce_scatter "
+              "of unequal blocks x i64, op sum, with other counts");
+  });
+}
+
 /// Lengths are copied when an operation is prepared, and an alltoall may be in place where both sides have one shape.
 TEST(Unequal, BlocksOfPersistentOperationsInPlace) {
   run_as_threads(team_of(3), [&](torii_context*, torii_team* team) {
@@ -256,6 +348,17 @@ TEST(Unequal, BadArraysAreRefused) {
     call.root = 0;
     call.count = SIZE_MAX;
     refused(TORII_INVALID_ARGUMENT, "count is " + std::to_string(SIZE_MAX) + ", whose bytes overflow");
+    call.collective = TORII_REDUCE_SCATTER;
+    call.input_counts = nullptr;
+    refused(TORII_INVALID_ARGUMENT, "input_counts is NULL, but blocks are unequal");
+    EXPECT_EQ(torii_reduce_scatterv(team, data.data(), data.data(), nullptr, TORII_I64, TORII_SUM),
+              TORII_INVALID_ARGUMENT);
+    call.input_counts = huge.data();
+    refused(TORII_INVALID_ARGUMENT, "input_counts[0] is " + std::to_string(SIZE_MAX) + " after 0 elements");
+    call.input_displacements = counts.data();
+    refused(TORII_INVALID_ARGUMENT, "input_displacements is not NULL");
+    call.input_displacements = nullptr;
+    call.input_counts = counts.data();
     call.collective = TORII_ALLREDUCE;
     refused(TORII_INVALID_ARGUMENT, "unequal is 1, but blocks of allreduce are equal");
     EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();

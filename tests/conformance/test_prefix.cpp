@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// scan and exscan: functions that do not commute, both levels of determinism, 16-bit floats, all forms of a call, and
+// rank 0's result of an exscan.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+constexpr int kRanks = 5;
+
+/// x -> a x + b. Composition is associative and does not commute. 12 bytes: no power of two.
+struct Affine {
+  std::uint32_t a = 1;
+  std::uint32_t b = 0;
+  std::uint32_t uses = 1;  ///< how many were composed
+  bool operator==(const Affine&) const = default;
+};
+
+Affine operator*(const Affine& left, const Affine& right) {
+  return {left.a * right.a, left.a * right.b + left.b, left.uses + right.uses};
+}
+
+void compose(const void* left, const void* right, void* out, std::size_t count, void*) {
+  for (std::size_t i = 0; i < count; ++i) {
+    static_cast<Affine*>(out)[i] = static_cast<const Affine*>(left)[i] * static_cast<const Affine*>(right)[i];
+  }
+}
+
+Affine operand(int rank, std::size_t index) {
+  return {static_cast<std::uint32_t>(2 * index + 3 * static_cast<std::size_t>(rank) + 1),
+          static_cast<std::uint32_t>(index * 7 + static_cast<std::size_t>(rank) * 13 + 5), 1};
+}
+
+/// What `rank` must get at `index`; `rank` must have a result.
+Affine prefix(torii_collective collective, int rank, std::size_t index) {
+  Affine value = operand(0, index);
+  for (int next = 1; next < rank + (collective == TORII_SCAN ? 1 : 0); ++next) value = value * operand(next, index);
+  return value;
+}
+
+enum class Form { blocking, started, prepared };
+
+void run_as(Form form, torii_team* team, const torii_call& call) {
+  torii_request* request = nullptr;
+  if (form == Form::blocking) {
+    ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+    return;
+  }
+  if (form == Form::started) {
+    ASSERT_EQ(torii_start(team, &call, &request), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+    return;
+  }
+  ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
+  ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
+  ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+  ASSERT_EQ(torii_request_free(request), TORII_OK) << torii_last_error();
+}
+
+void check_user_function(torii_team* team, torii_collective collective, std::size_t count, Form form, bool in_place) {
+  const int rank = torii_team_rank(team);
+  const Affine untouched = {7, 7, 7};
+  std::vector<Affine> input(count);
+  for (std::size_t i = 0; i < count; ++i) input[i] = operand(rank, i);
+  std::vector<Affine> separate(count, untouched);
+  Affine* const result = in_place ? input.data() : separate.data();
+  torii_call call = make_call(collective, input.data(), result, count, TORII_U8, TORII_USER);
+  call.user = compose;
+  call.user_bytes = sizeof(Affine);
+  run_as(form, team, call);
+  const bool has_result = collective == TORII_SCAN || rank != 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Affine left = in_place ? operand(rank, i) : untouched;
+    ASSERT_TRUE(result[i] == (has_result ? prefix(collective, rank, i) : left))
+        << "rank " << rank << " element " << i << " of " << count << ", collective " << collective << ", form "
+        << static_cast<int>(form) << ", in place " << in_place << ": composed of " << result[i].uses;
+  }
+}
+
+class Prefix : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Prefix, KeepsRankOrderForFunctionsThatDoNotCommute) {
+  for (const char* determinism : {"run", "canonical"}) {
+    if (GetParam() == "ring" && std::string(determinism) == "canonical") continue;
+    ThreadTeam options;
+    options.ranks = kRanks;
+    options.algorithm = GetParam();
+    options.determinism = determinism;
+    options.segment_bytes = 1024;
+    options.settings = "ARENA=1G\nTIMEOUT=20";
+    run_as_threads(options, [&](torii_context*, torii_team* team) {
+      for (const torii_collective collective : {TORII_SCAN, TORII_EXSCAN}) {
+        for (const std::size_t count : {std::size_t{1}, std::size_t{64}, std::size_t{3000}}) {
+          for (const Form form : {Form::blocking, Form::started, Form::prepared}) {
+            for (const bool in_place : {false, true}) {
+              check_user_function(team, collective, count, form, in_place);
+              if (HasFatalFailure()) return;
+            }
+          }
+        }
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Prefix, ::testing::Values("node", "ring", "recursive_doubling", "auto"));
+
+std::uint16_t bf16_operand(int rank, std::size_t index) {
+  const std::uint32_t mixed =
+      (static_cast<std::uint32_t>(index) * 2654435761U) ^ (static_cast<std::uint32_t>(rank) * 40503U);
+  return static_cast<std::uint16_t>((mixed & 0x807fU) | (0x3f00U + ((mixed >> 16 & 7U) << 7)));
+}
+
+void fill_bf16(int rank, std::size_t first, std::size_t count, void* out, void*) {
+  for (std::size_t i = 0; i < count; ++i) static_cast<std::uint16_t*>(out)[i] = bf16_operand(rank, first + i);
+}
+
+/// Sums of bf16: partial results travel wide at `canonical`, and there all rows have the same bits.
+TEST(PrefixBits, AreTheExpectedOnesForShortFloats) {
+  constexpr std::size_t kCount = 2000;
+  for (const torii_collective collective : {TORII_SCAN, TORII_EXSCAN}) {
+    std::set<std::vector<std::uint16_t>> canonical;  // of the last rank
+    std::mutex mutex;
+    for (const char* determinism : {"run", "canonical"}) {
+      for (const char* algorithm : {"node", "ring", "recursive_doubling"}) {
+        const bool is_canonical = std::string(determinism) == "canonical";
+        if (is_canonical && std::string(algorithm) == "ring") continue;
+        ThreadTeam options;
+        options.ranks = kRanks;
+        options.algorithm = algorithm;
+        options.determinism = determinism;
+        options.segment_bytes = 1024;
+        options.settings = "ARENA=1G\nTIMEOUT=20\nWIRE=" + std::string(is_canonical ? "type" : "f32");
+        run_as_threads(options, [&](torii_context*, torii_team* team) {
+          const int rank = torii_team_rank(team);
+          std::vector<std::uint16_t> input(kCount);
+          fill_bf16(rank, 0, kCount, input.data(), nullptr);
+          std::vector<std::uint16_t> result(kCount);
+          const torii_call call = make_call(collective, input.data(), result.data(), kCount, TORII_BF16, TORII_SUM);
+          ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+          if (collective == TORII_EXSCAN && rank == 0) return;
+          std::vector<std::uint16_t> expected(kCount);
+          ASSERT_EQ(torii_expect(team, &call, 0, kCount, fill_bf16, nullptr, expected.data()), TORII_OK)
+              << torii_last_error();
+          EXPECT_EQ(result, expected) << algorithm << " " << determinism << " rank " << rank;
+          const std::lock_guard lock(mutex);
+          if (is_canonical && rank == kRanks - 1) canonical.insert(result);
+        });
+      }
+    }
+    EXPECT_EQ(canonical.size(), 1U) << "node and recursive_doubling differ at canonical";
+  }
+}
+
+TEST(PrefixResult, OfRankZeroMayBeMissingInAnExscan) {
+  ThreadTeam options;
+  options.ranks = 3;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  run_as_threads(options, [&](torii_context*, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    const std::int64_t input = rank + 1;
+    std::int64_t result = -1;
+    ASSERT_EQ(torii_exscan(team, &input, rank == 0 ? nullptr : &result, 1, TORII_I64, TORII_SUM), TORII_OK)
+        << torii_last_error();
+    EXPECT_EQ(result, rank == 0 ? -1 : rank * (rank + 1) / 2);
+    ASSERT_EQ(torii_scan(team, &input, &result, 1, TORII_I64, TORII_SUM), TORII_OK) << torii_last_error();
+    EXPECT_EQ(result, (rank + 1) * (rank + 2) / 2);
+    EXPECT_EQ(torii_scan(team, &input, nullptr, 1, TORII_I64, TORII_SUM), TORII_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(torii_last_error()).find("result is NULL"), std::string::npos) << torii_last_error();
+    ASSERT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+  });
+}
+
+}  // namespace
+}  // namespace torii::testing
