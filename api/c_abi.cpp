@@ -26,7 +26,8 @@ static_assert(TORII_INTERNAL == static_cast<int>(Status::internal));
 static_assert(TORII_PEER_LOST == static_cast<int>(Status::peer_lost));
 static_assert(TORII_POISONED == static_cast<int>(Status::poisoned));
 static_assert(TORII_REDUCE_SCATTER == static_cast<int>(torii::Collective::reduce_scatter));
-static_assert(TORII_GATHER == static_cast<int>(torii::Collective::gather));
+static_assert(TORII_EXSCAN == static_cast<int>(torii::Collective::exscan) &&
+              TORII_EXSCAN + 1 == torii::kCollectiveCount);
 static_assert(TORII_BROADCAST == static_cast<int>(torii::Collective::broadcast));
 static_assert(TORII_USER == static_cast<int>(torii::Op::user) && TORII_BXOR == static_cast<int>(torii::Op::bxor));
 static_assert(TORII_F64_I32 == static_cast<int>(torii::Type::f64_i32) &&
@@ -90,6 +91,32 @@ int number_in(const Enum& field) {
   return number;
 }
 
+bool read_unequal(const torii_call& call, torii::CallArguments& arguments, torii_status& status) {
+  if (!torii::may_be_unequal(arguments.collective)) {
+    status = invalid("unequal is " + std::to_string(call.unequal) + ", but blocks of " +
+                     std::string(torii::name(arguments.collective)) +
+                     " are equal; use it with alltoall, scatter, gather, all_gather or reduce_scatter");
+    return false;
+  }
+  if (arguments.collective == torii::Collective::reduce_scatter) {
+    if (call.input_counts == nullptr || call.input_displacements != nullptr) {
+      status = invalid(call.input_counts == nullptr
+                           ? "input_counts is NULL, but blocks are unequal"
+                           : "input_displacements is not NULL, but blocks of a reduce_scatter follow each other");
+      return false;
+    }
+    arguments.block_counts = call.input_counts;
+    return true;
+  }
+  arguments.unequal = true;
+  if (arguments.collective == torii::Collective::alltoall) arguments.count = 0;
+  arguments.input_counts = call.input_counts;
+  arguments.input_displacements = call.input_displacements;
+  arguments.result_counts = call.result_counts;
+  arguments.result_displacements = call.result_displacements;
+  return true;
+}
+
 bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_status& status) {
   if (given == nullptr) {
     status = invalid("call is NULL");
@@ -97,7 +124,7 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   }
   torii_call call;
   if (!read_struct(given, call, "torii_call", status)) return false;
-  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_GATHER)) {
+  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_EXSCAN)) {
     status = invalid("collective is " + std::to_string(number) + ", which is none");
     return false;
   }
@@ -113,20 +140,7 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   arguments.type = static_cast<torii::Type>(call.type);
   arguments.op = static_cast<torii::Op>(call.op);
   arguments.root = torii::has_root(arguments.collective) ? call.root : 0;
-  if (call.unequal != 0) {
-    if (!torii::may_be_unequal(arguments.collective)) {
-      status = invalid("unequal is " + std::to_string(call.unequal) + ", but blocks of " +
-                       std::string(torii::name(arguments.collective)) +
-                       " are equal; use it with alltoall, scatter, gather " + "or all_gather");
-      return false;
-    }
-    arguments.unequal = true;
-    if (arguments.collective == torii::Collective::alltoall) arguments.count = 0;
-    arguments.input_counts = call.input_counts;
-    arguments.input_displacements = call.input_displacements;
-    arguments.result_counts = call.result_counts;
-    arguments.result_displacements = call.result_displacements;
-  }
+  if (call.unequal != 0 && !read_unequal(call, arguments, status)) return false;
   if (torii::combines(arguments.collective) && arguments.op == torii::Op::user) {
     arguments.user = {call.user, call.user_data, call.user_bytes};
     arguments.type = torii::Type::u8;
@@ -382,10 +396,10 @@ torii_status torii_expect(torii_team* team, const torii_call* call, size_t first
                           void* operand_data, void* out) {
   if (team == nullptr || operand == nullptr || out == nullptr) return invalid("team, operand or out is NULL");
   torii_status status = TORII_OK;
-  torii::CallArguments arguments;
-  if (!read_call(call, arguments, status)) return status;
+  torii::Request request;
+  if (!read_call(call, request.arguments, status)) return status;
   Status prepared_status = Status::ok;
-  const torii::Prepared* prepared = team->team->prepare(arguments, prepared_status);
+  const torii::Prepared* prepared = team->team->prepare(request, prepared_status);
   if (prepared == nullptr) return to_c(prepared_status);
   return guarded([&] {
     torii::expect(*team->team, *prepared, first, count, operand, operand_data, static_cast<std::byte*>(out));
@@ -395,10 +409,10 @@ torii_status torii_expect(torii_team* team, const torii_call* call, size_t first
 torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice* choice) {
   if (team == nullptr || choice == nullptr) return invalid("team or choice is NULL");
   torii_status status = TORII_OK;
-  torii::CallArguments arguments;
-  if (!read_call(call, arguments, status)) return status;
+  torii::Request request;
+  if (!read_call(call, request.arguments, status)) return status;
   Status prepared_status = Status::ok;
-  const torii::Prepared* prepared = team->team->prepare(arguments, prepared_status);
+  const torii::Prepared* prepared = team->team->prepare(request, prepared_status);
   if (prepared == nullptr) return to_c(prepared_status);
   torii_choice full = {};
   full.size = choice->size;

@@ -59,6 +59,25 @@ torii_status torii_reduce_scatter(torii_team* team, const void* input, void* res
   return run_plain(team, torii::Collective::reduce_scatter, input, result, count, type, op, 0);
 }
 
+torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* result, const size_t* counts,
+                                   torii_type type, torii_op op) {
+  if (!are_known(type, op)) return unknown(type, op);
+  if (counts == nullptr) return torii::c::invalid("counts is NULL; it must have the length of every rank's block");
+  torii::CallArguments arguments = {torii::Collective::reduce_scatter, input, result, 0, static_cast<torii::Type>(type),
+                                    static_cast<torii::Op>(op),        0,     {}};
+  arguments.block_counts = counts;
+  return run_to_end(team, arguments);
+}
+
+torii_status torii_scan(torii_team* team, const void* input, void* result, size_t count, torii_type type, torii_op op) {
+  return run_plain(team, torii::Collective::scan, input, result, count, type, op, 0);
+}
+
+torii_status torii_exscan(torii_team* team, const void* input, void* result, size_t count, torii_type type,
+                          torii_op op) {
+  return run_plain(team, torii::Collective::exscan, input, result, count, type, op, 0);
+}
+
 torii_status torii_alltoall(torii_team* team, const void* input, void* result, size_t count, torii_type type) {
   return run_plain(team, torii::Collective::alltoall, input, result, count, type, TORII_SUM, 0);
 }

@@ -112,8 +112,9 @@ void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t
   ExpressionPool pool;
   const Selected& selected = prepared.selected;
   const Evaluation evaluation(arguments, pool, operand, operand_data);
-  const std::size_t shift =
-      arguments.collective == Collective::reduce_scatter ? arguments.count * static_cast<std::size_t>(team.rank()) : 0;
+  const std::size_t shift = arguments.collective == Collective::reduce_scatter
+                                ? static_cast<std::size_t>(prepared.result_shift_bytes) / element_bytes
+                                : 0;
   std::vector<ExpressionId> orders;  // by block
   for (std::size_t done = 0; done < count;) {
     const std::size_t at = first + done;
@@ -125,7 +126,10 @@ void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t
     while (same < now && layout.block_of((shift + at + same) * unit_bytes) == block) ++same;
     if (orders.empty()) orders.assign(static_cast<std::size_t>(layout.blocks()), kNoExpression);
     ExpressionId& order = orders[static_cast<std::size_t>(block)];
-    if (order == kNoExpression) order = selected.algorithm->order(selected.request, block, pool);
+    if (order == kNoExpression) {
+      const int place = is_prefix(arguments.collective) ? team.rank() : block;
+      order = selected.algorithm->order(selected.request, place, pool);
+    }
     const Value value = evaluation.of(order, shift + at, same);
     std::copy_n(value.bytes.data(), same * element_bytes, out + done * element_bytes);
     done += same;

@@ -48,18 +48,23 @@ struct CallArguments {
   const std::size_t* input_displacements = nullptr;
   const std::size_t* result_counts = nullptr;
   const std::size_t* result_displacements = nullptr;
+  /// reduce_scatter with blocks of unequal lengths: that of each rank's block, equal on all ranks; `count` is their
+  /// sum.
+  const std::size_t* block_counts = nullptr;
 };
 
-/// Collectives whose blocks may have lengths of their own. They run as sweeps: an all_gather as an alltoall that has
-/// the same block for everybody.
+/// Collectives whose blocks may have lengths of their own. A reduce_scatter runs the plan for equal blocks over another
+/// layout, since all ranks know all lengths. The others run as sweeps: an all_gather as an alltoall that has the same
+/// block for everybody.
 constexpr bool may_be_unequal(Collective collective) {
-  return is_personalised(collective) || collective == Collective::all_gather;
+  return is_personalised(collective) || collective == Collective::all_gather ||
+         collective == Collective::reduce_scatter;
 }
 
 /// What a board has for the count of a call whose blocks have lengths of their own.
 inline constexpr std::uint64_t kUnequalOnBoard = UINT64_MAX;
 inline std::uint64_t count_on_board(const CallArguments& arguments) noexcept {
-  return arguments.unequal ? kUnequalOnBoard : arguments.count;
+  return arguments.unequal || arguments.block_counts != nullptr ? kUnequalOnBoard : arguments.count;
 }
 
 /// The blocks of a call with lengths of their own, and how far its buffers reach.
@@ -71,10 +76,13 @@ struct UnequalBlocks {
 /// Reads the arrays of `arguments`. Throws Error{invalid_argument} for one that is missing, for lengths that overflow
 /// and for an own block that is not as long at both ends.
 std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int ranks, int rank);
+/// Copies the lengths of a reduce_scatter's blocks. Throws Error{invalid_argument} where they are missing or overflow.
+std::vector<std::size_t> read_block_counts(const CallArguments& arguments, int ranks);
 
 /// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root).
 struct Prepared {
-  CallArguments arguments;  ///< the key: all but the buffers
+  CallArguments arguments;                ///< the key: all but the buffers
+  std::vector<std::size_t> block_counts;  ///< to which the arguments' point
   Selected selected;
   bool wide = false;
   CallShape shape;
@@ -105,6 +113,7 @@ struct Request {
   std::unique_ptr<std::byte[]> input_copy;
   std::size_t input_copy_bytes = 0;
   std::unique_ptr<UnequalBlocks> unequal;
+  std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
   std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : prepared->input_bytes; }
   std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : prepared->result_bytes; }
 };
@@ -130,8 +139,9 @@ class Team {
   Context& context() noexcept { return context_; }
   const Topology& topology() const noexcept { return topology_; }
 
-  /// Checks the call and finds or makes what can be prepared. nullptr with last_error() set, and the status.
-  Prepared* prepare(const CallArguments& arguments, Status& status) noexcept;
+  /// Reads the request's lengths, checks the call and finds or makes what can be prepared. nullptr with last_error()
+  /// set, and the status.
+  Prepared* prepare(Request& request, Status& status) noexcept;
   /// Starts or queues. The request must stay where it is until it is done.
   Status submit(Request& request) noexcept;
   /// A channel of its own for a persistent operation; collective.
@@ -182,6 +192,7 @@ class Team {
   TeamControl& control() noexcept { return control(rank_); }
 
   // team_plans.cpp: from a call to an installed plan.
+  Prepared* find_prepared(const CallArguments& arguments);
   std::unique_ptr<Prepared> make_prepared(const CallArguments& arguments);
   void install_on(Prepared& prepared, std::size_t channel);
   void recycle_staging();

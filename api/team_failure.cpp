@@ -279,8 +279,10 @@ Status Team::check_board(const Request& request) noexcept {
     const std::string own_text = "rank " + std::to_string(rank_) + " calls " +
                                  call_text(own->sequence == request.sequence ? request.arguments : arguments_of(*own));
     const std::string their_text = "rank " + std::to_string(member) + " calls " + call_text(arguments_of(*theirs));
+    const bool same_text = own_text.substr(own_text.find(" calls ")) == their_text.substr(their_text.find(" calls "));
     return fail(Status::mismatch, std::max(rank_, member),
-                "calls differ: " + (mine_first ? own_text : their_text) + ", " + (mine_first ? their_text : own_text));
+                "calls differ: " + (mine_first ? own_text : their_text) + ", " + (mine_first ? their_text : own_text) +
+                    (same_text && own->count == kUnequalOnBoard ? ", with other counts" : ""));
   }
   return Status::ok;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 
 #include "api/team.hpp"
 
@@ -53,9 +54,17 @@ bool Team::copy_input(Request& request) noexcept {
 
 /// Copies the lengths of a call with unequal blocks, once.
 Status Team::take_blocks(Request& request) noexcept {
-  if (!request.arguments.unequal || request.unequal != nullptr) return Status::ok;
+  CallArguments& arguments = request.arguments;
+  const bool has_counts = arguments.block_counts != nullptr && request.block_counts.empty();
+  if (!has_counts && (!arguments.unequal || request.unequal != nullptr)) return Status::ok;
   try {
-    request.unequal = read_blocks(request.arguments, ranks(), rank_);
+    if (has_counts) {
+      request.block_counts = read_block_counts(arguments, ranks());
+      arguments.block_counts = request.block_counts.data();
+      arguments.count = std::accumulate(request.block_counts.begin(), request.block_counts.end(), std::size_t{0});
+      return Status::ok;
+    }
+    request.unequal = read_blocks(arguments, ranks(), rank_);
     return Status::ok;
   } catch (const Error& error) {
     set_last_error(error.what());
@@ -141,9 +150,8 @@ Status Team::start(Request& request) noexcept {
     return Status::invalid_argument;
   }
   if (poisoned_ || has_failed()) return adopt_failure();
-  Status status = take_blocks(request);
-  if (status != Status::ok) return status;
-  request.prepared = prepare(request.arguments, status);
+  Status status = Status::ok;
+  request.prepared = prepare(request, status);
   if (request.prepared == nullptr) return status;
   take_place(request);
   write_board(request);
@@ -300,9 +308,8 @@ bool Team::progress_in_background() noexcept {
 Status Team::open_channel(Request& request) noexcept {
   const Inside inside(busy_, in_background_);
   if (poisoned_ || has_failed()) return adopt_failure();
-  Status status = take_blocks(request);
-  if (status != Status::ok) return status;
-  request.prepared = prepare(request.arguments, status);
+  Status status = Status::ok;
+  request.prepared = prepare(request, status);
   if (request.prepared == nullptr) return status;
   try {
     if (free_channels_.empty()) {

@@ -2,6 +2,7 @@
 // From a call to a plan in place: checks, selection, layout, kernel, staging.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "api/team.hpp"
 
@@ -24,10 +25,12 @@ std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
   return static_cast<std::uint32_t>(value ^ (value >> 32));
 }
 
-bool same_call(const CallArguments& a, const CallArguments& b) noexcept {
+bool same_call(const CallArguments& a, const CallArguments& b, int ranks) noexcept {
   return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
          a.type == b.type && a.op == b.op && a.root == b.root && a.user.call == b.user.call &&
-         a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal;
+         a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal &&
+         (a.block_counts == nullptr) == (b.block_counts == nullptr) &&
+         (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }
 
 std::size_t element_bytes_of(const CallArguments& arguments) {
@@ -65,12 +68,15 @@ void check_types(const CallArguments& arguments) {
 }
 
 bool has_result(const CallArguments& arguments, int rank) {
+  if (arguments.collective == Collective::exscan) return rank != 0;
+  if (arguments.block_counts != nullptr) return arguments.block_counts[rank] != 0;
   const bool at_root_only = arguments.collective == Collective::reduce || arguments.collective == Collective::gather;
   return !at_root_only || rank == arguments.root;
 }
 
 void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks, int rank) {
-  const std::size_t parts = has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1;
+  const bool is_one_block = has_block_per_rank(arguments.collective) && arguments.block_counts == nullptr;
+  const std::size_t parts = is_one_block ? static_cast<std::size_t>(ranks) : 1;
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
   if (arguments.count > kMost / unit_bytes / parts) {
     invalid("count is " + std::to_string(arguments.count) + ", whose bytes on " + std::to_string(ranks) +
@@ -88,12 +94,36 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
   }
 }
 
+/// The blocks of a reduce_scatter with lengths of their own, each in `parts` parts.
+Layout layout_of(const std::size_t* counts, int ranks, int parts, std::size_t unit_bytes, std::size_t segment_bytes) {
+  std::vector<std::size_t> offsets = {0};
+  std::size_t begin_bytes = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::size_t bytes = counts[rank] * unit_bytes;
+    const auto count = static_cast<std::size_t>(parts);
+    const std::size_t part_bytes = round_up((bytes + count - 1) / count, std::max<std::size_t>(128, unit_bytes));
+    for (std::size_t part = 1; part <= count; ++part) {
+      offsets.push_back(begin_bytes + std::min(part * part_bytes, bytes));
+    }
+    begin_bytes += bytes;
+  }
+  return {std::move(offsets), segment_bytes};
+}
+
 /// Bytes of this rank's buffers, and how far behind byte 0 of the vector they begin.
 void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, int ranks, int rank, Prepared& prepared) {
   const std::size_t all_bytes =
       has_block_per_rank(arguments.collective) ? own_bytes * static_cast<std::size_t>(ranks) : own_bytes;
   const auto own_shift = static_cast<std::ptrdiff_t>(own_bytes) * rank;
   const Collective collective = arguments.collective;
+  if (const std::size_t* const counts = arguments.block_counts; counts != nullptr) {
+    const std::size_t element_bytes = prepared.shape.element_bytes;
+    prepared.input_bytes = own_bytes;
+    prepared.result_bytes = counts[rank] * element_bytes;
+    const std::size_t before = std::accumulate(counts, counts + rank, std::size_t{0});
+    prepared.result_shift_bytes = static_cast<std::ptrdiff_t>(before * element_bytes);
+    return;
+  }
   const bool takes_one = collective == Collective::reduce_scatter || collective == Collective::scatter;
   const bool gives_one = collective == Collective::all_gather || collective == Collective::gather;
   prepared.input_bytes = gives_one ? own_bytes : all_bytes;
@@ -108,28 +138,35 @@ void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, in
 std::string Team::call_text(const CallArguments& arguments) const {
   std::string text(name(arguments.collective));
   if (arguments.collective == Collective::barrier) return text;
-  text += " of " + (arguments.unequal ? "unequal blocks" : std::to_string(arguments.count)) + " x " +
-          (arguments.user.call != nullptr ? "user type" : std::string(name(arguments.type)));
+  text += " of " + (count_on_board(arguments) == kUnequalOnBoard ? "unequal blocks" : std::to_string(arguments.count)) +
+          " x " + (arguments.user.call != nullptr ? "user type" : std::string(name(arguments.type)));
   if (combines(arguments.collective)) text += ", op " + std::string(name(arguments.op));
   if (has_root(arguments.collective)) text += ", root " + std::to_string(arguments.root);
   return text;
 }
 
-Prepared* Team::prepare(const CallArguments& arguments, Status& status) noexcept {
-  status = Status::ok;
-  if (last_prepared_ != nullptr && same_call(last_prepared_->arguments, arguments)) return last_prepared_;
+Prepared* Team::find_prepared(const CallArguments& arguments) {
+  for (const auto& prepared : prepared_) {
+    if (same_call(prepared->arguments, arguments, ranks())) return prepared.get();
+  }
+  auto fresh = make_prepared(arguments);
+  // What is dropped here is only quick to find: its plans stay in place. Requests in flight hold pointers, so then none
+  // is.
+  if (prepared_.size() >= kPreparedMax && in_flight_ == 0) {
+    prepared_.erase(prepared_.begin(), prepared_.begin() + kPreparedMax / 2);
+  }
+  prepared_.push_back(std::move(fresh));
+  return prepared_.back().get();
+}
+
+Prepared* Team::prepare(Request& request, Status& status) noexcept {
+  status = take_blocks(request);
+  if (status != Status::ok) return nullptr;
+  if (last_prepared_ != nullptr && same_call(last_prepared_->arguments, request.arguments, ranks())) {
+    return last_prepared_;
+  }
   try {
-    for (const auto& prepared : prepared_) {
-      if (same_call(prepared->arguments, arguments)) return last_prepared_ = prepared.get();
-    }
-    auto fresh = make_prepared(arguments);
-    // What is dropped here is only quick to find: its plans stay in place. Requests in flight hold pointers, so then
-    // none is.
-    if (prepared_.size() >= kPreparedMax && in_flight_ == 0) {
-      prepared_.erase(prepared_.begin(), prepared_.begin() + kPreparedMax / 2);
-    }
-    prepared_.push_back(std::move(fresh));
-    return last_prepared_ = prepared_.back().get();
+    return last_prepared_ = find_prepared(request.arguments);
   } catch (const Error& error) {
     status = error.status();
     set_last_error(error.what());
@@ -148,10 +185,16 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   check_sizes(arguments, unit_bytes, ranks(), rank_);
   auto prepared = std::make_unique<Prepared>();
   prepared->arguments = arguments;
+  const bool has_counts = arguments.block_counts != nullptr;
+  if (has_counts) {
+    prepared->block_counts.assign(arguments.block_counts, arguments.block_counts + ranks());
+    prepared->arguments.block_counts = prepared->block_counts.data();
+  }
   // Lengths of their own do not enter a plan: it is the one for long blocks, whatever they are.
   const std::size_t block_bytes = (arguments.unequal ? 0 : arguments.count) * unit_bytes;
   const bool per_rank = has_block_per_rank(arguments.collective);
-  const std::size_t total_bytes = per_rank ? block_bytes * static_cast<std::size_t>(ranks()) : block_bytes;
+  const std::size_t total_bytes =
+      per_rank && !has_counts ? block_bytes * static_cast<std::size_t>(ranks()) : block_bytes;
 
   PlanRequest request;
   const bool is_gathered_unequally = arguments.unequal && arguments.collective == Collective::all_gather;
@@ -175,8 +218,9 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
   const Layout::Parts parts = {plan.blocks / ranks(), even_bytes};
-  shape.layout = per_rank ? Layout(total_bytes, plan.blocks, segment_bytes, block_bytes, parts)
-                          : Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, even_bytes);
+  shape.layout = has_counts ? layout_of(arguments.block_counts, ranks(), parts.count, unit_bytes, segment_bytes)
+                 : per_rank ? Layout(total_bytes, plan.blocks, segment_bytes, block_bytes, parts)
+                            : Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, even_bytes);
   shape.type = arguments.type;
   shape.element_bytes = element_bytes;
   shape.unit_bytes = unit_bytes;
@@ -190,6 +234,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   signature = mix(signature, arguments.unequal ? kUnequalBytes : arguments.count * element_bytes);
   signature = mix(signature, combines(arguments.collective) ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
   signature = mix(signature, static_cast<std::uint64_t>(request.root));
+  for (const std::size_t count : prepared->block_counts) signature = mix(signature, count);
   shape.signature = signature == 0 ? 1 : signature;
 
   const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;

@@ -101,4 +101,23 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
   return unequal;
 }
 
+std::vector<std::size_t> read_block_counts(const CallArguments& arguments, int ranks) {
+  const std::size_t* const counts = arguments.block_counts;
+  const std::size_t element_bytes =
+      arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type);
+  const std::size_t most = kMostBytes / std::max<std::size_t>(element_bytes, 1);
+  std::size_t sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (counts[rank] > most - sum) {
+      throw Error(Status::invalid_argument, "input_counts[" + std::to_string(rank) + "] is " +
+                                                std::to_string(counts[rank]) + " after " + std::to_string(sum) +
+                                                " elements of other blocks, whose bytes overflow; all together are "
+                                                "at most " +
+                                                std::to_string(most));
+    }
+    sum += counts[rank];
+  }
+  return {counts, counts + ranks};
+}
+
 }  // namespace torii

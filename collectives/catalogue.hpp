@@ -18,8 +18,8 @@ struct Algorithm {
   std::string (*why_not)(const PlanRequest& request);
   /// The plan of `rank`; call it only when why_not() is empty. Pure: equal requests give equal plans.
   Plan (*plan)(const PlanRequest& request, int rank);
-  /// The declared order: the expression of every element of `block`, for combining collectives. The verifier compares
-  /// it with the one it derives from the plans.
+  /// The declared order: the expression of every element of `block`, for combining collectives; of scan and exscan, of
+  /// the result of that rank. The verifier compares it with the one it derives from the plans.
   ExpressionId (*order)(const PlanRequest& request, int block, ExpressionPool& pool);
 };
 

@@ -12,6 +12,9 @@
 // What is given is lent and what is taken lands, so between buffers that peers can address the first and the third
 // column move tokens only. The order of operands is that of the ranks for every block.
 //
+// Scan and exscan: every rank sends its whole operand to all ranks after it, in one message that all of them read, and
+// combines those of the ranks before it. By value, since in place its result would overwrite what others still read.
+//
 // Scatter and gather are those of direct.cpp.
 //
 // Source: the direct algorithm of reduce-scatter and all-gather, in R. Thakur, R. Rabenseifner, W. Gropp, Optimization
@@ -38,6 +41,7 @@ bool is_one_shot(const PlanRequest& request) {
 }
 
 bool deals_blocks(const PlanRequest& request) {
+  if (is_prefix(request.collective)) return false;
   return request.collective == Collective::all_gather || (combines(request.collective) && !is_one_shot(request));
 }
 
@@ -98,6 +102,10 @@ class NodePlan {
       case Collective::all_gather:
         all_gather();
         break;
+      case Collective::scan:
+      case Collective::exscan:
+        prefix();
+        break;
       default:
         if (is_one_shot(request_)) {
           send_whole();
@@ -149,6 +157,19 @@ class NodePlan {
     }
     flows_.push_back(std::move(own));
     take_blocks();
+  }
+
+  void prefix() {
+    Flow give = {.sources = {{}}, .label = "give"};
+    for (int peer = rank_ + 1; peer < ranks_; ++peer) {
+      give.targets.push_back(builder_.out({.peer = peer, .tag = kGive}));
+    }
+    if (!give.targets.empty()) flows_.push_back(std::move(give));
+    const bool canonical = request_.determinism == Determinism::canonical;
+    Flow fold = {.keep = true, .fold = canonical ? Fold::canonical : Fold::left, .label = "combine"};
+    for (int peer = 0; peer < rank_; ++peer) fold.sources.push_back(builder_.in({.peer = peer, .tag = kGive}));
+    if (request_.collective == Collective::scan) fold.sources.push_back(StreamEnd{});
+    if (!fold.sources.empty()) flows_.push_back(std::move(fold));
   }
 
   /// Sends the whole own operand to all who want it.
@@ -220,12 +241,17 @@ Plan draft(const PlanRequest& request, int rank) { return NodePlan(request, rank
 Plan plan(const PlanRequest& request, int rank) {
   if (is_personalised(request.collective)) return direct_plan(request, rank);
   Plan result = draft(request, rank);
-  set_maxima(result, request, draft, {request.root, (request.root + 1) % request.topology.ranks()});
+  const int ranks = request.topology.ranks();
+  const int second = is_prefix(request.collective) ? ranks - 1 : (request.root + 1) % ranks;
+  set_maxima(result, request, draft, {request.root, second});
   return result;
 }
 
-ExpressionId order(const PlanRequest& request, int, ExpressionPool& pool) {
-  const std::vector<ExpressionId> leaves = all_leaves(pool, request.topology.ranks());
+ExpressionId order(const PlanRequest& request, int rank, ExpressionPool& pool) {
+  int operands = request.topology.ranks();
+  if (is_prefix(request.collective)) operands = request.collective == Collective::scan ? rank + 1 : rank;
+  if (operands == 0) return kNoExpression;
+  const std::vector<ExpressionId> leaves = all_leaves(pool, operands);
   return request.determinism == Determinism::canonical ? pool.canonical(leaves, true) : pool.fold(leaves, true);
 }
 

@@ -27,6 +27,8 @@ StreamEnd PlanBuilder::out(const Stream& stream) {
 PlanBuilder::Onward PlanBuilder::onward(int tag, int messages_per_segment, bool credits) {
   const bool wide = request_.wide_wire;
   const bool has_whole_result = request_.collective == Collective::allreduce ||
+                                request_.collective == Collective::scan ||
+                                (request_.collective == Collective::exscan && plan_.rank != 0) ||
                                 (request_.collective == Collective::reduce && plan_.rank == request_.root);
   const bool stands = has_whole_result && !wide;
   const Stream stream = {.peer = plan_.rank,
@@ -119,8 +121,12 @@ std::string why_not_canonical(const PlanRequest& request, decltype(Algorithm::or
   PlanRequest wide = request;
   wide.wide_wire = true;
   ExpressionPool pool;
-  const std::vector<ExpressionId> leaves = all_leaves(pool, request.topology.ranks());
-  if (order(wide, 0, pool) == pool.canonical(leaves, true)) return "";
+  // Of scan and exscan the last rank's result is the longest, and begins with all others'.
+  const int last = request.topology.ranks() - 1;
+  const bool is_exclusive = request.collective == Collective::exscan;
+  if (is_exclusive && last == 0) return "";
+  const std::vector<ExpressionId> leaves = all_leaves(pool, is_exclusive ? last : last + 1);
+  if (order(wide, is_prefix(request.collective) ? last : 0, pool) == pool.canonical(leaves, true)) return "";
   return "its order is not the canonical one for " + std::to_string(request.topology.ranks()) +
          " ranks; node (up to 256 ranks) and binomial honour it for any number of ranks";
 }

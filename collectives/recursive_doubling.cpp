@@ -7,7 +7,7 @@
 //   2 <- 3   4 <-> 5   2 <-> 5   2 -> 3                         1: 1 <-> 0    01 <-> 23
 //
 // The group of lower ranks always stands on the left, so all ranks compute the same expression. What a rank has is the
-// last value that it kept, handed on from one flow to the next.
+// last value that it kept, handed on from one flow to the next. Scan and exscan are in prefix_doubling.cpp.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA
 // 19(1), 2005, on all-gather and allreduce.
@@ -16,6 +16,7 @@
 
 #include "collectives/algorithms.hpp"
 #include "collectives/butterfly.hpp"
+#include "collectives/prefix_doubling.hpp"
 
 namespace torii {
 namespace {
@@ -155,10 +156,17 @@ Plan gather_draft(const PlanRequest& request, int rank) {
   return builder.take();
 }
 
+ExpressionId order(const PlanRequest& request, int place, ExpressionPool& pool) {
+  if (is_prefix(request.collective)) return prefix_doubling_order(request, place, pool);
+  return Butterfly::order(request, place, pool);
+}
+
 std::string why_not(const PlanRequest& request) {
   const int ranks = request.topology.ranks();
   std::string reason = no_such_collective(
-      "recursive_doubling", {Collective::barrier, Collective::allreduce, Collective::all_gather}, request.collective);
+      "recursive_doubling",
+      {Collective::barrier, Collective::allreduce, Collective::all_gather, Collective::scan, Collective::exscan},
+      request.collective);
   if (!reason.empty()) return reason;
   if (request.collective == Collective::all_gather) {
     if (!std::has_single_bit(static_cast<unsigned>(ranks))) {
@@ -171,7 +179,7 @@ std::string why_not(const PlanRequest& request) {
     }
   }
   reason = why_not_any(request);
-  return reason.empty() ? why_not_canonical(request, Butterfly::order) : reason;
+  return reason.empty() ? why_not_canonical(request, order) : reason;
 }
 
 Plan draft(const PlanRequest& request, int rank) {
@@ -180,6 +188,7 @@ Plan draft(const PlanRequest& request, int rank) {
 }
 
 Plan plan(const PlanRequest& request, int rank) {
+  if (is_prefix(request.collective)) return prefix_doubling_plan(request, rank);
   Plan result = draft(request, rank);
   set_maxima(result, request, draft, {0});  // where there are pairs, rank 0 is the core's member of one
   return result;
@@ -187,8 +196,7 @@ Plan plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kRecursiveDoubling = {"recursive_doubling",
-                                      "recursive doubling; Thakur, Rabenseifner, Gropp 2005, section 4", why_not, plan,
-                                      Butterfly::order};
+const Algorithm kRecursiveDoubling = {
+    "recursive_doubling", "recursive doubling; Thakur, Rabenseifner, Gropp 2005, section 4", why_not, plan, order};
 
 }  // namespace torii

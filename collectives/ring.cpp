@@ -6,14 +6,15 @@
 //          partial sums    results
 //   0:     b3  b2  b1      b0  b3  b2        0 -> 1 -> 2 -> 3 -> 0         1 -> 2 -> 3 -> 0
 //   1:     b0  b3  b2      b1  b0  b3                                      1 <- 2 <- 3 <- 0
-//   2:     b1  b0  b3      b2  b1  b0
-//   3:     b2  b1  b0      b3  b2  b1
+//   2:     b1  b0  b3      b2  b1  b0        scan, exscan, in rank order
+//   3:     b2  b1  b0      b3  b2  b1        0 -> 1 -> 2 -> 3
 //
 // Block b starts at rank b+1 and ends at rank b, so its operands are combined in the order b+1, b+2, ... round to b.
 //
 // Source: P. Patarasuk, X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69 (2009),
-// section 3; reduce and broadcast are the pipelined chain.
+// section 3; reduce, broadcast, scan and exscan are the pipelined chain.
 // Cost of allreduce for n bytes on P ranks: 2(P-1) steps, 2n(P-1)/P bytes over each link to the next rank: the least.
+// Scan: P-1 steps for the first segment, n bytes over each link.
 #include "collectives/algorithms.hpp"
 #include "collectives/plan_builder.hpp"
 
@@ -25,7 +26,9 @@ constexpr int kRanksMax = 65535;
 
 enum Tag : int { kPartial = 0, kResult = 1 };
 
-bool is_chain(Collective collective) { return collective == Collective::broadcast || collective == Collective::reduce; }
+bool is_chain(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce || is_prefix(collective);
+}
 
 /// Partial sums, which only pass through slots.
 Stream partial_stream(const PlanRequest& request, int peer, int messages) {
@@ -53,6 +56,12 @@ class RingPlan {
         break;
       case Collective::reduce:
         chain_up();
+        break;
+      case Collective::scan:
+        chain_inclusive();
+        break;
+      case Collective::exscan:
+        chain_exclusive();
         break;
       default:
         travel();
@@ -83,6 +92,32 @@ class RingPlan {
     if (distance() != ranks_ - 1) flow.sources.push_back(builder_.in(partial_stream(request_, next(), 1)));
     if (distance() != 0) flow.targets.push_back(builder_.out(partial_stream(request_, previous(), 1)));
     flows_.push_back(std::move(flow));
+  }
+
+  void chain_inclusive() {
+    Flow flow = {.sources = {{}}, .keep = true, .label = "prefix"};
+    if (rank_ != 0) flow.sources = {builder_.in(partial_stream(request_, rank_ - 1, 1)), StreamEnd{}};
+    if (rank_ + 1 != ranks_) flow.targets.push_back(builder_.out(partial_stream(request_, rank_ + 1, 1)));
+    flows_.push_back(std::move(flow));
+  }
+
+  /// The prefix of the ranks before is folded with the own operand for the next rank, and is the result. A message is
+  /// taken once, so it comes twice: two streams of one payload. The result comes through slots, since in place it would
+  /// overwrite the operand before that is folded.
+  void chain_exclusive() {
+    const auto prefix_stream = [&](int peer) {
+      return Stream{.peer = peer, .tag = kResult, .wide = request_.wide_wire};
+    };
+    if (rank_ + 1 != ranks_) {
+      Flow pass = {.sources = {{}}, .label = "pass on"};
+      if (rank_ != 0) pass.sources = {builder_.in(partial_stream(request_, rank_ - 1, 1)), StreamEnd{}};
+      if (rank_ + 2 != ranks_) pass.targets.push_back(builder_.out(partial_stream(request_, rank_ + 1, 1)));
+      pass.targets.push_back(builder_.out(prefix_stream(rank_ + 1)));
+      flows_.push_back(std::move(pass));
+    }
+    if (rank_ != 0) {
+      flows_.push_back({.sources = {builder_.in(prefix_stream(rank_ - 1))}, .keep = true, .label = "prefix"});
+    }
   }
 
   void travel() {
@@ -125,7 +160,20 @@ class RingPlan {
   std::vector<Flow>& flows_;
 };
 
+/// What `rank` gets of a scan or exscan.
+ExpressionId prefix_order(const PlanRequest& request, int rank, ExpressionPool& pool) {
+  const int last = request.collective == Collective::scan ? rank : rank - 1;
+  if (last < 0) return kNoExpression;
+  ExpressionId value = pool.leaf(0);
+  for (int next = 1; next <= last; ++next) {
+    const ExpressionId operands[] = {value, pool.leaf(next)};
+    value = pool.fold(operands, next == last || !request.wide_wire);
+  }
+  return value;
+}
+
 ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) {
+  if (is_prefix(request.collective)) return prefix_order(request, block, pool);
   const int ranks = request.topology.ranks();
   if (request.collective == Collective::reduce) {
     ExpressionId value = pool.leaf((request.root + ranks - 1) % ranks);
@@ -157,6 +205,10 @@ std::string why_not(const PlanRequest& request) {
   }
   if (!chain && ranks > 2 && request.tuning.slots < 2) {
     return "slots is 1, but all ranks of a ring wait for each other unless there are 2";
+  }
+  if (is_prefix(request.collective)) {
+    const std::string reason = why_not_any(request);
+    return reason.empty() ? why_not_canonical(request, order) : reason;
   }
   if (request.determinism == Determinism::canonical && combines(request.collective) && ranks > 1) {
     return "every block is combined in another order, starting where it starts; node and binomial honour canonical";

@@ -22,19 +22,19 @@ struct Verdict {
   double links_shared_percent = 0;   ///< of all directed links
   int height = 0;                    ///< longest chain of messages between ranks within one segment
   /// Per block, in an alltoall per pair (sender * ranks + receiver): what every rank that has a result holds (barrier:
-  /// empty).
+  /// empty). Of scan and exscan, whose plans have one block, per rank.
   std::vector<ExpressionId> result_expression;
   bool ok() const { return faults.empty(); }
 };
 
-/// The expression that an algorithm says it computes for the elements of a block.
+/// The expression that an algorithm says it computes for the elements of a block; of scan and exscan, for a rank.
 using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool)>;
 
 /// Proves for `plans` (one per rank, in order), whatever the number of segments:
 ///  - structure: both ends of every stream agree, every message is produced once and consumed once;
 ///  - data: each rank's operand enters each result once, all ranks hold the same expression, and it is the declared
-///  order
-///    (and the canonical one where the request asks for it);
+///    order (and the canonical one where the request asks for it); of scan and exscan, the operands of the ranks before
+///    it enter a rank's result, in rank order;
 ///  - buffers: nothing is read before it is ready nor overwritten before all who read it have, with input and result
 ///    separate or the same memory, and with lend and land streams by value or in place, in any mixture;
 ///  - no deadlock: the folded graph has no cycle of weight 0 (verify_precedence.hpp);

@@ -2,6 +2,7 @@
 // Symbolic execution of one segment: which expression stands in every result, and whether it is the one that was
 // promised.
 #include <algorithm>
+#include <numeric>
 
 #include "collectives/verify_checks.hpp"
 
@@ -79,16 +80,49 @@ bool equal_but_for_rounding(ExpressionId a, ExpressionId b, const ExpressionPool
   return true;
 }
 
-void check_canonical(const PlanRequest& request, ExpressionId expression, int block, ExpressionPool& pool,
+/// The ranks whose operands stand in `expression`, from left to right.
+std::vector<int> leaves_of(ExpressionId expression, const ExpressionPool& pool) {
+  std::vector<int> leaves;
+  std::vector<ExpressionId> open = {expression};
+  while (!open.empty()) {
+    const ExpressionNode& node = pool.node(open.back());
+    open.pop_back();
+    if (node.leaf_rank >= 0) {
+      leaves.push_back(node.leaf_rank);
+      continue;
+    }
+    if (node.right != kNoExpression) open.push_back(node.right);
+    if (node.left != kNoExpression) open.push_back(node.left);
+  }
+  return leaves;
+}
+
+/// Of scan and exscan: how many ranks' operands a rank's result has.
+int prefix_length(const PlanRequest& request, int rank) {
+  return request.collective == Collective::scan ? rank + 1 : rank;
+}
+
+void check_in_rank_order(const PlanRequest& request, ExpressionId expression, int rank, const ExpressionPool& pool,
+                         Faults& faults) {
+  std::vector<int> wanted(static_cast<std::size_t>(prefix_length(request, rank)));
+  std::iota(wanted.begin(), wanted.end(), 0);
+  if (leaves_of(expression, pool) == wanted) return;
+  faults.add("the result of rank " + std::to_string(rank) + " should combine ranks 0 to " +
+             std::to_string(wanted.size() - 1) + " in this order, but is " + pool.text(expression));
+}
+
+/// `operands`: how many ranks' operands are combined.
+void check_canonical(const PlanRequest& request, int operands, ExpressionId expression, int block, ExpressionPool& pool,
                      Faults& faults) {
-  std::vector<ExpressionId> leaves(request.topology.ranks());
-  for (int rank = 0; rank < request.topology.ranks(); ++rank) leaves[rank] = pool.leaf(rank);
+  std::vector<ExpressionId> leaves(static_cast<std::size_t>(operands));
+  for (int rank = 0; rank < operands; ++rank) leaves[static_cast<std::size_t>(rank)] = pool.leaf(rank);
   const ExpressionId wanted = pool.canonical(leaves, true);
   if (request.wide_wire ? expression == wanted : equal_but_for_rounding(expression, wanted, pool)) return;
   faults.add("block " + std::to_string(block) + ": the canonical order is " + pool.text(wanted) +
              ", but the plans compute " + pool.text(expression));
 }
 
+/// `block` is a rank in scan and exscan, as in Verdict::result_expression.
 void check_expression(const PlanRequest& request, const Plan& plan, ExpressionId expression, int block,
                       ExpressionPool& pool, const DeclaredOrder& order, Faults& faults) {
   if (!combines(request.collective)) {
@@ -100,8 +134,16 @@ void check_expression(const PlanRequest& request, const Plan& plan, ExpressionId
                std::to_string(source) + " but is " + pool.text(expression));
     return;
   }
-  check_each_once(expression, request.topology.ranks(), block, pool, faults);
-  if (request.determinism == Determinism::canonical) check_canonical(request, expression, block, pool, faults);
+  int operands = request.topology.ranks();
+  if (is_prefix(request.collective)) {
+    operands = prefix_length(request, block);
+    check_in_rank_order(request, expression, block, pool, faults);
+  } else {
+    check_each_once(expression, operands, block, pool, faults);
+  }
+  if (request.determinism == Determinism::canonical) {
+    check_canonical(request, operands, expression, block, pool, faults);
+  }
   if (!order) return;
   const ExpressionId declared = order(block, pool);
   if (declared == expression) return;
@@ -118,7 +160,8 @@ void check_data(const PlanRequest& request, const StepTable& table, const Preced
   const int ranks = request.topology.ranks();
   const int blocks = table.blocks;
   std::vector<ExpressionId>& results = verdict.result_expression;
-  results.assign(blocks, kNoExpression);
+  const int expressions = is_prefix(request.collective) ? ranks : blocks;
+  results.assign(expressions, kNoExpression);
   if (request.collective == Collective::broadcast) results.assign(blocks, pool.leaf(request.root));
   auto write = writes.begin();
   for (int rank = 0; rank < ranks; ++rank) {
@@ -128,16 +171,17 @@ void check_data(const PlanRequest& request, const StepTable& table, const Preced
         result = values[write->last].rounded;
       if (!has_result(request, rank, owner_of(request, table.plans[0], block)) || faults.full()) continue;
       const std::string where = "the result block " + std::to_string(block) + " of rank " + std::to_string(rank);
+      ExpressionId& all = results[result_number(request, rank, block)];
       if (result == kNoExpression) {
         faults.add(where + " is never written");
-      } else if (results[block] == kNoExpression) {
-        results[block] = result;
-      } else if (results[block] != result) {
-        faults.add(where + " is " + pool.text(result) + ", others hold " + pool.text(results[block]));
+      } else if (all == kNoExpression) {
+        all = result;
+      } else if (all != result) {
+        faults.add(where + " is " + pool.text(result) + ", others hold " + pool.text(all));
       }
     }
   }
-  for (int block = 0; block < blocks && !faults.full(); ++block) {
+  for (int block = 0; block < expressions && !faults.full(); ++block) {
     if (results[block] == kNoExpression) continue;
     check_expression(request, table.plans[0], results[block], block, pool, order, faults);
   }

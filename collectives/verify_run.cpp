@@ -65,7 +65,9 @@ void Interpreter::check_results(int rank) {
     if (!has_result(request_, rank, owner_of(request_, table_.plans[0], block))) continue;
     for (int segment = 0; segment < run_.segments; ++segment) {
       const Content& got = result(rank, block, segment).content;
-      if (got.call == call && got.block == block && got.segment == segment && got.value == expected_[block]) continue;
+      if (got.call == call && got.block == block && got.segment == segment &&
+          got.value == expected_[result_number(request_, rank, block)])
+        continue;
       fail("rank " + std::to_string(rank) + " ends call " + std::to_string(call) + " with a wrong result in block " +
            std::to_string(block) + " segment " + std::to_string(segment) +
            (got.value == kNoExpression ? "" : ": " + pool_.text(got.value)));

@@ -62,6 +62,10 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
     faults.add("a plan of " + std::string(name(request.collective)) + " has one block per rank, not " +
                std::to_string(plans[0].blocks) + " blocks");
   }
+  if (is_prefix(request.collective) && plans[0].blocks != 1) {
+    faults.add("a plan of " + std::string(name(request.collective)) + " has one block, not " +
+               std::to_string(plans[0].blocks));
+  }
   if (has_block_per_rank(request.collective) && (plans[0].blocks < ranks || plans[0].blocks % ranks != 0)) {
     faults.add("a plan of " + std::string(name(request.collective)) +
                " has one block per rank, or as many parts of each, not " + std::to_string(plans[0].blocks) + " blocks");
@@ -297,8 +301,11 @@ bool has_result(const PlanRequest& request, int rank, int owner) {
       return rank == owner;
     case Collective::alltoall:
       return rank == owner % request.topology.ranks();
+    case Collective::exscan:
+      return rank != 0;
     case Collective::allreduce:
     case Collective::all_gather:
+    case Collective::scan:
       return true;
   }
   return false;

@@ -91,6 +91,10 @@ int owner_of(const PlanRequest& request, const Plan& plan, int block);
 /// Where operands and results exist at the start and the end of a collective, for a block of this owner.
 bool has_operand(const PlanRequest& request, int rank, int owner);
 bool has_result(const PlanRequest& request, int rank, int owner);
+/// The number of an expression in Verdict::result_expression: of a block, or where every rank has its own, of a rank.
+inline std::size_t result_number(const PlanRequest& request, int rank, int block) {
+  return static_cast<std::size_t>(is_prefix(request.collective) ? rank : block);
+}
 
 /// Collects sentences and stops collecting when there are enough to see what is wrong.
 class Faults {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "runtime/status.hpp"
 
@@ -108,6 +109,21 @@ Layout::Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, s
   segments_ = std::max<std::int64_t>(static_cast<std::int64_t>((longest_bytes + segment_bytes - 1) / segment_bytes), 1);
 }
 
+Layout::Layout(std::vector<std::size_t> offsets, std::size_t segment_bytes)
+    : Layout(Dealing::even, offsets.empty() ? 0 : offsets.back(), static_cast<int>(offsets.size()) - 1, segment_bytes) {
+  std::size_t longest_bytes = 0;
+  for (std::size_t block = 0; block + 1 < offsets.size(); ++block) {
+    if (offsets[block + 1] < offsets[block] || offsets[0] != 0) {
+      throw Error(Status::invalid_argument,
+                  "block " + std::to_string(block) + " is from byte " + std::to_string(offsets[block]) + " to " +
+                      std::to_string(offsets[block + 1]) + "; blocks begin at 0 and follow each other");
+    }
+    longest_bytes = std::max(longest_bytes, offsets[block + 1] - offsets[block]);
+  }
+  segments_ = std::max<std::int64_t>(static_cast<std::int64_t>((longest_bytes + segment_bytes - 1) / segment_bytes), 1);
+  offsets_ = std::make_shared<const std::vector<std::size_t>>(std::move(offsets));
+}
+
 std::size_t Layout::segment_length_bytes(int block, std::int64_t segment) const noexcept {
   if (dealing_ == Dealing::even || blocks_ == 1) return even_piece(block, segment).length_bytes;
   const std::size_t first_bytes = static_cast<std::size_t>(segment) * segment_bytes_;
@@ -116,6 +132,13 @@ std::size_t Layout::segment_length_bytes(int block, std::int64_t segment) const 
 }
 
 Piece Layout::even_piece(int block, std::int64_t segment) const noexcept {
+  if (offsets_ != nullptr) {
+    const auto number = static_cast<std::size_t>(block);
+    const std::size_t end_bytes = (*offsets_)[number + 1];
+    const std::size_t offset_bytes = (*offsets_)[number] + static_cast<std::size_t>(segment) * segment_bytes_;
+    if (offset_bytes >= end_bytes) return {0, 0};
+    return {offset_bytes, std::min(segment_bytes_, end_bytes - offset_bytes)};
+  }
   const bool whole = dealing_ == Dealing::dealt;  // one dealt block is the whole vector
   const std::size_t stride_bytes = whole ? total_bytes_ : stride_bytes_;
   const bool divided = parts_.count > 1;
@@ -133,6 +156,10 @@ Piece Layout::even_piece(int block, std::int64_t segment) const noexcept {
 
 int Layout::block_of(std::size_t offset_bytes) const noexcept {
   if (blocks_ == 1) return 0;
+  if (offsets_ != nullptr) {
+    // Of blocks that begin at one place all but the last are empty.
+    return static_cast<int>(std::upper_bound(offsets_->begin(), offsets_->end(), offset_bytes) - offsets_->begin()) - 1;
+  }
   if (dealing_ == Dealing::dealt) {
     return static_cast<int>(granule_of(offset_bytes).index % static_cast<std::size_t>(blocks_));
   }

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace torii {
 
@@ -42,6 +44,10 @@ class Layout {
   Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes = 0);
   /// The same for `even` blocks, several of which divide each stride.
   Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes, Parts parts);
+
+  /// Blocks of lengths of their own, one after the other: block b is bytes [offsets[b], offsets[b + 1]). `offsets` has
+  /// one entry more than there are blocks, begins with 0 and never falls.
+  Layout(std::vector<std::size_t> offsets, std::size_t segment_bytes);
 
   int blocks() const noexcept { return blocks_; }
   std::size_t total_bytes() const noexcept { return total_bytes_; }
@@ -83,6 +89,7 @@ class Layout {
   std::size_t stride_bytes_ = 0;
   Parts parts_;
   std::int64_t segments_ = 1;
+  std::shared_ptr<const std::vector<std::size_t>> offsets_;  ///< of blocks of unequal lengths
 };
 
 }  // namespace torii

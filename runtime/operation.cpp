@@ -8,7 +8,8 @@ namespace torii {
 namespace {
 
 constexpr std::array<std::string_view, kCollectiveCount> kCollectiveNames = {
-    "barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter", "alltoall", "scatter", "gather"};
+    "barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
+    "alltoall", "scatter",   "gather", "scan",      "exscan"};
 constexpr std::array<std::string_view, 2> kDeterminismNames = {"run", "canonical"};
 
 }  // namespace

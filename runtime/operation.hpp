@@ -18,9 +18,11 @@ enum class Collective : std::uint8_t {
   reduce_scatter,
   alltoall,
   scatter,
-  gather
+  gather,
+  scan,
+  exscan
 };
-inline constexpr int kCollectiveCount = 9;
+inline constexpr int kCollectiveCount = 11;
 
 /// How much of a result's bits is promised. `run`: a function of inputs, team, call and settings. `canonical`: a
 /// function of the inputs, the number of ranks and their order alone (docs/design.md, "Determinism").
@@ -34,8 +36,11 @@ std::optional<Determinism> parse_determinism(std::string_view text) noexcept;
 constexpr bool has_root(Collective c) {
   return c == Collective::broadcast || c == Collective::reduce || c == Collective::scatter || c == Collective::gather;
 }
+/// Rank r gets what ranks 0 to r have, combined in rank order (scan), or ranks 0 to r - 1 (exscan; rank 0 gets
+/// nothing).
+constexpr bool is_prefix(Collective c) { return c == Collective::scan || c == Collective::exscan; }
 constexpr bool combines(Collective c) {
-  return c == Collective::reduce || c == Collective::allreduce || c == Collective::reduce_scatter;
+  return c == Collective::reduce || c == Collective::allreduce || c == Collective::reduce_scatter || is_prefix(c);
 }
 /// Every message is meant for one rank: blocks go from one rank to another and are combined with nothing.
 constexpr bool is_personalised(Collective c) {

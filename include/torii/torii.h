@@ -44,7 +44,9 @@ typedef enum torii_collective {
   TORII_REDUCE_SCATTER = 5,
   TORII_ALLTOALL = 6,
   TORII_SCATTER = 7,
-  TORII_GATHER = 8
+  TORII_GATHER = 8,
+  TORII_SCAN = 9,
+  TORII_EXSCAN = 10
 } torii_collective;
 
 typedef enum torii_op {
@@ -193,20 +195,25 @@ TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
 /* out[i] = left[i] op right[i]; `out` may be the address of `left` or of `right`. Must be associative. */
 typedef void (*torii_user_function)(const void* left, const void* right, void* out, size_t count, void* data);
 
-/* One operation. `count` is the vector length in elements for broadcast, reduce and allreduce, and the length of one
- * rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result (all_gather, and
- * gather at the root: input is the own block of result; reduce_scatter, and scatter at the root: result is the own
- * block of input; alltoall copies the input first). Broadcast uses `result` only. Non-roots of reduce and gather need
- * no result, non-roots of scatter no input.
+/* One operation. `count` is the vector length in elements for broadcast, reduce, allreduce, scan and exscan, and the
+ * length of one rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result
+ * (all_gather, and gather at the root: input is the own block of result; reduce_scatter, and scatter at the root:
+ * result is the own block of input; alltoall copies the input first). Broadcast uses `result` only. Non-roots of reduce
+ * and gather need no result, non-roots of scatter no input, rank 0 of exscan no result.
  *
  * Block i of rank r's input of an alltoall becomes block r of rank i's result.
+ *
+ * Rank r's result of a scan combines the inputs of ranks 0 to r, in this order; of an exscan those of ranks 0 to r - 1.
+ * Rank 0's result of an exscan is left as it is.
  *
  * With `unequal`, on all ranks or on none, blocks of alltoall, scatter, gather and all_gather have lengths of their own
  * (alltoallv, scatterv, gatherv, allgatherv): `input_counts[i]` elements go to rank i, `result_counts[i]` come from
  * there. An alltoall needs both and does not look at `count`. The others have one of them, a scatter input_counts at
  * the root, a gather result_counts at the root and an all_gather on all ranks, and `count` is the length of this rank's
  * own block. Displacements say where blocks begin, in elements; NULL: one after the other. Both ends of a pair must
- * give one length. The arrays are copied when the call starts or is prepared. */
+ * give one length. With `unequal` a reduce_scatter (reduce_scatterv) has input_counts, the same on all ranks;
+ * its blocks stand one after the other, so input_displacements is NULL, and it does not look at `count`. The arrays are
+ * copied when the call starts or is prepared. */
 typedef struct torii_call {
   size_t size;
   torii_collective collective;
@@ -250,6 +257,13 @@ TORII_API torii_status torii_all_gather(torii_team* team, const void* input, voi
                                         torii_type type);
 TORII_API torii_status torii_reduce_scatter(torii_team* team, const void* input, void* result, size_t count,
                                             torii_type type, torii_op op);
+/* `counts[i]`: elements of rank i's block; as many as ranks, the same on all of them; 0 is allowed. */
+TORII_API torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* result, const size_t* counts,
+                                             torii_type type, torii_op op);
+TORII_API torii_status torii_scan(torii_team* team, const void* input, void* result, size_t count, torii_type type,
+                                  torii_op op);
+TORII_API torii_status torii_exscan(torii_team* team, const void* input, void* result, size_t count, torii_type type,
+                                    torii_op op);
 TORII_API torii_status torii_alltoall(torii_team* team, const void* input, void* result, size_t count, torii_type type);
 TORII_API torii_status torii_scatter(torii_team* team, const void* input, void* result, size_t count, torii_type type,
                                      int root);

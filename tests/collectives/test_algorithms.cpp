@@ -49,12 +49,12 @@ TEST(Algorithms, RowsServeTheirCollectives) {
   using enum Collective;
   const std::map<std::string_view, std::set<Collective>> serves = {
       {"trinaryx3", {barrier, broadcast, reduce, allreduce}},
-      {"ring", {broadcast, reduce, allreduce, all_gather, reduce_scatter}},
+      {"ring", {broadcast, reduce, allreduce, all_gather, reduce_scatter, scan, exscan}},
       {"bucket", {allreduce, all_gather, reduce_scatter}},
-      {"recursive_doubling", {barrier, allreduce, all_gather}},
+      {"recursive_doubling", {barrier, allreduce, all_gather, scan, exscan}},
       {"rabenseifner", {reduce, allreduce}},
       {"binomial", {barrier, broadcast, reduce, allreduce}},
-      {"node", {barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter, scatter, gather}},
+      {"node", {barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter, scatter, gather, scan, exscan}},
       {"direct", {alltoall, scatter, gather}},
       {"a2a", {alltoall}},
       {"a2and", {alltoall}},

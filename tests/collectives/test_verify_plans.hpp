@@ -153,7 +153,8 @@ inline std::string describe(const PlanRequest& request) {
 
 inline constexpr Collective kCollectives[] = {Collective::barrier,   Collective::broadcast,  Collective::reduce,
                                               Collective::allreduce, Collective::all_gather, Collective::reduce_scatter,
-                                              Collective::alltoall,  Collective::scatter,    Collective::gather};
+                                              Collective::alltoall,  Collective::scatter,    Collective::gather,
+                                              Collective::scan,      Collective::exscan};
 
 /// Every collective, several roots, both determinism levels, wide and narrow, on one topology with one tuning.
 inline std::vector<PlanRequest> requests_on(const Topology& topology, const Tuning& tuning) {

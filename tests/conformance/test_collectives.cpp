@@ -105,7 +105,8 @@ void check_once(torii_context* context, torii_team* team, torii_collective colle
   if (in_place && collective == TORII_REDUCE_SCATTER) result += count * static_cast<std::size_t>(rank);
   if (collective == TORII_BROADCAST) source = result;
   if (collective != TORII_BROADCAST || rank == root) fill(rank, 0, shape.input, source, nullptr);
-  const bool has_result = rank == root || (collective != TORII_REDUCE && collective != TORII_GATHER);
+  const bool has_result = (rank == root || (collective != TORII_REDUCE && collective != TORII_GATHER)) &&
+                          !(collective == TORII_EXSCAN && rank == 0);
   const bool has_input = rank == root || collective != TORII_SCATTER;
   const torii_call call =
       make_call(collective, has_input ? source : nullptr, has_result || collective == TORII_REDUCE ? result : nullptr,
@@ -140,8 +141,9 @@ TEST_P(Collectives, GiveTheDeclaredExpression) {
   options.settings = "ARENA=1G\nTIMEOUT=20";
   run_as_threads(options, [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (const auto collective : {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER,
-                                  TORII_REDUCE_SCATTER, TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER}) {
+    for (const auto collective :
+         {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER,
+          TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER, TORII_SCAN, TORII_EXSCAN}) {
       torii_choice choice = {};
       choice.size = sizeof(choice);
       const torii_call probe = make_call(collective, &probe, &choice, 1, TORII_F32);

@@ -137,7 +137,8 @@ void add_orders(const Algorithm& algorithm, int blocks, PlanAnswer& answer) {
   if (answer.verdict && answer.verdict->ok()) {
     answer.orders = answer.verdict->result_expression;
   } else if (combines(request.collective) && algorithm.order != nullptr) {
-    for (int block = 0; block < std::min(blocks, kOrdersDeclaredMost); ++block) {
+    const int orders = is_prefix(request.collective) ? request.topology.ranks() : blocks;
+    for (int block = 0; block < std::min(orders, kOrdersDeclaredMost); ++block) {
       answer.orders.push_back(algorithm.order(request, block, answer.pool));
     }
   }

@@ -30,6 +30,7 @@ struct OrderGroup {
 std::vector<OrderGroup> group_orders(const std::vector<ExpressionId>& orders) {
   std::vector<OrderGroup> groups;
   for (std::size_t block = 0; block < orders.size(); ++block) {
+    if (orders[block] == kNoExpression) continue;  // rank 0 of an exscan has no result
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.order == orders[block]; });
     if (group == groups.end()) group = groups.insert(group, {orders[block], {}});
@@ -38,9 +39,10 @@ std::vector<OrderGroup> group_orders(const std::vector<ExpressionId>& orders) {
   return groups;
 }
 
-std::string blocks_text(const std::vector<int>& blocks) {
+/// `noun`: "block", or "rank" where every rank has a result of its own.
+std::string numbers_text(const std::string& noun, const std::vector<int>& blocks) {
   constexpr std::size_t kShown = 8;
-  std::string text = blocks.size() == 1 ? "block" : "blocks";
+  std::string text = blocks.size() == 1 ? noun : noun + "s";
   for (std::size_t i = 0; i < std::min(blocks.size(), kShown); ++i) text += fmt::format(" {}", blocks[i]);
   if (blocks.size() > kShown) text += fmt::format(" ... {}", blocks.back());
   return text;
@@ -116,20 +118,23 @@ void add_orders(const PlanAnswer& answer, Report& report) {
   report.json["orders"] = Json::array();
   const std::vector<OrderGroup> groups = group_orders(answer.orders);
   std::string heading = "order";
+  const bool by_rank = is_prefix(answer.selected.request.collective);
+  const std::string noun = by_rank ? "rank" : "block";
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto& [order, blocks] = groups[i];
     report.json["orders"].push_back(
-        {{"blocks", blocks}, {"expression", answer.pool.text(order, kOrderCharactersJson)}});
+        {{noun + "s", blocks}, {"expression", answer.pool.text(order, kOrderCharactersJson)}});
     if (i >= kOrderLinesMost) continue;
-    report.text += row(heading, blocks_text(blocks) + ": " + answer.pool.text(order, kOrderCharacters));
+    report.text += row(heading, numbers_text(noun, blocks) + ": " + answer.pool.text(order, kOrderCharacters));
     heading.clear();
   }
   if (groups.size() > kOrderLinesMost) {
     report.text += row("", fmt::format("... and {} more (--json has all)", groups.size() - kOrderLinesMost));
   }
-  const auto blocks = static_cast<std::size_t>(answer.shown.front().blocks);
-  if (!groups.empty() && answer.orders.size() < blocks) {
-    report.text += row("", fmt::format("the first {} of {} blocks; all with --verify", answer.orders.size(), blocks));
+  const Plan& shown = answer.shown.front();
+  const auto all = static_cast<std::size_t>(by_rank ? shown.ranks : shown.blocks);
+  if (!groups.empty() && answer.orders.size() < all) {
+    report.text += row("", fmt::format("the first {} of {} {}s; all with --verify", answer.orders.size(), all, noun));
   }
   if (!groups.empty()) report.text += row("", "a number is that rank's operand, (a b) is a op b");
 }

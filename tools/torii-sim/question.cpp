@@ -89,6 +89,9 @@ double bound_us(const SimOptions& options, const Question& question) {
       return options.alpha_us + bytes / out_rate;
     case Collective::reduce:
       return options.alpha_us + std::max(bytes / in_rate, others / out_rate);
+    case Collective::scan:
+    case Collective::exscan:
+      return options.alpha_us + bytes / in_rate;  // the last rank takes a whole vector's worth
     case Collective::allreduce:
       return options.alpha_us + 2 * others / out_rate;
     default:
