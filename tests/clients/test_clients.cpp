@@ -65,9 +65,23 @@ std::map<std::string, long> counts(const std::string& output, const std::string&
 }
 
 /// Those that torii runs in every form.
-const char* const kOperations[] = {"allgather", "allgatherv", "allreduce", "alltoall",       "alltoallv",
-                                   "alltoallw", "barrier",    "bcast",     "gather",         "gatherv",
-                                   "reduce",    "scatter",    "scatterv",  "reduce_scatter", "reduce_scatter_block"};
+const char* const kOperations[] = {"allgather",
+                                   "allgatherv",
+                                   "allreduce",
+                                   "alltoall",
+                                   "alltoallv",
+                                   "alltoallw",
+                                   "barrier",
+                                   "bcast",
+                                   "exscan",
+                                   "gather",
+                                   "gatherv",
+                                   "reduce",
+                                   "scan",
+                                   "scatter",
+                                   "scatterv",
+                                   "reduce_scatter",
+                                   "reduce_scatter_block"};
 
 Job fuzz(int ranks, int cases, int seed) {
   Job job;
