@@ -168,8 +168,8 @@ static inline void coll_torii_begin(coll_torii_operation_t* operation, coll_tori
 
 /* Nothing to acquire, load, store or release: the call's buffers are the caller's. */
 static inline bool coll_torii_is_direct(const coll_torii_operation_t* operation) {
-  return operation->input_bytes == 0 && operation->result_bytes == 0 && operation->lengths == NULL &&
-         !operation->input_in_result && !operation->result_in_input;
+  return operation->status == OMPI_SUCCESS && operation->input_bytes == 0 && operation->result_bytes == 0 &&
+         operation->lengths == NULL && !operation->input_in_result && !operation->result_in_input;
 }
 
 /* coll_torii_attach.c */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From MPI's arguments to torii's: operations that combine. */
+#include <stdlib.h>
+
 #include "plugins/openmpi/coll_torii.h"
 
 /* Elements with holes are staged where a user function runs: torii moves whole elements, and the holes of the caller's
@@ -76,11 +78,58 @@ coll_torii_answer_t coll_torii_describe_reduce_scatter_block(coll_torii_operatio
   return ANSWER_TAKE;
 }
 
+/* Counts are the same on all ranks; where all are equal the plan for equal blocks serves. */
 coll_torii_answer_t coll_torii_describe_reduce_scatter(coll_torii_operation_t* operation, const void* input,
                                                        void* result, const int* counts, ompi_datatype_t* type,
                                                        ompi_op_t* op, struct ompi_communicator_t* comm) {
-  for (int rank = 1; rank < ompi_comm_size(comm); ++rank) {
-    if (counts[rank] != counts[0]) return ANSWER_LEAVE;
+  const int ranks = ompi_comm_size(comm);
+  size_t total = 0;
+  bool is_equal = true;
+  for (int rank = 0; rank < ranks; ++rank) {
+    total += (size_t)counts[rank];
+    is_equal = is_equal && counts[rank] == counts[0];
   }
-  return coll_torii_describe_reduce_scatter_block(operation, input, result, counts[0], type, op, comm);
+  if (is_equal) {
+    return coll_torii_describe_reduce_scatter_block(operation, input, result, counts[0], type, op, comm);
+  }
+  const coll_torii_answer_t answer = set_call(operation, TORII_REDUCE_SCATTER, 1, type, op);
+  if (answer != ANSWER_TAKE) return answer;
+  operation->call.unequal = 1;
+  operation->call.count = 0;
+  operation->lengths = malloc((size_t)ranks * sizeof(*operation->lengths));
+  if (operation->lengths == NULL) {
+    operation->status = OMPI_ERR_OUT_OF_RESOURCE;
+    return ANSWER_TAKE;
+  }
+  for (int rank = 0; rank < ranks; ++rank) operation->lengths[rank] = (size_t)counts[rank];
+  operation->call.input_counts = operation->lengths;
+  const bool in_place = input == MPI_IN_PLACE;
+  set_input(operation, in_place ? result : input, total, type);
+  set_result(operation, result, (size_t)counts[ompi_comm_rank(comm)], type, in_place);
+  return ANSWER_TAKE;
+}
+
+/* Prefixes are combined in the order of ranks on every team. */
+static coll_torii_answer_t describe_prefix(coll_torii_operation_t* operation, torii_collective collective,
+                                           const void* input, void* result, int count, ompi_datatype_t* type,
+                                           ompi_op_t* op, bool has_result) {
+  const coll_torii_answer_t answer = set_call(operation, collective, count, type, op);
+  if (answer != ANSWER_TAKE) return answer;
+  operation->ordered = false;
+  set_input(operation, input == MPI_IN_PLACE ? result : input, (size_t)count, type);
+  if (has_result) set_result(operation, result, (size_t)count, type, false);
+  return ANSWER_TAKE;
+}
+
+coll_torii_answer_t coll_torii_describe_scan(coll_torii_operation_t* operation, const void* input, void* result,
+                                             int count, ompi_datatype_t* type, ompi_op_t* op,
+                                             struct ompi_communicator_t* comm) {
+  (void)comm;
+  return describe_prefix(operation, TORII_SCAN, input, result, count, type, op, true);
+}
+
+coll_torii_answer_t coll_torii_describe_exscan(coll_torii_operation_t* operation, const void* input, void* result,
+                                               int count, ompi_datatype_t* type, ompi_op_t* op,
+                                               struct ompi_communicator_t* comm) {
+  return describe_prefix(operation, TORII_EXSCAN, input, result, count, type, op, ompi_comm_rank(comm) != 0);
 }

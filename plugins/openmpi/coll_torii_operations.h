@@ -29,6 +29,8 @@
     (input, input_counts, input_places, input_types, result, result_counts, result_places, result_types, ))          \
   X(barrier, (), ())                                                                                                 \
   X(bcast, (void* buffer, int count, ompi_datatype_t* type, int root, ), (buffer, count, type, root, ))              \
+  X(exscan, (const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op, ),                    \
+    (input, result, count, type, op, ))                                                                              \
   X(gather,                                                                                                          \
     (const void* input, int input_count, ompi_datatype_t* input_type, void* result, int result_count,                \
      ompi_datatype_t* result_type, int root, ),                                                                      \
@@ -42,6 +44,8 @@
   X(reduce_scatter, (const void* input, void* result, const int* counts, ompi_datatype_t* type, ompi_op_t* op, ),    \
     (input, result, counts, type, op, ))                                                                             \
   X(reduce_scatter_block, (const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op, ),      \
+    (input, result, count, type, op, ))                                                                              \
+  X(scan, (const void* input, void* result, int count, ompi_datatype_t* type, ompi_op_t* op, ),                      \
     (input, result, count, type, op, ))                                                                              \
   X(scatter,                                                                                                         \
     (const void* input, int input_count, ompi_datatype_t* input_type, void* result, int result_count,                \

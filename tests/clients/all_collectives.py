@@ -75,6 +75,10 @@ def buffers(comm, code, count, begin):
     check(got, added(ranks, count), "reduce_scatter")
     call("Scan", [own, kind], [got, kind], op=MPI.SUM)
     check(got, added(rank + 1, count), "scan")
+    got = numbers(code, [77] * count)
+    call("Exscan", [own, kind], [got, kind], op=MPI.SUM)
+    if rank > 0:
+        check(got, added(rank, count), "exscan")
     uneven(comm, code, call)
 
 
@@ -93,6 +97,10 @@ def uneven(comm, code, call):
     got = numbers(code, [0] * (rank + 1))
     call("Scatterv", [numbers(code, every), (counts, places), kind] if rank == 0 else None, [got, kind], root=0)
     check(got, own, "scatterv")
+    wide = numbers(code, mine(rank, len(every)))
+    got = numbers(code, [0] * (rank + 1))
+    call("Reduce_scatter", [wide, kind], [got, kind], counts, op=MPI.SUM)
+    check(got, added(ranks, len(every))[places[rank] : places[rank] + rank + 1], "reduce_scatter")
 
 
 def objects(comm):

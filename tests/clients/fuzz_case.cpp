@@ -332,16 +332,8 @@ std::string Case::text() const {
 
 bool is_torii_request(const Case& call) {
   if (call.form == Form::blocking) return false;
-  switch (call.collective) {
-    case Collective::reduce_scatter:
-      return std::equal(call.counts.begin() + 1, call.counts.end(), call.counts.begin());
-    case Collective::scan:
-    case Collective::exscan:
-      return false;
-    default:
-      return call.collective != Collective::allreduce || call.form == Form::persistent ||
-             (call.op.op != MPI_MAX && call.op.op != MPI_MIN);
-  }
+  return call.collective != Collective::allreduce || call.form == Form::persistent ||
+         (call.op.op != MPI_MAX && call.op.op != MPI_MIN);
 }
 
 Case draw_case(Random& random, int ranks) {

@@ -42,7 +42,7 @@ Outcome mpirun(const Job& job) {
   add(words, {"-n", std::to_string(job.ranks)});
   add(words, job.command);
   Words environment = {"OMPI_MCA_mca_base_component_path=" TORII_TEST_COMPONENTS ":SYSTEM_DEFAULT"};
-  add(environment, job.environment);
+  add(environment, job.environment);  // the last of a name holds
   return Process(words, environment).wait(job.deadline_s);
 }
 
@@ -65,9 +65,23 @@ std::map<std::string, long> counts(const std::string& output, const std::string&
 }
 
 /// Those that torii runs in every form.
-const char* const kOperations[] = {"allgather", "allgatherv", "allreduce", "alltoall",       "alltoallv",
-                                   "alltoallw", "barrier",    "bcast",     "gather",         "gatherv",
-                                   "reduce",    "scatter",    "scatterv",  "reduce_scatter", "reduce_scatter_block"};
+const char* const kOperations[] = {"allgather",
+                                   "allgatherv",
+                                   "allreduce",
+                                   "alltoall",
+                                   "alltoallv",
+                                   "alltoallw",
+                                   "barrier",
+                                   "bcast",
+                                   "exscan",
+                                   "gather",
+                                   "gatherv",
+                                   "reduce",
+                                   "scan",
+                                   "scatter",
+                                   "scatterv",
+                                   "reduce_scatter",
+                                   "reduce_scatter_block"};
 
 Job fuzz(int ranks, int cases, int seed) {
   Job job;
@@ -223,7 +237,7 @@ TEST(Clients, Mpi4py) {
 class Folder {
  public:
   Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "torii_hpcc_XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "torii_clients_XXXXXX").string();
     path_ = mkdtemp(name.data());
   }
   Folder(const Folder&) = delete;
@@ -280,6 +294,59 @@ TEST(Clients, HpccHasTheSameVerdicts) {
       EXPECT_GT(taken[operation], 0) << operation << " on " << ranks << " ranks";
     }
   }
+}
+
+/// The files below `root` without dpkg's own.
+Words files_below(const std::filesystem::path& root) {
+  Words files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    const std::string name = entry.path().lexically_relative(root);
+    if (!name.starts_with("var/lib/dpkg") && !entry.is_directory()) files.push_back(name);
+  }
+  return files;
+}
+
+TEST(Package, InstallsWorksAndGoes) {
+  if (!is_full()) GTEST_SKIP() << "runs under TORII_TEST_FULL";
+  if (run({"dpkg-shlibdeps", "--version"}).code != 0) GTEST_SKIP() << "dpkg-dev is not installed";
+  const Folder folder;
+  const std::filesystem::path root = folder.path() / "root";
+  const Outcome made = Process({"cpack", "--config", TORII_TEST_BUILD "/CPackConfig.cmake", "-B", folder.path(), "-D",
+                                "CPACK_COMPONENTS_ALL=openmpi"})
+                           .wait(1200);
+  ASSERT_EQ(made.code, 0) << made.output;
+  std::string package;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.path().extension() == ".deb") package = entry.path();
+  }
+  ASSERT_NE(package, "") << made.output;
+  for (const char* const name : {"info", "updates"}) std::filesystem::create_directories(root / "var/lib/dpkg" / name);
+  for (const char* const name : {"status", "available"}) std::ofstream(root / "var/lib/dpkg" / name);
+  // What the package depends on is there, but the scratch root's dpkg does not know it.
+  const Words dpkg = {"dpkg", "--root=" + root.string(), "--force-depends", "--force-not-root"};
+  const auto call = [&](const Words& arguments) {
+    Words words = dpkg;
+    add(words, arguments);
+    return Process(words, {}).wait(60);
+  };
+  const Outcome installed = call({"--install", package});
+  ASSERT_EQ(installed.code, 0) << installed.output;
+  const Words files = files_below(root);
+  const auto link = std::find_if(files.begin(), files.end(),
+                                 [](const std::string& name) { return name.ends_with("openmpi3/mca_coll_torii.so"); });
+  ASSERT_NE(link, files.end()) << installed.output;
+  const std::string components = (root / *link).parent_path();
+  const Words environment = {"OMPI_MCA_mca_base_component_path=" + components + ":SYSTEM_DEFAULT"};
+  const Outcome shown = Process({"ompi_info", "--param", "coll", "torii", "--level", "9"}, environment).wait();
+  EXPECT_NE(shown.output.find("\"coll_torii_enable\""), std::string::npos) << shown.output;
+  Job job = {2, {"--mca", "coll_torii_verbose", "1"}, {program("mpi_semantics"), "messages_move", "idup"}};
+  job.environment = environment;
+  const Outcome ran = mpirun(job);
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_GT(counts(ran.output, "taken")["allreduce"], 0) << ran.output;
+  const Outcome removed = call({"--purge", "torii-openmpi"});
+  EXPECT_EQ(removed.code, 0) << removed.output;
+  EXPECT_EQ(files_below(root), Words());
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# Debian packages, by `cpack` in the build folder of a release build: torii, which is all that is installed but for what
+# stands in torii-openmpi, the component for Open MPI. That one needs torii only where a job has several nodes.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME torii)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_CONTACT "the developers of torii")
+set(CPACK_PACKAGE_VENDOR torii)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL Unspecified)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME torii)
+if(TARGET mca_coll_torii AND TORII_OPENMPI_COMPONENTS)
+  list(APPEND CPACK_COMPONENTS_ALL openmpi)
+  set(CPACK_DEBIAN_OPENMPI_PACKAGE_NAME torii-openmpi)
+  set(CPACK_DEBIAN_OPENMPI_PACKAGE_SUGGESTS torii)
+  # In the package, and not in other installations: a link where Open MPI looks for its components.
+  file(RELATIVE_PATH component ${TORII_OPENMPI_COMPONENTS}
+       /usr/${CMAKE_INSTALL_LIBDIR}/torii/openmpi/mca_coll_torii.so)
+  file(
+    CONFIGURE
+    OUTPUT ${CMAKE_BINARY_DIR}/link_component.cmake
+    CONTENT "cmake_minimum_required(VERSION 3.25)
+set(folder \"\${CPACK_TEMPORARY_INSTALL_DIRECTORY}/openmpi@TORII_OPENMPI_COMPONENTS@\")
+if(\"openmpi\" IN_LIST CPACK_COMPONENTS_ALL)
+  file(MAKE_DIRECTORY \"\${folder}\")
+  file(CREATE_LINK \"@component@\" \"\${folder}/mca_coll_torii.so\" SYMBOLIC)
+endif()
+"
+    @ONLY)
+  set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_BINARY_DIR}/link_component.cmake)
+endif()
+include(CPack)
