@@ -38,7 +38,7 @@ TEST(Algorithms, RowsHaveNamesAndSources) {
     EXPECT_EQ(find_algorithm(algorithm.name), &algorithm);
   }
   EXPECT_EQ(names, (std::set<std::string_view>{"a2a", "a2and", "a2at", "a2at_printed", "binomial", "bucket", "chain",
-                                               "direct", "node", "rabenseifner", "recursive_doubling", "ring",
+                                               "direct", "floyd", "node", "rabenseifner", "recursive_doubling", "ring",
                                                "scheduled", "trinaryx3"}));
   EXPECT_EQ(find_algorithm("trinary"), nullptr);
   EXPECT_EQ(find_algorithm(""), nullptr);

@@ -13,6 +13,7 @@
 #include "tools/command_line.hpp"
 #include "tools/torii-info/doctor.hpp"
 #include "tools/torii-info/overview.hpp"
+#include "tools/torii-info/phases.hpp"
 #include "tools/torii-info/plan.hpp"
 #include "tools/torii-info/report.hpp"
 #include "tools/torii-info/tune.hpp"
@@ -97,6 +98,12 @@ int run(int argc, char** argv) {
   check->add_option("--ranks", doctor_ranks, "ranks of the job (default: one per CPU that may be used)")
       ->check(CLI::Range(1, 65536));
   check->footer("Example:\n  torii-info doctor --ranks 8");
+  PhasesQuestion moved;
+  CLI::App* least = app.add_subcommand("phases", "how few phases of communication a redistribution of items can take");
+  least->add_option("--ranks", moved.ranks, "number of ranks (default: 4)");
+  least->add_option("--of", moved.of,
+                    "alltoall, transpose:ROWSxCOLUMNS, rotate:ITEMS+SHIFT, shuffle:ITEMS+SEED (default: alltoall)");
+  least->footer("Example:\n  torii-info phases --ranks 100 --of transpose:1000x60");
   if (const auto code = parse(app, argc, argv)) return *code;
 
   question.svg = !svg.empty();
@@ -107,6 +114,8 @@ int run(int argc, char** argv) {
     report = print_table(tune_overrides);
   } else if (app.got_subcommand(check)) {
     report = doctor(doctor_ranks);
+  } else if (app.got_subcommand(least)) {
+    report = phases(moved);
   } else {
     report = overview();
   }
