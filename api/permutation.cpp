@@ -141,7 +141,11 @@ class Permuter {
     call.input_counts = send_bytes.data();
     call.result_counts = take_bytes.data();
     const Status status = team_.run(request);
-    if (status == Status::ok) unpack(packed + packed_bytes, came);
+    if (status == Status::ok) {
+      unpack(packed + packed_bytes, came);
+    } else {
+      scratch_.abandon();
+    }
     return status;
   }
 

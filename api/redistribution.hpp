@@ -19,9 +19,14 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// At least `bytes`, with anything in it. Throws Error{no_resource} where there is no memory, after aborting the team:
-  /// the other ranks are about to wait for this one.
+  /// At least `bytes`, with anything in it. Throws Error{no_resource} where there is no memory, after aborting the
+  /// team: the other ranks are about to wait for this one.
   std::byte* reserve(Team& team, std::size_t bytes);
+  /// After a call that failed: peers may still store into what there is, so it is left as it is until the context ends.
+  void abandon() noexcept {
+    address_ = nullptr;
+    bytes_ = 0;
+  }
 
  private:
   Context* context_ = nullptr;

@@ -26,6 +26,7 @@ std::string peer_text(std::string_view role, const Stream& stream, int rank) {
   if (stream.carriage == Carriage::lend) text += " (lend)";
   if (stream.carriage == Carriage::land) text += " (land)";
   if (stream.wide) text += " (wide)";
+  if (stream.bundle > 1) text += " (bundle of " + std::to_string(stream.bundle) + ")";
   return text;
 }
 

@@ -15,13 +15,13 @@
 namespace torii {
 namespace {
 
-// A network of the kind that torii is for. Slower ones have a longer latency and less bandwidth, and the choice depends
-// on their product: 15 KB here, 20 KB for 20 us and 1 GB/s.
+// A network of the kind that torii is for: latency and time per message are torii-sim's. Slower ones have longer times
+// and less bandwidth, and the choice depends on their product: 15 KB here, 20 KB for 20 us and 1 GB/s.
 constexpr double kLatencySeconds = 1.5e-6;
 constexpr double kBytesPerSecond = 10e9;
-/// Puts of one rank that are under way at once, as TORII_ENGINES by default. A choice must not depend on the setting.
-constexpr double kEngines = 4;
-/// What handling one block costs beside its bytes. A guess at the instructions of one step of a straight list.
+/// A rank's one thread puts all messages and handles all blocks, whatever the number of engines. The second figure is a
+/// guess at the instructions of one step of a straight list.
+constexpr double kMessageSeconds = 2e-7;
 constexpr double kBlockSeconds = 3e-8;
 
 constexpr std::array kRadices = {2, 3, 4, 5, 6, 8, 16};
@@ -29,7 +29,9 @@ constexpr int kRoutedRanksMax = 16384;
 /// Longer blocks are never better off together: a hop more costs more than any number of messages saves.
 constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;
 
-double rounds_of(int messages) { return std::max(1.0, messages / kEngines); }
+double seconds(double rounds, double messages, double blocks, double link_bytes) {
+  return rounds * kLatencySeconds + messages * kMessageSeconds + blocks * kBlockSeconds + link_bytes / kBytesPerSecond;
+}
 
 FloydCost work_out(const Topology& topology, int radix) {
   const FloydHops hops(topology.ranks(), radix);
@@ -40,10 +42,9 @@ FloydCost work_out(const Topology& topology, int radix) {
   std::vector<LinkId> route;
   for (int round = 0; round < cost.rounds; ++round) {
     load.assign(has_links ? static_cast<std::size_t>(link_numbers(topology)) : 1, 0);
-    int messages = 0;
     for (const FloydHops::Hop& hop : hops.all()) {
       if (hop.round != round) continue;
-      ++messages;
+      ++cost.messages;
       const int blocks = static_cast<int>(hop.ways.size());
       cost.blocks += blocks;
       if (!has_links) {
@@ -56,7 +57,6 @@ FloydCost work_out(const Topology& topology, int radix) {
         for (const LinkId link : route) load[static_cast<std::size_t>(link)] += blocks;
       }
     }
-    cost.message_rounds += rounds_of(messages);
     cost.link_blocks += *std::max_element(load.begin(), load.end());
   }
   return cost;
@@ -89,17 +89,15 @@ FloydCost floyd_cost(const Topology& topology, int radix) {
 }
 
 double floyd_seconds(const FloydCost& cost, std::size_t block_bytes) {
-  return cost.message_rounds * kLatencySeconds + static_cast<double>(cost.blocks) * kBlockSeconds +
-         cost.link_blocks * static_cast<double>(block_bytes) / kBytesPerSecond;
+  return seconds(cost.rounds, cost.messages, static_cast<double>(cost.blocks),
+                 cost.link_blocks * static_cast<double>(block_bytes));
 }
 
 double message_per_pair_seconds(const Topology& topology, std::size_t block_bytes) {
   const int messages = topology.ranks() - 1;
-  if (messages == 0) return 0;
   const double bound = topology.kind() == Topology::Kind::torus ? alltoall_bound(topology) : 0;
-  return rounds_of(messages) * kLatencySeconds + messages * kBlockSeconds +
-         std::max(bound, bound == 0 ? static_cast<double>(messages) : 0.0) * static_cast<double>(block_bytes) /
-             kBytesPerSecond;
+  const double link_blocks = bound == 0 ? messages : bound;
+  return seconds(1, messages, messages, link_blocks * static_cast<double>(block_bytes));
 }
 
 int floyd_radix(const Topology& topology, std::size_t block_bytes) {

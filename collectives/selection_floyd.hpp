@@ -14,9 +14,9 @@ namespace torii {
 /// What floyd costs on a topology: the same for blocks of any length.
 struct FloydCost {
   int rounds = 0;
-  double message_rounds = 0;  ///< of each round the messages over the engines, at least 1; of all rounds together
-  long long blocks = 0;       ///< that every rank sends
-  double link_blocks = 0;     ///< over the busiest link, or where there are no links the port, of each round; together
+  int messages = 0;        ///< that every rank sends
+  long long blocks = 0;    ///< that every rank sends
+  double link_blocks = 0;  ///< over the busiest link, or where there are no links the port, of each round; together
 };
 
 /// By the routes of the topology (runtime/routing.hpp); of more than 16384 ranks by their ports alone.

@@ -112,6 +112,14 @@ class Faults {
   std::size_t most_;
 };
 
+/// The block of a step that only passes one on in an alltoall, until its source has told which it is.
+inline constexpr std::int32_t kPassedOn = -1;
+/// Finds out whose blocks are passed on: those of the messages that bring them. Their flows name the receiver.
+void name_passed_on(StepTable& table, Faults& faults);
+/// A bundle is filled in the order of its messages, and its last message is taken last: so its slot is whole when the
+/// signal goes, and empty when the credit does.
+void check_bundles(const StepTable& table, Faults& faults);
+
 /// Builds the tables. What cannot be tabulated or breaks a rule of structure is reported: both ends of every stream
 /// equal, every message of a segment produced once and consumed once, equal blocks at both ends, the forms of lend,
 /// land and handover flows, walks inside the blocks, maxima right. The tables are usable only when no fault was added.

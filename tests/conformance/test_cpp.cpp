@@ -80,6 +80,75 @@ TEST(Cpp, ScanExscanAndReduceScatter) {
   });
 }
 
+struct Part {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+Part part_of(std::size_t items, torii_team* team) {
+  Part part;
+  EXPECT_EQ(torii_split(items, torii_team_ranks(team), torii_team_rank(team), &part.first, &part.count), TORII_OK);
+  return part;
+}
+
+/// There and back over three dimensions; and an order that keeps the first dimension.
+TEST(Cpp, TransposesArraysThereAndBack) {
+  ThreadTeam options;
+  options.ranks = 3;
+  run_as_threads(options, [&](torii_context*, torii_team* whole) {
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    Team team(part);
+    const std::vector<std::size_t> extents = {7, 10, 4};
+    const std::vector<std::size_t> turned = {10, 4, 7};
+    const Part mine = part_of(7, part);
+    const Part wanted = part_of(10, part);
+    std::vector<float> input(mine.count * 40);
+    std::iota(input.begin(), input.end(), static_cast<float>(mine.first * 40));
+    std::vector<float> there(wanted.count * 28);
+    const std::vector<int> axes = {1, 2, 0};
+    ASSERT_EQ(team.transpose(input, std::span(there), extents, axes), TORII_OK) << torii_last_error();
+    for (std::size_t at = 0; at < there.size(); ++at) {
+      const std::size_t i = at % 7;
+      const std::size_t k = at / 7 % 4;
+      const std::size_t j = wanted.first + at / 28;
+      ASSERT_EQ(there[at], static_cast<float>((i * 10 + j) * 4 + k));
+    }
+    std::vector<float> back(input.size());
+    const std::vector<int> home = {2, 0, 1};
+    ASSERT_EQ(team.transpose(there, std::span(back), turned, home), TORII_OK) << torii_last_error();
+    EXPECT_EQ(back, input);
+    std::vector<float> local = input;
+    const std::vector<int> keeps_first = {0, 2, 1};
+    ASSERT_EQ(team.transpose(local, std::span(local), extents, keeps_first), TORII_OK) << torii_last_error();
+    for (std::size_t at = 0; at < local.size(); ++at) {
+      ASSERT_EQ(local[at], input[at / 40 * 40 + at % 10 * 4 + at / 10 % 4]);
+    }
+    EXPECT_EQ(team.transpose(input, std::span(there), extents, std::span(axes).first(2)), TORII_INVALID_ARGUMENT);
+  });
+}
+
+TEST(Cpp, PermutesInPlace) {
+  ThreadTeam options;
+  options.ranks = 4;
+  run_as_threads(options, [&](torii_context*, torii_team* whole) {
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
+    Team team(part);
+    // Everything is turned round: item i of 40 goes to 39 - i.
+    std::vector<double> data(10);
+    std::vector<std::uint64_t> destinations(10);
+    for (std::size_t i = 0; i < 10; ++i) {
+      data[i] = static_cast<double>(static_cast<std::size_t>(team.rank()) * 10 + i);
+      destinations[i] = 39 - (static_cast<std::uint64_t>(team.rank()) * 10 + i);
+    }
+    ASSERT_EQ(team.permute(data, destinations, std::span(data)), TORII_OK) << torii_last_error();
+    for (std::size_t i = 0; i < 10; ++i) {
+      EXPECT_EQ(data[i], static_cast<double>(39 - (static_cast<std::size_t>(team.rank()) * 10 + i)));
+    }
+  });
+}
+
 /// Inline functions of two classes with one mangled name would be one function in this program.
 TEST(Cpp, ClassesInsideHaveOtherNames) {
   EXPECT_NE(std::string_view(typeid(torii::Team).name()), "N5torii4TeamE");

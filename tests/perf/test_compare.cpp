@@ -108,6 +108,9 @@ TEST_F(CompareTest, ScriptRefusesWhatItDoesNotKnow) {
   EXPECT_EQ(run({script, "--help"}).code, 0);
 }
 
+const std::vector<std::string> kMpiAsRoot = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                                             "OMPI_MCA_rmaps_base_oversubscribe=1"};
+
 /// One process per MPI joins through MPI_Allgather, and both sides' data are right for every collective.
 TEST_F(CompareTest, EveryCollectiveUnderEachMpi) {
   int found = 0;
@@ -121,7 +124,7 @@ TEST_F(CompareTest, EveryCollectiveUnderEachMpi) {
         Process({launcher, "-n", "2", program.string(), "--sizes", "8,8K,2M", "--block-ms", "0.5", "--collective",
                  "allreduce,broadcast,reduce,barrier,all_gather,reduce_scatter,alltoall,scatter,gather", "--json",
                  json.string()},
-                {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"})
+                kMpiAsRoot)
             .wait(60);
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     std::ifstream file(json);
@@ -134,6 +137,31 @@ TEST_F(CompareTest, EveryCollectiveUnderEachMpi) {
     EXPECT_EQ(rows, 2 * (8 * 3 + 1)) << outcome.output;
     const Outcome report = run({kBin + "/compare_report", json.string()});
     EXPECT_EQ(report.code, 0) << report.output;
+  }
+  if (found == 0) GTEST_SKIP() << "neither Open MPI nor MPICH is here";
+}
+
+/// torii's transpose, one over MPI_Alltoall, and FFTW's where it was found: each is checked by the program.
+TEST_F(CompareTest, EveryWayToTransposeIsRight) {
+  int found = 0;
+  for (const std::string mpi : {"openmpi", "mpich"}) {
+    const fs::path program = fs::path(kBin) / fmt::format("transpose_perf.{}", mpi);
+    const std::string launcher = fmt::format("mpirun.{}", mpi);
+    if (!fs::exists(program) || run({"which", launcher}).code != 0) continue;
+    ++found;
+    const fs::path json = folder_ / fmt::format("transpose_{}.json", mpi);
+    const Outcome outcome = Process({launcher, "-n", "2", program.string(), "--rows", "62", "--columns", "130",
+                                     "--calls", "2", "--json", json.string()},
+                                    kMpiAsRoot)
+                                .wait(60);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    std::ifstream file(json);
+    const auto row = nlohmann::json::parse(file);
+    EXPECT_GE(row.at("ways").size(), 2U) << outcome.output;
+    for (const auto& way : row.at("ways")) EXPECT_EQ(way.at("wrong"), 0) << outcome.output;
+    const Outcome odd = Process({launcher, "-n", "2", program.string(), "--rows", "63"}, kMpiAsRoot).wait(60);
+    EXPECT_NE(odd.code, 0);
+    EXPECT_NE(odd.output.find("--rows is 63; it must be a multiple of the 2 ranks"), std::string::npos) << odd.output;
   }
   if (found == 0) GTEST_SKIP() << "neither Open MPI nor MPICH is here";
 }

@@ -62,7 +62,7 @@ std::string content(const std::filesystem::path& path) {
 
 TEST(ToriiInfo, HelpAndVersion) {
   for (const std::vector<std::string>& command :
-       {std::vector<std::string>{}, {"plan"}, {"tune"}, {"measure"}, {"doctor"}}) {
+       {std::vector<std::string>{}, {"plan"}, {"tune"}, {"measure"}, {"doctor"}, {"phases"}}) {
     std::vector<std::string> line = command;
     line.push_back("--help");
     const Outcome help = torii_info(line);
@@ -303,6 +303,31 @@ TEST(ToriiInfoPlan, EveryAlgorithmThatSaysItWouldServeDoes) {
     }
   }
   EXPECT_GE(served, 6);
+}
+
+TEST(ToriiInfo, PhasesPrintsBothBoundsBesideFloyd) {
+  const Outcome alltoall = torii_info({"phases", "--ranks", "3"});
+  EXPECT_EQ(alltoall.code, 0) << alltoall.output;
+  EXPECT_TRUE(holds(alltoall.output, "pairs   at least 3: 3 by potential (0 to 14.2647, 6 a phase), 2 by reach"))
+      << alltoall.output;
+  EXPECT_TRUE(holds(alltoall.output, "rounds  at least 2: 2 by potential (0 to 14.2647, 9 a phase), 2 by reach"))
+      << alltoall.output;
+  const Outcome transposed = torii_info({"phases", "--ranks", "64", "--of", "transpose:8192x8192", "--json", "-"});
+  EXPECT_EQ(nlohmann::json::parse(transposed.output).at("pairs").at("least"), 6) << transposed.output;
+  const Outcome rotated = torii_info({"phases", "--ranks", "4", "--of", "rotate:40+10"});
+  EXPECT_TRUE(holds(rotated.output, "at least 1: 0 by potential")) << rotated.output;
+  const Outcome shuffled = torii_info({"phases", "--ranks", "16", "--of", "shuffle:16000+1"});
+  EXPECT_TRUE(holds(shuffled.output, "at least 4: 4 by potential")) << shuffled.output;
+  for (const std::string of :
+       {"transpose:8", "transpose:0x4", "transpose:4x", "rotate:0+1", "shuffle:5", "other", ""}) {
+    const Outcome refused = torii_info({"phases", "--of", of});
+    EXPECT_EQ(refused.code, 2) << refused.output;
+    EXPECT_TRUE(holds(refused.output, "--of is '" + of + "'; it must be alltoall, transpose:ROWSxCOLUMNS"))
+        << refused.output;
+  }
+  const Outcome ranks = torii_info({"phases", "--ranks", "0"});
+  EXPECT_EQ(ranks.code, 2);
+  EXPECT_TRUE(holds(ranks.output, "--ranks is 0; it must be from 1 to 4096")) << ranks.output;
 }
 
 TEST(ToriiInfoPlan, LargeTeamsAreProvedOnDemand) {

@@ -219,6 +219,8 @@ constexpr Shape kShapes[] = {
     {"rabenseifner", "node", "mesh:4x2", 8},
     {"recursive_doubling", "torus:3x3", "torus:3x3", 9},
     {"bucket", "torus:4x3", "torus:4x3", 12},
+    {"floyd", "node", "torus:3x2", 6},
+    {"floyd", "torus:2x2x2", "torus:2x2x2", 8},
     {"trinaryx3", "torus:3x3x3", "torus:3x3x3", 27},
     {"recursive_doubling", "torus:4x4x4", "torus:4x4x4", 64},
     {"trinaryx3", "torus:4x4x4", "torus:4x4x4", 64},
@@ -230,12 +232,14 @@ class Bits : public ::testing::TestWithParam<Shape> {};
 TEST_P(Bits, AreThoseOfSharedMemory) {
   const Shape& shape = GetParam();
   if (shape.ranks > 12 && !is_full()) GTEST_SKIP() << "more threads than a short test should start";
-  for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce}) {
+  for (const Collective collective :
+       {Collective::allreduce, Collective::broadcast, Collective::reduce, Collective::alltoall}) {
     PlanRequest request = request_on(shape.plan_on, shape.ranks, 512, collective);
     request.tuning = {.segment_bytes = 512, .slots = 4, .window = 2};
-    request.root = collective == Collective::allreduce ? 0 : shape.ranks - 1;
+    request.root = has_root(collective) ? shape.ranks - 1 : 0;
     if (!find_algorithm(shape.algorithm)->why_not(request).empty()) continue;
-    for (const std::size_t count : {std::size_t{9}, std::size_t{4001}}) {
+    for (const std::size_t length : {std::size_t{9}, std::size_t{4001}}) {
+      const std::size_t count = length * static_cast<std::size_t>(has_block_per_rank(collective) ? shape.ranks : 1);
       testing::PlanRun real = testing::make_run(shape.algorithm, request, count);
       const testing::PlanOutcome expected = testing::run_plans(
           real, [&](int rank, int, std::byte* out) { testing::fill_operand(real.type, 5, rank, 0, count, out); });

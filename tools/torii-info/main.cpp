@@ -14,6 +14,7 @@
 #include "tools/torii-info/doctor.hpp"
 #include "tools/torii-info/measure.hpp"
 #include "tools/torii-info/overview.hpp"
+#include "tools/torii-info/phases.hpp"
 #include "tools/torii-info/plan.hpp"
 #include "tools/torii-info/report.hpp"
 #include "tools/torii-info/tune.hpp"
@@ -77,6 +78,34 @@ int exit_code(Status status) {
   }
 }
 
+/// Where `measure` writes; "" for nowhere.
+struct MeasureFiles {
+  std::string tree, tune;
+};
+
+CLI::App* add_measure(CLI::App& app, MeasureFiles& files) {
+  CLI::App* measured = app.add_subcommand("measure",
+                                          "on all ranks of a job: latencies and bandwidths between them, as a tree "
+                                          "topology file and a tune file");
+  measured->add_option("--tree", files.tree, "write the tree of links to this file");
+  measured->add_option("--tune", files.tune,
+                       "write what streams between sites carry to this file, behind the rows of TORII_TUNE_FILE or the "
+                       "built-in ones");
+  measured->footer(
+      "Example:\n  torii-info measure --tree net.tree --tune net.json\n"
+      "Start it as any program of the job: torii-run -n 4 -- torii-info measure ...");
+  return measured;
+}
+
+CLI::App* add_phases(CLI::App& app, PhasesQuestion& moved) {
+  CLI::App* least = app.add_subcommand("phases", "how few phases of communication a redistribution of items can take");
+  least->add_option("--ranks", moved.ranks, "number of ranks (default: 4)");
+  least->add_option("--of", moved.of,
+                    "alltoall, transpose:ROWSxCOLUMNS, rotate:ITEMS+SHIFT, shuffle:ITEMS+SEED (default: alltoall)");
+  least->footer("Example:\n  torii-info phases --ranks 100 --of transpose:1000x60");
+  return least;
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Says what this build of torii and this machine can do. Without a command: version, transports, kernels,\n"
@@ -98,18 +127,10 @@ int run(int argc, char** argv) {
   check->add_option("--ranks", doctor_ranks, "ranks of the job (default: one per CPU that may be used)")
       ->check(CLI::Range(1, 65536));
   check->footer("Example:\n  torii-info doctor --ranks 8");
-  std::string tree_path;
-  std::string tune_path;
-  CLI::App* measured = app.add_subcommand("measure",
-                                          "on all ranks of a job: latencies and bandwidths between them, as a tree "
-                                          "topology file and a tune file");
-  measured->add_option("--tree", tree_path, "write the tree of links to this file");
-  measured->add_option("--tune", tune_path,
-                       "write what streams between sites carry to this file, behind the rows of TORII_TUNE_FILE or the "
-                       "built-in ones");
-  measured->footer(
-      "Example:\n  torii-info measure --tree net.tree --tune net.json\n"
-      "Start it as any program of the job: torii-run -n 4 -- torii-info measure ...");
+  MeasureFiles files;
+  const CLI::App* measured = add_measure(app, files);
+  PhasesQuestion moved;
+  const CLI::App* least = add_phases(app, moved);
   if (const auto code = parse(app, argc, argv)) return *code;
 
   question.svg = !svg.empty();
@@ -121,8 +142,10 @@ int run(int argc, char** argv) {
   } else if (app.got_subcommand(check)) {
     report = doctor(doctor_ranks);
   } else if (app.got_subcommand(measured)) {
-    report = measure(tree_path, tune_path);
+    report = measure(files.tree, files.tune);
     if (report.text.empty()) return kDone;  // rank 0 says it
+  } else if (app.got_subcommand(least)) {
+    report = phases(moved);
   } else {
     report = overview();
   }

@@ -141,6 +141,7 @@ Trial best_trial(const SimOptions& options, const Question& question, const Sele
   const Clock::time_point begun = Clock::now();
   PlanRequest request = selected.request;
   request.tuning.common_root = options.common_root;
+  if (options.radix != 0) request.tuning.radix = options.radix;
   const int blocks = selected.algorithm->plan(request, 0).blocks;
   const double searching_s = seconds_since(begun);  // what the first plan finds out serves all others
   std::optional<Trial> best;

@@ -45,6 +45,8 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_flag("--data", o.data, "fold real vectors and compare the results of all ranks");
   app.add_flag("--common-root", o.common_root,
                "trinaryx3: the trees of an allreduce hang from rank 0, as in its paper");
+  app.add_option("--radix", o.radix, "floyd: base of the digits by which blocks travel (default: its model's)")
+      ->check(CLI::Range(2, 65536));
   app.add_flag("--every-segment", o.every_segment, "run long pipelines to the end instead of extending a steady state");
   app.add_option("--svg-links", o.svg_links, "draw what each link carried to this file, - for stdout");
   app.add_option("--svg-time-line", o.svg_time_line, "draw what the engines of --watched did to this file");

@@ -34,6 +34,7 @@ struct SimOptions {
   std::uint64_t seed = 1;             ///< of skew and jitter
   std::optional<double> budget_s;     ///< for searches
   bool common_root = false;           ///< the trees of trinaryx3 hang from rank 0 in an allreduce, too
+  int radix = 0;                      ///< of floyd; 0: the model's
   bool every_segment = false;         ///< long pipelines are run to the end, not extended from their steady state
   bool data = false;                  ///< vectors and kernels are real, and the result is compared
   std::string svg_links;              ///< picture of what the links carried
