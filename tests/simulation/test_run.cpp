@@ -156,21 +156,22 @@ TEST(Steady, ShortAndJitteryCallsAreRunAsTheyAre) {
   EXPECT_NE(run_steady(call, 9 << 20).steady, Steady::none);
 }
 
-/// Four machines behind two relays, one on a slow line that is used in one direction at a time.
-Topology lines() {
-  return Topology::of_tree(
-      TreeTopology::parse("node a comm\nnode b comm\nnode c comm\nnode d comm\nnode s relay\nnode t relay\n"
-                          "link a s 100MB/s 100MB/s 15us 20us full\nlink b s 50MB/s 50MB/s 15us 15us full\n"
-                          "link c s 50MB/s 50MB/s 15us 15us full\nlink d t 10MB/s 10MB/s 5us 15us half\n"
-                          "link s t 100MB/s 100MB/s 15us 15us full\n",
-                          "a test"),
-      "a test");
+/// Four machines behind two relays, one on a slow line: `half` is used in one direction at a time, `full` in both.
+Topology lines(const std::string& kind) {
+  const std::string text =
+      "node a comm\nnode b comm\nnode c comm\nnode d comm\nnode s relay\nnode t relay\n"
+      "link a s 100MB/s 100MB/s 15us 20us full\nlink b s 50MB/s 50MB/s 15us 15us full\n"
+      "link c s 50MB/s 50MB/s 15us 15us full\nlink s t 100MB/s 100MB/s 15us 15us full\n"
+      "link d t 10MB/s 10MB/s 5us 15us " +
+      kind + "\n";
+  return Topology::of_tree(TreeTopology::parse(text, "a test"), "a test");
 }
 
-Call call_on_lines(const char* algorithm, Collective collective, std::size_t segment_bytes, std::size_t bytes) {
+Call call_on(const Topology& topology, const char* algorithm, Collective collective, std::size_t segment_bytes,
+             std::size_t bytes) {
   PlanRequest request;
   request.collective = collective;
-  request.topology = lines();
+  request.topology = topology;
   request.tuning = {.segment_bytes = segment_bytes, .slots = 16, .window = 4};
   Call call = make_call(algorithm, request, bytes);
   call.network.alpha_us = call.network.overhead_us = 0;
@@ -181,17 +182,18 @@ Call call_on_lines(const char* algorithm, Collective collective, std::size_t seg
 /// where no link is shared all models agree.
 TEST(Trees, SchedulesAndChainsTakeWhatTheirModelsSay) {
   constexpr std::size_t kBytes = std::size_t{1} << 20;
-  const Topology topology = lines();
-  const TreeTopology& tree = *topology.tree();
-  const double scheduled_us = 1e6 * find_schedule(tree, 0, kBytes).time_s;
-  Call scheduled = call_on_lines("scheduled", Collective::broadcast, kBytes, kBytes);
+  const Topology half = lines("half");
+  const double scheduled_us = 1e6 * find_schedule(*half.tree(), 0, kBytes).time_s;
+  Call scheduled = call_on(half, "scheduled", Collective::broadcast, kBytes, kBytes);
   scheduled.network.sharing = Sharing::maxmin;
   EXPECT_NEAR(microseconds(run(scheduled)), scheduled_us, 1e-6 * scheduled_us);
+  const Topology full = lines("full");  // the chain's model knows no other links
   for (const std::size_t segment_bytes : {kBytes, kBytes / 16, kBytes / 256}) {
-    const double chain_us = 1e6 * chain_time_s(tree, 0, kBytes, segment_bytes);
-    Call chain = call_on_lines("chain", Collective::broadcast, segment_bytes, kBytes);
+    const double chain_us = 1e6 * chain_time_s(*full.tree(), 0, kBytes, segment_bytes);
+    Call chain = call_on(full, "chain", Collective::broadcast, segment_bytes, kBytes);
     for (const auto sharing : {std::optional<Sharing>(), std::optional(Sharing::min), std::optional(Sharing::maxmin)}) {
       chain.network.sharing = sharing;
+      chain.network.engines = sharing ? 1 : 4;  // segments of one stream that share a link come late
       // A put whose link is idle for a moment starts when its credit has come back.
       EXPECT_NEAR(microseconds(run(chain)), chain_us, 0.01 * chain_us) << segment_bytes;
     }
@@ -201,17 +203,18 @@ TEST(Trees, SchedulesAndChainsTakeWhatTheirModelsSay) {
 /// Every row that serves a tree, in every sharing model: it ends, and no sooner than the slow line lets it.
 TEST(Trees, PlansOfAnyRowRun) {
   constexpr std::size_t kBytes = std::size_t{1} << 18;
+  const Topology topology = lines("half");
   int calls = 0;
   for (const Algorithm& row : catalogue()) {
     for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce,
                                         Collective::all_gather, Collective::reduce_scatter, Collective::alltoall}) {
       PlanRequest request;
       request.collective = collective;
-      request.topology = lines();
+      request.topology = topology;
       if (!row.why_not(request).empty()) continue;
       for (const auto sharing :
            {std::optional<Sharing>(), std::optional(Sharing::min), std::optional(Sharing::maxmin)}) {
-        Call call = call_on_lines(std::string(row.name).c_str(), collective, 4 << 10, kBytes);
+        Call call = call_on(topology, std::string(row.name).c_str(), collective, 4 << 10, kBytes);
         call.network.sharing = sharing;
         const bool is_whole = collective == Collective::broadcast || collective == Collective::reduce ||
                               collective == Collective::allreduce;
