@@ -211,6 +211,7 @@ Execution::Progress Execution::advance() noexcept {
   if (plan_->plan.sweep.exists()) return advance_sweep();
   bool moved = false;
   while (lanes_done_ < lanes_.size()) {
+    if (lanes_to_look_at_ == 0) return moved ? Progress::moved : Progress::idle;
     Step step{};
     Instance* instance = nullptr;
     LaneState* chosen = nullptr;

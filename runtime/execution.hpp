@@ -251,7 +251,9 @@ class Execution {
   bool is_modelled(const Step& step) noexcept;
   // execution_model.cpp
   void find_readers() noexcept;
-  bool is_looked_at(std::size_t lane) const noexcept { return (lanes_to_look_at_ >> std::min(lane, kLaneBits) & 1) != 0; }
+  bool is_looked_at(std::size_t lane) const noexcept {
+    return (lanes_to_look_at_ >> std::min(lane, kLaneBits) & 1) != 0;
+  }
   void has_not_moved(std::size_t lane, std::int64_t below) noexcept;
   void move_data(const Step& step) noexcept;
   std::size_t find_places(const Step& step) noexcept;
@@ -329,9 +331,9 @@ class Execution {
   static constexpr std::size_t kLaneBits = 63;
   std::uint64_t lanes_to_look_at_ = ~std::uint64_t{0};
   std::uint64_t lanes_without_credit_ = 0;
-  bool lacks_credit_ = false;                    ///< the step that was looked at last waits for a credit alone
-  std::vector<std::uint64_t> readers_of_in_;     ///< by stream: lanes that take from it
-  std::vector<std::uint64_t> readers_of_out_;    ///< by stream: lanes that put into it
+  bool lacks_credit_ = false;                  ///< the step that was looked at last waits for a credit alone
+  std::vector<std::uint64_t> readers_of_in_;   ///< by stream: lanes that take from it
+  std::vector<std::uint64_t> readers_of_out_;  ///< by stream: lanes that put into it
   std::vector<LaneState> lanes_;
   std::vector<Instance> instances_;
   std::vector<Announced> announced_;

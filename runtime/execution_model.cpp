@@ -32,9 +32,10 @@ void Execution::find_readers() noexcept {
 
 /// Staging has the slots of in-streams one after the other, and further on the credits of out-streams.
 void Execution::changed(std::uint64_t offset) noexcept {
-  if (plan_ == nullptr || readers_of_in_.empty()) return;
+  if (plan_ == nullptr || plan_->in.size() + plan_->out.size() == 0) return;
   const StagingShape& shape = plan_->shape;
-  const std::uint64_t begin = plan_->in.front().slots_offset;
+  const std::uint64_t begin =
+      plan_->in.empty() ? plan_->out.front().credits_offset - shape.credits_offset : plan_->in.front().slots_offset;
   const std::uint64_t in = (offset - begin) / std::max<std::size_t>(shape.stream_bytes, 1);
   const std::uint64_t credits = begin + shape.credits_offset;
   const std::uint64_t out = (offset - credits) / std::max<std::size_t>(shape.credit_bytes, 1);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "runtime/status.hpp"
@@ -200,17 +201,99 @@ TEST(Network, RefusesWhatBelongsToNoStream) {
   EXPECT_EQ(fixture.network.put(0, put), Status::transport);
 }
 
-TEST(Network, RefusesTopologiesWithoutLinks) {
-  for (const Topology& topology : {Topology::node(4), Topology::torus({3, 1, 1}, {true, true, true}, 1, 2)}) {
-    NetworkModel model;
-    model.topology = topology;
-    try {
-      Network network(model, 64, false);
-      ADD_FAILURE() << topology.text();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.status(), Status::unsupported);
-      EXPECT_NE(std::string(error.what()).find(topology.text()), std::string::npos) << error.what();
-    }
+TEST(Network, ASwitchHasALinkEachWayForEachRank) {
+  NetworkModel model;
+  model.topology = Topology::node(4);
+  Fixture fixture(model);
+  fixture.put(0, 3, kBytes, 1);
+  fixture.put(1, 2, kBytes, 2);  // no link in common
+  fixture.put(2, 3, kBytes, 3);  // waits for the link to 3
+  EXPECT_EQ(fixture.run(),
+            (Seen{{kAlpha + kMicrosecond, 3, 1}, {kAlpha + kMicrosecond, 2, 2}, {kAlpha + 2 * kMicrosecond, 3, 3}}));
+}
+
+NetworkModel tree_of(const char* links) {
+  NetworkModel model;
+  const std::string text = std::string("node a comm\nnode b comm\nnode c comm\nnode s relay\n") + links;
+  model.topology = Topology::of_tree(TreeTopology::parse(text, "a test"), "a test");
+  return model;
+}
+
+/// 5000 bytes take 1 us over 5 GB/s, 2 us over 2.5.
+TEST(Network, LinksOfATreeHaveTheirOwnRatesAndLatencies) {
+  const NetworkModel model = tree_of(
+      "link a s 5GB/s 5GB/s 3us 30us full\nlink b s 2.5GB/s 2.5GB/s 50us 500ns full\nlink c s 5GB/s 5GB/s 0ns 7us "
+      "full\n");
+  Fixture fixture(model);
+  fixture.put(0, 1);
+  ASSERT_EQ(fixture.network.put_word(1, 0, Fixture::line(2), 5), Status::ok);
+  EXPECT_EQ(fixture.run(), (Seen{{kAlpha + 2 * kMicrosecond + 3'500'000, 1, 1}, {kAlpha + 80'000'000, 0, 5}}));
+  Fixture slow_first(model);
+  slow_first.put(1, 2);  // the slow link holds up the fast one behind it
+  EXPECT_EQ(slow_first.run()[0][0], kAlpha + 2 * kMicrosecond + 57'000'000);
+}
+
+TEST(Network, AHalfDuplexLinkServesOneDirectionAtATime) {
+  for (const bool half : {false, true}) {
+    const std::string kind = half ? "half\n" : "full\n";
+    const std::string links = "link a s 5GB/s 5GB/s 0ns 0ns " + kind + "link b s 5GB/s 5GB/s 0ns 0ns full\n" +
+                              "link c s 5GB/s 5GB/s 0ns 0ns full\n";
+    Fixture fixture(tree_of(links.c_str()));
+    fixture.put(0, 1, kBytes, 1);
+    fixture.put(2, 0, kBytes, 2);
+    EXPECT_EQ(fixture.run().back()[0], kAlpha + (half ? 2 : 1) * kMicrosecond);
+  }
+}
+
+TEST(Network, SharedLinksDivideTheirBandwidth) {
+  NetworkModel model = row_of(3);
+  // Both cross the link from 1 to 2; the second has half as much to move.
+  for (const Sharing sharing : {Sharing::min, Sharing::maxmin}) {
+    model.sharing = sharing;
+    Fixture fixture(model);
+    fixture.put(0, 2, kBytes, 1);
+    fixture.put(1, 2, kBytes / 2, 2);
+    EXPECT_EQ(fixture.run(), (Seen{{kAlpha + kMicrosecond, 2, 2}, {kAlpha + kMicrosecond + kMicrosecond / 2, 2, 1}}));
+    EXPECT_EQ(fixture.network.link_bytes()[static_cast<std::size_t>(link_id(1, 0, 1))], kBytes + kBytes / 2);
+  }
+}
+
+TEST(Network, WhatOneCannotUseOthersGetByMaxminAlone) {
+  const auto last = [](Sharing sharing) {
+    NetworkModel model = tree_of(
+        "link a s 5GB/s 5GB/s 0ns 0ns full\nlink b s 5GB/s 1GB/s 0ns 0ns full\nlink c s 5GB/s 5GB/s 0ns 0ns full\n");
+    model.sharing = sharing;
+    Fixture fixture(model);
+    fixture.put(0, 1, kBytes, 1);  // 1 GB/s at most
+    fixture.put(0, 2, kBytes, 2);  // the rest of 5 GB/s, or half
+    return fixture.run().front();
+  };
+  EXPECT_EQ(last(Sharing::maxmin), (std::array<Time, 3>{kAlpha + 1'250'000, 2, 2}));
+  EXPECT_EQ(last(Sharing::min), (std::array<Time, 3>{kAlpha + 2 * kMicrosecond, 2, 2}));
+}
+
+TEST(Network, AnEngineThatSharesIsBusyUntilItsMessageIsOut) {
+  NetworkModel model = row_of(3);
+  model.engines = 1;
+  model.sharing = Sharing::maxmin;
+  Fixture fixture(model);
+  fixture.put(1, 0, kBytes, 1);
+  fixture.put(1, 2, kBytes, 2);
+  fixture.put(1, 0, 0, 3);
+  const Time second = kMicrosecond + kOverhead;
+  EXPECT_EQ(fixture.run(),
+            (Seen{{kAlpha + kMicrosecond, 0, 1}, {second + kAlpha + kMicrosecond, 2, 2}, {2 * second + kAlpha, 0, 3}}));
+}
+
+TEST(Network, RefusesSeveralRanksOnANode) {
+  NetworkModel model;
+  model.topology = Topology::torus({3, 1, 1}, {true, true, true}, 1, 2);
+  try {
+    Network network(model, 64, false);
+    ADD_FAILURE() << "it has no way of carrying what stays within a node";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::unsupported);
+    EXPECT_NE(std::string(error.what()).find(model.topology.text()), std::string::npos) << error.what();
   }
 }
 

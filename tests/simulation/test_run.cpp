@@ -6,9 +6,12 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "collectives/catalogue.hpp"
+#include "collectives/schedule.hpp"
 #include "collectives/trees.hpp"
 #include "collectives/verify.hpp"
 #include "runtime/status.hpp"
@@ -151,6 +154,100 @@ TEST(Steady, ShortAndJitteryCallsAreRunAsTheyAre) {
   call.network.jitter_us = 0;
   EXPECT_EQ(run_steady(call, 9 << 20, 1 << 20).steady, Steady::none);
   EXPECT_NE(run_steady(call, 9 << 20).steady, Steady::none);
+}
+
+/// Four machines behind two relays, one on a slow line: `half` is used in one direction at a time, `full` in both.
+Topology lines(const std::string& kind) {
+  const std::string text =
+      "node a comm\nnode b comm\nnode c comm\nnode d comm\nnode s relay\nnode t relay\n"
+      "link a s 100MB/s 100MB/s 15us 20us full\nlink b s 50MB/s 50MB/s 15us 15us full\n"
+      "link c s 50MB/s 50MB/s 15us 15us full\nlink s t 100MB/s 100MB/s 15us 15us full\n"
+      "link d t 10MB/s 10MB/s 5us 15us " +
+      kind + "\n";
+  return Topology::of_tree(TreeTopology::parse(text, "a test"), "a test");
+}
+
+Call call_on(const Topology& topology, const char* algorithm, Collective collective, std::size_t segment_bytes,
+             std::size_t bytes) {
+  PlanRequest request;
+  request.collective = collective;
+  request.topology = topology;
+  request.tuning = {.segment_bytes = segment_bytes, .slots = 16, .window = 4};
+  Call call = make_call(algorithm, request, bytes);
+  call.network.alpha_us = call.network.overhead_us = 0;
+  return call;
+}
+
+/// The schedule's model lets transfers share a link for which each has a rate of its own, so it is that of maxmin;
+/// where no link is shared all models agree.
+TEST(Trees, SchedulesAndChainsTakeWhatTheirModelsSay) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const Topology half = lines("half");
+  const double scheduled_us = 1e6 * find_schedule(*half.tree(), 0, kBytes).time_s;
+  Call scheduled = call_on(half, "scheduled", Collective::broadcast, kBytes, kBytes);
+  scheduled.network.sharing = Sharing::maxmin;
+  EXPECT_NEAR(microseconds(run(scheduled)), scheduled_us, 1e-6 * scheduled_us);
+  const Topology full = lines("full");  // the chain's model knows no other links
+  for (const std::size_t segment_bytes : {kBytes, kBytes / 16, kBytes / 256}) {
+    const double chain_us = 1e6 * chain_time_s(*full.tree(), 0, kBytes, segment_bytes);
+    Call chain = call_on(full, "chain", Collective::broadcast, segment_bytes, kBytes);
+    for (const auto sharing : {std::optional<Sharing>(), std::optional(Sharing::min), std::optional(Sharing::maxmin)}) {
+      chain.network.sharing = sharing;
+      chain.network.engines = sharing ? 1 : 4;  // segments of one stream that share a link come late
+      // A put whose link is idle for a moment starts when its credit has come back.
+      EXPECT_NEAR(microseconds(run(chain)), chain_us, 0.01 * chain_us) << segment_bytes;
+    }
+  }
+}
+
+/// Every row that serves a tree, in every sharing model: it ends, and no sooner than the slow line lets it.
+TEST(Trees, PlansOfAnyRowRun) {
+  constexpr std::size_t kBytes = std::size_t{1} << 18;
+  const Topology topology = lines("half");
+  int calls = 0;
+  for (const Algorithm& row : catalogue()) {
+    for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce,
+                                        Collective::all_gather, Collective::reduce_scatter, Collective::alltoall}) {
+      PlanRequest request;
+      request.collective = collective;
+      request.topology = topology;
+      if (!row.why_not(request).empty()) continue;
+      for (const auto sharing :
+           {std::optional<Sharing>(), std::optional(Sharing::min), std::optional(Sharing::maxmin)}) {
+        Call call = call_on(topology, std::string(row.name).c_str(), collective, 4 << 10, kBytes);
+        call.network.sharing = sharing;
+        const bool is_whole = collective == Collective::broadcast || collective == Collective::reduce ||
+                              collective == Collective::allreduce;
+        const double least_us = static_cast<double>(kBytes) / 10 * (is_whole ? 1 : 0.25);
+        EXPECT_GE(microseconds(run(call)), least_us) << row.name << ", " << name(collective);
+        ++calls;
+      }
+    }
+  }
+  EXPECT_GT(calls, 60);
+}
+
+/// Each byte says which rank it comes from, for which it is, and where it stands.
+TEST(Sweeps, RunWithAndWithoutData) {
+  PlanRequest request = request_on("torus:4x2", 8, 1 << 10, Collective::alltoall);
+  constexpr std::size_t kBlock = 5000;
+  Call call = make_call("a2at", request, 8 * kBlock, Type::u8);
+  const Outcome symbolic = run(call);
+  // Seven blocks leave each rank over at most three links at once.
+  EXPECT_GT(microseconds(symbolic), 7.0 * kBlock / 3 / 5e3);
+  call.fill = [&](int rank, std::byte* out) {
+    for (std::size_t i = 0; i < 8 * kBlock; ++i) {
+      out[i] = static_cast<std::byte>(7 * static_cast<std::size_t>(rank) + 31 * (i / kBlock) + i % kBlock % 13);
+    }
+  };
+  const Outcome real = run(call);
+  EXPECT_EQ(real.time, symbolic.time);
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    for (std::size_t i = 0; i < 8 * kBlock; i += 97) {
+      ASSERT_EQ(real.results[rank][i], static_cast<std::byte>(7 * (i / kBlock) + 31 * rank + i % kBlock % 13))
+          << "rank " << rank << ", byte " << i;
+    }
+  }
 }
 
 TEST(Run, AWindowOfOneStepPerSegmentChangesNothing) {

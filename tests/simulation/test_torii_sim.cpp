@@ -59,7 +59,8 @@ TEST(ToriiSim, RunsFourThousandRanksWithRealData) {
 }
 
 TEST(ToriiSim, RunsEveryCollective) {
-  for (const char* collective : {"barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter"}) {
+  for (const char* collective : {"barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
+                                 "alltoall", "scatter", "gather"}) {
     const json row = json_of({collective, "--topology", "torus:4x3", "--bytes", "12K", "--data", "--segment", "1K"});
     EXPECT_EQ(row.at("collective"), collective);
     EXPECT_GT(row.at("time_us"), 1.4) << collective;
@@ -122,7 +123,7 @@ TEST(ToriiSim, RefusesBadCommandLines) {
   };
   const std::vector<Bad> bad = {
       {{"allreduce", "--topology", "torus:3x0"}, 2, "3x0"},
-      {{"allreduce", "--topology", "node"}, 3, "torus or mesh"},
+      {{"allreduce", "--topology", "node"}, 2, "--ranks is 0"},
       {{"allreduce", "--topology", "torus:3x3*2"}, 3, "one rank on each node"},
       {{"allreduce"}, 2, "--topology"},
       {with({"--algorithm", "swung"}), 3, "no algorithm is called 'swung'"},
@@ -130,7 +131,12 @@ TEST(ToriiSim, RefusesBadCommandLines) {
       {with({"--segment", "-3"}), 2, "--segment is '-3'"},
       {with({"--engines", "17"}), 2, "--engines is 17"},
       {with({"--sharing", "fair"}), 2, "--sharing is 'fair'"},
-      {with({"--sharing", "maxmin"}), 2, "must be packet"},
+      {with({"--sharing", "reserved"}), 2, "broadcasts on a tree"},
+      {with({"--split", "5"}), 2, "--figure is missing"},
+      {with({"--split", "0", "--figure", "-"}), 2, "--split is 0"},
+      {with({"--bytes", "36", "--figure", "-"}), 2, "powers of 2"},
+      {{"reduce", "--topology", "torus:3x3", "--split", "5", "--figure", "-"}, 2, "--split is for allreduce"},
+      {{"allreduce", "--topology", "node", "--ranks", "3", "--bytes", "1K", "--svg-links", "-"}, 2, "not node"},
       {with({"--alpha", "-1"}), 2, "--alpha is -1"},
       {with({"--bandwidth", "0"}), 2, "--bandwidth is 0"},
       {with({"--reduce", "nan"}), 2, "--reduce is nan"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranges of `torii-sim alltoall --scan`, right and wrong, and the drawing of curves.
+// The ranges of `torii-sim --scan`, right and wrong, and the drawing of curves and bars.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -7,28 +7,50 @@
 #include <vector>
 
 #include "runtime/status.hpp"
-#include "tools/torii-sim/scan.hpp"
 #include "tools/torii-sim/curves.hpp"
+#include "tools/torii-sim/scan.hpp"
 
 namespace torii::test {
 namespace {
 
 using tools::read_scan;
 
-TEST(AlltoallScan, MultipliesRangesOut) {
+TEST(Scan, MultipliesRangesOut) {
   const tools::Scan scan = read_scan({"shapes=2..3x4m", "engines=1..3", "bytes=1K..20K"}, "torus");
   EXPECT_EQ(scan.topologies, (std::vector<std::string>{"torus:2x4m", "torus:3x4m"}));
   EXPECT_EQ(scan.engines, (std::vector<int>{1, 2, 3}));
   EXPECT_EQ(scan.bytes, (std::vector<std::size_t>{1024, 4096, 16384}));
+  EXPECT_EQ(read_scan({"ranks=3..5"}, "node").ranks, (std::vector<int>{3, 4, 5}));
+  EXPECT_EQ(read_scan({"bytes=3..24*2"}, "node").bytes, (std::vector<std::size_t>{3, 6, 12, 24}));
   EXPECT_EQ(read_scan({"shapes=5"}, "mesh").topologies, (std::vector<std::string>{"mesh:5"}));
   EXPECT_TRUE(read_scan({}, "torus").topologies.empty());
 }
 
-TEST(AlltoallScan, RefusesWhatItCannotRead) {
-  for (const char* text :
-       {"", "shape=2", "shapes", "shapes=", "shapes=2x", "shapes=x2", "shapes=3..2", "shapes=0..2", "shapes=2...3",
-        "shapes=1..100000x1..100000", "shapes=2..", "shapes=-1", "engines=0", "engines=1..17", "engines=x",
-        "bytes=0..1K", "bytes=2K..1K", "bytes=..", "bytes=1..1000000G"}) {
+TEST(Scan, RefusesWhatItCannotRead) {
+  for (const char* text : {"",
+                           "shape=2",
+                           "shapes",
+                           "shapes=",
+                           "shapes=2x",
+                           "shapes=x2",
+                           "shapes=3..2",
+                           "shapes=0..2",
+                           "shapes=2...3",
+                           "shapes=1..100000x1..100000",
+                           "shapes=2..",
+                           "shapes=-1",
+                           "engines=0",
+                           "engines=1..17",
+                           "engines=x",
+                           "bytes=0..1K",
+                           "bytes=2K..1K",
+                           "bytes=..",
+                           "bytes=1..1000000G",
+                           "bytes=1..4*1",
+                           "bytes=1..4*",
+                           "bytes=1..4*x",
+                           "ranks=0",
+                           "ranks=2..1000000"}) {
     try {
       read_scan({text}, "torus");
       ADD_FAILURE() << "accepted '" << text << "'";
@@ -39,7 +61,7 @@ TEST(AlltoallScan, RefusesWhatItCannotRead) {
   }
 }
 
-TEST(AlltoallScan, AnyTextIsReadOrRefused) {
+TEST(Scan, AnyTextIsReadOrRefused) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -16,9 +16,9 @@
 #include "runtime/network_model.hpp"
 #include "runtime/routing.hpp"
 #include "runtime/status.hpp"
-#include "tools/torii-sim/scan.hpp"
-#include "tools/torii-sim/collective.hpp"
+#include "tools/torii-sim/calls.hpp"
 #include "tools/torii-sim/curves.hpp"
+#include "tools/torii-sim/scan.hpp"
 
 namespace torii::tools {
 namespace {
@@ -27,8 +27,6 @@ constexpr std::array kOrders = {SweepOrder::a2a, SweepOrder::a2and, SweepOrder::
 
 /// The flags that only alltoall has.
 struct AlltoallFlags {
-  std::vector<std::string> scan;
-  std::string figure;
   bool ties = true;
 };
 
@@ -108,8 +106,8 @@ SimRow simulate(const Cell& cell, const SimOptions& options, const AlltoallFlags
 int draw_figure(const SimOptions& options, const AlltoallFlags& flags, RowWriter& rows) {
   const std::vector<SweepOrder> orders = read_orders(options.algorithm == "auto" ? "all" : options.algorithm);
   const Topology topology = read_topology(options.topology);
-  std::ofstream file(flags.figure);
-  if (!file) invalid(fmt::format("--figure is '{}', which cannot be written", flags.figure));
+  std::ofstream file(options.figure);
+  if (!file) invalid(fmt::format("--figure is '{}', which cannot be written", options.figure));
   CurveChart chart;
   chart.title = "alltoall on " + options.topology;
   chart.x_name = "controllers";
@@ -129,22 +127,20 @@ int draw_figure(const SimOptions& options, const AlltoallFlags& flags, RowWriter
       chart.curves.push_back(std::move(curve));
     }
   }
-  if (!(file << draw_curves(chart)).flush()) invalid(fmt::format("cannot write '{}'", flags.figure));
+  if (!(file << draw_curves(chart)).flush()) invalid(fmt::format("cannot write '{}'", options.figure));
   return kDone;
 }
 
 int run_alltoall(const SimOptions& options, const AlltoallFlags& flags, RowWriter& rows) {
-  if (!flags.figure.empty()) return draw_figure(options, flags, rows);
-  if (options.sharing == "packet") {
-    if (!flags.scan.empty()) invalid("--scan needs --sharing min or maxmin; with packet give one call at a time");
-    return run_collective(options, rows);
-  }
-  Scan scan = read_scan(flags.scan, std::string_view(options.topology).substr(0, options.topology.find(':')));
+  if (options.sharing == "packet") return run_calls(options, rows);
+  if (!options.figure.empty()) return draw_figure(options, flags, rows);
+  if (options.sharing == "auto") return run_calls(options, rows);
+  Scan scan = read_scan(options.scan, std::string_view(options.topology).substr(0, options.topology.find(':')));
   if (scan.topologies.empty()) scan.topologies = {options.topology};
   if (scan.engines.empty()) scan.engines = {options.engines};
   if (scan.bytes.empty()) scan.bytes = {read_size("--bytes", options.bytes)};
   const Sharing sharing = options.sharing == "min" ? Sharing::min : Sharing::maxmin;
-  const bool is_scan = !flags.scan.empty();
+  const bool is_scan = !options.scan.empty();
   for (const std::string& text : scan.topologies) {
     for (const SweepOrder order : read_orders(options.algorithm)) {
       // In a scan, what a shape does not have is left out; asked for by itself, it is an error.
@@ -163,9 +159,6 @@ int run_alltoall(const SimOptions& options, const AlltoallFlags& flags, RowWrite
 
 std::function<int(RowWriter&)> add_alltoall(CLI::App& command, const SimOptions& options) {
   const auto flags = std::make_shared<AlltoallFlags>();
-  command.add_option("--scan", flags->scan,
-                     "go through shapes=2..12x2..12, engines=1..8 or bytes=1K..1M; may be given several times");
-  command.add_option("--figure", flags->figure, "time over 1 to 8 controllers, min and maxmin, as SVG to this file");
   command.add_flag_callback(
       "--no-ties", [flags] { flags->ties = false; }, "the network takes messages half-way round along + only");
   return [flags, &options](RowWriter& rows) { return run_alltoall(options, *flags, rows); };

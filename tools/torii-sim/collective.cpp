@@ -54,6 +54,12 @@ int slots_for(const SimOptions& options, std::size_t segment_bytes) {
   return transfer_us > 16 * options.alpha_us ? 16 : 64;
 }
 
+/// Segments of a lane in flight; of an alltoall entries, as many as there are engines.
+int window_for(const SimOptions& options, const PlanRequest& request) {
+  if (options.window != 0) return options.window;
+  return is_personalised(request.collective) ? options.engines : std::min(4, request.tuning.slots);
+}
+
 Trial simulate(const SimOptions& options, const Question& question, const Algorithm& algorithm,
                const PlanRequest& request) {
   Trial trial;
@@ -124,7 +130,8 @@ std::vector<std::size_t> segments_to_try(const SimOptions& options, const Questi
 /// it, and goes up, in an allreduce also down, the lowest tree. 0 for other algorithms.
 double least_us(const SimOptions& options, const Question& question, const Algorithm& algorithm,
                 const PlanRequest& request) {
-  if (algorithm.name != "trinaryx3" || request.collective == Collective::barrier) return 0;
+  const bool is_tree = request.topology.kind() == Topology::Kind::tree;  // whose links are not alike
+  if (algorithm.name != "trinaryx3" || request.collective == Collective::barrier || is_tree) return 0;
   const std::shared_ptr<const TreeTable> table = find_trees(request);
   const std::vector<Tree>& trees = table->trees;
   const int height = std::ranges::min(trees, {}, [](const Tree& tree) { return tree.height(); }).height();
@@ -150,7 +157,7 @@ Trial best_trial(const SimOptions& options, const Question& question, const Sele
   for (const std::size_t segment_bytes : segments) {
     request.tuning.segment_bytes = segment_bytes;
     request.tuning.slots = slots_for(options, segment_bytes);
-    request.tuning.window = options.window != 0 ? options.window : std::min(4, request.tuning.slots);
+    request.tuning.window = window_for(options, request);
     const double least = least_us(options, question, *selected.algorithm, request);
     if (best && least * simulated::kPicosecondsPerMicrosecond > static_cast<double>(best->time)) continue;
     const bool apart = !options.overlap && request.collective == Collective::allreduce;
@@ -185,9 +192,36 @@ int height_of(const PlanRequest& request, const Trial& trial, const Verdict& fig
   return height;
 }
 
+/// What the rank that folds most takes for that alone.
+double folding_us(const SimOptions& options, const Question& question, const Trial& trial) {
+  if (!options.reduce_GBps || !combines(question.request.collective)) return 0;
+  const Layout layout = simulated::call_shape(trial.request, trial.plans.front(), question.type, question.bytes).layout;
+  std::vector<double> block_bytes(static_cast<std::size_t>(layout.blocks()), 0);
+  for (int block = 0; block < layout.blocks(); ++block) {
+    for (std::int64_t segment = 0; segment < layout.segments(); ++segment) {
+      block_bytes[static_cast<std::size_t>(block)] += static_cast<double>(layout.segment_length_bytes(block, segment));
+    }
+  }
+  double most = 0;
+  for (const Plan& plan : trial.plans) {
+    double folded = 0;
+    for (const Lane& lane : plan.lanes) {
+      for (const Flow& flow : lane.flows) {
+        if (flow.sources.size() < 2) continue;
+        for (int visit = 0; visit < flow.walk.count; ++visit) {
+          folded += static_cast<double>(flow.sources.size() - 1) *
+                    block_bytes[static_cast<std::size_t>(flow.walk.block(visit))];
+        }
+      }
+    }
+    most = std::max(most, folded);
+  }
+  return most / (*options.reduce_GBps * 1e3);
+}
+
 }  // namespace
 
-int run_collective(const SimOptions& options, RowWriter& rows) {
+Simulated simulate_call(const SimOptions& options) {
   const Question question = read_question(options);
   const Clock::time_point begun = Clock::now();
   const Selected selected =
@@ -196,14 +230,15 @@ int run_collective(const SimOptions& options, RowWriter& rows) {
   const double wall_s = seconds_since(begun) - best.planning_s;
   const PlanRequest& request = best.request;
   const Verdict figures = figures_of(request, best);
-  SimRow row;
+  Simulated result;
+  SimRow& row = result.row;
   row.collective = options.collective;
   row.algorithm = std::string(best.algorithm->name);
   row.topology = request.topology.text();
   row.ranks = request.topology.ranks();
   row.engines = options.engines;
   row.bytes = question.bytes;
-  row.sharing = options.sharing;
+  row.sharing = options.sharing == "auto" ? "packet" : options.sharing;
   row.time_us = static_cast<double>(best.time) / simulated::kPicosecondsPerMicrosecond;
   row.bound_us = bound_us(options, question);
   row.links_shared = figures.links_shared;
@@ -223,17 +258,21 @@ int run_collective(const SimOptions& options, RowWriter& rows) {
   row.more["moved_GBps"] = row.time_us > 0 ? passes * static_cast<double>(row.bytes) / row.time_us / 1e3 : 0;
   Compared compared;
   if (options.data && request.collective != Collective::barrier) {
-    compared = compare(request.collective, request.root, best.run.outcome.results);
+    compared = compare({request.collective, request.root, question.type, options.seed}, best.run.outcome.results);
     row.more["wrong"] = compared.wrong;
     row.more["hash"] = fmt::format("{:016x}", compared.hash);
   }
-  rows.add(row);
+  result.folding_us = folding_us(options, question, best);
   const simulated::Outcome& outcome = best.run.outcome;
+  if (!options.svg_links.empty() && request.topology.kind() != Topology::Kind::torus) {
+    throw Error(Status::invalid_argument, "--svg-links draws tori and meshes, not " + request.topology.text());
+  }
   if (!options.svg_links.empty()) write_picture(options.svg_links, draw_links(request.topology, outcome.link_bytes));
   if (!options.svg_time_line.empty()) {
     write_picture(options.svg_time_line, draw_time_line(options.watched, options.engines, outcome.uses));
   }
-  return compared.wrong == 0 ? kDone : kWrong;
+  result.code = compared.wrong == 0 ? kDone : kWrong;
+  return result;
 }
 
 }  // namespace torii::tools

@@ -7,9 +7,15 @@
 
 namespace torii::tools {
 
-/// Simulates the call that `options` describe and adds its row. Returns the program's exit code. Throws
-/// Error{invalid_argument} for options that do not fit the collective, {unsupported} where the algorithm cannot serve
-/// it.
-int run_collective(const SimOptions& options, RowWriter& rows);
+/// A simulated call.
+struct Simulated {
+  SimRow row;
+  double folding_us = 0;  ///< with --reduce: what the rank that folds most takes for that alone
+  int code = 0;           ///< the program's, as far as this call decides it
+};
+
+/// Simulates the one call that `options` describe, and draws what they ask of it. Throws Error{invalid_argument} for
+/// options that do not fit the collective, {unsupported} where the algorithm cannot serve it.
+Simulated simulate_call(const SimOptions& options);
 
 }  // namespace torii::tools

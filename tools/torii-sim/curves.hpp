@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Curves over a whole number, as SVG: one line per series, from 0 up.
+// Curves over a whole number, and stacked bars, as SVG.
 #pragma once
 
 #include <string>
@@ -14,12 +14,14 @@ struct Curve {
   std::vector<std::pair<int, double>> points;  ///< by ascending x
 };
 
-/// Both axes linear. `level`, if above 0, is drawn as a line across with `level_name`. Curves take colours in turn, a
-/// dashed one that of the curve before it.
+/// Both axes linear, unless said otherwise. `level`, if above 0, is drawn as a line across with `level_name`. Curves
+/// take colours in turn, a dashed one that of the curve before it.
 struct CurveChart {
   std::string title;
   std::string x_name;
   std::string y_name;
+  bool x_is_size = false;  ///< x is the power of 2 of a number of bytes
+  bool y_is_log = false;   ///< all values are above 0
   double level = 0;
   std::string level_name;
   std::vector<Curve> curves;
@@ -27,5 +29,20 @@ struct CurveChart {
 
 /// A whole SVG document. Needs a point in one of the curves.
 std::string draw_curves(const CurveChart& chart);
+
+/// Rows of parts, one after the other from the left.
+struct BarChart {
+  struct Bar {
+    std::string name;
+    std::vector<double> parts;  ///< as many as there are names
+  };
+  std::string title;
+  std::string x_name;
+  std::vector<std::string> part_names;  ///< at most six
+  std::vector<Bar> bars;
+};
+
+/// A whole SVG document. Needs a part above 0.
+std::string draw_bars(const BarChart& chart);
 
 }  // namespace torii::tools

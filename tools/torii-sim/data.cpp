@@ -47,7 +47,44 @@ void fill_operand(Type type, std::uint64_t seed, int rank, std::byte* operand, s
   }
 }
 
-Compared compare(Collective collective, int root, const std::vector<std::vector<std::byte>>& results) {
+namespace {
+
+/// How many ranks hold another block than the one that `sender` had for them, and the hash of all blocks.
+Compared compare_blocks(const Comparison& call, const std::vector<std::vector<std::byte>>& results) {
+  Compared compared;
+  const std::size_t ranks = results.size();
+  const std::size_t bytes = results.front().size();
+  const std::size_t block_bytes = bytes / ranks;
+  std::vector<std::byte> operand(bytes);
+  std::vector<bool> is_wrong(ranks, false);
+  for (std::size_t sender = 0; sender < ranks; ++sender) {
+    const bool is_root = static_cast<int>(sender) == call.root;
+    if (call.collective == Collective::scatter && !is_root) continue;
+    fill_operand(call.type, call.seed, static_cast<int>(sender), operand.data(), bytes);
+    for (std::size_t receiver = 0; receiver < ranks; ++receiver) {
+      if (call.collective == Collective::gather && static_cast<int>(receiver) != call.root) continue;
+      // What a rank of a scatter has or gives in a gather stands at its own place.
+      const std::size_t from = call.collective == Collective::gather ? sender : receiver;
+      const std::size_t to = call.collective == Collective::scatter ? receiver : sender;
+      const std::byte* const got = results[receiver].data() + to * block_bytes;
+      if (std::memcmp(got, operand.data() + from * block_bytes, block_bytes) != 0) is_wrong[receiver] = true;
+    }
+  }
+  XXH3_state_t* const state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  for (const std::vector<std::byte>& result : results) XXH3_64bits_update(state, result.data(), result.size());
+  compared.hash = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  for (const bool wrong : is_wrong) compared.wrong += wrong ? 1 : 0;
+  return compared;
+}
+
+}  // namespace
+
+Compared compare(const Comparison& call, const std::vector<std::vector<std::byte>>& results) {
+  if (is_personalised(call.collective)) return compare_blocks(call, results);
+  const Collective collective = call.collective;
+  const int root = call.root;
   Compared compared;
   if (collective == Collective::reduce_scatter) {
     std::vector<std::byte> whole;

@@ -16,11 +16,21 @@ namespace torii::tools {
 void fill_operand(Type type, std::uint64_t seed, int rank, std::byte* operand, std::size_t bytes);
 
 struct Compared {
-  int wrong = 0;           ///< ranks whose result differs from that of the first rank that has one
-  std::uint64_t hash = 0;  ///< XXH3-64 of the result; of a reduce_scatter, of all blocks together
+  /// Ranks whose result differs from that of the first rank that has one; in an alltoall, scatter or gather from what
+  /// was sent to them.
+  int wrong = 0;
+  std::uint64_t hash = 0;  ///< XXH3-64 of the result; of a reduce_scatter, and where blocks go to one rank, of all
+};
+
+/// A call whose operands came from fill_operand().
+struct Comparison {
+  Collective collective = Collective::allreduce;
+  int root = 0;
+  Type type = Type::f32;
+  std::uint64_t seed = 1;
 };
 
 /// `results`: by rank, the whole vector as the layout counts it.
-Compared compare(Collective collective, int root, const std::vector<std::vector<std::byte>>& results);
+Compared compare(const Comparison& call, const std::vector<std::vector<std::byte>>& results);
 
 }  // namespace torii::tools

@@ -11,7 +11,7 @@
 #include "runtime/status.hpp"
 #include "tools/command_line.hpp"
 #include "tools/torii-sim/alltoall.hpp"
-#include "tools/torii-sim/collective.hpp"
+#include "tools/torii-sim/calls.hpp"
 #include "tools/torii-sim/options.hpp"
 #include "tools/torii-sim/rows.hpp"
 #include "tools/torii-sim/tree_broadcast.hpp"
@@ -20,8 +20,11 @@ namespace torii::tools {
 namespace {
 
 void add_options(CLI::App& app, SimOptions& o) {
-  app.add_option("--topology", o.topology, "torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE")->required();
-  app.add_option("--algorithm", o.algorithm, "one of the catalogue (default: auto, as the tune table says)");
+  app.add_option("--topology", o.topology, "torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE, or node: one switch")
+      ->required();
+  app.add_option("--ranks", o.ranks, "ranks of --topology node");
+  app.add_option("--algorithm", o.algorithm,
+                 "of the catalogue, several with commas (default: auto, as the tune table says)");
   app.add_option("--bytes", o.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
   app.add_option("--segment", o.segment, "largest payload of one put, or auto: the best of a few (default)");
   app.add_option("--type", o.type, "element type (default: f32)");
@@ -30,7 +33,9 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--engines", o.engines, "puts of one rank at the same time, 1 to 16 (default: 4)");
   app.add_option("--slots", o.slots, "slots of every stream (default: 16 or 64, as the network needs)");
   app.add_option("--window", o.window, "segments of one lane in flight (default: 4)");
-  app.add_option("--sharing", o.sharing, "how messages share a link: min, maxmin, packet (default)");
+  app.add_option("--sharing", o.sharing,
+                 "how messages share a link: min, maxmin, packet (default; broadcast on a tree: reserved, the model of "
+                 "schedules)");
   app.add_option("--alpha", o.alpha_us, "us from an engine's start to the signal, beside the bytes (default: 1.5)");
   app.add_option("--overhead", o.overhead_us, "us that an engine takes per put beside the bytes (default: 0.2)");
   app.add_option("--bandwidth", o.bandwidth_GBps, "GB/s of one directed link (default: 5)");
@@ -48,6 +53,16 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--radix", o.radix, "floyd: base of the digits by which blocks travel (default: its model's)")
       ->check(CLI::Range(2, 65536));
   app.add_flag("--every-segment", o.every_segment, "run long pipelines to the end instead of extending a steady state");
+  app.add_option("--scan", o.scan,
+                 "go through shapes=2..12x2..12, ranks=2..64, engines=1..8 or bytes=1K..1M (each four times the one "
+                 "before; 1K..1M*2: twice); may be given several times");
+  app.add_option("--figure", o.figure,
+                 "SVG to this file: bandwidth by size and algorithm; with --split, where the time goes; of an alltoall "
+                 "by min or maxmin, time over 1 to 8 controllers");
+  app.add_option("--split", o.split,
+                 "GB/s of folding, several with commas: a reduce, a broadcast and an allreduce, split into "
+                 "communication, overlap and folding")
+      ->delimiter(',');
   app.add_option("--svg-links", o.svg_links, "draw what each link carried to this file, - for stdout");
   app.add_option("--svg-time-line", o.svg_time_line, "draw what the engines of --watched did to this file");
   app.add_option("--watched", o.watched, "rank whose engines are drawn (default: 0)");
@@ -62,10 +77,11 @@ struct Command {
 };
 
 int run_one(const SimOptions& options, RowWriter& rows) {
-  if (options.topology.starts_with("tree:") && options.collective == "broadcast") {
+  const bool is_planned = options.sharing == "auto" || options.sharing == "reserved";
+  if (options.topology.starts_with("tree:") && options.collective == "broadcast" && is_planned) {
     return run_tree_broadcast(options, rows);
   }
-  return run_collective(options, rows);
+  return run_calls(options, rows);
 }
 
 int exit_code(Status status) {

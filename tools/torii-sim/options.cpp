@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -51,14 +53,22 @@ void check(const SimOptions& options) {
   for (const auto& [flag, value] : {std::pair{"--slots", options.slots}, std::pair{"--window", options.window}}) {
     if (value < 0 || value > 4096) invalid(fmt::format("{} is {}; it must be from 1 to 4096, or 0", flag, value));
   }
-  if (options.sharing != "min" && options.sharing != "maxmin" && options.sharing != "packet") {
+  constexpr std::array kSharing = {"auto", "min", "maxmin", "packet", "reserved"};
+  if (std::ranges::find(kSharing, options.sharing) == kSharing.end()) {
     invalid(fmt::format("--sharing is '{}'; it must be min, maxmin or packet", options.sharing));
+  }
+  if (options.sharing == "reserved" && !(options.collective == "broadcast" && options.topology.starts_with("tree:"))) {
+    invalid("--sharing is 'reserved', the model of schedules; it is for broadcasts on a tree");
   }
   for (const auto& [flag, us] : {std::pair{"--alpha", options.alpha_us}, std::pair{"--overhead", options.overhead_us},
                                  std::pair{"--skew", options.skew_us}, std::pair{"--jitter", options.jitter_us}}) {
     if (!(us >= 0 && us <= kTimeMost_us)) {
       invalid(fmt::format("{} is {}; it must be from 0 to {} us", flag, us, kTimeMost_us));
     }
+  }
+  for (const double rate : options.split) {
+    if (!(rate >= 1e-6 && rate <= 1e6))
+      invalid(fmt::format("--split is {}; it must be from 0.000001 to 1000000", rate));
   }
   for (const auto& [flag, rate] :
        {std::pair{"--bandwidth", options.bandwidth_GBps}, std::pair{"--reduce", options.reduce_GBps.value_or(1)}}) {

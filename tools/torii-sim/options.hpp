@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace torii::tools {
 
@@ -13,12 +14,13 @@ namespace torii::tools {
 struct SimOptions {
   std::string collective;
   std::string algorithm = "auto";
-  std::string topology;  ///< torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE
+  std::string topology;  ///< torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE, or node: a switch
+  int ranks = 0;         ///< of node
   std::string bytes = "1M";
   std::string segment = "auto";  ///< bytes, or auto: the best of a few
   std::string type = "f32";
   std::string op = "sum";
-  std::string sharing = "packet";  ///< min, maxmin, packet
+  std::string sharing = "auto";  ///< min, maxmin, packet; reserved: the model of schedules; auto: packet
   int root = 0;
   int engines = 4;  ///< 1..16; controllers of an alltoall
   int slots = 0;    ///< 0: as many as the network needs
@@ -40,7 +42,10 @@ struct SimOptions {
   std::string svg_links;              ///< picture of what the links carried
   std::string svg_time_line;          ///< picture of what the engines of `watched` did
   int watched = 0;
-  std::string json;  ///< a file, or - for stdout
+  std::vector<std::string> scan;  ///< shapes, ranks, engines and bytes to go through
+  std::string figure;             ///< curves of what has been simulated, as SVG to this file
+  std::vector<double> split;      ///< GB/s of folding for which the figure shows where the time goes
+  std::string json;               ///< a file, or - for stdout
   std::string csv;
 };
 

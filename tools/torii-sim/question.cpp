@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "reduce_kernels/kernels.hpp"
@@ -13,16 +14,82 @@
 namespace torii::tools {
 namespace {
 
+constexpr int kSwitchRanksMost = 1 << 14;
+
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
-/// Links over which one node can send at the same time: in a mesh, those of a node inside.
-int ways_out(const SimOptions& options, const Topology& topology) {
+/// Bytes that a rank can send and receive in a microsecond: over the links of a node inside a mesh, over those that a
+/// tree gives it, over one to a switch.
+struct Rates {
+  double out;
+  double in;
+};
+
+Rates rates_of(const SimOptions& options, const Topology& topology, int rank) {
+  const double one = options.bandwidth_GBps * 1e3;
+  if (topology.kind() == Topology::Kind::node) return {one, one};
+  Rates rates = {0, 0};
+  if (const TreeTopology* tree = topology.tree()) {
+    for (const TreeHop hop : tree->hops(tree->node_of(rank))) {
+      const TreeLink& link = tree->links()[static_cast<std::size_t>(hop.link)];
+      rates.out += 1e-6 * static_cast<double>(link.bandwidth[static_cast<std::size_t>(hop.direction)]);
+      rates.in += 1e-6 * static_cast<double>(link.bandwidth[static_cast<std::size_t>(1 - hop.direction)]);
+    }
+    return rates;
+  }
   int links = 0;
   for (int d = 0; d < 3; ++d) {
     const int extent = topology.extents()[static_cast<std::size_t>(d)];
     if (extent > 1) links += extent == 2 && !topology.wraps(d) ? 1 : 2;
   }
-  return options.ports ? 1 : links;
+  if (options.ports) links = 1;
+  return {std::min(options.engines, links) * one, links * one};
+}
+
+/// Bytes that a rank has to send and receive, whatever the algorithm.
+Rates needs_of(Collective collective, double bytes, double ranks, bool is_root) {
+  const double block = bytes / ranks;
+  const double others = bytes - block;
+  switch (collective) {
+    case Collective::broadcast:
+      return is_root ? Rates{bytes, 0} : Rates{0, bytes};
+    case Collective::scatter:
+      return is_root ? Rates{others, 0} : Rates{0, block};
+    case Collective::reduce:
+      return is_root ? Rates{0, bytes} : Rates{bytes, 0};
+    case Collective::gather:
+      return is_root ? Rates{0, others} : Rates{block, 0};
+    case Collective::all_gather:
+      return {block, others};
+    case Collective::reduce_scatter:
+      return {others, block};
+    case Collective::alltoall:
+      return {others, others};
+    case Collective::scan:
+    case Collective::exscan:
+      return {0, 0};  // it differs from rank to rank; what all move counts
+    default:
+      return {bytes, bytes};
+  }
+}
+
+/// The ranks of `node` are told by --ranks, those of a tree by its file, others by their extents.
+Topology read_topology(const SimOptions& options) {
+  if (options.topology.starts_with("tree:")) {
+    const std::string path = options.topology.substr(5);
+    return Topology::of_tree(TreeTopology::load(path), path);
+  }
+  if (options.topology == "node" && (options.ranks < 1 || options.ranks > kSwitchRanksMost)) {
+    invalid(fmt::format("--ranks is {}; on a node it must be from 1 to {}", options.ranks, kSwitchRanksMost));
+  }
+  const int ranks = options.topology == "node" ? options.ranks : ranks_of(options.topology);
+  return Topology::parse(options.topology, std::max(ranks, 1));
+}
+
+std::optional<Sharing> read_sharing(const SimOptions& options) {
+  if (options.sharing == "min") return Sharing::min;
+  if (options.sharing == "maxmin") return Sharing::maxmin;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -31,8 +98,7 @@ Question read_question(const SimOptions& options) {
   Question question;
   PlanRequest& request = question.request;
   request.collective = *parse_collective(options.collective);
-  const int ranks = ranks_of(options.topology);
-  request.topology = Topology::parse(options.topology, std::max(ranks, 1));
+  request.topology = read_topology(options);
   if (options.root != 0 && !has_root(request.collective)) {
     invalid(fmt::format("--root has no meaning for {}", options.collective));
   }
@@ -58,11 +124,8 @@ Question read_question(const SimOptions& options) {
         has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : 1;
     question.bytes = read_size("--bytes", options.bytes) / (parts * size_of(*type)) * (parts * size_of(*type));
   }
-  if (options.sharing != "packet") {
-    invalid(fmt::format("--sharing is '{}'; {} runs its plan, whose messages are packets: it must be packet",
-                        options.sharing, options.collective));
-  }
   question.network = {.topology = request.topology,
+                      .sharing = read_sharing(options),
                       .engines = options.engines,
                       .alpha_us = options.alpha_us,
                       .overhead_us = options.overhead_us,
@@ -74,29 +137,31 @@ Question read_question(const SimOptions& options) {
 }
 
 double bound_us(const SimOptions& options, const Question& question) {
-  const double ranks = question.request.topology.ranks();
+  const Topology& topology = question.request.topology;
+  const double ranks = topology.ranks();
+  const Collective collective = question.request.collective;
   if (ranks == 1) return 0;
-  const int links = ways_out(options, question.request.topology);
-  const double bytes_per_us = options.bandwidth_GBps * 1e3;
-  const double out_rate = std::min(options.engines, links) * bytes_per_us;
-  const double in_rate = links * bytes_per_us;
+  if (collective == Collective::barrier) return options.alpha_us;
   const auto bytes = static_cast<double>(question.bytes);
-  const double others = bytes * (ranks - 1) / ranks;
-  switch (question.request.collective) {
-    case Collective::barrier:
-      return options.alpha_us;
-    case Collective::broadcast:
-      return options.alpha_us + bytes / out_rate;
-    case Collective::reduce:
-      return options.alpha_us + std::max(bytes / in_rate, others / out_rate);
-    case Collective::scan:
-    case Collective::exscan:
-      return options.alpha_us + bytes / in_rate;  // the last rank takes a whole vector's worth
-    case Collective::allreduce:
-      return options.alpha_us + 2 * others / out_rate;
-    default:
-      return options.alpha_us + others / out_rate;
+  double least_us = 0;
+  Rates all = {0, 0};
+  for (int rank = 0; rank < topology.ranks(); ++rank) {
+    const Rates rates = rates_of(options, topology, rank);
+    const Rates needs = needs_of(collective, bytes, ranks, rank == question.request.root);
+    least_us = std::max({least_us, needs.out / rates.out, needs.in / rates.in});
+    all = {all.out + rates.out, all.in + rates.in};
   }
+  // Every rank's operand or block has to be somewhere else in the end, and in an allreduce what became of it, too.
+  const bool is_prefix = collective == Collective::scan || collective == Collective::exscan;
+  const bool has_own_blocks = has_block_per_rank(collective) && !has_root(collective);
+  const double moved = is_prefix || has_own_blocks           ? bytes * (ranks - 1)
+                       : collective == Collective::allreduce ? 2 * bytes * (ranks - 1)
+                                                             : 0;
+  least_us = std::max(least_us, moved / std::min(all.out, all.in));
+  if (collective == Collective::alltoall && topology.kind() == Topology::Kind::torus) {
+    least_us = std::max(least_us, alltoall_bound(topology) * bytes / ranks / (options.bandwidth_GBps * 1e3));
+  }
+  return options.alpha_us + least_us;
 }
 
 }  // namespace torii::tools

@@ -22,8 +22,9 @@ struct Question {
 /// Throws Error{invalid_argument} naming the flag, its value and what would be right.
 Question read_question(const SimOptions& options);
 
-/// Bytes that each rank has to send or receive at least, over all that its engines and links can do at once, and one
-/// message's latency. A mesh counts as if all nodes had the links of one inside it.
+/// What each rank, or all together, have to send or receive at least, over all that engines and links can do at once,
+/// and one message's latency; of an alltoall on a torus also what has to cross its middle. A mesh counts as if all
+/// nodes had the links of one inside it.
 double bound_us(const SimOptions& options, const Question& question);
 
 }  // namespace torii::tools

@@ -13,6 +13,7 @@ namespace torii::tools {
 namespace {
 
 constexpr int kExtentMost = 1 << 20;
+constexpr int kRanksMost = 1 << 14;
 constexpr std::size_t kShapesMost = 100'000;
 constexpr std::size_t kBytesMost = std::size_t{1} << 48;
 
@@ -68,7 +69,12 @@ std::vector<std::string> read_shapes(std::string_view text, std::string_view kin
 }
 
 std::vector<std::size_t> read_sizes(std::string_view text, std::string_view whole) {
-  const auto [low, high] = sides(text);
+  const std::size_t star = text.find('*');
+  int factor = 4;
+  if (star != std::string_view::npos && (!read_number(text.substr(star + 1), factor) || factor < 2)) {
+    bad(whole, "'" + std::string(text.substr(star + 1)) + "' is no factor; it must be a number from 2 on");
+  }
+  const auto [low, high] = sides(text.substr(0, star));
   std::size_t first = 0;
   std::size_t last = 0;
   if (!parse_bytes(std::string(low), first) || !parse_bytes(std::string(high), last) || first < 1 || first > last ||
@@ -76,8 +82,16 @@ std::vector<std::size_t> read_sizes(std::string_view text, std::string_view whol
     bad(whole, "'" + std::string(text) + "' is no range of sizes; write bytes or LOW..HIGH, with K, M or G");
   }
   std::vector<std::size_t> sizes;
-  for (std::size_t size = first; size <= last; size *= 4) sizes.push_back(size);
+  for (std::size_t size = first; size <= last; size *= static_cast<std::size_t>(factor)) sizes.push_back(size);
   return sizes;
+}
+
+/// All numbers of a range.
+std::vector<int> read_numbers(std::string_view text, int most, std::string_view whole) {
+  const Range range = read_range(text, most, whole);
+  std::vector<int> numbers;
+  for (int number = range.low; number <= range.high; ++number) numbers.push_back(number);
+  return numbers;
 }
 
 }  // namespace
@@ -91,14 +105,14 @@ Scan read_scan(const std::vector<std::string>& texts, std::string_view kind) {
         equals == std::string::npos ? std::string_view() : std::string_view(whole).substr(equals + 1);
     if (what == "shapes") {
       scan.topologies = read_shapes(value, kind, whole);
+    } else if (what == "ranks") {
+      scan.ranks = read_numbers(value, kRanksMost, whole);
     } else if (what == "engines") {
-      const Range range = read_range(value, kEnginesMax, whole);
-      scan.engines.clear();
-      for (int engines = range.low; engines <= range.high; ++engines) scan.engines.push_back(engines);
+      scan.engines = read_numbers(value, kEnginesMax, whole);
     } else if (what == "bytes") {
       scan.bytes = read_sizes(value, whole);
     } else {
-      bad(whole, "write shapes=2..8x2..8, engines=1..8 or bytes=1K..1M");
+      bad(whole, "write shapes=2..8x2..8, ranks=2..64, engines=1..8 or bytes=1K..1M");
     }
   }
   return scan;

@@ -63,7 +63,8 @@ Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carrie
   if (!memory_) throw std::bad_alloc();
   // Words of thousands of ranks lie far apart. Where large pages are refused it only takes longer.
   const std::uintptr_t begin = round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLargePageBytes);
-  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(memory_.get()) + bytes) / kLargePageBytes * kLargePageBytes;
+  const std::uintptr_t end =
+      (reinterpret_cast<std::uintptr_t>(memory_.get()) + bytes) / kLargePageBytes * kLargePageBytes;
   if (!carries_data && begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   arenas_ = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLineBytes));
   alpha_ = in_ticks(model.alpha_us);
@@ -278,8 +279,8 @@ void Network::note_use(const Message& message, std::size_t engine, Time begin, T
 }
 
 /// The head goes on over links that are free, up to the first that is not, which it gets when those before it have.
-/// A link is taken for the bytes at its own rate, though they may come in at a lower one: what is free in between others
-/// can use. `engine`: the one from which it starts; kNoEngine when it is already on its way.
+/// A link is taken for the bytes at its own rate, though they may come in at a lower one: what is free in between
+/// others can use. `engine`: the one from which it starts; kNoEngine when it is already on its way.
 void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
   Message& message = messages_[number];
   while (message.next_hop != message.last_hop) {

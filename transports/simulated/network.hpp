@@ -27,8 +27,8 @@ inline constexpr double kPicosecondsPerMicrosecond = 1e6;
 /// What the network costs. A put of n bytes holds its engine and, one after the other, the links of its way for n /
 /// bandwidth each; the engine is held for `overhead` longer; the signal is visible `alpha` after the last byte.
 struct NetworkModel {
-  /// A torus or mesh with one rank on each node; a tree, whose links have their own bandwidths, and latencies that a way
-  /// adds up; or a node: a switch to which each rank has a link each way.
+  /// A torus or mesh with one rank on each node; a tree, whose links have their own bandwidths, and latencies that a
+  /// way adds up; or a node: a switch to which each rank has a link each way.
   Topology topology = Topology::node(1);
   /// How messages that want one link at the same time share it. None: as packets, one after the other.
   std::optional<Sharing> sharing = {};
@@ -225,12 +225,12 @@ class Network {
   std::uint64_t order_ = 0;
   std::uint64_t messages_sent_ = 0;
   std::vector<Rank> ranks_;
-  std::vector<Hop> hops_;  ///< of all ways
-  std::vector<double> link_ticks_;   ///< per byte, by LinkId; empty where all are alike
-  std::vector<Time> latencies_;      ///< by LinkId; empty where there are none
+  std::vector<Hop> hops_;           ///< of all ways
+  std::vector<double> link_ticks_;  ///< per byte, by LinkId; empty where all are alike
+  std::vector<Time> latencies_;     ///< by LinkId; empty where there are none
   std::map<std::pair<int, int>, Time> way_latencies_;
-  std::vector<Time> free_at_;        ///< links by LinkId, then, with ports, each rank's way out and way in
-  std::vector<Time> fed_until_;      ///< until then an engine of the node it leaves is at work on that link
+  std::vector<Time> free_at_;    ///< links by LinkId, then, with ports, each rank's way out and way in
+  std::vector<Time> fed_until_;  ///< until then an engine of the node it leaves is at work on that link
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Event> events_;  ///< a heap
   std::vector<Message> messages_;
