@@ -39,7 +39,7 @@ double root_capacity(std::span<const LongLink> links) {
   return most;
 }
 
-std::string text_of(std::span<const LaneChoice> choices) {
+std::string text_of(std::span<const LaneChoice> choices, bool is_given) {
   double time_s = 0;
   std::string lanes;
   for (const LaneChoice& choice : choices) {
@@ -48,7 +48,8 @@ std::string text_of(std::span<const LaneChoice> choices) {
   }
   char text[48];
   std::snprintf(text, sizeof(text), ", %.4g ms", 1e3 * time_s);
-  return "by the model of lanes between sites: lanes " + lanes + text;
+  return (is_given ? "by the row, with the time of the model" : "by the model") +
+         (" of lanes between sites: lanes " + lanes) + text;
 }
 
 }  // namespace
@@ -101,7 +102,7 @@ std::vector<LongLink> long_links(const PlanRequest& request, std::size_t bytes, 
 
 std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
   SiteLanes& lanes = request.tuning.lanes;
-  if (lanes != SiteLanes{}) return "";
+  const bool is_given = lanes != SiteLanes{};
   std::vector<LongLink> links = long_links(request, bytes, streams);
   std::vector<std::size_t> sites;  // without the root's
   for (std::size_t site = 0; site < links.size(); ++site) {
@@ -109,19 +110,19 @@ std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<cons
   }
   std::erase_if(links, [](const LongLink& link) { return link.ranks == 0; });
   std::vector<LaneChoice> choices;
-  if (links.size() == 1) {
-    choices = {choose_lanes(links.front(), true)};
-  } else {
-    choices = choose_lanes(links, root_capacity(links), true);
-    // More sites than the root's has ranks: heads take turns.
-    if (choices.empty()) {
-      for (const LongLink& link : links) choices.push_back({1, lanes_time_s(link, 1, true)});
-    }
+  if (!is_given && links.size() == 1) choices = {choose_lanes(links.front(), true)};
+  if (!is_given && links.size() > 1) choices = choose_lanes(links, root_capacity(links), true);
+  // Lanes that are given; or more sites than the root's has ranks: one lane each, for which heads take turns.
+  for (std::size_t i = choices.size(); i < links.size(); ++i) {
+    const int asked = is_given ? lanes[sites[i]] : 1;
+    const int most = std::min(links[i].root_ranks, links[i].ranks);
+    const int taken = asked == 0 ? most : std::min(asked, most);
+    choices.push_back({taken, lanes_time_s(links[i], taken, true)});
   }
   for (std::size_t i = 0; i < sites.size(); ++i) {
     lanes[sites[i]] = static_cast<std::uint8_t>(std::min(choices[i].lanes, 255));
   }
-  return text_of(choices);
+  return text_of(choices, is_given);
 }
 
 }  // namespace torii

@@ -22,7 +22,7 @@ Tuning multilane_tuning(const PlanRequest& request, std::size_t bytes);
 /// with 64 KiB under way.
 std::vector<LongLink> long_links(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams);
 
-/// Fills in the lanes that the request's tuning leaves open, by the model. Returns why, with the model's time.
+/// Fills in the lanes, by the model unless the request's tuning gives them. Returns why, with the model's time.
 std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams);
 
 }  // namespace torii

@@ -32,17 +32,20 @@ std::vector<int> ranks_around(const TreeTopology& tree, int start, std::vector<b
   return ranks;
 }
 
-/// The narrowest link, in both directions, between a rank and the end of its site.
-double narrowest(const TreeTopology& tree, const std::vector<int>& ranks, int gateway) {
-  double least = std::numeric_limits<double>::infinity();
+/// The rate between a rank and the end of its site, by the narrowest link and direction: that of the rank in the
+/// middle, because one slow host, or one that was measured badly, says nothing about the others.
+double middle_rate(const TreeTopology& tree, const std::vector<int>& ranks, int gateway) {
+  std::vector<double> rates;
   for (const int rank : ranks) {
+    double& least = rates.emplace_back(std::numeric_limits<double>::infinity());
     for (const TreeHop hop : tree.way(tree.node_of(rank), gateway)) {
       for (const std::int64_t bandwidth : tree.links()[at(hop.link)].bandwidth) {
         least = std::min(least, static_cast<double>(bandwidth));
       }
     }
   }
-  return least;
+  std::sort(rates.begin(), rates.end());
+  return rates[rates.size() / 2];
 }
 
 }  // namespace
@@ -81,7 +84,7 @@ SiteWay way_between(const TreeTopology& tree, const Sites& sites, int from, int 
     const TreeLink& link = tree.links()[at(hop->link)];
     way.capacity = std::min(way.capacity, static_cast<double>(link.bandwidth[at(hop->direction)]));
   }
-  way.site_rate = std::min(narrowest(tree, senders, leaves), narrowest(tree, receivers, arrives));
+  way.site_rate = std::min(middle_rate(tree, senders, leaves), middle_rate(tree, receivers, arrives));
   // Each site may be a single rank at the end of the long link itself.
   way.site_rate = std::min(way.site_rate, 1e12);
   return way;

@@ -28,7 +28,7 @@ struct SiteWay {
   std::string to;    ///< node to which the last one leads
   double latency_s = 0;
   double capacity = 0;   ///< bytes per second, of the narrowest link between the two nodes
-  double site_rate = 0;  ///< bytes per second, of the narrowest link within either site on the way to a rank
+  double site_rate = 0;  ///< bytes per second, within the slower site on the way to the rank in the middle
 };
 SiteWay way_between(const TreeTopology& tree, const Sites& sites, int from, int to);
 

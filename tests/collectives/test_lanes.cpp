@@ -217,6 +217,8 @@ TEST(Multilane, IsForLongEqualBlocks) {
   const Selected selected = select(table, {}, request, 8 * 1000);
   EXPECT_EQ(selected.algorithm->name, "multilane");
   EXPECT_EQ(selected.request.tuning.lanes[1], 3);
+  EXPECT_TRUE(selected.by_model.starts_with("by the row, with the time of the model of lanes between sites: lanes 3, "))
+      << selected.by_model;
 }
 
 TEST(Multilane, BadStreamsAreNamed) {
