@@ -43,9 +43,9 @@ std::string sharing_broadcast(const std::string& bytes) {
 
 TEST_F(Lab, ASlowRailGetsWhatItCanCarry) {
   // In a full run the rates are so low that a busy machine can serve them: 1024 segments, 31 Mbit/s in all.
-  const std::string rate = is_full() ? "10" : "100";
-  const std::string slow = is_full() ? "1" : "10";
-  const std::string program = sharing_broadcast(is_full() ? "16M" : "1M") + " --json " + path("times.json");
+  const std::string rate = is_full() ? "10" : "40";
+  const std::string slow = is_full() ? "1" : "4";
+  const std::string program = sharing_broadcast(is_full() ? "16M" : "2M") + " --json " + path("times.json");
   const Words network{"rails", "4", "--rate", rate, "--link", "0:rail2=" + slow};
   Words words = command(network, {"sh", "-c", program});
   *std::ranges::find(words, "25") = is_full() ? "240" : "25";
@@ -56,8 +56,8 @@ TEST_F(Lab, ASlowRailGetsWhatItCanCarry) {
   const auto report = nlohmann::json::parse(loads);
   double all = 0;
   for (const char* rail : {"rail0", "rail1", "rail2", "rail3"}) all += link_bytes(report, 0, rail);
-  // 1/31 of it would be just; in rotation each engine has a quarter.
-  EXPECT_LT(link_bytes(report, 0, "rail2") / all, 0.12);
+  // In rotation each engine has a quarter. A short call gives the slow one more than its 1/31, until it is known.
+  EXPECT_LT(link_bytes(report, 0, "rail2") / all, is_full() ? 0.06 : 0.18);
   if (!is_full()) return;
   std::ifstream times(path("times.json"));
   const double time_us = nlohmann::json::parse(times)["time_us_median"];
