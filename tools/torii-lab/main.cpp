@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Options {
   std::vector<std::string> links;
   std::string json;
   std::string svg;
+  std::string plan;
   LabJobOptions job;
 };
 
@@ -58,12 +60,13 @@ LabNetwork network_of(const Options& options) {
   return network;
 }
 
-int run_inside(const Options& options, const LabNetwork& network) {
+int run_inside(const Options& options, const LabNetwork& network, const std::optional<LabPrediction>& prediction) {
   using Clock = std::chrono::steady_clock;
   try {
     const Laboratory laboratory(network);
     LabReport report;
     report.network = &network;
+    report.prediction = prediction;
     report.command = options.job.command;
     const auto before = laboratory.counts();
     const Clock::time_point start = Clock::now();
@@ -129,6 +132,9 @@ int run_program(int argc, char** argv) {
       ->check(CLI::Range(0.001, 1e9));
   app.add_option("--json", options.json, "write the load of every link to this file; - for stdout");
   app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
+  app.add_option("--plan", options.plan,
+                 "torus and mesh: compare the loads with this plan, COLLECTIVE:ALGORITHM:BYTES as in "
+                 "allreduce:bucket:4M");
   app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
   app.prefix_command();
   if (const auto code = parse(app, argc, argv)) return *code;
@@ -156,8 +162,10 @@ int run_program(int argc, char** argv) {
     return kBadInput;
   }
   LabNetwork network;
+  std::optional<LabPrediction> prediction;
   try {
     network = network_of(options);
+    if (!options.plan.empty()) prediction = predict(network, options.plan);
   } catch (const Error& error) {
     std::fprintf(stderr, "torii-lab: %s\n", error.what());
     return kBadInput;
@@ -166,7 +174,7 @@ int run_program(int argc, char** argv) {
     std::fprintf(stderr, "torii-lab: not possible here: %s\n", reason.c_str());
     return kNotPossible;
   }
-  return run_in_cage([&] { return run_inside(options, network); });
+  return run_in_cage([&] { return run_inside(options, network, prediction); });
 }
 
 }  // namespace
