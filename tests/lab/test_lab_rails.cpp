@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines over several cables between two hosts: each carries its share, whatever the order of names on either host,
-// and no more than its cable can; a cable that is cut ends the call on both hosts.
+// and no more than its cable can; a cable that is cut ends the call on both hosts. Loads of a torus beside its plan.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -82,6 +82,23 @@ TEST_F(Lab, ARailThatIsCutEndsTheCallOnBothHosts) {
   ASSERT_EQ(errors.size(), 2u) << outcome.output;
   EXPECT_EQ(errors[0], errors[1]);
   EXPECT_LT(outcome.seconds, 15) << outcome.output;
+}
+
+TEST_F(Lab, LinksCarryWhatThePlanSays) {
+  if (!is_full()) GTEST_SKIP() << "takes seconds; test_lab_network has predictions without links";
+  for (const std::string algorithm : {"bucket", "trinaryx3"}) {
+    const std::string program = std::string(TORII_TEST_BIN_DIR) + "/all_reduce_perf";
+    const auto json = report(
+        {"torus", "3x3", "--rate", "100", "--plan", "allreduce:" + algorithm + ":1M"},
+        {program, "-b", "1M", "-e", "1M", "-n", "1", "-w", "0", "--topology", "torus:3x3", "--algorithm", algorithm});
+    for (const auto& link : json["links"]) {
+      if (link["of_plan"].is_null()) {
+        EXPECT_LT(link["bytes"], 0.05 * json["bytes_most"].get<double>()) << link;
+      } else {
+        EXPECT_NEAR(link["of_plan"], 1, 0.05) << link;
+      }
+    }
+  }
 }
 
 }  // namespace
