@@ -91,6 +91,17 @@ int enter_and_run(int count, char** words) {
   return kNotPossible;
 }
 
+void add_job_options(CLI::App& app, Options& options) {
+  app.add_option("--timeout", options.job.timeout_s, "end the job after this many seconds, with code 4")
+      ->check(CLI::Range(0.001, 1e9));
+  app.add_option("--json", options.json, "write the load of every link to this file; - for stdout");
+  app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
+  app.add_option("--plan", options.plan,
+                 "torus and mesh: compare the loads with this plan, COLLECTIVE:ALGORITHM:BYTES as in "
+                 "allreduce:bucket:4M");
+  app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
+}
+
 int run_program(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "enter") return enter_and_run(argc - 2, argv + 2);
   CLI::App app(
@@ -128,14 +139,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--link", options.links, "another rate for one directed link: NODE:DEVICE=MBIT; may be repeated")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--timeout", options.job.timeout_s, "end the job after this many seconds, with code 4")
-      ->check(CLI::Range(0.001, 1e9));
-  app.add_option("--json", options.json, "write the load of every link to this file; - for stdout");
-  app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
-  app.add_option("--plan", options.plan,
-                 "torus and mesh: compare the loads with this plan, COLLECTIVE:ALGORITHM:BYTES as in "
-                 "allreduce:bucket:4M");
-  app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
+  add_job_options(app, options);
   app.prefix_command();
   if (const auto code = parse(app, argc, argv)) return *code;
   if (app.count("--rate") > 0) options.sites.rate_mbit = options.rate_mbit;
