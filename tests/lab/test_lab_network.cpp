@@ -127,5 +127,56 @@ TEST(LabReport, LoadsAreDifferences) {
   EXPECT_EQ(loads[1][0].bytes, 0u);
 }
 
+/// The bytes that an allreduce of `bytes` needs in all, whatever the algorithm, are 2 (P - 1) bytes over one link each.
+TEST(LabPrediction, KnowsWhatEachLinkCarries) {
+  constexpr double kBytes = 1 << 20;
+  const LabNetwork torus = torus_network("torus", "3x3", 50);
+  const LabPrediction bucket = predict(torus, "allreduce:bucket:1M");
+  EXPECT_EQ(bucket.text, "allreduce of 1048576 bytes by bucket");
+  double all = 0;
+  for (const auto& node : bucket.bytes) {
+    for (const std::uint64_t bytes : node) {
+      // Four rings through every node: each link has the same part, but for whole granules.
+      EXPECT_NEAR(static_cast<double>(bytes), 2 * 8 * kBytes / 36, 0.1 * kBytes);
+      all += static_cast<double>(bytes);
+    }
+  }
+  EXPECT_NEAR(all, 2 * 8 * kBytes, 1);
+  // A chain of four nodes: up to node 0 and down again, over each cable once in each direction.
+  const LabPrediction chain = predict(torus_network("mesh", "4", 50), "allreduce:trinaryx3:64K");
+  for (const auto& node : chain.bytes) EXPECT_EQ(node, std::vector<std::uint64_t>(node.size(), 65536));
+}
+
+TEST(LabPrediction, NamesWhatIsWrong) {
+  const LabNetwork torus = torus_network("torus", "3x3", 50);
+  const auto says = [&](const LabNetwork& network, const std::string& what, const std::string& part) {
+    const std::string text = refusal([&] { (void)predict(network, what); });
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  says(torus, "allreduce:bucket", "plan 'allreduce:bucket': it has no two colons");
+  says(torus, "alltoall:direct:1M", "'alltoall' is none of allreduce, broadcast, reduce");
+  says(torus, "allreduce:fastest:1M", "no algorithm is called 'fastest'");
+  says(torus, "allreduce:bucket:much", "'much' is no number of bytes");
+  says(rails_network(2, 50), "allreduce:bucket:1M", "a plan's links are those of a torus or mesh");
+}
+
+TEST(LabPrediction, StandsBesideTheCounters) {
+  const LabNetwork pair = torus_network("mesh", "2", 50);
+  LabReport report;
+  report.network = &pair;
+  report.seconds = 1;
+  report.prediction = LabPrediction{"a plan", {{1000}, {3000}}};
+  report.loads = {{{2400, 10}}, {{5600, 20}}};
+  const auto json = nlohmann::json::parse(report_json(report));
+  EXPECT_EQ(json["plan"], "a plan");
+  EXPECT_DOUBLE_EQ(json["plan_calls"], 2);
+  EXPECT_EQ(json["links"][0]["plan_bytes"], 1000);
+  EXPECT_DOUBLE_EQ(json["links"][0]["of_plan"], 1.2);
+  EXPECT_NE(report_svg(report).find("120.0 % of the plan"), std::string::npos);
+  report.prediction->bytes[0][0] = 0;
+  EXPECT_TRUE(nlohmann::json::parse(report_json(report))["links"][0]["of_plan"].is_null());
+  EXPECT_NE(report_svg(report).find("none of it planned"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace torii::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines over several cables between two hosts: each carries its share, whatever the order of names on either host,
-// and no more than its cable can; a cable that is cut ends the call on both hosts.
+// and no more than its cable can; a cable that is cut ends the call on both hosts. Loads of a torus beside its plan.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -43,9 +43,9 @@ std::string sharing_broadcast(const std::string& bytes) {
 
 TEST_F(Lab, ASlowRailGetsWhatItCanCarry) {
   // In a full run the rates are so low that a busy machine can serve them: 1024 segments, 31 Mbit/s in all.
-  const std::string rate = is_full() ? "10" : "100";
-  const std::string slow = is_full() ? "1" : "10";
-  const std::string program = sharing_broadcast(is_full() ? "16M" : "1M") + " --json " + path("times.json");
+  const std::string rate = is_full() ? "10" : "40";
+  const std::string slow = is_full() ? "1" : "4";
+  const std::string program = sharing_broadcast(is_full() ? "16M" : "2M") + " --json " + path("times.json");
   const Words network{"rails", "4", "--rate", rate, "--link", "0:rail2=" + slow};
   Words words = command(network, {"sh", "-c", program});
   *std::ranges::find(words, "25") = is_full() ? "240" : "25";
@@ -56,8 +56,8 @@ TEST_F(Lab, ASlowRailGetsWhatItCanCarry) {
   const auto report = nlohmann::json::parse(loads);
   double all = 0;
   for (const char* rail : {"rail0", "rail1", "rail2", "rail3"}) all += link_bytes(report, 0, rail);
-  // 1/31 of it would be just; in rotation each engine has a quarter.
-  EXPECT_LT(link_bytes(report, 0, "rail2") / all, 0.12);
+  // In rotation each engine has a quarter. A short call gives the slow one more than its 1/31, until it is known.
+  EXPECT_LT(link_bytes(report, 0, "rail2") / all, is_full() ? 0.06 : 0.18);
   if (!is_full()) return;
   std::ifstream times(path("times.json"));
   const double time_us = nlohmann::json::parse(times)["time_us_median"];
@@ -82,6 +82,23 @@ TEST_F(Lab, ARailThatIsCutEndsTheCallOnBothHosts) {
   ASSERT_EQ(errors.size(), 2u) << outcome.output;
   EXPECT_EQ(errors[0], errors[1]);
   EXPECT_LT(outcome.seconds, 15) << outcome.output;
+}
+
+TEST_F(Lab, LinksCarryWhatThePlanSays) {
+  if (!is_full()) GTEST_SKIP() << "takes seconds; test_lab_network has predictions without links";
+  for (const std::string algorithm : {"bucket", "trinaryx3"}) {
+    const std::string program = std::string(TORII_TEST_BIN_DIR) + "/all_reduce_perf";
+    const auto json = report(
+        {"torus", "3x3", "--rate", "100", "--plan", "allreduce:" + algorithm + ":1M"},
+        {program, "-b", "1M", "-e", "1M", "-n", "1", "-w", "0", "--topology", "torus:3x3", "--algorithm", algorithm});
+    for (const auto& link : json["links"]) {
+      if (link["of_plan"].is_null()) {
+        EXPECT_LT(link["bytes"], 0.05 * json["bytes_most"].get<double>()) << link;
+      } else {
+        EXPECT_NEAR(link["of_plan"], 1, 0.05) << link;
+      }
+    }
+  }
 }
 
 }  // namespace

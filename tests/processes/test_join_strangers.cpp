@@ -122,7 +122,7 @@ class JobAmongStrangers {
     for (int rank = kWorkers - 1; rank >= 0; --rank) {
       const Words place{"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(kWorkers),
                         "TORII_NODE=node" + std::to_string(rank)};
-      ranks_.push_back(std::make_unique<Process>(Words{TORII_TEST_FAILURE_RANK, "work", "0", "150000"},
+      ranks_.push_back(std::make_unique<Process>(Words{TORII_TEST_FAILURE_RANK, "work", "0", "100000"},
                                                  meeting_at(port) + place + environment));
     }
   }
@@ -174,7 +174,7 @@ TEST(JoinStrangers, WholeJobsSucceedAmongThemOnEveryProvider) {
       {"TORII_TRANSPORT=ucx", "TORII_PROVIDER=tcp"},
 #endif
   };
-  const int starts = full ? 200 : 3;
+  const int starts = full ? 200 : 2;
   for (const Words& provider : providers) {
     const int port = free_port();
     const unsigned seed = std::random_device()();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Options {
   std::vector<std::string> links;
   std::string json;
   std::string svg;
+  std::string plan;
   LabJobOptions job;
 };
 
@@ -58,12 +60,13 @@ LabNetwork network_of(const Options& options) {
   return network;
 }
 
-int run_inside(const Options& options, const LabNetwork& network) {
+int run_inside(const Options& options, const LabNetwork& network, const std::optional<LabPrediction>& prediction) {
   using Clock = std::chrono::steady_clock;
   try {
     const Laboratory laboratory(network);
     LabReport report;
     report.network = &network;
+    report.prediction = prediction;
     report.command = options.job.command;
     const auto before = laboratory.counts();
     const Clock::time_point start = Clock::now();
@@ -86,6 +89,17 @@ int enter_and_run(int count, char** words) {
   if (count >= 2 && enter_by_name(words[0])) execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
   std::fprintf(stderr, "torii-lab: cannot enter %s: %s\n", count > 0 ? words[0] : "no host", std::strerror(errno));
   return kNotPossible;
+}
+
+void add_job_options(CLI::App& app, Options& options) {
+  app.add_option("--timeout", options.job.timeout_s, "end the job after this many seconds, with code 4")
+      ->check(CLI::Range(0.001, 1e9));
+  app.add_option("--json", options.json, "write the load of every link to this file; - for stdout");
+  app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
+  app.add_option("--plan", options.plan,
+                 "torus and mesh: compare the loads with this plan, COLLECTIVE:ALGORITHM:BYTES as in "
+                 "allreduce:bucket:4M");
+  app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
 }
 
 int run_program(int argc, char** argv) {
@@ -125,11 +139,7 @@ int run_program(int argc, char** argv) {
   app.add_option("--link", options.links, "another rate for one directed link: NODE:DEVICE=MBIT; may be repeated")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--timeout", options.job.timeout_s, "end the job after this many seconds, with code 4")
-      ->check(CLI::Range(0.001, 1e9));
-  app.add_option("--json", options.json, "write the load of every link to this file; - for stdout");
-  app.add_option("--svg", options.svg, "draw the loads into this file; - for stdout");
-  app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
+  add_job_options(app, options);
   app.prefix_command();
   if (const auto code = parse(app, argc, argv)) return *code;
   if (app.count("--rate") > 0) options.sites.rate_mbit = options.rate_mbit;
@@ -156,8 +166,10 @@ int run_program(int argc, char** argv) {
     return kBadInput;
   }
   LabNetwork network;
+  std::optional<LabPrediction> prediction;
   try {
     network = network_of(options);
+    if (!options.plan.empty()) prediction = predict(network, options.plan);
   } catch (const Error& error) {
     std::fprintf(stderr, "torii-lab: %s\n", error.what());
     return kBadInput;
@@ -166,7 +178,7 @@ int run_program(int argc, char** argv) {
     std::fprintf(stderr, "torii-lab: not possible here: %s\n", reason.c_str());
     return kNotPossible;
   }
-  return run_in_cage([&] { return run_inside(options, network); });
+  return run_in_cage([&] { return run_inside(options, network, prediction); });
 }
 
 }  // namespace

@@ -33,6 +33,26 @@ double share_of(const LabReport& report, const LabDevice& device, const LinkCoun
   return report.seconds > 0 ? static_cast<double>(load.bytes) * 8 / (device.rate_mbit * 1e6 * report.seconds) : 0;
 }
 
+/// How many calls the links have carried by their sum; headers, credits and the start of the job are in it.
+double plan_calls(const LabReport& report) {
+  double carried = 0;
+  double predicted = 0;
+  for (std::size_t node = 0; node < report.loads.size(); ++node) {
+    for (std::size_t device = 0; device < report.loads[node].size(); ++device) {
+      carried += static_cast<double>(report.loads[node][device].bytes);
+      predicted += static_cast<double>(report.prediction->bytes[node][device]);
+    }
+  }
+  return predicted > 0 ? carried / predicted : 0;
+}
+
+/// 1 where a link has carried the part of all bytes that the plan gives it; nothing where the plan leaves it idle.
+std::optional<double> of_plan(const LabReport& report, std::size_t node, std::size_t device) {
+  const double expected = static_cast<double>(report.prediction->bytes[node][device]) * plan_calls(report);
+  if (expected == 0) return std::nullopt;
+  return static_cast<double>(report.loads[node][device].bytes) / expected;
+}
+
 std::string command_text(const LabReport& report) {
   std::string text;
   for (const std::string& word : report.command) text += (text.empty() ? "" : " ") + word;
@@ -119,9 +139,13 @@ std::string arrow(const LabReport& report, const Layout& layout, int node, std::
                     centre.y + kRadius * way.y + kAside * way.x + layout.shift(device)};
   const Point end{start.x + kArrow * way.x, start.y + kArrow * way.y};
   const Point label{start.x + 0.55 * kArrow * way.x - 24 * way.y, start.y + 0.55 * kArrow * way.y + 11 * way.x + 3};
-  const std::string title =
+  std::string title =
       fmt::format("{} {} to {}: {} bytes, {} packets, {:.1f} % of {} Mbit/s", node, link.name, link.peer, load.bytes,
                   load.packets, 100 * share_of(report, link, load), link.rate_mbit);
+  if (report.prediction) {
+    const auto part = of_plan(report, static_cast<std::size_t>(node), device);
+    title += part ? fmt::format(", {:.1f} % of the plan", 100 * *part) : ", none of it planned";
+  }
   return fmt::format(
       "<g><title>{}</title><line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" "
       "stroke=\"rgb({:.0f},{:.0f},{:.0f})\" "
@@ -162,16 +186,24 @@ std::string report_json(const LabReport& report) {
                        {"bytes", load.bytes},
                        {"packets", load.packets},
                        {"share", share_of(report, link, load)}});
+      if (!report.prediction) continue;
+      links.back()["plan_bytes"] = report.prediction->bytes[node][device];
+      const auto part = of_plan(report, node, device);
+      links.back()["of_plan"] = part ? nlohmann::ordered_json(*part) : nlohmann::ordered_json();
     }
   }
-  const nlohmann::ordered_json whole{{"network", report.network->text},
-                                     {"nodes", report.network->nodes.size()},
-                                     {"command", report.command},
-                                     {"exit_code", report.exit_code},
-                                     {"seconds", report.seconds},
-                                     {"bytes", total},
-                                     {"bytes_most", most},
-                                     {"links", links}};
+  nlohmann::ordered_json whole{{"network", report.network->text},
+                               {"nodes", report.network->nodes.size()},
+                               {"command", report.command},
+                               {"exit_code", report.exit_code},
+                               {"seconds", report.seconds},
+                               {"bytes", total},
+                               {"bytes_most", most},
+                               {"links", links}};
+  if (report.prediction) {
+    whole["plan"] = report.prediction->text;
+    whole["plan_calls"] = plan_calls(report);
+  }
   return whole.dump() + "\n";
 }
 

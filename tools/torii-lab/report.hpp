@@ -2,10 +2,12 @@
 // What the links have carried, as JSON and as a picture.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/torii-lab/laboratory.hpp"
+#include "tools/torii-lab/prediction.hpp"
 
 namespace torii::tools {
 
@@ -15,6 +17,7 @@ struct LabReport {
   int exit_code = 0;
   double seconds = 0;                         ///< from the first rank's start to the last one's end
   std::vector<std::vector<LinkCount>> loads;  ///< by node and device, during that time
+  std::optional<LabPrediction> prediction;
 };
 
 /// The difference of two counts of one network.
@@ -22,7 +25,8 @@ std::vector<std::vector<LinkCount>> loads_between(const std::vector<std::vector<
                                                   const std::vector<std::vector<LinkCount>>& after);
 
 /// One object: what ran, and for each directed link from, to, device, rate_mbit, bytes, packets, and share (of what the
-/// link could have carried in that time).
+/// link could have carried in that time). With a prediction also plan and plan_calls, the bytes of all links over those
+/// that one call is said to send; and for each link plan_bytes, and of_plan: its bytes over plan_calls times those.
 std::string report_json(const LabReport& report);
 /// A self-contained picture: an arrow for each directed link, from the sending node half the way to its neighbour, the
 /// redder the more it carried; layers of z side by side.

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plan of a collective says each link of a torus or mesh carries. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/torii-lab/network.hpp"
+
+namespace torii::tools {
+
+struct LabPrediction {
+  std::string text;                               ///< collective, algorithm and bytes
+  std::vector<std::vector<std::uint64_t>> bytes;  ///< payload of one call, by node and device
+};
+
+/// `what` is COLLECTIVE:ALGORITHM:BYTES, as in "allreduce:bucket:4M": broadcast (from rank 0), reduce (to rank 0) or
+/// allreduce of so many bytes, in the segments of the built-in tune table. Throws Error{invalid_argument}, and
+/// Error{unsupported} where the algorithm cannot serve it.
+LabPrediction predict(const LabNetwork& network, const std::string& what);
+
+}  // namespace torii::tools
