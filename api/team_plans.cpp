@@ -174,8 +174,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   const Plan plan = prepared->selected.algorithm->plan(prepared->selected.request, rank_);
   if (arguments.unequal && !plan.sweep.exists()) {
     throw Error(Status::unsupported, std::string(prepared->selected.algorithm->name) +
-                                         " cannot serve this call: its blocks have lengths of their own, and travel "
-                                         "together there; use direct");
+                                         " has no plan for blocks of unequal lengths; use direct, or auto");
   }
   CallShape& shape = prepared->shape;
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
