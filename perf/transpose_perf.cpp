@@ -215,8 +215,8 @@ void report(const Part& part, const Shape& shape, const std::vector<Outcome>& ou
   if (!file) throw Failure(kBadCommandLine, "cannot write to --json '" + shape.json + "'");
 }
 
-int run(int argc, char** argv, const Mpi& mpi) {
-  Shape shape;
+/// False when all has been said, as for --help. Throws Failure, on all ranks alike.
+bool read_shape(int argc, char** argv, const Mpi& mpi, Shape& shape) {
   CLI::App app("Transposes a matrix of f64 by torii, over MPI_Alltoall, and by FFTW where it was found.",
                "transpose_perf");
   app.add_option("--rows", shape.rows, "a multiple of the ranks");
@@ -226,8 +226,9 @@ int run(int argc, char** argv, const Mpi& mpi) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) throw Failure(kBadCommandLine, error.what());
     if (mpi.rank() == 0) app.exit(error);
-    return error.get_exit_code() == 0 ? 0 : kBadCommandLine;
+    return false;
   }
   const auto ranks = static_cast<size_t>(mpi.ranks());
   for (const auto& [flag, value] : {std::pair{"--rows", shape.rows}, std::pair{"--columns", shape.columns}}) {
@@ -238,6 +239,11 @@ int run(int argc, char** argv, const Mpi& mpi) {
   if (shape.rows / ranks > INT_MAX / (shape.columns / ranks)) {
     throw Failure(kBadCommandLine, "a block has more than " + std::to_string(INT_MAX) + " elements, MPI's limit");
   }
+  return true;
+}
+
+int run(const Shape& shape, const Mpi& mpi) {
+  const auto ranks = static_cast<size_t>(mpi.ranks());
   const Job job("", Mpi::exchange, mpi.rank(), mpi.ranks());
   const Part part = {
       shape.rows, shape.columns, shape.rows / ranks, shape.columns / ranks, static_cast<size_t>(mpi.rank()), ranks};
@@ -264,10 +270,18 @@ int run(int argc, char** argv, const Mpi& mpi) {
 int main(int argc, char** argv) {
   using namespace torii::perf;
   Mpi mpi(argc, argv);
+  Shape shape;
   try {
-    return run(argc, argv, mpi);
+    if (!read_shape(argc, argv, mpi, shape)) return kOk;
   } catch (const Failure& failure) {
-    std::fprintf(stderr, "rank %d: %s\n", mpi.rank(), failure.what());
-    Mpi::abort(failure.exit_code());
+    if (mpi.rank() == 0) std::fprintf(stderr, "transpose_perf: %s\n", failure.what());
+    return failure.exit_code();
+  }
+  try {
+    return run(shape, mpi);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", mpi.rank(), error.what());
+    const auto* const failure = dynamic_cast<const Failure*>(&error);
+    Mpi::abort(failure != nullptr ? failure->exit_code() : kWrongData);
   }
 }
