@@ -11,8 +11,8 @@ namespace torii::tools {
 
 using Json = nlohmann::ordered_json;
 
-/// One simulated call. Times in us; of an alltoall by min or maxmin, which is a list of sends without plans, in units of
-/// one message on an idle link.
+/// One simulated call. Times in us; of an alltoall by min or maxmin, which is a list of sends without plans, in units
+/// of one message on an idle link.
 struct SimRow {
   std::string collective;
   std::string algorithm;
