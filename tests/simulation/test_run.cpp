@@ -3,6 +3,7 @@
 // and the bits of the same plans over shared memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -286,6 +287,53 @@ TEST(Run, NamesWhoWaitsForEver) {
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::internal);
     EXPECT_NE(std::string(error.what()).find("9 ranks wait for ever; rank 0 in '"), std::string::npos) << error.what();
+  }
+}
+
+/// The time of the link that has most to carry, in us.
+double busiest_link_us(const Call& call, const NetworkModel& network) {
+  std::vector<double> bytes;
+  std::vector<LinkId> route;
+  const int ranks = static_cast<int>(call.plans.size());
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      if (to == from) continue;
+      route.clear();
+      append_network_route(network.topology, from, to, 0, route);
+      for (const LinkId link : route) {
+        if (bytes.size() <= static_cast<std::size_t>(link)) bytes.resize(static_cast<std::size_t>(link) + 1, 0);
+        bytes[static_cast<std::size_t>(link)] +=
+            static_cast<double>(call.blocks[static_cast<std::size_t>(from)].send_bytes[static_cast<std::size_t>(to)]);
+      }
+    }
+  }
+  return *std::max_element(bytes.begin(), bytes.end()) / (network.bandwidth_GBps * 1e3);
+}
+
+/// An alltoallv in which one rank gets much more than the others: nobody waits for it but those who have yet to send to
+/// it, so the link that has most to carry is never idle for long.
+TEST(Run, AHotReceiverHoldsUpNobodyElse) {
+  constexpr int kRanks = 16;
+  for (const std::size_t hot_bytes : {std::size_t{256} << 10, std::size_t{1} << 20}) {
+    for (const char* topology : {"node", "torus:4x4"}) {
+      Call call = make_call(topology == std::string("node") ? "direct" : "a2at",
+                            request_on(topology, kRanks, 16384, Collective::alltoall), kRanks * 16384);
+      call.blocks.resize(kRanks);
+      for (std::size_t rank = 0; rank < kRanks; ++rank) {
+        SweepBlocks& blocks = call.blocks[rank];
+        for (std::size_t peer = 0; peer < kRanks; ++peer) {
+          blocks.send_bytes.push_back(peer == 5 ? hot_bytes : 65536);
+          blocks.take_bytes.push_back(rank == 5 ? hot_bytes : 65536);
+        }
+        blocks.send_offsets.assign(kRanks, 0);
+        blocks.take_offsets.assign(kRanks, 0);
+      }
+      const double bound_us = busiest_link_us(call, call.network);
+      const double us = microseconds(run(call));
+      EXPECT_GE(us, bound_us) << topology << " " << hot_bytes;
+      EXPECT_LE(us, 1.2 * bound_us) << topology << " " << hot_bytes;
+      RecordProperty(std::string(topology) + "_" + std::to_string(hot_bytes), std::to_string(us / bound_us));
+    }
   }
 }
 

@@ -148,6 +148,7 @@ class Run {
   void start(int rank) {
     Member& member = members_[index(rank)];
     CallBuffers buffers;
+    if (!call_.blocks.empty()) buffers.blocks = &call_.blocks[index(rank)];
     if (call_.fill) {
       const bool is_broadcast = call_.request.collective == Collective::broadcast;  // operand and result in one
       std::vector<std::byte>& operand = is_broadcast ? member.result : member.operand;

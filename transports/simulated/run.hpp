@@ -28,6 +28,8 @@ struct Call {
   int watched = -1;                   ///< the rank whose engines are watched; -1: none
   /// Writes the operand of `rank`. Without it nothing is folded or copied, and vectors take no memory.
   std::function<void(int rank, std::byte* operand)> fill;
+  /// By rank, of a sweep whose blocks have lengths of their own, without `fill`. None: all are of shape.block_bytes.
+  std::vector<SweepBlocks> blocks;
 };
 
 struct Outcome {
