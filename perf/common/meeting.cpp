@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -30,9 +31,14 @@ constexpr size_t kPageBytes = 4096;
 constexpr int64_t kDeadlineNs = 30'000'000'000;
 
 /// Who waits for that long waits for a call that a network makes slow, and must not take the CPUs from what serves the
-/// network: in the laboratory that is this machine's kernel. A nap is short beside such a call.
-constexpr int64_t kYieldsBeforeSleep = 4096;
-constexpr timespec kNap = {0, 100'000};
+/// network: in the laboratory that is this machine's kernel.
+constexpr int64_t kNsBeforeNap = 20'000'000;
+
+/// A nap is short beside the time waited so far, since who oversleeps starts late.
+void nap(int64_t waited_ns) {
+  const timespec time = {0, std::min<int64_t>(waited_ns / 128, 1'000'000)};
+  nanosleep(&time, nullptr);
+}
 
 void relax() {
 #if defined(__x86_64__)
@@ -102,20 +108,19 @@ void Meeting::wait() {
     page_->generation.store(generation + 1, std::memory_order_release);
     return;
   }
-  int64_t deadline_ns = 0;
+  const int64_t begun_ns = now_ns();
   for (int64_t polls = 0; page_->generation.load(std::memory_order_acquire) == generation; ++polls) {
     if (polls < polls_before_yield_) {
       relax();
       continue;
     }
-    if (polls < polls_before_yield_ + kYieldsBeforeSleep) {
+    const int64_t waited_ns = now_ns() - begun_ns;
+    if (waited_ns < kNsBeforeNap) {
       sched_yield();
     } else {
-      nanosleep(&kNap, nullptr);
+      nap(waited_ns);
     }
-    if (polls % 1024 != 0) continue;
-    if (deadline_ns == 0) deadline_ns = now_ns() + kDeadlineNs;
-    if (now_ns() > deadline_ns) throw Failure(kTimeout, "a rank did not come to the barrier between calls for 30 s");
+    if (waited_ns > kDeadlineNs) throw Failure(kTimeout, "a rank did not come to the barrier between calls for 30 s");
   }
 }
 

@@ -94,10 +94,11 @@ TEST(Measure, WritesTheTreeOfARunningJob) {
   const auto report = nlohmann::json::parse(content(folder + "/json"));
   EXPECT_EQ(report["hosts"].size(), 1u);
   EXPECT_GT(report["hosts"][0]["bandwidth_inside"], 1e6);
-  const Outcome refused = run({run_program, "-n", "2", "--timeout", "40", "--", torii_info, "measure", "--tree",
-                               folder + "/missing_folder/tree"});
+  const std::string missing = (std::filesystem::path(folder) / "missing" / "tree").string();
+  const Outcome refused =
+      run({run_program, "-n", "2", "--timeout", "40", "--", torii_info, "measure", "--tree", missing});
   EXPECT_EQ(refused.code, 2) << refused.output;
-  EXPECT_TRUE(holds(refused.output, "cannot write '" + folder + "/missing_folder/tree'")) << refused.output;
+  EXPECT_TRUE(holds(refused.output, "cannot write '" + missing + "'")) << refused.output;
   std::filesystem::remove_all(folder);
 }
 
