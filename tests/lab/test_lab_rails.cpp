@@ -35,17 +35,18 @@ TEST_F(Lab, EnginesGoOverRails) {
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 /// Broadcasts in segments of 16 KiB by which the engines share a stream.
-std::string sharing_broadcast(const std::string& bytes) {
-  return "export TORII_PROVIDER='tcp;ofi_rxm' TORII_SLOTS=32 TORII_WINDOW=32; exec " TORII_TEST_BIN_DIR
-         "/broadcast_perf -b " +
-         bytes + " -e " + bytes + " -n 1 -w 1 --segment 16K --algorithm binomial --engines 4";
+std::string sharing_broadcast(const std::string& bytes, const std::string& provider) {
+  return "export TORII_PROVIDER='" + provider +
+         "' TORII_SLOTS=32 TORII_WINDOW=32; exec " TORII_TEST_BIN_DIR "/broadcast_perf -b " + bytes + " -e " + bytes +
+         " -n 1 -w 1 --segment 16K --algorithm binomial --engines 4";
 }
 
 TEST_F(Lab, ASlowRailGetsWhatItCanCarry) {
   // In a full run the rates are so low that a busy machine can serve them: 1024 segments, 31 Mbit/s in all.
   const std::string rate = is_full() ? "10" : "40";
   const std::string slow = is_full() ? "1" : "4";
-  const std::string program = sharing_broadcast(is_full() ? "16M" : "2M") + " --json " + path("times.json");
+  const std::string program =
+      sharing_broadcast(is_full() ? "16M" : "2M", "tcp;ofi_rxm") + " --json " + path("times.json");
   const Words network{"rails", "4", "--rate", rate, "--link", "0:rail2=" + slow};
   Words words = command(network, {"sh", "-c", program});
   *std::ranges::find(words, "25") = is_full() ? "240" : "25";
@@ -66,11 +67,12 @@ TEST_F(Lab, ASlowRailGetsWhatItCanCarry) {
   EXPECT_GT(mbit, 0.9 * 31) << outcome.output;
 }
 
-/// The same error on both ranks, within the deadline and the second after it.
+/// The same error on both ranks, within the deadline and the second after it. Not over tcp;ofi_rxm of libfabric 1.17,
+/// which may end a process whose peer goes while its link is cut (docs/design.md).
 TEST_F(Lab, ARailThatIsCutEndsTheCallOnBothHosts) {
   if (!is_full()) GTEST_SKIP() << "takes seconds; conformance_faults has an engine that is cut";
-  const std::string script =
-      "[ $RANK = 0 ] && { sleep 4; ip link set rail1 down; } & export TORII_TIMEOUT=3; " + sharing_broadcast("16M");
+  const std::string script = "[ $RANK = 0 ] && { sleep 4; ip link set rail1 down; } & export TORII_TIMEOUT=3; " +
+                             sharing_broadcast("16M", "net");
   const Outcome outcome = run(command({"rails", "4", "--rate", "10"}, {"sh", "-c", script}));
   EXPECT_EQ(outcome.code, 4) << outcome.output;
   const std::regex error("timeout: no progress for 3000 ms in broadcast[^\n]*");
