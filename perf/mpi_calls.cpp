@@ -54,6 +54,12 @@ torii_status Mpi::run(const torii_call& call) {
     case TORII_REDUCE_SCATTER:
       code = MPI_Reduce_scatter_block(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       break;
+    case TORII_SCAN:
+      code = MPI_Scan(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      break;
+    case TORII_EXSCAN:
+      code = MPI_Exscan(call.input, call.result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      break;
     case TORII_ALLTOALL:
       code = MPI_Alltoall(call.input, count, MPI_FLOAT, call.result, count, MPI_FLOAT, MPI_COMM_WORLD);
       break;

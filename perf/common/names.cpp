@@ -65,12 +65,14 @@ constexpr std::array kOps = {
 };
 static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
 
-constexpr std::array kAlgorithms = {
-    "trinaryx3", "ring", "bucket", "recursive_doubling", "rabenseifner", "binomial", "node", "scheduled", "chain",
-    "direct",    "a2a",  "a2and",  "a2at_printed",       "a2at",         "floyd"};
+constexpr std::array kAlgorithms = {"trinaryx3", "ring",     "bucket", "recursive_doubling", "rabenseifner",
+                                    "binomial",  "node",     "swing",  "scheduled",          "chain",
+                                    "direct",    "a2a",      "a2and",  "a2at_printed",       "a2at",
+                                    "floyd",     "multilane"};
 
-constexpr std::array<const char*, 9> kCollectives = {
-    "barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter", "alltoall", "scatter", "gather"};
+constexpr std::array kCollectives = {"barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
+                                     "alltoall", "scatter",   "gather", "scan",      "exscan"};
+static_assert(kCollectives.size() == TORII_EXSCAN + 1);
 
 }  // namespace
 

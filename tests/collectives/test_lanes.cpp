@@ -11,6 +11,7 @@
 #include "collectives/sites.hpp"
 #include "collectives/verify.hpp"
 #include "collectives/verify_run.hpp"
+#include "tests/collectives/cluster_trees.hpp"
 
 namespace torii::test {
 namespace {
@@ -72,24 +73,6 @@ TEST(Lanes, SeveralSitesShareTheRootsSite) {
   // No room for two streams.
   EXPECT_TRUE(choose_lanes(near, 5e6, false).empty());
   EXPECT_TRUE(choose_lanes(std::vector<LongLink>{}, 1, false).empty());
-}
-
-/// So many hosts on the switch of each site; two sites are joined by a long link, more by a backbone.
-TreeTopology sites_tree(const std::vector<int>& sizes, const std::string& line = "12.5MB/s 12.5MB/s") {
-  std::string nodes = sizes.size() > 2 ? "node backbone relay\n" : "";
-  std::string links;
-  int rank = 0;
-  for (std::size_t site = 0; site < sizes.size(); ++site) {
-    const std::string hub = "switch" + std::to_string(site);
-    nodes += "node " + hub + " relay\n";
-    for (int host = 0; host < sizes[site]; ++host, ++rank) {
-      nodes += "node host" + std::to_string(rank) + " comm\n";
-      links += "link host" + std::to_string(rank) + " " + hub + " 125MB/s 125MB/s 0us 0us full\n";
-    }
-    if (sizes.size() > 2) links += "link " + hub + " backbone " + line + " 4ms 4ms full\n";
-  }
-  if (sizes.size() == 2) links += "link switch0 switch1 " + line + " 8ms 8ms full\n";
-  return TreeTopology::parse(nodes + links, "sites");
 }
 
 PlanRequest request_on(const TreeTopology& tree, Collective collective, int root, int lanes = 0) {

@@ -34,7 +34,8 @@ CallShape call_shape(const PlanRun& run) {
     call.layout = Layout(plan.dealing, total_bytes, plan.blocks, run.tuning.segment_bytes, call.block_bytes);
     return call;
   }
-  const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, 128);
+  const std::size_t even_bytes =
+      is_personalised(run.collective) ? total_bytes / blocks : round_up((total_bytes + blocks - 1) / blocks, 128);
   call.layout = Layout(plan.dealing, total_bytes, plan.blocks, run.tuning.segment_bytes, even_bytes);
   // The reference kernels are plain loops, so a race checker sees each of their accesses.
   call.fold = kernels::find(run.op, run.type, kernels::Isa::reference);
@@ -188,6 +189,7 @@ PlanRun make_run(std::string_view algorithm, const PlanRequest& request, std::si
   EXPECT_EQ(row.why_not(request), "") << algorithm;
   PlanRun run;
   run.plans = plan_all(row, request);
+  run.collective = request.collective;
   run.tuning = request.tuning;
   run.wide = request.wide_wire;
   run.count = count;

@@ -19,6 +19,7 @@ namespace torii::testing {
 
 struct PlanRun {
   std::vector<Plan> plans;  ///< of all ranks, in order; of broadcast, reduce or allreduce, or a sweep (whole blocks)
+  Collective collective = Collective::allreduce;  ///< the blocks of personalised ones follow each other without gaps
   Tuning tuning;
   bool wide = false;  ///< streams marked wide hold float
   Type type = Type::f32;

@@ -256,7 +256,7 @@ TEST(ToriiInfoPlan, ForcedTreesOnATorus) {
        {"broadcast on torus:3x3x3, 27 ranks, root 5, 1M (262144 elements of f32)", "forced by TORII_ALGORITHM (option)",
         "TORII_SLOTS (option) overrides it", "proof     ok for every length: height 7", "0 shared in a step (0.0 %)",
         "rank 7\n", "down tree 2: parent ", "one of 27 ranks",
-        "recursive_doubling: recursive_doubling does barrier, allreduce, all_gather; not broadcast"}) {
+        "recursive_doubling: recursive_doubling does barrier, allreduce, all_gather, scan, exscan; not broadcast"}) {
     EXPECT_TRUE(holds(text.output, part)) << part << " in " << text.output;
   }
   EXPECT_FALSE(holds(text.output, "rank 8\n"));
