@@ -31,7 +31,8 @@ bool parse(int argc, char** argv, bool speaks, CompareOptions& options) {
   std::string collectives = "allreduce", sizes = "8,1K,8K,64K,512K,4M,32M", timings = "isolated,loop";
   CLI::App app("Times MPI's collectives and torii's side by side (f32, sum).");
   app.add_option("--collective", collectives,
-                 "a list of allreduce broadcast reduce barrier all_gather reduce_scatter alltoall scatter gather")
+                 "a list of allreduce broadcast reduce barrier all_gather reduce_scatter alltoall scatter gather scan "
+                 "exscan")
       ->capture_default_str();
   app.add_option("--sizes", sizes, "a list of sizes with K, M or G (1024)")->capture_default_str();
   app.add_option("--timing", timings, "a list of isolated and loop")->capture_default_str();

@@ -125,11 +125,12 @@ void CallData::place(bool in_place) {
   if (in_place && at_root && call_.collective == TORII_GATHER) input_ = result_ + own_block;
   call_.input = call_.collective == TORII_BROADCAST ? nullptr : input_;
   call_.result = result_;
-  if (!has_result() && !in_place) call_.result = nullptr;
+  if (!has_result() && !in_place && !is_prefix(call_.collective)) call_.result = nullptr;
 }
 
 bool CallData::has_result() const {
   const bool at_root_only = call_.collective == TORII_REDUCE || call_.collective == TORII_GATHER;
+  if (call_.collective == TORII_EXSCAN) return job_.rank() != 0;
   return !at_root_only || job_.rank() == call_.root;
 }
 
@@ -162,7 +163,8 @@ size_t CallData::count_wrong(torii_team* team, int i) const {
 }
 
 uint64_t CallData::hash_result() const {
-  const bool is_own_part = call_.collective == TORII_REDUCE_SCATTER || is_personalised(call_.collective);
+  const bool is_own_part =
+      call_.collective == TORII_REDUCE_SCATTER || is_prefix(call_.collective) || is_personalised(call_.collective);
   if (!is_own_part || call_.collective == TORII_GATHER)
     return has_result() ? hash(call_.type, result_, result_elements_) : 0;
   const size_t own_bytes = result_elements_ * element_bytes_;

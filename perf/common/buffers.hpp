@@ -61,9 +61,10 @@ class CallData {
   void spoil_result();
   /// Elements of this rank's result that are not, bit for bit, what pattern i % 2 must give.
   size_t count_wrong(torii_team* team, int i) const;
-  /// XXH3-64 of the result; of a reduce_scatter, scatter or alltoall, of all ranks' results together. Collective.
+  /// XXH3-64 of the result; of a reduce_scatter, scan, exscan, scatter or alltoall, of all ranks' results together.
+  /// Collective.
   uint64_t hash_result() const;
-  bool has_result() const;  ///< false on the ranks that a reduce or a gather gives nothing
+  bool has_result() const;  ///< false on the ranks that a reduce, a gather or an exscan gives nothing
 
  private:
   uint64_t seed(int i) const { return seed_ + static_cast<uint64_t>(i % 2) * 0x5851f42d4c957f2du; }

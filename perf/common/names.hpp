@@ -56,8 +56,10 @@ std::optional<torii_collective> parse_collective(std::string_view text);
 /// True for minloc and maxloc on pairs, sum and prod on complex, bitwise and logical operations on integers, and so on.
 bool is_defined(torii_op op, torii_type type);
 
+/// Each rank's result is that of the ranks up to it.
+constexpr bool is_prefix(torii_collective c) { return c == TORII_SCAN || c == TORII_EXSCAN; }
 constexpr bool combines(torii_collective c) {
-  return c == TORII_REDUCE || c == TORII_ALLREDUCE || c == TORII_REDUCE_SCATTER;
+  return c == TORII_REDUCE || c == TORII_ALLREDUCE || c == TORII_REDUCE_SCATTER || is_prefix(c);
 }
 constexpr bool has_root(torii_collective c) {
   return c == TORII_REDUCE || c == TORII_BROADCAST || c == TORII_SCATTER || c == TORII_GATHER;

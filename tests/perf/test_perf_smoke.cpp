@@ -46,7 +46,8 @@ struct Program {
 };
 constexpr Program kPrograms[] = {{"all_reduce_perf", true},  {"reduce_perf", true},         {"broadcast_perf", false},
                                  {"all_gather_perf", false}, {"reduce_scatter_perf", true}, {"alltoall_perf", false},
-                                 {"scatter_perf", false},    {"gather_perf", false}};
+                                 {"scatter_perf", false},    {"gather_perf", false},        {"scan_perf", true},
+                                 {"exscan_perf", true}};
 
 TEST(PerfSmoke, EveryTypeAndOperation) {
   for (const Program& program : kPrograms) {
