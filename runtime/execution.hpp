@@ -141,7 +141,7 @@ class Execution {
   };
   struct Step {
     const Flow* flow;
-    StoreChoice* stores;
+    StoreChoices* stores;
     std::int64_t segment;
     int visit;
     int block;
@@ -185,7 +185,7 @@ class Execution {
   bool store_landed(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept;
   bool take_lent(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept;
   void give_back(const SweepPeer& peer, std::uint64_t messages) noexcept;
-  void store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+  void store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores) noexcept;
   void keep_own_block() noexcept;
   bool lent_blocks_are_free() noexcept;
   Stall sweep_stall() const noexcept;

@@ -90,7 +90,9 @@ void Execution::move_data(const Step& step) noexcept {
     if (shape_->streaming) kernels::store_fence();
     return;
   }
-  const StoreChoice::Turn turn = step.stores->next();
+  const bool lands = std::ranges::any_of(target_places_, [](const Place& at) { return at.peers && !at.packed; });
+  StoreChoice& stores = step.stores->of(lands);
+  const StoreChoice::Turn turn = stores.next();
   if (turn.way == StoreChoice::Way::streaming) {
     for (Place& place : target_places_) place.streaming = place.streaming || place.peers;
   }
@@ -98,7 +100,7 @@ void Execution::move_data(const Step& step) noexcept {
   move_pieces(step);
   // Streaming stores are weakly ordered: they must be visible before any signal of this step.
   if (shape_->streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
-  if (turn.timed) step.stores->record(turn.way, now_ns() - begun_ns, peers_bytes);
+  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, peers_bytes);
 }
 
 /// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.

@@ -51,7 +51,7 @@ inline void Execution::straight_move(const StraightStep& step) noexcept {
     straight_store(step, count, false);
     return;
   }
-  StoreChoice& stores = plan_->stores[step.flow];
+  StoreChoice& stores = plan_->stores[step.flow].slots;
   const StoreChoice::Turn turn = stores.next();
   const bool streaming = turn.way == StoreChoice::Way::streaming;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;

@@ -198,7 +198,7 @@ bool Execution::put_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& 
   if (peer.remote) {
     if (model_ == nullptr || model_->runs(1, bytes)) kernels::copy(to, from, bytes, false);
   } else {
-    store_in_peer(to, from, bytes);
+    store_in_peer(to, from, bytes, plan_->stores[0].slots);
   }
   Put put;
   put.peer = peer.context_rank;
@@ -220,7 +220,7 @@ bool Execution::store_landed(SweepPeer& peer, SweepTurn& turn, const SweepBlock&
   store_in_peer(
       reinterpret_cast<std::byte*>(turn.peer_result + turn.out_bytes),
       reinterpret_cast<const std::byte*>(buffers_.input + static_cast<std::uintptr_t>(block.offset) + turn.out_bytes),
-      bytes);
+      bytes, plan_->stores[0].in_place);
   turn.out_bytes += bytes;
   if (turn.out_bytes != block.bytes) return true;
   const std::uint64_t last = peer.sent + messages_of(block.bytes) - 1;
@@ -234,12 +234,11 @@ bool Execution::store_landed(SweepPeer& peer, SweepTurn& turn, const SweepBlock&
 }
 
 /// Through the caches or past them, whichever is quicker now.
-void Execution::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+void Execution::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores) noexcept {
   if (bytes < StoreChoice::kBytesMin) {
     kernels::copy(to, from, bytes, false);
     return;
   }
-  StoreChoice& stores = plan_->stores[0];
   const StoreChoice::Turn turn = stores.next();
   const bool streaming = turn.way == StoreChoice::Way::streaming;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;

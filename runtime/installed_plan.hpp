@@ -115,7 +115,7 @@ struct InstalledPlan {
   std::vector<Announcement> announces;  ///< this rank tells these peers where its buffers are
   std::vector<Announcement> announced;  ///< these peers tell this rank
   std::vector<EngineShare> shares;      ///< of the out-streams whose messages engines draw
-  std::vector<StoreChoice> stores;      ///< per flow, the flows of all lanes one after the other
+  std::vector<StoreChoices> stores;     ///< per flow, the flows of all lanes one after the other
   bool lends_readable = false;          ///< this rank lends to readers who only copy and can read its private memory
   LendChoice lend;
   std::unique_ptr<std::byte[]> read;  ///< LendChoice::kReadBytes for what is read and only goes on

@@ -15,7 +15,7 @@
 
 namespace torii {
 
-/// One flow's choice.
+/// The choice for one flow and kind of target.
 class StoreChoice {
  public:
   enum class Way : std::uint8_t { cached = 0, streaming = 1 };
@@ -49,6 +49,19 @@ class StoreChoice {
   static constexpr float kReaderLineNs = 3.0F;
 
   TimedChoice choice_{kReaderLineNs};
+};
+
+/// One flow's two choices. A slot is read soon and filled again, a result in a peer's memory is neither: what is
+/// quicker for one is up to three times slower for the other, and calls of one plan may do both.
+struct StoreChoices {
+  StoreChoice slots;
+  StoreChoice in_place;
+
+  StoreChoice& of(bool lands_in_place) noexcept { return lands_in_place ? in_place : slots; }
+  void force(StoreChoice::Way way) noexcept {
+    slots.force(way);
+    in_place.force(way);
+  }
 };
 
 }  // namespace torii

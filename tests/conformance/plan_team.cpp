@@ -67,7 +67,7 @@ class PlanRank {
     if (run.straight) straight_ = straighten(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes, faulty_);
     for (TimedChoice& choice : plan_.lend.by_size) choice.force(run.cross_memory ? 1 : 0);
     if (run.stores) {
-      for (StoreChoice& stores : plan_.stores) stores.force(*run.stores);
+      for (StoreChoices& stores : plan_.stores) stores.force(*run.stores);
     }
     bytes_ = run.count * size_of(run.type);
     place_buffers();
