@@ -5,6 +5,7 @@
 #include <torii/torii.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string_view>
@@ -23,13 +24,20 @@ std::vector<std::int64_t> vector_of(int rank, std::size_t count) {
   return vector;
 }
 
-TEST(Cpp, AlltoallScatterAndGather) {
+/// The work of every rank on a team of all of them.
+void as_team(int ranks, const std::function<void(Team& team)>& work) {
   ThreadTeam options;
-  options.ranks = 3;
+  options.ranks = ranks;
   run_as_threads(options, [&](torii_context*, torii_team* whole) {
-    torii_team* part = nullptr;
-    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
-    Team team(part);
+    torii_team* all = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &all), TORII_OK) << torii_last_error();
+    Team team(all);
+    work(team);
+  });
+}
+
+TEST(Cpp, AlltoallScatterAndGather) {
+  as_team(3, [](Team& team) {
     constexpr std::size_t kBlock = 100;
     const auto rank = static_cast<std::size_t>(team.rank());
     const std::vector<std::int64_t> input = vector_of(team.rank(), 3 * kBlock);
@@ -53,12 +61,7 @@ TEST(Cpp, AlltoallScatterAndGather) {
 }
 
 TEST(Cpp, ScanExscanAndReduceScatter) {
-  ThreadTeam options;
-  options.ranks = 3;
-  run_as_threads(options, [&](torii_context*, torii_team* whole) {
-    torii_team* part = nullptr;
-    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
-    Team team(part);
+  as_team(3, [](Team& team) {
     const int rank = team.rank();
     const std::vector<std::int64_t> input = {rank + 1, 10 * (rank + 1), 100};
     std::vector<std::int64_t> result(3, -1);
@@ -85,24 +88,19 @@ struct Part {
   std::size_t count = 0;
 };
 
-Part part_of(std::size_t items, torii_team* team) {
+Part part_of(std::size_t items, const Team& team) {
   Part part;
-  EXPECT_EQ(torii_split(items, torii_team_ranks(team), torii_team_rank(team), &part.first, &part.count), TORII_OK);
+  EXPECT_EQ(torii_split(items, team.ranks(), team.rank(), &part.first, &part.count), TORII_OK);
   return part;
 }
 
 /// There and back over three dimensions; and an order that keeps the first dimension.
 TEST(Cpp, TransposesArraysThereAndBack) {
-  ThreadTeam options;
-  options.ranks = 3;
-  run_as_threads(options, [&](torii_context*, torii_team* whole) {
-    torii_team* part = nullptr;
-    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
-    Team team(part);
+  as_team(3, [](Team& team) {
     const std::vector<std::size_t> extents = {7, 10, 4};
     const std::vector<std::size_t> turned = {10, 4, 7};
-    const Part mine = part_of(7, part);
-    const Part wanted = part_of(10, part);
+    const Part mine = part_of(7, team);
+    const Part wanted = part_of(10, team);
     std::vector<float> input(mine.count * 40);
     std::iota(input.begin(), input.end(), static_cast<float>(mine.first * 40));
     std::vector<float> there(wanted.count * 28);
@@ -129,12 +127,7 @@ TEST(Cpp, TransposesArraysThereAndBack) {
 }
 
 TEST(Cpp, PermutesInPlace) {
-  ThreadTeam options;
-  options.ranks = 4;
-  run_as_threads(options, [&](torii_context*, torii_team* whole) {
-    torii_team* part = nullptr;
-    ASSERT_EQ(torii_team_split(whole, 0, 0, nullptr, &part), TORII_OK) << torii_last_error();
-    Team team(part);
+  as_team(4, [](Team& team) {
     // Everything is turned round: item i of 40 goes to 39 - i.
     std::vector<double> data(10);
     std::vector<std::uint64_t> destinations(10);
