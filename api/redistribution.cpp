@@ -22,14 +22,18 @@ struct Counts {
 /// use as well.
 constexpr std::size_t kShortBlockBytes = 4096;
 
-Status exchange_blocks(Team& team, const std::byte* send, std::byte* take, const Counts& counts, std::uint32_t tag) {
-  Request request;
-  CallArguments& call = request.arguments;
+void set_alltoall(CallArguments& call, const std::byte* send, std::byte* take, std::uint32_t tag) {
   call.collective = Collective::alltoall;
   call.input = send;
   call.result = take;
   call.is_internal = true;
   call.tag = tag;
+}
+
+Status exchange_blocks(Team& team, const std::byte* send, std::byte* take, const Counts& counts, std::uint32_t tag) {
+  Request request;
+  CallArguments& call = request.arguments;
+  set_alltoall(call, send, take, tag);
   call.unequal = true;
   call.input_counts = counts.send.data();
   call.input_displacements = counts.places.data();
@@ -40,12 +44,8 @@ Status exchange_blocks(Team& team, const std::byte* send, std::byte* take, const
 Status exchange_even_blocks(Team& team, const std::byte* send, std::byte* take, std::size_t bytes, std::uint32_t tag) {
   Request request;
   CallArguments& call = request.arguments;
-  call.collective = Collective::alltoall;
-  call.input = send;
-  call.result = take;
+  set_alltoall(call, send, take, tag);
   call.count = bytes;
-  call.is_internal = true;
-  call.tag = tag;
   return team.run(request);
 }
 

@@ -110,7 +110,7 @@ TEST(Fuzz, NoByteDiffersFromOpenMpi) {
 }
 
 TEST(Fuzz, CanonicalAndForcedAlgorithmsToo) {
-  if (!is_full()) GTEST_SKIP() << "runs under TORII_TEST_FULL";
+  if (!is_full()) GTEST_SKIP() << "longer than the short test has time for; TORII_TEST_FULL runs it";
   for (const std::string algorithm : {"ring", "binomial", "recursive_doubling", "rabenseifner", "node"}) {
     Job job = fuzz(4, 2000, 7);
     add(job.options, {"--mca", "coll_torii_algorithm", algorithm});
@@ -124,7 +124,7 @@ TEST(Fuzz, CanonicalAndForcedAlgorithmsToo) {
 }
 
 TEST(Fuzz, OverLibfabricToo) {
-  if (!is_full()) GTEST_SKIP() << "runs under TORII_TEST_FULL";
+  if (!is_full()) GTEST_SKIP() << "longer than the short test has time for; TORII_TEST_FULL runs it";
   if (!std::filesystem::exists(TORII_TEST_COMPONENTS "/../libtorii_libfabric.so")) {
     GTEST_SKIP() << "this build has no transport libfabric";
   }
@@ -281,7 +281,7 @@ Words hpcc_verdicts(int ranks, bool with_torii, std::string& output) {
 }
 
 TEST(Clients, HpccHasTheSameVerdicts) {
-  if (!is_full()) GTEST_SKIP() << "runs under TORII_TEST_FULL";
+  if (!is_full()) GTEST_SKIP() << "longer than the short test has time for; TORII_TEST_FULL runs it";
   if (!std::filesystem::exists("/usr/bin/hpcc")) GTEST_SKIP() << "hpcc is not installed";
   for (const int ranks : {2, 4}) {
     std::string with, without;
@@ -307,7 +307,7 @@ Words files_below(const std::filesystem::path& root) {
 }
 
 TEST(Package, InstallsWorksAndGoes) {
-  if (!is_full()) GTEST_SKIP() << "runs under TORII_TEST_FULL";
+  if (!is_full()) GTEST_SKIP() << "longer than the short test has time for; TORII_TEST_FULL runs it";
   if (run({"dpkg-shlibdeps", "--version"}).code != 0) GTEST_SKIP() << "dpkg-dev is not installed";
   const Folder folder;
   const std::filesystem::path root = folder.path() / "root";
