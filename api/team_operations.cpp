@@ -216,7 +216,7 @@ void Team::complete(Channel& channel, Status status) noexcept {
   start_on(channel, next);
 }
 
-/// True when the channel's operation moved.
+/// True when the channel's operation moved or ended, be it with a failure.
 bool Team::advance(Channel& channel) noexcept {
   switch (channel.execution.advance()) {
     case Execution::Progress::done:
@@ -229,7 +229,7 @@ bool Team::advance(Channel& channel) noexcept {
   }
   if (channel.execution.status() == Status::ok) return false;
   fail_transport(channel.execution, *channel.current);
-  return false;
+  return true;
 }
 
 bool Team::progress_channels() noexcept {
@@ -268,6 +268,7 @@ Status Team::run_to_end(Request& request) noexcept {
     }
     if (waiting.is_turn_of_others()) context_.idle();
     if (!waiting.pause(&Team::still_idle, this)) continue;
+    if (request.state == Request::State::done) break;  // it ended in the pause, maybe with the team's failure
     const Status status = check(waiting, request);
     if (status != Status::ok) return status;
   }
