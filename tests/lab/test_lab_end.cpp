@@ -44,7 +44,7 @@ TEST_F(LabEnd, TheTimeoutNamesWhoStillRuns) {
   *std::ranges::find(words, "25") = "0.7";
   const Outcome outcome = run(words);
   EXPECT_EQ(outcome.code, 4) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "the timeout is over; still running: rank 0, 2, 3")) << outcome.output;
+  EXPECT_TRUE(contains(outcome.output, "the timeout is over; still running: rank 0, rank 2, rank 3")) << outcome.output;
 }
 
 TEST_F(LabEnd, RanksThatIgnoreTheEndAreKilled) {

@@ -19,6 +19,7 @@
 
 #include "runtime/descriptor.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/rank_job.hpp"
 
 namespace torii::tools {
 namespace {
@@ -56,19 +57,6 @@ bool prepare_mounts() {
 }
 
 }  // namespace
-
-sigset_t job_signals() {
-  sigset_t mask;
-  sigemptyset(&mask);
-  sigaddset(&mask, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    // What our parent told us to ignore (nohup, background jobs) stays ignored.
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&mask, signal);
-  }
-  return mask;
-}
 
 std::string why_no_laboratory() {
   if (geteuid() != 0) return "it makes network namespaces and devices, which only root may: run it as root";

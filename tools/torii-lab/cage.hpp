@@ -2,7 +2,6 @@
 // What makes the laboratory disappear: all of it happens in a PID and mount namespace that die with one process.
 #pragma once
 
-#include <csignal>
 #include <functional>
 #include <string>
 
@@ -10,9 +9,6 @@ namespace torii::tools {
 
 /// Why this process cannot make a laboratory, or nothing.
 std::string why_no_laboratory();
-
-/// SIGCHLD and the signals that end a job, less those that this process was told to ignore.
-sigset_t job_signals();
 
 /// Runs `inside` as the first process of new PID and mount namespaces, with a /proc of its own and an empty /run/netns,
 /// and returns its result as the exit code. job_signals() are blocked inside, and passed on to it; the second one

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a job from their start to their end: signals, the timeout, the first failure. torii-run and
+// torii-lab say what a rank is and who is served meanwhile.
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/descriptor.hpp"
+#include "tools/exit_codes.hpp"
+
+namespace torii::tools {
+
+/// SIGCHLD and the signals that end a job, less those that this process was told to ignore.
+sigset_t job_signals();
+
+struct RankJobRules {
+  std::string speaker;               ///< the program in whose name messages are printed
+  std::vector<std::string> command;  ///< program and arguments
+  int processes = 1;
+  double timeout_s = 0;              ///< 0: none
+  bool continue_on_failure = false;  ///< ranks go on when one fails
+  int no_program_code = kBadInput;   ///< the exit code when the program cannot be started
+};
+
+/// Single-threaded. A derived class fills in what differs; nothing is called before run().
+class RankJob {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit RankJob(RankJobRules rules) : rules_(std::move(rules)) {}
+  virtual ~RankJob() = default;
+  RankJob(const RankJob&) = delete;
+  RankJob& operator=(const RankJob&) = delete;
+
+  /// Runs the job to its end and returns the exit code: 0, the first failing rank's code or 128 + signal,
+  /// no_program_code, 3 when this machine cannot hold the job, 4 after the timeout.
+  int run();
+
+ protected:
+  /// In this process, before the rank's is made. False, with errno, when it cannot be.
+  virtual bool prepare(int rank) = 0;
+  /// In the rank's process, just before the program. False, with errno, when it cannot be.
+  virtual bool become(int rank) = 0;
+  /// All ranks are started and have become the program.
+  virtual void started() {}
+  /// How messages name a rank.
+  virtual std::string name_of(int rank, pid_t pid) const = 0;
+  /// `how` completes "rank 3 ...".
+  virtual void ended(int rank, const std::string& how);
+  /// What else poll() must watch, until when, and what is done after it.
+  virtual void watch(std::vector<pollfd>& entries) const;
+  virtual std::optional<Clock::time_point> deadline() const { return std::nullopt; }
+  virtual void serve() {}
+
+  void say(const std::string& sentence) const;
+  const RankJobRules& rules() const { return rules_; }
+
+ private:
+  struct Process {
+    pid_t pid = 0;
+    bool running = false;
+  };
+
+  bool start();
+  bool cannot(const std::string& what);
+  [[noreturn]] void become_program(int rank, int report);
+  int wait_ms() const;
+  void hear_signals();
+  void reap();
+  void on_end(int rank, int status);
+  void on_deadlines();
+  void signal_all(int signal);
+  void end_all();
+  bool any_running() const;
+  std::string running_names() const;
+
+  RankJobRules rules_;
+  std::vector<Process> processes_;
+  Descriptor signals_;
+  sigset_t inherited_mask_{};
+  std::optional<int> exit_code_;  // decided by the first failure or the timeout
+  bool ending_ = false;           // the ranks were told to end; how they end is no news
+  bool interrupted_ = false;
+  std::optional<Clock::time_point> timeout_at_;
+  std::optional<Clock::time_point> end_at_;
+  std::optional<Clock::time_point> kill_at_;
+};
+
+}  // namespace torii::tools
