@@ -64,8 +64,9 @@ std::vector<Transfer> transfers_of(const Model& model, std::vector<Move> moves) 
 
 double chain_time_s(const TreeTopology& tree, int root, std::size_t bytes, std::size_t segment_bytes) {
   const std::vector<int> order = tree.depth_first(root);
-  double slowest_s = 0;  // of the hop that takes longest for one segment
+  double slowest_s = 0;  // of what takes longest for one segment: a hop, or a half-duplex link with all that crosses it
   double ways_s = 0;     // of the first segment through all hops
+  std::vector<double> shared_s(tree.links().size(), 0);  // of one segment over a half-duplex link, there and back
   const auto segment = static_cast<double>(std::max<std::size_t>(1, std::min(bytes, segment_bytes)));
   for (std::size_t i = 0; i + 1 < order.size(); ++i) {
     double rate = 1e30;
@@ -74,6 +75,10 @@ double chain_time_s(const TreeTopology& tree, int root, std::size_t bytes, std::
       const TreeLink& link = tree.links()[static_cast<std::size_t>(hop.link)];
       rate = std::min(rate, static_cast<double>(link.bandwidth[static_cast<std::size_t>(hop.direction)]));
       latency_s += 1e-9 * static_cast<double>(link.latency_ns[static_cast<std::size_t>(hop.direction)]);
+      if (!link.half_duplex) continue;
+      double& taken_s = shared_s[static_cast<std::size_t>(hop.link)];
+      taken_s += segment / static_cast<double>(link.bandwidth[static_cast<std::size_t>(hop.direction)]);
+      slowest_s = std::max(slowest_s, taken_s);
     }
     slowest_s = std::max(slowest_s, segment / rate);
     ways_s += segment / rate + latency_s;

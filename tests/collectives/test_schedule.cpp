@@ -259,6 +259,20 @@ TEST(Schedule, ChainsTakeTheSlowestLinkOnce) {
   EXPECT_EQ(find_schedule(TreeTopology::star(1), 0, 100).time_s, 0);
 }
 
+/// The rank in the middle takes and sends over one cable: in both directions at once, or in turns.
+TEST(Schedule, ChainsCrossAHalfDuplexLinkInTurns) {
+  const auto middle = [](const std::string& duplex) {
+    std::string text = "node hub relay\n";
+    for (const std::string name : {"a", "b", "c"}) {
+      text +=
+          "node " + name + " comm\nlink " + name + " hub 1MB/s 1MB/s 0s 0s " + (name == "b" ? duplex : "full") + "\n";
+    }
+    return TreeTopology::parse(text, "middle");
+  };
+  EXPECT_NEAR(chain_time_s(middle("full"), 0, 1'000'000, 1000), 1.001, 1e-9);
+  EXPECT_NEAR(chain_time_s(middle("half"), 0, 1'000'000, 1000), 2.000, 1e-9);
+}
+
 TEST(Schedule, ARootThatIsNoRankIsNamed) {
   try {
     (void)find_schedule(star_of(4), 4, 1);
