@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The critical path of a scatter over lanes, and the number of lanes that makes it shortest.
+// The critical paths of collectives over lanes, and the number of lanes that makes them shortest.
 #include "collectives/lanes_model.hpp"
 
 #include <algorithm>
@@ -33,6 +33,33 @@ std::vector<LaneChoice> within(std::span<const LongLink> links, double time_s, d
   return fits ? choices : std::vector<LaneChoice>{};
 }
 
+double piece_bytes(const LongLink& link, double bytes) {
+  return link.segment_bytes > 0 ? std::min(link.segment_bytes, bytes) : bytes;
+}
+
+/// Everything leaves by the root's one cable; lanes are served in turn, a segment each.
+double pipelined_time_s(const LongLink& link, int lanes) {
+  const double inside_s = link.bytes / link.site_rate;
+  const double piece_s = piece_bytes(link, link.bytes) / link.site_rate;
+  const double all_s = (link.ranks + link.root_ranks - 1) * inside_s;
+  const double all_across_s = link.ranks * inside_s + link.latency_s + piece_s;
+  // Lanes that have a block more than others carry it when those are done, and then fewer share the link.
+  const int more = link.ranks % lanes;
+  const double last_block_s = more == 0 ? 0 : link.bytes / stream_rate(link, more);
+  const double share_s = crossing_s(link, lanes, link.ranks / lanes * link.bytes) + last_block_s;
+  const double last_lane_s = (lanes - 1) * piece_s + share_s + piece_s;
+  return std::max({all_s, all_across_s, last_lane_s});
+}
+
+/// Of the busiest cables while shares go from a head to everybody: that of the root, which is a head too and hands the
+/// other shares to heads first, and that of a rank at the other site, which is handed the whole vector.
+double spread_inside_s(const LongLink& link, int lanes, double bytes, int others) {
+  const double share_s = bytes / lanes / link.site_rate;
+  const double root_s = share_s * (link.root_ranks - 1 + others + lanes - 1);
+  const int most_shares = (lanes + link.ranks - 1) / link.ranks;
+  return std::max({root_s, share_s * most_shares * (link.ranks - 1), bytes / link.site_rate});
+}
+
 }  // namespace
 
 double stream_rate(const LongLink& link, int lanes) {
@@ -41,21 +68,31 @@ double stream_rate(const LongLink& link, int lanes) {
   return link.latency_s > 0 ? std::min(link.window_bytes / (2 * link.latency_s), share) : share;
 }
 
+double full_rate(const LongLink& link) {
+  constexpr double kAsFast = 0.9;
+  constexpr double kWider = 2;
+  if (link.rates.size() < 2 || link.rates.back() < kAsFast * link.rates.front()) return link.capacity;
+  return std::max(link.capacity, kWider * static_cast<double>(link.rates.size()) * link.rates.back());
+}
+
 std::vector<int> lane_shares(int messages, int lanes) {
   std::vector<int> shares;
   for (int lane = 0; lane < lanes; ++lane) shares.push_back(messages / lanes + (lane < messages % lanes ? 1 : 0));
   return shares;
 }
 
+double crossing_s(const LongLink& link, int lanes, double bytes) {
+  const double rate = stream_rate(link, lanes);
+  const double line_rate = std::max(rate, full_rate(link) / lanes);
+  return std::max(link.latency_s + bytes / line_rate, bytes / rate + link.latency_s * rate / line_rate);
+}
+
 double lanes_time_s(const LongLink& link, int lanes, bool forwards) {
+  if (forwards) return pipelined_time_s(link, lanes);
   const double inside_s = link.bytes / link.site_rate;
   const double across_s = link.bytes / stream_rate(link, lanes);
   const double own_site_s = (link.root_ranks - 1) * inside_s;
   const std::vector<int> shares = lane_shares(link.ranks, lanes);
-  if (forwards) {
-    const double last_lane_s = (lanes - 1) * inside_s + link.latency_s + shares.front() * across_s + inside_s;
-    return std::max(own_site_s, last_lane_s);
-  }
   double longest_s = own_site_s;
   double handed_s = 0;  // the root keeps its own share
   for (std::size_t lane = 0; lane < shares.size(); ++lane) {
@@ -63,6 +100,20 @@ double lanes_time_s(const LongLink& link, int lanes, bool forwards) {
     longest_s = std::max(longest_s, handed_s + link.latency_s + shares[lane] * (across_s + inside_s));
   }
   return longest_s;
+}
+
+double spread_time_s(const LongLink& link, int lanes, double bytes, int others) {
+  const double share_bytes = bytes / lanes;
+  const double piece_s = piece_bytes(link, share_bytes) / link.site_rate;
+  const double inside_s = spread_inside_s(link, lanes, bytes, others) + link.latency_s;
+  return std::max(inside_s, crossing_s(link, lanes, share_bytes)) + 2 * piece_s;
+}
+
+double exchange_time_s(const LongLink& link, int lanes, double bytes, int others) {
+  // Up and down are lanes of their own, and cables and links go both ways at once: the last segment's way back is
+  // added.
+  const double piece_s = piece_bytes(link, bytes / lanes) / link.site_rate;
+  return spread_time_s(link, lanes, bytes, others) + link.latency_s + 2 * piece_s;
 }
 
 LaneChoice choose_lanes(const LongLink& link, bool forwards) {

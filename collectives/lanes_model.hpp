@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many streams between sites a scatter or gather should use, by a cost model of long links.
+// How many streams between sites a collective should use, by a cost model of long links.
 #pragma once
 
 #include <span>
@@ -18,19 +18,41 @@ struct LongLink {
   double capacity = 0;             ///< of the link
   double site_rate = 0;            ///< between two ranks of one site
   std::vector<double> rates = {};  ///< rates[p - 1]: of each of p streams, measured; where it ends the model goes on
+  double segment_bytes = 0;        ///< in which blocks travel; 0: whole
 };
 
 /// Of each of `lanes` streams at once: as measured, or min(window / round trip, capacity / lanes).
 double stream_rate(const LongLink& link, int lanes);
 
+/// What the link carries when it is full: the given capacity, or twice what streams were measured to carry together
+/// where the last of them was still as fast as the first, so that the link was not full and nobody knows.
+double full_rate(const LongLink& link);
+
 /// Messages on each of `lanes` lanes, as even as can be, the root's own lane first and with the largest share.
 std::vector<int> lane_shares(int messages, int lanes);
 
-/// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site): the root hands the
-/// other heads their shares one after the other, each lane carries its share across, and the head there hands it on.
-/// With `forwards` heads hand on each message as it comes. A gather takes the same, run backwards. The critical path of
-/// the algorithm of Chiba, Endo and Matsuoka (docs/algorithms.md, "Lanes between sites").
+/// How long `bytes` bytes take over one of `lanes` streams that are warm and idle. The first window leaves at the rate
+/// of the link, and each later one a round trip after the one before: on average a stream is half a window ahead of its
+/// rate. Streams that fill the link, and messages within a window, take the latency and the link's rate.
+double crossing_s(const LongLink& link, int lanes, double bytes);
+
+/// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site). A gather takes the
+/// same, run backwards.
+///  - Without `forwards` the critical path of the algorithm of Chiba, Endo and Matsuoka (docs/algorithms.md, "Lanes
+///    between sites"): the root hands the other heads their shares one after the other, each lane carries its share
+///    across, and the head there hands it on, all of them whole messages.
+///  - With `forwards` as multilane runs it: in segments, so that handing out, crossing and handing on overlap, and
+///    streams start a window ahead.
 double lanes_time_s(const LongLink& link, int lanes, bool forwards);
+
+/// The time of a broadcast of `bytes` bytes (not those of the link) from the root over `lanes` lanes: the root hands
+/// each head of its site a share, and heads hand theirs to all ranks of their sites. A reduce takes the same, run
+/// backwards. `others`: sites beside the root's, to all of which the root's heads send.
+double spread_time_s(const LongLink& link, int lanes, double bytes, int others);
+
+/// The time of an allreduce: shares are gathered at the heads, cross, are combined, and go back the same ways,
+/// segment by segment.
+double exchange_time_s(const LongLink& link, int lanes, double bytes, int others);
 
 struct LaneChoice {
   int lanes = 1;

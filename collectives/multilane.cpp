@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// multilane: scatter and gather between sites over several lanes, each a stream between two heads.
+// multilane: collectives between sites over several lanes, each a stream between two heads. Scatter and gather are
+// here, collectives of whole vectors in multilane_trees.cpp.
 //
 //   scatter from 0, sites 0 1 2 and 3 4 5 6, 2 lanes     root's site        long link       other site
 //
@@ -18,6 +19,7 @@
 #include <algorithm>
 
 #include "collectives/algorithms.hpp"
+#include "collectives/multilane_trees.hpp"
 #include "collectives/plan_builder.hpp"
 #include "collectives/sites.hpp"
 
@@ -198,18 +200,27 @@ class Flows {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective("multilane", {Collective::scatter, Collective::gather}, request.collective);
+  std::string reason = no_such_collective(
+      "multilane",
+      {Collective::broadcast, Collective::reduce, Collective::allreduce, Collective::scatter, Collective::gather},
+      request.collective);
   if (reason.empty()) reason = why_not_any(request);
   if (!reason.empty()) return reason;
   const TreeTopology* tree = request.topology.tree();
   const std::size_t sites = tree == nullptr ? 1 : sites_of(*tree).ranks.size();
-  if (sites >= 2 && sites <= kSitesMax) return "";
+  if (sites >= 2 && sites <= kSitesMax) {
+    if (request.determinism != Determinism::canonical || !combines(request.collective)) return "";
+    return "each of its lanes combines in an order of its own; node (up to 256 ranks) and binomial honour the "
+           "canonical "
+           "one";
+  }
   return "multilane is for 2 to " + std::to_string(kSitesMax) +
          " sites, a tree of links with at least 1 ms from one to another; " + request.topology.text() + " has " +
          std::to_string(sites);
 }
 
 Plan make_plan(const PlanRequest& request, int rank) {
+  if (!is_personalised(request.collective)) return lane_trees_plan(request, rank);
   const std::vector<Hop> hops = hops_of(request);
   Plan plan = Flows(request, hops, rank).make();
   std::vector<int> in(at(plan.ranks), 0);
@@ -226,6 +237,6 @@ Plan make_plan(const PlanRequest& request, int rank) {
 }  // namespace
 
 const Algorithm kMultilane = {"multilane", "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
-                              why_not, make_plan, nullptr};
+                              why_not, make_plan, lane_trees_order};
 
 }  // namespace torii

@@ -170,11 +170,12 @@ Tuning default_tuning(const std::string& name, const PlanRequest& request, std::
 /// The row for this call: of the forced algorithm where one is forced, otherwise the first that accepts the request.
 const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanRequest request, std::size_t bytes) {
   const int ranks = request.topology.ranks();
+  const bool by_model = name.empty() && (asks_model(request) || asks_lanes_model(request, bytes, table.streams()));
   for (const TuneRow& row : table.rows()) {
     if (row.collective != request.collective || ranks < row.ranks_min || ranks > row.ranks_max) continue;
     if (bytes > row.bytes_max || row.topology.value_or(request.topology.kind()) != request.topology.kind()) continue;
     if (!name.empty() && row.algorithm != name) continue;
-    if (name.empty() && !row.topology && (asks_model(request) || asks_lanes_model(request, bytes))) continue;
+    if (by_model && !row.topology) continue;
     request.tuning = row.tuning;
     if (row.tuning.radix == 0) request.tuning.radix = Tuning{}.radix;
     if (find_algorithm(row.algorithm)->why_not(request).empty()) return &row;
@@ -240,19 +241,23 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
                 bool several_nodes) {
   std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
   const TuneRow* row = find_row(table, name, request, bytes);
-  if (row == nullptr && name.empty() && asks_lanes_model(request, bytes)) name = "multilane";
+  if (row == nullptr && name.empty() && asks_lanes_model(request, bytes, table.streams())) name = "multilane";
   Selected selected;
   selected.request = request;
-  const TreeChoice choice =
-      row == nullptr && name.empty() && asks_model(request) ? choose_on_tree(request, bytes) : TreeChoice{};
+  const bool asks_tree = row == nullptr && name.empty() && asks_model(request);
+  const TreeChoice choice = asks_tree ? choose_on_tree(request, bytes) : TreeChoice{};
   const FloydChoice rounds = name.empty() && asks_rounds(request, several_nodes)
                                  ? choose_floyd(request.topology, block_bytes_of(request, bytes))
                                  : FloydChoice{};
   const bool by_rounds = rounds.is_quicker && (row == nullptr || row->algorithm != "floyd");
+  const bool by_lanes = choice.algorithm != nullptr && lanes_beat_tree(request, bytes, table.streams(), choice.time_s);
   if (by_rounds) {
     selected.algorithm = find_algorithm("floyd");
     selected.request.tuning = forced_tuning(rounds.tuning, forced);
     selected.by_model = rounds.why;
+  } else if (by_lanes) {
+    selected.algorithm = find_algorithm("multilane");
+    selected.request.tuning = forced_tuning(multilane_tuning(request, bytes), forced);
   } else if (choice.algorithm != nullptr) {
     selected.algorithm = choice.algorithm;
     selected.request.tuning = forced_tuning(choice.tuning, forced);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "collectives/algorithms.hpp"
+#include "collectives/multilane_trees.hpp"
 #include "collectives/sites.hpp"
 
 namespace torii {
@@ -18,6 +19,7 @@ constexpr std::size_t kSegmentBytesMin = std::size_t{4} << 10;
 constexpr std::size_t kSegmentBytesMax = std::size_t{64} << 10;
 /// Of a stream that nobody has measured: what TCP has under way without window scaling, or just out of slow start.
 constexpr double kWindowBytes = 65536;
+constexpr int kLanesMax = 255;
 
 std::size_t block_bytes(const PlanRequest& request, std::size_t bytes) {
   return bytes / static_cast<std::size_t>(request.topology.ranks());
@@ -52,22 +54,93 @@ std::string text_of(std::span<const LaneChoice> choices, bool is_given) {
          (" of lanes between sites: lanes " + lanes) + text;
 }
 
-}  // namespace
-
-bool asks_lanes_model(const PlanRequest& request, std::size_t bytes) {
-  const bool is_served = request.collective == Collective::scatter || request.collective == Collective::gather;
-  if (!is_served || request.topology.tree() == nullptr || bytes == std::numeric_limits<std::size_t>::max()) {
-    return false;
-  }
-  if (block_bytes(request, bytes) <= kShortBlockBytes) return false;
+bool serves(const PlanRequest& request, std::size_t bytes) {
+  if (request.topology.tree() == nullptr || bytes == std::numeric_limits<std::size_t>::max()) return false;
   PlanRequest tuned = request;
   tuned.tuning = multilane_tuning(request, bytes);
   return kMultilane.why_not(tuned).empty();
 }
 
+/// Those to other sites.
+std::vector<LongLink> links_away(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
+  std::vector<LongLink> links = long_links(request, bytes, streams);
+  std::erase_if(links, [](const LongLink& link) { return link.ranks == 0; });
+  return links;
+}
+
+/// Of a broadcast, reduce or allreduce, which has as many lanes to every site: until the slowest is done.
+double whole_vector_time_s(const PlanRequest& request, std::span<const LongLink> links, int lanes, double bytes) {
+  const auto time_s = request.collective == Collective::allreduce ? exchange_time_s : spread_time_s;
+  double longest_s = 0;
+  for (const LongLink& link : links) {
+    longest_s = std::max(longest_s, time_s(link, lanes, bytes, static_cast<int>(links.size())));
+  }
+  return longest_s;
+}
+
+/// The fewest lanes that are within 2 % of the least time: a short vector is as quick over one as over many.
+LaneChoice choose_for_vector(const PlanRequest& request, std::span<const LongLink> links, std::size_t bytes) {
+  constexpr double kNearlyLeast = 1.02;
+  PlanRequest most = request;
+  most.tuning.lanes = {};
+  std::vector<double> times_s;
+  for (int lanes = 1, end = std::min(tree_lanes(most), kLanesMax); lanes <= end; ++lanes) {
+    times_s.push_back(whole_vector_time_s(request, links, lanes, static_cast<double>(bytes)));
+  }
+  const double least_s = *std::min_element(times_s.begin(), times_s.end());
+  const auto chosen =
+      std::find_if(times_s.begin(), times_s.end(), [&](double time_s) { return time_s <= kNearlyLeast * least_s; });
+  return {static_cast<int>(chosen - times_s.begin()) + 1, *chosen};
+}
+
+double time_over_lanes_s(PlanRequest request, std::size_t bytes, std::span<const StreamRates> streams) {
+  request.tuning = multilane_tuning(request, bytes);
+  return choose_for_vector(request, links_away(request, bytes, streams), bytes).time_s;
+}
+
+/// Every rank of a site sends the whole vector to a rank beyond the link, at once.
+double flat_time_s(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
+  double longest_s = 0;
+  for (const LongLink& link : links_away(request, bytes, streams)) {
+    longest_s =
+        std::max(longest_s, crossing_s(link, std::min(link.root_ranks, link.ranks), static_cast<double>(bytes)));
+  }
+  return longest_s;
+}
+
+}  // namespace
+
+bool asks_lanes_model(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
+  const bool is_exchange = request.collective == Collective::allreduce;
+  if (!is_exchange && request.collective != Collective::scatter && request.collective != Collective::gather) {
+    return false;
+  }
+  if (!is_exchange && block_bytes(request, bytes) <= kShortBlockBytes) return false;
+  if (!serves(request, bytes)) return false;
+  return !is_exchange || time_over_lanes_s(request, bytes, streams) < flat_time_s(request, bytes, streams);
+}
+
+bool lanes_beat_tree(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams,
+                     double tree_time_s) {
+  if (!serves(request, bytes)) return false;
+  double one_stream_s = 0;
+  for (const LongLink& link : links_away(request, bytes, streams)) {
+    one_stream_s = std::max(one_stream_s, crossing_s(link, 1, static_cast<double>(bytes)));
+  }
+  // Lanes are for streams that do not fill the link; where one does, the tree's own choice is the better one.
+  return one_stream_s > tree_time_s && time_over_lanes_s(request, bytes, streams) < one_stream_s;
+}
+
 Tuning multilane_tuning(const PlanRequest& request, std::size_t bytes) {
-  // Four segments and more per block keep all hops of its way busy; 16 of them cover a long round trip.
-  const std::size_t quarter = (block_bytes(request, bytes) / 4 + 63) / 64 * 64;
+  // Four segments and more per block keep all hops of its way busy; 16 of them cover a long round trip. A share of a
+  // whole vector is what a block is here.
+  std::size_t share = block_bytes(request, bytes);
+  if (!is_personalised(request.collective)) {
+    PlanRequest most = request;
+    most.tuning.lanes = {};
+    share = bytes / static_cast<std::size_t>(request.topology.tree() == nullptr ? 1 : tree_lanes(most));
+  }
+  const std::size_t quarter = (share / 4 + 63) / 64 * 64;
   Tuning tuning;
   tuning.segment_bytes = std::clamp(quarter, kSegmentBytesMin, kSegmentBytesMax);
   tuning.slots = 16;
@@ -79,20 +152,21 @@ std::vector<LongLink> long_links(const PlanRequest& request, std::size_t bytes, 
   const TreeTopology& tree = *request.topology.tree();
   const Sites sites = sites_of(tree);
   const int root_site = sites.of_rank[static_cast<std::size_t>(request.root)];
-  const bool is_gather = request.collective == Collective::gather;
+  const bool comes_in = request.collective == Collective::gather || request.collective == Collective::reduce;
   std::vector<LongLink> links;
   for (int site = 0; site < static_cast<int>(sites.ranks.size()); ++site) {
     LongLink& link = links.emplace_back();
     link.root_ranks = static_cast<int>(sites.ranks[static_cast<std::size_t>(root_site)].size());
     link.ranks = 0;
     if (site == root_site) continue;
-    const SiteWay way = way_between(tree, sites, is_gather ? site : root_site, is_gather ? root_site : site);
+    const SiteWay way = way_between(tree, sites, comes_in ? site : root_site, comes_in ? root_site : site);
     link.ranks = static_cast<int>(sites.ranks[static_cast<std::size_t>(site)].size());
     link.bytes = static_cast<double>(block_bytes(request, bytes));
     link.latency_s = way.latency_s;
     link.window_bytes = kWindowBytes;
     link.capacity = way.capacity;
     link.site_rate = way.site_rate;
+    link.segment_bytes = static_cast<double>(request.tuning.segment_bytes);
     link.rates = rates_between(way, streams);
     // Beyond what was measured each stream is taken for one like the first, as long as the link holds them.
     if (!link.rates.empty()) link.window_bytes = link.rates.front() * 2 * way.latency_s;
@@ -103,6 +177,14 @@ std::vector<LongLink> long_links(const PlanRequest& request, std::size_t bytes, 
 std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
   SiteLanes& lanes = request.tuning.lanes;
   const bool is_given = lanes != SiteLanes{};
+  if (!is_personalised(request.collective)) {
+    const std::vector<LongLink> links = links_away(request, bytes, streams);
+    LaneChoice choice = {is_given ? tree_lanes(request) : 1, 0};
+    if (!is_given) choice = choose_for_vector(request, links, bytes);
+    choice.time_s = whole_vector_time_s(request, links, choice.lanes, static_cast<double>(bytes));
+    lanes.fill(static_cast<std::uint8_t>(choice.lanes));
+    return text_of(std::span(&choice, 1), is_given);
+  }
   std::vector<LongLink> links = long_links(request, bytes, streams);
   std::vector<std::size_t> sites;  // without the root's
   for (std::size_t site = 0; site < links.size(); ++site) {

@@ -68,7 +68,7 @@ TreeChoice choose_on_tree(const PlanRequest& request, std::size_t bytes) {
   if (!chain_serves && !scheduled_serves) return {};
   const TreeTopology tree = directed(request);
   const double chain_s = chain_seconds(tree, request.root, bytes, piped.segment_bytes);
-  TreeChoice choice = {find_algorithm("chain"), piped, "by the tree's model: chain " + milliseconds(chain_s)};
+  TreeChoice choice = {find_algorithm("chain"), piped, "by the tree's model: chain " + milliseconds(chain_s), chain_s};
   if (!scheduled_serves) {
     choice.why += ", and scheduled cannot serve it";
     return choice;
@@ -80,6 +80,7 @@ TreeChoice choose_on_tree(const PlanRequest& request, std::size_t bytes) {
   if (!chain_serves || schedule->time_s < chain_s) {
     choice.algorithm = find_algorithm("scheduled");
     choice.tuning = whole;
+    choice.time_s = schedule->time_s;
   }
   return choice;
 }

@@ -18,7 +18,8 @@ Tuning chain_tuning(const PlanRequest& request, std::size_t bytes);
 struct TreeChoice {
   const Algorithm* algorithm = nullptr;  ///< nullptr: none of the two serves the request
   Tuning tuning;
-  std::string why;  ///< with the times that the model gives to both
+  std::string why;    ///< with the times that the model gives to both
+  double time_s = 0;  ///< of the better one
 };
 
 /// The better of scheduled and chain for `bytes` bytes, by the times that the tree's bandwidths and latencies give. A

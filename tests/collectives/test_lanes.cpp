@@ -36,6 +36,50 @@ TEST(Lanes, TimesOfTwoSites) {
   EXPECT_NEAR(1e3 * lanes_time_s(wide, 8, true), 26.8, 0.5);
 }
 
+/// A scatter of 100 kB per rank between two sites of 8 ranks in the laboratory (400 Mbit/s, windows of 64 KiB, 8.2 ms):
+/// what one of P streams carried, and what the scatter took (perf/results/2026-11-22-sites-400.json).
+TEST(Lanes, TheModelKeepsToWhatWasMeasured) {
+  struct Measured {
+    int lanes;
+    double rate;
+    double time_ms;
+  };
+  for (const Measured& one :
+       {Measured{1, 2.75e6, 328.6}, {2, 2.72e6, 139.6}, {4, 2.66e6, 74.5}, {6, 2.74e6, 71.3}, {8, 2.72e6, 38.7}}) {
+    LongLink link = {8, 8, 1e5, 8.2e-3, 65536, 8 * one.rate, 119.6e6};
+    link.rates.assign(8, one.rate);
+    link.segment_bytes = 25024;
+    EXPECT_NEAR(1e3 * lanes_time_s(link, one.lanes, true) / one.time_ms, 1, 0.15) << one.lanes;
+  }
+}
+
+/// Within a window a message takes the latency and the link's rate; a long one the stream's rate; a stream that fills
+/// the link both. Nowhere do more bytes take less.
+TEST(Lanes, StreamsStartAWindowAhead) {
+  LongLink link = sixteen(64e3, 125e6);
+  EXPECT_NEAR(crossing_s(link, 1, 1000), 8e-3 + 1000 / 125e6, 1e-9);
+  EXPECT_NEAR(crossing_s(link, 1, 4e6), 1 + 8e-3 * 4 / 125, 1e-9);
+  link.capacity = 2e6;
+  EXPECT_NEAR(crossing_s(link, 1, 4e6), 2 + 8e-3, 1e-9);
+  for (int lanes = 1; lanes <= 16; ++lanes) {
+    for (double bytes = 100; bytes < 1e6; bytes *= 1.3) {
+      EXPECT_LT(crossing_s(link, lanes, bytes), crossing_s(link, lanes, 1.3 * bytes));
+    }
+  }
+}
+
+/// 1 MB to 8 + 8 ranks: over one stream of 4 MB/s 250 ms, over eight 31 ms and a little; then back.
+TEST(Lanes, WholeVectorsAreShared) {
+  LongLink link = {8, 8, 0, 8e-3, 64e3, 125e6, 125e6};
+  link.segment_bytes = 16e3;
+  EXPECT_NEAR(1e3 * spread_time_s(link, 1, 1e6, 1), 250, 2);
+  EXPECT_NEAR(1e3 * spread_time_s(link, 8, 1e6, 1), 33.6, 0.5);
+  EXPECT_NEAR(1e3 * exchange_time_s(link, 8, 1e6, 1), 41.8, 0.7);
+  // By one lane the head hands the whole vector to seven ranks: the cable of the head is the bound, not the stream.
+  link.window_bytes = 4e6;
+  EXPECT_NEAR(1e3 * spread_time_s(link, 1, 1e6, 1), 64 + 8, 1);
+}
+
 /// The busiest lane has as many messages as it must: 9 lanes for 16 messages carry 2 at most.
 TEST(Lanes, SharesAreEven) {
   EXPECT_EQ(lane_shares(16, 9), (std::vector<int>{2, 2, 2, 2, 2, 2, 2, 1, 1}));
@@ -55,6 +99,11 @@ TEST(Lanes, MeasuredRatesComeBeforeTheModel) {
   EXPECT_DOUBLE_EQ(stream_rate(link, 2), 2.7875e6);
   EXPECT_DOUBLE_EQ(stream_rate(link, 3), 4e6);
   EXPECT_GT(lanes_time_s(link, 1, false), 0.5);
+  // Where the last stream was as fast as the first, the link was not full.
+  link.capacity = 5e6;
+  EXPECT_DOUBLE_EQ(full_rate(link), 2 * 2 * 2.7875e6);
+  link.rates = {2.8375e6, 2.5e6};
+  EXPECT_DOUBLE_EQ(full_rate(link), 5e6);
 }
 
 TEST(Lanes, SeveralSitesShareTheRootsSite) {
@@ -106,8 +155,9 @@ TEST(Multilane, EveryPlanIsProved) {
   for (const std::vector<int>& sizes :
        {std::vector<int>{1, 1}, {1, 4}, {4, 1}, {3, 3}, {2, 5}, {2, 1, 3}, {1, 2, 2, 1}}) {
     const TreeTopology tree = sites_tree(sizes);
-    for (const Collective collective : {Collective::scatter, Collective::gather}) {
-      for (int root = 0; root < tree.ranks(); ++root) {
+    for (const Collective collective :
+         {Collective::broadcast, Collective::reduce, Collective::allreduce, Collective::scatter, Collective::gather}) {
+      for (int root = 0; root < (has_root(collective) ? tree.ranks() : 1); ++root) {
         for (int lanes = 0; lanes <= 3; ++lanes) {
           const PlanRequest request = request_on(tree, collective, root, lanes);
           ASSERT_EQ(multilane.why_not(request), "");
@@ -148,6 +198,25 @@ TEST(Multilane, LanesJoinPairsOfHeads) {
   EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 9)).size(), 4u) << "no more than the smaller site has";
 }
 
+/// Trees of whole vectors cross between the same heads: both ways in an allreduce, one way with a root. A smaller site
+/// has fewer heads, and they take turns.
+TEST(Multilane, SharesCrossBetweenPairsOfHeads) {
+  const TreeTopology tree = sites_tree({4, 5});
+  using Pairs = std::set<std::pair<int, int>>;
+  EXPECT_EQ(crossings(request_on(tree, Collective::broadcast, 2, 3)), (Pairs{{2, 4}, {3, 5}, {0, 6}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::reduce, 2, 1)), (Pairs{{4, 2}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::allreduce, 0, 2)), (Pairs{{0, 4}, {4, 0}, {1, 5}, {5, 1}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::broadcast, 2, 0)), (Pairs{{2, 4}, {3, 5}, {0, 6}, {1, 7}, {2, 8}}));
+}
+
+TEST(Multilane, CanonicalOrderIsRefusedWhereItCombines) {
+  PlanRequest request = request_on(sites_tree({2, 2}), Collective::allreduce, 0);
+  request.determinism = Determinism::canonical;
+  EXPECT_NE(find_algorithm("multilane")->why_not(request).find("in an order of its own"), std::string::npos);
+  request.collective = Collective::broadcast;
+  EXPECT_EQ(find_algorithm("multilane")->why_not(request), "");
+}
+
 TEST(Multilane, OneSiteIsRefusedWithAReason) {
   const Algorithm& multilane = *find_algorithm("multilane");
   const std::string reason = multilane.why_not(request_on(TreeTopology::star(3), Collective::scatter, 0));
@@ -172,11 +241,11 @@ TEST(Multilane, TheModelChoosesLanes) {
   EXPECT_EQ(table.rows().size(), TuneTable::built_in().rows().size());
   const Selected selected = select(table, {}, request, bytes);
   EXPECT_EQ(selected.algorithm->name, "multilane");
-  EXPECT_EQ(selected.request.tuning.lanes[1], 4);
-  EXPECT_NE(selected.by_model.find("lanes 4, 8"), std::string::npos) << selected.by_model;
+  EXPECT_EQ(selected.request.tuning.lanes[1], 8);
+  EXPECT_NE(selected.by_model.find("lanes 8, 7"), std::string::npos) << selected.by_model;
   // Rates of the way back serve where none else are known; a gather goes there.
   request.collective = Collective::gather;
-  EXPECT_EQ(select(table, {}, request, bytes).request.tuning.lanes[1], 4);
+  EXPECT_EQ(select(table, {}, request, bytes).request.tuning.lanes[1], 8);
   // A wider line takes all lanes that there are, and several sites share them.
   request.topology = Topology::of_tree(sites_tree({8, 8}, "50MB/s 50MB/s"), "wide");
   EXPECT_EQ(select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes[1], 8);
@@ -186,6 +255,32 @@ TEST(Multilane, TheModelChoosesLanes) {
   // More sites than the root's has ranks.
   request.topology = Topology::of_tree(sites_tree({1, 2, 2}), "small");
   EXPECT_EQ(select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes[1], 1);
+}
+
+/// Long vectors between sites go over lanes, short ones by what the tree or the table says.
+TEST(Multilane, ServesLongVectors) {
+  PlanRequest request = request_on(sites_tree({8, 8}, "50MB/s 50MB/s"), Collective::broadcast, 3);
+  for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce}) {
+    request.collective = collective;
+    request.root = has_root(collective) ? 3 : 0;
+    const Selected selected = select(TuneTable::built_in(), {}, request, 1'000'000);
+    EXPECT_EQ(selected.algorithm->name, "multilane") << name(collective);
+    EXPECT_EQ(selected.request.tuning.lanes[0], 8) << selected.by_model;
+    EXPECT_TRUE(selected.by_model.starts_with("by the model of lanes between sites: lanes 8, ")) << selected.by_model;
+    EXPECT_NE(select(TuneTable::built_in(), {}, request, 64).algorithm->name, "multilane") << name(collective);
+    // No long link, no lanes.
+    PlanRequest near = request;
+    near.topology = Topology::of_tree(star_of(16), "star");
+    EXPECT_NE(select(TuneTable::built_in(), {}, near, 1'000'000).algorithm->name, "multilane");
+    // Canonical orders are not those of lanes.
+    near = request;
+    near.determinism = Determinism::canonical;
+    if (combines(collective)) {
+      EXPECT_NE(select(TuneTable::built_in(), {}, near, 1'000'000).algorithm->name, "multilane");
+    }
+  }
+  const Selected forced = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 64);
+  EXPECT_EQ(forced.request.tuning.lanes[1], 1) << "a short vector needs one lane: " << forced.by_model;
 }
 
 TEST(Multilane, IsForLongEqualBlocks) {

@@ -137,11 +137,12 @@ TEST(TreeTeams, FilesThatDifferBetweenRanksAreNoticed) {
 }
 
 /// Rank 0 and 1 beside the others, as from another site.
-TreeTopology two_sites() {
+TreeTopology two_sites(const std::string& line = "1MB/s") {
   return TreeTopology::parse(
       "node s relay\nnode t relay\nnode a comm\nnode b comm\nnode c comm\nnode d comm\nnode e comm\n"
       "link a s 1GB/s 1GB/s 0us 0us full\nlink b s 1GB/s 1GB/s 0us 0us full\nlink c t 1GB/s 1GB/s 0us 0us full\n"
-      "link d t 1GB/s 1GB/s 0us 0us full\nlink e t 1GB/s 1GB/s 0us 0us full\nlink s t 1MB/s 1MB/s 8ms 8ms full\n",
+      "link d t 1GB/s 1GB/s 0us 0us full\nlink e t 1GB/s 1GB/s 0us 0us full\nlink s t " +
+          line + " " + line + " 8ms 8ms full\n",
       "sites");
 }
 
@@ -182,6 +183,31 @@ TEST(TreeTeams, ScatterAndGatherBetweenSites) {
     }
     EXPECT_EQ(torii_free(context, reachable), TORII_OK);
   });
+}
+
+/// Whole vectors over lanes, where one stream would not fill the line, from and to every rank and back to all.
+TEST(TreeTeams, VectorsBetweenSites) {
+  const Folder folder;
+  ThreadTeam options;
+  options.topology = "tree:" + folder.write("sites", two_sites("100MB/s"));
+  options.ranks = 5;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  for (const char* algorithm : {"multilane", "auto"}) {
+    options.algorithm = algorithm;
+    run_as_threads(options, [&](torii_context*, torii_team* team) {
+      char byte = 0;
+      for (const auto collective : {TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE}) {
+        EXPECT_EQ(algorithm_of(team, make_call(collective, &byte, &byte, 4'000'000, TORII_U8)), "multilane");
+      }
+      for (const std::size_t count : {1UL, 1000UL, 100'001UL}) {
+        for (const int root : {0, 1, 4}) check_calls(team, count, root);
+        std::vector<std::int32_t> mine(count), sum(count);
+        std::iota(mine.begin(), mine.end(), torii_team_rank(team));
+        ASSERT_EQ(torii_allreduce(team, mine.data(), sum.data(), count, TORII_I32, TORII_SUM), TORII_OK);
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(sum[i], 5 * static_cast<std::int32_t>(i) + 10) << i;
+      }
+    });
+  }
 }
 
 TEST(TreeTeams, UnequalBlocksBetweenSitesTakeOtherPlans) {

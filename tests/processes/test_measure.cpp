@@ -81,6 +81,17 @@ TEST(Measure, FilesAreReadBack) {
   EXPECT_TRUE(holds(tools::report_network(measured_network(2)).text, "site 0 to site 1: 8 ms; MB/s of each of 1 to 2"));
 }
 
+/// Streams that together fill the link are as fast as they were measured, others have had half a window for nothing.
+TEST(Measure, RatesAreThoseOfLongTransfers) {
+  const std::vector<double> windows = tools::steady_rates({3e6, 3e6}, 8e-3, 0.2);
+  EXPECT_NEAR(windows[0], 3e6 / (1 + 0.04 * 3 / 4), 1);
+  EXPECT_NEAR(windows[1], 3e6 / (1 + 0.04 * 2 / 4), 1);
+  const std::vector<double> full = tools::steady_rates({4e6, 2e6}, 8e-3, 0.2);
+  EXPECT_NEAR(full[0], 4e6, 1);
+  EXPECT_NEAR(full[1], 2e6, 1);
+  EXPECT_TRUE(tools::steady_rates({}, 8e-3, 0.2).empty());
+}
+
 TEST(Measure, WritesTheTreeOfARunningJob) {
   const std::string folder = testing::TempDir() + "torii_measure_" + std::to_string(getpid());
   std::filesystem::create_directory(folder);

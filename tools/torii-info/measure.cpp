@@ -193,6 +193,7 @@ void measure_streams(Probes& probes, MeasuredNetwork& network) {
         pairs.emplace_back(heads[from][lane], heads[to][lane]);
         network.rates[from][to].push_back(probes.rate(pairs, latency_s));
       }
+      network.rates[from][to] = steady_rates(network.rates[from][to], latency_s, kTransferSeconds);
     }
   }
 }

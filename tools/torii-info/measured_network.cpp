@@ -119,6 +119,19 @@ std::string tree_text(const MeasuredNetwork& network) {
   return text + host_links(network) + site_links(network) + places;
 }
 
+std::vector<double> steady_rates(std::vector<double> rates, double latency_s, double transfer_s) {
+  LongLink link;
+  link.rates = rates;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    link.capacity = std::max(link.capacity, static_cast<double>(i + 1) * rates[i]);
+  }
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    const double filled = static_cast<double>(i + 1) * rates[i] / full_rate(link);
+    rates[i] *= transfer_s / (transfer_s + latency_s * (1 - filled));
+  }
+  return rates;
+}
+
 std::vector<StreamRates> stream_rates(const MeasuredNetwork& network) {
   std::vector<StreamRates> streams;
   for (int from = 0; from < network.sites; ++from) {

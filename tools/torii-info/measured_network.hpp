@@ -36,6 +36,11 @@ struct MeasuredNetwork {
 /// Hosts further apart than this, one way, are of different sites: as far as a long link of a tree begins.
 double site_latency_s();
 
+/// What each of 1, 2, ... streams carries for as long as it likes, where in transfers of `transfer_s` seconds (a round
+/// trip less than until the answer came) it carried `rates`: a stream that does not fill the link begins with a window
+/// for which it need not wait, on average half a window ahead.
+std::vector<double> steady_rates(std::vector<double> rates, double latency_s, double transfer_s);
+
 /// The text of a tree topology file: ranks hang on their host, hosts on their site, sites on each other (two) or on a
 /// backbone whose branches fit the latencies best (three or more).
 std::string tree_text(const MeasuredNetwork& network);
