@@ -30,7 +30,8 @@ constexpr int kListedRanksMax = 256;
 constexpr int kLanesMax = 255;
 /// `node` with one_shot: larger vectors take too many copies; forced `node` switches here.
 constexpr std::size_t kOneShotBytesMax = 2048;
-/// Alltoall, scatter and gather have slots for every peer; their segments shrink so that all of them take so much.
+/// Alltoall, scatter and gather, and whatever goes by multilane, have slots for every peer; their segments shrink so
+/// that all of them take about so much.
 constexpr std::size_t kPersonalSlotsBytesMax = std::size_t{8} << 20;
 constexpr std::size_t kPersonalSegmentBytesMin = 512;
 
@@ -130,9 +131,9 @@ Tuning forced_tuning(Tuning tuning, const Forced& forced) {
   return tuning;
 }
 
-std::size_t bounded_segment(const PlanRequest& request) {
+std::size_t bounded_segment(const PlanRequest& request, const Algorithm& algorithm) {
   const Tuning& tuning = request.tuning;
-  if (!is_personalised(request.collective)) return tuning.segment_bytes;
+  if (!is_personalised(request.collective) && algorithm.name != "multilane") return tuning.segment_bytes;
   const auto slots = static_cast<std::size_t>(request.topology.ranks()) * static_cast<std::size_t>(tuning.slots);
   const std::size_t most_bytes = kPersonalSlotsBytesMax / slots / 64 * 64;
   return std::min(tuning.segment_bytes, std::max(most_bytes, kPersonalSegmentBytesMin));
@@ -292,7 +293,7 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
     throw Error(Status::unsupported, std::string(selected.algorithm->name) + " cannot serve this call: " + reason +
                                          " (those that can: " + able(selected.request) + ")");
   }
-  selected.request.tuning.segment_bytes = bounded_segment(selected.request);
+  selected.request.tuning.segment_bytes = bounded_segment(selected.request, *selected.algorithm);
   if (selected.algorithm->name == "multilane") {
     selected.by_model = choose_lanes(selected.request, bytes, table.streams());
   }

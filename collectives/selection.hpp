@@ -74,11 +74,12 @@ struct Selected {
 };
 
 /// Chooses for a vector of `bytes` bytes. `request.tuning` is ignored. On a tree of links only rows for trees are asked
-/// for broadcast and reduce; where none fits, the model of the tree decides between scheduled and chain. A scatter or
-/// gather of long blocks between sites goes by multilane unless a row for trees says otherwise. Between nodes (on a
-/// torus, or where the ranks stand on `several_nodes`), and beyond the ranks of direct's lists, short blocks of an
-/// alltoall go by floyd where its model finds that quicker. Throws Error{unsupported} with the algorithm's own reason
-/// and the list of those that can, when a forced algorithm cannot serve the request.
+/// for broadcast and reduce; where none fits, the model of the tree decides between scheduled and chain. Between sites
+/// multilane serves, unless a row for trees says otherwise, a scatter or gather of long blocks, and a broadcast, reduce
+/// or allreduce that the model of lanes finds quicker. Between nodes (on a torus, or where the ranks stand on
+/// `several_nodes`), and beyond the ranks of direct's lists, short blocks of an alltoall go by floyd where its model
+/// finds that quicker. Throws Error{unsupported} with the algorithm's own reason and the list of those that can, when a
+/// forced algorithm cannot serve the request.
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
                 bool several_nodes = false);
 

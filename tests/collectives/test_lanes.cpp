@@ -279,6 +279,11 @@ TEST(Multilane, ServesLongVectors) {
       EXPECT_NE(select(TuneTable::built_in(), {}, near, 1'000'000).algorithm->name, "multilane");
     }
   }
+  // A rank has streams with most others, so segments shrink as ranks grow in number.
+  request.topology = Topology::of_tree(sites_tree({64, 64}, "500MB/s 500MB/s"), "large");
+  const Selected large = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 1'000'000'000);
+  EXPECT_EQ(large.request.tuning.segment_bytes, 4096u);
+  request.topology = Topology::of_tree(sites_tree({8, 8}), "small");
   const Selected forced = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 64);
   EXPECT_EQ(forced.request.tuning.lanes[1], 1) << "a short vector needs one lane: " << forced.by_model;
 }
