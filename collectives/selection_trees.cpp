@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <limits>
 
 #include "collectives/schedule_cache.hpp"
 
@@ -18,13 +19,39 @@ constexpr std::size_t kWholeBytesMax = std::size_t{4} << 20;
 /// the model would ask for segments of one byte.
 constexpr double kSegmentSeconds = 5e-6;
 
+/// Credits for a segment come back a round trip after it has left: so many slots hold what a long hop has under way.
+constexpr int kChainSlotsLeast = 8;
+constexpr int kChainSlotsMost = 256;
+
 TreeTopology directed(const PlanRequest& request) {
   return request.collective == Collective::reduce ? request.topology.tree()->reversed() : *request.topology.tree();
 }
 
+struct LongestHop {
+  double latency_s = 0;
+  double bytes = 0;  ///< under way in a round trip, the most of any hop
+};
+LongestHop longest_hop(const TreeTopology& tree, int root) {
+  LongestHop longest;
+  const std::vector<int> order = tree.depth_first(root);
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    double rate = std::numeric_limits<double>::infinity();
+    double latency_s = 0;
+    for (const TreeHop hop : tree.way(tree.node_of(order[i]), tree.node_of(order[i + 1]))) {
+      const TreeLink& link = tree.links()[static_cast<std::size_t>(hop.link)];
+      rate = std::min(rate, static_cast<double>(link.bandwidth[static_cast<std::size_t>(hop.direction)]));
+      latency_s += 1e-9 * static_cast<double>(link.latency_ns[static_cast<std::size_t>(hop.direction)]);
+    }
+    longest.latency_s = std::max(longest.latency_s, latency_s);
+    longest.bytes = std::max(longest.bytes, 2 * latency_s * rate);
+  }
+  return longest;
+}
+
 double chain_seconds(const TreeTopology& tree, int root, std::size_t bytes, std::size_t segment_bytes) {
   const double segments = static_cast<double>(std::max<std::size_t>(1, bytes)) / static_cast<double>(segment_bytes);
-  return chain_time_s(tree, root, bytes, segment_bytes) + segments * kSegmentSeconds;
+  const double by_slots_s = segments * 2 * longest_hop(tree, root).latency_s / kChainSlotsMost;
+  return std::max(chain_time_s(tree, root, bytes, segment_bytes), by_slots_s) + segments * kSegmentSeconds;
 }
 
 bool serves(const char* name, PlanRequest request, const Tuning& tuning) {
@@ -47,7 +74,7 @@ Tuning scheduled_tuning(std::size_t bytes) {
 }
 
 Tuning chain_tuning(const PlanRequest& request, std::size_t bytes) {
-  Tuning tuning = {64 * 1024, 8, 4, false};
+  Tuning tuning = {64 * 1024, kChainSlotsLeast, 4, false};
   if (request.topology.tree() == nullptr) return tuning;
   const TreeTopology tree = directed(request);
   double best_s = chain_seconds(tree, request.root, bytes, tuning.segment_bytes);
@@ -57,6 +84,8 @@ Tuning chain_tuning(const PlanRequest& request, std::size_t bytes) {
     best_s = time_s;
     tuning.segment_bytes = segment_bytes;
   }
+  const double under_way = longest_hop(tree, request.root).bytes / static_cast<double>(tuning.segment_bytes);
+  tuning.slots = std::clamp(static_cast<int>(under_way) + 2, kChainSlotsLeast, kChainSlotsMost);
   return tuning;
 }
 

@@ -288,6 +288,22 @@ TEST(Multilane, ServesLongVectors) {
   EXPECT_EQ(forced.request.tuning.lanes[1], 1) << "a short vector needs one lane: " << forced.by_model;
 }
 
+/// A single stream that fills the link needs no lanes, but slots for what a round trip holds.
+TEST(Multilane, LeavesAFullLinkToTheChain) {
+  const PlanRequest request = request_on(sites_tree({4, 4}), Collective::broadcast, 0);
+  const TuneTable table = TuneTable::parse(
+      R"({"version": 1, "rows": "built-in",
+          "streams": [{"from": "switch0", "to": "switch1", "rates": [12500000, 6250000]}]})",
+      "test");
+  const Selected selected = select(table, {}, request, 4'000'000);
+  EXPECT_EQ(selected.algorithm->name, "chain");
+  const Tuning& tuning = selected.request.tuning;
+  EXPECT_GE(static_cast<double>(tuning.segment_bytes) * tuning.slots, 12.5e6 * 16e-3);
+  PlanRequest near = request;
+  near.topology = Topology::of_tree(star_of(8), "star");
+  EXPECT_EQ(select(table, {}, near, 4'000'000).request.tuning.slots, 8);
+}
+
 TEST(Multilane, IsForLongEqualBlocks) {
   const PlanRequest request = request_on(sites_tree({4, 4}), Collective::scatter, 0);
   EXPECT_NE(select(TuneTable::built_in(), {}, request, 8 * 1000).algorithm->name, "multilane");
