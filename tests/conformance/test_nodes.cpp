@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/collectives/cluster_trees.hpp"
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 
@@ -21,7 +22,13 @@ constexpr Shape kShapes[] = {
     {"ring", "node", 5},           {"recursive_doubling", "node", 5}, {"binomial", "node", 6},
     {"rabenseifner", "node", 4},   {"bucket", "torus:3x2", 6},        {"bucket", "mesh:3x2", 6},
     {"bucket", "torus:3*2", 6},    {"trinaryx3", "torus:3*2", 6},     {"scheduled", "node", 6},
-    {"chain", "node", 5}};
+    {"chain", "node", 5},          {"multilane", "sites", 5}};
+
+/// "sites" are one of two ranks and one of three.
+Topology topology_of(const Shape& shape) {
+  if (shape.topology == "sites") return Topology::of_tree(test::sites_tree({2, 3}), "sites");
+  return Topology::parse(shape.topology, shape.ranks);
+}
 
 /// Every rank by itself; pairs; one node with all but the last rank; neighbours never together.
 std::vector<std::vector<int>> node_lists(int ranks) {
@@ -43,7 +50,7 @@ TEST_P(Nodes, ChangeNoBit) {
   for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce}) {
     PlanRequest request;
     request.collective = collective;
-    request.topology = Topology::parse(shape.topology, shape.ranks);
+    request.topology = topology_of(shape);
     request.root = collective == Collective::allreduce ? 0 : shape.ranks - 2;
     request.tuning = {.segment_bytes = 512, .slots = 4, .window = 2};
     if (!find_algorithm(shape.algorithm)->why_not(request).empty()) continue;
