@@ -51,13 +51,15 @@ double pipelined_time_s(const LongLink& link, int lanes) {
   return std::max({all_s, all_across_s, last_lane_s});
 }
 
-/// Of the busiest cables while shares go from a head to everybody: that of the root, which is a head too and hands the
-/// other shares to heads first, and that of a rank at the other site, which is handed the whole vector.
+/// Of the busiest cables while shares go from heads to everybody: that of the root, which is head of its part of the
+/// shares and hands the others to their heads; that of a head at the other site, and of a rank there, which is handed
+/// the whole vector.
 double spread_inside_s(const LongLink& link, int lanes, double bytes, int others) {
   const double share_s = bytes / lanes / link.site_rate;
-  const double root_s = share_s * (link.root_ranks - 1 + others + lanes - 1);
-  const int most_shares = (lanes + link.ranks - 1) / link.ranks;
-  return std::max({root_s, share_s * most_shares * (link.ranks - 1), bytes / link.site_rate});
+  const int own = (lanes + link.root_ranks - 1) / link.root_ranks;
+  const double root_s = share_s * (own * (link.root_ranks - 1 + others) + lanes - own);
+  const int theirs = (lanes + link.ranks - 1) / link.ranks;
+  return std::max({root_s, share_s * theirs * (link.ranks - 1), bytes / link.site_rate});
 }
 
 }  // namespace
