@@ -275,7 +275,7 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
     put.source = payload(out, message, put.bytes);
     put.line_before = out.leader < 0 || out.leader == static_cast<int>(end.stream);
   }
-  post(put, share_of(out), message);
+  post(put, &out, message);
 }
 
 void Execution::release(const StreamEnd& end, const Step& step) noexcept {

@@ -217,7 +217,8 @@ class Execution {
 
   // execution_put.cpp
   bool is_drawn(const InstalledStream& out) const noexcept;
-  void post(Put& put, EngineShare* share = nullptr, std::uint64_t message = 0) noexcept;
+  void post(Put& put, const InstalledStream* stream = nullptr, std::uint64_t message = 0) noexcept;
+  int engine_of(const InstalledStream& stream, std::uint64_t message) const noexcept;
   void credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept;
   void give_credit(const InstalledStream& in, std::uint64_t message) noexcept;
 

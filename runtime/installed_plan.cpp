@@ -3,7 +3,9 @@
 #include "runtime/installed_plan.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
 
 #include "runtime/words.hpp"
@@ -114,6 +116,7 @@ class Installer {
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), telling);
     prepare_reading();
+    part_engines();
     share_engines();
     for (std::size_t i = 0; i < telling.size(); ++i) {
       installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
@@ -210,6 +213,27 @@ class Installer {
     });
     // Untouched, and so without pages, until something is read.
     if (reads) installed_.read.reset(new std::byte[LendChoice::kReadBytes]);
+  }
+
+  /// Each peer on another node has engines of its own as far as they go round, as a torus has one for each direction.
+  /// Messages that took every engine to every peer would stand in as many connections, each with its own window and
+  /// its own work for the kernel; with one peer that is what fills several rails.
+  void part_engines() {
+    const int engines = placement_.transport->capabilities().engines;
+    std::set<int> peers;
+    for (const auto* streams : {&installed_.in, &installed_.out}) {
+      for (const InstalledStream& one : *streams) {
+        if (one.remote) peers.insert(one.peer);
+      }
+    }
+    const int step = std::min(static_cast<int>(peers.size()), engines);
+    for (auto* streams : {&installed_.in, &installed_.out}) {
+      for (InstalledStream& one : *streams) {
+        if (!one.remote) continue;
+        one.first_engine = static_cast<int>(std::distance(peers.begin(), peers.find(one.peer))) % step;
+        one.engine_step = step;
+      }
+    }
   }
 
   /// Streams without credits cannot tell what an engine has done.

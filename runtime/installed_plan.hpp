@@ -38,10 +38,12 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
 /// A stream's end with addresses. Message numbers count from the installation and never restart.
 struct InstalledStream {
   Stream stream;
-  int peer = 0;                        ///< rank in the context
-  bool remote = false;                 ///< the peer stands on another node: all its messages go by value
-  int announcement = -1;               ///< lend and land: index into InstalledPlan::announced or ::announces
-  int share = -1;                      ///< index into InstalledPlan::shares; in: of a stream to the same peer
+  int peer = 0;           ///< rank in the context
+  bool remote = false;    ///< the peer stands on another node: all its messages go by value
+  int announcement = -1;  ///< lend and land: index into InstalledPlan::announced or ::announces
+  int share = -1;         ///< index into InstalledPlan::shares; in: of a stream to the same peer
+  int first_engine = 0;   ///< remote: engines first_engine, first_engine + engine_step, ... take turns
+  int engine_step = 1;
   int leader = -1;                     ///< out: the stream whose slots hold the payload for a group; -1: alone
   std::byte* slots = nullptr;          ///< in: own arena. out: the peer's slots; if remote the own send slots
   std::byte* payload_slots = nullptr;  ///< where payloads behind the signal's line stand: `slots`, or the leader's
