@@ -148,8 +148,7 @@ bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
   }
   if (!out.stream.credits) return true;
   const std::uint64_t message = number(out.stream, end, step);
-  const bool is_free =
-      message < slots_ || load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message - slots_ + 1;
+  const bool is_free = message < slots_ || is_credited(out.credits, message, group_of(out));
   if (is_free && (out.share < 0 || is_drawn(out))) return true;
   lacks_credit_ = true;
   return false;
@@ -275,11 +274,12 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
     put.source = payload(out, message, put.bytes);
     put.line_before = out.leader < 0 || out.leader == static_cast<int>(end.stream);
   }
-  post(put, &out, message);
+  if (EngineShare* const share = share_of(out); share != nullptr) return post_shared(put, *share, message);
+  post(put, engine_of(out, message));
 }
 
 void Execution::release(const StreamEnd& end, const Step& step) noexcept {
-  const InstalledStream& in = plan_->in[end.stream];
+  InstalledStream& in = plan_->in[end.stream];
   if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
   if (in.stream.carriage != Carriage::lend || in.remote ||
       !announced_[static_cast<std::size_t>(in.announcement)].input_in_place) {

@@ -14,6 +14,7 @@
 #include "runtime/layout.hpp"
 #include "runtime/straight.hpp"
 #include "runtime/transport.hpp"
+#include "runtime/words.hpp"
 
 namespace torii {
 
@@ -217,10 +218,22 @@ class Execution {
 
   // execution_put.cpp
   bool is_drawn(const InstalledStream& out) const noexcept;
-  void post(Put& put, const InstalledStream* stream = nullptr, std::uint64_t message = 0) noexcept;
-  int engine_of(const InstalledStream& stream, std::uint64_t message) const noexcept;
+  void post(Put& put, int engine) noexcept;
+  void post_shared(Put& put, EngineShare& share, std::uint64_t message) noexcept;
+  int engine_of(const InstalledStream& stream, std::uint64_t message) noexcept;
   void credit(int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept;
-  void give_credit(const InstalledStream& in, std::uint64_t message) noexcept;
+  void give_credit(InstalledStream& in, std::uint64_t message) noexcept;
+  void give_credit_now(const InstalledStream& in, std::uint64_t first, std::uint64_t message) noexcept;
+  /// Messages that share a credit. On virtual time every message has its own.
+  std::uint64_t group_of(const InstalledStream& stream) const noexcept {
+    return model_ == nullptr ? static_cast<std::uint64_t>(stream.credit_group) : 1;
+  }
+  /// Whether the slot of `message`, the first of which is number slots_, is free again: the group of the message that
+  /// had it before has been credited, in the word of the group's first slot.
+  bool is_credited(const std::byte* words, std::uint64_t message, std::uint64_t group) const noexcept {
+    const std::uint64_t first = (message - slots_) & ~(group - 1);
+    return load_word(words + slot(first) * sizeof(std::uint64_t)) == first + group;
+  }
 
   void choose_lending(std::size_t bytes) noexcept;
   void announce() noexcept;
@@ -234,11 +247,13 @@ class Execution {
     auto& counter = engine_bytes_[engine];
     counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
-  /// The turn of the next engine, and what the last one has carried.
-  void rotate(std::size_t bytes) noexcept {
-    count(next_engine_, bytes);
+  /// The engine whose turn it is; the turn goes on.
+  int next_engine() noexcept {
+    const auto engine = static_cast<int>(next_engine_);
     if (++next_engine_ == engines_) next_engine_ = 0;
+    return engine;
   }
+  void rotate(std::size_t bytes) noexcept { count(static_cast<std::size_t>(next_engine()), bytes); }
   /// nullptr where the engines take turns, as always on virtual time: the shares go by the clock of this machine.
   EngineShare* share_of(const InstalledStream& stream) const noexcept {
     return stream.share < 0 || model_ != nullptr ? nullptr : &plan_->shares[static_cast<std::size_t>(stream.share)];

@@ -27,7 +27,7 @@ inline bool Execution::straight_ready(const StraightStep& step) noexcept {
     if (!target.credits) continue;
     const std::uint64_t message = base * target.messages + target.position;
     if (message < slots_) continue;
-    if (load_word(target.credit_words + slot(message) * sizeof(std::uint64_t)) != message - slots_ + 1) return false;
+    if (!is_credited(target.credit_words, message, model_ == nullptr ? target.credit_group : 1)) return false;
   }
   return true;
 }
@@ -107,12 +107,17 @@ inline void Execution::straight_signal(const StraightStep& step) noexcept {
       put.source = target.payload_slots + slot_offset + target.payload_offset - target.bundle_offset;
       put.line_before = target.stores;
     }
-    post(put);
+    post(put, target.remote ? engine_of(plan_->out[target.stream], message) : next_engine());
   }
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
     if (sources[i].own || !sources[i].credits || !sources[i].ends_bundle) continue;
-    credit(sources[i].peer, sources[i].credits_offset, base * sources[i].messages + sources[i].position);
+    const std::uint64_t message = base * sources[i].messages + sources[i].position;
+    if (sources[i].remote) {
+      give_credit(plan_->in[sources[i].stream], message);
+    } else {
+      credit(sources[i].peer, sources[i].credits_offset, message);
+    }
   }
 }
 

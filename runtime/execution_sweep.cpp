@@ -209,7 +209,7 @@ bool Execution::put_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& 
     put.source = to;
     put.line_before = true;
   }
-  post(put);
+  post(put, next_engine());
   turn.out_bytes += bytes;
   return true;
 }
@@ -229,7 +229,7 @@ bool Execution::store_landed(SweepPeer& peer, SweepTurn& turn, const SweepBlock&
   put.bytes = block.bytes;
   put.signal_offset = peer.out.slots_offset + slot(last) * plan_->shape.slot_bytes;
   put.signal = signal_word(pair_signature(block.bytes), last);
-  post(put);
+  post(put, next_engine());
   return true;
 }
 

@@ -3,7 +3,6 @@
 #include "runtime/installed_plan.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -116,7 +115,7 @@ class Installer {
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), telling);
     prepare_reading();
-    part_engines();
+    deal_engines();
     share_engines();
     for (std::size_t i = 0; i < telling.size(); ++i) {
       installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
@@ -180,7 +179,10 @@ class Installer {
     const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
     installed_.in.push_back(ends(stream, installed_.plan.rank, index, stream.peer, other));
     if (stream.carriage == Carriage::lend) installed_.in.back().announcement = index_of(telling, stream.peer);
-    if (installed_.in.back().remote) return;
+    if (installed_.in.back().remote) {
+      installed_.in.back().credit_group = credit_group(stream, installed_.plan.slots);
+      return;
+    }
     const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
     if (leader >= 0) installed_.in.back().payload_slots = leader_slots(sender, leader);
   }
@@ -215,23 +217,19 @@ class Installer {
     if (reads) installed_.read.reset(new std::byte[LendChoice::kReadBytes]);
   }
 
-  /// Each peer on another node has engines of its own as far as they go round, as a torus has one for each direction.
-  /// Messages that took every engine to every peer would stand in as many connections, each with its own window and
-  /// its own work for the kernel; with one peer that is what fills several rails.
-  void part_engines() {
-    const int engines = placement_.transport->capabilities().engines;
-    std::set<int> peers;
-    for (const auto* streams : {&installed_.in, &installed_.out}) {
-      for (const InstalledStream& one : *streams) {
-        if (one.remote) peers.insert(one.peer);
-      }
-    }
-    const int step = std::min(static_cast<int>(peers.size()), engines);
+  /// Two ranks on different nodes meet on one engine of each rail, both on the same. Messages that took every engine to
+  /// every peer would stand in as many connections, each with its own window and its own work for the kernel. Between
+  /// two nodes there is nobody else for the engines to serve, so all of them take turns.
+  void deal_engines() {
+    const Capabilities& able = placement_.transport->capabilities();
+    const std::set<int> nodes(nodes_.begin(), nodes_.end());
+    const int parts = nodes.size() > 2 ? std::max(1, able.engines / able.rails) : 1;
     for (auto* streams : {&installed_.in, &installed_.out}) {
       for (InstalledStream& one : *streams) {
         if (!one.remote) continue;
-        one.first_engine = static_cast<int>(std::distance(peers.begin(), peers.find(one.peer))) % step;
-        one.engine_step = step;
+        const int part = (placement_.transport->rank() + one.peer) % parts;
+        one.first_engine = part * able.rails;
+        one.engine_count = part == parts - 1 ? able.engines - one.first_engine : able.rails;
       }
     }
   }
@@ -266,6 +264,7 @@ class Installer {
     const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
     installed_.out.push_back(ends(stream, stream.peer, other, installed_.plan.rank, index));
     if (stream.carriage == Carriage::land) installed_.out.back().announcement = index_of(telling, stream.peer);
+    if (installed_.out.back().remote) installed_.out.back().credit_group = credit_group(stream, installed_.plan.slots);
     const int leader = leaders_[static_cast<std::size_t>(index)];
     installed_.out.back().leader = leader;
     if (leader >= 0) {
@@ -353,6 +352,18 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
     }
   }
   return leaders;
+}
+
+// With a message per segment every wait that a group adds is for an earlier segment, and segment after segment remains
+// an order in which all can run: nothing deadlocks. Engines that share a stream are timed by the credit of each
+// message.
+int credit_group(const Stream& stream, int slots) {
+  constexpr int kGroupsLeast = 4;  // so that most slots are free while a group fills
+  if (stream.messages_per_segment != 1 || slots >= EngineShare::kSlotsLeast) return 1;
+  static_assert(EngineShare::kSlotsLeast / 2 <= kCreditGroupsMax, "groups of two are the most that there can be");
+  int group = 1;
+  while (2 * group * kGroupsLeast <= slots && slots % (2 * group) == 0) group *= 2;
+  return group;
 }
 
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes) {

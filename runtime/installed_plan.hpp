@@ -35,6 +35,11 @@ struct StagingShape {
 };
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes);
 
+/// Credit words of a stream whose messages are credited in groups, at most.
+inline constexpr int kCreditGroupsMax = 16;
+/// How many consecutive messages of a stream to another node share a credit.
+int credit_group(const Stream& stream, int slots);
+
 /// A stream's end with addresses. Message numbers count from the installation and never restart.
 struct InstalledStream {
   Stream stream;
@@ -42,14 +47,17 @@ struct InstalledStream {
   bool remote = false;    ///< the peer stands on another node: all its messages go by value
   int announcement = -1;  ///< lend and land: index into InstalledPlan::announced or ::announces
   int share = -1;         ///< index into InstalledPlan::shares; in: of a stream to the same peer
-  int first_engine = 0;   ///< remote: engines first_engine, first_engine + engine_step, ... take turns
-  int engine_step = 1;
-  int leader = -1;                     ///< out: the stream whose slots hold the payload for a group; -1: alone
+  int first_engine = 0;   ///< remote: first_engine and those after it, engine_count in all, take turns
+  int engine_count = 1;
+  int credit_group = 1;  ///< so many consecutive messages are credited together; a power of two that divides the slots
+  int leader = -1;       ///< out: the stream whose slots hold the payload for a group; -1: alone
   std::byte* slots = nullptr;          ///< in: own arena. out: the peer's slots; if remote the own send slots
   std::byte* payload_slots = nullptr;  ///< where payloads behind the signal's line stand: `slots`, or the leader's
   std::uint64_t slots_offset = 0;      ///< in the receiver's arena
   std::byte* credits = nullptr;        ///< out: own arena
   std::uint64_t credits_offset = 0;    ///< in the sender's arena
+  /// In: of each group of slots how many messages have been taken that have no credit yet. Groups go on across calls.
+  std::array<std::uint8_t, kCreditGroupsMax> taken{};
 };
 
 /// The node of each rank of a team, by team rank.

@@ -43,6 +43,8 @@ StraightEnd straight_end(const std::vector<InstalledStream>& streams, const Stre
   straight.credit_words = installed.credits;
   straight.credits_offset = installed.credits_offset;
   straight.remote = installed.remote;
+  straight.stream = end.stream;
+  straight.credit_group = static_cast<std::uint32_t>(installed.credit_group);
   return straight;
 }
 

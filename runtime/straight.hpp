@@ -26,6 +26,8 @@ struct StraightEnd {
   int peer = 0;
   bool stores = true;   ///< targets: false where an earlier stream of its group holds the payload
   bool remote = false;  ///< targets: `slots` are the own send slots
+  std::uint32_t stream = 0;
+  std::uint32_t credit_group = 1;
   /// Targets: the mark of Transport::sleeping(), for signals that are stored without put(); nullptr: through put().
   const std::atomic<std::uint32_t>* sleeping = nullptr;
   std::byte* slots = nullptr;

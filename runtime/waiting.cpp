@@ -16,6 +16,10 @@ namespace {
 // then yields, and sleeps late.
 constexpr std::uint32_t kSpinsShared = 50;
 constexpr std::uint32_t kYieldsShared = 200;
+/// Over a network each poll is a system call or more, which a rank with work to do on the same CPU pays for; and what
+/// is waited for is further away than a sleep and a wake-up take.
+constexpr std::uint32_t kSpinsSharedNetwork = 8;
+constexpr std::uint32_t kYieldsSharedNetwork = 8;
 constexpr std::uint32_t kSpinsAlone = 20000;
 constexpr std::uint32_t kYieldsAlone = 2000;
 constexpr std::int64_t kSleepLeastUs = 1000;
@@ -51,8 +55,8 @@ Waiting::Waiting(Transport& transport, WaitMode mode) noexcept
       yields_(kYieldsAlone),
       sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped) {
   if (transport.oversubscribed()) {
-    spins_ = kSpinsShared;
-    yields_ = kYieldsShared;
+    spins_ = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
+    yields_ = sleeps_long_ ? kYieldsSharedNetwork : kYieldsShared;
   }
   if (mode == WaitMode::spin) spins_ = kForever;
   if (mode == WaitMode::yield) {
@@ -60,7 +64,7 @@ Waiting::Waiting(Transport& transport, WaitMode mode) noexcept
     yields_ = kForever - kSpinsShared;
   }
   if (mode == WaitMode::sleep) {
-    spins_ = kSpinsShared;
+    spins_ = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
     yields_ = 0;
   }
 }

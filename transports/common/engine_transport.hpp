@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -21,9 +23,10 @@
 
 namespace torii::transports {
 
-/// An Engine is thread-safe and offers put(), put_word(), progress(), drained(), probe(), and for a sleeper
-/// wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether they have; greet()
-/// says to a peer's engine of the same number that this one is there, is_greeted() whether it has said so.
+/// An Engine is thread-safe and offers put(), put_word(), progress() (false: there was nothing), drained(), probe(),
+/// and for a sleeper wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether
+/// they have; greet() says to a peer's engine of the same number that this one is there, is_greeted() whether it has
+/// said so.
 template <class Engine>
 class EngineTransport : public Transport {
  public:
@@ -36,7 +39,10 @@ class EngineTransport : public Transport {
   Status put(const Put& put) noexcept final {
     if (put.peer != rank_) {
       const Status status = peers_.status();
-      return status == Status::ok ? engines_[static_cast<std::size_t>(put.engine)]->put(put) : status;
+      if (status != Status::ok) return status;
+      const auto engine = static_cast<std::size_t>(put.engine);
+      wake(engine);
+      return engines_[engine]->put(put);
     }
     if (put.source != nullptr) std::memcpy(arena_ + put.target_offset, put.source, put.bytes);
     store_word(arena_ + put.signal_offset, put.signal);
@@ -51,11 +57,24 @@ class EngineTransport : public Transport {
     const Status status = peers_.status();
     if (status != Status::ok) return status;
     // A word goes through one engine always, so that its values do not overtake each other where the network orders.
-    return engines_[offset / sizeof(std::uint64_t) % engines_.size()]->put_word(peer, offset, value);
+    const std::size_t engine = offset / sizeof(std::uint64_t) % engines_.size();
+    wake(engine);
+    return engines_[engine]->put_word(peer, offset, value);
   }
 
+  /// A look at an engine over sockets is a system call or two, and mostly some engines have nothing to do for long: of
+  /// those that have been quiet one is looked at in each round. When all are, rounds are the shorter for it, so a put
+  /// to any of them is seen as soon as if each round looked at all.
   Status progress() noexcept final {
-    for (const auto& engine : engines_) engine->progress();
+    const std::uint32_t turn = turn_.load(std::memory_order_relaxed) + 1;
+    turn_.store(turn, std::memory_order_relaxed);
+    const std::size_t chosen = turn % engines_.size();
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      const std::uint32_t looks = quiet_looks_[i].load(std::memory_order_relaxed);
+      if (looks >= kQuietLooks && i != chosen) continue;
+      const bool came = engines_[i]->progress();
+      quiet_looks_[i].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
+    }
     return peers_.status();
   }
 
@@ -68,15 +87,19 @@ class EngineTransport : public Transport {
     if (!still_idle(data)) return;
     pollfd entries[kEnginesMax];
     for (std::size_t i = 0; capabilities_.wakes_on_put && i < engines_.size(); ++i) {
-      if (!engines_[i]->may_sleep(most_us)) return;
+      if (!engines_[i]->may_sleep(most_us)) return wake(i);
       entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
     }
     const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
     if (!capabilities_.wakes_on_put) {
       nanosleep(&most, nullptr);
+    } else if (ppoll(entries, engines_.size(), &most, nullptr) > 0) {
+      for (std::size_t i = 0; i < engines_.size(); ++i) {
+        if (entries[i].revents != 0) wake(i);
+      }
       return;
     }
-    ppoll(entries, engines_.size(), &most, nullptr);
+    for (std::size_t i = 0; i < engines_.size(); ++i) wake(i);
   }
 
   bool alive(int peer) noexcept final {
@@ -129,8 +152,17 @@ class EngineTransport : public Transport {
   Capabilities capabilities_;
   PeerStates peers_;
   std::vector<std::unique_ptr<Engine>> engines_;
+  /// Of each engine: looks in vain since the last that was not. Any thread counts; a count lost between two does no
+  /// harm.
+  std::array<std::atomic<std::uint32_t>, kEnginesMax> quiet_looks_{};
+  std::atomic<std::uint32_t> turn_ = 0;
 
  private:
+  static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many in vain an engine counts as quiet
+
+  /// The next progress() looks at this engine.
+  void wake(std::size_t engine) noexcept { quiet_looks_[engine].store(0, std::memory_order_relaxed); }
+
   static constexpr std::int64_t kConfirmMostNs = 1'000'000'000;
   static constexpr std::size_t kGreetedAtOnce = 4;  ///< by one engine: one that connects to all at once is busy asking
 

@@ -253,33 +253,36 @@ Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
   return Status::transport;
 }
 
-void Engine::progress() noexcept {
+bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  take_completions();
+  if (!lock.owns_lock()) return true;
+  const bool came = take_completions();
   if (!receives_owed_.empty()) post_receives();
-  if (waiting_.empty()) return;
+  if (waiting_.empty()) return came;
   post_delayed();
   ask_about_waiting(now_ns());
+  return true;
 }
 
-void Engine::take_completions() noexcept {
+/// False when there were none.
+bool Engine::take_completions() noexcept {
   constexpr int kRoundsMost = 16;
   std::array<fi_cq_data_entry, 16> entries;
   for (int round = 0; round < kRoundsMost; ++round) {
     const ssize_t got = fi_cq_read(queue_.get(), entries.data(), entries.size());
-    if (got == -FI_EAGAIN || got == 0) return;
+    if (got == -FI_EAGAIN || got == 0) return round > 0;
     if (got == -FI_EAVAIL) {
       take_error();
       continue;
     }
     if (got < 0) {
       break_down("cannot read its completions", got);
-      return;
+      return true;
     }
     for (ssize_t i = 0; i < got; ++i) take_completion(entries[static_cast<std::size_t>(i)]);
-    if (got < static_cast<ssize_t>(entries.size())) return;
+    if (got < static_cast<ssize_t>(entries.size())) return true;
   }
+  return true;
 }
 
 void Engine::take_completion(const fi_cq_data_entry& entry) noexcept {

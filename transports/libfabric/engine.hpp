@@ -57,8 +57,8 @@ class Engine {
 
   Status put(const Put& put) noexcept;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
-  /// Takes in completions and posts what waits; nothing when another thread does so.
-  void progress() noexcept;
+  /// Takes in completions and posts what waits; nothing when another thread does so. False when there was nothing.
+  bool progress() noexcept;
   /// True when nothing reads a source any more, but for puts to lost peers. Confirmed writes do not count: a peer that
   /// is in no call answers late, and no call of this rank may wait for that.
   bool drained() noexcept { return is_quiet(true); }
@@ -156,7 +156,7 @@ class Engine {
   void break_down(const char* what, std::int64_t code) noexcept;
   Status fail(int peer, std::int64_t code, std::size_t bytes) noexcept;
 
-  void take_completions() noexcept;
+  bool take_completions() noexcept;
   void take_completion(const fi_cq_data_entry& entry) noexcept;
   void take_error() noexcept;
   void complete(Operation& operation) noexcept;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -75,7 +76,8 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : Eng
                    .mapped = false,
                    .wakes_on_put = waits && known.wakes,
                    .notices_deaths = known.notices_deaths,
-                   .engines = options.engines};
+                   .engines = options.engines,
+                   .rails = count_rails()};
   connect_all(exchange, options);
 }
 
@@ -121,6 +123,12 @@ void Fabric::open_engine(const Options& options, const Api& api, const fi_info& 
   const int number = static_cast<int>(engines_.size());
   engines_.push_back(std::make_unique<Engine>(api, info, number, shared, options.bounce_bytes));
   device_names_.emplace_back(info.domain_attr->name);
+}
+
+int Fabric::count_rails() const {
+  std::set<std::pair<std::string, std::string>> rails;
+  for (std::size_t i = 0; i < engines_.size(); ++i) rails.emplace(sources_[i], device_names_[i]);
+  return static_cast<int>(rails.size());
 }
 
 }  // namespace torii::libfabric

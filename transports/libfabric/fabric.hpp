@@ -29,6 +29,7 @@ class Fabric final : public transports::EngineTransport<Engine> {
  private:
   void open_engines(Exchange& exchange, const Options& options, const Api& api);
   void open_engine(const Options& options, const Api& api, const fi_info& info);
+  int count_rails() const;
 
   std::string provider_;
   std::vector<std::string> sources_;

@@ -36,7 +36,8 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
                    .mapped = false,
                    .wakes_on_put = alone_ && fabric.wakes_on_put,
                    .notices_deaths = fabric.notices_deaths || all_watched,
-                   .engines = fabric.engines};
+                   .engines = fabric.engines,
+                   .rails = fabric.rails};
 }
 
 // One system call cannot wait for a futex and for descriptors. A rank with peers on its node sleeps on the fabric, in

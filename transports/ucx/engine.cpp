@@ -294,13 +294,14 @@ void Engine::give_answers() noexcept {
   }
 }
 
-void Engine::progress() noexcept {
+bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
+  if (!lock.owns_lock()) return true;
   constexpr int kRoundsMost = 16;
-  for (int round = 0; round < kRoundsMost && ucp_worker_progress(worker_.get()) != 0; ++round) {
-  }
+  int round = 0;
+  while (round < kRoundsMost && ucp_worker_progress(worker_.get()) != 0) ++round;
   if (owes_answers_) give_answers();
+  return round > 0 || owes_answers_;
 }
 
 bool Engine::drained() noexcept {

@@ -53,7 +53,7 @@ class Engine {
   Status put(const Put& put) noexcept;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
   /// Moves what UCX holds and takes in messages; nothing when another thread does so.
-  void progress() noexcept;
+  bool progress() noexcept;
   /// True when nothing reads a source any more, but for puts to lost peers.
   bool drained() noexcept;
   /// Asks every peer that was written to to confirm that all before has arrived; confirmed() then tells.

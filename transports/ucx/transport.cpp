@@ -80,7 +80,8 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
                    .mapped = false,
                    .wakes_on_put = manner.wakes,
                    .notices_deaths = manner.peer_errors,
-                   .engines = options.engines};
+                   .engines = options.engines,
+                   .rails = std::min(static_cast<int>(selections.size()), options.engines)};
   connect_all(exchange, options);
 }
 
