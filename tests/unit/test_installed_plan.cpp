@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which streams share one copy of their payload.
+// Which streams share one copy of their payload, which messages a credit, and which engines serve a pair of ranks.
 #include "runtime/installed_plan.hpp"
 
 #include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "collectives/catalogue.hpp"
 
@@ -88,6 +93,108 @@ TEST(GroupLeaders, AStreamOfTwoFlowsIsAlone) {
   Plan plan = one_flow({{.peer = 1}, {.peer = 2}}, {{0, 0}, {1, 0}});
   plan.lanes[0].flows.push_back({.sources = {{}}, .targets = {{1, 1}}});
   EXPECT_EQ(group_leaders(plan, Nodes(3)), (std::vector<int>{-1, -1}));
+}
+
+TEST(CreditGroup, IsAPowerOfTwoThatLeavesMostSlotsFree) {
+  const Stream stream = {.peer = 1};
+  for (int slots = 1; slots < EngineShare::kSlotsLeast; ++slots) {
+    const int group = credit_group(stream, slots);
+    EXPECT_EQ(group & (group - 1), 0) << slots;
+    EXPECT_EQ(slots % group, 0) << slots;
+    EXPECT_TRUE(group == 1 || slots / group >= 4) << slots;
+    EXPECT_TRUE(group == 1 || slots / group <= kCreditGroupsMax) << slots;
+  }
+  EXPECT_EQ(credit_group(stream, 4), 1);
+  EXPECT_EQ(credit_group(stream, 8), 2);
+  EXPECT_EQ(credit_group(stream, 12), 2);
+  EXPECT_EQ(credit_group(stream, 16), 4);
+  EXPECT_EQ(credit_group(stream, 15), 1);
+}
+
+TEST(CreditGroup, IsOneWhereEachCreditCounts) {
+  EXPECT_EQ(credit_group({.peer = 1}, EngineShare::kSlotsLeast), 1) << "engines are timed by it";
+  Stream several = {.peer = 1};
+  several.messages_per_segment = 3;
+  EXPECT_EQ(credit_group(several, 16), 1) << "a wait could be for the same segment";
+}
+
+/// Of a network: what installing asks of it.
+class Network final : public Transport {
+ public:
+  Network(int rank, int ranks, int engines, int rails) : rank_(rank), ranks_(ranks), arena_(1 << 22) {
+    capabilities_ = {.name = "network", .engines = engines, .rails = rails};
+  }
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return ranks_; }
+  int node(int rank) const noexcept override { return rank; }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
+    return peer == rank_ ? arena_.data() + offset : nullptr;
+  }
+  Status put(const Put&) noexcept override { return Status::ok; }
+  Status put_word(int, std::uint64_t, std::uint64_t) noexcept override { return Status::ok; }
+  Status progress() noexcept override { return Status::ok; }
+  bool drained() noexcept override { return true; }
+  void sleep(int, bool (*)(void*), void*) noexcept override {}
+  bool alive(int) noexcept override { return true; }
+  bool oversubscribed() const noexcept override { return false; }
+
+ private:
+  int rank_;
+  int ranks_;
+  std::vector<std::byte> arena_;
+  Capabilities capabilities_;
+};
+
+/// By pair of ranks, the engines of the one on its way to the other: first and count.
+using Deal = std::map<std::pair<int, int>, std::pair<int, int>>;
+
+Deal deal(const Topology& topology, int engines, int rails) {
+  Deal deal;
+  const int ranks = topology.ranks();
+  for (int rank = 0; rank < ranks; ++rank) {
+    Network network(rank, ranks, engines, rails);
+    Placement placement;
+    placement.transport = &network;
+    for (int member = 0; member < ranks; ++member) placement.context_ranks.push_back(member);
+    placement.staging_offsets.assign(static_cast<std::size_t>(ranks), 0);
+    const auto plan = [&](int of) { return plan_of("trinaryx3", Collective::allreduce, topology, of); };
+    placement.plan_of = plan;
+    const InstalledPlan installed = install(plan(rank), 4096, false, placement);
+    for (const auto* streams : {&installed.in, &installed.out}) {
+      for (const InstalledStream& one : *streams) {
+        if (!one.remote) continue;
+        const std::pair<int, int> engines_of_pair = {one.first_engine, one.engine_count};
+        const auto [at, fresh] = deal.try_emplace({rank, one.peer}, engines_of_pair);
+        EXPECT_EQ(at->second, engines_of_pair) << "all streams of a pair go by the same engines";
+      }
+    }
+  }
+  return deal;
+}
+
+TEST(Engines, APairMeetsOnOneOfEachRail) {
+  for (const int rails : {1, 2, 3, 4}) {
+    const Deal pairs = deal(Topology::parse("torus:4x4", 16), 4, rails);
+    ASSERT_FALSE(pairs.empty());
+    std::set<int> used;
+    for (const auto& [pair, engines] : pairs) {
+      EXPECT_EQ(engines, pairs.at({pair.second, pair.first})) << pair.first << " and " << pair.second;
+      EXPECT_GE(engines.second, rails) << "no rail lies idle between them";
+      EXPECT_LE(engines.first + engines.second, 4);
+      if (4 % rails == 0) {
+        EXPECT_EQ(engines.second, rails);
+      }
+      for (int i = 0; i < engines.second; ++i) used.insert(engines.first + i);
+    }
+    EXPECT_EQ(used.size(), 4U) << rails << " rails";
+  }
+}
+
+TEST(Engines, BetweenTwoNodesAllServe) {
+  for (const auto& [pair, engines] : deal(Topology::parse("torus:2", 2), 4, 1)) {
+    EXPECT_EQ(engines, (std::pair<int, int>{0, 4}));
+  }
 }
 
 }  // namespace

@@ -79,5 +79,18 @@ TEST(Waiting, SleepsAnEighthOfTheQuietTimeWhereANetworkWakesIt) {
   EXPECT_EQ(sleeper.slept_us.front(), 1000) << "what moved may move again soon";
 }
 
+TEST(Waiting, PollsLittleWhereAPollIsASystemCallAndOthersWantTheCpu) {
+  Sleeper sleeper({.name = "network", .wakes_on_put = true});
+  Sleeper beside({.name = "mapped", .mapped = true, .wakes_on_put = true});
+  const auto polls = [](Sleeper& transport) {
+    Waiting waiting(transport, WaitMode::automatic);
+    int count = 0;
+    for (; transport.slept_us.empty(); ++count) waiting.pause([](void*) { return true; }, nullptr);
+    return count;
+  };
+  EXPECT_LT(polls(sleeper), 32);
+  EXPECT_GT(polls(beside), 200);
+}
+
 }  // namespace
 }  // namespace torii
