@@ -187,7 +187,10 @@ void add_common_flags(CLI::App& app, Raw& raw, Options& options) {
 bool parse_options(torii_collective collective, int argc, char** argv, Options& options) {
   Raw raw;
   options.collective = collective;
-  CLI::App app(std::string("Times torii's ") + name(collective) + " and checks its data.");
+  CLI::App app(std::string("Times torii's ") + name(collective) + " and checks its data." +
+               (collective == TORII_BARRIER ? " With --late SECONDS it counts the CPU time of ranks that wait instead; "
+                                              "--late 1 --help lists the flags of that."
+                                            : ""));
   if (collective != TORII_BARRIER) add_data_flags(app, raw, options);
   add_common_flags(app, raw, options);
   const std::string program = argc > 0 ? std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1) : "perf";

@@ -83,6 +83,25 @@ TEST(PerfCommandLine, HelpAndVersion) {
   }
 }
 
+TEST(PerfCommandLine, BlockedRanksAreCounted) {
+  const Outcome counted = perf("barrier_perf", {"--ranks", "3", "--late", "0.3"});
+  EXPECT_EQ(counted.code, 0) << counted.output;
+  EXPECT_NE(counted.output.find("2 ranks blocked for 0."), std::string::npos) << counted.output;
+  const Outcome refused = perf("barrier_perf", {"--ranks", "2", "--late", "0.1", "--most", "0.01"});
+  EXPECT_EQ(refused.code, 1) << "nobody waits for nothing: " << refused.output;
+  EXPECT_NE(refused.output.find("--most"), std::string::npos) << refused.output;
+}
+
+TEST(PerfCommandLine, ALateRankNeedsOneThatWaits) {
+  const Outcome alone = perf("barrier_perf", {"--ranks", "1", "--late", "0.1"});
+  EXPECT_EQ(alone.code, 2) << alone.output;
+  EXPECT_NE(alone.output.find("at least 2 ranks"), std::string::npos) << alone.output;
+  const Outcome never = perf("barrier_perf", {"--ranks", "2", "--late", "-1"});
+  EXPECT_EQ(never.code, 2) << never.output;
+  EXPECT_NE(never.output.find("--late"), std::string::npos) << never.output;
+  EXPECT_EQ(perf("barrier_perf", {"--late", "1", "--help"}).code, 0);
+}
+
 TEST(PerfCommandLine, BarrierTakesNoSizes) {
   const Outcome outcome = perf("barrier_perf", {"-b", "8"});
   EXPECT_EQ(outcome.code, 2) << outcome.output;
