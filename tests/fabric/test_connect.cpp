@@ -55,11 +55,16 @@ struct PlayedEngine {
   int silent = -1;
   std::vector<int> greeted;
   bool leaves = true;
+  int looks = 0;
+  bool has_some = false;
 
   void greet(int peer) noexcept { greeted.push_back(peer); }
   bool is_greeted(int peer) const noexcept { return peer != silent; }
   bool drained() const noexcept { return leaves; }
-  void progress() noexcept {}
+  bool progress() noexcept {
+    ++looks;
+    return has_some;
+  }
   Status put(const Put&) noexcept { return Status::ok; }
   Status put_word(int, std::uint64_t, std::uint64_t) noexcept { return Status::ok; }
   bool probe(int, std::int64_t) noexcept { return true; }
@@ -133,6 +138,34 @@ TEST(Connecting, GreetsOtherNodesOnly) {
     for (int engine = 0; engine < 2; ++engine) {
       EXPECT_EQ(transport.engine(engine).greeted, alone ? (std::vector{3, 0, 1}) : std::vector{2});
     }
+  });
+}
+
+TEST(Engines, QuietOnesAreLookedAtInTurn) {
+  run_ranks_as_threads(2, [](Exchange& exchange) {
+    Played transport(exchange);
+    const auto looks_in = [&](int rounds) {
+      std::vector<int> looks;
+      for (int engine = 0; engine < 2; ++engine) looks.push_back(-transport.engine(engine).looks);
+      for (int i = 0; i < rounds; ++i) (void)transport.progress();
+      for (int engine = 0; engine < 2; ++engine)
+        looks[static_cast<std::size_t>(engine)] += transport.engine(engine).looks;
+      return looks;
+    };
+    transport.engine(0).has_some = true;
+    (void)looks_in(20);
+    EXPECT_EQ(looks_in(10), (std::vector{10, 5})) << "engine 1 is quiet";
+    Put put;
+    put.peer = 1 - exchange.rank();
+    put.engine = 1;
+    EXPECT_EQ(transport.put(put), Status::ok);
+    EXPECT_EQ(looks_in(4), (std::vector{4, 4})) << "something is under way there";
+    transport.engine(0).has_some = false;
+    (void)looks_in(20);
+    EXPECT_EQ(looks_in(10), (std::vector{5, 5})) << "both are quiet";
+    transport.sleep(
+        1, [](void*) { return true; }, nullptr);
+    EXPECT_EQ(looks_in(4), (std::vector{4, 4})) << "whatever ended the sleep";
   });
 }
 

@@ -15,8 +15,9 @@
 namespace torii::libfabric {
 namespace {
 
-/// Of all peers together: with many peers each is asked the more rarely, lest those that wait keep each other busy.
 constexpr std::int64_t kProbeEveryNs = 20'000'000;
+constexpr std::int64_t kProbePeersFew = 4;
+constexpr std::int64_t kProbeMostNs = 4'000'000'000;
 /// How late an answer is before the peer's host is asked. Doubled each time: a peer that computes answers nobody, and
 /// the question stays in the queue of its listener.
 constexpr std::int64_t kPatienceNs = 200'000'000;
@@ -25,6 +26,14 @@ constexpr std::int64_t kWaitingPatienceNs = 20'000'000;
 constexpr std::int64_t kLookEveryNs = 5'000'000;
 /// What part of a sleep passes before transfers are tried again that the provider has refused.
 constexpr int kRefusedShare = 4;
+
+/// How often one of so many peers is asked. An answer takes the time of both, and ranks that wait for a late one all
+/// ask each other: with many peers a rank asks fewer of them in a second, and a rank that dies is still asked by
+/// somebody after an n-th of this.
+std::int64_t probe_every_ns(std::int64_t peers) noexcept {
+  const std::int64_t alone_ns = kProbeEveryNs * peers;
+  return std::max(alone_ns, std::min(alone_ns * peers / kProbePeersFew, kProbeMostNs));
+}
 
 /// True when the host of this socket address says that nobody listens there.
 bool is_refused(const std::byte* address) noexcept {
@@ -89,7 +98,7 @@ bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
   if (!to.used) return false;
   const std::int64_t quiet_ns = now_ns - to.probed_ns;
   if (to.confirming == 0) {
-    if (quiet_ns < kProbeEveryNs * used_targets_) return true;
+    if (quiet_ns < probe_every_ns(used_targets_)) return true;
     to.probed_ns = now_ns;
     to.patience_ns = kPatienceNs;
     send_confirmed(peer);
