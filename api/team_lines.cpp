@@ -17,6 +17,8 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kFirstTellNs = 100 * kMs;
 constexpr std::int64_t kMostTellNs = 1000 * kMs;
+/// Everybody tells everybody: with more members than this a rank tells all of them the more rarely.
+constexpr std::int64_t kMembersPerSecond = 8;
 /// How long the choice of a cause waits for members that say nothing: they compute, and will find the others' proposals
 /// before they make one. Longer where ranks wait for CPUs.
 constexpr std::int64_t kGraceNs = 40 * kMs;
@@ -67,7 +69,8 @@ TeamLines::TeamLines(Transport& transport, std::vector<Member> members, int rank
       engines_(transport.capabilities().engines),
       grace_ns_(transport.oversubscribed() ? kGraceSharedNs : kGraceNs),
       first_ns_(std::min(kFirstTellNs, timeout_ns / 8)),
-      most_ns_(std::min(kMostTellNs, timeout_ns / 4)),
+      most_ns_(
+          std::min(kMostTellNs * std::max<std::int64_t>(1, std::ssize(members_) / kMembersPerSecond), timeout_ns / 4)),
       views_(members_.size()) {
   const Member& own = members_[static_cast<std::size_t>(rank)];
   std::byte* const memory = transport.mapped(own.context_rank, own.offset);

@@ -25,7 +25,7 @@ constexpr std::uint32_t kYieldsAlone = 2000;
 constexpr std::int64_t kSleepLeastUs = 1000;
 /// Where only puts over a network wake a rank, and always do, it need not look every millisecond: it then sleeps an
 /// eighth of the time that nothing has moved, so that a wake-up that was missed after all delays a call by little.
-constexpr std::int64_t kSleepMostUs = 50'000;
+constexpr std::int64_t kSleepMostUs = 100'000;
 constexpr std::int64_t kQuietPerSleep = 8;
 constexpr std::int64_t kChecksEveryNs = 1'000'000;
 /// Polls between two looks at the clock while spinning.
