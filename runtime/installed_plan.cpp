@@ -169,6 +169,8 @@ class Installer {
       result.slots = placement_.transport->mapped(context_rank(receiver), result.slots_offset);
     }
     result.payload_slots = result.slots;
+    if (result.remote && !installed_.plan.sweep.exists())
+      result.credit_group = credit_group(stream, installed_.plan.slots);
     if (sender == installed_.plan.rank) result.credits = own(result.credits_offset);
     return result;
   }
@@ -179,10 +181,7 @@ class Installer {
     const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
     installed_.in.push_back(ends(stream, installed_.plan.rank, index, stream.peer, other));
     if (stream.carriage == Carriage::lend) installed_.in.back().announcement = index_of(telling, stream.peer);
-    if (installed_.in.back().remote) {
-      installed_.in.back().credit_group = credit_group(stream, installed_.plan.slots);
-      return;
-    }
+    if (installed_.in.back().remote) return;
     const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
     if (leader >= 0) installed_.in.back().payload_slots = leader_slots(sender, leader);
   }
@@ -264,7 +263,6 @@ class Installer {
     const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
     installed_.out.push_back(ends(stream, stream.peer, other, installed_.plan.rank, index));
     if (stream.carriage == Carriage::land) installed_.out.back().announcement = index_of(telling, stream.peer);
-    if (installed_.out.back().remote) installed_.out.back().credit_group = credit_group(stream, installed_.plan.slots);
     const int leader = leaders_[static_cast<std::size_t>(index)];
     installed_.out.back().leader = leader;
     if (leader >= 0) {
