@@ -226,7 +226,8 @@ class Installer {
     for (auto* streams : {&installed_.in, &installed_.out}) {
       for (InstalledStream& one : *streams) {
         if (!one.remote) continue;
-        const int part = (placement_.transport->rank() + one.peer) % parts;
+        // Halved, since the sums of neighbours in a row are all odd.
+        const int part = (placement_.transport->rank() + one.peer) / 2 % parts;
         one.first_engine = part * able.rails;
         one.engine_count = part == parts - 1 ? able.engines - one.first_engine : able.rails;
       }
@@ -353,8 +354,7 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
 }
 
 // With a message per segment every wait that a group adds is for an earlier segment, and segment after segment remains
-// an order in which all can run: nothing deadlocks. Engines that share a stream are timed by the credit of each
-// message.
+// an order in which all can run: nothing deadlocks. Engines that share a stream are timed by each message's credit.
 int credit_group(const Stream& stream, int slots) {
   constexpr int kGroupsLeast = 4;  // so that most slots are free while a group fills
   if (stream.messages_per_segment != 1 || slots >= EngineShare::kSlotsLeast) return 1;

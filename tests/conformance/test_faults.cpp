@@ -70,7 +70,8 @@ TEST_P(Delays, ChangeNoBit) {
     }
     // Of all engines, or of one that is slow; on one node, or on several between which puts arrive in any order.
     run.faults = {.seed = static_cast<std::uint64_t>(seed), .delayed = 0.2, .delay_us_max = seed % 2 == 0 ? 60 : 0};
-    if (seed % 5 == 0) run.faults = {.seed = run.faults.seed, .delayed = 1, .delay_us_max = 100, .engine = seed % 4};
+    // Of the four engines the last serves no pair of so few nodes.
+    if (seed % 5 == 0) run.faults = {.seed = run.faults.seed, .delayed = 1, .delay_us_max = 100, .engine = seed % 3};
     run.nodes.clear();
     for (int rank = 0; rank < c.ranks && seed % 3 != 0; ++rank) run.nodes.push_back(seed % 3 == 1 ? rank : rank % 2);
     run.allocated = seed % 3 == 0;
