@@ -2,6 +2,10 @@
 // The libfabric transport's parts on their own: notices from the network, the bounce ring, providers, and what is
 // refused with which words.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,8 +15,10 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "runtime/descriptor.hpp"
 #include "runtime/words.hpp"
 #include "tests/fabric/imposed_modes.hpp"
 #include "tests/fabric/refusal.hpp"
@@ -23,6 +29,7 @@
 #include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/notice.hpp"
 #include "transports/libfabric/providers.hpp"
+#include "transports/libfabric/streams.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -213,6 +220,82 @@ TEST(Sleep, WithoutADescriptorPutsStillArrive) {
     }
     EXPECT_EQ(load_word(arena + 64), 7u);
     while (!fabric.drained()) ASSERT_EQ(fabric.progress(), Status::ok);
+  });
+}
+
+/// An epoll descriptor behind another one, and a TCP stream with its listener.
+struct Waited {
+  Waited() {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof(at);
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    EXPECT_EQ(bind(listener.get(), address, bytes) | listen(listener.get(), 1), 0);
+    EXPECT_EQ(getsockname(listener.get(), address, &bytes) | connect(stream.get(), address, bytes), 0);
+    peer = Descriptor(accept(listener.get(), nullptr, nullptr));
+    watch(outer, inner.get());
+  }
+  static void watch(const Descriptor& epoll, int descriptor) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    EXPECT_EQ(epoll_ctl(epoll.get(), EPOLL_CTL_ADD, descriptor, &event), 0);
+  }
+  Descriptor outer{epoll_create1(EPOLL_CLOEXEC)}, inner{epoll_create1(EPOLL_CLOEXEC)};
+  Descriptor listener{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  Descriptor stream{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  Descriptor peer{-1};
+};
+
+TEST(Streams, AreFoundBehindDescriptorsThatWait) {
+  Waited waited;
+  Waited::watch(waited.inner, waited.listener.get());
+  EXPECT_EQ(shut_down_streams(waited.outer.get()), 0) << "a listener is none";
+  Waited::watch(waited.inner, waited.stream.get());
+  EXPECT_EQ(shut_down_streams(waited.outer.get()), 1);
+  char byte = 0;
+  EXPECT_EQ(recv(waited.peer.get(), &byte, 1, 0), 0) << "the stream has ended";
+  sockaddr_in at{};
+  socklen_t bytes = sizeof(at);
+  ASSERT_EQ(getsockname(waited.listener.get(), reinterpret_cast<sockaddr*>(&at), &bytes), 0);
+  const Descriptor again(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(again.get(), reinterpret_cast<const sockaddr*>(&at), bytes), 0) << "its listener still listens";
+}
+
+TEST(Streams, OfANumberThatHasBeenGivenAwayStay) {
+  Waited waited;
+  const Descriptor kept(dup(waited.stream.get()));  // as a forked child would keep it
+  Waited::watch(waited.inner, waited.stream.get());
+  Waited other;
+  ASSERT_EQ(dup2(other.stream.get(), waited.stream.get()), waited.stream.get());
+  EXPECT_EQ(shut_down_streams(waited.outer.get()), 0);
+  EXPECT_EQ(send(other.stream.get(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_EQ(shut_down_streams(-1), 0);
+  EXPECT_EQ(shut_down_streams(other.stream.get()), 0) << "it waits for nothing";
+}
+
+/// ofi_rxm of libfabric 1.17 ends a process that closes an endpoint while a write with its notice has come in part.
+TEST(Closing, WhileALongWriteHasComeInPart) {
+  constexpr std::size_t kBytes = tests::kArenaBytes / 2;  // more than sockets hold
+  constexpr int kEngines = 2;
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    auto opened = tests::open_transport("tcp;ofi_rxm", exchange, kEngines);
+    Transport& transport = opened->transport();
+    if (exchange.rank() == 1) {
+      for (int engine = 0; engine < kEngines; ++engine) {
+        EXPECT_EQ(transport.put({0, engine, opened->arena() + kLineBytes, kLineBytes, kBytes, 0, 7, true}), Status::ok);
+      }
+    }
+    gather_values(exchange, 0);
+    if (exchange.rank() == 0) {
+      for (int time = 0; time < 20; ++time) {
+        EXPECT_EQ(transport.progress(), Status::ok);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      EXPECT_NE(load_word(opened->arena()), 7u) << "it has come as a whole";
+      opened.reset();
+    }
+    gather_values(exchange, 0);
   });
 }
 

@@ -130,6 +130,7 @@ class Engine {
   };
 
   void open(const Api& api, std::size_t bounce_bytes);
+  void end_streams() noexcept;
   Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,
                               const std::string& what);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
@@ -182,7 +183,8 @@ class Engine {
   int wait_descriptor_ = -1;
 
   mutable std::mutex mutex_;
-  bool local_keys_ = false;  ///< sources must be registered
+  bool local_keys_ = false;   ///< sources must be registered
+  bool is_over_rxm_ = false;  ///< the provider ofi_rxm lies between, with some faults of its own
   std::size_t inject_bytes_ = 0;
   std::size_t ordered_bytes_ = 0;
   BounceRing ring_;
