@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "perf/common/failure.hpp"
+#include "perf/transports/put_pair.hpp"
+#include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/providers.hpp"
 
 namespace torii::perf {
@@ -171,6 +174,19 @@ bool BareLibfabricLoop::has_come(std::uint64_t number, std::size_t) {
 bool BareLibfabricLoop::is_drained() {
   poll();
   return std::ranges::all_of(ways_, [](const Way& way) { return way.in_flight == 0; });
+}
+
+PutPair open_libfabric_pair(Exchange& exchange, const transports::EngineOptions& options, std::byte* bare_memory) {
+  libfabric::Options wanted;
+  static_cast<transports::EngineOptions&>(wanted) = options;
+  auto fabric = std::make_unique<libfabric::Fabric>(exchange, wanted);
+  PutPair pair;
+  pair.provider = fabric->provider();
+  pair.own = std::make_unique<TransportLoop>(*fabric, options.arena);
+  pair.bare =
+      std::make_unique<BareLibfabricLoop>(exchange, pair.provider, fabric->sources(), bare_memory, options.arena_bytes);
+  pair.transport = std::move(fabric);
+  return pair;
 }
 
 }  // namespace torii::perf

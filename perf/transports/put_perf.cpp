@@ -14,6 +14,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "perf/common/failure.hpp"
@@ -21,11 +22,11 @@
 #include "perf/common/job.hpp"
 #include "perf/common/measure.hpp"
 #include "perf/common/program.hpp"
-#include "perf/transports/bare_libfabric.hpp"
 #include "perf/transports/put_measure.hpp"
+#include "perf/transports/put_pair.hpp"
 #include "runtime/address.hpp"
 #include "runtime/settings.hpp"
-#include "transports/libfabric/fabric.hpp"
+#include "runtime/words.hpp"
 
 namespace torii::perf {
 namespace {
@@ -34,12 +35,27 @@ constexpr std::size_t kWindowMost = 64;
 constexpr std::size_t kWindowBytesMost = std::size_t{64} << 20;
 constexpr std::size_t kBytesMost = std::size_t{64} << 20;
 
+/// The libraries that this build has a bare loop over; the first is the one that is taken when none is named.
+struct Library {
+  std::string_view name;
+  PutPair (*open)(Exchange& exchange, const transports::EngineOptions& options, std::byte* bare_memory);
+};
+constexpr Library kLibraries[] = {
+#ifdef TORII_PERF_LIBFABRIC
+    {"libfabric", open_libfabric_pair},
+#endif
+#ifdef TORII_PERF_UCX
+    {"ucx", open_ucx_pair},
+#endif
+};
+
 struct PutOptions {
   PutKind kind;
   SizeRange sizes{"8", "4M"};
   int iterations = 0, warm_up = 100, rounds = 9;
   std::string json;
   Settings settings;
+  const Library* library = kLibraries;
 };
 
 const char* name(PutKind kind) { return kind == PutKind::latency ? "put_latency" : "put_bandwidth"; }
@@ -61,7 +77,7 @@ Settings load_settings(const std::string& engines, const std::string& provider, 
 
 bool parse(int argc, char** argv, PutOptions& options) {
   const bool is_latency = options.kind == PutKind::latency;
-  std::string engines, provider, transport = "libfabric";
+  std::string engines, provider, transport(kLibraries[0].name);
   CLI::App app(std::string(is_latency ? "Times a put with its signal there and back between two ranks, half of it, in "
                                         "turn with the bare interface below."
                                       : "Times windows of puts with signals between two ranks, in turn with the bare "
@@ -80,13 +96,17 @@ bool parse(int argc, char** argv, PutOptions& options) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--engines", engines, "engines of the transport, and ends of the bare loop, 1..16 (default: 1)");
-  app.add_option("--transport", transport, "libfabric")->capture_default_str();
-  app.add_option("--provider", provider, "what libfabric runs over, as fi_info names it (default: auto)");
+  app.add_option("--transport", transport, "libfabric or ucx, where this build has them")->capture_default_str();
+  app.add_option("--provider", provider,
+                 "what libfabric runs over, as fi_info names it, or UCX, as UCX_TLS with ';' between (default: auto)");
   app.add_option("--json", options.json, "write one JSON object per line to this file, - for stdout");
   const std::string example = fmt::format("{} -b 8 -e 64K --provider 'tcp;ofi_rxm'", name(options.kind));
   if (!parse_command_line(app, argc, argv, example)) return false;
-  if (transport != "libfabric") {
-    throw Failure(kBadCommandLine, "--transport '" + transport + "' has no bare loop to stand beside: use libfabric");
+  options.library = std::ranges::find(kLibraries, transport, &Library::name);
+  if (options.library == std::end(kLibraries)) {
+    std::string known;
+    for (const Library& each : kLibraries) known += (known.empty() ? "" : " or ") + std::string(each.name);
+    throw Failure(kBadCommandLine, "--transport '" + transport + "' has no bare loop to stand beside: use " + known);
   }
   options.sizes.read(kBytesMost);
   options.settings = load_settings(engines, provider, transport);
@@ -126,7 +146,7 @@ class PutReport {
 
   void header(const std::string& provider) const {
     fmt::print(table_, "# {}: torii {} commit {}, {}\n", name(options_.kind), torii_version(), commit(), host());
-    fmt::print(table_, "# libfabric over {}, {} engine{}, {} blocks of each in turn\n", provider,
+    fmt::print(table_, "# {} over {}, {} engine{}, {} blocks of each in turn\n", options_.library->name, provider,
                options_.settings.engines, options_.settings.engines == 1 ? "" : "s", options_.rounds);
     fmt::print(table_, "# {:>10} {:>7} {:>12} {:>10} {:>12} {:>10} {:>8} {:>8} {:>7}{}\n", "size(B)", "window",
                "torii(us)", "mad", "bare(us)", "mad", "ratio", "n", "#wrong",
@@ -152,7 +172,7 @@ class PutReport {
     std::fflush(table_);
     if (!lines_.wanted()) return;
     nlohmann::ordered_json json = {{"benchmark", name(options_.kind)},
-                                   {"transport", "libfabric"},
+                                   {"transport", options_.library->name},
                                    {"provider", provider},
                                    {"engines", options_.settings.engines},
                                    {"bytes", plan.bytes},
@@ -201,7 +221,7 @@ int measure(const PutOptions& options, Exchange& exchange) {
   }
   const Pages arena(most);
   const Pages bare_memory(most);
-  libfabric::Options wanted;
+  transports::EngineOptions wanted;
   wanted.arena = arena.base();
   wanted.arena_bytes = arena.bytes();
   wanted.engines = options.settings.engines;
@@ -209,22 +229,19 @@ int measure(const PutOptions& options, Exchange& exchange) {
   wanted.source_addresses = source_addresses(options.settings, exchange);
   wanted.named_interfaces = !options.settings.interfaces.empty();
   wanted.sleeps = options.settings.wait == WaitMode::automatic || options.settings.wait == WaitMode::sleep;
-  libfabric::Fabric fabric(exchange, wanted);
-  TransportLoop own(fabric, arena.base());
-  const std::string& provider = fabric.provider();
-  BareLibfabricLoop bare(exchange, provider, fabric.sources(), bare_memory.base(), bare_memory.bytes());
-  own.on_quiet = [&] { bare.poll(); };
-  bare.on_quiet = [&] { own.poll(); };
+  const PutPair pair = options.library->open(exchange, wanted, bare_memory.base());
+  pair.own->on_quiet = [&] { pair.bare->poll(); };
+  pair.bare->on_quiet = [&] { pair.own->poll(); };
 
   std::unique_ptr<PutReport> report;
   if (exchange.rank() == 0) report = std::make_unique<PutReport>(options);
-  if (report) report->header(provider);
+  if (report) report->header(pair.provider);
   std::size_t wrong = 0;
   for (const std::size_t bytes : options.sizes.sizes()) {
     const PutPlan plan = {options.kind,       bytes,           window_of(options.kind, bytes),
                           options.iterations, options.warm_up, options.rounds};
-    const PutResult result = measure_puts(exchange, {&own, &bare}, plan);
-    if (report) report->add(plan, provider, result);
+    const PutResult result = measure_puts(exchange, {pair.own.get(), pair.bare.get()}, plan);
+    if (report) report->add(plan, pair.provider, result);
     wrong += result.wrong_bytes;
   }
   return wrong == 0 ? kOk : kWrongData;
