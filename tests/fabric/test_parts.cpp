@@ -274,7 +274,7 @@ TEST(Streams, OfANumberThatHasBeenGivenAwayStay) {
   EXPECT_EQ(shut_down_streams(other.stream.get()), 0) << "it waits for nothing";
 }
 
-/// ofi_rxm of libfabric 1.17 ends a process that closes an endpoint while a write with its notice has come in part.
+/// ofi_rxm of libfabric 1.17 ends a process that closes an engine while a write with its notice has come in part.
 TEST(Closing, WhileALongWriteHasComeInPart) {
   constexpr std::size_t kBytes = tests::kArenaBytes / 2;  // more than sockets hold
   constexpr int kEngines = 2;

@@ -30,8 +30,7 @@ class KeptHandlers {
   static struct sigaction before_[kLast + 1];
 };
 
-/// The one symbol of a module, torii_<name>_entry. Library and module are built together and never mixed: the version
-/// changes when anything does that both share.
+/// What every entry (entry.hpp) begins with: changes when anything does that library and module share.
 struct EntryVersion {
   std::uint64_t value;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the module offers to the library that opens it.
-#include "transports/libfabric/entry.hpp"
-
+#include "transports/common/entry.hpp"
 #include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/providers.hpp"
 
 namespace {
+
+using Entry = torii::transports::Entry<torii::libfabric::Options>;
 
 torii::Transport* make(torii::Exchange& exchange, const torii::libfabric::Options& options) {
   return new torii::libfabric::Fabric(exchange, options);
@@ -17,5 +18,4 @@ std::vector<torii::libfabric::ProviderReport> list(const std::vector<std::string
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default")))
-const torii::libfabric::Entry torii_libfabric_entry = {{torii::libfabric::kEntryVersion}, &make, &list};
+extern "C" __attribute__((visibility("default"))) const Entry torii_libfabric_entry = {{Entry::kVersion}, &make, &list};

@@ -2,8 +2,7 @@
 // Opens the module beside the library.
 #include "transports/libfabric/module.hpp"
 
-#include "transports/common/module_file.hpp"
-#include "transports/libfabric/entry.hpp"
+#include "transports/common/entry.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -13,14 +12,11 @@ constexpr const char* kName = "libfabric";
 }  // namespace
 
 std::unique_ptr<Transport> open(Exchange& exchange, const Options& options) {
-  const auto* const entry = static_cast<const Entry*>(transports::open_module_together(exchange, kName, kEntryVersion));
-  const transports::KeptHandlers kept;
-  return std::unique_ptr<Transport>(entry->make(exchange, options));
+  return transports::make_in_module(kName, exchange, options);
 }
 
 std::vector<ProviderReport> providers(const std::vector<std::string>& source_addresses) {
-  const transports::KeptHandlers kept;
-  return static_cast<const Entry*>(transports::open_module(kName, kEntryVersion))->list(source_addresses);
+  return transports::list_in_module<Options>(kName, source_addresses);
 }
 
 }  // namespace torii::libfabric

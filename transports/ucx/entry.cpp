@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the module offers to the library that opens it.
-#include "transports/ucx/entry.hpp"
-
+#include "transports/common/entry.hpp"
 #include "transports/ucx/providers.hpp"
 #include "transports/ucx/transport.hpp"
 
 namespace {
+
+using Entry = torii::transports::Entry<torii::ucx::Options>;
 
 torii::Transport* make(torii::Exchange& exchange, const torii::ucx::Options& options) {
   return new torii::ucx::UcxTransport(exchange, options);
@@ -14,4 +15,4 @@ torii::Transport* make(torii::Exchange& exchange, const torii::ucx::Options& opt
 }  // namespace
 
 extern "C" __attribute__((visibility("default")))
-const torii::ucx::Entry torii_ucx_entry = {{torii::ucx::kEntryVersion}, &make, &torii::ucx::list_providers};
+const Entry torii_ucx_entry = {{Entry::kVersion}, &make, &torii::ucx::list_providers};

@@ -6,8 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "transports/common/module_file.hpp"
-#include "transports/ucx/entry.hpp"
+#include "transports/common/entry.hpp"
 
 namespace torii::ucx {
 namespace {
@@ -47,7 +46,7 @@ void load_quietly() {
   std::call_once(once, [] {
     const QuietStart quiet;
     try {
-      (void)transports::open_module(kName, kEntryVersion);
+      (void)transports::open_module(kName, transports::Entry<Options>::kVersion);
     } catch (const Error&) {
     }
   });
@@ -57,15 +56,12 @@ void load_quietly() {
 
 std::unique_ptr<Transport> open(Exchange& exchange, const Options& options) {
   load_quietly();
-  const auto* const entry = static_cast<const Entry*>(transports::open_module_together(exchange, kName, kEntryVersion));
-  const transports::KeptHandlers kept;
-  return std::unique_ptr<Transport>(entry->make(exchange, options));
+  return transports::make_in_module(kName, exchange, options);
 }
 
 std::vector<ProviderReport> providers(const std::vector<std::string>& source_addresses) {
   load_quietly();
-  const transports::KeptHandlers kept;
-  return static_cast<const Entry*>(transports::open_module(kName, kEntryVersion))->list(source_addresses);
+  return transports::list_in_module<Options>(kName, source_addresses);
 }
 
 }  // namespace torii::ucx
