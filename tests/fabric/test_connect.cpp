@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
@@ -46,6 +47,39 @@ TEST(Connecting, APutWaitsForNobodyWhoIsInNoCall) {
       }
       free_again.arrive_and_wait();
       gather_values(exchange, 0);  // mappings of threads stay until all are done
+    });
+  }
+}
+
+/// Whoever asks after a peer that is in no call goes on with the others: shm completes in the order of starting.
+TEST(Connecting, AskingAfterAPeerInNoCallHoldsUpNobody) {
+  for (const std::string& name : transport_names()) {
+    if (name != "shm" && name != "net") continue;
+    std::barrier<> done(3);
+    run_ranks_as_threads(3, [&](Exchange& exchange) {
+      const auto opened = open_transport(name, exchange, 1);
+      Transport& transport = opened->transport();
+      const Stage stage(transport, opened->arena(), 1);
+      constexpr std::uint64_t kPuts = 4;
+      constexpr std::size_t kBytes = 100'000;  // more than a provider copies for its own
+      gather_values(exchange, 0);
+      try {
+        if (exchange.rank() == 0) {
+          stage.expect(transport.put_word(1, 64, 1), "a word");
+          stage.await("drained", [&] { return transport.drained(); });
+          EXPECT_TRUE(transport.alive(1));
+          for (std::uint64_t number = 1; number <= kPuts; ++number) {
+            stage.expect(transport.put({2, 0, opened->arena() + 4096, 4096, kBytes, 0, number}), "a put");
+            stage.await("drained", [&] { return transport.drained(); });
+          }
+        } else if (exchange.rank() == 2) {
+          stage.await("puts", [&] { return load_word(opened->arena()) == kPuts; });
+        }
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << name << ": " << error.what();
+      }
+      done.arrive_and_wait();
+      gather_values(exchange, 0);
     });
   }
 }

@@ -39,6 +39,7 @@ struct Shared {
   Arrivals& arrivals;
   transports::PeerStates& peers;
   bool sleeps;  ///< completion queues have a descriptor where the provider offers one
+  bool probes;  ///< peers are asked whether they live
 };
 
 /// Thread-safe behind its own lock; the provider is asked for no locks of its own.

@@ -92,6 +92,7 @@ void Engine::flush() noexcept {
 }
 
 bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
+  if (!shared_.probes) return true;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   Target& to = target(peer);

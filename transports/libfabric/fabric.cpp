@@ -119,7 +119,10 @@ void Fabric::open_engine(const Options& options, const Api& api, const fi_info& 
   const bool ordered = (info.tx_attr->msg_order & info.rx_attr->msg_order & FI_ORDER_WAW) != 0;
   ordered_bytes_ = std::min(ordered_bytes_, ordered ? info.ep_attr->max_order_waw_size : 0);
   data_bytes_ = std::min(data_bytes_, info.domain_attr->cq_data_size);
-  const Shared shared = {options.arena, options.arena_bytes, rank_, ranks_, *arrivals_, peers_, options.sleeps};
+  // shm completes writes that wait for the peer in the order of their start: the first one to a peer that is in no call
+  // would hold up all others, and none of them finds out about a death.
+  const bool probes = provider_ != "shm";
+  const Shared shared = {options.arena, options.arena_bytes, rank_, ranks_, *arrivals_, peers_, options.sleeps, probes};
   const int number = static_cast<int>(engines_.size());
   engines_.push_back(std::make_unique<Engine>(api, info, number, shared, options.bounce_bytes));
   device_names_.emplace_back(info.domain_attr->name);
