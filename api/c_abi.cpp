@@ -117,6 +117,21 @@ bool read_unequal(const torii_call& call, torii::CallArguments& arguments, torii
   return true;
 }
 
+bool read_access(const torii_call& call, torii::CallArguments& arguments, torii_status& status) {
+  if (arguments.collective != torii::Collective::broadcast) {
+    status = invalid("load or store is set, but a call of " + std::string(torii::name(arguments.collective)) +
+                     " reaches its vectors itself; use them with broadcast");
+    return false;
+  }
+  if (call.load == nullptr || call.store == nullptr) {
+    status = invalid(std::string(call.load == nullptr ? "load" : "store") +
+                     " is NULL, but the other is not; a broadcast needs both or none");
+    return false;
+  }
+  arguments.access = {call.load, call.store, call.access_data};
+  return true;
+}
+
 bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_status& status) {
   if (given == nullptr) {
     status = invalid("call is NULL");
@@ -141,6 +156,7 @@ bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_s
   arguments.op = static_cast<torii::Op>(call.op);
   arguments.root = torii::has_root(arguments.collective) ? call.root : 0;
   if (call.unequal != 0 && !read_unequal(call, arguments, status)) return false;
+  if ((call.load != nullptr || call.store != nullptr) && !read_access(call, arguments, status)) return false;
   if (torii::combines(arguments.collective) && arguments.op == torii::Op::user) {
     arguments.user = {call.user, call.user_data, call.user_bytes};
     arguments.type = torii::Type::u8;

@@ -52,6 +52,7 @@ struct CallArguments {
   /// reduce_scatter with blocks of unequal lengths: that of each rank's block, equal on all ranks; `count` is their
   /// sum.
   const std::size_t* block_counts = nullptr;
+  Access access = {};  ///< broadcast: with functions, they move the vector, and `result` is not looked at
 };
 
 /// Collectives whose blocks may have lengths of their own. A reduce_scatter runs the plan for equal blocks over another

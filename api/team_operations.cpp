@@ -85,8 +85,9 @@ CallBuffers Team::buffers_of(const Request& request, bool by_value) const noexce
   buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
   buffers.result =
       reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes);
-  // A straight list moves everything by value: where the buffers lie does not matter.
-  if (by_value) return buffers;
+  if (arguments.access.load != nullptr) buffers.access = &arguments.access;
+  // Then everything moves by value: where the buffers lie does not matter.
+  if (by_value || buffers.access != nullptr) return buffers;
   if (request.unequal != nullptr) buffers.blocks = &request.unequal->blocks;
   if (request.input_bytes() != 0) {
     if (const auto offset = context_.reachable(input, request.input_bytes())) {
@@ -199,8 +200,9 @@ void Team::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
   const Prepared::Place& place = request.prepared->places[request.runs_on];
-  channel.execution.begin(*place.plan, request.prepared->shape, buffers_of(request, place.straight != nullptr),
-                          place.straight.get());
+  // A straight list knows addresses only. Peers may use theirs all the same: the messages are alike.
+  const Straight* const straight = request.arguments.access.load != nullptr ? nullptr : place.straight.get();
+  channel.execution.begin(*place.plan, request.prepared->shape, buffers_of(request, straight != nullptr), straight);
 }
 
 void Team::complete(Channel& channel, Status status) noexcept {

@@ -89,7 +89,9 @@ void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ran
 
 /// What each call has to pass by itself: the rest holds for all calls that are prepared alike.
 void check_buffers(const CallArguments& arguments, const Prepared& prepared) {
-  if (prepared.result_bytes != 0 && arguments.result == nullptr) invalid("result is NULL, but count is not 0");
+  const bool has_memory = arguments.access.load == nullptr;
+  if (has_memory && prepared.result_bytes != 0 && arguments.result == nullptr)
+    invalid("result is NULL, but count is not 0");
   if (prepared.input_bytes != 0 && arguments.input == nullptr && arguments.collective != Collective::broadcast) {
     invalid("input is NULL, but count is not 0 (in place: input == result)");
   }

@@ -69,7 +69,8 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   step_count_ = 0;
   stored_in_step_.assign(plan.out.size(), 0);
   if (model_ != nullptr) find_readers();
-  if (plan.lends_readable && !buffers_.input_reachable) choose_lending(shape.layout.total_bytes());
+  if (plan.lends_readable && !buffers_.input_reachable && buffers_.access == nullptr)
+    choose_lending(shape.layout.total_bytes());
   announce();
 }
 

@@ -40,6 +40,15 @@ struct SweepBlocks {
   std::vector<std::int64_t> take_offsets;  ///< in bytes, from the result
 };
 
+/// A vector of the caller's that is not one stretch of bytes: the caller moves parts of it. `load` writes the bytes
+/// [offset_bytes, offset_bytes + bytes) of the vector to `to`, `store` takes them from there. What was stored may be
+/// loaded again.
+struct Access {
+  void (*load)(void* to, std::size_t offset_bytes, std::size_t bytes, void* data) = nullptr;
+  void (*store)(const void* from, std::size_t offset_bytes, std::size_t bytes, void* data) = nullptr;
+  void* data = nullptr;
+};
+
 /// One call's vectors. Addresses are those of byte 0 of the whole vector as the layout counts it: for all_gather the
 /// input's own block lies `rank` blocks behind `input`, so `input` itself may lie before the buffer.
 struct CallBuffers {
@@ -50,6 +59,8 @@ struct CallBuffers {
   std::int64_t input_offset = 0;  ///< of byte 0 of the vector in the own arena; may be negative
   std::int64_t result_offset = 0;
   const SweepBlocks* blocks = nullptr;  ///< of unequal lengths; must live until the call is done
+  /// Of a broadcast: nothing but these functions touches its vector. Must live until the call is done.
+  const Access* access = nullptr;
 };
 
 /// Where a rank stands when it cannot move.
@@ -137,8 +148,9 @@ class Execution {
     bool packed = false;
     bool wide = false;
     bool streaming = false;
-    bool peers = false;  ///< in a peer's arena
-    int reader_of = -1;  ///< the context rank in whose private memory it is; -1: it can be addressed
+    bool peers = false;    ///< in a peer's arena
+    int reader_of = -1;    ///< the context rank in whose private memory it is; -1: it can be addressed
+    bool callers = false;  ///< reached through the caller's functions only
   };
   struct Step {
     const Flow* flow;
@@ -276,6 +288,7 @@ class Execution {
   void move_pieces(const Step& step) noexcept;
   void move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept;
   void read_source(std::size_t bytes) noexcept;
+  void access_portion(std::size_t offset_bytes, std::size_t bytes) noexcept;
   void combine(std::size_t count, Fold order) noexcept;
   std::size_t primary_target(bool wide) const noexcept;
   void fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept;
@@ -362,6 +375,8 @@ class Execution {
   std::size_t lent_seen_ = 0;  ///< peers whose reads of lent blocks are known to be over, in the order of peers
   // Scratch of the step that runs: its places, the groups whose payload it has, and the addresses of the current piece.
   std::uint64_t step_count_ = 0;
+  bool times_copies_ = false;  ///< of a step of a vector that the caller's functions reach
+  std::int64_t copies_ns_ = 0;
   std::vector<std::uint64_t> stored_in_step_;  ///< per out-stream that leads a group: the last step that stored there
   std::vector<Place> source_places_;
   std::vector<Place> target_places_;

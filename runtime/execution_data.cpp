@@ -45,11 +45,11 @@ bool Execution::is_stored_already(const InstalledStream& out, std::size_t bytes)
 }
 
 Execution::Place Execution::source_place(const StreamEnd& end, const Step& step) const noexcept {
-  if (end.stream == kOwn) return {buffers_.input};
+  if (end.stream == kOwn) return {.base = buffers_.input, .callers = buffers_.access != nullptr};
   const InstalledStream& in = plan_->in[end.stream];
   switch (in.stream.carriage) {
     case Carriage::handover:
-      return {buffers_.result};
+      return {.base = buffers_.result, .callers = buffers_.access != nullptr};
     case Carriage::land:
       if (buffers_.result_reachable && !in.remote) return {buffers_.result};
       break;
@@ -96,11 +96,15 @@ void Execution::move_data(const Step& step) noexcept {
   if (turn.way == StoreChoice::Way::streaming) {
     for (Place& place : target_places_) place.streaming = place.streaming || place.peers;
   }
+  // Of the caller's functions, whose time is not the stores', only what goes on is timed.
+  times_copies_ = turn.timed && buffers_.access != nullptr;
+  copies_ns_ = 0;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   move_pieces(step);
   // Streaming stores are weakly ordered: they must be visible before any signal of this step.
   if (shape_->streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
-  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, peers_bytes);
+  if (turn.timed) stores.record(turn.way, times_copies_ ? copies_ns_ : now_ns() - begun_ns, peers_bytes);
+  times_copies_ = false;
 }
 
 /// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.
@@ -111,7 +115,7 @@ std::size_t Execution::find_places(const Step& step) noexcept {
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
   // A single source that stands in the result already is kept as it is.
-  const Place kept = {buffers_.result, false, false, shape_->streaming};
+  const Place kept = {.base = buffers_.result, .streaming = shape_->streaming, .callers = buffers_.access != nullptr};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
   std::size_t peers_bytes = 0;
@@ -141,7 +145,7 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
     return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
   };
   const std::size_t hot_bytes = std::max(kHotBytes / shape_->element_bytes, std::size_t{1}) * shape_->element_bytes;
-  std::size_t portion_bytes = target_places_.size() == 1 ? length_bytes : hot_bytes;
+  std::size_t portion_bytes = target_places_.size() == 1 && buffers_.access == nullptr ? length_bytes : hot_bytes;
   const bool reads = source_places_[0].reader_of >= 0;
   if (reads) portion_bytes = LendChoice::kReadBytes / shape_->element_bytes * shape_->element_bytes;
   for (std::size_t done = 0; done < length_bytes; done += portion_bytes) {
@@ -154,6 +158,10 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
     }
     if (reads) read_source(bytes);
     if (status_ != Status::ok) return;
+    if (buffers_.access != nullptr) {
+      access_portion(offset_bytes + done, bytes);
+      continue;
+    }
     combine(bytes / shape_->element_bytes, order);
   }
 }
@@ -163,11 +171,36 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
 void Execution::read_source(std::size_t bytes) noexcept {
   std::byte* to = plan_->read.get();
   for (std::size_t i = targets_.size(); i-- > 0;) {
-    if (!target_places_[i].peers && !target_places_[i].wide) to = static_cast<std::byte*>(targets_[i]);
+    if (!target_places_[i].peers && !target_places_[i].wide && !target_places_[i].callers)
+      to = static_cast<std::byte*>(targets_[i]);
   }
   const int peer = source_places_[0].reader_of;
   note(transport_.read(peer, reinterpret_cast<std::uintptr_t>(sources_[0]), to, bytes), peer);
   sources_[0] = to;
+}
+
+/// Moves the current portion of a vector that the caller's functions reach. They are given memory that is hot: element
+/// by element, each line of a slot would have to be waited for.
+void Execution::access_portion(std::size_t offset_bytes, std::size_t bytes) noexcept {
+  const Access& access = *buffers_.access;
+  const void* value = sources_[0];
+  if (source_places_[0].callers) {
+    access.load(hot_value, offset_bytes, bytes, access.data);
+    value = hot_value;
+  }
+  const std::int64_t begun_ns = times_copies_ ? now_ns() : 0;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (!target_places_[i].callers) kernels::copy(targets_[i], value, bytes, target_places_[i].streaming);
+  }
+  if (times_copies_) copies_ns_ += now_ns() - begun_ns;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (!target_places_[i].callers) continue;
+    if (source_places_[0].packed) {
+      kernels::copy(hot_value, value, bytes, false);
+      value = hot_value;
+    }
+    access.store(value, offset_bytes, bytes, access.data);
+  }
 }
 
 /// Folds the current portion into its targets, wide ones first since a narrow one may be a source in place.

@@ -198,6 +198,12 @@ TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
 /* out[i] = left[i] op right[i]; `out` may be the address of `left` or of `right`. Must be associative. */
 typedef void (*torii_user_function)(const void* left, const void* right, void* out, size_t count, void* data);
 
+/* Moves the bytes [offset_bytes, offset_bytes + bytes) of this rank's vector to `to`, or from `from`. offset_bytes is a
+ * multiple of 64. Mostly called in ascending order of parts, by the threads that move the operation, one at a time. The
+ * root's vector is only loaded; elsewhere what has been stored may be loaded again. Must not call torii. */
+typedef void (*torii_load_function)(void* to, size_t offset_bytes, size_t bytes, void* data);
+typedef void (*torii_store_function)(const void* from, size_t offset_bytes, size_t bytes, void* data);
+
 /* One operation. `count` is the vector length in elements for broadcast, reduce, allreduce, scan and exscan, and the
  * length of one rank's block for all_gather, reduce_scatter, alltoall, scatter and gather. In place: input == result
  * (all_gather, and gather at the root: input is the own block of result; reduce_scatter, and scatter at the root:
@@ -216,7 +222,11 @@ typedef void (*torii_user_function)(const void* left, const void* right, void* o
  * own block. Displacements say where blocks begin, in elements; NULL: one after the other. Both ends of a pair must
  * give one length. With `unequal` a reduce_scatter (reduce_scatterv) has input_counts, the same on all ranks;
  * its blocks stand one after the other, so input_displacements is NULL, and it does not look at `count`. The arrays are
- * copied when the call starts or is prepared. */
+ * copied when the call starts or is prepared.
+ *
+ * With `load` and `store` a broadcast's vector need not be one stretch of bytes on this rank: torii moves it by these
+ * functions alone, a part at a time while other parts are on their way, and does not look at `result`. Any rank may
+ * have them, whatever the others do. */
 typedef struct torii_call {
   size_t size;
   torii_collective collective;
@@ -234,6 +244,9 @@ typedef struct torii_call {
   const size_t* input_displacements;
   const size_t* result_counts;
   const size_t* result_displacements;
+  torii_load_function load; /* broadcast: both or none */
+  torii_store_function store;
+  void* access_data;
 } torii_call;
 
 /* Runs one operation to its end. */

@@ -132,6 +132,13 @@ TEST_F(Alone, BadCallsAreNamedWithTheirValue) {
        "root is 1; it must be from 0 to 0"},
       {[](torii_call& c) { c = make_call(TORII_REDUCE, c.input, c.result, kCount, TORII_F32, TORII_SUM, -1); },
        "root is -1"},
+      {[](torii_call& c) { c.load = [](void*, std::size_t, std::size_t, void*) {}; },
+       "load or store is set, but a call of allreduce reaches its vectors itself"},
+      {[](torii_call& c) {
+         c = make_call(TORII_BROADCAST, nullptr, nullptr, kCount, TORII_F32);
+         c.load = [](void*, std::size_t, std::size_t, void*) {};
+       },
+       "store is NULL, but the other is not"},
   };
   std::set<std::string> texts;
   for (const Bad& bad : all) {
