@@ -114,9 +114,10 @@ typedef struct coll_torii_staging_t {
 /* How elements of the caller's memory correspond to bytes of staging. */
 typedef enum {
   MOVE_NOTHING,
-  MOVE_PACKED,  /* `count` elements: one packed stream */
-  MOVE_BLOCKS,  /* a packed stream per block */
-  MOVE_ELEMENTS /* whole elements side by side, holes not included */
+  MOVE_PACKED,   /* `count` elements: one packed stream */
+  MOVE_BLOCKS,   /* a packed stream per block */
+  MOVE_ELEMENTS, /* whole elements side by side, holes not included */
+  MOVE_PARTS     /* `count` elements, which torii itself moves part by part: no staging */
 } coll_torii_move_form_t;
 
 typedef struct coll_torii_move_t {
@@ -132,6 +133,9 @@ typedef struct coll_torii_move_t {
   ompi_datatype_t* const* types; /* NULL: all are of `type` */
   const size_t* offsets;
 } coll_torii_move_t;
+
+/* What torii's functions of a vector that it moves part by part work on. */
+typedef struct coll_torii_access_t coll_torii_access_t;
 
 /* One call of MPI as torii runs it. coll_torii_describe_* say what has to be done, without doing anything; acquire()
  * takes the staging; then load(), torii's operation and store(), once or, where it is persistent, many times; release()
@@ -149,13 +153,14 @@ typedef struct coll_torii_operation_t {
   bool result_in_input;
   bool loads_result; /* `load` goes to the staged result */
   size_t own_offset;
-  size_t* lengths; /* what the call gives torii as counts and displacements */
-  void* kept;      /* copies of the arrays of the moves */
+  size_t* lengths;             /* what the call gives torii as counts and displacements */
+  void* kept;                  /* copies of the arrays of the moves */
+  coll_torii_access_t* access; /* of a vector that is moved by parts: from acquire() to release() */
   coll_torii_staging_t input;
   coll_torii_staging_t result;
   /* Up to here coll_torii_begin() clears all, and of the moves their forms: short calls feel it. */
-  coll_torii_move_t load; /* before each run */
-  coll_torii_move_t store;
+  coll_torii_move_t load;  /* before each run */
+  coll_torii_move_t store; /* after it; MOVE_PARTS: during it, and a root's the other way */
 } coll_torii_operation_t;
 
 static inline void coll_torii_begin(coll_torii_operation_t* operation, coll_torii_kind_t kind) {
@@ -169,7 +174,8 @@ static inline void coll_torii_begin(coll_torii_operation_t* operation, coll_tori
 /* Nothing to acquire, load, store or release: the call's buffers are the caller's. */
 static inline bool coll_torii_is_direct(const coll_torii_operation_t* operation) {
   return operation->status == OMPI_SUCCESS && operation->input_bytes == 0 && operation->result_bytes == 0 &&
-         operation->lengths == NULL && !operation->input_in_result && !operation->result_in_input;
+         operation->lengths == NULL && !operation->input_in_result && !operation->result_in_input &&
+         operation->store.form != MOVE_PARTS;
 }
 
 /* coll_torii_attach.c */
@@ -204,6 +210,12 @@ void coll_torii_acquire(coll_torii_operation_t* operation);
 void coll_torii_load(coll_torii_operation_t* operation);
 void coll_torii_store(coll_torii_operation_t* operation);
 void coll_torii_release(coll_torii_operation_t* operation);
+
+/* coll_torii_access.c */
+bool coll_torii_moves_by_parts(size_t count, const ompi_datatype_t* type);
+/* For an operation whose store is MOVE_PARTS. False where there is no memory. */
+bool coll_torii_begin_access(coll_torii_operation_t* operation);
+void coll_torii_end_access(coll_torii_operation_t* operation);
 
 /* coll_torii_describe_*.c: from the arguments of MPI to an operation that coll_torii_begin() has emptied. */
 #define COLL_TORII_DESCRIBE(name, parameters, arguments)                            \

@@ -57,6 +57,11 @@ coll_torii_answer_t coll_torii_describe_bcast(coll_torii_operation_t* operation,
   if (coll_torii_is_empty(count, type)) return ANSWER_DONE;
   operation->rooted = true;
   set_call(operation, TORII_BROADCAST, (size_t)count * type->super.size, root);
+  if (!coll_torii_is_plain((size_t)count, type) && coll_torii_moves_by_parts((size_t)count, type)) {
+    operation->store = packed(buffer, (size_t)count, type, 0);
+    operation->store.form = MOVE_PARTS;
+    return ANSWER_TAKE;
+  }
   set_result(operation, buffer, (size_t)count, type);
   if (operation->result_bytes == 0 || ompi_comm_rank(comm) != root) return ANSWER_TAKE;
   operation->load = operation->store;

@@ -142,6 +142,7 @@ static void move_blocks(const coll_torii_move_t* move, char* staging, bool to_st
 static void move_all(const coll_torii_move_t* move, char* staging, bool to_staging) {
   switch (move->form) {
     case MOVE_NOTHING:
+    case MOVE_PARTS:
       break;
     case MOVE_PACKED:
       move_one(move->memory, move->count, move->type, staging + move->offset, to_staging);
@@ -193,7 +194,8 @@ void coll_torii_acquire(coll_torii_operation_t* operation) {
   torii_call* const call = &operation->call;
   const bool taken = operation->status == OMPI_SUCCESS &&
                      (operation->input_bytes == 0 || take(&operation->input, operation->input_bytes)) &&
-                     (operation->result_bytes == 0 || take(&operation->result, operation->result_bytes));
+                     (operation->result_bytes == 0 || take(&operation->result, operation->result_bytes)) &&
+                     (operation->store.form != MOVE_PARTS || coll_torii_begin_access(operation));
   if (!taken) {
     operation->status = OMPI_ERR_OUT_OF_RESOURCE;
     return;
@@ -214,6 +216,7 @@ void coll_torii_store(coll_torii_operation_t* operation) {
 }
 
 void coll_torii_release(coll_torii_operation_t* operation) {
+  coll_torii_end_access(operation);
   free(operation->kept);
   free(operation->lengths);
   operation->kept = NULL;

@@ -17,6 +17,8 @@ int sum_over(MPI_Comm comm, int mine);
 
 /// Types that hold absolute addresses, used with MPI_BOTTOM.
 void absolute_addresses();
+/// Broadcasts of vectors with holes, long enough to be packed while they move, of another layout on every rank.
+void derived_broadcasts();
 /// Counts of 0, types without bytes and null pointers, as ranks may mix them.
 void empty_calls();
 /// Blocks farther apart than an int counts bytes.

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of mpi_semantics about arguments: where operands may lie, and what may be empty.
+#include <mpi.h>
+// Behind mpi.h, which it does not include.
+#include <mpi-ext.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "tests/clients/semantics.hpp"
@@ -108,7 +113,114 @@ void exchange_far(char* in, char* out, MPI_Datatype type, std::size_t extent_byt
   }
 }
 
+/// `count` elements of `basic` in memory with holes; with kind 0 without.
+MPI_Datatype holed(int kind, int count, MPI_Datatype basic) {
+  MPI_Aint lower_bound = 0, extent = 0;
+  MPI_Type_get_extent(basic, &lower_bound, &extent);
+  MPI_Datatype type, inner;
+  switch (kind) {
+    case 0:
+      MPI_Type_contiguous(count, basic, &type);
+      break;
+    case 1:  // every other one
+      MPI_Type_vector(count, 1, 2, basic, &type);
+      break;
+    case 2: {  // runs of 1, 2, 3, 1, 2, 3, ... with a hole behind each
+      std::vector<int> lengths, places;
+      for (int done = 0, place = 0; done < count;) {
+        lengths.push_back(std::min(static_cast<int>(lengths.size() % 3) + 1, count - done));
+        places.push_back(place);
+        place += lengths.back() + 1;
+        done += lengths.back();
+      }
+      MPI_Type_indexed(static_cast<int>(lengths.size()), lengths.data(), places.data(), basic, &type);
+      break;
+    }
+    default:  // backwards: memory runs against the order of elements
+      MPI_Type_create_hvector(count, 1, -2 * extent, basic, &inner);
+      MPI_Type_create_resized(inner, 0, extent, &type);
+      MPI_Type_free(&inner);
+  }
+  MPI_Type_commit(&type);
+  return type;
+}
+
+/// What a rank holds in a layout: room before and behind it, and its elements as MPI packs them.
+struct Holed {
+  std::vector<char> memory;
+  char* first;
+  MPI_Datatype type;
+
+  Holed(int kind, int count, MPI_Datatype basic) : type(holed(kind, count, basic)) {
+    MPI_Aint lower_bound = 0, extent = 0;
+    MPI_Type_get_true_extent(type, &lower_bound, &extent);
+    memory.assign(static_cast<std::size_t>(extent) + 128, 'x');
+    first = memory.data() + 64 - lower_bound;
+  }
+  Holed(const Holed&) = delete;
+  Holed& operator=(const Holed&) = delete;
+  ~Holed() { MPI_Type_free(&type); }
+  void unpack(const std::vector<char>& packed) {
+    int position = 0;
+    MPI_Unpack(packed.data(), static_cast<int>(packed.size()), &position, first, 1, type, MPI_COMM_SELF);
+  }
+};
+
+enum class Form { blocking, non_blocking, persistent };
+
+void broadcast_as(Form form, const Holed& vector, int root, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  switch (form) {
+    case Form::blocking:
+      MPI_Bcast(vector.first, 1, vector.type, root, comm);
+      break;
+    case Form::non_blocking:
+      MPI_Ibcast(vector.first, 1, vector.type, root, comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      break;
+    case Form::persistent:
+      MPIX_Bcast_init(vector.first, 1, vector.type, root, comm, MPI_INFO_NULL, &request);
+      for (int turn = 0; turn < 3; ++turn) {
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      }
+      MPI_Request_free(&request);
+  }
+}
+
+/// One broadcast in which every rank has another layout of the same elements.
+void broadcast_holed(Form form, int turn, int count, MPI_Datatype basic) {
+  int bytes = 0;
+  MPI_Type_size(basic, &bytes);
+  std::vector<char> packed(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < packed.size(); ++i) packed[i] = static_cast<char>(i * 31 + i / 255 + turn);
+  const int root = turn % ranks;
+  Holed got((rank + turn) % 4, count, basic), wanted((rank + turn) % 4, count, basic);
+  wanted.unpack(packed);
+  if (rank == root) got.unpack(packed);
+  broadcast_as(form, got, root, MPI_COMM_WORLD);
+  expect(got.memory == wanted.memory, "a broadcast of elements with holes, turn " + std::to_string(turn));
+}
+
 }  // namespace
+
+void derived_broadcasts() {
+  // Of a struct with elements of two sizes no part may end inside one: such types are packed as a whole.
+  MPI_Datatype mixed;
+  const int lengths[] = {1, 1};
+  const MPI_Aint places[] = {0, 2};
+  const MPI_Datatype members[] = {MPI_CHAR, MPI_INT};
+  MPI_Type_create_struct(2, lengths, places, members, &mixed);
+  MPI_Type_commit(&mixed);
+  int turn = 0;
+  for (const Form form : {Form::blocking, Form::non_blocking, Form::persistent}) {
+    for (const MPI_Datatype basic : {MPI_CHAR, MPI_INT, MPI_DOUBLE, MPI_C_DOUBLE_COMPLEX, mixed}) {
+      // Packed as a whole, by parts, and by many parts.
+      for (const int count : {100, 40'000, 100'003}) broadcast_holed(form, turn++, count, basic);
+    }
+  }
+  MPI_Type_free(&mixed);
+}
 
 void absolute_addresses() {
   use_addresses(1);

@@ -140,9 +140,8 @@ TEST(Fuzz, OverLibfabricToo) {
 }
 
 TEST(Semantics, GroupsRequestsAndThreads) {
-  Words cases = {
-      "absolute_addresses",      "attributes", "empty_calls", "idup", "messages_move", "other_groups", "persistent",
-      "requests_outlive_groups", "threads",    "spawn"};
+  Words cases = {"absolute_addresses", "attributes", "derived_broadcasts",      "empty_calls", "idup", "messages_move",
+                 "other_groups",       "persistent", "requests_outlive_groups", "threads",     "spawn"};
   if (is_full()) add(cases, {"far_places", "many_groups", "many_persistent"});
   for (const int ranks : is_full() ? std::vector<int>{2, 3, 4, 7} : std::vector<int>{2}) {
     Job job = {ranks, {}, {program("mpi_semantics")}};
