@@ -212,7 +212,8 @@ TEST(Component, ShowsItsParameters) {
 TEST(Programs, SideBySideRunsToItsEnd) {
   const Outcome outcome = mpirun({2, {}, {program("mpi_side_by_side"), "4"}});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  for (const std::string name : {"allreduce", "reduce", "bcast", "allgather", "reduce_scatter_block", "alltoall"}) {
+  for (const std::string name : {"allreduce", "reduce", "bcast", "bcast_holes", "allgather", "reduce_scatter_block",
+                                 "alltoall", "dup", "dup and first use"}) {
     EXPECT_NE(outcome.output.find("\n" + name + " "), std::string::npos) << outcome.output;
   }
   const Outcome refused = mpirun({2, {}, {program("mpi_side_by_side"), "3"}});
