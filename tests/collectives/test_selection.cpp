@@ -87,6 +87,18 @@ TEST(Selection, TheBuiltInTableHasRowsForTori) {
   }
 }
 
+/// Folded one after the other, products of floats of ten ranks that are exact pairwise are not (MPICH's test allred).
+TEST(Selection, ShortAllreducesOfManyRanksCombinePairwise) {
+  PlanRequest request;
+  request.collective = Collective::allreduce;
+  for (const int ranks : {9, 10, 16, 20}) {
+    request.topology = Topology::node(ranks);
+    for (const std::size_t bytes : {std::size_t{4}, std::size_t{40}, std::size_t{2048}}) {
+      EXPECT_EQ(select(TuneTable::built_in(), {}, request, bytes).algorithm->name, "recursive_doubling") << ranks;
+    }
+  }
+}
+
 TEST(Selection, PassesOverARowWhoseAlgorithmCannot) {
   // On three ranks rabenseifner may refuse; then the next row serves.
   const Selected selected = choose(Collective::allreduce, 3, 1 << 20);
