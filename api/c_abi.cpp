@@ -332,6 +332,16 @@ torii_status torii_team_abort(torii_team* team, const char* reason) {
 }
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
+  if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0) {
+    const torii::PlainCall plain = {number_in(call->collective),
+                                    number_in(call->type),
+                                    number_in(call->op),
+                                    call->root,
+                                    call->count,
+                                    call->input,
+                                    call->result};
+    if (const auto status = team->team->run_again(plain)) return to_c(*status);
+  }
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
   return read_call(call, arguments, status) ? run_to_end(team, arguments) : status;

@@ -11,6 +11,10 @@ namespace {
 /// The named functions: what torii_run does, without the detour of a torii_call.
 torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
                        torii_type type, torii_op op, int root) noexcept {
+  if (team != nullptr) {
+    const torii::PlainCall plain = {static_cast<int>(collective), type, op, root, count, input, result};
+    if (const auto status = team->team->run_again(plain)) return torii::c::to_c(*status);
+  }
   if (!are_known(type, op)) return unknown(type, op);
   return run_to_end(
       team, {collective, input, result, count, static_cast<torii::Type>(type), static_cast<torii::Op>(op), root, {}});
@@ -34,7 +38,12 @@ torii_call unequal_call(torii_collective collective, const void* input, void* re
 
 extern "C" {
 
-torii_status torii_barrier(torii_team* team) { return run_to_end(team, {}); }
+torii_status torii_barrier(torii_team* team) {
+  if (team != nullptr) {
+    if (const auto status = team->team->run_again({})) return torii::c::to_c(*status);
+  }
+  return run_to_end(team, {});
+}
 
 torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root) {
   return run_plain(team, torii::Collective::broadcast, nullptr, buffer, count, type, TORII_SUM, root);

@@ -197,6 +197,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
   for (const Member& member : members_) {
     several_nodes_ |= context.transport().node(member.context_rank) != context.transport().node(context.rank());
   }
+  own_control_ = &control(rank_);
   if (several_nodes_) {
     std::vector<TeamLines::Member> places;
     for (const Member& member : members_) {

@@ -92,12 +92,27 @@ struct Prepared {
   std::size_t result_bytes = 0;
   std::ptrdiff_t input_shift_bytes = 0;  ///< from the user's input back to byte 0 of the vector
   std::ptrdiff_t result_shift_bytes = 0;
+  std::uint64_t board_count = 0;  ///< as BoardLine has them
+  std::uint64_t board_kind = 0;
+  bool is_plain = false;  ///< Team::run_again() may take the call: no arrays, no user function, something to do
   /// A channel's installed plan, and its straight form where there is one; nullptr until first used there.
   struct Place {
     InstalledPlan* plan = nullptr;
     std::unique_ptr<Straight> straight;
   };
   std::vector<Place> places;
+};
+
+/// What most calls are: a few words, and no more. Numbers as a caller of the C interface has written them, checked by
+/// nobody yet.
+struct PlainCall {
+  int collective = 0;
+  int type = 0;
+  int op = 0;
+  int root = 0;
+  std::size_t count = 0;
+  const void* input = nullptr;
+  void* result = nullptr;
 };
 
 struct Request {
@@ -153,6 +168,9 @@ class Team {
   Status wait(Request& request) noexcept;
   /// submit() and wait().
   Status run(Request& request) noexcept;
+  /// run() for a call like the last one, which is what programs make most: it has been checked and prepared, so only
+  /// the buffers are new. Nothing where it is not, or where other operations are in flight: run() then does it.
+  std::optional<Status> run_again(const PlainCall& call) noexcept;
   /// True when the request is done; moves this team's operations once.
   bool test(Request& request) noexcept;
   /// Callers that leave the operation in flight say so, that others may move it meanwhile; and again when it is done.
@@ -193,7 +211,7 @@ class Team {
   TeamOptions part_options(const TeamOptions& options, const std::vector<Member>& members) const;
   /// Of a member on this rank's node.
   TeamControl& control(int member) noexcept;
-  TeamControl& control() noexcept { return control(rank_); }
+  TeamControl& control() noexcept { return *own_control_; }
 
   // team_plans.cpp: from a call to an installed plan.
   Prepared* find_prepared(const CallArguments& arguments);
@@ -212,11 +230,14 @@ class Team {
   bool progress_channels() noexcept;
   bool progress() noexcept;
   void complete(Channel& channel, Status status) noexcept;
-  void write_board(const Request& request) noexcept;
+  void write_board(const Prepared& prepared, std::uint64_t sequence) noexcept;
   CallBuffers buffers_of(const Request& request, bool by_value) const noexcept;
   bool copy_input(Request& request) noexcept;
   Status take_blocks(Request& request) noexcept;
   void take_place(Request& request) noexcept;
+  // team_again.cpp
+  bool is_again(const PlainCall& call) const noexcept;
+  Status go_on(Prepared& prepared, std::size_t channel, const PlainCall& call) noexcept;
   static bool still_idle(void* team) noexcept;
   Status run_to_end(Request& request) noexcept;
 
@@ -268,7 +289,8 @@ class Team {
   std::size_t staging_bytes_ = 0;
   std::size_t staging_used_bytes_ = 0;
   std::size_t shared_channels_ = 1;
-  std::size_t control_bytes_ = 0;                   ///< what stands before the staging
+  std::size_t control_bytes_ = 0;  ///< what stands before the staging
+  TeamControl* own_control_ = nullptr;
   TeamControl* first_control_ = nullptr;            ///< on one node: where failures and survivors are agreed on
   std::unique_ptr<TeamLines> lines_;                ///< on several nodes
   std::vector<std::unique_ptr<Channel>> channels_;  ///< the shared ones, then those of persistent operations
@@ -298,5 +320,8 @@ std::size_t team_staging_bytes(int ranks) noexcept;
 std::uint64_t options_digest(Context& context, const TeamOptions& options);
 /// Where the memory of TeamLines begins in a team's memory.
 std::size_t team_lines_offset() noexcept;
+
+/// How often a blocking call looks at its own operation before it waits for good.
+inline constexpr int kQuickPolls = 30;
 
 }  // namespace torii

@@ -130,11 +130,9 @@ Status Team::adopt_failure() noexcept {
 
 /// What this rank tells of itself while it waits in a call.
 Standing Team::standing(const Request& request) noexcept {
-  const CallArguments& arguments = request.arguments;
-  return {request.sequence, count_on_board(arguments),
-          pack_kind(request.prepared->shape.signature, static_cast<std::uint8_t>(arguments.collective),
-                    static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op)),
-          arguments.root, control().completed.load(std::memory_order_acquire)};
+  const Prepared& prepared = *request.prepared;
+  return {request.sequence, prepared.board_count, prepared.board_kind, prepared.arguments.root,
+          control().completed.load(std::memory_order_acquire)};
 }
 
 std::uint64_t Team::completed_by(int member) noexcept {

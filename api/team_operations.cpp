@@ -10,9 +10,6 @@
 namespace torii {
 namespace {
 
-/// How often a blocking call looks at its own operation before it waits for good.
-constexpr int kQuickPolls = 30;
-
 /// Keeps background movers out while the owner is inside a call; free while the team is not in the background list.
 class Inside {
  public:
@@ -104,17 +101,14 @@ CallBuffers Team::buffers_of(const Request& request, bool by_value) const noexce
   return buffers;
 }
 
-void Team::write_board(const Request& request) noexcept {
-  BoardLine& line = control().board[board_line(request.sequence)];
-  const CallArguments& arguments = request.arguments;
+void Team::write_board(const Prepared& prepared, std::uint64_t sequence) noexcept {
+  BoardLine& line = control().board[board_line(sequence)];
   // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
   line.sequence.store(0, std::memory_order_relaxed);
-  line.count.store(count_on_board(arguments), std::memory_order_release);
-  line.kind.store(pack_kind(request.prepared->shape.signature, static_cast<std::uint8_t>(arguments.collective),
-                            static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op)),
-                  std::memory_order_release);
-  line.root.store(arguments.root, std::memory_order_release);
-  line.sequence.store(request.sequence, std::memory_order_release);
+  line.count.store(prepared.board_count, std::memory_order_release);
+  line.kind.store(prepared.board_kind, std::memory_order_release);
+  line.root.store(prepared.arguments.root, std::memory_order_release);
+  line.sequence.store(sequence, std::memory_order_release);
 }
 
 /// Gives the request its number and its channel.
@@ -155,7 +149,7 @@ Status Team::start(Request& request) noexcept {
   request.prepared = prepare(request, status);
   if (request.prepared == nullptr) return status;
   take_place(request);
-  write_board(request);
+  write_board(*request.prepared, request.sequence);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
       request.unequal == nullptr) {
     request.state = Request::State::done;

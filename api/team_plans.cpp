@@ -136,6 +136,13 @@ void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, in
   if (takes_one) prepared.result_shift_bytes = own_shift;
 }
 
+void set_board(Prepared& prepared) {
+  const CallArguments& arguments = prepared.arguments;
+  prepared.board_count = count_on_board(arguments);
+  prepared.board_kind = pack_kind(prepared.shape.signature, static_cast<std::uint8_t>(arguments.collective),
+                                  static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op));
+}
+
 }  // namespace
 
 std::string Team::call_text(const CallArguments& arguments) const {
@@ -249,6 +256,10 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
   set_buffer_shapes(arguments, own_bytes, ranks(), rank_, *prepared);
+  set_board(*prepared);
+  const bool is_empty = arguments.count == 0 && arguments.collective != Collective::barrier;
+  prepared->is_plain = !arguments.unequal && !has_counts && !arguments.is_internal && arguments.tag == 0 &&
+                       arguments.op != Op::user && !is_empty;
   prepared->places.resize(channels_.size());
   return prepared;
 }

@@ -28,25 +28,13 @@ Execution::Execution(Transport& transport, StepModel* model)
 
 void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
                       const Straight* straight) noexcept {
-  plan_ = &plan;
-  shape_ = &shape;
   buffers_ = buffers;
-  status_ = Status::ok;
-  failed_peer_ = -1;
-  lends_readable_ = false;
-  lend_turn_ = {0, false};
-  segments_base_ = plan.segments_done;
-  slots_ = static_cast<std::uint64_t>(plan.plan.slots);
-  slot_mask_ = (slots_ & (slots_ - 1)) == 0 ? slots_ - 1 : 0;
-  straight_ = straight;
   if (straight != nullptr) {
-    straight_at_ = 0;
-    sources_seen_ = 0;
-    // Each step has at most all streams, the own operand and the result.
-    if (sources_.size() <= plan.in.size()) sources_.resize(plan.in.size() + 1);
-    if (targets_.size() <= plan.out.size()) targets_.resize(plan.out.size() + 1);
+    begin_straight(plan, shape, *straight, buffers.input, buffers.result);
     return;
   }
+  take_up(plan, shape);
+  straight_ = nullptr;
   if (plan.plan.sweep.exists()) {
     begin_sweep();
     return;
@@ -316,7 +304,10 @@ bool Execution::finish() noexcept {
     const float time_ns = static_cast<float>(now_ns() - begun_ns_);
     plan_->lend.of(lend_bytes_).record(lend_turn_.way, time_ns / static_cast<float>(lend_bytes_));
   }
-  plan_->segments_done += static_cast<std::uint64_t>(shape_->layout.segments());
+  if (const auto segments = static_cast<std::uint64_t>(shape_->layout.segments()); segments != 0) {
+    plan_->last_begun = segments_base_;
+    plan_->segments_done += segments;
+  }
   ++plan_->calls;
   plan_ = nullptr;
   return true;

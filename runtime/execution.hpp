@@ -94,6 +94,19 @@ class Execution {
   /// live until the call is done.
   void begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
              const Straight* straight = nullptr) noexcept;
+  /// begin() of a straight list, which asks nothing of the buffers but where byte 0 of the vectors is.
+  void begin_straight(InstalledPlan& plan, const CallShape& shape, const Straight& straight, std::uintptr_t input,
+                      std::uintptr_t result) noexcept {
+    take_up(plan, shape);
+    straight_ = &straight;
+    straight_at_ = 0;
+    sources_seen_ = 0;
+    buffers_.input = input;
+    buffers_.result = result;
+    // Each step has at most all streams, the own operand and the result.
+    if (sources_.size() <= plan.in.size()) sources_.resize(plan.in.size() + 1);
+    if (targets_.size() <= plan.out.size()) targets_.resize(plan.out.size() + 1);
+  }
   /// Runs every step that can run now, lowest segment first. After `done` the next begin() may follow.
   Progress advance() noexcept;
   bool running() const noexcept { return plan_ != nullptr; }
@@ -225,7 +238,8 @@ class Execution {
   Progress advance_straight() noexcept;
   inline bool straight_ready(const StraightStep& step) noexcept;
   inline void straight_move(const StraightStep& step) noexcept;
-  void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
+  inline void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
+  bool may_fill(const StraightEnd& target, std::uint64_t message) noexcept;
   inline void straight_signal(const StraightStep& step) noexcept;
 
   // execution_put.cpp
@@ -247,6 +261,17 @@ class Execution {
     return load_word(words + slot(first) * sizeof(std::uint64_t)) == first + group;
   }
 
+  void take_up(InstalledPlan& plan, const CallShape& shape) noexcept {
+    plan_ = &plan;
+    shape_ = &shape;
+    status_ = Status::ok;
+    failed_peer_ = -1;
+    lends_readable_ = false;
+    lend_turn_ = {0, false};
+    segments_base_ = plan.segments_done;
+    slots_ = static_cast<std::uint64_t>(plan.plan.slots);
+    slot_mask_ = (slots_ & (slots_ - 1)) == 0 ? slots_ - 1 : 0;
+  }
   void choose_lending(std::size_t bytes) noexcept;
   void announce() noexcept;
   void note(Status status, int peer) noexcept {

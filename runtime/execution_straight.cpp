@@ -2,12 +2,40 @@
 // The executor's path for straight lists: the same waits, folds, signals and credits as the general one, without its
 // choice of lanes and segments. A call of 8 bytes is a line there and a line back, so here every instruction counts.
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/execution.hpp"
 #include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
 
 namespace torii {
+namespace {
+
+/// Most short vectors are one or two words; a call of the library's copy is longer than the rest of the step.
+inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes == sizeof(std::uint64_t) && to != from) {
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  } else {
+    kernels::copy(to, from, bytes, false);
+  }
+}
+
+}  // namespace
+
+/// The credit of the slot's last message; and once it is there, how much further the peer has come. Looking costs the
+/// line that the peer writes its credits to, so a ring of slots is looked at once a round while the peer keeps up. The
+/// peer gives a credit of one call after it has taken all messages of the calls before: the acquire that sees the one
+/// happens after all the peer's reads of the others. Words of a mapped peer change in order; others may overtake each
+/// other on their way, so there every credit is waited for by itself.
+bool Execution::may_fill(const StraightEnd& target, std::uint64_t message) noexcept {
+  if (!is_credited(target.credit_words, message, model_ == nullptr ? target.credit_group : 1)) return false;
+  if (target.free_until == nullptr || segments_base_ == 0) return true;
+  const std::uint64_t last = segments_base_ * target.messages - 1;
+  if (load_word(target.credit_words + slot(last) * sizeof(std::uint64_t)) == last + 1) {
+    *target.free_until = plan_->last_begun * target.messages + slots_;
+  }
+  return true;
+}
 
 inline bool Execution::straight_ready(const StraightStep& step) noexcept {
   const std::uint64_t base = segments_base_;
@@ -26,8 +54,9 @@ inline bool Execution::straight_ready(const StraightStep& step) noexcept {
     const StraightEnd& target = targets[i];
     if (!target.credits) continue;
     const std::uint64_t message = base * target.messages + target.position;
-    if (message < slots_) continue;
-    if (!is_credited(target.credit_words, message, model_ == nullptr ? target.credit_group : 1)) return false;
+    const std::uint64_t free_until = target.free_until != nullptr ? *target.free_until : 0;
+    if (message < std::max(free_until, slots_)) continue;
+    if (!may_fill(target, message)) return false;
   }
   return true;
 }
@@ -63,7 +92,7 @@ inline void Execution::straight_move(const StraightStep& step) noexcept {
 
 /// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
 /// others are copied from it; the own result, where there is one, stands first.
-void Execution::straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept {
+inline void Execution::straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept {
   std::uint32_t first = 0;
   const void* value = sources_[0];
   if (step.source_count > 1) {
@@ -78,7 +107,11 @@ void Execution::straight_store(const StraightStep& step, std::uint32_t count, bo
   }
   for (std::uint32_t i = first; i < count; ++i) {
     if (targets_[i] == value) continue;
-    kernels::copy(targets_[i], value, step.length_bytes, streaming && !(step.keep && i == 0));
+    if (streaming && !(step.keep && i == 0)) {
+      kernels::copy(targets_[i], value, step.length_bytes, true);
+    } else {
+      copy_short(targets_[i], value, step.length_bytes);
+    }
   }
 }
 
@@ -111,12 +144,16 @@ inline void Execution::straight_signal(const StraightStep& step) noexcept {
   }
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
-    if (sources[i].own || !sources[i].credits || !sources[i].ends_bundle) continue;
-    const std::uint64_t message = base * sources[i].messages + sources[i].position;
-    if (sources[i].remote) {
-      give_credit(plan_->in[sources[i].stream], message);
+    const StraightEnd& source = sources[i];
+    if (source.own || !source.credits || !source.ends_bundle) continue;
+    const std::uint64_t message = base * source.messages + source.position;
+    if (source.remote) {
+      give_credit(plan_->in[source.stream], message);
+    } else if (source.sleeping == nullptr) {
+      credit(source.peer, source.credits_offset, message);
     } else {
-      credit(sources[i].peer, sources[i].credits_offset, message);
+      store_word(source.credit_words + slot(message) * sizeof(std::uint64_t), message + 1);
+      if (source.sleeping->load(std::memory_order_relaxed) != 0) transport_.ring(source.peer);
     }
   }
 }

@@ -58,6 +58,7 @@ struct InstalledStream {
   std::uint64_t credits_offset = 0;    ///< in the sender's arena
   /// In: of each group of slots how many messages have been taken that have no credit yet. Groups go on across calls.
   std::array<std::uint8_t, kCreditGroupsMax> taken{};
+  std::uint64_t free_until = 0;  ///< out, of straight lists: all messages below it may be sent
 };
 
 /// The node of each rank of a team, by team rank.
@@ -130,6 +131,7 @@ struct InstalledPlan {
   LendChoice lend;
   std::unique_ptr<std::byte[]> read;  ///< LendChoice::kReadBytes for what is read and only goes on
   std::uint64_t segments_done = 0;    ///< segments of all calls so far: the base of message numbers
+  std::uint64_t last_begun = 0;       ///< segments_done when the last finished call began
   std::uint64_t calls = 0;
   InstalledSweep sweep;  ///< empty where the plan has none
 };

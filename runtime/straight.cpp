@@ -48,9 +48,14 @@ StraightEnd straight_end(const std::vector<InstalledStream>& streams, const Stre
   return straight;
 }
 
+/// Towards a peer whose arena is addressed words are stored as they are, and so arrive in order.
+void set_direct(StraightEnd& end, Transport& transport) {
+  if (!end.own && !end.remote) end.sleeping = transport.sleeping(end.peer);
+}
+
 }  // namespace
 
-std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
+std::unique_ptr<Straight> straighten(InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
                                      std::size_t element_bytes, Transport& transport) {
   if (plan.plan.sweep.exists() || plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
   if (plan.plan.dealing == Dealing::dealt && plan.plan.blocks > 1) return nullptr;
@@ -70,11 +75,14 @@ std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& la
       step.source_count = static_cast<std::uint32_t>(flow.sources.size());
       step.target_count = static_cast<std::uint32_t>(flow.targets.size());
       for (const StreamEnd& end : flow.sources) {
-        straight->sources.push_back(straight_end(plan.in, end, visit, step.length_bytes));
+        StraightEnd& source = straight->sources.emplace_back(straight_end(plan.in, end, visit, step.length_bytes));
+        set_direct(source, transport);
+        if (source.sleeping != nullptr) source.credit_words = transport.mapped(source.peer, source.credits_offset);
       }
       for (const StreamEnd& end : flow.targets) {
         StraightEnd& target = straight->targets.emplace_back(straight_end(plan.out, end, visit, step.length_bytes));
-        if (!target.remote) target.sleeping = transport.sleeping(target.peer);
+        set_direct(target, transport);
+        if (target.sleeping != nullptr) target.free_until = &plan.out[end.stream].free_until;
         step.may_stream = step.may_stream || (!target.remote && step.length_bytes >= StoreChoice::kBytesMin);
       }
       straight->steps.push_back(step);

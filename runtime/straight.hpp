@@ -28,13 +28,15 @@ struct StraightEnd {
   bool remote = false;  ///< targets: `slots` are the own send slots
   std::uint32_t stream = 0;
   std::uint32_t credit_group = 1;
-  /// Targets: the mark of Transport::sleeping(), for signals that are stored without put(); nullptr: through put().
+  /// The mark of Transport::sleeping(), for signals and credits that are stored without put(); nullptr: through put().
   const std::atomic<std::uint32_t>* sleeping = nullptr;
   std::byte* slots = nullptr;
   std::byte* payload_slots = nullptr;  ///< with payload_offset: where the payload stands
   std::uint64_t slots_offset = 0;
-  std::byte* credit_words = nullptr;  ///< targets: in the own arena
+  std::byte* credit_words = nullptr;  ///< targets: in the own arena; sources with `sleeping`: in the sender's
   std::uint64_t credits_offset = 0;   ///< sources: in the sender's arena
+  /// Targets with `sleeping`: InstalledStream::free_until.
+  std::uint64_t* free_until = nullptr;
 };
 
 struct StraightStep {
@@ -58,7 +60,7 @@ struct Straight {
 
 /// The straight form of `plan` for one layout, or nullptr when the plan has more than one lane, the layout more than
 /// one segment, or a stream travels other than by value in the vector's own type.
-std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
+std::unique_ptr<Straight> straighten(InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
                                      std::size_t element_bytes, Transport& transport);
 
 }  // namespace torii

@@ -329,5 +329,44 @@ TEST(Teams, AWaitForStagingMovesTheOther) {
   });
 }
 
+/// Random calls, most of them like the one before, so that they take the short way; ranks that have nothing to wait for
+/// run ahead until all slots are full. All ranks draw the same calls; each dawdles by itself.
+void repeat_calls(torii_team* team, unsigned seed) {
+  constexpr torii_collective kKinds[] = {TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_BARRIER};
+  constexpr std::size_t kLengths[] = {1, 7, 300};  // in the signal's line, behind it; short slots and long ones
+  const int rank = torii_team_rank(team), ranks = torii_team_ranks(team);
+  std::mt19937 common(seed), own(seed + static_cast<unsigned>(rank) + 1);
+  torii_call call = make_call(TORII_BROADCAST, nullptr, nullptr, 1, TORII_I64);
+  for (int number = 0; number < 400; ++number) {
+    if (common() % 16 == 0) call.collective = kKinds[common() % 4];
+    if (common() % 16 == 0) call.count = kLengths[common() % 3];
+    if (common() % 16 == 0) call.root = static_cast<int>(common() % static_cast<unsigned>(ranks));
+    if (own() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
+    Operation one(call.count, rank, number);
+    const bool is_broadcast = call.collective == TORII_BROADCAST;
+    call.input = one.input.data();
+    call.result = is_broadcast && rank == call.root ? one.input.data() : one.result.data();
+    if (common() % 32 == 0) {
+      ASSERT_EQ(torii_start(team, &call, &one.request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(one.request), TORII_OK) << torii_last_error();
+    } else {
+      ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+    }
+    const bool has_sum = call.collective == TORII_ALLREDUCE || (call.collective == TORII_REDUCE && rank == call.root);
+    EXPECT_TRUE(!has_sum || one.is_right(ranks, number)) << "seed " << seed << ", call " << number;
+    if (!is_broadcast || rank == call.root) continue;
+    EXPECT_EQ(one.result.back(), static_cast<std::int64_t>(call.count) - 1 + 1000 * number + 7 * call.root)
+        << "seed " << seed << ", call " << number;
+  }
+}
+
+TEST(RepeatedCalls, AreRightHoweverFarARankRunsAhead) {
+  unsigned seed = 1;
+  for (const char* settings : {"SLOTS=3\nCHANNELS=1", "SLOTS=4\nCHANNELS=2", "SLOTS=16\nCHANNELS=2"}) {
+    run_as_threads(team_of(3, settings), [seed](torii_context*, torii_team* team) { repeat_calls(team, seed); });
+    ++seed;
+  }
+}
+
 }  // namespace
 }  // namespace torii::testing

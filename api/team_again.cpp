@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A blocking call like the one before it: from the caller's words to the first store in as few instructions as can be.
+#include "api/team.hpp"
+
+namespace torii {
+
+/// Whether the call is the last one prepared, in all but its buffers. What a collective does not read may differ from
+/// one call to the next; then run() finds the same preparation by a longer way.
+bool Team::is_again(const PlainCall& call) const noexcept {
+  if (last_prepared_ == nullptr || !last_prepared_->is_plain) return false;
+  const CallArguments& last = last_prepared_->arguments;
+  if (call.collective != static_cast<int>(last.collective)) return false;
+  if (last.collective == Collective::barrier) return true;
+  return call.count == last.count && call.type == static_cast<int>(last.type) && call.op == static_cast<int>(last.op) &&
+         (call.root == last.root || !has_root(last.collective));
+}
+
+/// What it leaves to run(): teams on several nodes, which owe each other signs of life; operations in flight, behind
+/// which this one may have to wait; failures and buffers that are missing, whose texts are made there.
+std::optional<Status> Team::run_again(const PlainCall& call) noexcept {
+  if (!is_again(call) || lines_ != nullptr || in_background_ || in_flight_ != 0) return std::nullopt;
+  if (poisoned_ || context_.is_forked_child() || has_failed()) return std::nullopt;
+  Prepared& prepared = *last_prepared_;
+  const std::size_t at = next_channel_;
+  if (prepared.places.size() <= at || prepared.places[at].straight == nullptr) return std::nullopt;
+  const bool broadcast = prepared.arguments.collective == Collective::broadcast;
+  const void* const input = broadcast ? call.result : call.input;
+  if ((prepared.input_bytes != 0 && input == nullptr) || (prepared.result_bytes != 0 && call.result == nullptr)) {
+    return std::nullopt;
+  }
+  const Prepared::Place& place = prepared.places[at];
+  if (++next_channel_ == shared_channels_) next_channel_ = 0;
+  write_board(prepared, ++sequence_);
+  Execution& execution = channels_[at]->execution;
+  execution.begin_straight(
+      *place.plan, prepared.shape, *place.straight,
+      reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes),
+      reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes));
+  for (int poll = 0; poll < kQuickPolls; ++poll) {
+    if (execution.advance() != Execution::Progress::done) continue;
+    own_control_->completed.store(sequence_, std::memory_order_release);
+    return Status::ok;
+  }
+  return go_on(prepared, at, call);
+}
+
+/// The call has begun and has to wait: from here on it is a request as any other.
+Status Team::go_on(Prepared& prepared, std::size_t channel, const PlainCall& call) noexcept {
+  Request request;
+  request.team = this;
+  request.arguments = prepared.arguments;
+  request.arguments.input = call.input;
+  request.arguments.result = call.result;
+  request.prepared = &prepared;
+  request.runs_on = channel;
+  request.sequence = sequence_;
+  request.state = Request::State::running;
+  Channel& own = *channels_[channel];
+  own.current = &request;
+  ++in_flight_;
+  return run_to_end(request);
+}
+
+}  // namespace torii
