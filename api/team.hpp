@@ -240,6 +240,7 @@ class Team {
   Status go_on(Prepared& prepared, std::size_t channel, const PlainCall& call) noexcept;
   static bool still_idle(void* team) noexcept;
   Status run_to_end(Request& request) noexcept;
+  Status wait_for(Request& request) noexcept;
 
   // team_failure.cpp: what ends a call before its time.
   Status check(const Waiting& waiting, const Request& request) noexcept;

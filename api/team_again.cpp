@@ -58,7 +58,7 @@ Status Team::go_on(Prepared& prepared, std::size_t channel, const PlainCall& cal
   Channel& own = *channels_[channel];
   own.current = &request;
   ++in_flight_;
-  return run_to_end(request);
+  return wait_for(request);
 }
 
 }  // namespace torii

@@ -255,6 +255,10 @@ Status Team::run_to_end(Request& request) noexcept {
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
     if (advance(own)) break;
   }
+  return wait_for(request);
+}
+
+Status Team::wait_for(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
   Waiting waiting(context_.transport(), wait_mode_);
   while (request.state != Request::State::done) {
