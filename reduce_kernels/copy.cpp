@@ -14,7 +14,7 @@ namespace torii::kernels {
 namespace {
 
 // Below this a streaming copy only delays the reader: the line has to come back from memory.
-constexpr size_t kStreamingBytesMin = 4096;
+constexpr size_t kStreamingBytesMin = 2048;
 
 }  // namespace
 

@@ -21,7 +21,7 @@ class StoreChoice {
   enum class Way : std::uint8_t { cached = 0, streaming = 1 };
   /// Messages below this are stored through the caches: a line that arrives from memory costs its reader more than the
   /// sender can save.
-  static constexpr std::size_t kBytesMin = 4096;
+  static constexpr std::size_t kBytesMin = 2048;
 
   /// What to do with the next message: the way to store it, and whether to time it and call record() afterwards.
   struct Turn {
