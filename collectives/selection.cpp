@@ -14,8 +14,9 @@
 
 namespace torii {
 
-extern const char* const kBuiltInTuneTable;   // generated from collectives/tune_table.json
-extern const char* const kBuiltInTorusTable;  // generated from collectives/tune_table_torus.json
+extern const char* const kBuiltInTuneTable;    // generated from collectives/tune_table.json
+extern const char* const kBuiltInTorusTable;   // generated from collectives/tune_table_torus.json
+extern const char* const kBuiltInSwitchTable;  // generated from collectives/tune_table_switch.json
 
 namespace {
 
@@ -28,6 +29,8 @@ constexpr int kRadixMax = 65536;
 /// `direct` has lists of single messages up to here; beyond, a sweep would settle every pair by itself.
 constexpr int kListedRanksMax = 256;
 constexpr int kLanesMax = 255;
+/// In tune files, what ranks of a `node` stand on that are on several nodes.
+constexpr const char* kSwitch = "switch";
 /// `node` with one_shot: larger vectors take too many copies; forced `node` switches here.
 constexpr std::size_t kOneShotBytesMax = 2048;
 /// Alltoall, scatter and gather, and whatever goes by multilane, have slots for every peer; their segments shrink so
@@ -57,16 +60,18 @@ std::string text_of(const json& row, const char* key, const std::string& where) 
 std::optional<Topology::Kind> parse_topology(const json& row, const std::string& where) {
   if (!row.contains("topology")) return std::nullopt;
   const std::string text = text_of(row, "topology", where);
-  if (text == "node") return Topology::Kind::node;
+  if (text == "node" || text == kSwitch) return Topology::Kind::node;
   if (text == "torus") return Topology::Kind::torus;
   if (text == "tree") return Topology::Kind::tree;
-  bad(where, "\"topology\" is \"" + text + "\"; it must be \"node\", \"torus\" or \"tree\", or left out for all");
+  bad(where,
+      "\"topology\" is \"" + text + "\"; it must be \"node\", \"torus\", \"tree\" or \"switch\", or left out for all");
 }
 
 TuneRow parse_row(const json& row, const std::string& where) {
   if (!row.is_object()) bad(where, "a row must be an object");
   TuneRow result;
   result.topology = parse_topology(row, where);
+  result.is_switch = result.topology && row.at("topology") == kSwitch;
   const std::string collective = text_of(row, "collective", where);
   const auto parsed = parse_collective(collective);
   if (!parsed) bad(where, "\"collective\" is \"" + collective + "\", which is no collective");
@@ -169,12 +174,14 @@ Tuning default_tuning(const std::string& name, const PlanRequest& request, std::
 }
 
 /// The row for this call: of the forced algorithm where one is forced, otherwise the first that accepts the request.
-const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanRequest request, std::size_t bytes) {
+const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanRequest request, std::size_t bytes,
+                        bool several_nodes) {
   const int ranks = request.topology.ranks();
   const bool by_model = name.empty() && (asks_model(request) || asks_lanes_model(request, bytes, table.streams()));
   for (const TuneRow& row : table.rows()) {
     if (row.collective != request.collective || ranks < row.ranks_min || ranks > row.ranks_max) continue;
     if (bytes > row.bytes_max || row.topology.value_or(request.topology.kind()) != request.topology.kind()) continue;
+    if (row.is_switch && !several_nodes) continue;
     if (!name.empty() && row.algorithm != name) continue;
     if (by_model && !row.topology) continue;
     request.tuning = row.tuning;
@@ -221,9 +228,11 @@ TuneTable TuneTable::parse(std::string_view text, const std::string& origin) {
 const TuneTable& TuneTable::built_in() {
   static const TuneTable table = [] {
     TuneTable result = parse(kBuiltInTorusTable, "the built-in tune table for tori");
-    const TuneTable measured = parse(kBuiltInTuneTable, "the built-in tune table");
-    result.rows_.insert(result.rows_.end(), measured.rows_.begin(), measured.rows_.end());
-    result.text_ += measured.text_;
+    for (const TuneTable& more : {parse(kBuiltInSwitchTable, "the built-in tune table for switches"),
+                                  parse(kBuiltInTuneTable, "the built-in tune table")}) {
+      result.rows_.insert(result.rows_.end(), more.rows_.begin(), more.rows_.end());
+      result.text_ += more.text_;
+    }
     return result;
   }();
   return table;
@@ -241,7 +250,7 @@ TuneTable TuneTable::load(const std::string& path) {
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
                 bool several_nodes) {
   std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
-  const TuneRow* row = find_row(table, name, request, bytes);
+  const TuneRow* row = find_row(table, name, request, bytes, several_nodes);
   if (row == nullptr && name.empty() && asks_lanes_model(request, bytes, table.streams())) name = "multilane";
   Selected selected;
   selected.request = request;

@@ -16,6 +16,7 @@ namespace torii {
 /// whose vector has at most `bytes_max` bytes; the first row that fits and whose algorithm accepts the request wins.
 struct TuneRow {
   std::optional<Topology::Kind> topology;  ///< none: any. Meshes are tori
+  bool is_switch = false;                  ///< only a node's row: for ranks of which each two are a network apart
   Collective collective = Collective::allreduce;
   int ranks_min = 1;
   int ranks_max = 1 << 20;
@@ -32,17 +33,17 @@ struct StreamRates {
 };
 
 /// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_max" (null: any), "algorithm",
-/// "segment", "slots", "window", "one_shot", "radix" (floyd; without it the model's), "topology" ("node", "torus" or
-/// "tree", without it all), "lanes" (multilane: to each site; without it the model chooses)}], "streams": [{"from",
-/// "to", "rates"}]}. Rows are in the order in which they are tried; "built-in" in place of them stands for those of
-/// built_in(). Streams may be left out.
+/// "segment", "slots", "window", "one_shot", "radix" (floyd; without it the model's), "topology" ("node", "torus",
+/// "tree" or "switch": ranks on several nodes of which no more is known; without it all), "lanes" (multilane: to each
+/// site; without it the model chooses)}], "streams": [{"from", "to", "rates"}]}. Rows are in the order in which they
+/// are tried; "built-in" in place of them stands for those of built_in(). Streams may be left out.
 class TuneTable {
  public:
   static constexpr int kVersion = 1;
   /// Throws Error{invalid_argument} naming `origin`, the row and the value that is wrong and what would be right.
   static TuneTable parse(std::string_view json, const std::string& origin);
-  /// The committed tables: collectives/tune_table_torus.json, then collectives/tune_table.json, measured by perf/tune;
-  /// it says where, when and how.
+  /// The committed tables: collectives/tune_table_torus.json and tune_table_switch.json, then tune_table.json, measured
+  /// by perf/tune; each says where, when and how.
   static const TuneTable& built_in();
   /// The table in the file at `path`, or built_in() for an empty path.
   static TuneTable load(const std::string& path);

@@ -63,6 +63,7 @@ std::vector<Tree> trees_from_own_roots(const Topology& shape) {
 }
 
 std::vector<Tree> trees_from(const Topology& shape, int root) {
+  if (shape.kind() == Topology::Kind::node) return heap_trees(shape.ranks(), root);
   if (root == kOwnRoots) return trees_from_own_roots(shape);
   std::vector<Tree> trees;
   for (const std::vector<CableId>& cables : disjoint_trees(shape, root)) trees.emplace_back(shape, root, cables);
@@ -92,16 +93,36 @@ Tree::Tree(const Topology& shape, int root, std::span<const CableId> cables)
   parents_[index(root)] = -1;
   top_down_ = {root};
   reach_all(shape, is_usable);
-  if (top_down_.size() != parents_.size()) {
-    throw Error(Status::internal, "the cables of a tree reach " + std::to_string(top_down_.size()) + " of " +
-                                      std::to_string(ranks()) + " ranks");
-  }
+  expect_all_reached();
   if (cables.size() + 1 != parents_.size()) {
     throw Error(Status::internal, "the cables of a tree go round: " + std::to_string(cables.size()) + " join " +
                                       std::to_string(ranks()) + " ranks");
   }
   measure_heights();
   list_children();
+}
+
+Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), cables_(parents_.size(), -1) {
+  heights_.assign(parents_.size(), 0);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (parents_[index(rank)] < 0) top_down_.push_back(rank);
+  }
+  if (top_down_.size() != 1) {
+    throw Error(Status::internal, "a tree has " + std::to_string(top_down_.size()) + " roots instead of one");
+  }
+  list_children();
+  for (std::size_t head = 0; head < top_down_.size(); ++head) {
+    for (const int child : children(top_down_[head])) top_down_.push_back(child);
+  }
+  expect_all_reached();
+  measure_heights();
+  list_children();  // once more, now by height
+}
+
+void Tree::expect_all_reached() const {
+  if (top_down_.size() == parents_.size()) return;
+  throw Error(Status::internal,
+              "a tree reaches " + std::to_string(top_down_.size()) + " of " + std::to_string(ranks()) + " ranks");
 }
 
 void Tree::reach_all(const Topology& shape, const std::vector<bool>& is_usable) {
@@ -150,10 +171,10 @@ std::span<const int> Tree::children(int rank) const noexcept {
   return std::span(children_).subspan(first, index(first_child_[index(rank) + 1]) - first);
 }
 
-std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root) {
+std::shared_ptr<const TreeTable> find_trees(const Topology& shape, int root) {
   // Plans of all ranks are made one after the other, for few topologies and roots at a time.
   struct Kept {
-    Topology torus;
+    Topology shape;
     int root;
     std::shared_ptr<const TreeTable> table;
   };
@@ -162,21 +183,26 @@ std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root) {
   static std::vector<Kept> kept;  // the last one used first
   const std::scoped_lock lock(mutex);
   const auto found =
-      std::find_if(kept.begin(), kept.end(), [&](const Kept& one) { return one.root == root && one.torus == torus; });
+      std::find_if(kept.begin(), kept.end(), [&](const Kept& one) { return one.root == root && one.shape == shape; });
   if (found != kept.end()) {
     std::rotate(kept.begin(), found, found + 1);
   } else {
-    auto table = std::make_shared<const TreeTable>(make_table(torus, root));
+    auto table = std::make_shared<const TreeTable>(make_table(shape, root));
     if (kept.size() == kKeptMost) kept.pop_back();
-    kept.insert(kept.begin(), {torus, root, std::move(table)});
+    kept.insert(kept.begin(), {shape, root, std::move(table)});
   }
   return kept.front().table;
 }
 
 std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request) {
   const Grid grid(request.topology);
+  const Topology& asked = request.topology;
+  if (asked.kind() == Topology::Kind::node && asked.ranks() >= kHeapRanksLeast) {
+    const bool is_common = has_root(request.collective) || request.tuning.common_root;
+    return find_trees(asked, is_common ? request.root : kOwnRoots);
+  }
   if (has_root(request.collective)) return find_trees(grid.torus, grid.node_of(request.root));
-  // Ranks that share memory have no links: for them the trees are only a shape.
+  // Ranks that share memory have no links: for few of them the trees are only a shape.
   const bool common = request.tuning.common_root || request.topology.kind() == Topology::Kind::node;
   return find_trees(grid.torus, common ? 0 : kOwnRoots);
 }

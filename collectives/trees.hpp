@@ -17,17 +17,19 @@ namespace torii {
 using CableId = int;
 constexpr CableId cable_id(int rank, int dimension) { return 3 * rank + dimension; }
 
-/// A rooted spanning tree over ranks 0 .. ranks-1 of a torus with one rank per node.
+/// A rooted spanning tree over ranks 0 .. ranks-1: of a torus with one rank per node, or of ranks without links.
 class Tree {
  public:
   /// The tree that `cables` form on `shape`. Throws Error{internal} when they form none, or not over all ranks.
   Tree(const Topology& shape, int root, std::span<const CableId> cables);
+  /// The tree of these parents, -1 for the root's, over no cables. Throws Error{internal} when they form none.
+  explicit Tree(std::vector<int> parents);
 
   int ranks() const noexcept { return static_cast<int>(parents_.size()); }
   int root() const noexcept { return top_down_.front(); }
   /// -1 for the root.
   int parent(int rank) const noexcept { return parents_[static_cast<std::size_t>(rank)]; }
-  /// The cable to the parent; -1 for the root.
+  /// The cable to the parent; -1 for the root, and where there are no cables.
   CableId cable(int rank) const noexcept { return cables_[static_cast<std::size_t>(rank)]; }
   /// By increasing height of their subtrees, ties by rank: the order in which values are combined.
   std::span<const int> children(int rank) const noexcept;
@@ -37,6 +39,7 @@ class Tree {
 
  private:
   void reach_all(const Topology& shape, const std::vector<bool>& is_usable);
+  void expect_all_reached() const;
   void measure_heights();
   void list_children();
 
@@ -59,8 +62,12 @@ struct TreeTable {
 inline constexpr int kOwnRoots = -1;
 
 /// The edge-disjoint trees from `root` on a torus with one rank per node (tree_shapes.cpp tells how many a shape has),
-/// cached. For kOwnRoots the lower of: low_trees(), and the trees from rank 0, each turned to hang from its middle.
-std::shared_ptr<const TreeTable> find_trees(const Topology& torus, int root);
+/// cached. For kOwnRoots the lower of: low_trees(), and the trees from rank 0, each turned to hang from its middle. On
+/// a node, whose ranks have no links, heap_trees().
+std::shared_ptr<const TreeTable> find_trees(const Topology& shape, int root);
+
+/// On a node of fewer ranks the trees are those of nearly_cubic_torus(), which are as low.
+inline constexpr int kHeapRanksLeast = 5;
 
 /// The trees that trinaryx3 uses for this request.
 std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request);
@@ -100,6 +107,11 @@ struct RootedCables {
 /// Disjoint trees about as high as the torus is wide: extents / 2, added up, hardly more. As many trees as dimensions.
 /// Nothing for meshes and single dimensions, and where a bounded search finds none (tree_search.cpp).
 std::optional<std::vector<RootedCables>> low_trees(const Topology& shape);
+
+/// Three heaps of three children to a parent, over at least two ranks, from `root` or from roots of their own
+/// (kOwnRoots): the trees of ranks that have no links to share, where every rank reaches every other one alike. Hardly
+/// a rank has children in two of them (tree_heaps.cpp).
+std::vector<Tree> heap_trees(int ranks, int root);
 
 /// The cables of each tree on a torus or mesh.
 std::vector<std::vector<CableId>> disjoint_trees(const Topology& shape, int root);

@@ -99,6 +99,29 @@ TEST(Selection, ShortAllreducesOfManyRanksCombinePairwise) {
   }
 }
 
+/// What was measured on one node says little about a network: there the rows for switches come first.
+TEST(Selection, RowsForSwitchesServeRanksOnSeveralNodes) {
+  const TuneTable& table = TuneTable::built_in();
+  for (int collective = 0; collective < kCollectiveCount; ++collective) {
+    for (const int ranks : {2, 17, 1000}) {
+      for (const std::size_t bytes : {std::size_t{8}, std::size_t{40'000}, std::size_t{1} << 24}) {
+        const PlanRequest request = request_of(static_cast<Collective>(collective), ranks);
+        const Selected between = select(table, {}, request, bytes, true);
+        if (between.by_model.empty()) {
+          ASSERT_TRUE(between.row.has_value()) << name(request.collective) << " " << ranks;
+          EXPECT_TRUE(table.rows()[*between.row].is_switch) << name(request.collective) << " " << ranks;
+        }
+        const Selected within = select(table, {}, request, bytes);
+        EXPECT_FALSE(within.row && table.rows()[*within.row].is_switch) << name(request.collective) << " " << ranks;
+        PlanRequest torus = request;
+        torus.topology = Topology::torus({ranks, 1, 1});
+        const Selected links = select(table, {}, torus, bytes, true);
+        EXPECT_FALSE(links.row && table.rows()[*links.row].is_switch) << name(request.collective) << " " << ranks;
+      }
+    }
+  }
+}
+
 TEST(Selection, PassesOverARowWhoseAlgorithmCannot) {
   // On three ranks rabenseifner may refuse; then the next row serves.
   const Selected selected = choose(Collective::allreduce, 3, 1 << 20);

@@ -143,6 +143,39 @@ TEST(Trees, WithoutASearchHangFromTheirMiddles) {
   EXPECT_EQ(find_trees(row, kOwnRoots)->trees.front().root(), 4);
 }
 
+/// Ranks without links: three trees, as low as three children allow, in which hardly a rank hands on twice.
+TEST(Trees, OfRanksWithoutLinksAreLowAndShareTheWork) {
+  for (int ranks = kHeapRanksLeast; ranks <= 200; ++ranks) {
+    int lowest = 0;
+    for (int reached = 1, layer = 3; reached < ranks; reached += layer, layer *= 3) ++lowest;
+    for (const int root : {kOwnRoots, 0, ranks / 2, ranks - 1}) {
+      const auto table = find_trees(Topology::node(ranks), root);
+      ASSERT_EQ(table->trees.size(), 3U);
+      std::vector<int> times_inner(static_cast<std::size_t>(ranks), 0);
+      for (const Tree& tree : table->trees) {
+        EXPECT_TRUE(root == kOwnRoots || tree.root() == root) << ranks;
+        EXPECT_LE(tree.height(), lowest + (root == kOwnRoots ? 0 : 1)) << ranks;
+        for (int rank = 0; rank < ranks; ++rank) {
+          int steps = 0;
+          for (int at = rank; tree.parent(at) >= 0 && steps <= ranks; at = tree.parent(at)) ++steps;
+          ASSERT_LE(steps, tree.height()) << ranks << " ranks: the way up from " << rank << " goes round";
+          EXPECT_LE(tree.children(rank).size(), 3U);
+          if (rank != root && !tree.children(rank).empty()) ++times_inner[static_cast<std::size_t>(rank)];
+        }
+      }
+      EXPECT_LE(std::ranges::count_if(times_inner, [](int times) { return times > 1; }), 2) << ranks;
+      EXPECT_LE(std::ranges::max(times_inner), 2) << ranks;
+    }
+  }
+  EXPECT_EQ(find_trees(Topology::node(1024), kOwnRoots)->trees.front().height(), 6);
+}
+
+TEST(Trees, OfParentsThatFormNoneAreRefused) {
+  EXPECT_THROW(Tree({-1, -1, 0}), Error);
+  EXPECT_THROW(Tree({-1, 2, 1}), Error);
+  EXPECT_THROW(Tree({1, 0}), Error);
+}
+
 TEST(Trinaryx3, TreesHangFromOneRootWhereThatIsAskedFor) {
   PlanRequest request;
   request.topology = Topology::torus({5, 4, 3});
@@ -151,8 +184,13 @@ TEST(Trinaryx3, TreesHangFromOneRootWhereThatIsAskedFor) {
   for (const Tree& tree : find_trees(request)->trees) EXPECT_EQ(tree.root(), 0);
   EXPECT_TRUE(verify(kTrinaryx3, request).ok());
   request = {};
-  request.topology = Topology::node(12);
+  request.topology = Topology::node(4);
   for (const Tree& tree : find_trees(request)->trees) EXPECT_EQ(tree.root(), 0);
+  request.topology = Topology::node(12);
+  EXPECT_NE(find_trees(request)->trees[1].root(), find_trees(request)->trees[0].root());
+  request.tuning.common_root = true;
+  for (const Tree& tree : find_trees(request)->trees) EXPECT_EQ(tree.root(), 0);
+  EXPECT_TRUE(verify(kTrinaryx3, request).ok());
 }
 
 TEST(Trees, AreThreeOfTheKnownHeightOnTori) {
@@ -224,7 +262,7 @@ std::string tree_error(const Topology& shape, const std::vector<CableId>& cables
 TEST(Trees, CablesThatFormNoTreeAreRefused) {
   const Topology ring = Topology::torus({4, 1, 1});
   EXPECT_EQ(tree_error(ring, {cable_id(0, 0), cable_id(1, 0), cable_id(2, 0)}), "");
-  EXPECT_EQ(tree_error(ring, {cable_id(0, 0), cable_id(1, 0)}), "the cables of a tree reach 3 of 4 ranks");
+  EXPECT_EQ(tree_error(ring, {cable_id(0, 0), cable_id(1, 0)}), "a tree reaches 3 of 4 ranks");
   EXPECT_EQ(tree_error(ring, {cable_id(0, 0), cable_id(1, 0), cable_id(2, 0), cable_id(3, 0)}),
             "the cables of a tree go round: 4 join 4 ranks");
 }
