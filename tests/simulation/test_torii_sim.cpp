@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -110,6 +111,42 @@ TEST(ToriiSim, WithoutOverlapItTakesLonger) {
   EXPECT_GT(json_of(apart).at("time_us"), json_of(call).at("time_us"));
 }
 
+/// A scan of what `auto` takes on a switch, and its verdict.
+Outcome cliffs_of(const std::string& collective, const std::string& ranks, const std::string& bytes) {
+  Process sim({std::string(TORII_TEST_BIN_DIR) + "/torii-sim", collective, "--topology", "node", "--segment", "table",
+               "--cliffs", "--scan", "ranks=" + ranks, "--scan", "bytes=" + bytes + "*2"});
+  return sim.wait(600);
+}
+
+/// Twice the bytes never take less, nor 2.2 times as long, and one rank more costs at most half as much again.
+TEST(ToriiSim, HasNoCliffsOnASwitch) {
+  struct Range {
+    const char* collective;
+    const char* least_bytes = "8";
+    const char* full_ranks = "2..18,23..26,31..34,63..65,127..129,255..257,511..513,1023,1024";
+  };
+  // A reduce of less is at its bound for as long as one rank takes from all others, and then twice as far from it.
+  const std::vector<Range> ranges = {{"allreduce"},    {"broadcast"},
+                                     {"barrier"},      {"scan"},
+                                     {"reduce", "2K"}, {"scatter", "64"},
+                                     {"gather", "64"}, {"alltoall", "64", "2..18,31..34,63..65,127..129,255..257"}};
+  const bool is_full = std::getenv("TORII_TEST_FULL") != nullptr;
+  for (const Range& range : ranges) {
+    const std::string bytes = std::string(range.least_bytes) + (is_full ? "..4M" : "..16K");
+    const Outcome outcome = cliffs_of(range.collective, is_full ? range.full_ranks : "2..9,16,17", bytes);
+    EXPECT_EQ(outcome.code, 0) << range.collective << ": " << outcome.output;
+    EXPECT_NE(outcome.output.find("0 cliffs in "), std::string::npos) << range.collective;
+  }
+}
+
+TEST(ToriiSim, FindsACliff) {
+  // Rounds of pairs cost two steps more where ranks are no power of two.
+  const Outcome outcome = torii_sim({"allreduce", "--topology", "node", "--algorithm", "recursive_doubling", "--cliffs",
+                                     "--scan", "ranks=2..3", "--bytes", "1K"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.output.find("1 cliffs in 1 comparisons"), std::string::npos) << outcome.output;
+}
+
 TEST(ToriiSim, RefusesBadCommandLines) {
   struct Bad {
     std::vector<std::string> arguments;
@@ -145,6 +182,8 @@ TEST(ToriiSim, RefusesBadCommandLines) {
       {with({"--op", "average"}), 2, "--op is 'average'"},
       {with({"--op", "band"}), 2, "--op band is not defined"},
       {with({"--root", "2"}), 2, "--root has no meaning"},
+      {with({"--cliffs", "--bytes", "1K"}), 2, "--cliffs found nothing to compare"},
+      {{"alltoall", "--topology", "torus:3x3", "--sharing", "min", "--cliffs"}, 2, "--cliffs judges calls"},
       {{"reduce", "--topology", "torus:3x3", "--root", "9"}, 2, "--root is 9; it must be from 0 to 8"},
       {with({"--algorithm", "bucket", "--no-overlap"}), 2, "--no-overlap"},
       {with({"--slots", "-1"}), 2, "--slots is -1"},

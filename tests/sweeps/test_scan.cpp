@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/status.hpp"
+#include "tools/torii-sim/cliffs.hpp"
 #include "tools/torii-sim/curves.hpp"
 #include "tools/torii-sim/scan.hpp"
 
@@ -21,6 +22,7 @@ TEST(Scan, MultipliesRangesOut) {
   EXPECT_EQ(scan.engines, (std::vector<int>{1, 2, 3}));
   EXPECT_EQ(scan.bytes, (std::vector<std::size_t>{1024, 4096, 16384}));
   EXPECT_EQ(read_scan({"ranks=3..5"}, "node").ranks, (std::vector<int>{3, 4, 5}));
+  EXPECT_EQ(read_scan({"ranks=2..3,16,31..32"}, "node").ranks, (std::vector<int>{2, 3, 16, 31, 32}));
   EXPECT_EQ(read_scan({"bytes=3..24*2"}, "node").bytes, (std::vector<std::size_t>{3, 6, 12, 24}));
   EXPECT_EQ(read_scan({"shapes=5"}, "mesh").topologies, (std::vector<std::string>{"mesh:5"}));
   EXPECT_TRUE(read_scan({}, "torus").topologies.empty());
@@ -50,6 +52,8 @@ TEST(Scan, RefusesWhatItCannotRead) {
                            "bytes=1..4*",
                            "bytes=1..4*x",
                            "ranks=0",
+                           "ranks=2,",
+                           "ranks=,2",
                            "ranks=2..1000000"}) {
     try {
       read_scan({text}, "torus");
@@ -82,6 +86,49 @@ TEST(Scan, AnyTextIsReadOrRefused) {
   }
   EXPECT_GT(refused, 0);
   EXPECT_LT(refused, 5000);
+}
+
+/// A call of a scan on a switch, with a bound of 1 us.
+tools::AskedRow call_of(int ranks, std::size_t bytes, double time_us) {
+  tools::AskedRow asked;
+  asked.algorithm = "auto";
+  asked.bytes = bytes;
+  asked.row.collective = "allreduce";
+  asked.row.topology = "node";
+  asked.row.ranks = ranks;
+  asked.row.bytes = bytes;
+  asked.row.time_us = time_us;
+  asked.row.bound_us = 1;
+  return asked;
+}
+
+TEST(Cliffs, ComparesTwiceTheBytesAndOneRankMore) {
+  const std::vector<tools::AskedRow> smooth = {call_of(4, 8, 10), call_of(4, 16, 22), call_of(4, 32, 22),
+                                               call_of(5, 8, 15), call_of(7, 8, 99),  call_of(4, 128, 99)};
+  EXPECT_EQ(tools::compare_rows(smooth).compared, 3);
+  EXPECT_TRUE(tools::compare_rows(smooth).found.empty());
+  const auto cliff = [](const tools::AskedRow& one, const tools::AskedRow& other) {
+    const tools::Cliffs cliffs = tools::compare_rows({one, other});
+    EXPECT_EQ(cliffs.compared, 1);
+    return cliffs.found.empty() ? std::string() : cliffs.found.front();
+  };
+  EXPECT_NE(cliff(call_of(4, 8, 10), call_of(4, 16, 22.1)).find("twice the bytes take 2.210"), std::string::npos);
+  EXPECT_NE(cliff(call_of(4, 8, 10), call_of(4, 16, 9.9)).find("twice the bytes take 0.990"), std::string::npos);
+  EXPECT_NE(cliff(call_of(4, 8, 10), call_of(5, 8, 15.1)).find("1.510 times as much"), std::string::npos);
+  EXPECT_NE(cliff(call_of(4, 8, 15.1), call_of(5, 8, 10)).find("0.662 times as much"), std::string::npos);
+}
+
+TEST(Cliffs, LeavesOutWhatCannotBeCompared) {
+  tools::AskedRow rounded = call_of(4, 16, 90);
+  rounded.row.bytes = 12;
+  EXPECT_EQ(tools::compare_rows({call_of(4, 8, 10), rounded}).compared, 0) << "blocks of whole elements";
+  EXPECT_EQ(tools::compare_rows({call_of(4, 0, 0), call_of(5, 0, 0)}).compared, 0) << "nothing is moved";
+  tools::AskedRow ring = call_of(4, 16, 90);
+  ring.algorithm = "ring";
+  EXPECT_EQ(tools::compare_rows({call_of(4, 8, 10), ring}).compared, 0) << "another algorithm";
+  std::vector<tools::AskedRow> torus = {call_of(4, 8, 10), call_of(5, 8, 90)};
+  for (tools::AskedRow& row : torus) row.row.topology = "torus:4x1";
+  EXPECT_EQ(tools::compare_rows(torus).compared, 0) << "one rank more is another torus";
 }
 
 TEST(Curves, EveryPointIsInsideTheAxes) {

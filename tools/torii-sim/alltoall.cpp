@@ -135,6 +135,7 @@ int run_alltoall(const SimOptions& options, const AlltoallFlags& flags, RowWrite
   if (options.sharing == "packet") return run_calls(options, rows);
   if (!options.figure.empty()) return draw_figure(options, flags, rows);
   if (options.sharing == "auto") return run_calls(options, rows);
+  if (options.cliffs) invalid("--cliffs judges calls; with sharing min and maxmin an alltoall is a list without calls");
   Scan scan = read_scan(options.scan, std::string_view(options.topology).substr(0, options.topology.find(':')));
   if (scan.topologies.empty()) scan.topologies = {options.topology};
   if (scan.engines.empty()) scan.engines = {options.engines};

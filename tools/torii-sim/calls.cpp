@@ -12,6 +12,7 @@
 
 #include "runtime/status.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/torii-sim/cliffs.hpp"
 #include "tools/torii-sim/collective.hpp"
 #include "tools/torii-sim/curves.hpp"
 #include "tools/torii-sim/pictures.hpp"
@@ -126,25 +127,36 @@ int draw_split(const SimOptions& options, RowWriter& rows) {
   return kDone;
 }
 
+/// Says what a scan has of cliffs. Returns the program's exit code.
+int judge(const std::vector<AskedRow>& rows) {
+  const Cliffs cliffs = compare_rows(rows);
+  if (cliffs.compared == 0) invalid("--cliffs found nothing to compare: scan bytes=1K..1M*2, or ranks=2..64 of a node");
+  for (const std::string& line : cliffs.found) fmt::print(stderr, "cliff: {}\n", line);
+  fmt::print(stderr, "{} cliffs in {} comparisons\n", cliffs.found.size(), cliffs.compared);
+  return cliffs.found.empty() ? kDone : kWrong;
+}
+
 }  // namespace
 
 int run_calls(const SimOptions& options, RowWriter& rows) {
   if (!options.split.empty()) return draw_split(options, rows);
   const std::vector<SimOptions> calls = calls_of(options);
   std::vector<SimRow> done;
+  std::vector<AskedRow> judged;
   int code = kDone;
   for (const SimOptions& call : calls) {
     try {
       Simulated one = simulate_call(call);
       code = std::max(code, one.code);
       rows.add(one.row);
+      if (options.cliffs) judged.push_back({one.row, call.algorithm, read_size("--bytes", call.bytes)});
       done.push_back(std::move(one.row));
     } catch (const Error& error) {
       if (calls.size() == 1 || error.status() != Status::unsupported) throw;
     }
   }
   if (!options.figure.empty()) draw_bandwidth(options, done);
-  return code;
+  return options.cliffs ? std::max(code, judge(judged)) : code;
 }
 
 }  // namespace torii::tools

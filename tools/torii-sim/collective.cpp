@@ -114,6 +114,13 @@ Trial simulate_apart(const SimOptions& options, const Question& question, const 
   return up;
 }
 
+Trial simulate_once(const SimOptions& options, const Question& question, const Algorithm& algorithm,
+                    const PlanRequest& request) {
+  const bool apart = !options.overlap && request.collective == Collective::allreduce;
+  return apart ? simulate_apart(options, question, algorithm, request)
+               : simulate(options, question, algorithm, request);
+}
+
 std::vector<std::size_t> segments_to_try(const SimOptions& options, const Question& question, int blocks) {
   if (options.segment != "auto") return {std::max<std::size_t>(read_size("--segment", options.segment), 64)};
   std::vector<std::size_t> segments;
@@ -152,6 +159,7 @@ Trial best_trial(const SimOptions& options, const Question& question, const Sele
   const int blocks = selected.algorithm->plan(request, 0).blocks;
   const double searching_s = seconds_since(begun);  // what the first plan finds out serves all others
   std::optional<Trial> best;
+  if (options.segment == "table") return simulate_once(options, question, *selected.algorithm, request);
   std::vector<std::size_t> segments = segments_to_try(options, question, blocks);
   std::ranges::reverse(segments);
   for (const std::size_t segment_bytes : segments) {
@@ -160,9 +168,7 @@ Trial best_trial(const SimOptions& options, const Question& question, const Sele
     request.tuning.window = window_for(options, request);
     const double least = least_us(options, question, *selected.algorithm, request);
     if (best && least * simulated::kPicosecondsPerMicrosecond > static_cast<double>(best->time)) continue;
-    const bool apart = !options.overlap && request.collective == Collective::allreduce;
-    Trial trial = apart ? simulate_apart(options, question, *selected.algorithm, request)
-                        : simulate(options, question, *selected.algorithm, request);
+    Trial trial = simulate_once(options, question, *selected.algorithm, request);
     if (isatty(STDERR_FILENO) != 0 && seconds_since(begun) > kPatience_s) {
       fmt::print(stderr, "segment {}: {:.1f} us\n", segment_bytes,
                  static_cast<double>(trial.time) / simulated::kPicosecondsPerMicrosecond);
@@ -225,7 +231,7 @@ Simulated simulate_call(const SimOptions& options) {
   const Question question = read_question(options);
   const Clock::time_point begun = Clock::now();
   const Selected selected =
-      select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes);
+      select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes, true);
   const Trial best = best_trial(options, question, selected);
   const double wall_s = seconds_since(begun) - best.planning_s;
   const PlanRequest& request = best.request;

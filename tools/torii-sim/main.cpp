@@ -26,7 +26,10 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--algorithm", o.algorithm,
                  "of the catalogue, several with commas (default: auto, as the tune table says)");
   app.add_option("--bytes", o.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
-  app.add_option("--segment", o.segment, "largest payload of one put, or auto: the best of a few (default)");
+  app.add_option(
+      "--segment", o.segment,
+      "largest payload of one put; auto: the best of a few (default); table: segment, slots and window that a team "
+      "takes");
   app.add_option("--type", o.type, "element type (default: f32)");
   app.add_option("--op", o.op, "operation (default: sum)");
   app.add_option("--root", o.root, "root of broadcast and reduce (default: 0)");
@@ -55,7 +58,10 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_flag("--every-segment", o.every_segment, "run long pipelines to the end instead of extending a steady state");
   app.add_option("--scan", o.scan,
                  "go through shapes=2..12x2..12, ranks=2..64, engines=1..8 or bytes=1K..1M (each four times the one "
-                 "before; 1K..1M*2: twice); may be given several times");
+                 "before; 1K..1M*2: twice); numbers also as 2..9,16,32; may be given several times");
+  app.add_flag("--cliffs", o.cliffs,
+               "judge the scan: twice the bytes take 1 to 2.2 times as long, and on a node one rank more changes time "
+               "over bound by at most 1.5; exit code 1 where that is not so");
   app.add_option("--figure", o.figure,
                  "SVG to this file: bandwidth by size and algorithm; with --split, where the time goes; of an alltoall "
                  "by min or maxmin, time over 1 to 8 controllers");

@@ -17,7 +17,7 @@ struct SimOptions {
   std::string topology;  ///< torus:4x4x4, mesh:8x8, torus:4x4x2m, tree:FILE, or node: a switch
   int ranks = 0;         ///< of node
   std::string bytes = "1M";
-  std::string segment = "auto";  ///< bytes, or auto: the best of a few
+  std::string segment = "auto";  ///< bytes; auto: the best of a few; table: as a team, slots and window too
   std::string type = "f32";
   std::string op = "sum";
   std::string sharing = "auto";  ///< min, maxmin, packet; reserved: the model of schedules; auto: packet
@@ -43,6 +43,7 @@ struct SimOptions {
   std::string svg_time_line;          ///< picture of what the engines of `watched` did
   int watched = 0;
   std::vector<std::string> scan;  ///< shapes, ranks, engines and bytes to go through
+  bool cliffs = false;            ///< judge what has been scanned
   std::string figure;             ///< curves of what has been simulated, as SVG to this file
   std::vector<double> split;      ///< GB/s of folding for which the figure shows where the time goes
   std::string json;               ///< a file, or - for stdout

@@ -86,12 +86,16 @@ std::vector<std::size_t> read_sizes(std::string_view text, std::string_view whol
   return sizes;
 }
 
-/// All numbers of a range.
+/// All numbers of ranges with commas between.
 std::vector<int> read_numbers(std::string_view text, int most, std::string_view whole) {
-  const Range range = read_range(text, most, whole);
   std::vector<int> numbers;
-  for (int number = range.low; number <= range.high; ++number) numbers.push_back(number);
-  return numbers;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    const Range range = read_range(text.substr(0, comma), most, whole);
+    for (int number = range.low; number <= range.high; ++number) numbers.push_back(number);
+    if (comma == std::string_view::npos) return numbers;
+    text.remove_prefix(comma + 1);
+  }
 }
 
 }  // namespace
