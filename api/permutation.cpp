@@ -23,6 +23,7 @@ struct Share {
   std::uint64_t count;
   std::uint64_t result_count;
   std::uint64_t item_bytes;
+  std::uint64_t lacks_memory;  ///< 1: there are items, but NULL stands where they are or go
 };
 
 Status run_words(Team& team, Collective collective, const void* input, void* result, std::size_t words) {
@@ -46,6 +47,10 @@ Words starts_of(const std::vector<Share>& shares) {
   for (std::size_t rank = 0; rank < shares.size(); ++rank) {
     const Share& share = shares[rank];
     const std::string who = " of rank " + std::to_string(rank);
+    if (share.lacks_memory != 0) {
+      invalid("input, destinations or result" + who + " is NULL, but its count is " + std::to_string(share.count) +
+              " and its result_count " + std::to_string(share.result_count));
+    }
     if (share.item_bytes != shares[0].item_bytes || share.item_bytes == 0) {
       invalid("item_bytes" + who + " is " + std::to_string(share.item_bytes) + ", of rank 0 " +
               std::to_string(shares[0].item_bytes) + "; it must be at least 1 and the same on all ranks");
@@ -75,11 +80,13 @@ class Permuter {
         record_bytes_(kPositionBytes + given.item_bytes) {}
 
   Status run() {
-    const Share own = {given_.count, given_.result_count, given_.item_bytes};
+    const std::string own_fault = missing_memory();
+    const Share own = {given_.count, given_.result_count, given_.item_bytes, own_fault.empty() ? 0U : 1U};
     std::vector<Share> shares(ranks_);
     Status status =
         run_words(team_, Collective::all_gather, &own, shares.data(), sizeof(Share) / sizeof(std::uint64_t));
     if (status != Status::ok) return status;
+    if (!own_fault.empty()) invalid(own_fault);
     starts_ = starts_of(shares);
     status = exchange_counts();
     if (status == Status::ok) status = move();
@@ -88,6 +95,17 @@ class Permuter {
   }
 
  private:
+  /// Which address is NULL though there is something for it. All ranks are told, since they would wait for this one.
+  std::string missing_memory() const {
+    if (given_.count != 0 && (given_.input == nullptr || given_.destinations == nullptr)) {
+      return "input or destinations is NULL, but count is " + std::to_string(given_.count);
+    }
+    if (given_.result_count != 0 && given_.result == nullptr) {
+      return "result is NULL, but result_count is " + std::to_string(given_.result_count);
+    }
+    return "";
+  }
+
   std::size_t owner_of(std::uint64_t position) const {
     const auto after = std::upper_bound(starts_.begin(), starts_.end(), position);
     return static_cast<std::size_t>(after - starts_.begin()) - 1;
@@ -207,12 +225,6 @@ class Permuter {
 }  // namespace
 
 Status permute(Team& team, Scratch& scratch, const Permutation& permutation) {
-  if (permutation.count != 0 && (permutation.input == nullptr || permutation.destinations == nullptr)) {
-    invalid("input or destinations is NULL, but count is " + std::to_string(permutation.count));
-  }
-  if (permutation.result_count != 0 && permutation.result == nullptr) {
-    invalid("result is NULL, but result_count is " + std::to_string(permutation.result_count));
-  }
   return Permuter(team, scratch, permutation).run();
 }
 

@@ -172,6 +172,10 @@ TEST(Redistribution, BadPermutationsAreRefusedOnAllRanks) {
                    "input or destinations is NULL, but count is 2");
     const std::uint64_t to[] = {0, 1};
     expect_refused(torii_permute(team, data.data(), 2, to, nullptr, 2, 8), "result is NULL, but result_count is 2");
+    // One rank alone: the other one learns of it instead of waiting.
+    expect_refused(torii_permute(team, data.data(), 2, to, rank == 1 ? nullptr : data.data(), 2, 8),
+                   rank == 1 ? "result is NULL, but result_count is 2"
+                             : "input, destinations or result of rank 1 is NULL, but its count is 2");
     EXPECT_EQ(permute(of({3, 2}, {1, 0}), 2, 8), TORII_OK) << torii_last_error();
   });
 }
