@@ -332,7 +332,8 @@ torii_status torii_team_abort(torii_team* team, const char* reason) {
 }
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
-  if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0) {
+  if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
+      call->load == nullptr && call->store == nullptr) {
     const torii::PlainCall plain = {number_in(call->collective),
                                     number_in(call->type),
                                     number_in(call->op),

@@ -51,6 +51,7 @@ Status Team::go_on(Prepared& prepared, std::size_t channel, const PlainCall& cal
   request.arguments = prepared.arguments;
   request.arguments.input = call.input;
   request.arguments.result = call.result;
+  request.arguments.access = {};  // the call for which it was prepared may have had some
   request.prepared = &prepared;
   request.runs_on = channel;
   request.sequence = sequence_;

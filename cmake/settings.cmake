@@ -57,7 +57,7 @@ if(TORII_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # torii_share_headers(target...): in sanitizer builds the sources of these libraries read the standard headers that most
-# of them include from one precompiled file. Not elsewhere, so that release builds still find an include that is missing.
+# of them include from one precompiled file. Not elsewhere: release builds still find an include that is missing.
 add_library(torii_standard_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/standard_headers.cpp)
 target_link_libraries(torii_standard_headers PRIVATE torii_settings)
 target_precompile_headers(
