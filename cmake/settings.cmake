@@ -42,9 +42,10 @@ elseif(TORII_SANITIZE STREQUAL "none")
 else()
   message(FATAL_ERROR "TORII_SANITIZE is '${TORII_SANITIZE}'; it must be none, address or thread")
 endif()
-if(torii_sanitize_flags)
-  # The code that sanitizers add hides initialisations from g++; the release build still warns.
-  target_compile_options(torii_settings INTERFACE $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+if(torii_sanitize_flags AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # The code that sanitizers add hides initialisations and lengths of strings from g++; the release build still warns.
+  target_compile_options(torii_settings INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow
+                                                  -Wno-stringop-overread)
 endif()
 # For every folder and not through torii_settings, so that a folder can take some of it back (tests/CMakeLists.txt).
 add_compile_options(${torii_sanitize_flags})
