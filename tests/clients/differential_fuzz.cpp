@@ -68,7 +68,7 @@ int run(int cases, std::uint64_t seed, bool says) {
       MPI_Comm_size(twins.without, &members);
       const Case call = draw_case(random, members);
       if (says) std::fprintf(stderr, "rank %d: case %d: %s\n", rank, number, call.text().c_str());
-      const bool frees = is_fresh && has_torii && is_torii_request(call);
+      const bool frees = is_fresh && has_torii && is_torii_request(call, members);
       const std::string difference = compare(call, &twins.with, twins.without, frees);
       if (!difference.empty()) {
         std::printf("rank %d: case %d of seed %llu: %s on %d ranks: %s differs\n", rank, number,

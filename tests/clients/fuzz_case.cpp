@@ -330,8 +330,8 @@ std::string Case::text() const {
   return text + (in_place ? ", in place" : "") + (twice > 1 ? ", twice" : "");
 }
 
-bool is_torii_request(const Case& call) {
-  if (call.form == Form::blocking) return false;
+bool is_torii_request(const Case& call, int ranks) {
+  if (call.form == Form::blocking || ranks < 2) return false;
   return call.collective != Collective::allreduce || call.form == Form::persistent ||
          (call.op.op != MPI_MAX && call.op.op != MPI_MIN);
 }
@@ -370,7 +370,7 @@ Case draw_case(Random& random, int ranks) {
     for (int rank = 0; rank < ranks; ++rank) call.counts.push_back(equal ? call.count : draw(random, 0, most));
   }
   // libnbc's own buffers are too short for elements that begin behind their place; torii's are not.
-  if (call.shape >= 4 && !is_torii_request(call)) call.form = Form::blocking;
+  if (call.shape >= 4 && !is_torii_request(call, ranks)) call.form = Form::blocking;
   if (call.form == Form::blocking) call.twice = 1;
   return call;
 }

@@ -52,10 +52,10 @@ struct Case {
   std::string text() const;
 };
 
-/// Whether torii takes the call as a non-blocking or persistent one, on a group that it serves. Such calls may do what
-/// MPI allows and libnbc, which gets the others, does not survive: their MPI_Comm freed while they are in flight,
-/// elements with a true lower bound above 0.
-bool is_torii_request(const Case& call);
+/// Whether torii takes the call as a non-blocking or persistent one, on a group of so many ranks. Such calls may do
+/// what MPI allows and libnbc, which gets the others and all of groups of one rank, does not survive: their MPI_Comm
+/// freed while they are in flight, elements with a true lower bound above 0.
+bool is_torii_request(const Case& call, int ranks);
 
 Case draw_case(Random& random, int ranks);
 
