@@ -353,8 +353,8 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
   return leaders;
 }
 
-// With a message per segment every wait that a group adds is for an earlier segment, and segment after segment remains
-// an order in which all can run: nothing deadlocks. Engines that share a stream are timed by each message's credit.
+// With a message per segment every wait that a group adds looks back at least one segment: it stands on no cycle of
+// weight 0 of the verifier's graph, so nothing deadlocks. Engines that share a stream are timed by each message's credit.
 int credit_group(const Stream& stream, int slots) {
   constexpr int kGroupsLeast = 4;  // so that most slots are free while a group fills
   if (stream.messages_per_segment != 1 || slots >= EngineShare::kSlotsLeast) return 1;
