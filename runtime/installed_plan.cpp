@@ -354,7 +354,8 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
 }
 
 // With a message per segment every wait that a group adds looks back at least one segment: it stands on no cycle of
-// weight 0 of the verifier's graph, so nothing deadlocks. Engines that share a stream are timed by each message's credit.
+// weight 0 of the verifier's graph, so nothing deadlocks. Engines that share a stream are timed by the credit of each
+// message.
 int credit_group(const Stream& stream, int slots) {
   constexpr int kGroupsLeast = 4;  // so that most slots are free while a group fills
   if (stream.messages_per_segment != 1 || slots >= EngineShare::kSlotsLeast) return 1;
