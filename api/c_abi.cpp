@@ -59,20 +59,39 @@ torii_status guarded(Body&& body) noexcept {
     return refuse(Status::no_resource, "out of memory");
   } catch (const std::exception& error) {
     return refuse(Status::internal, error.what());
+  } catch (...) {
+    return refuse(Status::internal, "a function of the caller threw what is no std::exception; it must not throw");
   }
 }
 
-/// Copies a struct of an older or newer caller: what it does not have is zero.
+/// The same for what belongs to a context, whose memory and sockets in a forked child are its parent's.
+template <typename Body>
+torii_status guarded_in(const torii_context* context, Body&& body) noexcept {
+  return context->context.is_forked_child() ? invalid(kForked) : guarded(body);
+}
+
+/// Whether the size at the beginning of a struct of the caller can be one.
+bool is_size(std::size_t size, const char* what, torii_status& status) {
+  if (size >= sizeof(size) && size <= 4096) return true;
+  status = invalid(std::string(what) + ".size is " + std::to_string(size) + "; set it to sizeof(" + what + ")");
+  return false;
+}
+
+/// Copies a struct of an older or newer caller: what an older one does not have is zero, and what a newer one has
+/// beyond ours must be, since it would be ignored.
 template <typename Struct>
 bool read_struct(const Struct* given, Struct& own, const char* what, torii_status& status) {
   std::memset(&own, 0, sizeof(own));
   if (given == nullptr) return true;
-  if (given->size < sizeof(std::size_t) || given->size > 4096) {
-    status =
-        invalid(std::string(what) + ".size is " + std::to_string(given->size) + "; set it to sizeof(" + what + ")");
+  if (!is_size(given->size, what, status)) return false;
+  std::memcpy(&own, given, std::min(given->size, sizeof(own)));
+  const auto* const bytes = reinterpret_cast<const char*>(given);
+  for (std::size_t i = sizeof(own); i < given->size; ++i) {
+    if (bytes[i] == 0) continue;
+    status = refuse(Status::unsupported, std::string(what) + " is set at byte " + std::to_string(i) +
+                                             ", which torii " TORII_VERSION " does not know; use a newer library");
     return false;
   }
-  std::memcpy(&own, given, std::min(given->size, sizeof(own)));
   return true;
 }
 
@@ -169,7 +188,7 @@ template <typename Make>
 torii_status hand_out_team(torii_context* context, torii_team** team, Make&& make) noexcept {
   if (team == nullptr) return invalid("the place for the team is NULL");
   *team = nullptr;
-  return guarded([&] {
+  return guarded_in(context, [&] {
     auto made = make();
     if (made == nullptr) return;
     *team = new torii_team{context, std::move(made)};
@@ -245,13 +264,13 @@ int torii_context_ranks(const torii_context* context) { return context == nullpt
 torii_status torii_allocate(torii_context* context, size_t bytes, void** address) {
   if (context == nullptr || address == nullptr) return invalid("context or the place for the address is NULL");
   *address = nullptr;
-  return guarded([&] { *address = context->context.allocate(bytes); });
+  return guarded_in(context, [&] { *address = context->context.allocate(bytes); });
 }
 
 torii_status torii_free(torii_context* context, void* address) {
   if (context == nullptr) return invalid("context is NULL");
   if (address == nullptr) return TORII_OK;
-  return guarded([&] { context->context.free(address); });
+  return guarded_in(context, [&] { context->context.free(address); });
 }
 
 torii_status torii_register(torii_context* context, void* address, size_t bytes, unsigned flags,
@@ -261,8 +280,7 @@ torii_status torii_register(torii_context* context, void* address, size_t bytes,
   if ((flags & ~static_cast<unsigned>(TORII_REGISTER_ADOPT)) != 0) {
     return invalid("flags is " + std::to_string(flags) + "; use 0 or TORII_REGISTER_ADOPT");
   }
-  if (context->context.is_forked_child()) return invalid(kForked);
-  return guarded([&] {
+  return guarded_in(context, [&] {
     const bool adopt = (flags & TORII_REGISTER_ADOPT) != 0;
     *region = reinterpret_cast<torii_region*>(context->context.regions().add(address, bytes, adopt));
   });
@@ -271,14 +289,13 @@ torii_status torii_register(torii_context* context, void* address, size_t bytes,
 torii_status torii_deregister(torii_context* context, torii_region* region) {
   if (context == nullptr) return invalid("context is NULL");
   if (region == nullptr) return TORII_OK;
-  if (context->context.is_forked_child()) return invalid(kForked);
-  return guarded([&] { context->context.regions().remove(reinterpret_cast<torii::Region*>(region)); });
+  return guarded_in(context, [&] { context->context.regions().remove(reinterpret_cast<torii::Region*>(region)); });
 }
 
 int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines) {
   if (context == nullptr) return 0;
   const auto all = context->context.engine_bytes();
-  for (int engine = 0; engine < engines && engine < static_cast<int>(all.size()); ++engine) {
+  for (int engine = 0; bytes != nullptr && engine < engines && engine < static_cast<int>(all.size()); ++engine) {
     bytes[engine] = all[static_cast<std::size_t>(engine)];
   }
   return static_cast<int>(all.size());
@@ -328,7 +345,7 @@ int torii_team_ranks(const torii_team* team) { return team == nullptr ? -1 : tea
 
 torii_status torii_team_abort(torii_team* team, const char* reason) {
   if (team == nullptr) return invalid("team is NULL");
-  return guarded([&] { team->team->abort(reason == nullptr ? "" : reason); });
+  return guarded_in(team->context, [&] { team->team->abort(reason == nullptr ? "" : reason); });
 }
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
@@ -438,6 +455,7 @@ torii_status torii_expect(torii_team* team, const torii_call* call, size_t first
 torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice* choice) {
   if (team == nullptr || choice == nullptr) return invalid("team or choice is NULL");
   torii_status status = TORII_OK;
+  if (!is_size(choice->size, "torii_choice", status)) return status;
   torii::Request request;
   if (!read_call(call, request.arguments, status)) return status;
   Status prepared_status = Status::ok;

@@ -16,10 +16,8 @@ class MembersExchange final : public Exchange {
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return options_.member_count; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    const int code = options_.exchange(mine.data(), all.data(), mine.size(), options_.exchange_data);
-    if (code == 0) return;
-    throw Error(Status::transport, "the exchange function of the team's members returned " + std::to_string(code) +
-                                       " on member " + std::to_string(rank_));
+    call_exchange(options_.exchange, options_.exchange_data, rank_, mine, all,
+                  "the exchange function of the team's members");
   }
 
  private:

@@ -55,7 +55,8 @@ Words starts_of(const std::vector<Share>& shares) {
       invalid("item_bytes" + who + " is " + std::to_string(share.item_bytes) + ", of rank 0 " +
               std::to_string(shares[0].item_bytes) + "; it must be at least 1 and the same on all ranks");
     }
-    const std::uint64_t most = kMost / shares.size() / (share.item_bytes + kPositionBytes);
+    const std::uint64_t most =
+        share.item_bytes > kMost ? 0 : kMost / shares.size() / (share.item_bytes + kPositionBytes);
     if (share.count > most || share.result_count > most) {
       invalid("count" + who + " is " + std::to_string(share.count) + " and result_count " +
               std::to_string(share.result_count) + ", whose bytes overflow; the most is " + std::to_string(most));

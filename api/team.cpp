@@ -12,6 +12,8 @@
 namespace torii {
 namespace {
 
+constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;  ///< as the setting SEGMENT accepts
+
 constexpr const char* kVersion = TORII_VERSION;
 
 thread_local std::string thread_error;
@@ -187,9 +189,10 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
     throw Error(Status::invalid_argument, "algorithm is '" + forced_.algorithm + "'; it must be one of " + names);
   }
   forced_.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : settings.segment_bytes;
-  if (forced_.segment_bytes % 64 != 0) {
-    throw Error(Status::invalid_argument,
-                "segment is " + std::to_string(forced_.segment_bytes) + " bytes; it must be a multiple of 64");
+  if (forced_.segment_bytes % 64 != 0 || forced_.segment_bytes > kSegmentBytesMax) {
+    throw Error(Status::invalid_argument, "segment is " + std::to_string(forced_.segment_bytes) +
+                                              " bytes; it must be a multiple of 64, at most " +
+                                              std::to_string(kSegmentBytesMax));
   }
   if (!options.tune_table.empty()) own_tune_table_ = TuneTable::parse(options.tune_table, "the team's tune_table");
   forced_.slots = settings.slots;

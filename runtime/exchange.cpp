@@ -47,11 +47,7 @@ class CallbackExchange final : public Exchange {
   int ranks() const noexcept override { return offer_.ranks; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     check_sizes(*this, mine.size(), all.size());
-    const int code = offer_.function(mine.data(), all.data(), mine.size(), offer_.data);
-    if (code != 0) {
-      throw Error(Status::transport, "the exchange function of the embedder returned " + std::to_string(code) +
-                                         " on rank " + std::to_string(offer_.rank));
-    }
+    call_exchange(offer_.function, offer_.data, offer_.rank, mine, all, "the exchange function of the embedder");
   }
 
  private:
@@ -169,6 +165,26 @@ std::unique_ptr<Exchange> join_launcher(int fd, double timeout_s) {
 }
 
 }  // namespace
+
+void call_exchange(ExchangeFunction function, void* data, int rank, std::span<const std::byte> mine,
+                   std::span<std::byte> all, const std::string& who) {
+  const auto fail = [&](const std::string& what) {
+    throw Error(Status::transport, who + " " + what + " on rank " + std::to_string(rank));
+  };
+  // Something else than what must come, so that a function which does nothing is found out.
+  const auto own = all.subspan(static_cast<std::size_t>(rank) * mine.size(), mine.size());
+  std::ranges::transform(mine, own.begin(), [](std::byte byte) { return ~byte; });
+  int code = 0;
+  try {
+    code = function(mine.data(), all.data(), mine.size(), data);
+  } catch (const std::exception& error) {
+    fail("threw '" + std::string(error.what()) + "'");
+  }
+  if (code != 0) fail("returned " + std::to_string(code));
+  if (!std::ranges::equal(mine, own)) {
+    fail("returned 0, but `all` does not hold this rank's " + std::to_string(mine.size()) + " bytes in their place");
+  }
+}
 
 std::vector<std::string> gather_texts(Exchange& exchange, std::string_view mine) {
   const std::vector<std::size_t> lengths = gather_values(exchange, mine.size());

@@ -53,6 +53,11 @@ std::vector<std::string> gather_texts(Exchange& exchange, std::string_view mine)
 /// The embedder's function; the same type as torii_exchange in include/torii/torii.h. Returns 0 on success.
 using ExchangeFunction = int (*)(const void* mine, void* all, std::size_t bytes, void* data);
 
+/// Calls it, and checks what can be checked of what it did: a code, an exception, this rank's own part of `all`. Throws
+/// Error{transport} that begins with `who`, as in "the exchange function of the embedder".
+void call_exchange(ExchangeFunction function, void* data, int rank, std::span<const std::byte> mine,
+                   std::span<std::byte> all, const std::string& who);
+
 /// What the embedder offers; without a function join() looks at the environment.
 struct JoinOffer {
   ExchangeFunction function = nullptr;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bad input through the public interface: each kind has its status and a message of its own that names the value.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdint>
@@ -214,22 +212,6 @@ TEST_F(Alone, NullAndLivingThingsAreRefused) {
   EXPECT_EQ(none, nullptr);
 }
 
-TEST_F(Alone, AForkedChildMayMakeNoCall) {
-  const torii_call call = good_call();
-  // So that the child's call is one like the last, on either channel.
-  for (int i = 0; i < 2; ++i) ASSERT_EQ(torii_run(team_, &call), TORII_OK) << torii_last_error();
-  const pid_t child = fork();
-  if (child == 0) {
-    const bool refused = torii_run(team_, &call) == TORII_INVALID_ARGUMENT &&
-                         std::string(torii_last_error()).find("forked") != std::string::npos;
-    _exit(refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(torii_run(team_, &call), TORII_OK) << "the parent goes on";
-}
-
 struct BadTeam {
   const char* topology;
   const char* algorithm;
@@ -263,6 +245,7 @@ TEST(BadTeams, AreNamedWithTheirValue) {
       {nullptr, "fast", nullptr, 0, "algorithm is 'fast'; it must be one of auto, "},
       {nullptr, nullptr, "always", 0, "determinism is 'always'; it must be run or canonical"},
       {nullptr, nullptr, nullptr, 100, "segment is 100 bytes; it must be a multiple of 64"},
+      {nullptr, nullptr, nullptr, SIZE_MAX - 63, "bytes; it must be a multiple of 64, at most 1073741824"},
   };
   ThreadTeam options;
   options.ranks = 3;

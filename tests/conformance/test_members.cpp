@@ -172,7 +172,7 @@ TEST(Members, AreRefusedWithTheirValue) {
     options.exchange = meet;
     meeting.fails = true;
     EXPECT_EQ(torii_team_create(context, &options, &team), TORII_TRANSPORT);
-    EXPECT_NE(std::string(torii_last_error()).find("returned 7 on member 0"), std::string::npos) << torii_last_error();
+    EXPECT_NE(std::string(torii_last_error()).find("returned 7 on rank 0"), std::string::npos) << torii_last_error();
   });
   run_as_threads({2, "ARENA=256M", "", "", "", 0}, [](torii_context* context, torii_team*) {
     Meeting meeting(1);
