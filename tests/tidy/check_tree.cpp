@@ -70,7 +70,9 @@ std::vector<Violation> check_tree(const std::filesystem::path& root, std::string
   std::vector<Exception> exceptions = parse_exceptions(exceptions_text);
   const std::vector<Rule> rules = all_rules();
   std::vector<Violation> found;
-  for (const SourceFile& file : read_tree(root)) {
+  const std::vector<SourceFile> files = read_tree(root);
+  check_whole(root, files, found);
+  for (const SourceFile& file : files) {
     for (const Rule& rule : rules) rule.check(root, file, found);
   }
   std::vector<Violation> violations;

@@ -46,6 +46,11 @@ std::span<const Rule> text_rules();
 std::span<const Rule> cpp_rules();
 std::span<const Rule> include_rules();
 
+/// Rules that need more than one file: "top_of_tree", which files may stand at the top, and "documents", whether the
+/// options, TORII_ names and links of the prose exist. They have no exceptions.
+void check_whole(const std::filesystem::path& root, const std::vector<SourceFile>& files,
+                 std::vector<Violation>& violations);
+
 /// Splits `text` into the views of a SourceFile.
 SourceFile parse_source(std::string path, Kind kind, std::string_view text);
 

@@ -133,7 +133,9 @@ std::vector<SourceFile> read_tree(const fs::path& root) {
       entry.disable_recursion_pending();
       continue;
     }
-    if (!entry->is_regular_file() || entry->is_symlink() || entry->path().filename() == "LICENSE") continue;
+    const fs::path name = entry->path().filename();
+    // In a worktree `.git` is a file with a path of this machine.
+    if (!entry->is_regular_file() || entry->is_symlink() || name == "LICENSE" || name == ".git") continue;
     std::ifstream stream(entry->path(), std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
     if (text.find('\0') != std::string::npos) continue;

@@ -81,8 +81,8 @@ class Planted : public testing::Test {
 TEST_F(Planted, Licence) {
   expect_caught("licence", 1, "runtime/a.cpp", "// Only a comment.\nint x;\n");
   expect_caught("licence", 2, "runtime/a.cpp", "// SPDX-License-Identifier: Apache-2.0\nint x;\n");
-  expect_caught("licence", 2, "run", "#!/bin/sh\necho\n");
-  expect_clean("run", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n# Says what it is.\n");
+  expect_caught("licence", 2, "tools/run", "#!/bin/sh\necho\n");
+  expect_clean("tools/run", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n# Says what it is.\n");
 }
 
 TEST_F(Planted, LineLength) {
@@ -110,6 +110,7 @@ TEST_F(Planted, Unfinished) {
 }
 
 TEST_F(Planted, MachinePath) {
+  plant("runtime/plan.hpp", header(""));
   const std::string elsewhere = "/some" + std::string("where/x");
   expect_caught("machine_path", 1, "docs/a.md", "see `" + elsewhere + "/torii`\n");
   expect_caught("machine_path", 1, "perf/results/a.json", "{\"path\": \"" + elsewhere + "\"}\n");
@@ -215,6 +216,30 @@ TEST_F(Planted, EmbedderHeaders) {
   expect_caught("embedder_headers", 4, "include/torii/torii.hpp", header("#include <hwloc.h>\n"));
   expect_caught("embedder_headers", 4, "include/torii/torii.hpp", header("#include <fmt/core.h>\n"));
   expect_clean("include/torii/torii.hpp", header("#include <vector>\n"));
+}
+
+TEST_F(Planted, TopOfTree) {
+  expect_caught("top_of_tree", 1, "fabric_parts.80s-5470,vm.btr", "# a back trace\n");
+  expect_caught("top_of_tree", 1, "core",
+                std::string_view("\x7f"
+                                 "ELF\0",
+                                 5));
+  expect_clean("VERSION", "0.1.0\n");
+}
+
+TEST_F(Planted, Documents) {
+  plant("tools/a.cpp", head("const char* option = \"--depth\";\nconst char* name = \"TORII_DEPTH\";\n"));
+  plant("runtime/a.cpp", head("const char* setting = \"WIDTH\";\n"));
+  plant("docs/b.md", "# The `first` heading, of two\n");
+  expect_caught("documents", 2, "docs/a.md", "`run --depth 3`\n`run --depht 3`\n");
+  expect_caught("documents", 1, "docs/a.md", "`run --depth=3 --depths`\n");
+  expect_caught("documents", 1, "docs/a.md", "TORII_DEPHT\n");
+  expect_caught("documents", 1, "docs/a.md", "[b](c.md)\n");
+  expect_caught("documents", 1, "docs/a.md", "[b](b.md#second)\n");
+  expect_caught("documents", 1, "docs/a.md", "[a](#no-such)\n");
+  expect_clean("docs/a.md",
+               "# A\nTORII_DEPTH, TORII_WIDTH, --depth, [b](b.md#the-first-heading-of-two) [a](#a) "
+               "`cmake --preset x` [d](https://example.org/d)\n");
 }
 
 TEST_F(Planted, ExceptionsNeedAReasonAndANeed) {
