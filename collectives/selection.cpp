@@ -3,14 +3,13 @@
 #include "collectives/selection.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "collectives/selection_floyd.hpp"
 #include "collectives/selection_sites.hpp"
 #include "collectives/selection_trees.hpp"
 #include "runtime/status.hpp"
+#include "runtime/text_file.hpp"
 
 namespace torii {
 
@@ -240,11 +239,7 @@ const TuneTable& TuneTable::built_in() {
 
 TuneTable TuneTable::load(const std::string& path) {
   if (path.empty()) return built_in();
-  std::ifstream file(path);
-  if (!file) throw Error(Status::invalid_argument, "TORII_TUNE_FILE: cannot read '" + path + "'");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse(text.str(), path);
+  return parse(read_text_file(path, "TORII_TUNE_FILE"), path);
 }
 
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,

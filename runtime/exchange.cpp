@@ -179,6 +179,8 @@ void call_exchange(ExchangeFunction function, void* data, int rank, std::span<co
     code = function(mine.data(), all.data(), mine.size(), data);
   } catch (const std::exception& error) {
     fail("threw '" + std::string(error.what()) + "'");
+  } catch (...) {
+    fail("threw what is no std::exception");
   }
   if (code != 0) fail("returned " + std::to_string(code));
   if (!std::ranges::equal(mine, own)) {

@@ -3,21 +3,17 @@
 #include "runtime/rank_map.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <vector>
 
 #include "runtime/status.hpp"
+#include "runtime/text_file.hpp"
 
 namespace torii {
 namespace {
 
 constexpr std::string_view kList = "list:";
-constexpr std::streamoff kFileBytesMost = std::streamoff{64} << 20;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& why) {
   throw Error(Status::invalid_argument, "rank map " + where + ": " + why);
@@ -161,18 +157,7 @@ std::vector<int> read_list(std::string_view text, int ranks, const std::string& 
 
 std::string read_rank_map(const std::string& setting) {
   if (setting.empty() || setting.starts_with(kList)) return setting;
-  std::ifstream file(setting, std::ios::binary | std::ios::ate);
-  if (!file) {
-    throw Error(Status::invalid_argument, "TORII_RANK_MAP is '" + setting + "', which cannot be opened: " +
-                                              std::strerror(errno) + "; give a file or list:0,1,2,...");
-  }
-  const std::streamoff bytes = file.tellg();
-  if (bytes < 0 || bytes > kFileBytesMost) {
-    throw Error(Status::invalid_argument, "TORII_RANK_MAP is '" + setting + "', which is no file of at most 64 MiB");
-  }
-  file.seekg(0);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) throw Error(Status::invalid_argument, "TORII_RANK_MAP is '" + setting + "', which cannot be read");
+  std::string text = read_text_file(setting, "TORII_RANK_MAP, a file or list:0,1,2,...");
   // An empty file is a map without lines, not the absence of one.
   return text.empty() ? "\n" : text;
 }

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <numeric>
-#include <sstream>
 
 #include "runtime/status.hpp"
+#include "runtime/text_file.hpp"
 #include "runtime/tree_topology.hpp"
 
 namespace torii {
 namespace {
-
-constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{64} << 20;
 
 struct Unit {
   std::string_view name;
@@ -265,20 +261,7 @@ TreeTopology TreeTopology::parse(std::string_view text, const std::string& origi
   return TreeParser(text, origin).run();
 }
 
-std::string TreeTopology::read(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    throw Error(Status::invalid_argument, "topology file " + in_quotes(path) + ": there is no such file");
-  }
-  if (std::filesystem::file_size(path, error) > kFileBytesMax || error) {
-    throw Error(Status::invalid_argument, "topology file " + in_quotes(path) + " has more than 64 MiB");
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw Error(Status::invalid_argument, "topology file " + in_quotes(path) + " cannot be read");
-  return text.str();
-}
+std::string TreeTopology::read(const std::string& path) { return read_text_file(path, "topology file"); }
 
 TreeTopology TreeTopology::load(const std::string& path) { return parse(read(path), path); }
 

@@ -119,7 +119,7 @@ TEST(TreeTopology, FilesThatCannotBeReadAreNamed) {
     (void)TreeTopology::load(missing);
     FAIL() << "read " << missing;
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "topology file 'no-such-file.tree': there is no such file");
+    EXPECT_STREQ(error.what(), "topology file: cannot read 'no-such-file.tree': No such file or directory");
   }
   EXPECT_THROW((void)TreeTopology::read("."), Error);
 }

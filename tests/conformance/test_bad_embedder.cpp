@@ -63,8 +63,8 @@ TEST_F(BadEmbedder, ExchangeFunctionsThatDoNotWorkAreFoundOut) {
        TORII_TRANSPORT, "does not hold this rank's"},
       {[](const void*, void*, std::size_t, void*) -> int { throw std::runtime_error("no line"); }, TORII_TRANSPORT,
        "the exchange function of the embedder threw 'no line' on rank 1"},
-      {[](const void*, void*, std::size_t, void*) -> int { throw 5; }, TORII_INTERNAL,
-       "a function of the caller threw what is no std::exception"},
+      {[](const void*, void*, std::size_t, void*) -> int { throw 5; }, TORII_TRANSPORT,
+       "threw what is no std::exception on rank 1"},
   };
   torii_context_options options = options_;
   options.rank = 1;
@@ -75,6 +75,13 @@ TEST_F(BadEmbedder, ExchangeFunctionsThatDoNotWorkAreFoundOut) {
     expect_refused(torii_context_create(&options, &context), bad.status, bad.part);
     EXPECT_EQ(context, nullptr);
   }
+}
+
+TEST_F(BadEmbedder, AnOperandThatThrowsIsAStatus) {
+  const torii_call call = good_call();
+  const torii_operand throws = [](int, std::size_t, std::size_t, void*, void*) { throw 5; };
+  expect_refused(torii_expect(team_, &call, 0, 4, throws, nullptr, result_.data()), TORII_INTERNAL,
+                 "a function of the caller threw what is no std::exception");
 }
 
 TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
