@@ -242,6 +242,13 @@ TEST_F(Planted, Documents) {
                "`cmake --preset x` [d](https://example.org/d)\n");
 }
 
+TEST_F(Planted, SettingsAreDocumented) {
+  plant("docs/embedding.md", "| setting | default |\n|---|---|\n| DEPTH | 1 |\n");
+  expect_clean("runtime/settings.cpp", head("Row depth() { return integer(\"DEPTH\", 1); }\n"));
+  expect_caught("documents", 3, "runtime/settings.cpp", head("Row width() { return integer(\"WIDTH\", 1); }\n"));
+  expect_caught("documents", 4, "runtime/settings.cpp", head("Row width() {\n  return {\"WIDTH\", 1};\n}\n"));
+}
+
 TEST_F(Planted, ExceptionsNeedAReasonAndANeed) {
   plant("runtime/a.hpp", head("int f();\n"));
   EXPECT_EQ(check_tree(root_, "").size(), 1u);

@@ -107,10 +107,30 @@ void check_links(const fs::path& root, const SourceFile& file, const std::vector
   }
 }
 
+/// Every row of the table of settings has one in docs/embedding.md.
+void check_settings(const std::vector<SourceFile>& files, std::vector<Violation>& violations) {
+  static const std::regex row(R"re((\(|return \{)"([A-Z_]+)",)re");
+  const auto at = [&](std::string_view path) {
+    return std::find_if(files.begin(), files.end(), [=](const auto& one) { return one.path == path; });
+  };
+  const auto settings = at("runtime/settings.cpp");
+  const auto document = at("docs/embedding.md");
+  if (settings == files.end() || document == files.end()) return;
+  for (size_t i = 0; i < settings->lines.size(); ++i) {
+    std::smatch match;
+    if (!std::regex_search(settings->lines[i], match, row)) continue;
+    const std::string begin = "| " + match[2].str() + " |";
+    const bool is_there = std::any_of(document->lines.begin(), document->lines.end(),
+                                      [&](const std::string& line) { return line.starts_with(begin); });
+    if (!is_there) report(violations, "documents", *settings, i, match[2].str() + " is not in docs/embedding.md");
+  }
+}
+
 }  // namespace
 
 void check_whole(const fs::path& root, const std::vector<SourceFile>& files, std::vector<Violation>& violations) {
   check_top(root, violations);
+  check_settings(files, violations);
   const std::set<std::string> known = known_words(files);
   for (const SourceFile& file : files) {
     if (file.kind != Kind::prose) continue;
