@@ -9,17 +9,19 @@
 #include <string>
 
 #include "api/c_objects.hpp"
+#include "api/c_structs.hpp"
 #include "api/expectation.hpp"
 #include "api/members.hpp"
 
 using torii::Status;
-using torii::c::are_known;
 using torii::c::invalid;
-using torii::c::is_from_0_to;
+using torii::c::is_size;
+using torii::c::number_in;
+using torii::c::read_call;
+using torii::c::read_struct;
 using torii::c::refuse;
 using torii::c::run_to_end;
 using torii::c::to_c;
-using torii::c::unknown;
 
 // The C enums and the C++ ones are one list of numbers.
 static_assert(TORII_INTERNAL == static_cast<int>(Status::internal));
@@ -70,117 +72,10 @@ torii_status guarded_in(const torii_context* context, Body&& body) noexcept {
   return context->context.is_forked_child() ? invalid(kForked) : guarded(body);
 }
 
-/// Whether the size at the beginning of a struct of the caller can be one.
-bool is_size(std::size_t size, const char* what, torii_status& status) {
-  if (size >= sizeof(size) && size <= 4096) return true;
-  status = invalid(std::string(what) + ".size is " + std::to_string(size) + "; set it to sizeof(" + what + ")");
-  return false;
-}
-
-/// Copies a struct of an older or newer caller: what an older one does not have is zero, and what a newer one has
-/// beyond ours must be, since it would be ignored.
-template <typename Struct>
-bool read_struct(const Struct* given, Struct& own, const char* what, torii_status& status) {
-  std::memset(&own, 0, sizeof(own));
-  if (given == nullptr) return true;
-  if (!is_size(given->size, what, status)) return false;
-  std::memcpy(&own, given, std::min(given->size, sizeof(own)));
-  const auto* const bytes = reinterpret_cast<const char*>(given);
-  for (std::size_t i = sizeof(own); i < given->size; ++i) {
-    if (bytes[i] == 0) continue;
-    status = refuse(Status::unsupported, std::string(what) + " is set at byte " + std::to_string(i) +
-                                             ", which torii " TORII_VERSION " does not know; use a newer library");
-    return false;
-  }
-  return true;
-}
-
 torii::TeamOptions team_options(const torii_team_options& options) {
   const auto text = [](const char* value) { return std::string(value == nullptr ? "" : value); };
   return {text(options.topology), text(options.algorithm),  text(options.determinism), text(options.wire),
           options.segment_bytes,  text(options.tune_table), text(options.rank_map)};
-}
-
-/// The number in an enum of a caller's struct: C can write any, and in C++ loading one without a name is undefined.
-template <typename Enum>
-int number_in(const Enum& field) {
-  int number = 0;
-  static_assert(sizeof(field) == sizeof(number));
-  std::memcpy(&number, &field, sizeof(number));
-  return number;
-}
-
-bool read_unequal(const torii_call& call, torii::CallArguments& arguments, torii_status& status) {
-  if (!torii::may_be_unequal(arguments.collective)) {
-    status = invalid("unequal is " + std::to_string(call.unequal) + ", but blocks of " +
-                     std::string(torii::name(arguments.collective)) +
-                     " are equal; use it with alltoall, scatter, gather, all_gather or reduce_scatter");
-    return false;
-  }
-  if (arguments.collective == torii::Collective::reduce_scatter) {
-    if (call.input_counts == nullptr || call.input_displacements != nullptr) {
-      status = invalid(call.input_counts == nullptr
-                           ? "input_counts is NULL, but blocks are unequal"
-                           : "input_displacements is not NULL, but blocks of a reduce_scatter follow each other");
-      return false;
-    }
-    arguments.block_counts = call.input_counts;
-    return true;
-  }
-  arguments.unequal = true;
-  if (arguments.collective == torii::Collective::alltoall) arguments.count = 0;
-  arguments.input_counts = call.input_counts;
-  arguments.input_displacements = call.input_displacements;
-  arguments.result_counts = call.result_counts;
-  arguments.result_displacements = call.result_displacements;
-  return true;
-}
-
-bool read_access(const torii_call& call, torii::CallArguments& arguments, torii_status& status) {
-  if (arguments.collective != torii::Collective::broadcast) {
-    status = invalid("load or store is set, but a call of " + std::string(torii::name(arguments.collective)) +
-                     " reaches its vectors itself; use them with broadcast");
-    return false;
-  }
-  if (call.load == nullptr || call.store == nullptr) {
-    status = invalid(std::string(call.load == nullptr ? "load" : "store") +
-                     " is NULL, but the other is not; a broadcast needs both or none");
-    return false;
-  }
-  arguments.access = {call.load, call.store, call.access_data};
-  return true;
-}
-
-bool read_call(const torii_call* given, torii::CallArguments& arguments, torii_status& status) {
-  if (given == nullptr) {
-    status = invalid("call is NULL");
-    return false;
-  }
-  torii_call call;
-  if (!read_struct(given, call, "torii_call", status)) return false;
-  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_EXSCAN)) {
-    status = invalid("collective is " + std::to_string(number) + ", which is none");
-    return false;
-  }
-  if (const int type = number_in(call.type), op = number_in(call.op); !are_known(type, op)) {
-    status = unknown(type, op);
-    return false;
-  }
-  arguments.collective = static_cast<torii::Collective>(call.collective);
-  if (arguments.collective == torii::Collective::barrier) return true;
-  arguments.input = call.input;
-  arguments.result = call.result;
-  arguments.count = call.count;
-  arguments.type = static_cast<torii::Type>(call.type);
-  arguments.op = static_cast<torii::Op>(call.op);
-  arguments.root = torii::has_root(arguments.collective) ? call.root : 0;
-  if (call.unequal != 0 && !read_unequal(call, arguments, status)) return false;
-  if ((call.load != nullptr || call.store != nullptr) && !read_access(call, arguments, status)) return false;
-  if (torii::combines(arguments.collective) && arguments.op == torii::Op::user) {
-    arguments.user = {call.user, call.user_data, call.user_bytes};
-    arguments.type = torii::Type::u8;
-  }
-  return true;
 }
 
 /// Hands out a team made by `make`, which may give none (colour -1).

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "collectives/draw.hpp"
+
 namespace torii {
 namespace {
 
@@ -30,12 +32,6 @@ std::string format(const char* form, double value) {
 }
 std::string number(double value) { return format("%.1f", value); }
 std::string milliseconds(double seconds) { return format("%.3f ms", 1e3 * seconds); }
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) result += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return result;
-}
 
 std::string rate_text(std::int64_t bytes_per_second) {
   const auto rate = static_cast<double>(bytes_per_second);
@@ -110,7 +106,7 @@ class TreePicture {
 };
 
 std::string text_at(double x, double y, const std::string& text, const char* more) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"" + more + ">" + escaped(text) + "</text>\n";
+  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"" + more + ">" + svg_text(text) + "</text>\n";
 }
 
 std::string draw_links(const TreeTopology& tree, const TreePicture& picture, Point origin) {
@@ -166,11 +162,12 @@ std::string draw_tree(const TreeTopology& tree, const TreePicture& picture, cons
     if (rank < 0) {
       svg += "<rect class=\"relay\" x=\"" + number(origin.x + at.x - 9) + "\" y=\"" + number(origin.y + at.y - 9) +
              "\" width=\"18\" height=\"18\" fill=\"#dddddd\" stroke=\"#333333\"><title>" +
-             escaped(tree.nodes()[node].name) + "</title></rect>\n";
+             svg_text(tree.nodes()[node].name) + "</title></rect>\n";
       continue;
     }
     svg += "<circle class=\"rank\" cx=\"" + x + "\" cy=\"" + number(origin.y + at.y) + "\" r=\"" + number(kNodeRadius) +
-           "\" fill=\"#f4f4f4\" stroke=\"#333333\"><title>" + escaped(tree.nodes()[node].name) + "</title></circle>\n" +
+           "\" fill=\"#f4f4f4\" stroke=\"#333333\"><title>" + svg_text(tree.nodes()[node].name) +
+           "</title></circle>\n" +
            text_at(origin.x + at.x, origin.y + at.y + 4, std::to_string(rank), " text-anchor=\"middle\"");
   }
   return svg;
@@ -249,7 +246,7 @@ std::string draw_schedule_svg(const TreeTopology& tree, const Schedule& schedule
                     "\" width=\"" + number(width) + "\" height=\"" + number(height) +
                     "\" font-family=\"sans-serif\" font-size=\"12\">\n"
                     "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<title>" +
-                    escaped(title) + "</title>\n" + text_at(kMargin, 34, title, " font-size=\"18\"") +
+                    svg_text(title) + "</title>\n" + text_at(kMargin, 34, title, " font-size=\"18\"") +
                     "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" "
                     "markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#333333\"/></marker></defs>\n";
   svg += draw_tree(tree, picture, transfers, schedule.time_s, {kMargin + kLeafPitch / 2, kTitleHeight + kMargin});

@@ -58,20 +58,6 @@ std::string number(double value) {
   return text;
 }
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
 /// Colours that stay apart for most colour-blind readers; further blocks turn round the colour circle.
 std::string colour(int block) {
   constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
@@ -234,7 +220,7 @@ std::string legend(const std::vector<Style>& styles, double left) {
   double y = kTitleHeight + kLegendLine;
   for (std::size_t i = 0; i < std::min(styles.size(), kLegendMost); ++i, y += kLegendLine) {
     svg += "<path d=\"M" + number(left) + " " + number(y - 4) + "h36\"" + stroke(styles[i]) + "/>\n<text x=\"" +
-           number(left + 44) + "\" y=\"" + number(y) + "\">" + escaped(style_text(styles[i])) + "</text>\n";
+           number(left + 44) + "\" y=\"" + number(y) + "\">" + svg_text(style_text(styles[i])) + "</text>\n";
   }
   if (styles.size() > kLegendMost) {
     svg += "<text x=\"" + number(left) + "\" y=\"" + number(y) + "\">and " +
@@ -252,6 +238,20 @@ std::string title_of(const PlanRequest& request) {
 }
 
 }  // namespace
+
+std::string svg_text(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<') {
+      result += "&lt;";
+    } else if (c == '&') {
+      result += "&amp;";
+    } else if (static_cast<unsigned char>(c) >= ' ') {
+      result += c;
+    }
+  }
+  return result;
+}
 
 std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans) {
   const int ranks = request.topology.ranks();
@@ -276,14 +276,14 @@ std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + size + "\" width=\"" + number(picture.width) +
       "\" height=\"" + number(height) +
       "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  const std::string title = escaped(title_of(request));
+  const std::string title = svg_text(title_of(request));
   svg += "<title>" + title + "</title>\n<text x=\"" + number(kMargin) + "\" y=\"34\" font-size=\"18\">" + title +
          "</text>\n";
   svg += arrow_heads(styles);
   for (const Arrow& arrow : arrows) {
     svg += "<path class=\"stream\" d=\"" + arrow_path(picture, arrow) + "\"" + stroke(styles[arrow.style]) +
            "><title>" + std::to_string(arrow.sender) + " to " + std::to_string(arrow.receiver) + ": " +
-           escaped(style_text(styles[arrow.style])) + "</title></path>\n";
+           svg_text(style_text(styles[arrow.style])) + "</title></path>\n";
   }
   for (int rank = 0; rank < ranks; ++rank) {
     const Point at = picture.ranks[rank];

@@ -161,7 +161,9 @@ int main(int argc, char** argv) {
   try {
     CompareOptions options;
     if (!parse(argc, argv, mpi.rank() == 0, options)) return kOk;
-    return compare(options, mpi);
+    const int code = compare(options, mpi);
+    flush(stdout, "-");
+    return code;
   } catch (const Failure& failure) {
     std::fprintf(stderr, "rank %d: %s\n", mpi.rank(), failure.what());
     Mpi::abort(failure.exit_code());

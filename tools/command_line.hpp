@@ -3,6 +3,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <optional>
 #include <string>
 
@@ -18,10 +20,26 @@ inline void describe(CLI::App& app, const std::string& program, const std::strin
   app.footer("Example:\n  " + example);
 }
 
+/// Refuses what CLI11 lets pass: an empty value, mostly a shell variable that is not set, and a number that is none,
+/// which is inside every range.
+inline void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (std::string value : option->results()) {
+      std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
+      if (value.empty()) throw CLI::ValidationError(option->get_name(), "its value is empty; leave it out or give one");
+      if (value == "nan" || value == "-nan" || value == "+nan") {
+        throw CLI::ValidationError(option->get_name(), value + " is no number");
+      }
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
+}
+
 /// Parses; an exit code means that the program is done: kDone after --help or --version, kBadInput after an error.
 inline std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
+    refuse_empty_values(app);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kBadInput;
   }

@@ -2,6 +2,10 @@
 // How programs end. Apart from command_line.hpp, whose parser takes seconds to compile.
 #pragma once
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
 namespace torii::tools {
 
 /// Exit codes of every program of the project.
@@ -13,5 +17,12 @@ enum ExitCode : int {
   kTimedOut = 4,
   kPeerLost = 5,
 };
+
+/// The code with which a program ends that has done its work with `code`: what could not be written to stdout is lost.
+inline int finish(const char* program, int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "%s: cannot write stdout: %s\n", program, std::strerror(errno));
+  return code == kDone ? kBadInput : code;
+}
 
 }  // namespace torii::tools

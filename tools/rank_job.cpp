@@ -42,6 +42,13 @@ sigset_t job_signals() {
   return mask;
 }
 
+void keep_standard_streams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    // The lowest number that is free is this one.
+    if (fcntl(stream, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
+  }
+}
+
 int RankJob::run() {
   std::signal(SIGCHLD, SIG_DFL);
   const sigset_t mask = job_signals();
@@ -78,7 +85,7 @@ void RankJob::ended(int, const std::string&) {}
 void RankJob::watch(std::vector<pollfd>&) const {}
 
 bool RankJob::cannot(const std::string& what) {
-  say("cannot " + what + ": " + std::strerror(errno));
+  say("cannot " + what + ": " + std::strerror(errno) + (errno == EMFILE ? "; raise the limit (ulimit -n)" : ""));
   exit_code_ = kNotPossible;
   return false;
 }

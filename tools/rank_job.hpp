@@ -21,6 +21,10 @@ namespace torii::tools {
 /// SIGCHLD and the signals that end a job, less those that this process was told to ignore.
 sigset_t job_signals();
 
+/// Opens /dev/null where stdin, stdout or stderr is closed: whatever is opened next would get that number, a socket of
+/// the job's say, and the ranks would read and write it. Call it first.
+void keep_standard_streams();
+
 struct RankJobRules {
   std::string speaker;               ///< the program in whose name messages are printed
   std::vector<std::string> command;  ///< program and arguments

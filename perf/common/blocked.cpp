@@ -94,7 +94,7 @@ int run_blocked(int argc, char** argv) noexcept {
         ->check(CLI::Range(0.01, 1e4));
     app.add_option("--most", asked.most_percent, "of one CPU, all waiting ranks together: exit code 1 if they use more")
         ->check(CLI::Range(0.01, 1e5));
-    app.add_option("--ranks", asked.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 65536));
+    app.add_option("--ranks", asked.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
     if (!parse_command_line(app, argc, argv, "barrier_perf --ranks 2 --late 5 --most 5", speaks())) return int{kOk};
     start_asked_ranks(asked.ranks, argc, argv);
     return block(asked);

@@ -27,11 +27,11 @@ struct Setting {
   const char* help;
 };
 constexpr std::array kSettings = {
-    Setting{"--algorithm", "ALGORITHM", "auto, trinaryx3, ring, recursive_doubling, rabenseifner, binomial, node"},
+    Setting{"--algorithm", "ALGORITHM", "auto, or a name that torii-info lists"},
     Setting{"--engines", "ENGINES", "engines of the transport, 1..16"},
     Setting{"--segment", "SEGMENT", "bytes of a segment, with K or M"},
-    Setting{"--transport", "TRANSPORT", "auto, shared_memory"},
-    Setting{"--topology", "TOPOLOGY", "node, torus:4x4x4, mesh:8x8"},
+    Setting{"--transport", "TRANSPORT", "auto, shared_memory, libfabric or ucx"},
+    Setting{"--topology", "TOPOLOGY", "node, torus:4x4x4, mesh:8x8, torus:3x3*2 or tree:FILE"},
     Setting{"--determinism", "DETERMINISM", "run, canonical"},
     Setting{"--wire", "WIRE", "type, f32: how 16-bit floats travel"},
     Setting{"--isa", "ISA", "instruction set of the kernels"},
@@ -174,7 +174,7 @@ void add_common_flags(CLI::App& app, Raw& raw, Options& options) {
       ->capture_default_str();
   app.add_option("--timing", raw.timing, "isolated (a barrier before each call) or loop (back to back)")
       ->capture_default_str();
-  app.add_option("--ranks", options.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 65536));
+  app.add_option("--ranks", options.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
   app.add_option("--json", options.json, "write one JSON object per line to this file, - for stdout");
   app.add_option("--csv", options.csv, "write comma-separated values to this file, - for stdout");
   for (size_t i = 0; i < kSettings.size(); ++i) {

@@ -5,6 +5,10 @@
 #include <torii/torii.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,6 +20,28 @@
 #include "perf/common/options.hpp"
 
 namespace torii::perf {
+namespace {
+
+/// Refuses what CLI11 lets pass: an empty value, mostly a shell variable that is not set, and a number that is none,
+/// which is inside every range.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (std::string value : option->results()) {
+      std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
+      if (value.empty()) throw CLI::ValidationError(option->get_name(), "its value is empty; leave it out or give one");
+      if (value == "nan" || value == "-nan" || value == "+nan") {
+        throw CLI::ValidationError(option->get_name(), value + " is no number");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void flush(std::FILE* file, const std::string& path) {
+  if (std::fflush(file) == 0 && std::ferror(file) == 0) return;
+  throw Failure(kBadCommandLine, "cannot write '" + (path == "-" ? "stdout" : path) + "': " + std::strerror(errno));
+}
 
 bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, const std::string& version,
                         bool prints) {
@@ -23,6 +49,7 @@ bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string&
   app.footer("Example:\n  " + example);
   try {
     app.parse(argc, argv);
+    refuse_empty_values(app);
   } catch (const CLI::Success& request) {
     if (prints) app.exit(request);
     return false;
@@ -62,10 +89,12 @@ void JsonLines::Close::operator()(std::FILE* file) const {
   if (file != stdout) std::fclose(file);
 }
 
-JsonLines::JsonLines(const std::string& path, Mode mode) : table_(path == "-" ? stderr : stdout) {
+JsonLines::JsonLines(const std::string& path, Mode mode) : path_(path), table_(path == "-" ? stderr : stdout) {
   if (path.empty()) return;
   file_.reset(path == "-" ? stdout : std::fopen(path.c_str(), mode == Mode::append ? "a" : "w"));
-  if (file_ == nullptr) throw Failure(kBadCommandLine, "cannot write '" + path + "'");
+  if (file_ == nullptr) {
+    throw Failure(kBadCommandLine, "cannot write '" + path + "': " + std::strerror(errno));
+  }
 }
 
 void JsonLines::add(nlohmann::ordered_json json) {
@@ -73,7 +102,7 @@ void JsonLines::add(nlohmann::ordered_json json) {
   json["commit"] = commit();
   json["version"] = torii_version();
   std::fprintf(file_.get(), "%s\n", json.dump().c_str());
-  std::fflush(file_.get());
+  flush(file_.get(), path_);
 }
 
 void read_json_lines(const std::string& path, const std::function<void(const nlohmann::ordered_json&)>& read) {
@@ -110,7 +139,9 @@ void write_file(const std::string& path, const std::string& text) {
 
 int run_program(char** argv, const std::function<int()>& work) noexcept {
   try {
-    return work();
+    const int code = work();
+    flush(stdout, "-");
+    return code;
   } catch (const Failure& failure) {
     if (failure.exit_code() != kBadCommandLine || speaks()) std::fprintf(stderr, "%s: %s\n", argv[0], failure.what());
     return failure.exit_code();

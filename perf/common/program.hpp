@@ -24,6 +24,10 @@ bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string&
 bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, const std::string& version,
                         bool prints);
 
+/// Makes what was printed leave this process. Throws Failure(kBadCommandLine) with the path, "-" for stdout, when
+/// anything printed to `file` so far could not be written: results that are lost are no success.
+void flush(std::FILE* file, const std::string& path);
+
 /// -b, -e and -f: sizes from one to another by a factor.
 class SizeRange {
  public:
@@ -60,6 +64,7 @@ class JsonLines {
     void operator()(std::FILE* file) const;
   };
   std::unique_ptr<std::FILE, Close> file_;
+  std::string path_;
   std::FILE* table_;
 };
 

@@ -12,6 +12,7 @@
 #include "perf/common/failure.hpp"
 #include "perf/common/host.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/program.hpp"
 
 namespace torii::perf {
 namespace {
@@ -123,7 +124,7 @@ void Report::add(const Row& row) {
 
 void Report::add_json(const Row& row) {
   fmt::print(json_.get(), "{}\n", to_json(options_, row).dump());
-  std::fflush(json_.get());
+  flush(json_.get(), options_.json);
 }
 
 void Report::add_csv(const Row& row) {
@@ -136,7 +137,7 @@ void Report::add_csv(const Row& row) {
   if (!csv_has_header_) fmt::print(csv_.get(), "{}\n", keys);
   csv_has_header_ = true;
   fmt::print(csv_.get(), "{}\n", values);
-  std::fflush(csv_.get());
+  flush(csv_.get(), options_.csv);
 }
 
 void Report::note(const std::string& text) {

@@ -8,9 +8,13 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "tests/conformance/thread_team.hpp"
 
@@ -116,6 +120,32 @@ TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
   }
   EXPECT_EQ(torii_run(team_, &call), TORII_OK) << "the parent goes on: " << torii_last_error();
   EXPECT_EQ(torii_free(context_, memory), TORII_OK) << torii_last_error();
+}
+
+/// Open descriptors, and mappings of arenas.
+std::pair<std::ptrdiff_t, int> held() {
+  const std::filesystem::directory_iterator descriptors("/proc/self/fd");
+  std::ifstream maps("/proc/self/maps");
+  int mappings = 0;
+  for (std::string line; std::getline(maps, line);) mappings += line.find("memfd") != std::string::npos ? 1 : 0;
+  return {std::distance(begin(descriptors), end(descriptors)), mappings};
+}
+
+TEST_F(BadEmbedder, ManyContextsAndTeamsLeaveNothing) {
+  const auto before = held();
+  ASSERT_GT(before.second, 0) << "the fixture's own arena is not seen";
+  for (int round = 0; round < 100; ++round) {
+    torii_context* context = nullptr;
+    ASSERT_EQ(torii_context_create(&options_, &context), TORII_OK) << torii_last_error();
+    torii_team* teams[3] = {};
+    for (torii_team*& team : teams) {
+      ASSERT_EQ(torii_team_create(context, nullptr, &team), TORII_OK) << torii_last_error();
+      EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+    }
+    for (const int first : {1, 2, 0}) EXPECT_EQ(torii_team_destroy(teams[first]), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_context_destroy(context), TORII_OK) << torii_last_error();
+  }
+  EXPECT_EQ(held(), before);
 }
 
 TEST_F(BadEmbedder, WhatOnlyANewerLibraryKnowsIsRefused) {

@@ -63,8 +63,6 @@ double link_bytes(const nlohmann::json& report, int from, const std::string& dev
   return 0;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::vector<std::string> traces() {
   std::set<std::string> found;
   std::error_code ignored;
@@ -79,7 +77,7 @@ std::vector<std::string> traces() {
   }
   std::ifstream mounts("/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
-    if (contains(line, "/run/netns")) found.insert("mount " + line);
+    if (holds(line, "/run/netns")) found.insert("mount " + line);
   }
   return {found.begin(), found.end()};
 }

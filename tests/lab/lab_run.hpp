@@ -34,7 +34,6 @@ class Lab : public testing::Test {
 
 /// Bytes that a directed link has carried.
 double link_bytes(const nlohmann::json& report, int from, const std::string& device);
-bool contains(const std::string& text, const std::string& part);
 /// What a laboratory could leave: names of namespaces, devices, mounts, and processes of torii-lab and its probes.
 std::vector<std::string> traces();
 /// Waits, at most 5 s, until the traces are these.

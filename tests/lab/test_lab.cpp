@@ -35,7 +35,7 @@ TEST_F(Lab, RanksOfEveryNodeJoin) {
     const auto json = report(network, {TORII_TEST_JOIN_RANK, "gather"}, &output);
     EXPECT_EQ(json["nodes"], ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      EXPECT_TRUE(contains(output, "rank " + std::to_string(rank) + ": gathered " + std::to_string(ranks))) << output;
+      EXPECT_TRUE(holds(output, "rank " + std::to_string(rank) + ": gathered " + std::to_string(ranks))) << output;
     }
   }
 }
@@ -128,8 +128,8 @@ TEST_F(Lab, NodesAreKnownByNameInside) {
   std::string output;
   report({"torus", "2"}, {"sh", "-c", "grep node1 /etc/hosts; ip netns exec node1 ip -brief address show node"},
          &output);
-  EXPECT_TRUE(contains(output, "10.80.0.2 node1")) << output;
-  EXPECT_TRUE(contains(output, "10.80.0.2/32 10.81.0.2/32")) << output;
+  EXPECT_TRUE(holds(output, "10.80.0.2 node1")) << output;
+  EXPECT_TRUE(holds(output, "10.80.0.2/32 10.81.0.2/32")) << output;
 }
 
 TEST_F(Lab, PicturesAreWritten) {
@@ -146,7 +146,7 @@ TEST_F(Lab, OpenMpiStartsRanksOnTheNodes) {
       run(command({"torus", "2x2", "--open-mpi", "--rate", "200"}, {"cat", "/proc/sys/kernel/hostname"}));
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   for (int node = 0; node < 4; ++node) {
-    EXPECT_TRUE(contains(outcome.output, "node" + std::to_string(node) + "\n")) << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, "node" + std::to_string(node) + "\n")) << outcome.output;
   }
 }
 

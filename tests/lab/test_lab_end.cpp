@@ -29,14 +29,14 @@ class LabEnd : public Lab {
 TEST_F(LabEnd, TheFirstFailingRanksCodeIsTheJobs) {
   const Outcome outcome = run(script("[ $RANK = 2 ] && exit 7; exec sleep 60"));
   EXPECT_EQ(outcome.code, 7) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "torii-lab: rank 2 ended with code 7")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "torii-lab: rank 2 ended with code 7")) << outcome.output;
   EXPECT_LT(outcome.seconds, 10);
 }
 
 TEST_F(LabEnd, AKilledRankEndsTheJob) {
   const Outcome outcome = run(script("[ $RANK = 3 ] && kill -9 $$; exec sleep 60"));
   EXPECT_EQ(outcome.code, 128 + SIGKILL) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "rank 3 was ended by signal 9 (Killed)")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "rank 3 was ended by signal 9 (Killed)")) << outcome.output;
 }
 
 TEST_F(LabEnd, TheTimeoutNamesWhoStillRuns) {
@@ -44,7 +44,7 @@ TEST_F(LabEnd, TheTimeoutNamesWhoStillRuns) {
   *std::ranges::find(words, "25") = "0.7";
   const Outcome outcome = run(words);
   EXPECT_EQ(outcome.code, 4) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "the timeout is over; still running: rank 0, rank 2, rank 3")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "the timeout is over; still running: rank 0, rank 2, rank 3")) << outcome.output;
 }
 
 TEST_F(LabEnd, RanksThatIgnoreTheEndAreKilled) {
@@ -111,7 +111,7 @@ TEST_F(LabEnd, TwoLaboratoriesDoNotSeeEachOther) {
 TEST_F(LabEnd, AProgramThatCannotBeStartedIsNamed) {
   const Outcome outcome = run(command({"torus", "2"}, {"./no-such-program"}));
   EXPECT_EQ(outcome.code, 2) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "cannot start './no-such-program': No such file")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "cannot start './no-such-program': No such file")) << outcome.output;
 }
 
 TEST(LabCommandLine, MistakesAreNamed) {
@@ -139,7 +139,7 @@ TEST(LabCommandLine, MistakesAreNamed) {
     words.insert(words.end(), one.words.begin(), one.words.end());
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.code, 2) << outcome.output;
-    EXPECT_TRUE(contains(outcome.output, one.says)) << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, one.says)) << outcome.output;
   }
 }
 
@@ -156,7 +156,7 @@ TEST(LabCommandLine, OthersThanRootAreToldWhy) {
   }
   const Outcome outcome = run(words);
   EXPECT_EQ(outcome.code, 3) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "not possible here: it makes network namespaces")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "not possible here: it makes network namespaces")) << outcome.output;
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST_F(Lab, SitesOfABackboneReachEachOther) {
   std::string output;
   const auto json = report({"sites", "1+1+1", "--delay", "4"}, {TORII_TEST_JOIN_RANK, "gather"}, &output);
   for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_TRUE(contains(output, "rank " + std::to_string(rank) + ": gathered 3")) << output;
+    EXPECT_TRUE(holds(output, "rank " + std::to_string(rank) + ": gathered 3")) << output;
   }
 }
 

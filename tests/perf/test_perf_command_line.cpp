@@ -44,10 +44,27 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{"--timing", "fast"}, 2, "--timing 'fast' is unknown"},
         BadLine{{"--json", "-", "--csv", "-"}, 2, "both want stdout"},
         BadLine{{"--json", "no_such_folder/x", "-e", "8"}, 2, "cannot write 'no_such_folder/x'"},
+        BadLine{{"--json", "", "-e", "8"}, 2, "--json: its value is empty"},
+        BadLine{{"--json", "/dev/full", "-e", "8"}, 2, "cannot write '/dev/full': No space left on device"},
+        BadLine{{"--csv", "/dev/full", "-e", "8"}, 2, "cannot write '/dev/full': No space left on device"},
+        BadLine{{"--ranks", "1025"}, 2, "--ranks: Value 1025 not in range 1 to 1024"},
         BadLine{{"--ranks", "2", "--engines", "17"}, 2, "17"},
         BadLine{{"--ranks", "2", "--algorithm", "quantum"}, 2, "quantum"},
         BadLine{{"--ranks", "2", "--topology", "torus:4x"}, 2, "torus:4x"},
         BadLine{{"--ranks", "3", "--topology", "torus:2x2"}, 2, "torus:2x2"}));
+
+TEST(PerfCommandLine, WhatStdoutCannotTakeIsNoSuccess) {
+  const std::string bin = TORII_TEST_BIN_DIR;
+  const Outcome outcome = run({"sh", "-c", bin + "/all_reduce_perf -e 8 >/dev/full"});
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("cannot write 'stdout': No space left on device"), std::string::npos) << outcome.output;
+}
+
+TEST(PerfCommandLine, ANumberThatIsNoneIsInNoRange) {
+  const Outcome outcome = perf("barrier_perf", {"--late=nan", "--ranks=2"});
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("--late: nan is no number"), std::string::npos) << outcome.output;
+}
 
 TEST(PerfCommandLine, RootMustBeARank) {
   const Outcome outcome = perf("reduce_perf", {"--ranks", "2", "-r", "2"});

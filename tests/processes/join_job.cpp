@@ -42,8 +42,6 @@ Words operator+(Words left, const Words& right) {
   return left;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 namespace {
 
 struct Socket {

@@ -23,7 +23,6 @@ int free_port();
 Words meeting_at(int port);
 Words operator+(Words left, const Words& right);
 
-bool contains(const std::string& text, const std::string& part);
 /// The local addresses on which something listens at this TCP port, as the kernel prints them, e.g. "0100007F".
 Words listeners_at(int port);
 /// Where a process listens for TCP.

@@ -60,7 +60,7 @@ TEST_F(JoinFile, AJobOfOneRankNeedsNoFile) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   const Outcome nowhere = run({TORII_TEST_JOIN_RANK, "gather"}, environment());
   EXPECT_EQ(nowhere.code, 3);
-  EXPECT_TRUE(contains(nowhere.output, "nothing says which rank this is: set RANK and WORLD_SIZE")) << nowhere.output;
+  EXPECT_TRUE(holds(nowhere.output, "nothing says which rank this is: set RANK and WORLD_SIZE")) << nowhere.output;
 }
 
 TEST_F(JoinFile, OtherLaunchersMayTellTheRank) {
@@ -110,14 +110,14 @@ TEST_F(JoinFile, ALeftoverThatNamesAnotherJobsPortIsPassedOver) {
   usleep(200'000);
   EXPECT_EQ(start_rank(0, 2, {"gather"}, environment())->wait().code, 0);
   EXPECT_EQ(one->wait().code, 0);
-  EXPECT_TRUE(contains(other->wait().output, "rank 1 has not joined in time"));
+  EXPECT_TRUE(holds(other->wait().output, "rank 1 has not joined in time"));
 }
 
 TEST_F(JoinFile, FilesOfOthersAreLeftAlone) {
   write("my thesis\n");
   const Outcome outcome = start_rank(0, 2, {"gather"}, environment())->wait();
   EXPECT_EQ(outcome.code, 3) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "something else than a meeting file of this user is there")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "something else than a meeting file of this user is there")) << outcome.output;
   EXPECT_EQ(text(), "my thesis\n");
 }
 
@@ -130,11 +130,11 @@ TEST_F(JoinFile, WhatOthersCouldReadOrHaveLinkedIsNotRead) {
   const Words hurried = environment() + Words{"TORII_TIMEOUT=0.3"};
   const Outcome open = start_rank(1, 2, {"gather"}, hurried)->wait();
   EXPECT_EQ(open.code, 4) << open.output;
-  EXPECT_TRUE(contains(open.output, "is not a file of this user that nobody else can read")) << open.output;
+  EXPECT_TRUE(holds(open.output, "is not a file of this user that nobody else can read")) << open.output;
   fs::rename(path(), folder_ / "elsewhere");
   fs::create_symlink(folder_ / "elsewhere", path());
   const Outcome linked = start_rank(1, 2, {"gather"}, hurried)->wait();
-  EXPECT_TRUE(contains(linked.output, "cannot be read")) << linked.output;
+  EXPECT_TRUE(holds(linked.output, "cannot be read")) << linked.output;
 }
 
 TEST_F(JoinFile, AnotherTokenIsNamedByBothAtTheDeadline) {
@@ -143,9 +143,9 @@ TEST_F(JoinFile, AnotherTokenIsNamedByBothAtTheDeadline) {
   const Words other{"TORII_JOB_TOKEN=b", "TORII_TIMEOUT=0.5"};
   const Outcome one = start_rank(1, 2, {"gather"}, environment() + other)->wait();
   EXPECT_EQ(one.code, 4) << one.output;
-  EXPECT_TRUE(contains(one.output, "it was made with another job token (TORII_JOB_TOKEN)")) << one.output;
+  EXPECT_TRUE(holds(one.output, "it was made with another job token (TORII_JOB_TOKEN)")) << one.output;
   const Outcome told = zero->wait();
-  EXPECT_TRUE(contains(told.output, "error 6 about rank 1: rank 1 has not joined in time")) << told.output;
+  EXPECT_TRUE(holds(told.output, "error 6 about rank 1: rank 1 has not joined in time")) << told.output;
   EXPECT_TRUE(fs::is_empty(folder_));  // also after a failure
 }
 
@@ -155,12 +155,11 @@ TEST_F(JoinFile, PlacesThatCannotBeWrittenAndInterfacesThatAreNotThereAreNamed) 
                  {"TORII_RENDEZVOUS=file:" + (folder_ / "no" / "folder").string(), "TORII_INTERFACE=lo"})
           ->wait();
   EXPECT_EQ(nowhere.code, 3);
-  EXPECT_TRUE(contains(nowhere.output, "cannot make a file beside")) << nowhere.output;
+  EXPECT_TRUE(holds(nowhere.output, "cannot make a file beside")) << nowhere.output;
   const Outcome none =
       start_rank(0, 2, {"gather"}, {"TORII_RENDEZVOUS=file:" + path(), "TORII_INTERFACE==nosuch"})->wait();
   EXPECT_EQ(none.code, 3);
-  EXPECT_TRUE(contains(none.output, "TORII_INTERFACE is '=nosuch', which selects none of the interfaces"))
-      << none.output;
+  EXPECT_TRUE(holds(none.output, "TORII_INTERFACE is '=nosuch', which selects none of the interfaces")) << none.output;
 }
 
 TEST_F(JoinFile, PortsAreTakenFromTheRange) {
@@ -175,7 +174,7 @@ TEST_F(JoinFile, PortsAreTakenFromTheRange) {
                                    "TORII_PORTS=" + number + "-" + number})
                            ->wait();
   EXPECT_EQ(full.code, 3);
-  EXPECT_TRUE(contains(full.output, "cannot listen on port " + number + " of 127.0.0.1")) << full.output;
+  EXPECT_TRUE(holds(full.output, "cannot listen on port " + number + " of 127.0.0.1")) << full.output;
   EXPECT_EQ(start_rank(1, 2, {"gather"}, environment())->wait().code, 0);
   EXPECT_EQ(zero->wait().code, 0);
 }

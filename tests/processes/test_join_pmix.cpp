@@ -76,7 +76,7 @@ TEST_F(JoinPmix, AServerThatIsNotThereIsAnError) {
       run({TORII_TEST_JOIN_RANK, "gather"},
           sanitized() + Words{"PMIX_RANK=0", "PMIX_NAMESPACE=gone", "PMIX_SERVER_URI2=gone.0;tcp4://127.0.0.1:9"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "a PMIx launcher has started this rank (PMIX_RANK is set), but PMIx_Init"))
+  EXPECT_TRUE(holds(outcome.output, "a PMIx launcher has started this rank (PMIX_RANK is set), but PMIx_Init"))
       << outcome.output;
 }
 
@@ -87,9 +87,8 @@ TEST_F(JoinPmix, AModuleThatCannotBeOpenedIsAnError) {
                                "mount --bind /dev/null " + module + " && exec " + TORII_TEST_JOIN_RANK + " gather"},
                               sanitized() + Words{"PMIX_RANK=0", "PMIX_NAMESPACE=any"});
   EXPECT_EQ(outcome.code, 3) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "error 4 about rank -1: a PMIx launcher has started this rank"))
-      << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "the module to join through it cannot be opened: ")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "error 4 about rank -1: a PMIx launcher has started this rank")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "the module to join through it cannot be opened: ")) << outcome.output;
 }
 
 TEST_F(JoinPmix, RankAndWorldSizeBeatTheServer) {

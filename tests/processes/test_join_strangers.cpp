@@ -144,7 +144,7 @@ class JobAmongStrangers {
     for (const auto& one : ranks_) {
       const Outcome outcome = one->wait();
       EXPECT_EQ(outcome.code, 0) << outcome.output;
-      EXPECT_TRUE(contains(outcome.output, "has worked")) << outcome.output;
+      EXPECT_TRUE(holds(outcome.output, "has worked")) << outcome.output;
     }
     provider_ports_.erase(port_);
     return provider_ports_.size() >= static_cast<std::size_t>(kWorkers);
@@ -201,9 +201,9 @@ TEST(JoinStrangers, AWrongTokenIsRefusedAmongThem) {
   const auto zero = start_rank(0, 2, {"gather"}, common + Words{"TORII_JOB_TOKEN=right"});
   const Outcome refused = start_rank(1, 2, {"gather"}, common + Words{"TORII_JOB_TOKEN=wrong"})->wait();
   EXPECT_EQ(refused.code, 3) << refused.output;
-  EXPECT_TRUE(contains(refused.output, "refused rank 1: their job tokens (TORII_JOB_TOKEN) differ")) << refused.output;
+  EXPECT_TRUE(holds(refused.output, "refused rank 1: their job tokens (TORII_JOB_TOKEN) differ")) << refused.output;
   const Outcome refuser = zero->wait();
-  EXPECT_TRUE(contains(refuser.output, "a connection as rank 1 was refused: its job token differs")) << refuser.output;
+  EXPECT_TRUE(holds(refuser.output, "a connection as rank 1 was refused: its job token differs")) << refuser.output;
 }
 
 TEST(JoinStrangers, NoMoreConnectionsAreHeldThanAllowed) {
@@ -271,16 +271,16 @@ TEST(JoinStrangers, AFalseRank0IsNotBelieved) {
     return std::string(reinterpret_cast<const char*>(&message), sizeof(message));
   };
   const char* const no_answer = "does not answer as rank 0 of a job does";
-  EXPECT_TRUE(contains(output_with_false_rank_0("220 mail ready\r\n"), no_answer));
-  EXPECT_TRUE(contains(output_with_false_rank_0(std::string(5000, 'x')), no_answer));
+  EXPECT_TRUE(holds(output_with_false_rank_0("220 mail ready\r\n"), no_answer));
+  EXPECT_TRUE(holds(output_with_false_rank_0(std::string(5000, 'x')), no_answer));
   const wire::Challenge challenge;
-  EXPECT_TRUE(contains(output_with_false_rank_0(text(challenge)), no_answer));
+  EXPECT_TRUE(holds(output_with_false_rank_0(text(challenge)), no_answer));
   wire::Challenge newer;
   newer.version = 9;
-  EXPECT_TRUE(contains(output_with_false_rank_0(text(newer)), "joins by protocol 9 and rank 1 by 1"));
+  EXPECT_TRUE(holds(output_with_false_rank_0(text(newer)), "joins by protocol 9 and rank 1 by 1"));
   wire::Verdict verdict;
   const std::string unproved = output_with_false_rank_0(text(challenge) + text(verdict));
-  EXPECT_TRUE(contains(unproved, "accepted rank 1 without knowing its job token")) << unproved;
+  EXPECT_TRUE(holds(unproved, "accepted rank 1 without knowing its job token")) << unproved;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(JoinTcp, RanksGatherAndMap) {
     for (const std::string mode : {"gather", "peers"}) {
       for (const Outcome& one : run_job(ranks, {mode}, meeting_at(free_port()))) {
         EXPECT_EQ(one.code, 0) << one.output;
-        EXPECT_TRUE(contains(one.output, mode == "gather" ? "gathered " + std::to_string(ranks) : "mapped arenas"));
+        EXPECT_TRUE(holds(one.output, mode == "gather" ? "gathered " + std::to_string(ranks) : "mapped arenas"));
       }
     }
   }
@@ -42,7 +42,7 @@ TEST(JoinTcp, AProcessMayJoinAgain) {
 
 TEST(JoinTcp, TheAddressIsTheOneThatReachesTheOthers) {
   for (const Outcome& one : run_job(2, {"address"}, meeting_at(free_port()))) {
-    EXPECT_TRUE(contains(one.output, "reached from 127.0.0.1")) << one.output;
+    EXPECT_TRUE(holds(one.output, "reached from 127.0.0.1")) << one.output;
   }
 }
 
@@ -54,17 +54,17 @@ TEST(JoinTcp, AWrongTokenIsRefusedOnBothSides) {
   const auto two = start_rank(2, 3, {"gather"}, common + Words{"TORII_JOB_TOKEN=right"});
   const Outcome refused = one->wait();
   EXPECT_EQ(refused.code, 3) << refused.output;
-  EXPECT_TRUE(contains(refused.output, "error 3 about rank 1: rank 0 at 127.0.0.1:" + std::to_string(port) +
-                                           " refused rank 1: their job tokens (TORII_JOB_TOKEN) differ"))
+  EXPECT_TRUE(holds(refused.output, "error 3 about rank 1: rank 0 at 127.0.0.1:" + std::to_string(port) +
+                                        " refused rank 1: their job tokens (TORII_JOB_TOKEN) differ"))
       << refused.output;
   const Outcome refuser = zero->wait();
   EXPECT_EQ(refuser.code, 4) << refuser.output;
-  EXPECT_TRUE(contains(refuser.output, "torii error: a connection as rank 1 was refused: its job token differs"))
+  EXPECT_TRUE(holds(refuser.output, "torii error: a connection as rank 1 was refused: its job token differs"))
       << refuser.output;
-  EXPECT_TRUE(contains(refuser.output, "error 6 about rank 1: rank 1 has not joined in time")) << refuser.output;
+  EXPECT_TRUE(holds(refuser.output, "error 6 about rank 1: rank 1 has not joined in time")) << refuser.output;
   const Outcome told = two->wait();
   EXPECT_EQ(told.code, 4) << told.output;
-  EXPECT_TRUE(contains(told.output, "error 6 about rank 1: rank 1 has not joined in time")) << told.output;
+  EXPECT_TRUE(holds(told.output, "error 6 about rank 1: rank 1 has not joined in time")) << told.output;
 }
 
 TEST(JoinTcp, MissingRanksAreNamedByAllOthers) {
@@ -74,8 +74,7 @@ TEST(JoinTcp, MissingRanksAreNamedByAllOthers) {
   for (const auto* one : {&zero, &three}) {
     const Outcome outcome = (*one)->wait();
     EXPECT_EQ(outcome.code, 4) << outcome.output;
-    EXPECT_TRUE(contains(outcome.output, "error 6 about rank 1: ranks 1, 2, 4 have not joined in time"))
-        << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, "error 6 about rank 1: ranks 1, 2, 4 have not joined in time")) << outcome.output;
     EXPECT_LT(outcome.seconds, 10);
   }
 }
@@ -84,8 +83,8 @@ TEST(JoinTcp, AMissingRank0IsNamed) {
   const int port = free_port();
   const Outcome outcome = start_rank(1, 2, {"gather"}, meeting_at(port) + Words{"TORII_TIMEOUT=0.5"})->wait();
   EXPECT_EQ(outcome.code, 4) << outcome.output;
-  EXPECT_TRUE(contains(outcome.output, "error 6 about rank 0: rank 0 has not joined in time (127.0.0.1:" +
-                                           std::to_string(port) + ": Connection refused)"))
+  EXPECT_TRUE(holds(outcome.output, "error 6 about rank 0: rank 0 has not joined in time (127.0.0.1:" +
+                                        std::to_string(port) + ": Connection refused)"))
       << outcome.output;
 }
 
@@ -97,7 +96,7 @@ TEST(JoinTcp, ALateRankIsNamedByAllOthers) {
   for (const auto* one : {&zero, &two}) {
     const Outcome outcome = (*one)->wait();
     EXPECT_EQ(outcome.code, 4) << outcome.output;
-    EXPECT_TRUE(contains(outcome.output, "error 6 about rank 1: rank 1 has not joined in time")) << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, "error 6 about rank 1: rank 1 has not joined in time")) << outcome.output;
   }
 }
 
@@ -110,7 +109,7 @@ TEST(JoinTcp, DeadRanksAreNamedAtOnce) {
         if (rank == dead) continue;
         const std::string who = "rank " + std::to_string(dead);
         EXPECT_EQ(one.code, 5) << one.output;
-        EXPECT_TRUE(contains(one.output, "error 7 about " + who + ": " + who + " ended before")) << one.output;
+        EXPECT_TRUE(holds(one.output, "error 7 about " + who + ": " + who + " ended before")) << one.output;
         EXPECT_LT(one.seconds, 10);
       }
     }
@@ -124,7 +123,7 @@ TEST(JoinTcp, ARankThatDiesWhileArenasAreHandedOverIsNamedByAllOthers) {
       const Outcome& one = outcomes[static_cast<std::size_t>(rank)];
       if (rank == dead) continue;
       EXPECT_EQ(one.code, 5) << one.output;
-      EXPECT_TRUE(contains(one.output, "error 7 about rank " + std::to_string(dead) + ": ")) << one.output;
+      EXPECT_TRUE(holds(one.output, "error 7 about rank " + std::to_string(dead) + ": ")) << one.output;
       EXPECT_LT(one.seconds, 10);
     }
   }
@@ -132,7 +131,7 @@ TEST(JoinTcp, ARankThatDiesWhileArenasAreHandedOverIsNamedByAllOthers) {
 
 TEST(JoinTcp, PartsOfDifferentSizeAreAMismatch) {
   for (const Outcome& one : run_job(3, {"unequal", "1"}, meeting_at(free_port()))) {
-    EXPECT_TRUE(contains(one.output, "error 3 about rank 1: rank 1 exchanges 8 bytes and rank 0 4")) << one.output;
+    EXPECT_TRUE(holds(one.output, "error 3 about rank 1: rank 1 exchanges 8 bytes and rank 0 4")) << one.output;
   }
 }
 
@@ -140,10 +139,10 @@ TEST(JoinTcp, DifferentNumbersOfRanksAreRefusedOnBothSides) {
   const Words common = meeting_at(free_port()) + Words{"TORII_TIMEOUT=1"};
   const auto zero = start_rank(0, 2, {"gather"}, common);
   const Outcome refused = start_rank(1, 3, {"gather"}, common)->wait();
-  EXPECT_TRUE(contains(refused.output, "error 3 about rank 1: ")) << refused.output;
-  EXPECT_TRUE(contains(refused.output, "it counts 2 ranks and rank 1 counts 3")) << refused.output;
+  EXPECT_TRUE(holds(refused.output, "error 3 about rank 1: ")) << refused.output;
+  EXPECT_TRUE(holds(refused.output, "it counts 2 ranks and rank 1 counts 3")) << refused.output;
   const Outcome refuser = zero->wait();
-  EXPECT_TRUE(contains(refuser.output, "it counts 3 ranks and rank 0 counts 2")) << refuser.output;
+  EXPECT_TRUE(holds(refuser.output, "it counts 3 ranks and rank 0 counts 2")) << refuser.output;
 }
 
 TEST(JoinTcp, ATakenRankIsRefused) {
@@ -170,8 +169,8 @@ TEST(JoinTcp, ATakenRankIsRefused) {
   const Outcome b = second->wait();
   EXPECT_EQ(std::min(a.code, b.code), 0) << a.output << b.output;
   EXPECT_EQ(std::max(a.code, b.code), 3) << a.output << b.output;
-  EXPECT_TRUE(contains(a.output + b.output, "error 1 about rank 1: ")) << a.output << b.output;
-  EXPECT_TRUE(contains(a.output + b.output, "another process has joined as that rank")) << a.output << b.output;
+  EXPECT_TRUE(holds(a.output + b.output, "error 1 about rank 1: ")) << a.output << b.output;
+  EXPECT_TRUE(holds(a.output + b.output, "another process has joined as that rank")) << a.output << b.output;
   EXPECT_EQ(zero->wait().code, 0);
   EXPECT_EQ(two->wait().code, 0);
 }
@@ -202,7 +201,7 @@ TEST(JoinTcp, WrongVariablesAreNamed) {
     const Outcome outcome =
         run({TORII_TEST_JOIN_RANK, "gather"}, Words{"WORLD_SIZE=2", "TORII_TIMEOUT=2"} + one.environment);
     EXPECT_EQ(outcome.code, 3) << outcome.output;
-    EXPECT_TRUE(contains(outcome.output, one.says)) << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, one.says)) << outcome.output;
   }
 }
 

@@ -26,8 +26,6 @@ std::string content(const std::filesystem::path& path) {
   return text.str();
 }
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// Sites of two hosts, the second of which has two ranks.
 tools::MeasuredNetwork measured_network(int sites) {
   tools::MeasuredNetwork network;

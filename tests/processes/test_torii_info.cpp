@@ -44,8 +44,6 @@ json json_of(std::vector<std::string> arguments, const std::vector<std::string>&
   return json::parse(outcome.output);
 }
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 const json& named(const json& list, const std::string& name) {
   for (const json& one : list) {
     if (one.at("name") == name) return one;
@@ -85,7 +83,8 @@ TEST(ToriiInfo, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
       {{"plan", "allreduce", "--topology", "torus:99999x99999x99999"}, "more than 1048576"},
       {{"plan", "allreduce", "--topology", "torus:4x4x4", "--ranks", "65"}, "64 places, but there are 65 ranks"},
       {{"plan", "allreduce", "--topology", "torus:2", "--rank-map", "list:0,0"}, "entry 1 is 0, the place of rank 0"},
-      {{"plan", "allreduce", "--topology", "torus:2", "--rank-map", "no-map"}, "TORII_RANK_MAP is 'no-map'"},
+      {{"plan", "allreduce", "--topology", "torus:2", "--rank-map", "no-map"},
+       "cannot read 'no-map': No such file or directory"},
       {{"plan", "allreduce", "--topology", "cube"}, "TORII_TOPOLOGY is 'cube'"},
       {{"plan", "allreduce", "--ranks", "0"}, "a node of 0 ranks"},
       {{"plan", "allreduce", "--ranks", "x"}, "--ranks"},
@@ -103,6 +102,8 @@ TEST(ToriiInfo, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
       {{"plan", "allreduce", "--json", "-", "--svg", "-"}, "both want stdout"},
       {{"plan", "allreduce", "--json", "no/such/folder/file"}, "cannot write 'no/such/folder/file'"},
       {{"tune", "--tune-file", "no-such-file"}, "cannot read 'no-such-file'"},
+      {{"tune", "--tune-file", "/dev/zero"}, "cannot read '/dev/zero': it is no regular file"},
+      {{"tune", "--tune-file", ""}, "--tune-file: its value is empty"},
       {{"doctor", "--ranks", "0"}, "--ranks"}};
   std::set<std::string> messages;
   for (const auto& [line, message] : lines) {
@@ -116,6 +117,15 @@ TEST(ToriiInfo, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
   const Outcome setting = torii_info({}, {"TORII_ENGINES=99"});
   EXPECT_EQ(setting.code, 2);
   EXPECT_TRUE(holds(setting.output, "TORII_ENGINES is '99' (environment)")) << setting.output;
+}
+
+TEST(ToriiInfo, WhatStdoutCannotTakeIsNoSuccess) {
+  for (const std::string command : {"", " plan allreduce", " tune", " phases"}) {
+    const Outcome outcome =
+        run({"sh", "-c", std::string(TORII_TEST_BIN_DIR) + "/torii-info" + command + " >/dev/full"});
+    EXPECT_EQ(outcome.code, 2) << command << ": " << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, "torii-info: cannot write ")) << command << ": " << outcome.output;
+  }
 }
 
 TEST(ToriiInfo, WhatIsNotPossibleEndsWithThreeAndTheReason) {
@@ -318,8 +328,7 @@ TEST(ToriiInfo, PhasesPrintsBothBoundsBesideFloyd) {
   EXPECT_TRUE(holds(rotated.output, "at least 1: 0 by potential")) << rotated.output;
   const Outcome shuffled = torii_info({"phases", "--ranks", "16", "--of", "shuffle:16000+1"});
   EXPECT_TRUE(holds(shuffled.output, "at least 4: 4 by potential")) << shuffled.output;
-  for (const std::string of :
-       {"transpose:8", "transpose:0x4", "transpose:4x", "rotate:0+1", "shuffle:5", "other", ""}) {
+  for (const std::string of : {"transpose:8", "transpose:0x4", "transpose:4x", "rotate:0+1", "shuffle:5", "other"}) {
     const Outcome refused = torii_info({"phases", "--of", of});
     EXPECT_EQ(refused.code, 2) << refused.output;
     EXPECT_TRUE(holds(refused.output, "--of is '" + of + "'; it must be alltoall, transpose:ROWSxCOLUMNS"))

@@ -36,8 +36,6 @@ Outcome shell(int ranks, const std::string& script, std::vector<std::string> fla
   return torii_run(arguments);
 }
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// Waits until `done` or five seconds are over.
 template <class Done>
 bool eventually(Done&& done) {
@@ -71,6 +69,8 @@ TEST(ToriiRun, BadCommandLinesEndWithTwoAndAMessageOfTheirOwn) {
                                                     {"-n", "2", "--bogus", "true"},
                                                     {"-n", "2", "--timeout", "-1", "true"},
                                                     {"-n", "2", "--timeout", "soon", "true"},
+                                                    {"-n", "2", "--timeout", "nan", "true"},
+                                                    {"-n", "2", "--timeout", "", "true"},
                                                     {"-n", "2", "--on-failure", "cry", "true"},
                                                     {"-n", "2", "--", "./no-such-program"},
                                                     {"-n", "2", "--", "/etc/passwd"}};
@@ -91,6 +91,19 @@ TEST(ToriiRun, StartsRanksAndPassesArgumentsOutputAndInput) {
   EXPECT_EQ(without_dashes.output, "--timeout -n\n") << "flags behind the program belong to the program";
   const Outcome input = run({"sh", "-c", "echo hello | " + kToriiRun + " -n 2 -- cat"});
   EXPECT_EQ(input.output, "hello\n") << "rank 0 alone reads";
+}
+
+TEST(ToriiRun, ClosedStreamsAreNotTakenForTheJobsSockets) {
+  const std::string program = std::string(TORII_TEST_JOIN_RANK) + " twice";
+  const std::string script = kToriiRun + " --timeout 20 -n 2 -- " + program + " <&- >&- 2>&-";
+  const Outcome outcome = run({"sh", "-c", script});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+TEST(ToriiRun, TooFewDescriptorsAreNamedWithTheLimit) {
+  const Outcome outcome = run({"sh", "-c", "ulimit -n 64; " + kToriiRun + " -n 80 -- true"});
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "Too many open files; raise the limit (ulimit -n)")) << outcome.output;
 }
 
 TEST(ToriiRun, ReturnsTheFirstFailingRanksCode) {

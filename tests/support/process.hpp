@@ -39,6 +39,8 @@ inline Outcome run(const std::vector<std::string>& command, const std::vector<st
   return Process(command, environment).wait();
 }
 
+inline bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 /// Children of a process, as the kernel lists them now.
 std::vector<pid_t> children_of(pid_t pid);
 

@@ -52,7 +52,7 @@ void add_plan(CLI::App& app, PlanQuestion& question, std::string& svg) {
                                       "what a team would run for a call: the algorithm and why, the plan, "
                                       "its proof");
   plan->add_option("collective", question.collective,
-                   "barrier, broadcast, reduce, allreduce, all_gather, reduce_scatter")
+                   "allreduce, broadcast, alltoall and so on; a wrong one lists them")
       ->required();
   plan->add_option("--ranks", question.ranks, "number of ranks (default: as the topology says, else 4)");
   plan->add_option("--bytes", question.bytes, "vector length with K, M or G; of all blocks together (default: 1M)");
@@ -159,7 +159,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace torii;
   try {
-    return tools::run(argc, argv);
+    return tools::finish("torii-info", tools::run(argc, argv));
   } catch (const Error& error) {
     std::fprintf(stderr, "torii-info: %s\n", error.what());
     return tools::exit_code(error.status());

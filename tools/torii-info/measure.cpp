@@ -9,13 +9,12 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "runtime/settings.hpp"
 #include "runtime/status.hpp"
+#include "runtime/text_file.hpp"
 #include "tools/torii-info/measured_network.hpp"
 
 namespace torii::tools {
@@ -198,21 +197,6 @@ void measure_streams(Probes& probes, MeasuredNetwork& network) {
   }
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!path.empty()) text << file.rdbuf();
-  return text.str();
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw Error(Status::invalid_argument, "cannot write '" + path + "'");
-}
-
 }  // namespace
 
 Report measure(const std::string& tree_path, const std::string& tune_path) {
@@ -234,8 +218,10 @@ Report measure(const std::string& tree_path, const std::string& tune_path) {
     measure_streams(probes, network);
     check_call(team.barrier());
     if (team.rank() != 0) return {};
-    write_file(tree_path, tree_text(network));
-    write_file(tune_path, tune_text(read_file(Settings::load("").tune_file), stream_rates(network)));
+    write_text(tree_path, tree_text(network));
+    const std::string table = Settings::load("").tune_file;
+    write_text(tune_path,
+               tune_text(table.empty() ? "" : read_text_file(table, "TORII_TUNE_FILE"), stream_rates(network)));
     return report_network(network);
   } catch (const Failure& failure) {
     throw Error(static_cast<Status>(failure.status()), failure.what());

@@ -20,28 +20,29 @@ struct Close {
   throw Error(Status::invalid_argument, "cannot write '" + path + "': " + std::strerror(errno));
 }
 
-void write(const std::string& path, const std::string& content) {
+}  // namespace
+
+void write_text(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
   if (path == "-") {
-    if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size()) cannot_write("stdout");
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) cannot_write("stdout");
     return;
   }
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "we"));
-  if (!file || std::fwrite(content.data(), 1, content.size(), file.get()) != content.size() ||
-      std::fflush(file.get()) != 0) {
+  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0) {
     cannot_write(path);
   }
 }
-
-}  // namespace
 
 void publish(const Report& report, const std::string& json_path, const std::string& svg_path) {
   if (json_path == "-" && svg_path == "-") {
     throw Error(Status::invalid_argument, "--json - and --svg - both want stdout: give one of them a file");
   }
   // File names and variables may hold bytes that are no UTF-8; JSON may not.
-  if (!json_path.empty()) write(json_path, report.json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-  if (!svg_path.empty()) write(svg_path, report.svg);
-  if (json_path != "-" && svg_path != "-") write("-", report.text);
+  if (!json_path.empty())
+    write_text(json_path, report.json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_text(svg_path, report.svg);
+  if (json_path != "-" && svg_path != "-") write_text("-", report.text);
 }
 
 }  // namespace torii::tools

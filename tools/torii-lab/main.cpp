@@ -12,6 +12,7 @@
 
 #include "runtime/status.hpp"
 #include "tools/command_line.hpp"
+#include "tools/rank_job.hpp"
 #include "tools/torii-lab/cage.hpp"
 #include "tools/torii-lab/job.hpp"
 #include "tools/torii-lab/laboratory.hpp"
@@ -103,6 +104,7 @@ void add_job_options(CLI::App& app, Options& options) {
 }
 
 int run_program(int argc, char** argv) {
+  keep_standard_streams();
   if (argc > 1 && std::string_view(argv[1]) == "enter") return enter_and_run(argc - 2, argv + 2);
   CLI::App app(
       "torii-lab torus|mesh XxYxZ [options] -- program [args]\n"

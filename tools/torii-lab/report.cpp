@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "collectives/draw.hpp"
 #include "runtime/status.hpp"
 #include "runtime/topology.hpp"
 
@@ -57,20 +58,6 @@ std::string command_text(const LabReport& report) {
   std::string text;
   for (const std::string& word : report.command) text += (text.empty() ? "" : " ") + word;
   return text;
-}
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else if (static_cast<unsigned char>(c) >= ' ') {
-      result += c;
-    }
-  }
-  return result;
 }
 
 std::string bytes_in_words(std::uint64_t bytes) {
@@ -228,7 +215,7 @@ std::string report_svg(const LabReport& report) {
       "<text x=\"16\" y=\"24\" font-size=\"14\">{2}: {3}</text>\n"
       "<text x=\"16\" y=\"44\" font-size=\"12\" fill=\"#555\">{4} in {5:.3g} s over all links, {6} on the "
       "busiest</text>\n",
-      size.x, size.y, escaped(report.network->text), escaped(command_text(report)), bytes_in_words(total),
+      size.x, size.y, svg_text(report.network->text), svg_text(command_text(report)), bytes_in_words(total),
       report.seconds, bytes_in_words(most));
   for (int node = 0; node < static_cast<int>(report.loads.size()); ++node) {
     const std::size_t devices = report.loads[static_cast<std::size_t>(node)].size();

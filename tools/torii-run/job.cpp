@@ -100,6 +100,7 @@ void end_strays() {
 }  // namespace
 
 int run_job(const JobOptions& options) {
+  keep_standard_streams();
   // Orphans of the ranks become ours, so that none outlives the job.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const int code = Job(options).run();

@@ -10,6 +10,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "collectives/draw.hpp"
+
 namespace torii::tools {
 namespace {
 
@@ -18,20 +20,6 @@ constexpr double kTop = 50;
 constexpr double kWidth = 480;
 constexpr double kHeight = 320;
 constexpr std::array<std::string_view, 6> kColors = {"#1b6ca8", "#c0392b", "#2e8b57", "#d68910", "#7d3c98", "#5d6d7e"};
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
 
 /// Where values stand on the paper. On a logarithmic axis steps are powers of ten.
 struct Axes {
@@ -86,7 +74,7 @@ std::string size_text(int power) {
 }
 
 std::string text(double x, double y, std::string_view anchor, std::string_view words) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(words));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, svg_text(words));
 }
 
 std::string draw_axes(const CurveChart& chart, const Axes& axes) {
@@ -116,7 +104,7 @@ std::string head(double height, std::string_view title) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"780\" height=\"{0:.0f}\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n<rect width=\"780\" height=\"{0:.0f}\" fill=\"white\"/>\n"
       "<text x=\"{1}\" y=\"22\" font-size=\"15\">{2}</text>\n",
-      height, kLeft, escaped(title));
+      height, kLeft, svg_text(title));
 }
 
 }  // namespace
@@ -148,7 +136,7 @@ std::string draw_bars(const BarChart& chart) {
       svg += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}: {:.6g}"
           "</title></rect>\n",
-          x, y + 4, width, kRow - 8, kColors[part], escaped(chart.part_names[part]), bar.parts[part]);
+          x, y + 4, width, kRow - 8, kColors[part], svg_text(chart.part_names[part]), bar.parts[part]);
       x += width;
     }
     y += kRow;

@@ -138,7 +138,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace torii;
   try {
-    return tools::run(argc, argv);
+    return tools::finish("torii-sim", tools::run(argc, argv));
   } catch (const Error& error) {
     std::fprintf(stderr, "torii-sim: %s\n", error.what());
     return tools::exit_code(error.status());

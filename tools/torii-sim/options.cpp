@@ -53,6 +53,12 @@ void check(const SimOptions& options) {
   for (const auto& [flag, value] : {std::pair{"--slots", options.slots}, std::pair{"--window", options.window}}) {
     if (value < 0 || value > 4096) invalid(fmt::format("{} is {}; it must be from 1 to 4096, or 0", flag, value));
   }
+  if (options.segment != "auto" && options.segment != "table" && read_size("--segment", options.segment) == 0) {
+    invalid("--segment is 0; it must be a number of bytes, auto or table");
+  }
+  if (options.budget_s && !(*options.budget_s >= 0 && *options.budget_s <= 1e6)) {
+    invalid(fmt::format("--budget is {}; it must be from 0 to 1000000 seconds", *options.budget_s));
+  }
   constexpr std::array kSharing = {"auto", "min", "maxmin", "packet", "reserved"};
   if (std::ranges::find(kSharing, options.sharing) == kSharing.end()) {
     invalid(fmt::format("--sharing is '{}'; it must be min, maxmin or packet", options.sharing));

@@ -113,7 +113,6 @@ SimRow chain_row(const SimOptions& options, const Question& question) {
   const std::size_t segment_bytes = options.segment != "auto"
                                         ? read_size("--segment", options.segment)
                                         : chain_tuning(question.request, question.bytes).segment_bytes;
-  if (segment_bytes == 0) throw Error(Status::invalid_argument, "--segment is 0; it must be at least 1");
   const std::vector<int> order = tree.depth_first(question.request.root);
   SimRow row = row_of(options, question, "chain");
   row.time_us = 1e6 * chain_time_s(tree, question.request.root, question.bytes, segment_bytes);
