@@ -44,9 +44,6 @@ void read_values(const Raw& raw, CurveOptions& options) {
     }
     options.engines.push_back(std::stoi(word));
   }
-  if (options.algorithms.empty() || options.engines.empty()) {
-    throw Failure(kBadCommandLine, "--algorithms and --engines need at least one value");
-  }
   options.sizes.read();
   if (raw.memory != "malloc" && raw.memory != "allocated") {
     throw Failure(kBadCommandLine, "--memory '" + raw.memory + "' is unknown: use malloc or allocated");

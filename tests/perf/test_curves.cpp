@@ -79,7 +79,7 @@ TEST_F(CurvesTest, BadCommandLinesAreNamed) {
       {{perf, "--ranks", "2", "--engines", "17"}, 2, "17"},
       {{perf, "--ranks", "2", "--algorithms", "quantum"}, 2, "quantum"},
       {{perf, "--ranks", "2", "--topology", "torus:3x2"}, 2, "torus:3x2"},
-      {{perf, "--algorithms", ""}, 2, "need at least one value"},
+      {{perf, "--algorithms", ""}, 2, "--algorithms: its value is empty"},
       {{perf, "--memory", "lent"}, 2, "--memory 'lent' is unknown"},
       {{perf, "-b", "1M", "-e", "8"}, 2, "-e 8 must be from -b 1M"},
       {{report, "--svg", path("x.svg"), path("none")}, 2, "cannot read"},
