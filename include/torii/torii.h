@@ -109,7 +109,7 @@ TORII_API size_t torii_type_bytes(torii_type type);
 
 /* The embedder's way to join: gathers `bytes` bytes of every rank into `all` (ranks * bytes, in rank order) on every
  * rank. Returns 0 on success. It is called during torii_context_create and torii_team_create only, by the calling
- * thread. */
+ * thread. A number other than 0 and an exception are TORII_TRANSPORT. */
 typedef int (*torii_exchange)(const void* mine, void* all, size_t bytes, void* data);
 
 typedef struct torii_context_options {
@@ -176,8 +176,8 @@ typedef struct torii_team_options {
 /* Collective over the job, or over the members that the options name: the team of these ranks. Digests of topology,
  * settings, tune data and version are compared. */
 TORII_API torii_status torii_team_create(torii_context* context, const torii_team_options* options, torii_team** team);
-/* Collective over `team`: ranks of equal colour (>= 0) form a team, ordered by (key, rank); colour -1 joins none
- * (NULL). */
+/* Collective over `team`: ranks of equal colour (>= 0) form a team, ordered by (key, rank); a negative colour joins
+ * none (NULL). */
 TORII_API torii_status torii_team_split(torii_team* team, int color, int key, const torii_team_options* options,
                                         torii_team** part);
 /* Collective over the living members of a poisoned team: a new team of the survivors, in the old order. */

@@ -190,19 +190,4 @@ bool NodePeers::alive(int rank) const noexcept {
   return !one.watch.open() || !has_ended(one.watch.get(), one.events);
 }
 
-int NodePeers::first_lost() const noexcept {
-  constexpr std::size_t kBatch = 64;
-  for (std::size_t first = 0; first < peers_.size(); first += kBatch) {
-    const std::size_t count = std::min(kBatch, peers_.size() - first);
-    std::array<pollfd, kBatch> entries{};
-    // poll() skips the closed descriptors (-1) of ranks of the own process.
-    for (std::size_t i = 0; i < count; ++i) entries[i] = {peers_[first + i].watch.get(), peers_[first + i].events, 0};
-    if (poll(entries.data(), count, 0) <= 0) continue;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (entries[i].revents != 0) return static_cast<int>(first + i);
-    }
-  }
-  return -1;
-}
-
 }  // namespace torii::shared_memory

@@ -42,11 +42,8 @@ class NodePeers {
   /// False once the rank's process has ended; one system call. Threads of the own process count as alive, and ranks of
   /// other nodes too.
   bool alive(int rank) const noexcept;
-  /// The lowest rank whose process has ended, or -1; one system call per 64 ranks.
-  int first_lost() const noexcept;
   /// The process number as that rank sees it; 0 for ranks of other nodes.
   int pid(int rank) const noexcept { return peer(rank).pid; }
-  bool same_process(int rank) const noexcept { return peer(rank).base != nullptr && !peer(rank).foreign; }
   /// As Nodes says.
   bool oversubscribed() const noexcept { return oversubscribed_; }
 
