@@ -208,6 +208,11 @@ std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer)
                                                 std::to_string(offer.ranks) +
                                                 " ranks; the rank must be from 0 to the number of ranks less one");
     }
+    constexpr int kRanksMax = 1 << 20;  // as of a topology; more would only take memory for what they exchange
+    if (offer.ranks > kRanksMax) {
+      throw Error(Status::invalid_argument,
+                  "ranks is " + std::to_string(offer.ranks) + "; it must be at most " + std::to_string(kRanksMax));
+    }
     exchange = std::make_unique<CallbackExchange>(offer);
   } else if (const std::optional<int> fd = number_in(job_socket::kFdVariable)) {
     exchange = join_launcher(*fd, settings.timeout_s);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <climits>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -79,6 +80,10 @@ TEST_F(BadEmbedder, ExchangeFunctionsThatDoNotWorkAreFoundOut) {
     expect_refused(torii_context_create(&options, &context), bad.status, bad.part);
     EXPECT_EQ(context, nullptr);
   }
+  options.ranks = INT_MAX;
+  torii_context* context = nullptr;
+  expect_refused(torii_context_create(&options, &context), TORII_INVALID_ARGUMENT,
+                 "ranks is 2147483647; it must be at most 1048576");
 }
 
 TEST_F(BadEmbedder, AnOperandThatThrowsIsAStatus) {
