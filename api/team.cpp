@@ -171,6 +171,11 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
   topology_ = with_rank_map(is_tree(topology) ? Topology::parse_tree(topology, options.tree, ranks())
                                               : Topology::parse(topology == "auto" ? "node" : topology, ranks()),
                             options.rank_map, is_file ? settings.rank_map : "of the settings or options");
+  const Capabilities& able = context.transport().capabilities();
+  if (topology_.selects_ties() && !able.selects_ties) {
+    throw Error(Status::invalid_argument, "topology '" + topology + "' leaves the way round to the sender, but " +
+                                              std::string(able.name) + " cannot choose it; leave ',ties' out");
+  }
   const std::string determinism =
       options.determinism.empty() ? std::string(name(settings.determinism)) : options.determinism;
   const auto level = parse_determinism(determinism);

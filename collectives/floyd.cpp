@@ -41,6 +41,7 @@ class FloydPlan {
         came_(static_cast<std::size_t>(hops_.ranks())) {}
 
   Plan make() {
+    builder_.balance_ties();
     for (const FloydHops::Hop& hop : hops_.all()) send(hop);
     writer_.add(rank_, {.sources = {{}}, .keep = true, .label = "own block"});
     for (const FloydHops::Hop& hop : hops_.all()) take(hop);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/routing.hpp"
+
 namespace torii {
 
 PlanBuilder::PlanBuilder(const PlanRequest& request, int rank, Dealing dealing, int blocks) : request_(request) {
@@ -16,11 +18,13 @@ PlanBuilder::PlanBuilder(const PlanRequest& request, int rank, Dealing dealing, 
 
 StreamEnd PlanBuilder::in(const Stream& stream) {
   plan_.in.push_back(stream);
+  if (balances_ties_) plan_.in.back().ties = balanced_ties(request_.topology, stream.peer, plan_.rank);
   return {static_cast<std::uint16_t>(plan_.in.size() - 1), 0};
 }
 
 StreamEnd PlanBuilder::out(const Stream& stream) {
   plan_.out.push_back(stream);
+  if (balances_ties_) plan_.out.back().ties = balanced_ties(request_.topology, plan_.rank, stream.peer);
   return {static_cast<std::uint16_t>(plan_.out.size() - 1), 0};
 }
 

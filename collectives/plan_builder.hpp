@@ -19,6 +19,10 @@ class PlanBuilder {
 
   int rank() const { return plan_.rank; }
 
+  /// Streams that are added from now on name balanced_ties() (runtime/routing.hpp): for exchanges in which all ranks
+  /// send equally far at one time.
+  void balance_ties() { balances_ties_ = true; }
+
   /// Adds the receiving (sending) end of a stream. The end returned is at position 0.
   StreamEnd in(const Stream& stream);
   StreamEnd out(const Stream& stream);
@@ -43,6 +47,7 @@ class PlanBuilder {
  private:
   const PlanRequest& request_;
   Plan plan_;
+  bool balances_ties_ = false;
 };
 
 /// Adds the flows of a lane step by step. Steps that go on evenly (each stream's next message, blocks a constant

@@ -38,6 +38,7 @@ class ExchangePlan {
         flows_(builder_.lane().flows) {}
 
   Plan make() {
+    builder_.balance_ties();
     if (!core_.in_core(rank_)) {
       fold_in_and_out();
     } else if (core_.stages() == 0) {
@@ -123,6 +124,7 @@ Plan gather_draft(const PlanRequest& request, int rank) {
   const int ranks = request.topology.ranks();
   const Butterfly core(ranks);
   PlanBuilder builder(request, rank, Dealing::even, ranks);
+  builder.balance_ties();
   const auto group = [](int member, int stage) { return member >> stage << stage; };
   const auto stream = [&](int stage) {
     return Stream{.peer = core.partner(rank, stage),

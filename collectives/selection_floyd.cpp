@@ -53,7 +53,8 @@ FloydCost work_out(const Topology& topology, int radix) {
       }
       for (int rank = 0; rank < topology.ranks(); ++rank) {
         route.clear();
-        append_route(topology, rank, hops.to(rank, hop.distance), 0, route);
+        const int to = hops.to(rank, hop.distance);
+        append_route(topology, rank, to, 0, route, balanced_ties(topology, rank, to));
         for (const LinkId link : route) load[static_cast<std::size_t>(link)] += blocks;
       }
     }

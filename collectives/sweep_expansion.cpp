@@ -44,11 +44,13 @@ Plan expand(const Plan& plan, Carriage carriage) {
     const int sender = sweep.order->sender(rank, entry);
     if (sweep.sends(rank) && sweep.takes(receiver)) {
       const StreamEnd end = {static_cast<std::uint16_t>(sweep.out_stream(rank, receiver)), 0};
+      expanded.out[end.stream].ties = sweep.order->ties(rank, entry);
       const Walk walk = one_block(plan, sweep.to >= 0 ? rank : receiver);
       expanded.lanes.push_back(lane_of({.walk = walk, .sources = {{}}, .targets = {end}, .label = "send"}));
     }
     if (sweep.takes(rank) && sweep.sends(sender)) {
       const StreamEnd end = {static_cast<std::uint16_t>(sweep.in_stream(rank, sender)), 0};
+      expanded.in[end.stream].ties = sweep.order->ties(sender, entry);
       const Walk walk = one_block(plan, sweep.from >= 0 ? rank : sender);
       expanded.lanes.push_back(lane_of({.walk = walk, .sources = {end}, .keep = true, .label = "take"}));
     }

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "collectives/sweep_parts.hpp"
+#include "runtime/routing.hpp"
 #include "runtime/status.hpp"
 
 namespace torii {
@@ -210,6 +211,18 @@ Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank
     hops[index(d)] = hops_along(topology, d, at[index(d)], turns ? -steps : steps);
   }
   return hops;
+}
+
+Ties sweep_ties(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+  if (!topology.selects_ties()) return {};
+  if (list.offsets.empty()) return balanced_ties(topology, rank, receiver(topology, list, rank, entry));
+  const Coordinates hops = sweep_hops(topology, list, rank, entry);
+  Ties ties = {};
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool is_tie = topology.wraps(static_cast<int>(d)) && 2 * std::abs(hops[d]) == topology.extents()[d];
+    if (is_tie) ties[d] = hops[d] > 0 ? 1 : -1;
+  }
+  return ties;
 }
 
 SweepTraffic sweep_traffic(const Topology& topology, const SweepList& list) {

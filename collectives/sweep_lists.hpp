@@ -61,6 +61,10 @@ int sender(const Topology& topology, const SweepList& list, int rank, std::size_
 /// The hops of that message along each dimension, signed: the way that the list means it to take. All 0 within a node.
 Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept;
 
+/// The ways that the list means that message to take half-way round, where the topology leaves the choice to the
+/// sender; of receivers counted by rank balanced_ties(), since such a list says nothing. Otherwise nothing.
+Ties sweep_ties(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept;
+
 /// The list as the network model simulates it; refers to both arguments.
 SweepTraffic sweep_traffic(const Topology& topology, const SweepList& list);
 

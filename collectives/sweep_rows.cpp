@@ -34,6 +34,9 @@ class ListOrder final : public EntryOrder {
   int sender(int rank, int entry) const noexcept override {
     return torii::sender(topology_, list_, rank, static_cast<std::size_t>(entry));
   }
+  Ties ties(int rank, int entry) const noexcept override {
+    return sweep_ties(topology_, list_, rank, static_cast<std::size_t>(entry));
+  }
 
  private:
   SweepOrder order_;

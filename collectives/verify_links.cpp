@@ -38,7 +38,8 @@ void measure_links(const Topology& topology, const StepTable& table, const Prece
   for (const JoinedStream& joined : table.streams) {
     if (joined.sender == joined.receiver) continue;
     route.clear();
-    append_route(topology, joined.sender, joined.receiver, turns[{joined.sender, joined.receiver}]++, route);
+    append_route(topology, joined.sender, joined.receiver, turns[{joined.sender, joined.receiver}]++, route,
+                 joined.stream.ties);
     for (int message = 0; message < joined.stream.messages_per_segment; ++message) {
       const std::int64_t depth = depths[table.producer(joined, message)];
       for (const LinkId link : route) {

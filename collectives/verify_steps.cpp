@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/routing.hpp"
+
 namespace torii::verification {
 namespace {
 
@@ -149,6 +151,24 @@ void check_stream(const Stream& stream, int rank, const std::string& where, Faul
   }
 }
 
+/// A way may be named only where there are two and the topology leaves the choice to the sender.
+void check_ties(const Topology& topology, int rank, const Stream& stream, const std::string& where, Faults& faults) {
+  if (stream.ties == Ties{} || stream.peer < 0 || stream.peer >= topology.ranks()) return;
+  if (!topology.selects_ties()) {
+    faults.add(where + ": names a way, but " + topology.text() + " leaves it to the network");
+    return;
+  }
+  const Ties possible = balanced_ties(topology, rank, stream.peer);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const std::string along = " along dimension " + std::to_string(d);
+    if (stream.ties[d] < -1 || stream.ties[d] > 1) {
+      faults.add(where + ": the way" + along + " is " + std::to_string(stream.ties[d]) + "; it must be -1, 0 or 1");
+    } else if (stream.ties[d] != 0 && possible[d] == 0) {
+      faults.add(where + ": names a way" + along + ", where one is shorter than the other");
+    }
+  }
+}
+
 using StreamKey = std::tuple<int, int, int>;  // sender, receiver, tag
 
 /// Joins the two ends of every stream. Returns for every rank the number of each in- and out-stream.
@@ -157,7 +177,7 @@ struct StreamIndex {
   std::vector<std::vector<std::int32_t>> out;
 };
 
-StreamIndex join_ends(std::span<const Plan> plans, StepTable& table, Faults& faults) {
+StreamIndex join_ends(const Topology& topology, std::span<const Plan> plans, StepTable& table, Faults& faults) {
   StreamIndex index{std::vector<std::vector<std::int32_t>>(plans.size()),
                     std::vector<std::vector<std::int32_t>>(plans.size())};
   std::map<StreamKey, std::int32_t> sent;
@@ -167,6 +187,7 @@ StreamIndex join_ends(std::span<const Plan> plans, StepTable& table, Faults& fau
     for (const Stream& stream : plans[rank].out) {
       const std::string where = stream_text(rank, stream.peer, stream.tag);
       check_stream(stream, rank, where, faults);
+      check_ties(topology, rank, stream, where, faults);
       if (stream.peer < 0 || stream.peer >= ranks) faults.add(where + ": there is no such receiver");
       const auto number = static_cast<std::int32_t>(table.streams.size());
       if (!sent.emplace(StreamKey(rank, stream.peer, stream.tag), number).second)
@@ -339,7 +360,7 @@ StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faul
   if (faults.any()) return table;
   table.blocks = request.collective == Collective::alltoall ? request.topology.ranks() * request.topology.ranks()
                                                             : plans[0].blocks;
-  const StreamIndex index = join_ends(plans, table, faults);
+  const StreamIndex index = join_ends(request.topology, plans, table, faults);
   for (const Plan& plan : plans) {
     for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
       if (plan.lanes[lane].window < 1) {

@@ -57,6 +57,8 @@ struct Stream {
   Carriage carriage = Carriage::slots;
   bool wide = false;    ///< f16 and bf16 travel as float (partial results of a wide plan)
   bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
+  /// The ways of its messages, where the topology says that they can be chosen (Topology::selects_ties()); else all 0.
+  Ties ties = {};
   bool operator==(const Stream&) const = default;
   /// How many times per segment a slot is filled.
   int bundles_per_segment() const noexcept { return messages_per_segment / bundle; }
@@ -114,6 +116,8 @@ class EntryOrder {
   virtual int entries() const noexcept = 0;
   virtual int receiver(int rank, int entry) const noexcept = 0;
   virtual int sender(int rank, int entry) const noexcept = 0;
+  /// The way of the message that `rank` sends, as Stream::ties.
+  virtual Ties ties(int /*rank*/, int /*entry*/) const noexcept { return {}; }
 };
 
 /// Personalised messages, a stream from each sender to each receiver: engines draw the entries from one list. An entry

@@ -7,12 +7,16 @@
 namespace torii {
 namespace {
 
-/// Steps to take along one dimension; the sign is the direction.
-int signed_distance(int extent, bool wraps, int from, int to, int turn) {
+/// Steps to take along one dimension; the sign is the direction. Half-way round `tie` chooses, and `turn` where it is
+/// 0.
+int signed_distance(int extent, bool wraps, int from, int to, int turn, int tie) {
   const int straight = to - from;
   if (!wraps) return straight;
   const int round = straight > 0 ? straight - extent : straight + extent;
-  if (std::abs(straight) == std::abs(round)) return turn % 2 == 0 ? straight : round;
+  if (std::abs(straight) == std::abs(round)) {
+    if (tie != 0) return tie * std::abs(straight);
+    return turn % 2 == 0 ? straight : round;
+  }
   return std::abs(straight) < std::abs(round) ? straight : round;
 }
 
@@ -35,7 +39,19 @@ int link_count(const Topology& topology) noexcept {
   return count;
 }
 
-void append_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links) {
+Ties balanced_ties(const Topology& topology, int from, int to) noexcept {
+  Ties ties = {};
+  if (!topology.selects_ties()) return ties;
+  const Coordinates at = topology.coordinates(from);
+  const Coordinates goal = topology.coordinates(to);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool is_tie = topology.wraps(static_cast<int>(d)) && 2 * std::abs(goal[d] - at[d]) == topology.extents()[d];
+    if (is_tie) ties[d] = at[d] % 2 == 0 ? 1 : -1;
+  }
+  return ties;
+}
+
+void append_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links, const Ties& ties) {
   if (topology.kind() == Topology::Kind::node) return;
   if (topology.kind() == Topology::Kind::tree) {
     const TreeTopology& tree = *topology.tree();
@@ -50,7 +66,8 @@ void append_route(const Topology& topology, int from, int to, int turn, std::vec
     const std::size_t d = static_cast<std::size_t>(dimension);
     const int extent = topology.extents()[d];
     if (extent == 1) continue;
-    const int distance = signed_distance(extent, topology.wraps(dimension), at[d], goal[d], turn);
+    const int tie = topology.selects_ties() ? ties[d] : 0;
+    const int distance = signed_distance(extent, topology.wraps(dimension), at[d], goal[d], turn, tie);
     const int direction = distance < 0 ? -1 : 1;
     for (int left = std::abs(distance); left > 0; --left) {
       links.push_back(link_id(topology.node_of(topology.rank(at)), dimension, direction));

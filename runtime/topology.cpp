@@ -14,6 +14,7 @@ namespace torii {
 namespace {
 
 constexpr int kRanksMax = 1 << 20;
+constexpr std::string_view kTies = ",ties";  ///< the end of the text of a torus whose senders choose
 
 [[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
 
@@ -113,7 +114,7 @@ bool Topology::operator==(const Topology& other) const noexcept {
   const bool same_tree = tree_ == other.tree_ || (tree_ != nullptr && other.tree_ != nullptr && *tree_ == *other.tree_);
   return same_tree && kind_ == other.kind_ && ranks_ == other.ranks_ && per_node_ == other.per_node_ &&
          dimensions_ == other.dimensions_ && extents_ == other.extents_ && wraps_ == other.wraps_ &&
-         positions_ == other.positions_;
+         selects_ties_ == other.selects_ties_ && positions_ == other.positions_;
 }
 
 Topology Topology::parse_tree(std::string_view text, const std::string& content, int ranks) {
@@ -135,12 +136,14 @@ Topology Topology::parse(std::string_view text, int ranks) {
   }
   if (colon == std::string_view::npos || (kind != "torus" && kind != "mesh")) {
     bad("topology " + quoted(text) + ": " + quoted(kind) +
-        " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, tree:FILE, node");
+        " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, torus:4x4,ties, tree:FILE, node");
   }
   Coordinates extents = {1, 1, 1};
   std::array<bool, 3> wraps = {false, false, false};
   int dimensions = 0;
   std::string_view rest = text.substr(colon + 1);
+  const bool ties = rest.ends_with(kTies);
+  if (ties) rest.remove_suffix(kTies.size());
   const std::size_t star = rest.find('*');
   const int per_node = star == std::string_view::npos ? 1 : parse_per_node(rest.substr(star + 1), text);
   rest = rest.substr(0, star);
@@ -154,7 +157,8 @@ Topology Topology::parse(std::string_view text, int ranks) {
     more = cross != std::string_view::npos;
     if (more) rest.remove_prefix(cross + 1);
   }
-  const Topology topology = torus(extents, wraps, dimensions, per_node);
+  Topology topology = torus(extents, wraps, dimensions, per_node);
+  if (ties) topology = topology.with_ties();
   if (topology.ranks() != ranks) {
     bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " places, but there are " +
         std::to_string(ranks) + " ranks");
@@ -163,7 +167,26 @@ Topology Topology::parse(std::string_view text, int ranks) {
 }
 
 Topology Topology::of_nodes() const {
-  return kind_ == Kind::torus ? torus(extents_, wraps_, dimensions_) : torus({1, 1, 1});
+  if (kind_ != Kind::torus) return torus({1, 1, 1});
+  Topology nodes = torus(extents_, wraps_, dimensions_);
+  nodes.selects_ties_ = selects_ties_;
+  return nodes;
+}
+
+Topology Topology::with_ties() const {
+  if (!has_ties()) {
+    bad("topology '" + text() + std::string(kTies) +
+        "': no message can go either way, since no dimension of even extent " + "wraps; write " + text());
+  }
+  Topology result = *this;
+  result.selects_ties_ = true;
+  return result;
+}
+
+bool Topology::has_ties() const noexcept {
+  bool any = false;
+  for (std::size_t d = 0; d < 3; ++d) any |= wraps_[d] && extents_[d] % 2 == 0;
+  return any;
 }
 
 Coordinates Topology::coordinates(int rank) const noexcept {
@@ -310,7 +333,9 @@ std::optional<Topology> Topology::part_in_order(std::span<const int> ranks) cons
     extents[i] = axes[i].extent;
     wraps[i] = wraps_[dimension] && axes[i].extent == extents_[dimension];
   }
-  return torus(extents, wraps, static_cast<int>(axes.size()), static_cast<int>(per_node));
+  Topology result = torus(extents, wraps, static_cast<int>(axes.size()), static_cast<int>(per_node));
+  result.selects_ties_ = selects_ties_ && result.has_ties();
+  return result;
 }
 
 std::string Topology::text() const {
@@ -324,6 +349,7 @@ std::string Topology::text() const {
     if (!mesh && !wraps_[d]) result += 'm';
   }
   if (per_node_ > 1) result += '*' + std::to_string(per_node_);
+  if (selects_ties_) result += kTies;
   return result;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +17,9 @@
 namespace torii {
 
 using Coordinates = std::array<int, 3>;
+
+/// Which way round a message goes in each dimension in which both are equally long: +1, -1, or 0 where nothing is said.
+using Ties = std::array<std::int8_t, 3>;
 
 /// Node = x + X (y + Y z), and its ranks are node * per_node() and those that follow, unless a rank map puts them
 /// elsewhere; mostly there is one. A dimension either wraps (torus) or ends (mesh); an extent of 1 has no links. In a
@@ -33,9 +37,10 @@ class Topology {
                         int per_node = 1);
   /// `path` is what text() says after `tree:`.
   static Topology of_tree(TreeTopology tree, std::string path);
-  /// `torus:4x4x4`, `torus:4x4x2m`, `mesh:8x8`, `torus:3x3*2` (two ranks on each node), `tree:FILE`, `node`. `ranks` is
-  /// the size the text must fit: a different product, or number of comm nodes, is an error that names both. Throws
-  /// Error{invalid_argument} with the offending token.
+  /// `torus:4x4x4`, `torus:4x4x2m`, `mesh:8x8`, `torus:3x3*2` (two ranks on each node), `torus:4x4,ties` (senders
+  /// choose the way round: selects_ties()), `tree:FILE`, `node`. `ranks` is the size the text must fit: a different
+  /// product, or number of comm nodes, is an error that names both. Throws Error{invalid_argument} with the offending
+  /// token.
   static Topology parse(std::string_view text, int ranks);
   /// The same for `tree:FILE` whose content has been read already.
   static Topology parse_tree(std::string_view text, const std::string& content, int ranks);
@@ -64,6 +69,13 @@ class Topology {
   int dimensions() const noexcept { return dimensions_; }
   const Coordinates& extents() const noexcept { return extents_; }
   bool wraps(int dimension) const noexcept { return wraps_[static_cast<std::size_t>(dimension)]; }
+  /// Whether the network lets a sender choose the way of a message that goes half-way round a dimension of even extent.
+  /// Then plans may name it (Ties in runtime/plan.hpp); otherwise the network takes one of the two by a rule of its
+  /// own.
+  bool selects_ties() const noexcept { return selects_ties_; }
+  /// The same torus, with that choice. Throws invalid_argument for what is no torus with a dimension that wraps and has
+  /// an even extent: there are no ties.
+  Topology with_ties() const;
   /// Of the rank's node.
   Coordinates coordinates(int rank) const noexcept;
   /// The first rank of the node there.
@@ -87,6 +99,7 @@ class Topology {
   int position_of(int rank) const noexcept {
     return positions_.empty() ? rank : positions_[static_cast<std::size_t>(rank)];
   }
+  bool has_ties() const noexcept;
   std::optional<Topology> part_in_order(std::span<const int> ranks) const;
   std::optional<Topology> part_in_any_order(std::span<const int> ranks) const;
 
@@ -96,6 +109,7 @@ class Topology {
   int dimensions_ = 1;
   Coordinates extents_ = {1, 1, 1};
   std::array<bool, 3> wraps_ = {false, false, false};
+  bool selects_ties_ = false;
   std::shared_ptr<const TreeTopology> tree_;  ///< shared by all requests on it
   std::string path_;
   std::vector<int> positions_;  ///< by rank: node * per_node + place; empty: each rank's own number

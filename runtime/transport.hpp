@@ -21,7 +21,8 @@ struct Capabilities {
   bool wakes_on_put = false;    ///< a sleeping rank wakes when something is put into its arena
   bool notices_deaths = false;  ///< alive() finds out by itself; otherwise whoever made the context has to watch
   int engines = 1;
-  int rails = 1;  ///< networks or devices that the engines stand on: engine e on number e modulo `rails`
+  bool selects_ties = false;  ///< messages take the ways that Stream::ties names
+  int rails = 1;              ///< networks or devices that the engines stand on: engine e on number e modulo `rails`
 };
 
 /// One put. The payload is already stored when `source` is nullptr (a kernel wrote it to a mapped target); otherwise

@@ -104,7 +104,8 @@ TEST(Topology, TextReadsBack) {
   for (const Sample& sample :
        {Sample{"torus:4x4x4", 64}, Sample{"torus:4x4x2m", 32}, Sample{"torus:2mx3", 6}, Sample{"mesh:8x8", 64},
         Sample{"mesh:7", 7}, Sample{"torus:3x3*2", 18}, Sample{"torus:4x2m*16", 128}, Sample{"mesh:5*3", 15},
-        Sample{"torus:1*4", 4}, Sample{"torus:5", 5}, Sample{"node", 6}}) {
+        Sample{"torus:1*4", 4}, Sample{"torus:5", 5}, Sample{"node", 6}, Sample{"torus:4x3,ties", 12},
+        Sample{"torus:2x4m*2,ties", 16}}) {
     const Topology topology = Topology::parse(sample.text, sample.ranks);
     EXPECT_EQ(topology.text(), sample.text);
     EXPECT_EQ(topology.ranks(), sample.ranks);
@@ -130,6 +131,17 @@ TEST(Topology, TextSetsKindExtentsAndWraps) {
   const Topology mesh = Topology::parse("mesh:4x3", 12);
   EXPECT_EQ(mesh.dimensions(), 2);
   EXPECT_FALSE(mesh.wraps(0) || mesh.wraps(1) || mesh.wraps(2));
+}
+
+TEST(Topology, PartsWithTiesSelectThem) {
+  const Topology torus = Topology::parse("torus:4x3*2,ties", 24);
+  EXPECT_TRUE(torus.selects_ties());
+  EXPECT_NE(torus, Topology::parse("torus:4x3*2", 24));
+  EXPECT_EQ(torus.of_nodes().text(), "torus:4x3,ties");
+  const auto text = [&](const std::vector<int>& ranks) { return torus.part(ranks)->text(); };
+  EXPECT_EQ(text({0, 2, 4, 6}), "torus:4,ties");
+  EXPECT_EQ(text({0, 2, 4}), "mesh:3") << "a row that does not wrap has no ties";
+  EXPECT_EQ(text({0, 8, 16}), "torus:3");
 }
 
 /// The message with which `make` fails, after a check of the status.
@@ -174,6 +186,11 @@ TEST(Topology, EachBadTextHasItsOwnReason) {
       {"torus:3x*2", 6, "topology 'torus:3x*2': an extent is missing"},
       {"torus:3x3*2", 9, "has 18 places, but there are 9 ranks"},
       {"torus:1024x1024*2", 2, "the extents and the ranks of a node multiply to more than 1048576 ranks"},
+      {"torus:3x3,ties", 9, "topology 'torus:3x3,ties': no message can go either way"},
+      {"torus:3x4m,ties", 12, "topology 'torus:3x4m,ties': no message can go either way"},
+      {"mesh:4x4,ties", 16, "topology 'mesh:4x4,ties': no message can go either way"},
+      {"torus:4x4,tie", 16, "'4,tie' is no extent"},
+      {"torus:4x4,ties*2", 32, "'4,ties' is no extent"},
       {"node*2", 2, "'node*2' is none of"},
       {"ring:4", 4, "'ring' is none of"},
       {"torus", 4, "'torus' is none of"},
@@ -189,8 +206,8 @@ TEST(Topology, EachBadTextHasItsOwnReason) {
 
 /// Texts made of the pieces of good ones: each is refused with a reason, or read back as it is written.
 TEST(Topology, RandomTextsAreReadOrRefused) {
-  const char* const pieces[] = {"torus", "mesh", "node", ":", "3", "2", "1",
-                                "0",     "x",    "m",    "*", "-", " ", "99999999999"};
+  const char* const pieces[] = {"torus", "mesh", "node", ":", "3", "2",           "1",    "0",
+                                "x",     "m",    "*",    "-", " ", "99999999999", ",ties"};
   std::mt19937 random(20261121);
   int read = 0;
   for (int run = 0; run < 20'000; ++run) {

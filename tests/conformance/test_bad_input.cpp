@@ -266,6 +266,19 @@ TEST(BadTeams, AreNamedWithTheirValue) {
   });
 }
 
+/// Whoever says that ways can be chosen hears that they cannot, here; as good as nothing has been promised.
+TEST(BadTeams, WaysThatTheTransportCannotChooseAreRefused) {
+  ThreadTeam options;
+  options.ranks = 4;
+  options.settings = "ARENA=256M\nTIMEOUT=10";
+  run_as_threads(options, [&](torii_context* context, torii_team*) {
+    const BadTeam bad = {"torus:2x2,ties", nullptr, nullptr, 0, ""};
+    expect_answer(create_team(context, bad), TORII_INVALID_ARGUMENT,
+                  "topology 'torus:2x2,ties' leaves the way round to the sender, but shared_memory cannot choose it; "
+                  "leave ',ties' out");
+  });
+}
+
 TEST(BadTeams, SixtyFiveRanksDoNotFitOnSixtyFourPlaces) {
   ThreadTeam options;
   options.ranks = 65;

@@ -29,7 +29,7 @@ struct SettingFlag {
   const char* help;
 };
 constexpr std::array kPlanSettings = {
-    SettingFlag{"--topology", "TOPOLOGY", "node, torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2"},
+    SettingFlag{"--topology", "TOPOLOGY", "node, torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, torus:4x4,ties"},
     SettingFlag{"--rank-map", "RANK_MAP", "a file with a line \"rank x y z\" per rank, or list:2,0,1,..."},
     SettingFlag{"--algorithm", "ALGORITHM", "force this one instead of asking the tune table"},
     SettingFlag{"--determinism", "DETERMINISM", "run, canonical"},

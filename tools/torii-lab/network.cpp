@@ -88,6 +88,11 @@ LabNetwork torus_network(std::string_view kind, std::string_view extents, double
   network.text = fmt::format("{} {}", kind, extents);
   network.topology = fmt::format("{}:{}", kind, extents);
   const Topology topology = Topology::parse(network.topology, product_of(extents));
+  if (topology.selects_ties()) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("{}: routes of a laboratory leave no choice half-way round; leave ',ties' out", network.text));
+  }
   if (topology.ranks() < 2 || topology.ranks() > kLabNodesMax) {
     throw Error(Status::invalid_argument,
                 fmt::format("{} has {} nodes; a laboratory has 2 to {}", network.text, topology.ranks(), kLabNodesMax));

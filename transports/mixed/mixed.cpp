@@ -37,6 +37,7 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
                    .wakes_on_put = alone_ && fabric.wakes_on_put,
                    .notices_deaths = fabric.notices_deaths || all_watched,
                    .engines = fabric.engines,
+                   .selects_ties = fabric.selects_ties,
                    .rails = fabric.rails};
 }
 

@@ -44,9 +44,10 @@ int network_link_numbers(const Topology& topology) noexcept {
   return topology.kind() == Topology::Kind::node ? 2 * topology.ranks() : link_numbers(topology);
 }
 
-void append_network_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links) {
+void append_network_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links,
+                          const Ties& ties) {
   if (topology.kind() != Topology::Kind::node) {
-    append_route(topology, from, to, turn, links);
+    append_route(topology, from, to, turn, links, ties);
   } else if (from != to) {
     links.insert(links.end(), {2 * from, 2 * to + 1});
   }
@@ -101,9 +102,9 @@ Time Network::transfer(std::size_t bytes, std::uint32_t link) const noexcept {
   return static_cast<Time>(std::llround(static_cast<double>(bytes) * link_ticks_[link]));
 }
 
-void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn) {
+void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn, const Ties& ties) {
   std::vector<LinkId> links;
-  append_network_route(model_.topology, from, peer, turn, links);
+  append_network_route(model_.topology, from, peer, turn, links, ties);
   const auto ports = static_cast<std::uint32_t>(link_bytes_.size());
   Way way;
   way.peer = peer;

@@ -45,7 +45,8 @@ struct NetworkModel {
 /// x rank + 1 from it.
 int network_link_numbers(const Topology& topology) noexcept;
 /// Appends the links from one rank to another, as append_route() does where there is more than a switch.
-void append_network_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links);
+void append_network_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links,
+                          const Ties& ties = {});
 
 /// A time during which an engine was busy.
 struct EngineUse {
@@ -76,8 +77,8 @@ class Network {
   const NetworkModel& model() const noexcept { return model_; }
 
   /// Puts of `from` to `peer` whose signal is at `begin` or up to `end` take the way that append_route() gives for
-  /// `turn`. All ways are added before the first put.
-  void add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn);
+  /// `turn` and `ties`. All ways are added before the first put.
+  void add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn, const Ties& ties = {});
 
   Status put(int from, const Put& put) noexcept;
   Status put_word(int from, int peer, std::uint64_t offset, std::uint64_t value) noexcept;

@@ -118,6 +118,17 @@ class Run {
     }
   }
 
+  /// By receiver, the ways that a sweep's order names for what `rank` sends; empty where there is nothing to name.
+  std::vector<Ties> sweep_ties(int rank) const {
+    const Sweep& sweep = plans_[index(rank)].sweep;
+    if (!sweep.exists() || !call_.network.topology.selects_ties()) return {};
+    std::vector<Ties> ties(call_.plans.size());
+    for (int entry = 0; entry < sweep.order->entries(); ++entry) {
+      ties[index(sweep.order->receiver(rank, entry))] = sweep.order->ties(rank, entry);
+    }
+    return ties;
+  }
+
   /// As the verifier counts them: the streams of one pair take turns where two ways are equally long.
   void add_ways(int rank, const InstalledPlan& plan) {
     std::map<int, int> turns;
@@ -126,21 +137,23 @@ class Run {
     for (const InstalledStream& in : plan.in) {
       if (in.peer != rank) moved += static_cast<std::uint64_t>(in.stream.bundles_per_segment());
     }
+    const auto add_way = [&](const InstalledStream& out, int turn, const Ties& ties) {
+      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, turn, ties);
+    };
     for (const InstalledStream& out : plan.out) {
       if (out.peer == rank) continue;
       const int turn = turns[out.peer]++;
-      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, turn);
+      add_way(out, turn, out.stream.ties);
       const auto messages = static_cast<std::uint64_t>(out.stream.bundles_per_segment());
       moved += messages;
       messages_per_segment_ += messages;
       route.clear();
-      append_network_route(call_.network.topology, rank, out.peer, turn, route);
+      append_network_route(call_.network.topology, rank, out.peer, turn, route, out.stream.ties);
       for (const LinkId link : route) link_messages_[index(link)] += messages;
     }
+    const std::vector<Ties> ties = sweep_ties(rank);
     for (const SweepPeer& peer : plan.sweep.peers) {
-      const InstalledStream& out = peer.out;
-      if (out.slots == nullptr) continue;
-      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, 0);
+      if (peer.out.slots != nullptr) add_way(peer.out, 0, ties.empty() ? Ties{} : ties[index(peer.out.peer)]);
     }
     network_.note_progress(rank, moved);
   }
