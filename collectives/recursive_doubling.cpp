@@ -6,13 +6,19 @@
 //   0 <- 1   0 <-> 2   0 <-> 4   0 -> 1                         0: 0 <-> 1    01 <-> 23
 //   2 <- 3   4 <-> 5   2 <-> 5   2 -> 3                         1: 1 <-> 0    01 <-> 23
 //
+//   all_gather, 5 ranks: what rank 0 takes, a message each      0: 1 < 1    2 3 < 2    4 < 4
+//
 // The group of lower ranks always stands on the left, so all ranks compute the same expression. What a rank has is the
 // last value that it kept, handed on from one flow to the next. Scan and exscan are in prefix_doubling.cpp.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA
-// 19(1), 2005, on all-gather and allreduce.
+// 19(1), 2005, on all-gather and allreduce; J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, IEEE TPDS 8(11),
+// 1997, on all-gather of any number of ranks.
 // Cost of allreduce for n bytes on P ranks: log2 P steps (2 more when P is no power of two), n bytes per step and rank.
+// Of all_gather: log2 P steps, rounded up, and each block once; in pairs (2, 4 and 8 ranks) a message for each
+// block, otherwise one for each step.
 #include <algorithm>
+#include <bit>
 
 #include "collectives/algorithms.hpp"
 #include "collectives/butterfly.hpp"
@@ -23,6 +29,10 @@ namespace {
 
 /// Blocks are counted within a segment's messages, in 16 bits.
 constexpr int kGatherRanksMax = 65536;
+
+/// Few ranks exchange blocks in pairs, a message each, which land in place. P - 1 messages instead of log2 P are soon
+/// more than the copy costs that this saves.
+bool gathers_in_pairs(int ranks) { return ranks <= 8 && std::has_single_bit(static_cast<unsigned>(ranks)); }
 
 enum Tag : int { kExchange = 0, kFoldIn = 1, kFoldOut = 2 };
 
@@ -116,11 +126,11 @@ class ExchangePlan {
   std::vector<Flow>& flows_;
 };
 
-/// all_gather: before stage k a rank has the blocks of its aligned group of 2^k ranks. Each block goes on to the
-/// partners of all later stages as soon as it arrives. Lanes of their own keep blocks of one stage from waiting for
+/// all_gather in pairs: before stage k a rank has the blocks of its aligned group of 2^k ranks. Each block goes on to
+/// the partners of all later stages as soon as it arrives. Lanes of their own keep blocks of one stage from waiting for
 /// another's; every stream carries its blocks in increasing order, so two ranks never wait for each other's later
 /// blocks.
-Plan gather_draft(const PlanRequest& request, int rank) {
+Plan pair_gather(const PlanRequest& request, int rank) {
   const int ranks = request.topology.ranks();
   const Butterfly core(ranks);
   PlanBuilder builder(request, rank, Dealing::even, ranks);
@@ -158,6 +168,71 @@ Plan gather_draft(const PlanRequest& request, int rank) {
   return builder.take();
 }
 
+/// all_gather in rounds: before stage k a rank has its own block and the 2^k - 1 that follow it, round the end to rank
+/// 0. It takes as many, or in the last stage what is left, from the rank 2^k further on. What it sends in one stage is
+/// one message, a bundle, filled block by block as they come. One lane takes them in the order of stages, and a bundle
+/// needs one credit, so no stage waits for a later one.
+class RoundPlan {
+ public:
+  RoundPlan(const PlanRequest& request, int rank)
+      : ranks_(request.topology.ranks()),
+        rank_(rank),
+        stages_(std::bit_width(static_cast<unsigned>(ranks_ - 1))),
+        builder_(request, rank, Dealing::even, ranks_) {}
+
+  Plan make() {
+    builder_.balance_ties();
+    for (int stage = 0; stage < stages_; ++stage) {
+      out_.push_back(builder_.out(stream(stage, (rank_ + ranks_ - (1 << stage)) % ranks_)));
+    }
+    std::vector<Flow> flows = {
+        {.walk = blocks_from(rank_, 1, ranks_), .sources = {{}}, .keep = true, .targets = targets(0), .label = "own"}};
+    for (int stage = 0; stage < stages_; ++stage) take(stage, flows);
+    builder_.lane().flows = std::move(flows);
+    Plan plan = builder_.take();
+    for (int stage = 0; stage < stages_; ++stage) plan.bundle_max = std::max(plan.bundle_max, count(stage));
+    return plan;
+  }
+
+ private:
+  int count(int stage) const { return std::min(1 << stage, ranks_ - (1 << stage)); }
+
+  Stream stream(int stage, int peer) const {
+    return {.peer = peer, .tag = kExchange, .messages_per_segment = count(stage), .bundle = count(stage)};
+  }
+  /// The bundles in which the block of the rank `ahead` of this one leaves: of all stages before which it has come.
+  std::vector<StreamEnd> targets(int ahead) const {
+    std::vector<StreamEnd> result;
+    for (int stage = std::bit_width(static_cast<unsigned>(ahead)); stage < stages_; ++stage) {
+      if (ahead < count(stage)) result.push_back(at(out_[static_cast<std::size_t>(stage)], ahead));
+    }
+    return result;
+  }
+
+  /// Of the last bundle to be filled this stage may bring the end: then the blocks behind it go on to one rank less.
+  void take(int stage, std::vector<Flow>& flows) {
+    const int ahead = 1 << stage;
+    const StreamEnd source = builder_.in(stream(stage, (rank_ + ahead) % ranks_));
+    const int wanted_last = stage + 1 < stages_ ? count(stages_ - 1) - ahead : 0;
+    const int cut = wanted_last > 0 && wanted_last < count(stage) ? wanted_last : count(stage);
+    add_taken(ahead, cut, source, flows);
+    if (cut < count(stage)) add_taken(ahead + cut, count(stage) - cut, at(source, cut), flows);
+  }
+  void add_taken(int ahead, int blocks, StreamEnd source, std::vector<Flow>& flows) const {
+    flows.push_back({.walk = blocks_from((rank_ + ahead) % ranks_, blocks, ranks_),
+                     .sources = {source},
+                     .keep = true,
+                     .targets = targets(ahead),
+                     .label = "round"});
+  }
+
+  const int ranks_;
+  const int rank_;
+  const int stages_;
+  PlanBuilder builder_;
+  std::vector<StreamEnd> out_;
+};
+
 ExpressionId order(const PlanRequest& request, int place, ExpressionPool& pool) {
   if (is_prefix(request.collective)) return prefix_doubling_order(request, place, pool);
   return Butterfly::order(request, place, pool);
@@ -170,22 +245,18 @@ std::string why_not(const PlanRequest& request) {
       {Collective::barrier, Collective::allreduce, Collective::all_gather, Collective::scan, Collective::exscan},
       request.collective);
   if (!reason.empty()) return reason;
-  if (request.collective == Collective::all_gather) {
-    if (!std::has_single_bit(static_cast<unsigned>(ranks))) {
-      return "its all_gather needs a power of two as number of ranks, there are " + std::to_string(ranks) +
-             "; use node or ring";
-    }
-    if (ranks > kGatherRanksMax) {
-      return "its all_gather is for up to " + std::to_string(kGatherRanksMax) + " ranks, there are " +
-             std::to_string(ranks);
-    }
+  if (request.collective == Collective::all_gather && ranks > kGatherRanksMax) {
+    return "its all_gather is for up to " + std::to_string(kGatherRanksMax) + " ranks, there are " +
+           std::to_string(ranks) + "; use ring";
   }
   reason = why_not_any(request);
   return reason.empty() ? why_not_canonical(request, order) : reason;
 }
 
 Plan draft(const PlanRequest& request, int rank) {
-  if (request.collective == Collective::all_gather) return gather_draft(request, rank);
+  if (request.collective == Collective::all_gather) {
+    return gathers_in_pairs(request.topology.ranks()) ? pair_gather(request, rank) : RoundPlan(request, rank).make();
+  }
   return ExchangePlan(request, rank).make();
 }
 

@@ -162,7 +162,8 @@ std::string why_not(const PlanRequest& request) {
   if (!reason.empty()) return reason;
   const int ranks = request.topology.ranks();
   if (ranks > kRanksMax) {
-    return "swing is for up to " + std::to_string(kRanksMax) + " ranks, there are " + std::to_string(ranks);
+    return "swing is for up to " + std::to_string(kRanksMax) + " ranks, there are " + std::to_string(ranks) +
+           "; bucket, trinaryx3 and ring do more";
   }
   if (request.determinism == Determinism::canonical && ranks > 1) {
     return "every block is combined in another order, that in which partners swing; node and binomial honour canonical";

@@ -188,7 +188,12 @@ TEST(Algorithms, RefusalsSayWhatIsWrong) {
   }
   EXPECT_NE(why_not("rabenseifner", request_on(Topology::node(4), Collective::all_gather)).find("all_gather"),
             std::string::npos);
-  EXPECT_NE(why_not("recursive_doubling", request_on(Topology::node(6), Collective::all_gather)).find("power of two"),
+  EXPECT_NE(why_not("recursive_doubling", request_on(Topology::node(65537), Collective::all_gather))
+                .find("all_gather is for up to 65536 ranks, there are 65537; use ring"),
+            std::string::npos);
+  EXPECT_EQ(why_not("swing", request_on(Topology::node(512), Collective::allreduce)), "");
+  EXPECT_NE(why_not("swing", request_on(Topology::torus({19, 27, 1}), Collective::allreduce))
+                .find("swing is for up to 512 ranks, there are 513; bucket, trinaryx3 and ring do more"),
             std::string::npos);
   EXPECT_NE(why_not("ring", request_on(Topology::node(3), Collective::allreduce, {4096, 1, 1, false})).find("slots"),
             std::string::npos);
@@ -252,6 +257,29 @@ TEST(Algorithms, CostsAreThoseOfTheHeaders) {
       for (const Plan& plan : plans) {
         ASSERT_EQ(messages_sent(plan), row.messages) << row.name << " " << describe(request);
         ASSERT_EQ(plan.blocks, row.blocks) << row.name << " " << describe(request);
+      }
+    }
+  }
+}
+
+/// The all_gather of any number of ranks: the logarithm of messages, rounded up, and each block once. A block from r
+/// ranks ahead comes in as many hops as r has binary ones.
+TEST(Algorithms, GathersOfAnyNumberOfRanksSendTheLogarithmOfMessages) {
+  const Algorithm& algorithm = *find_algorithm("recursive_doubling");
+  for (const int ranks : {3, 5, 6, 7, 9, 12, 16, 17, 31, 32, 33}) {
+    for (const int slots : {1, 3}) {
+      const PlanRequest request = request_on(Topology::node(ranks), Collective::all_gather, {4096, slots, 2, false});
+      const Verdict verdict = verify(algorithm, request);
+      ASSERT_TRUE(verdict.ok()) << ranks << ": " << verdict.faults.front();
+      int hops = 0;
+      for (unsigned ahead = 1; ahead < static_cast<unsigned>(ranks); ++ahead) {
+        hops = std::max(hops, std::popcount(ahead));
+      }
+      EXPECT_EQ(verdict.height, hops) << ranks;
+      for (const Plan& plan : plan_all(algorithm, request)) {
+        EXPECT_EQ(plan.out.size(), static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(ranks - 1)))) << ranks;
+        for (const Stream& stream : plan.out) EXPECT_EQ(stream.bundle, stream.messages_per_segment) << ranks;
+        ASSERT_EQ(messages_sent(plan), ranks - 1) << ranks;
       }
     }
   }
