@@ -126,10 +126,10 @@ TEST(ToriiSim, HasNoCliffsOnASwitch) {
     const char* full_ranks = "2..18,23..26,31..34,63..65,127..129,255..257,511..513,1023,1024";
   };
   // A reduce of less is at its bound for as long as one rank takes from all others, and then twice as far from it.
-  const std::vector<Range> ranges = {{"allreduce"},    {"broadcast"},
-                                     {"barrier"},      {"scan"},
-                                     {"reduce", "2K"}, {"scatter", "64"},
-                                     {"gather", "64"}, {"all_gather", "2K"}, {"alltoall", "64", "2..18,31..34,63..65,127..129,255..257"}};
+  const std::vector<Range> ranges = {
+      {"allreduce"},    {"broadcast"},        {"barrier"},
+      {"scan"},         {"reduce", "2K"},     {"scatter", "64"},
+      {"gather", "64"}, {"all_gather", "2K"}, {"alltoall", "64", "2..18,31..34,63..65,127..129,255..257"}};
   const bool is_full = std::getenv("TORII_TEST_FULL") != nullptr;
   for (const Range& range : ranges) {
     const std::string bytes = std::string(range.least_bytes) + (is_full ? "..4M" : "..16K");
@@ -143,8 +143,8 @@ TEST(ToriiSim, HasNoCliffsOnASwitch) {
 TEST(ToriiSim, HasNoCliffsOnSmallTori) {
   for (const char* topology : {"torus:3x3", "torus:4x4"}) {
     for (const char* collective : {"allreduce", "all_gather"}) {
-      const Outcome outcome = torii_sim(
-          {collective, "--topology", topology, "--segment", "table", "--cliffs", "--scan", "bytes=64..4M*2"});
+      const Outcome outcome =
+          torii_sim({collective, "--topology", topology, "--segment", "table", "--cliffs", "--scan", "bytes=64..4M*2"});
       EXPECT_EQ(outcome.code, 0) << outcome.output;
       EXPECT_NE(outcome.output.find("0 cliffs in "), std::string::npos) << outcome.output;
     }

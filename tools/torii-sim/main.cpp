@@ -20,7 +20,8 @@ namespace torii::tools {
 namespace {
 
 void add_options(CLI::App& app, SimOptions& o) {
-  app.add_option("--topology", o.topology, "torus:4x4x4, mesh:8x8, torus:4x4x2m, torus:4x4,ties, tree:FILE, or node: one switch")
+  app.add_option("--topology", o.topology,
+                 "torus:4x4x4, mesh:8x8, torus:4x4x2m, torus:4x4,ties, tree:FILE, or node: one switch")
       ->required();
   app.add_option("--ranks", o.ranks, "ranks of --topology node");
   app.add_option("--algorithm", o.algorithm,
