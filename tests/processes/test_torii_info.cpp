@@ -239,7 +239,13 @@ TEST(ToriiInfo, TunePrintsTheTableInForce) {
   ASSERT_EQ(built_in.at("rows").size(), TuneTable::built_in().rows().size());
   EXPECT_EQ(built_in.at("rows")[0].at("algorithm"), TuneTable::built_in().rows()[0].algorithm);
   // What is printed can be read back.
-  EXPECT_EQ(TuneTable::parse(built_in.dump(), "its own print").rows().size(), built_in.at("rows").size());
+  const TuneTable again = TuneTable::parse(built_in.dump(), "its own print");
+  ASSERT_EQ(again.rows().size(), built_in.at("rows").size());
+  for (std::size_t row = 0; row < again.rows().size(); ++row) {
+    EXPECT_EQ(again.rows()[row].is_switch, TuneTable::built_in().rows()[row].is_switch) << row;
+    EXPECT_EQ(again.rows()[row].topology, TuneTable::built_in().rows()[row].topology) << row;
+    EXPECT_EQ(again.rows()[row].tuning, TuneTable::built_in().rows()[row].tuning) << row;
+  }
 
   const std::string path = testing::TempDir() + "torii-info-tune.json";
   std::ofstream(path) << R"({"version": 1, "rows": [{"collective": "reduce", "ranks": [2, 9], "bytes_max": 4096,
@@ -368,6 +374,21 @@ TEST(ToriiInfoPlan, AFaultIsPrintedAndEndsWithOne) {
   EXPECT_EQ(report.code, 1);
   EXPECT_TRUE(holds(report.text, "FAULTS\n") && holds(report.text, "rank 1, lane 0: planted\n")) << report.text;
   EXPECT_FALSE(report.json.at("verdict").at("ok").get<bool>());
+}
+
+/// Rows for switches, and slots for what is sent, are those of ranks on several nodes.
+TEST(ToriiInfoPlan, RanksOnSeveralNodesStandOnASwitch) {
+  const std::vector<std::string> command = {"plan",    "alltoall", "--ranks",     "8",
+                                            "--bytes", "64K",      "--algorithm", "direct"};
+  std::vector<std::string> apart = command;
+  apart.push_back("--several-nodes");
+  const json near = json_of(command);
+  const json far = json_of(apart);
+  EXPECT_FALSE(holds(near.at("why"), "on a switch")) << near.at("why");
+  EXPECT_TRUE(holds(far.at("why"), "alltoall on a switch, 5 to 8 ranks, up to 64K -> direct")) << far.at("why");
+  EXPECT_FALSE(near.at("several_nodes").get<bool>());
+  EXPECT_TRUE(far.at("several_nodes").get<bool>());
+  EXPECT_TRUE(holds(torii_info(apart).output, "alltoall on node, 8 ranks on several nodes, 64K")) << far;
 }
 
 TEST(ToriiInfoPlan, WithoutARowTheCatalogueDecides) {

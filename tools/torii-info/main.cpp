@@ -61,6 +61,8 @@ void add_plan(CLI::App& app, PlanQuestion& question, std::string& svg) {
   plan->add_option("--rank", question.rank, "print the plan of this rank (default: all up to 16, else rank 0)");
   for (const SettingFlag& setting : kPlanSettings) add_setting(*plan, setting, question.overrides);
   add_setting(*plan, kTuneFile, question.overrides);
+  plan->add_flag("--several-nodes", question.several_nodes,
+                 "the ranks stand on nodes of their own: without a --topology, on a switch");
   plan->add_flag("--verify", question.verify, "prove the plans of more than 64 ranks too, which may take long");
   plan->add_option("--svg", svg, "draw the plans of all ranks (at most 256) to this file, - for stdout");
   plan->footer("Example:\n  torii-info plan allreduce --topology torus:3x3x3 --algorithm trinaryx3 --svg plan.svg");

@@ -158,6 +158,7 @@ std::vector<Plan> plans_shown(const Algorithm& algorithm, const PlanRequest& req
 PlanAnswer answer(const PlanQuestion& question) {
   PlanAnswer answer;
   answer.settings = Settings::load(question.overrides);
+  answer.several_nodes = question.several_nodes;
   const Settings& settings = answer.settings;
   PlanRequest& request = answer.selected.request;
   request.collective = read_collective(question.collective);
@@ -173,7 +174,8 @@ PlanAnswer answer(const PlanQuestion& question) {
 
   const TuneTable table = TuneTable::load(settings.tune_file);
   const Forced forced = {settings.algorithm, settings.segment_bytes, settings.slots, settings.window};
-  answer.selected = select(table, forced, request, answer.bytes);  // `request` now has the tuning
+  // `request` now has the tuning.
+  answer.selected = select(table, forced, request, answer.bytes, answer.several_nodes);
   answer.why = reason(table, answer);
   const Algorithm& algorithm = *answer.selected.algorithm;
   for (const Algorithm& other : catalogue()) {
@@ -187,7 +189,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   }
   const Plan& plan = answer.shown.front();
   add_orders(algorithm, plan.blocks, answer);
-  answer.staging = staging_shape(plan, request.tuning.segment_bytes, answer.wide, false);
+  answer.staging = staging_shape(plan, request.tuning.segment_bytes, answer.wide, answer.several_nodes);
   answer.team_staging_bytes = team_staging_bytes(request.topology.ranks());
   return answer;
 }

@@ -25,6 +25,7 @@ struct PlanQuestion {
   std::optional<int> rank;  ///< whose plan is printed; without it all up to 16 ranks, else rank 0
   bool verify = false;      ///< also where it takes seconds
   bool svg = false;
+  bool several_nodes = false;  ///< each two ranks are a network apart
   std::string overrides;  ///< "NAME=value" lines: the flags that are settings
 };
 
@@ -32,6 +33,7 @@ struct PlanQuestion {
 struct PlanAnswer {
   Settings settings;
   Selected selected;
+  bool several_nodes = false;
   std::size_t elements = 0;  ///< of the whole vector
   std::size_t bytes = 0;
   std::string type;

@@ -50,12 +50,13 @@ std::string numbers_text(const std::string& noun, const std::vector<int>& blocks
 
 void add_question(const PlanAnswer& answer, Report& report) {
   const PlanRequest& request = answer.selected.request;
-  std::string text =
-      fmt::format("{} on {}, {} ranks", name(request.collective), request.topology.text(), request.topology.ranks());
+  std::string text = fmt::format("{} on {}, {} ranks{}", name(request.collective), request.topology.text(),
+                                 request.topology.ranks(), answer.several_nodes ? " on several nodes" : "");
   Json& json = report.json;
   json["collective"] = name(request.collective);
   json["topology"] = request.topology.text();
   json["ranks"] = request.topology.ranks();
+  json["several_nodes"] = answer.several_nodes;
   if (has_root(request.collective)) {
     text += fmt::format(", root {}", request.root);
     json["root"] = request.root;

@@ -18,6 +18,7 @@ std::string ranks_text(const TuneRow& row) { return fmt::format("{}..{}", row.ra
 std::string topology_text(const TuneRow& row) {
   if (!row.topology) return "any";
   if (*row.topology == Topology::Kind::tree) return "tree";
+  if (row.is_switch) return "switch";
   return *row.topology == Topology::Kind::node ? "node" : "torus";
 }
 
@@ -33,6 +34,8 @@ Json row_json(const TuneRow& row) {
   json["slots"] = row.tuning.slots;
   json["window"] = row.tuning.window;
   json["one_shot"] = row.tuning.one_shot;
+  if (row.tuning.radix != 0) json["radix"] = row.tuning.radix;
+  if (row.tuning.lanes[0] != 0) json["lanes"] = row.tuning.lanes[0];
   return json;
 }
 

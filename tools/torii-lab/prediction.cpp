@@ -84,7 +84,8 @@ LabPrediction predict(const LabNetwork& network, const std::string& what) {
   PlanRequest request;
   request.collective = question.collective;
   request.topology = Topology::parse(network.topology, network.ranks);
-  const Selected selected = select(TuneTable::built_in(), {.algorithm = question.algorithm}, request, question.bytes);
+  const Selected selected =
+      select(TuneTable::built_in(), {.algorithm = question.algorithm}, request, question.bytes, true);
   LinkBytes links(static_cast<std::size_t>(link_numbers(request.topology)));
   for (int rank = 0; rank < network.ranks; ++rank) {
     const Plan plan = selected.algorithm->plan(selected.request, rank);
