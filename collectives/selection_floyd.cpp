@@ -6,9 +6,11 @@
 #include <array>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "collectives/floyd_hops.hpp"
+#include "collectives/sites.hpp"
 #include "runtime/network_model.hpp"
 #include "runtime/routing.hpp"
 
@@ -29,14 +31,35 @@ constexpr int kRoutedRanksMax = 16384;
 /// Longer blocks are never better off together: a hop more costs more than any number of messages saves.
 constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;
 
-double seconds(double rounds, double messages, double blocks, double link_bytes) {
-  return rounds * kLatencySeconds + messages * kMessageSeconds + blocks * kBlockSeconds + link_bytes / kBytesPerSecond;
+/// The farthest site from `site` and how far away it is.
+std::pair<int, double> farthest_site(const TreeTopology& tree, const Sites& sites, int site) {
+  std::pair<int, double> farthest = {site, 0};
+  for (int other = 0; other < static_cast<int>(sites.ranks.size()); ++other) {
+    if (other == site) continue;
+    const double latency_s = way_between(tree, sites, site, other).latency_s;
+    if (latency_s > farthest.second) farthest = {other, latency_s};
+  }
+  return farthest;
+}
+
+/// Of the longest way: a round is over when its last message has come. In a tree the longest way ends at what is
+/// farthest from anywhere.
+double latency_s(const Topology& topology) {
+  const TreeTopology* const tree = topology.tree();
+  if (tree == nullptr) return kLatencySeconds;
+  const Sites sites = sites_of(*tree);
+  return std::max(kLatencySeconds, farthest_site(*tree, sites, farthest_site(*tree, sites, 0).first).second);
+}
+
+double seconds(double rounds_s, double messages, double blocks, double link_bytes) {
+  return rounds_s + messages * kMessageSeconds + blocks * kBlockSeconds + link_bytes / kBytesPerSecond;
 }
 
 FloydCost work_out(const Topology& topology, int radix) {
   const FloydHops hops(topology.ranks(), radix);
   FloydCost cost;
   cost.rounds = hops.rounds();
+  cost.latency_s = latency_s(topology);
   const bool has_links = link_count(topology) != 0 && topology.ranks() <= kRoutedRanksMax;
   std::vector<int> load;
   std::vector<LinkId> route;
@@ -90,7 +113,7 @@ FloydCost floyd_cost(const Topology& topology, int radix) {
 }
 
 double floyd_seconds(const FloydCost& cost, std::size_t block_bytes) {
-  return seconds(cost.rounds, cost.messages, static_cast<double>(cost.blocks),
+  return seconds(cost.rounds * cost.latency_s, cost.messages, static_cast<double>(cost.blocks),
                  cost.link_blocks * static_cast<double>(block_bytes));
 }
 
@@ -98,7 +121,7 @@ double message_per_pair_seconds(const Topology& topology, std::size_t block_byte
   const int messages = topology.ranks() - 1;
   const double bound = topology.kind() == Topology::Kind::torus ? alltoall_bound(topology) : 0;
   const double link_blocks = bound == 0 ? messages : bound;
-  return seconds(1, messages, messages, link_blocks * static_cast<double>(block_bytes));
+  return seconds(latency_s(topology), messages, messages, link_blocks * static_cast<double>(block_bytes));
 }
 
 int floyd_radix(const Topology& topology, std::size_t block_bytes) {

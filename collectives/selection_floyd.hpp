@@ -14,6 +14,7 @@ namespace torii {
 /// What floyd costs on a topology: the same for blocks of any length.
 struct FloydCost {
   int rounds = 0;
+  double latency_s = 0;    ///< of the longest way, which every round waits for; between sites that of the long links
   int messages = 0;        ///< that every rank sends
   long long blocks = 0;    ///< that every rank sends
   double link_blocks = 0;  ///< over the busiest link, or where there are no links the port, of each round; together
