@@ -56,8 +56,8 @@ struct CallArguments {
 };
 
 /// Collectives whose blocks may have lengths of their own. A reduce_scatter runs the plan for equal blocks over another
-/// layout, since all ranks know all lengths. The others run as sweeps: an all_gather as an alltoall that has the same
-/// block for everybody.
+/// layout, since all ranks know all lengths; so does a scatter or gather by a plan of flows, once the root has told
+/// them. The others run as sweeps: an all_gather as an alltoall that has the same block for everybody.
 constexpr bool may_be_unequal(Collective collective) {
   return is_personalised(collective) || collective == Collective::all_gather ||
          collective == Collective::reduce_scatter;
@@ -74,6 +74,14 @@ struct UnequalBlocks {
   SweepBlocks blocks;
   std::size_t input_bytes = 0;
   std::size_t result_bytes = 0;
+  /// Of a scatter or gather that runs as flows (team_lengths.cpp): bytes of every rank's block, which the root tells
+  /// all ranks, then the shape with these lengths, where this rank's block stands in the layout, and at the root how
+  /// far its blocks stand from where the layout has them; empty where they follow each other.
+  std::vector<std::uint64_t> lengths;
+  CallShape shape;
+  std::int64_t own_shift_bytes = 0;
+  std::vector<std::int64_t> shifts;
+  bool is_told = false;
 };
 /// Reads the arrays of `arguments`. Throws Error{invalid_argument} for one that is missing, for lengths that overflow
 /// and for an own block that is not as long at both ends.
@@ -101,6 +109,9 @@ struct Prepared {
     std::unique_ptr<Straight> straight;
   };
   std::vector<Place> places;
+  /// Of a scatter or gather of unequal blocks that runs as flows: the broadcast by which the root tells their lengths.
+  std::unique_ptr<Prepared> lengths;
+  bool tells_lengths(const UnequalBlocks* unequal) const noexcept { return lengths != nullptr && !unequal->is_told; }
 };
 
 /// What most calls are: a few words, and no more. Numbers as a caller of the C interface has written them, checked by
@@ -217,6 +228,7 @@ class Team {
   Prepared* find_prepared(const CallArguments& arguments);
   std::unique_ptr<Prepared> make_prepared(const CallArguments& arguments);
   void install_on(Prepared& prepared, std::size_t channel);
+  void install_one(Prepared& prepared, std::size_t channel);
   void recycle_staging();
   void wait_for_recycled(std::uint64_t epoch);
   bool has_recycled(int member, std::uint64_t epoch) noexcept;
@@ -235,6 +247,12 @@ class Team {
   bool copy_input(Request& request) noexcept;
   Status take_blocks(Request& request) noexcept;
   void take_place(Request& request) noexcept;
+  // team_lengths.cpp: blocks of unequal lengths that travel by flows.
+  std::unique_ptr<Prepared> prepare_lengths(const CallArguments& arguments, const Selected& selected, const Plan& plan);
+  void begin_lengths(Channel& channel, Request& request) noexcept;
+  void take_lengths(Request& request);
+  void begin_blocks(Channel& channel, Request& request) noexcept;
+  CallBuffers block_buffers(const Request& request) const noexcept;
   // team_again.cpp
   bool is_again(const PlainCall& call) const noexcept;
   Status go_on(Prepared& prepared, std::size_t channel, const PlainCall& call) noexcept;
@@ -321,6 +339,10 @@ std::size_t team_staging_bytes(int ranks) noexcept;
 std::uint64_t options_digest(Context& context, const TeamOptions& options);
 /// Where the memory of TeamLines begins in a team's memory.
 std::size_t team_lines_offset() noexcept;
+
+/// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
+/// size of the second-level caches; no sweep over it has been made.
+inline constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
 
 /// How often a blocking call looks at its own operation before it waits for good.
 inline constexpr int kQuickPolls = 30;

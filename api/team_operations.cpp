@@ -193,6 +193,10 @@ Status Team::run(Request& request) noexcept {
 void Team::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
+  if (request.prepared->lengths != nullptr) {
+    if (request.unequal->is_told) return begin_blocks(channel, request);
+    return begin_lengths(channel, request);
+  }
   const Prepared::Place& place = request.prepared->places[request.runs_on];
   // A straight list knows addresses only. Peers may use theirs all the same: the messages are alike.
   const Straight* const straight = request.arguments.access.load != nullptr ? nullptr : place.straight.get();
@@ -216,7 +220,11 @@ void Team::complete(Channel& channel, Status status) noexcept {
 bool Team::advance(Channel& channel) noexcept {
   switch (channel.execution.advance()) {
     case Execution::Progress::done:
-      complete(channel, Status::ok);
+      if (const Request& request = *channel.current; request.prepared->tells_lengths(request.unequal.get())) {
+        begin_blocks(channel, *channel.current);
+      } else {
+        complete(channel, Status::ok);
+      }
       return true;
     case Execution::Progress::moved:
       return true;

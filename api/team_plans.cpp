@@ -9,9 +9,6 @@
 namespace torii {
 namespace {
 
-/// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
-/// size of the second-level caches; no sweep over it has been made.
-constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
 constexpr std::size_t kPreparedMax = 64;
 /// What selection takes a call with blocks of unequal lengths for, and more than any vector has.
 constexpr std::size_t kUnequalBytes = std::numeric_limits<std::size_t>::max();
@@ -225,10 +222,8 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
   const Plan plan = prepared->selected.algorithm->plan(prepared->selected.request, rank_);
-  if (arguments.unequal && !plan.sweep.exists()) {
-    throw Error(Status::unsupported, std::string(prepared->selected.algorithm->name) +
-                                         " has no plan for blocks of unequal lengths; use direct, or auto");
-  }
+  if (arguments.unequal && !plan.sweep.exists())
+    prepared->lengths = prepare_lengths(arguments, prepared->selected, plan);
   CallShape& shape = prepared->shape;
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
@@ -264,8 +259,16 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   return prepared;
 }
 
-/// Puts the plan in place on a channel, unless it is there.
+/// Puts the plan, and the one by which lengths are told, in place on a channel, unless they are there.
 void Team::install_on(Prepared& prepared, std::size_t channel) {
+  install_one(prepared, channel);
+  if (prepared.lengths == nullptr) return;
+  install_one(*prepared.lengths, channel);
+  // Making room for the second may have taken the first away, and there is room for two.
+  install_one(prepared, channel);
+}
+
+void Team::install_one(Prepared& prepared, std::size_t channel) {
   if (prepared.places.size() <= channel) prepared.places.resize(channel + 1);
   Prepared::Place& place = prepared.places[channel];
   if (place.plan != nullptr) return;
@@ -332,6 +335,8 @@ void Team::recycle_staging() {
   // Emptied, not removed: the place for which this is done is among them, and its caller goes on with it.
   for (auto& prepared : prepared_) {
     for (Prepared::Place& place : prepared->places) place = {};
+    if (prepared->lengths == nullptr) continue;
+    for (Prepared::Place& place : prepared->lengths->places) place = {};
   }
   staging_used_bytes_ = 0;
   wait_for_recycled(++recycled_);

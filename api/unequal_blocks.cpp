@@ -98,6 +98,11 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
   if (unequal->result_bytes != 0 && arguments.result == nullptr) {
     throw Error(Status::invalid_argument, "result is NULL, but its blocks are not empty");
   }
+  if (is_scatter || is_gather) {
+    unequal->lengths.assign(all, 0);
+    const std::vector<std::size_t>& lengths = is_scatter ? blocks.send_bytes : blocks.take_bytes;
+    if (own == root) std::copy(lengths.begin(), lengths.end(), unequal->lengths.begin());
+  }
   return unequal;
 }
 

@@ -20,9 +20,14 @@ constexpr std::size_t kSegmentBytesMax = std::size_t{64} << 10;
 /// Of a stream that nobody has measured: what TCP has under way without window scaling, or just out of slow start.
 constexpr double kWindowBytes = 65536;
 constexpr int kLanesMax = 255;
+/// Blocks of unequal lengths are known to their own ends alone when lanes are chosen, so these are chosen as for long
+/// ones: streams that are too many for short blocks cost less than streams that are too few for long ones.
+constexpr std::size_t kUnequalBlockBytes = std::size_t{1} << 20;
+
+bool is_unequal(std::size_t bytes) { return bytes == std::numeric_limits<std::size_t>::max(); }
 
 std::size_t block_bytes(const PlanRequest& request, std::size_t bytes) {
-  return bytes / static_cast<std::size_t>(request.topology.ranks());
+  return is_unequal(bytes) ? kUnequalBlockBytes : bytes / static_cast<std::size_t>(request.topology.ranks());
 }
 
 std::vector<double> rates_between(const SiteWay& way, std::span<const StreamRates> streams) {
@@ -41,7 +46,7 @@ double root_capacity(std::span<const LongLink> links) {
   return most;
 }
 
-std::string text_of(std::span<const LaneChoice> choices, bool is_given) {
+std::string text_of(std::span<const LaneChoice> choices, bool is_given, bool is_unequal) {
   double time_s = 0;
   std::string lanes;
   for (const LaneChoice& choice : choices) {
@@ -51,11 +56,11 @@ std::string text_of(std::span<const LaneChoice> choices, bool is_given) {
   char text[48];
   std::snprintf(text, sizeof(text), ", %.4g ms", 1e3 * time_s);
   return (is_given ? "by the row, with the time of the model" : "by the model") +
-         (" of lanes between sites: lanes " + lanes) + text;
+         (" of lanes between sites: lanes " + lanes) + text + (is_unequal ? " as if all blocks had 1 MiB" : "");
 }
 
 bool serves(const PlanRequest& request, std::size_t bytes) {
-  if (request.topology.tree() == nullptr || bytes == std::numeric_limits<std::size_t>::max()) return false;
+  if (request.topology.tree() == nullptr) return false;
   PlanRequest tuned = request;
   tuned.tuning = multilane_tuning(request, bytes);
   return kMultilane.why_not(tuned).empty();
@@ -183,7 +188,7 @@ std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<cons
     if (!is_given) choice = choose_for_vector(request, links, bytes);
     choice.time_s = whole_vector_time_s(request, links, choice.lanes, static_cast<double>(bytes));
     lanes.fill(static_cast<std::uint8_t>(choice.lanes));
-    return text_of(std::span(&choice, 1), is_given);
+    return text_of(std::span(&choice, 1), is_given, false);
   }
   std::vector<LongLink> links = long_links(request, bytes, streams);
   std::vector<std::size_t> sites;  // without the root's
@@ -204,7 +209,7 @@ std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<cons
   for (std::size_t i = 0; i < sites.size(); ++i) {
     lanes[sites[i]] = static_cast<std::uint8_t>(std::min(choices[i].lanes, 255));
   }
-  return text_of(choices, is_given);
+  return text_of(choices, is_given, is_unequal(bytes));
 }
 
 }  // namespace torii

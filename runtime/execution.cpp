@@ -57,7 +57,8 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   step_count_ = 0;
   stored_in_step_.assign(plan.out.size(), 0);
   if (model_ != nullptr) find_readers();
-  if (plan.lends_readable && !buffers_.input_reachable && buffers_.access == nullptr)
+  const bool has_readers = plan.lends_readable && !buffers_.input_reachable;
+  if (has_readers && buffers_.access == nullptr && buffers_.input_shifts == nullptr)
     choose_lending(shape.layout.total_bytes());
   announce();
 }

@@ -59,6 +59,10 @@ struct CallBuffers {
   std::int64_t input_offset = 0;  ///< of byte 0 of the vector in the own arena; may be negative
   std::int64_t result_offset = 0;
   const SweepBlocks* blocks = nullptr;  ///< of unequal lengths; must live until the call is done
+  /// By block: how far it stands from where the layout has it, in bytes. nullptr: where the layout has them all. With
+  /// either of them nobody else reaches that vector. Must live until the call is done.
+  const std::int64_t* input_shifts = nullptr;
+  const std::int64_t* result_shifts = nullptr;
   /// Of a broadcast: nothing but these functions touches its vector. Must live until the call is done.
   const Access* access = nullptr;
 };
@@ -317,6 +321,11 @@ class Execution {
   void combine(std::size_t count, Fold order) noexcept;
   std::size_t primary_target(bool wide) const noexcept;
   void fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept;
+  std::uintptr_t own_base(bool of_input, int block) const noexcept {
+    const std::int64_t* const shifts = of_input ? buffers_.input_shifts : buffers_.result_shifts;
+    const std::uintptr_t base = of_input ? buffers_.input : buffers_.result;
+    return shifts == nullptr ? base : base + static_cast<std::uintptr_t>(shifts[block]);
+  }
   Place source_place(const StreamEnd& end, const Step& step) const noexcept;
   Place target_place(const StreamEnd& end, const Step& step) noexcept;
   void send(const StreamEnd& end, const Step& step) noexcept;

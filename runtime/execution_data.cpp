@@ -45,7 +45,7 @@ bool Execution::is_stored_already(const InstalledStream& out, std::size_t bytes)
 }
 
 Execution::Place Execution::source_place(const StreamEnd& end, const Step& step) const noexcept {
-  if (end.stream == kOwn) return {.base = buffers_.input, .callers = buffers_.access != nullptr};
+  if (end.stream == kOwn) return {.base = own_base(true, step.block), .callers = buffers_.access != nullptr};
   const InstalledStream& in = plan_->in[end.stream];
   switch (in.stream.carriage) {
     case Carriage::handover:
@@ -115,7 +115,8 @@ std::size_t Execution::find_places(const Step& step) noexcept {
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
   // A single source that stands in the result already is kept as it is.
-  const Place kept = {.base = buffers_.result, .streaming = shape_->streaming, .callers = buffers_.access != nullptr};
+  const Place kept = {
+      .base = own_base(false, step.block), .streaming = shape_->streaming, .callers = buffers_.access != nullptr};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
   std::size_t peers_bytes = 0;

@@ -211,34 +211,6 @@ TEST(TreeTeams, VectorsBetweenSites) {
   }
 }
 
-TEST(TreeTeams, UnequalBlocksBetweenSitesTakeOtherPlans) {
-  const Folder folder;
-  ThreadTeam options;
-  options.topology = "tree:" + folder.write("sites", two_sites());
-  options.ranks = 5;
-  options.settings = "ARENA=1G\nTIMEOUT=20";
-  for (const char* algorithm : {"auto", "multilane"}) {
-    options.algorithm = algorithm;
-    const bool is_forced = std::string(algorithm) == "multilane";
-    run_as_threads(options, [&](torii_context*, torii_team* team) {
-      const auto rank = static_cast<std::size_t>(torii_team_rank(team));
-      const std::vector<std::size_t> counts = {3000, 4000, 5000, 6000, 7000};
-      std::vector<std::int32_t> all(25'000), own(counts[rank], -1);
-      std::iota(all.begin(), all.end(), 0);
-      const torii_status status =
-          torii_scatterv(team, all.data(), counts.data(), nullptr, own.data(), own.size(), TORII_I32, 0);
-      EXPECT_EQ(status, is_forced ? TORII_UNSUPPORTED : TORII_OK) << torii_last_error();
-      const std::string said = is_forced ? torii_last_error() : "";
-      EXPECT_EQ(said.find("multilane has no plan for blocks of unequal lengths; use direct") != std::string::npos,
-                is_forced)
-          << said;
-      if (!is_forced) {
-        EXPECT_EQ(own.back(), std::accumulate(counts.begin(), counts.begin() + static_cast<long>(rank) + 1, 0) - 1);
-      }
-    });
-  }
-}
-
 TEST(TreeTeams, PartsStandOnTheWaysBetweenTheirRanks) {
   const Folder folder;
   const std::string file = folder.write("mixed", test::tree_of({2, 2, 2, true, true}));
