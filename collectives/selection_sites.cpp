@@ -132,8 +132,10 @@ bool lanes_beat_tree(const PlanRequest& request, std::size_t bytes, std::span<co
   for (const LongLink& link : links_away(request, bytes, streams)) {
     one_stream_s = std::max(one_stream_s, crossing_s(link, 1, static_cast<double>(bytes)));
   }
-  // Lanes are for streams that do not fill the link; where one does, the tree's own choice is the better one.
-  return one_stream_s > tree_time_s && time_over_lanes_s(request, bytes, streams) < one_stream_s;
+  // The tree's model knows no windows, so its choice takes as long as one stream does. Where that fills the link lanes
+  // are no better, or by less than the models can tell.
+  constexpr double kQuicker = 0.95;
+  return time_over_lanes_s(request, bytes, streams) < kQuicker * std::max(one_stream_s, tree_time_s);
 }
 
 Tuning multilane_tuning(const PlanRequest& request, std::size_t bytes) {

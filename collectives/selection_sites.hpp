@@ -15,7 +15,7 @@ namespace torii {
 /// recursive_doubling does. Blocks of unequal lengths (`bytes` SIZE_MAX) take the plans of direct.
 bool asks_lanes_model(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams);
 
-/// Whether a broadcast or reduce takes less over lanes than by the choice between scheduled and chain, which takes
+/// Whether a broadcast or reduce takes less over lanes, by 5 %, than by the choice between scheduled and chain, which takes
 /// `tree_time_s` by the links' bandwidths, or as long as one stream needs across.
 bool lanes_beat_tree(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams,
                      double tree_time_s);

@@ -86,7 +86,8 @@ inline TreeTopology random_tree(int ranks, bool latency, std::mt19937_64& random
 }
 
 /// So many hosts on the switch of each site; two sites are joined by a long link, more by a backbone.
-inline TreeTopology sites_tree(const std::vector<int>& sizes, const std::string& line = "12.5MB/s 12.5MB/s") {
+inline TreeTopology sites_tree(const std::vector<int>& sizes, const std::string& line = "12.5MB/s 12.5MB/s",
+                               const std::string& inside = "0us") {
   std::string nodes = sizes.size() > 2 ? "node backbone relay\n" : "";
   std::string links;
   int rank = 0;
@@ -95,7 +96,7 @@ inline TreeTopology sites_tree(const std::vector<int>& sizes, const std::string&
     nodes += "node " + hub + " relay\n";
     for (int host = 0; host < sizes[site]; ++host, ++rank) {
       nodes += "node host" + std::to_string(rank) + " comm\n";
-      links += "link host" + std::to_string(rank) + " " + hub + " 125MB/s 125MB/s 0us 0us full\n";
+      links += "link host" + std::to_string(rank) + " " + hub + " 125MB/s 125MB/s " + inside + " " + inside + " full\n";
     }
     if (sizes.size() > 2) links += "link " + hub + " backbone " + line + " 4ms 4ms full\n";
   }

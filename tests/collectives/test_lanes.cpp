@@ -7,7 +7,10 @@
 #include <set>
 
 #include "collectives/lanes_model.hpp"
+#include "collectives/schedule_cache.hpp"
 #include "collectives/selection.hpp"
+#include "collectives/selection_floyd.hpp"
+#include "collectives/selection_trees.hpp"
 #include "collectives/sites.hpp"
 #include "collectives/verify.hpp"
 #include "collectives/verify_run.hpp"
@@ -257,7 +260,8 @@ TEST(Multilane, TheModelChoosesLanes) {
   EXPECT_EQ(select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes[1], 1);
 }
 
-/// Long vectors between sites go over lanes, short ones by what the tree or the table says.
+/// Long vectors between sites go over lanes. Short ones with a root cross once: a schedule would cross for every
+/// rank, and wait each time to be told. Others go by what the table says.
 TEST(Multilane, ServesLongVectors) {
   PlanRequest request = request_on(sites_tree({8, 8}, "50MB/s 50MB/s"), Collective::broadcast, 3);
   for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce}) {
@@ -268,6 +272,12 @@ TEST(Multilane, ServesLongVectors) {
     EXPECT_EQ(selected.request.tuning.lanes[0], 8) << selected.by_model;
     EXPECT_TRUE(selected.by_model.starts_with("by the model of lanes between sites: lanes 8, ")) << selected.by_model;
     EXPECT_NE(select(TuneTable::built_in(), {}, request, 64).algorithm->name, "multilane") << name(collective);
+    // Where a hop inside a site takes time a chain through all ranks is long, and one lane is enough.
+    PlanRequest brief = request;
+    brief.topology = Topology::of_tree(sites_tree({8, 8}, "50MB/s 50MB/s", "100us"), "hosts");
+    const Selected one = select(TuneTable::built_in(), {}, brief, 64);
+    EXPECT_EQ(one.algorithm->name == "multilane", has_root(collective)) << name(collective) << one.by_model;
+    EXPECT_EQ(one.request.tuning.lanes[1], has_root(collective) ? 1 : 0) << one.by_model;
     // No long link, no lanes.
     PlanRequest near = request;
     near.topology = Topology::of_tree(star_of(16), "star");
@@ -286,6 +296,21 @@ TEST(Multilane, ServesLongVectors) {
   request.topology = Topology::of_tree(sites_tree({8, 8}), "small");
   const Selected forced = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 64);
   EXPECT_EQ(forced.request.tuning.lanes[1], 1) << "a short vector needs one lane: " << forced.by_model;
+}
+
+/// The schedule of least time sends to all ranks beyond the link from this side, which takes a round trip for each.
+TEST(Sites, TokensOverLongLinksAreCounted) {
+  PlanRequest request = request_on(sites_tree({4, 4}), Collective::broadcast, 0);
+  const TreeChoice far = choose_on_tree(request, 128);
+  EXPECT_EQ(far.algorithm->name, "chain") << far.why;
+  const auto schedule = kept_schedule(request.topology, 0, 128, false);
+  EXPECT_LT(schedule->time_s, far.time_s) << "without tokens the schedule would be the quicker one";
+  EXPECT_NE(far.why.find(", with tokens "), std::string::npos) << far.why;
+  // Where links take no time tokens take none.
+  request.topology = Topology::of_tree(star_of(8, false), "star");
+  const TreeChoice near = choose_on_tree(request, 128);
+  EXPECT_EQ(near.algorithm->name, "scheduled") << near.why;
+  EXPECT_DOUBLE_EQ(near.time_s, kept_schedule(request.topology, 0, 128, false)->time_s);
 }
 
 /// A single stream that fills the link needs no lanes, but slots for what a round trip holds.
@@ -323,6 +348,16 @@ TEST(Multilane, IsForLongBlocks) {
   EXPECT_EQ(selected.request.tuning.lanes[1], 3);
   EXPECT_TRUE(selected.by_model.starts_with("by the row, with the time of the model of lanes between sites: lanes 3, "))
       << selected.by_model;
+}
+
+/// A round between sites takes a long link's latency, four of them as much as 16 ranks need for everything at once.
+TEST(Sites, ShortAlltoallsMakeNoRounds) {
+  PlanRequest request = request_on(sites_tree({8, 8}), Collective::alltoall, 0);
+  EXPECT_DOUBLE_EQ(floyd_cost(request.topology, 2).latency_s, 8e-3);
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, 16 * 8, true).algorithm->name, "direct");
+  EXPECT_DOUBLE_EQ(floyd_cost(Topology::of_tree(sites_tree({1, 2, 3}), "three"), 2).latency_s, 8e-3);
+  request.topology = Topology::of_tree(star_of(16), "star");
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, 16 * 8, true).algorithm->name, "floyd");
 }
 
 TEST(Multilane, BadStreamsAreNamed) {
