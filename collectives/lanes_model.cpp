@@ -118,6 +118,21 @@ double exchange_time_s(const LongLink& link, int lanes, double bytes, int others
   return spread_time_s(link, lanes, bytes, others) + link.latency_s + 2 * piece_s;
 }
 
+double sweep_time_s(std::span<const LongLink> links, int in_flight) {
+  double latency_s = 0;
+  double capacity = 0;
+  double bytes = 0;
+  double turns_s = 0;
+  for (const LongLink& link : links) {
+    const int turns = (link.ranks + in_flight - 1) / in_flight;
+    turns_s += turns * (crossing_s(link, link.root_ranks * in_flight, link.bytes) + link.latency_s);
+    bytes += link.root_ranks * link.ranks * link.bytes;
+    capacity = std::max(capacity, link.capacity);
+    latency_s = std::max(latency_s, link.latency_s);
+  }
+  return std::max(latency_s + bytes / capacity, turns_s);
+}
+
 LaneChoice choose_lanes(const LongLink& link, bool forwards) {
   LaneChoice best = {1, lanes_time_s(link, 1, forwards)};
   for (int lanes = 2; lanes <= lanes_most(link); ++lanes) {

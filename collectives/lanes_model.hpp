@@ -54,6 +54,11 @@ double spread_time_s(const LongLink& link, int lanes, double bytes, int others);
 /// segment by segment.
 double exchange_time_s(const LongLink& link, int lanes, double bytes, int others);
 
+/// The time of an alltoall for the ranks of one site, of which each has at most `in_flight` messages under way, over a
+/// stream for each; `links` lead from there to the other sites, and have its capacity together. A message is under way
+/// until its credit is back, so it takes a latency more than its way.
+double sweep_time_s(std::span<const LongLink> links, int in_flight);
+
 struct LaneChoice {
   int lanes = 1;
   double time_s = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // multilane: collectives between sites over several lanes, each a stream between two heads. Scatter and gather are
-// here, collectives of whole vectors in multilane_trees.cpp.
+// here, collectives of whole vectors in multilane_trees.cpp. An alltoall has a stream for each pair of ranks: it is a
+// sweep with no more of them under way than the model asks for.
 //
 //   scatter from 0, sites 0 1 2 and 3 4 5 6, 2 lanes     root's site        long link       other site
 //
@@ -22,6 +23,7 @@
 #include "collectives/multilane_trees.hpp"
 #include "collectives/plan_builder.hpp"
 #include "collectives/sites.hpp"
+#include "collectives/sweep_plan.hpp"
 
 namespace torii {
 namespace {
@@ -200,10 +202,10 @@ class Flows {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective(
-      "multilane",
-      {Collective::broadcast, Collective::reduce, Collective::allreduce, Collective::scatter, Collective::gather},
-      request.collective);
+  std::string reason = no_such_collective("multilane",
+                                          {Collective::broadcast, Collective::reduce, Collective::allreduce,
+                                           Collective::alltoall, Collective::scatter, Collective::gather},
+                                          request.collective);
   if (reason.empty()) reason = why_not_any(request);
   if (!reason.empty()) return reason;
   const TreeTopology* tree = request.topology.tree();
@@ -221,6 +223,7 @@ std::string why_not(const PlanRequest& request) {
 
 Plan make_plan(const PlanRequest& request, int rank) {
   if (!is_personalised(request.collective)) return lane_trees_plan(request, rank);
+  if (request.collective == Collective::alltoall) return sweep_plan(request, rank, rotation(request.topology.ranks()));
   const std::vector<Hop> hops = hops_of(request);
   Plan plan = Flows(request, hops, rank).make();
   std::vector<int> in(at(plan.ranks), 0);

@@ -24,6 +24,10 @@ constexpr int kLanesMax = 255;
 /// ones: streams that are too many for short blocks cost less than streams that are too few for long ones.
 constexpr std::size_t kUnequalBlockBytes = std::size_t{1} << 20;
 
+constexpr const char* kAsIf = " as if all blocks had 1 MiB";
+/// As many messages of a sweep as a tune file may ask for.
+constexpr std::size_t kInFlightMax = 32;
+
 bool is_unequal(std::size_t bytes) { return bytes == std::numeric_limits<std::size_t>::max(); }
 
 std::size_t block_bytes(const PlanRequest& request, std::size_t bytes) {
@@ -56,7 +60,7 @@ std::string text_of(std::span<const LaneChoice> choices, bool is_given, bool is_
   char text[48];
   std::snprintf(text, sizeof(text), ", %.4g ms", 1e3 * time_s);
   return (is_given ? "by the row, with the time of the model" : "by the model") +
-         (" of lanes between sites: lanes " + lanes) + text + (is_unequal ? " as if all blocks had 1 MiB" : "");
+         (" of lanes between sites: lanes " + lanes) + text + (is_unequal ? kAsIf : "");
 }
 
 bool serves(const PlanRequest& request, std::size_t bytes) {
@@ -98,6 +102,38 @@ LaneChoice choose_for_vector(const PlanRequest& request, std::span<const LongLin
   return {static_cast<int>(chosen - times_s.begin()) + 1, *chosen};
 }
 
+/// Of an alltoall: until the ranks of every site are done.
+double sweep_time_s(PlanRequest request, std::size_t bytes, std::span<const StreamRates> streams, int in_flight) {
+  const Sites sites = sites_of(*request.topology.tree());
+  double longest_s = 0;
+  for (const std::vector<int>& ranks : sites.ranks) {
+    request.root = ranks.front();
+    longest_s = std::max(longest_s, sweep_time_s(links_away(request, bytes, streams), in_flight));
+  }
+  return longest_s;
+}
+
+/// The fewest messages under way from each rank that are within 15 % of the least time: where streams that nobody needs
+/// come together a link loses packets, which costs more than that (docs/algorithms.md, "Lanes between sites").
+std::string choose_in_flight(PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
+  constexpr double kNearlyLeast = 1.15;
+  const Sites sites = sites_of(*request.topology.tree());
+  std::size_t largest = 1;
+  for (const std::vector<int>& ranks : sites.ranks) largest = std::max(largest, ranks.size());
+  const auto most = static_cast<int>(std::min<std::size_t>(largest, kInFlightMax));
+  std::vector<double> times_s;
+  for (int count = 1; count <= most; ++count) times_s.push_back(sweep_time_s(request, bytes, streams, count));
+  const double least_s = *std::min_element(times_s.begin(), times_s.end());
+  const auto chosen =
+      std::find_if(times_s.begin(), times_s.end(), [&](double time_s) { return time_s <= kNearlyLeast * least_s; });
+  const int in_flight = static_cast<int>(chosen - times_s.begin()) + 1;
+  request.tuning.window = in_flight;
+  char text[160];
+  std::snprintf(text, sizeof(text), "by the model of lanes between sites: %d from each rank, %.4g ms%s", in_flight,
+                1e3 * *chosen, is_unequal(bytes) ? kAsIf : "");
+  return text;
+}
+
 double time_over_lanes_s(PlanRequest request, std::size_t bytes, std::span<const StreamRates> streams) {
   request.tuning = multilane_tuning(request, bytes);
   return choose_for_vector(request, links_away(request, bytes, streams), bytes).time_s;
@@ -117,9 +153,7 @@ double flat_time_s(const PlanRequest& request, std::size_t bytes, std::span<cons
 
 bool asks_lanes_model(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
   const bool is_exchange = request.collective == Collective::allreduce;
-  if (!is_exchange && request.collective != Collective::scatter && request.collective != Collective::gather) {
-    return false;
-  }
+  if (!is_exchange && !is_personalised(request.collective)) return false;
   if (!is_exchange && block_bytes(request, bytes) <= kShortBlockBytes) return false;
   if (!serves(request, bytes)) return false;
   return !is_exchange || time_over_lanes_s(request, bytes, streams) < flat_time_s(request, bytes, streams);
@@ -139,6 +173,8 @@ bool lanes_beat_tree(const PlanRequest& request, std::size_t bytes, std::span<co
 }
 
 Tuning multilane_tuning(const PlanRequest& request, std::size_t bytes) {
+  // Nobody hands on the blocks of an alltoall, so they need not come in parts.
+  if (request.collective == Collective::alltoall) return {.segment_bytes = std::size_t{32} << 10, .slots = 8};
   // Four segments and more per block keep all hops of its way busy; 16 of them cover a long round trip. A share of a
   // whole vector is what a block is here.
   std::size_t share = block_bytes(request, bytes);
@@ -184,6 +220,10 @@ std::vector<LongLink> long_links(const PlanRequest& request, std::size_t bytes, 
 std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
   SiteLanes& lanes = request.tuning.lanes;
   const bool is_given = lanes != SiteLanes{};
+  if (request.collective == Collective::alltoall) {
+    if (is_given) return "by the row: " + std::to_string(request.tuning.window) + " from each rank between sites";
+    return choose_in_flight(request, bytes, streams);
+  }
   if (!is_personalised(request.collective)) {
     const std::vector<LongLink> links = links_away(request, bytes, streams);
     LaneChoice choice = {is_given ? tree_lanes(request) : 1, 0};

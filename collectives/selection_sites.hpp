@@ -10,13 +10,13 @@
 
 namespace torii {
 
-/// Whether multilane is to serve this call by the model of lanes: a scatter or gather of long blocks, or a long
-/// allreduce, where it takes less than if every rank exchanged its vector with one beyond the link, as
-/// recursive_doubling does. Blocks of unequal lengths (`bytes` SIZE_MAX) take the plans of direct.
+/// Whether multilane is to serve this call by the model of lanes: a scatter, gather or alltoall of long blocks, or a
+/// long allreduce, where it takes less than if every rank exchanged its vector with one beyond the link, as
+/// recursive_doubling does. Blocks of unequal lengths (`bytes` SIZE_MAX) are taken for long ones.
 bool asks_lanes_model(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams);
 
-/// Whether a broadcast or reduce takes less over lanes, by 5 %, than by the choice between scheduled and chain, which takes
-/// `tree_time_s` by the links' bandwidths, or as long as one stream needs across.
+/// Whether a broadcast or reduce takes less over lanes, by 5 %, than by the choice between scheduled and chain, which
+/// takes `tree_time_s` by the links' bandwidths, or as long as one stream needs across.
 bool lanes_beat_tree(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams,
                      double tree_time_s);
 
@@ -27,7 +27,8 @@ Tuning multilane_tuning(const PlanRequest& request, std::size_t bytes);
 /// the way back where only they are known; where nothing was measured a stream is taken for one with 64 KiB under way.
 std::vector<LongLink> long_links(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams);
 
-/// Fills in the lanes, by the model unless the request's tuning gives them. Returns why, with the model's time.
+/// Fills in the lanes, by the model unless the request's tuning gives them; of an alltoall the window, of which lanes
+/// that are given leave what the tuning has. Returns why, with the model's time.
 std::string choose_lanes(PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams);
 
 }  // namespace torii

@@ -211,6 +211,35 @@ TEST(TreeTeams, VectorsBetweenSites) {
   }
 }
 
+TEST(TreeTeams, AlltoallBetweenSites) {
+  const Folder folder;
+  ThreadTeam options;
+  options.topology = "tree:" + folder.write("sites", two_sites());
+  options.ranks = 5;
+  options.settings = "ARENA=1G\nTIMEOUT=20";
+  for (const char* algorithm : {"multilane", "auto"}) {
+    options.algorithm = algorithm;
+    run_as_threads(options, [&](torii_context*, torii_team* team) {
+      const int rank = torii_team_rank(team);
+      char byte = 0;
+      EXPECT_EQ(algorithm_of(team, make_call(TORII_ALLTOALL, &byte, &byte, 10'000, TORII_U8)), "multilane");
+      for (const std::size_t block : {1UL, 1000UL, 40'001UL}) {
+        std::vector<std::int32_t> input(5 * block), result(5 * block, -1);
+        const auto value = [&](int from, int to, std::size_t i) {
+          return 1'000'000 * (5 * from + to) + static_cast<std::int32_t>(i);
+        };
+        for (std::size_t i = 0; i < input.size(); ++i) input[i] = value(rank, static_cast<int>(i / block), i % block);
+        ASSERT_EQ(torii_alltoall(team, input.data(), result.data(), block, TORII_I32), TORII_OK) << torii_last_error();
+        int wrong = 0;
+        for (std::size_t i = 0; i < result.size(); ++i) {
+          wrong += result[i] == value(static_cast<int>(i / block), rank, i % block) ? 0 : 1;
+        }
+        EXPECT_EQ(wrong, 0) << "rank " << rank << " block " << block;
+      }
+    });
+  }
+}
+
 TEST(TreeTeams, PartsStandOnTheWaysBetweenTheirRanks) {
   const Folder folder;
   const std::string file = folder.write("mixed", test::tree_of({2, 2, 2, true, true}));

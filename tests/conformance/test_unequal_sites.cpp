@@ -132,6 +132,7 @@ TEST(Unequal, LanesAreTakenBetweenSites) {
     std::vector<std::int64_t> vector(round.all.reach), block(round.all.reach);
     const int rank = torii_team_rank(team);
     EXPECT_EQ(algorithm_of(team, scatter_of(round, rank, vector.data(), block.data())), "multilane");
+    EXPECT_EQ(algorithm_of(team, gather_of(round, rank, block.data(), vector.data())), "multilane");
   });
 }
 
