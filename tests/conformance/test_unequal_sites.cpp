@@ -157,7 +157,12 @@ TEST(Unequal, BlocksBetweenSitesWhereStagingIsUsedUp) {
   SitesTeam sites({3, 3});
   sites.options().segment_bytes = 256 * 1024;
   run_as_threads(sites.options(), [&](torii_context* context, torii_team* team) {
-    for (std::uint64_t seed = 1; seed <= 24; ++seed) check_round(context, team, round_of(seed, 6));
+    for (std::uint64_t seed = 1; seed <= 36; ++seed) {
+      check_round(context, team, round_of(seed, 6));
+      // A third call, so that scatters and gathers change channels.
+      std::int64_t one = 1;
+      ASSERT_EQ(torii_broadcast(team, &one, 1, TORII_I64, 0), TORII_OK) << torii_last_error();
+    }
   });
 }
 
