@@ -159,7 +159,8 @@ TEST(Unequal, BlocksBetweenSitesWhereStagingIsUsedUp) {
   run_as_threads(sites.options(), [&](torii_context* context, torii_team* team) {
     for (std::uint64_t seed = 1; seed <= 36; ++seed) {
       check_round(context, team, round_of(seed, 6));
-      // A third call, so that scatters and gathers change channels.
+      // One call more when all roots have had their turn: the next time they have the other channel.
+      if (seed % 6 != 0) continue;
       std::int64_t one = 1;
       ASSERT_EQ(torii_broadcast(team, &one, 1, TORII_I64, 0), TORII_OK) << torii_last_error();
     }
