@@ -3,13 +3,20 @@
 // missing is named on all ranks.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <barrier>
+#include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/scenarios.hpp"
@@ -82,6 +89,55 @@ TEST(Connecting, AskingAfterAPeerInNoCallHoldsUpNobody) {
       gather_values(exchange, 0);
     });
   }
+}
+
+std::size_t open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+/// A rank that was in no call for long was asked by its peer's host whether it still listens. Nothing of that stays
+/// with it: libfabric's tcp would keep a connection that was closed without a word, and with it a descriptor that is
+/// always readable, so that the rank could not sleep any more.
+TEST(Connecting, BeingAskedLeavesNothingBehind) {
+  const std::string name = "tcp;ofi_rxm";
+  const std::vector<std::string> names = transport_names();
+  if (std::ranges::find(names, name) == names.end()) GTEST_SKIP() << "not built";
+  if (const std::string why = obstacle(name); !why.empty()) GTEST_SKIP() << why;
+  std::barrier<> both(2);
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    const auto opened = open_transport(name, exchange, 1);
+    Transport& transport = opened->transport();
+    const Stage stage(transport, opened->arena(), 1);
+    const auto go_on = [&](int ms) {
+      const std::int64_t end_ns = now_ns() + ms * std::int64_t{1'000'000};
+      while (now_ns() < end_ns) {
+        errno = EAGAIN;  // what the last look at a socket mostly leaves there
+        EXPECT_EQ(transport.progress(), Status::ok);
+        EXPECT_TRUE(exchange.rank() != 0 || transport.alive(1));
+        usleep(1000);
+      }
+    };
+    if (exchange.rank() == 0) {
+      stage.expect(transport.put_word(1, 64, 1), "a word");
+      stage.await("drained", [&] { return transport.drained(); });
+    }
+    go_on(100);
+    const std::size_t before = open_files();
+    both.arrive_and_wait();
+    if (exchange.rank() == 0) go_on(700);  // asks after 200 ms and after 400 more
+    both.arrive_and_wait();
+    if (exchange.rank() == 1) {
+      go_on(200);
+      EXPECT_EQ(open_files(), before);
+      const std::int64_t begun_ns = now_ns();
+      transport.sleep(
+          50'000, [](void*) { return true; }, nullptr);
+      EXPECT_GT(now_ns() - begun_ns, 30'000'000) << "something woke it";
+    }
+    both.arrive_and_wait();
+    gather_values(exchange, 0);
+  });
 }
 
 /// An engine that hears of all peers but one.
