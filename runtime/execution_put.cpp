@@ -5,6 +5,12 @@
 #include "runtime/words.hpp"
 
 namespace torii {
+namespace {
+
+/// Calls on vectors of at most so many bytes wait for their messages, not for any link.
+constexpr std::size_t kShortCallBytes = 4096;
+
+}  // namespace
 
 /// Whether an engine should draw the stream's next message.
 bool Execution::is_drawn(const InstalledStream& out) const noexcept {
@@ -16,9 +22,11 @@ bool Execution::is_drawn(const InstalledStream& out) const noexcept {
 }
 
 /// The engine of a message: towards another node one of the pair's own, otherwise (and on virtual time) the next of all
-/// in rotation.
+/// in rotation. What a short call has to say goes by one engine to everybody: both ends have to look at each engine
+/// that carries something, and over sockets a look is a system call or two, more than two engines could save.
 int Execution::engine_of(const InstalledStream& stream, std::uint64_t message) noexcept {
   if (!stream.remote || model_ != nullptr) return next_engine();
+  if (shape_->layout.total_bytes() <= kShortCallBytes && !plan_->plan.sweep.exists()) return 0;
   return stream.first_engine + static_cast<int>(message % static_cast<std::uint64_t>(stream.engine_count));
 }
 

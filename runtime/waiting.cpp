@@ -53,7 +53,8 @@ Waiting::Waiting(Transport& transport, WaitMode mode) noexcept
     : transport_(transport),
       spins_(kSpinsAlone),
       yields_(kYieldsAlone),
-      sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped) {
+      sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped),
+      is_crowded_(sleeps_long_ && transport.oversubscribed()) {
   if (transport.oversubscribed()) {
     spins_ = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
     yields_ = sleeps_long_ ? kYieldsSharedNetwork : kYieldsShared;
@@ -96,6 +97,7 @@ bool Waiting::pause(bool (*still_idle)(void* data), void* data) noexcept {
     sched_yield();
     return polls_ % kClockEveryYields == 0 && is_time_for_checks();
   }
+  has_slept_ = true;
   transport_.sleep(sleep_us(), still_idle, data);
   return is_time_for_checks();
 }

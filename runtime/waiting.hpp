@@ -2,6 +2,7 @@
 // How a rank waits: it spins, then gives the CPU away, then sleeps, by how many CPUs there are for how many ranks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "runtime/settings.hpp"
@@ -24,15 +25,19 @@ class Waiting {
   bool poll() noexcept;
   /// Whether other work of the caller should get a turn now: seldom while it polls, before every sleep.
   bool is_turn_of_others() const noexcept { return polls_ % 64 == 63 || polls_ - spins_ >= yields_; }
-  /// Something moved: the next pause spins again.
+  /// Something moved: the next pause spins again. But where ranks share CPUs, who has slept for what a network brought
+  /// will sleep for the next, too, and leaves the CPU to others that much sooner.
   void moved() noexcept {
-    polls_ = 0;
+    polls_ = has_slept_ && is_crowded_ ? spins_ + yields_ - std::min(yields_, kYieldsAfterSleep) : 0;
+    has_slept_ = false;
     quiet_since_ns_ = 0;
   }
   /// Since when nothing has moved, as far as the slow checks have seen; 0 before the first.
   std::int64_t quiet_since_ns() const noexcept { return quiet_since_ns_; }
 
  private:
+  static constexpr std::uint32_t kYieldsAfterSleep = 2;
+
   bool is_time_for_checks() noexcept;
   int sleep_us() const noexcept;
 
@@ -41,6 +46,8 @@ class Waiting {
   std::uint32_t spins_;
   std::uint32_t yields_;
   bool sleeps_long_;
+  bool is_crowded_;         ///< more ranks than CPUs, and sleeps_long_
+  bool has_slept_ = false;  ///< since something moved
   std::int64_t quiet_since_ns_ = 0;
   std::int64_t checked_ns_ = 0;
 };

@@ -244,7 +244,7 @@ TEST(Engines, QuietOnesAreLookedAtInTurn) {
     };
     transport.engine(0).has_some = true;
     (void)looks_in(20);
-    EXPECT_EQ(looks_in(10), (std::vector{10, 5})) << "engine 1 is quiet";
+    EXPECT_EQ(looks_in(40), (std::vector{40, 10})) << "engine 1 is quiet";
     Put put;
     put.peer = 1 - exchange.rank();
     put.engine = 1;

@@ -62,18 +62,25 @@ class EngineTransport : public Transport {
     return engines_[engine]->put_word(peer, offset, value);
   }
 
-  /// A look at an engine over sockets is a system call or two, and mostly some engines have nothing to do for long: of
-  /// those that have been quiet one is looked at in each round. When all are, rounds are the shorter for it, so a put
-  /// to any of them is seen as soon as if each round looked at all.
+  /// A look at an engine over sockets is a system call or two, and mostly some engines have nothing to do for long.
+  /// Those that have been quiet take turns: one is looked at in each round while all are quiet, so that a put to any of
+  /// them is seen as soon as if each round looked at all; in every fourth round while others are busy.
   Status progress() noexcept final {
     const std::uint32_t turn = turn_.load(std::memory_order_relaxed) + 1;
     turn_.store(turn, std::memory_order_relaxed);
-    const std::size_t chosen = turn % engines_.size();
+    std::array<std::size_t, kEnginesMax> quiet;
+    std::size_t quiet_count = 0;
     for (std::size_t i = 0; i < engines_.size(); ++i) {
-      const std::uint32_t looks = quiet_looks_[i].load(std::memory_order_relaxed);
-      if (looks >= kQuietLooks && i != chosen) continue;
-      const bool came = engines_[i]->progress();
-      quiet_looks_[i].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
+      if (quiet_looks_[i].load(std::memory_order_relaxed) >= kQuietLooks) {
+        quiet[quiet_count++] = i;
+      } else {
+        look(i);
+      }
+    }
+    if (quiet_count == engines_.size()) {
+      look(turn % quiet_count);
+    } else if (quiet_count != 0 && turn % kRoundsPerQuietLook == 0) {
+      look(quiet[turn / kRoundsPerQuietLook % quiet_count]);
     }
     return peers_.status();
   }
@@ -93,13 +100,14 @@ class EngineTransport : public Transport {
     const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
     if (!capabilities_.wakes_on_put) {
       nanosleep(&most, nullptr);
-    } else if (ppoll(entries, engines_.size(), &most, nullptr) > 0) {
-      for (std::size_t i = 0; i < engines_.size(); ++i) {
-        if (entries[i].revents != 0) wake(i);
-      }
+      for (std::size_t i = 0; i < engines_.size(); ++i) wake(i);
       return;
     }
-    for (std::size_t i = 0; i < engines_.size(); ++i) wake(i);
+    const bool woken = ppoll(entries, engines_.size(), &most, nullptr) > 0;
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (!woken) quiet_looks_[i].store(kQuietLooks - 1, std::memory_order_relaxed);  // one look, to be sure
+      if (woken && entries[i].revents != 0) wake(i);
+    }
   }
 
   bool alive(int peer) noexcept final {
@@ -159,7 +167,13 @@ class EngineTransport : public Transport {
 
  private:
   static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many in vain an engine counts as quiet
+  static constexpr std::uint32_t kRoundsPerQuietLook = 4;
 
+  void look(std::size_t engine) noexcept {
+    const std::uint32_t looks = quiet_looks_[engine].load(std::memory_order_relaxed);
+    const bool came = engines_[engine]->progress();
+    quiet_looks_[engine].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
+  }
   /// The next progress() looks at this engine.
   void wake(std::size_t engine) noexcept { quiet_looks_[engine].store(0, std::memory_order_relaxed); }
 

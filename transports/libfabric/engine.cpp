@@ -105,6 +105,7 @@ Status Engine::send(const Transfer& transfer) noexcept {
 }
 
 Status Engine::start(const Transfer& transfer) noexcept {
+  is_armed_ = false;
   if (target(transfer.peer).waiting == 0) {
     ssize_t code = post(transfer);
     if (code == 0) return Status::ok;
@@ -258,6 +259,7 @@ bool Engine::progress() noexcept {
   if (!lock.owns_lock()) return true;
   const bool came = take_completions();
   if (!receives_owed_.empty()) post_receives();
+  if (came || !waiting_.empty()) is_armed_ = false;
   if (waiting_.empty()) return came;
   post_delayed();
   ask_about_waiting(now_ns());

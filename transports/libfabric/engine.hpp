@@ -182,6 +182,7 @@ class Engine {
   std::byte* own_memory_ = nullptr;  ///< the bell's line, the words of greeting peers, the bounce ring
   std::size_t own_bytes_ = 0;
   int wait_descriptor_ = -1;
+  bool is_armed_ = false;  ///< the descriptor becomes readable when something happens; guarded by mutex_
 
   mutable std::mutex mutex_;
   bool local_keys_ = false;   ///< sources must be registered

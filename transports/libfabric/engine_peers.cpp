@@ -154,8 +154,13 @@ bool Engine::may_sleep(int& most_us) noexcept {
   if (!receives_owed_.empty()) return false;
   // Nothing tells when the provider would take what it has refused: a full socket, or a peer that has yet to answer.
   if (!waiting_.empty()) most_us = std::max(most_us / kRefusedShare, 1);
-  fid* waited[] = {&queue_->fid};
-  return fi_trywait(fabric_.get(), waited, 1) == 0;
+  // What libfabric has once granted holds until something is put or comes: what a look in vain leaves unread is left in
+  // sockets, whose readiness the descriptor shows.
+  if (!is_armed_) {
+    fid* waited[] = {&queue_->fid};
+    is_armed_ = fi_trywait(fabric_.get(), waited, 1) == 0;
+  }
+  return is_armed_;
 }
 
 }  // namespace torii::libfabric
