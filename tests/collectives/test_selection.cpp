@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "runtime/status.hpp"
 
 namespace torii {
@@ -88,6 +90,20 @@ TEST(Selection, TheBuiltInTableHasRowsForTori) {
 }
 
 /// Folded one after the other, products of floats of ten ranks that are exact pairwise are not (MPICH's test allred).
+/// One step to few ranks is quicker than a tree's steps one after the other.
+TEST(Selection, ShortBroadcastsOnSmallToriGoStraight) {
+  const auto chosen = [](const std::array<int, 3>& extents, std::size_t bytes) {
+    PlanRequest request;
+    request.collective = Collective::broadcast;
+    request.topology = Topology::torus(extents);
+    return std::string(select(TuneTable::built_in(), {}, request, bytes).algorithm->name);
+  };
+  EXPECT_EQ(chosen({3, 3, 1}, 64), "node");
+  EXPECT_EQ(chosen({4, 4, 1}, 1024), "node");
+  EXPECT_EQ(chosen({4, 4, 1}, 1025), "binomial");
+  EXPECT_EQ(chosen({17, 1, 1}, 64), "binomial");
+}
+
 TEST(Selection, ShortAllreducesOfManyRanksCombinePairwise) {
   PlanRequest request;
   request.collective = Collective::allreduce;
