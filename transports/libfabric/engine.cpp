@@ -65,6 +65,7 @@ Status Engine::put(const Put& put) noexcept {
     transfer.bytes = kLineBytes + put.bytes;
     return send(transfer);
   }
+  if (put.target_offset == put.signal_offset + kLineBytes && put_joined(transfer, put)) return Status::ok;
   transfer.source = put.source;
   transfer.bytes = put.bytes;
   transfer.address = to.arena_base + put.target_offset;
@@ -75,6 +76,26 @@ Status Engine::put(const Put& put) noexcept {
   if (status != Status::ok) return status;
   if (is_ordered) return send_word(to, put.peer, put.signal_offset, put.signal, make_notice(Deed::wake, 0));
   return send_word(to, put.peer, put.signal_offset, inverted, transfer.notice);
+}
+
+/// A short payload whose source has several readers, copied behind a line of its own: a second transfer costs more.
+/// False where the provider does not take it now.
+bool Engine::put_joined(Transfer transfer, const Put& put) noexcept {
+  Target& to = target(put.peer);
+  if (put.bytes > kJoinedBytesMax || to.waiting != 0 || shared_.peers.is_lost(put.peer)) return false;
+  alignas(kLineBytes) std::byte joined[kLineBytes + kJoinedBytesMax];
+  const std::uint64_t inverted = ~put.signal;
+  std::memcpy(joined, &inverted, sizeof(inverted));
+  std::memset(joined + sizeof(inverted), 0, kInlineBytes);
+  std::memcpy(joined + kLineBytes, put.source, put.bytes);
+  transfer.source = joined;
+  transfer.bytes = kLineBytes + put.bytes;
+  transfer.is_temporary = true;
+  if (post(transfer) != 0) return false;
+  is_armed_ = false;
+  if (!to.used) ++used_targets_;
+  to.used = true;
+  return true;
 }
 
 Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {

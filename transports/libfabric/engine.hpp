@@ -82,6 +82,7 @@ class Engine {
 
  private:
   static constexpr std::size_t kSocketAddressBytes = 28;  // of IPv6
+  static constexpr std::size_t kJoinedBytesMax = 1024;
 
   /// A peer as this engine reaches it.
   struct Target {
@@ -143,6 +144,7 @@ class Engine {
   static std::size_t greeting_offset(int rank) noexcept {
     return kLineBytes + static_cast<std::size_t>(rank) * sizeof(std::uint64_t);
   }
+  bool put_joined(Transfer transfer, const Put& put) noexcept;
   /// Marks the peer as used and starts the transfer.
   Status send(const Transfer& transfer) noexcept;
   Status start(const Transfer& transfer) noexcept;
