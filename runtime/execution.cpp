@@ -35,6 +35,7 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   }
   take_up(plan, shape);
   straight_ = nullptr;
+  in_cells_ = uses_cells(plan.shape, shape.layout);
   if (plan.plan.sweep.exists()) {
     begin_sweep();
     return;
@@ -246,7 +247,7 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledStream& out = plan_->out[end.stream];
   if (lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = number(out.stream, end, step);
-  const std::uint64_t slot_offset = slot(message) * plan_->shape.slot_bytes;
+  const std::uint64_t slot_offset = signal_place(out, message);
   const std::uint64_t signal = signal_word(shape_->signature, message);
   if (out.stream.carriage == Carriage::handover) {
     store_word(out.slots + slot_offset, signal);

@@ -355,8 +355,13 @@ class Execution {
   std::uint64_t slot(std::uint64_t number) const noexcept {
     return slot_mask_ != 0 ? number & slot_mask_ : number % slots_;
   }
+  /// Where a message's signal stands, from the stream's first slot.
+  std::size_t signal_place(const InstalledStream& stream, std::uint64_t number) const noexcept {
+    if (in_cells_ && !stream.remote) return plan_->shape.cells_offset + slot(number) * kCellBytes;
+    return slot(number) * plan_->shape.slot_bytes;
+  }
   std::byte* slot_address(const InstalledStream& stream, std::uint64_t number) const noexcept {
-    return stream.slots + slot(number) * plan_->shape.slot_bytes;
+    return stream.slots + signal_place(stream, number);
   }
   /// Bytes that `layout_bytes` of the layout take in memory.
   std::size_t memory_bytes(std::size_t layout_bytes) const noexcept {
@@ -382,6 +387,7 @@ class Execution {
   CallBuffers buffers_;
   Status status_ = Status::ok;
   int failed_peer_ = -1;
+  bool in_cells_ = false;        ///< uses_cells(); straight lists have it in their ends
   bool lends_readable_ = false;  ///< in this call readers take the operand from this rank's private memory
   TimedChoice::Turn lend_turn_ = {0, false};
   std::size_t lend_bytes_ = 0;  ///< by which the choice is made: the vector, or what this rank sends

@@ -11,10 +11,13 @@
 namespace torii {
 namespace {
 
-/// Most short vectors are one or two words; a call of the library's copy is longer than the rest of the step.
+/// Most short vectors are one element or two; a call of the library's copy is longer than the rest of the step.
 inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
-  if (bytes == sizeof(std::uint64_t) && to != from) {
+  if (to == from) return;
+  if (bytes == sizeof(std::uint64_t)) {
     std::memcpy(to, from, sizeof(std::uint64_t));
+  } else if (bytes == sizeof(std::uint32_t)) {
+    std::memcpy(to, from, sizeof(std::uint32_t));
   } else {
     kernels::copy(to, from, bytes, false);
   }
@@ -39,13 +42,12 @@ bool Execution::may_fill(const StraightEnd& target, std::uint64_t message) noexc
 
 inline bool Execution::straight_ready(const StraightStep& step) noexcept {
   const std::uint64_t base = segments_base_;
-  const std::size_t slot_bytes = plan_->shape.slot_bytes;
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   for (; sources_seen_ < step.source_count; ++sources_seen_) {
     const StraightEnd& source = sources[sources_seen_];
     if (source.own) continue;
     const std::uint64_t message = base * source.messages + source.position;
-    const std::size_t slot_offset = slot(message) * slot_bytes;
+    const std::size_t slot_offset = slot(message) * source.stride;
     if (load_word(source.slots + slot_offset) != signal_word(shape_->signature, message)) return false;
     sources_[sources_seen_] = source.payload_slots + slot_offset + source.payload_offset;
   }
@@ -73,7 +75,7 @@ inline void Execution::straight_move(const StraightStep& step) noexcept {
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     if (!targets[i].stores) continue;
     const std::uint64_t message = segments_base_ * targets[i].messages + targets[i].position;
-    targets_[count++] = targets[i].payload_slots + slot(message) * plan_->shape.slot_bytes + targets[i].payload_offset;
+    targets_[count++] = targets[i].payload_slots + slot(message) * targets[i].stride + targets[i].payload_offset;
   }
   if (count == 0) return;
   if (!step.may_stream) {
@@ -123,7 +125,7 @@ inline void Execution::straight_signal(const StraightStep& step) noexcept {
     if (!target.ends_bundle) continue;
     const std::uint64_t message = base * target.messages + target.position;
     const std::size_t bytes = step.length_bytes * target.bundle;
-    const std::size_t slot_offset = slot(message) * plan_->shape.slot_bytes;
+    const std::size_t slot_offset = slot(message) * target.stride;
     const std::uint64_t signal = signal_word(shape_->signature, message);
     if (target.sleeping != nullptr) {
       store_word(target.slots + slot_offset, signal);

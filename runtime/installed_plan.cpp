@@ -372,6 +372,10 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
   const auto slots = static_cast<std::size_t>(plan.slots);
   shape.slot_bytes = kLineBytes + payload_bytes;
   shape.stream_bytes = slots * shape.slot_bytes;
+  if (!plan.sweep.exists() && plan.bundle_max == 1 && !wide) {
+    shape.cells_offset = shape.stream_bytes;
+    shape.stream_bytes += round_up(slots * kCellBytes, kLineBytes);
+  }
   shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
   shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
   const auto lines_max =

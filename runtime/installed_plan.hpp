@@ -14,19 +14,22 @@
 #include <vector>
 
 #include "runtime/engine_share.hpp"
+#include "runtime/layout.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/store_choice.hpp"
 #include "runtime/timed_choice.hpp"
 #include "runtime/transport.hpp"
+#include "runtime/words.hpp"
 
 namespace torii {
 
-/// The same on all ranks: staging = slots of in-streams, then ready lines, then credit lines of out-streams, then,
-/// where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a sweep the ready lines
-/// are two for each rank of the team.
+/// The same on all ranks: staging = slots and cells of in-streams, then ready lines, then credit lines of out-streams,
+/// then, where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a sweep the ready
+/// lines are two for each rank of the team.
 struct StagingShape {
   std::size_t slot_bytes = 0;    ///< header line and payload
-  std::size_t stream_bytes = 0;  ///< all slots of one stream
+  std::size_t cells_offset = 0;  ///< of a stream's cells, one for each slot, from its first slot; 0: it has none
+  std::size_t stream_bytes = 0;  ///< all slots and cells of one stream
   std::size_t ready_offset = 0;
   std::size_t credits_offset = 0;
   std::size_t credit_bytes = 0;  ///< credit words of one stream, whole lines
@@ -135,6 +138,11 @@ struct InstalledPlan {
   std::uint64_t calls = 0;
   InstalledSweep sweep;  ///< empty where the plan has none
 };
+
+/// Whether the messages of a call stand in cells, on streams between ranks of one node. Equal on all ranks.
+inline bool uses_cells(const StagingShape& shape, const Layout& layout) noexcept {
+  return shape.cells_offset != 0 && layout.longest_bytes() <= kCellPayloadBytes;
+}
 
 /// What installing needs to know of the team.
 struct Placement {

@@ -84,12 +84,12 @@ Layout::Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t
     throw Error(Status::invalid_argument, std::to_string(blocks) + " blocks of " + std::to_string(stride_bytes) +
                                               " bytes do not hold a vector of " + std::to_string(total_bytes));
   }
-  std::size_t longest_bytes = std::min(stride_bytes_, total_bytes);
+  longest_bytes_ = std::min(stride_bytes_, total_bytes);
   if (dealing == Dealing::dealt) {
-    longest_bytes = 0;
-    for (int block = 0; block < blocks; ++block) longest_bytes = std::max(longest_bytes, dealt_block_bytes(block));
+    longest_bytes_ = 0;
+    for (int block = 0; block < blocks; ++block) longest_bytes_ = std::max(longest_bytes_, dealt_block_bytes(block));
   }
-  const std::size_t segments = longest_bytes / segment_bytes + (longest_bytes % segment_bytes != 0 ? 1 : 0);
+  const std::size_t segments = longest_bytes_ / segment_bytes + (longest_bytes_ % segment_bytes != 0 ? 1 : 0);
   segments_ = std::max<std::int64_t>(static_cast<std::int64_t>(segments), 1);
 }
 
@@ -105,22 +105,24 @@ Layout::Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, s
   blocks_ = blocks;
   parts_ = parts;
   if (parts.count == 1) return;
-  const std::size_t longest_bytes = std::min({parts.length_bytes, stride_bytes_, total_bytes});
-  segments_ = std::max<std::int64_t>(static_cast<std::int64_t>((longest_bytes + segment_bytes - 1) / segment_bytes), 1);
+  longest_bytes_ = std::min({parts.length_bytes, stride_bytes_, total_bytes});
+  segments_ =
+      std::max<std::int64_t>(static_cast<std::int64_t>((longest_bytes_ + segment_bytes - 1) / segment_bytes), 1);
 }
 
 Layout::Layout(std::vector<std::size_t> offsets, std::size_t segment_bytes)
     : Layout(Dealing::even, offsets.empty() ? 0 : offsets.back(), static_cast<int>(offsets.size()) - 1, segment_bytes) {
-  std::size_t longest_bytes = 0;
+  longest_bytes_ = 0;
   for (std::size_t block = 0; block + 1 < offsets.size(); ++block) {
     if (offsets[block + 1] < offsets[block] || offsets[0] != 0) {
       throw Error(Status::invalid_argument,
                   "block " + std::to_string(block) + " is from byte " + std::to_string(offsets[block]) + " to " +
                       std::to_string(offsets[block + 1]) + "; blocks begin at 0 and follow each other");
     }
-    longest_bytes = std::max(longest_bytes, offsets[block + 1] - offsets[block]);
+    longest_bytes_ = std::max(longest_bytes_, offsets[block + 1] - offsets[block]);
   }
-  segments_ = std::max<std::int64_t>(static_cast<std::int64_t>((longest_bytes + segment_bytes - 1) / segment_bytes), 1);
+  segments_ =
+      std::max<std::int64_t>(static_cast<std::int64_t>((longest_bytes_ + segment_bytes - 1) / segment_bytes), 1);
   offsets_ = std::make_shared<const std::vector<std::size_t>>(std::move(offsets));
 }
 

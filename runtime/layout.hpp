@@ -52,6 +52,8 @@ class Layout {
   int blocks() const noexcept { return blocks_; }
   std::size_t total_bytes() const noexcept { return total_bytes_; }
   std::size_t segment_bytes() const noexcept { return segment_bytes_; }
+  /// No block is longer.
+  std::size_t longest_bytes() const noexcept { return longest_bytes_; }
   /// Segments of the longest block; at least 1, so that an empty vector still moves its tokens.
   std::int64_t segments() const noexcept { return segments_; }
   /// Bytes of block `block` in segment `segment`; may be 0.
@@ -88,6 +90,7 @@ class Layout {
   std::size_t segment_bytes_ = 64;
   std::size_t stride_bytes_ = 0;
   Parts parts_;
+  std::size_t longest_bytes_ = 0;
   std::int64_t segments_ = 1;
   std::shared_ptr<const std::vector<std::size_t>> offsets_;  ///< of blocks of unequal lengths
 };

@@ -16,7 +16,7 @@ bool by_value(const std::vector<InstalledStream>& streams) {
 }
 
 StraightEnd straight_end(const std::vector<InstalledStream>& streams, const StreamEnd& end, int visit,
-                         std::size_t length_bytes) {
+                         std::size_t length_bytes, const StagingShape& shape, bool in_cells) {
   StraightEnd straight;
   if (end.stream == kOwn) {
     straight.own = true;
@@ -37,9 +37,12 @@ StraightEnd straight_end(const std::vector<InstalledStream>& streams, const Stre
   straight.payload_offset = static_cast<std::uint32_t>(first_offset) + straight.bundle_offset;
   straight.peer = installed.peer;
   straight.stores = is_inline || installed.leader < 0 || installed.leader == static_cast<int>(end.stream);
-  straight.slots = installed.slots;
-  straight.payload_slots = is_inline ? installed.slots : installed.payload_slots;
-  straight.slots_offset = installed.slots_offset;
+  const bool in_cell = in_cells && !installed.remote;
+  const std::size_t first_cell = in_cell ? shape.cells_offset : 0;
+  straight.stride = in_cell ? kCellBytes : shape.slot_bytes;
+  straight.slots = installed.slots + first_cell;
+  straight.payload_slots = is_inline ? straight.slots : installed.payload_slots;
+  straight.slots_offset = installed.slots_offset + first_cell;
   straight.credit_words = installed.credits;
   straight.credits_offset = installed.credits_offset;
   straight.remote = installed.remote;
@@ -61,6 +64,7 @@ std::unique_ptr<Straight> straighten(InstalledPlan& plan, const Layout& layout, 
   if (plan.plan.dealing == Dealing::dealt && plan.plan.blocks > 1) return nullptr;
   if (!by_value(plan.in) || !by_value(plan.out)) return nullptr;
   auto straight = std::make_unique<Straight>();
+  const bool in_cells = uses_cells(plan.shape, layout);
   for (const Flow& flow : plan.plan.lanes[0].flows) {
     for (int visit = 0; visit < flow.walk.count; ++visit) {
       const Piece piece = layout.even_piece(flow.walk.block(visit), 0);
@@ -75,12 +79,14 @@ std::unique_ptr<Straight> straighten(InstalledPlan& plan, const Layout& layout, 
       step.source_count = static_cast<std::uint32_t>(flow.sources.size());
       step.target_count = static_cast<std::uint32_t>(flow.targets.size());
       for (const StreamEnd& end : flow.sources) {
-        StraightEnd& source = straight->sources.emplace_back(straight_end(plan.in, end, visit, step.length_bytes));
+        StraightEnd& source =
+            straight->sources.emplace_back(straight_end(plan.in, end, visit, step.length_bytes, plan.shape, in_cells));
         set_direct(source, transport);
         if (source.sleeping != nullptr) source.credit_words = transport.mapped(source.peer, source.credits_offset);
       }
       for (const StreamEnd& end : flow.targets) {
-        StraightEnd& target = straight->targets.emplace_back(straight_end(plan.out, end, visit, step.length_bytes));
+        StraightEnd& target =
+            straight->targets.emplace_back(straight_end(plan.out, end, visit, step.length_bytes, plan.shape, in_cells));
         set_direct(target, transport);
         if (target.sleeping != nullptr) target.free_until = &plan.out[end.stream].free_until;
         step.may_stream = step.may_stream || (!target.remote && step.length_bytes >= StoreChoice::kBytesMin);

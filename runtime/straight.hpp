@@ -33,6 +33,7 @@ struct StraightEnd {
   std::byte* slots = nullptr;
   std::byte* payload_slots = nullptr;  ///< with payload_offset: where the payload stands
   std::uint64_t slots_offset = 0;
+  std::uint64_t stride = 0;           ///< from one slot to the next; where messages stand in cells, `slots` are those
   std::byte* credit_words = nullptr;  ///< targets: in the own arena; sources with `sleeping`: in the sender's
   std::uint64_t credits_offset = 0;   ///< sources: in the sender's arena
   /// Targets with `sleeping`: InstalledStream::free_until.

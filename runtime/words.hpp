@@ -15,6 +15,11 @@ inline constexpr std::size_t kLineBytes = 64;
 /// Payload that travels in the signal's own line.
 inline constexpr std::size_t kInlineBytes = kLineBytes - sizeof(std::uint64_t);
 
+/// A message of at most kCellPayloadBytes stands in a cell: its signal, and the payload behind it. Cells lie side by
+/// side, so a line brings several messages from a sender that is ahead of its receiver.
+inline constexpr std::size_t kCellBytes = 16;
+inline constexpr std::size_t kCellPayloadBytes = kCellBytes - sizeof(std::uint64_t);
+
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free, "words are shared between processes");
 
 inline std::uint64_t load_word(const std::byte* at) noexcept {
@@ -28,9 +33,10 @@ inline void store_word(std::byte* at, std::uint64_t value) noexcept {
 }
 
 /// A signal holds the call's signature above the low half of the message number: a message of another call (operation,
-/// type, count or root) never looks like the awaited one. The signature is never 0, so fresh memory is no signal.
+/// type, count or root) never looks like the awaited one. The signature is never 0, so fresh memory is no signal. The
+/// upper half of the number is added to the signature: what a slot or cell held 2^32 messages ago is no signal either.
 constexpr std::uint64_t signal_word(std::uint32_t signature, std::uint64_t number) noexcept {
-  return (static_cast<std::uint64_t>(signature) << 32) | (number & 0xffffffffU);
+  return (static_cast<std::uint64_t>(signature) << 32) + number;
 }
 
 /// How a peer reaches an operand, as ready tokens say it.

@@ -121,6 +121,23 @@ TEST(Access, EveryAlgorithmMovesVectorsByFunctions) {
   }
 }
 
+/// Messages of up to 8 bytes stand in cells, others in slots, of the same stream and under the same numbers.
+TEST(Access, CellsAndSlotsOfAStreamTakeTurns) {
+  for (const int ranks : {2, 3}) {
+    ThreadTeam options = team_of(ranks);
+    options.algorithm = "node";
+    options.segment_bytes = 512;
+    run_as_threads(options, [ranks](torii_context* context, torii_team* team) {
+      for (int number = 0; number < 600; ++number) {
+        const std::size_t bytes = number % 40 < 20 ? 1 + static_cast<std::size_t>(number) % 20 : 8;
+        const unsigned scattered = number % 7 < 3 ? 0 : static_cast<unsigned>(number) % (1U << ranks);
+        broadcast(context, team, bytes, 0, scattered, number);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    });
+  }
+}
+
 /// Readers of private memory must find the functions' vector by value, in whatever turn of their trials it comes.
 TEST(Access, BesideOperandsInPrivateMemory) {
   run_as_threads(team_of(2), [](torii_context* context, torii_team* team) {
