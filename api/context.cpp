@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "api/carriers.hpp"
 #include "api/helpers.hpp"
@@ -70,7 +71,7 @@ const std::string& Context::host(int rank) const { return nodes_->host(rank); }
 bool Context::several_nodes() const noexcept { return nodes_->count() > 1; }
 
 void* Context::allocate(std::size_t bytes) {
-  return arena_->base() + arena_->allocate(bytes, shared_memory::Backing::reserved);
+  return arena_->base() + take_from_arena(bytes, shared_memory::Backing::reserved);
 }
 
 void Context::free(void* address) {
@@ -81,7 +82,7 @@ void Context::free(void* address) {
 }
 
 /// A peer's last word to a team is its mark in `departed`; a dead peer writes nothing.
-bool Context::is_quiet(const Retired& retired) noexcept {
+bool Context::is_quiet(const RetiredStaging& retired) noexcept {
   const std::byte* const memory = arena_->base() + retired.offset;
   const auto& control = *reinterpret_cast<const TeamControl*>(memory);
   for (std::size_t member = 0; member < retired.members.size(); ++member) {
@@ -96,24 +97,81 @@ bool Context::is_quiet(const Retired& retired) noexcept {
 
 void Context::free_retired() {
   const std::lock_guard lock(mutex_);
-  std::erase_if(retired_, [this](const Retired& retired) {
+  std::erase_if(retired_, [this](const RetiredStaging& retired) {
     if (!is_quiet(retired)) return false;
-    arena_->free(retired.offset);
+    keep_or_free(retired);
     return true;
   });
 }
 
-void Context::retire_staging(std::uint64_t offset, std::vector<int> members, bool several_nodes) {
+/// Programs make and free groups in loops. To give pages back to the machine, and to take them again one fault at a
+/// time on every rank that maps them, is most of what such a group costs; to clear the few that a short-lived team has
+/// written is quick.
+///
+/// Members have dealt out as much as the one that has dealt out most, if calls differed: all have said how much that is
+/// before they departed. The dead have not, and what comes from other nodes is not counted here.
+void Context::keep_or_free(const RetiredStaging& retired) {
+  constexpr std::size_t kSparesMax = 8;
+  constexpr std::size_t kTouchedMost = std::size_t{256} << 10;
+  std::byte* const memory = arena_->base() + retired.offset;
+  const auto& control = *reinterpret_cast<const TeamControl*>(memory);
+  bool is_known = !retired.several_nodes;
+  for (std::size_t member = 0; is_known && member < retired.members.size(); ++member) {
+    is_known = control.departed[member].load(std::memory_order_acquire) != 0;
+  }
+  const std::size_t touched_bytes = control.touched_bytes.load(std::memory_order_relaxed);
+  if (!is_known || touched_bytes > kTouchedMost || spares_.size() >= kSparesMax) {
+    arena_->free(retired.offset);
+    return;
+  }
+  std::memset(memory, 0, touched_bytes);
+  spares_.push_back({retired.offset, retired.bytes});
+}
+
+void Context::retire_staging(RetiredStaging retired) {
   {
     const std::lock_guard lock(mutex_);
-    retired_.push_back({offset, std::move(members), several_nodes});
+    retired_.push_back(std::move(retired));
   }
   free_retired();
 }
 
+/// What is kept for the next team is nobody's, so it goes before an allocation fails.
+std::uint64_t Context::take_from_arena(std::size_t bytes, shared_memory::Backing backing) {
+  try {
+    return arena_->allocate(bytes, backing);
+  } catch (const Error& error) {
+    if (error.status() != Status::no_resource) throw;
+  }
+  free_retired();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Spare& spare : spares_) arena_->free(spare.offset);
+    spares_.clear();
+  }
+  return arena_->allocate(bytes, backing);
+}
+
 std::uint64_t Context::allocate_staging(std::size_t bytes) {
   free_retired();
-  return arena_->allocate(bytes, shared_memory::Backing::on_touch);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto spare = std::ranges::find(spares_, bytes, &Spare::bytes);
+    if (spare != spares_.end()) {
+      const std::uint64_t offset = spare->offset;
+      spares_.erase(spare);
+      return offset;
+    }
+  }
+  return take_from_arena(bytes, shared_memory::Backing::on_touch);
+}
+
+std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (last_team_table_.table == nullptr || last_team_table_.text != text) {
+    last_team_table_ = {text, std::make_shared<const TuneTable>(TuneTable::parse(text, "the team's tune_table"))};
+  }
+  return last_team_table_.table;
 }
 
 void Context::free_staging(std::uint64_t offset) { arena_->free(offset); }

@@ -25,9 +25,18 @@ namespace shared_memory {
 class Arena;
 class NodePeers;
 class Nodes;
+enum class Backing;
 }  // namespace shared_memory
 
 class Helpers;
+
+/// A gone team's control memory and staging.
+struct RetiredStaging {
+  std::uint64_t offset;
+  std::size_t bytes;
+  std::vector<int> members;  ///< ranks of the context
+  bool several_nodes;
+};
 
 class Context {
  public:
@@ -53,11 +62,14 @@ class Context {
   /// Memory that peers map, at an offset of the own arena. Throws Error{no_resource | invalid_argument}.
   void* allocate(std::size_t bytes);
   void free(void* address);
-  /// Staging and control memory of a team: taken page by page as it is touched.
+  /// Staging and control memory of a team, zeroed: taken page by page as it is touched, or that of a gone team.
   std::uint64_t allocate_staging(std::size_t bytes);
   void free_staging(std::uint64_t offset);
-  /// Frees a gone team's memory as soon as no peer can write into it any more. `members` are ranks of the context.
-  void retire_staging(std::uint64_t offset, std::vector<int> members, bool several_nodes);
+  /// Frees a gone team's memory, or keeps it for the next team, as soon as no peer can write into it any more.
+  void retire_staging(RetiredStaging retired);
+  /// The table of a team that has one of its own. Of teams that are made alike the text is parsed once. Throws as
+  /// TuneTable::parse().
+  std::shared_ptr<const TuneTable> team_table(const std::string& text);
   /// Memory that the caller registered.
   Regions& regions() noexcept { return *regions_; }
   /// The offset in the own arena, when all of [address, address + bytes) lies there or was adopted.
@@ -108,16 +120,23 @@ class Context {
   mutable std::mutex mutex_;
   std::vector<const class Team*> teams_;
   std::vector<std::uint64_t> engine_bytes_;
-  struct Retired {
+  struct Spare {
     std::uint64_t offset;
-    std::vector<int> members;
-    bool several_nodes;
+    std::size_t bytes;
+  };
+  struct TeamTable {
+    std::string text;
+    std::shared_ptr<const TuneTable> table;
   };
   template <typename Change>
   void change_background(const Change& change);
-  bool is_quiet(const Retired& retired) noexcept;
+  bool is_quiet(const RetiredStaging& retired) noexcept;
   void free_retired();
-  std::vector<Retired> retired_;
+  void keep_or_free(const RetiredStaging& retired);
+  std::uint64_t take_from_arena(std::size_t bytes, shared_memory::Backing backing);
+  std::vector<RetiredStaging> retired_;
+  std::vector<Spare> spares_;
+  TeamTable last_team_table_;
   std::shared_mutex background_mutex_;       ///< shared by those who move, so that helpers move different teams at once
   std::atomic<int> background_changes_ = 0;  ///< callers who want the list for themselves: movers keep away
   std::condition_variable_any background_came_;

@@ -199,7 +199,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
                                               " bytes; it must be a multiple of 64, at most " +
                                               std::to_string(kSegmentBytesMax));
   }
-  if (!options.tune_table.empty()) own_tune_table_ = TuneTable::parse(options.tune_table, "the team's tune_table");
+  if (!options.tune_table.empty()) own_tune_table_ = context.team_table(options.tune_table);
   forced_.slots = settings.slots;
   forced_.window = settings.window;
   for (const Member& member : members_) {
@@ -230,10 +230,23 @@ Team::~Team() {
   std::vector<int> peers;
   for (int member = 0; member < ranks(); ++member) {
     peers.push_back(members_[static_cast<std::size_t>(member)].context_rank);
-    if (lines_ == nullptr) control(member).departed[rank_].store(1, std::memory_order_release);
+    if (lines_ == nullptr) depart_from(control(member));
   }
   if (lines_ != nullptr) lines_->depart();
-  context_.retire_staging(members_[static_cast<std::size_t>(rank_)].memory_offset, std::move(peers), several_nodes_);
+  context_.retire_staging({.offset = members_[static_cast<std::size_t>(rank_)].memory_offset,
+                           .bytes = control_bytes_ + staging_bytes_,
+                           .members = std::move(peers),
+                           .several_nodes = several_nodes_});
+}
+
+/// The last word to a member. Its release makes the bytes above it known with it, and all that was stored before.
+void Team::depart_from(TeamControl& control) noexcept {
+  const std::uint64_t touched_bytes = control_bytes_ + staging_touched_bytes_;
+  std::uint64_t most_bytes = control.touched_bytes.load(std::memory_order_relaxed);
+  while (most_bytes < touched_bytes &&
+         !control.touched_bytes.compare_exchange_weak(most_bytes, touched_bytes, std::memory_order_relaxed)) {
+  }
+  control.departed[rank_].store(1, std::memory_order_release);
 }
 
 TeamControl& Team::control(int member) noexcept {

@@ -229,6 +229,7 @@ class Team {
   std::unique_ptr<Prepared> make_prepared(const CallArguments& arguments);
   void install_on(Prepared& prepared, std::size_t channel);
   void install_one(Prepared& prepared, std::size_t channel);
+  void depart_from(TeamControl& control) noexcept;
   void recycle_staging();
   void wait_for_recycled(std::uint64_t epoch);
   bool has_recycled(int member, std::uint64_t epoch) noexcept;
@@ -301,12 +302,13 @@ class Team {
   Determinism determinism_ = Determinism::run;
   bool wide_wire_ = false;
   bool several_nodes_ = false;
-  std::optional<TuneTable> own_tune_table_;
+  std::shared_ptr<const TuneTable> own_tune_table_;
   Forced forced_;
   WaitMode wait_mode_;
   std::int64_t timeout_ns_;
   std::size_t staging_bytes_ = 0;
   std::size_t staging_used_bytes_ = 0;
+  std::size_t staging_touched_bytes_ = 0;  ///< the most that has been dealt out
   std::size_t shared_channels_ = 1;
   std::size_t control_bytes_ = 0;  ///< what stands before the staging
   TeamControl* own_control_ = nullptr;

@@ -70,6 +70,8 @@ struct TeamControl {
   /// When this rank last looked after a call it waits in (now_ns()): tells a rank that waits from one that is stuck.
   std::atomic<std::int64_t> looked_ns;
   alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
+  /// The most of this memory that any departed member may have written into, from its beginning.
+  std::atomic<std::uint64_t> touched_bytes;
   alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< member m wrote its last word here
 };
 

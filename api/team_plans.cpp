@@ -214,7 +214,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
                    (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
                    (wide_wire_ || determinism_ == Determinism::canonical);
   request.wide_wire = prepared->wide;
-  const bool is_own = own_tune_table_.has_value() && !arguments.is_internal;
+  const bool is_own = own_tune_table_ != nullptr && !arguments.is_internal;
   prepared->selected =
       select(is_own ? *own_tune_table_ : context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request,
              arguments.unequal ? kUnequalBytes : total_bytes, several_nodes_);
@@ -309,6 +309,7 @@ void Team::install_one(Prepared& prepared, std::size_t channel) {
   auto fresh =
       std::make_unique<InstalledPlan>(install(std::move(plan), tuning.segment_bytes, prepared.wide, placement));
   staging_used_bytes_ += bytes;
+  staging_touched_bytes_ = std::max(staging_touched_bytes_, staging_used_bytes_);
   set(plans.emplace(key, std::move(fresh)).first->second.get());
 }
 

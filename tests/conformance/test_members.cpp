@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -141,6 +142,38 @@ TEST(Members, WithoutMemoryFailOnAll) {
     EXPECT_EQ(torii_free(context, filling), TORII_OK);
     EXPECT_EQ(torii_team_create(context, &options, &team), TORII_OK) << torii_last_error();
     EXPECT_EQ(torii_team_destroy(team), TORII_OK);
+    // What is kept for the next team does not stand in the way of an allocation.
+    meeting.barrier.arrive_and_wait();
+    EXPECT_EQ(torii_allocate(context, std::size_t{120} << 20, &filling), TORII_OK) << torii_last_error();
+    EXPECT_EQ(torii_free(context, filling), TORII_OK);
+  });
+}
+
+// The memory of a gone team serves the next one: nothing that was sent in the old one may arrive in the new one, though
+// both number their messages alike. Not even what its receiver has never asked for.
+TEST(Members, HearNothingOfAnEarlierTeam) {
+  Meeting meeting(2);
+  run_as_threads({2, "ARENA=1G\nTIMEOUT=10", "", "", "", 0}, [&](torii_context* context, torii_team*) {
+    const int rank = torii_context_rank(context);
+    const std::vector<int> both = {0, 1};
+    Seat seat = {&meeting, static_cast<std::size_t>(rank)};
+    const torii_team_options options = options_of(both, seat);
+    for (int round = 0; round < 6; ++round) {
+      for (const std::size_t count : {std::size_t{1}, std::size_t{100}}) {
+        torii_team* team = nullptr;
+        ASSERT_EQ(torii_team_create(context, &options, &team), TORII_OK) << torii_last_error();
+        std::vector<int> value(count, rank == 0 ? 1000 * round : -1);
+        const bool is_unheard = round % 2 == 0;
+        // The root of a short broadcast does not wait for its receivers.
+        if (rank == 0 && !is_unheard) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (rank == 0 || !is_unheard) {
+          EXPECT_EQ(torii_broadcast(team, value.data(), count, TORII_I32, 0), TORII_OK) << torii_last_error();
+          EXPECT_EQ(value, std::vector<int>(count, 1000 * round));
+        }
+        EXPECT_EQ(torii_team_destroy(team), TORII_OK);
+        meeting.barrier.arrive_and_wait();
+      }
+    }
   });
 }
 
