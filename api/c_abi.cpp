@@ -74,8 +74,11 @@ torii_status guarded_in(const torii_context* context, Body&& body) noexcept {
 
 torii::TeamOptions team_options(const torii_team_options& options) {
   const auto text = [](const char* value) { return std::string(value == nullptr ? "" : value); };
-  return {text(options.topology), text(options.algorithm),  text(options.determinism), text(options.wire),
-          options.segment_bytes,  text(options.tune_table), text(options.rank_map)};
+  torii::TeamOptions own = {text(options.topology), text(options.algorithm), text(options.determinism),
+                            text(options.wire),     options.segment_bytes,   text(options.tune_table),
+                            text(options.rank_map)};
+  own.channels = options.channels;
+  return own;
 }
 
 /// Hands out a team made by `make`, which may give none (colour -1).

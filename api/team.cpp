@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;  ///< as the setting SEGMENT accepts
 
+constexpr int kSharedChannelsMax = 8;  // as of the setting CHANNELS
 constexpr const char* kVersion = TORII_VERSION;
 
 thread_local std::string thread_error;
@@ -69,7 +70,8 @@ std::string digest_text(Context& context, const TeamOptions& options) {
           "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
           "\nteam segment=" + std::to_string(options.segment_bytes) + "\nteam tune_table digest=" +
           std::to_string(XXH3_64bits(options.tune_table.data(), options.tune_table.size())) +
-          "\nteam rank_map digest=" + std::to_string(digest_of(options.rank_map)) + "\n";
+          "\nteam rank_map digest=" + std::to_string(digest_of(options.rank_map)) +
+          "\nteam channels=" + std::to_string(options.channels) + "\n";
   text += "team tree " +
           (options.tree_error.empty() ? "digest=" + std::to_string(digest_of(options.tree)) : options.tree_error) +
           "\n";
@@ -161,11 +163,17 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
       wait_mode_(context.settings().wait),
       timeout_ns_(static_cast<std::int64_t>(context.settings().timeout_s * 1e9)),
       staging_bytes_(team_staging_bytes(ranks_reserved)),
-      shared_channels_(static_cast<std::size_t>(context.settings().channels)),
+      shared_channels_(
+          static_cast<std::size_t>(options.channels != 0 ? options.channels : context.settings().channels)),
       control_bytes_(team_control_bytes(ranks_reserved, context)),
       polling_(context.transport(), context.settings().wait) {
   const Settings& settings = context.settings();
   const std::string& topology = first_set(options.topology, settings.topology);
+  if (options.channels < 0 || options.channels > kSharedChannelsMax) {
+    throw Error(Status::invalid_argument, "channels is " + std::to_string(options.channels) +
+                                              "; it must be from 1 to " + std::to_string(kSharedChannelsMax) +
+                                              ", or 0 for the setting CHANNELS");
+  }
   if (!options.tree_error.empty()) throw Error(Status::invalid_argument, options.tree_error);
   const bool is_file = options.rank_map == context.rank_map() && !settings.rank_map.starts_with("list:");
   topology_ = with_rank_map(is_tree(topology) ? Topology::parse_tree(topology, options.tree, ranks())

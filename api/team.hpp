@@ -30,6 +30,7 @@ struct TeamOptions {
   std::string rank_map = {};    ///< text for with_rank_map(); of the team of all ranks, empty: the setting's
   std::string tree = {};        ///< what stands in the file of topology tree:FILE; set by the team
   std::string tree_error = {};  ///< why it could not be read
+  int channels = 0;
 };
 
 /// One call as the user wrote it. `user` may point to a temporary: submit() copies it.

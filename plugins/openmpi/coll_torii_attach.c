@@ -206,6 +206,8 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind, int* members) {
     /* A torus is that of the job; parts of it are plain nodes here. */
     if (ranks == torii_context_ranks(own->context)) options.topology = text_or_null(own->topology);
   }
+  /* One call after the other: a second channel would only spread them over more lines of memory. */
+  if (kind == TEAM_BLOCKING || kind == TEAM_ORDERED) options.channels = 1;
   /* These have one team for what commutes and what does not; so all combine in the order of ranks. */
   if (kind == TEAM_BACKGROUND || kind == TEAM_PERSISTENT) options.tune_table = background_table;
   const torii_status status = torii_team_create(own->context, &options, &setup->module->teams[kind]);

@@ -65,7 +65,8 @@ TEST(Members, FormTeamsWithoutTheOthers) {
     if (place == some.end()) return;
     const auto member = static_cast<std::size_t>(place - some.begin());
     Seat seat = {&meeting, member};
-    const torii_team_options options = options_of(some, seat);
+    torii_team_options options = options_of(some, seat);
+    options.channels = 1;
     for (int round = 0; round < 3; ++round) {
       torii_team* team = nullptr;
       ASSERT_EQ(torii_team_create(context, &options, &team), TORII_OK) << torii_last_error();
@@ -203,6 +204,13 @@ TEST(Members, AreRefusedWithTheirValue) {
     EXPECT_EQ(torii_team_create(context, &options, &team), TORII_INVALID_ARGUMENT);
     EXPECT_NE(std::string(torii_last_error()).find("exchange is NULL"), std::string::npos) << torii_last_error();
     options.exchange = meet;
+    for (const int channels : {-1, 9}) {
+      options.channels = channels;
+      EXPECT_EQ(torii_team_create(context, &options, &team), TORII_INVALID_ARGUMENT);
+      const std::string wanted = "channels is " + std::to_string(channels) + "; it must be from 1 to 8, or 0";
+      EXPECT_NE(std::string(torii_last_error()).find(wanted), std::string::npos) << torii_last_error();
+    }
+    options.channels = 0;
     meeting.fails = true;
     EXPECT_EQ(torii_team_create(context, &options, &team), TORII_TRANSPORT);
     EXPECT_NE(std::string(torii_last_error()).find("returned 7 on rank 0"), std::string::npos) << torii_last_error();

@@ -22,6 +22,35 @@ Plan plan_of(std::string_view algorithm, Collective collective, const Topology& 
   return find_algorithm(algorithm)->plan(request, rank);
 }
 
+TEST(Cells, StandBehindTheSlotsOfEachStream) {
+  const Plan plan = plan_of("node", Collective::broadcast, Topology::node(5), 3);
+  const StagingShape shape = staging_shape(plan, 4096, false, false);
+  EXPECT_EQ(shape.cells_offset, 4 * shape.slot_bytes);
+  EXPECT_GE(shape.stream_bytes, shape.cells_offset + 4 * kCellBytes);
+  EXPECT_EQ(shape.stream_bytes % kLineBytes, 0U);
+  EXPECT_EQ(shape.ready_offset, shape.stream_bytes) << "one stream comes in, and ready lines follow";
+  EXPECT_EQ(staging_shape(plan, 4096, true, false).cells_offset, 0U) << "wide elements may take twice the bytes";
+  const Plan sweep = plan_of("direct", Collective::scatter, Topology::node(5), 3);
+  EXPECT_EQ(staging_shape(sweep, 4096, false, false).cells_offset, 0U);
+}
+
+TEST(Cells, ServeCallsWhoseBlocksAllFit) {
+  const StagingShape shape =
+      staging_shape(plan_of("node", Collective::broadcast, Topology::node(2), 0), 4096, false, false);
+  EXPECT_TRUE(uses_cells(shape, Layout(Dealing::even, 8, 1, 4096)));
+  EXPECT_FALSE(uses_cells(shape, Layout(Dealing::even, 9, 1, 4096)));
+  EXPECT_TRUE(uses_cells(shape, Layout(24, 3, 4096, 8, {})));
+  EXPECT_FALSE(uses_cells(shape, Layout({0, 8, 17}, 4096))) << "one block is longer";
+  EXPECT_FALSE(uses_cells(StagingShape{}, Layout(Dealing::even, 8, 1, 4096)));
+}
+
+TEST(Signals, DifferFromThoseOfAllOtherNumbers) {
+  constexpr std::uint64_t kRound = std::uint64_t{1} << 32;
+  EXPECT_NE(signal_word(5, 7), signal_word(5, 7 + kRound));
+  EXPECT_NE(signal_word(5, 7), signal_word(5, 8));
+  EXPECT_NE(signal_word(5, 7), signal_word(6, 7));
+}
+
 TEST(GroupLeaders, ABroadcastIsOneGroup) {
   const Plan root = plan_of("node", Collective::broadcast, Topology::node(5), 0);
   EXPECT_EQ(group_leaders(root, Nodes(5)), (std::vector<int>{0, 0, 0, 0}));
