@@ -11,13 +11,27 @@
 namespace torii {
 namespace {
 
-/// Most short vectors are one element or two; a call of the library's copy is longer than the rest of the step.
+constexpr std::size_t kQuarterBytes = kLineBytes / 4;
+
+inline void copy_quarter(void* to, const void* from, std::size_t at) noexcept {
+  std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, kQuarterBytes);
+}
+
+/// Most short vectors are one element or two, or fill a line at most; a call of the library's copy is longer than the
+/// rest of the step.
 inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
   if (to == from) return;
   if (bytes == sizeof(std::uint64_t)) {
     std::memcpy(to, from, sizeof(std::uint64_t));
   } else if (bytes == sizeof(std::uint32_t)) {
     std::memcpy(to, from, sizeof(std::uint32_t));
+  } else if (bytes >= kQuarterBytes && bytes <= kLineBytes) {
+    // From both ends; what meets in the middle is copied twice.
+    copy_quarter(to, from, 0);
+    copy_quarter(to, from, bytes - kQuarterBytes);
+    if (bytes <= 2 * kQuarterBytes) return;
+    copy_quarter(to, from, kQuarterBytes);
+    copy_quarter(to, from, bytes - 2 * kQuarterBytes);
   } else {
     kernels::copy(to, from, bytes, false);
   }

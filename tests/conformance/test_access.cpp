@@ -129,7 +129,7 @@ TEST(Access, CellsAndSlotsOfAStreamTakeTurns) {
     options.segment_bytes = 512;
     run_as_threads(options, [ranks](torii_context* context, torii_team* team) {
       for (int number = 0; number < 600; ++number) {
-        const std::size_t bytes = number % 40 < 20 ? 1 + static_cast<std::size_t>(number) % 20 : 8;
+        const std::size_t bytes = number % 160 < 80 ? 1 + static_cast<std::size_t>(number) % 80 : 8;
         const unsigned scattered = number % 7 < 3 ? 0 : static_cast<unsigned>(number) % (1U << ranks);
         broadcast(context, team, bytes, 0, scattered, number);
         if (::testing::Test::HasFatalFailure()) return;
