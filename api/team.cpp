@@ -13,8 +13,7 @@ namespace torii {
 namespace {
 
 constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;  ///< as the setting SEGMENT accepts
-
-constexpr int kSharedChannelsMax = 8;  // as of the setting CHANNELS
+constexpr int kSharedChannelsMax = 8;                           ///< as of the setting CHANNELS
 constexpr const char* kVersion = TORII_VERSION;
 
 thread_local std::string thread_error;

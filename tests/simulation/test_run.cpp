@@ -136,7 +136,8 @@ TEST(Steady, IsCloseWhereRanksSway) {
   PlanRequest request = request_on(topology, is_full() ? 512 : 27, 8 << 10);
   request.tuning.slots = 8;  // the fewer segments ranks can be ahead, the sooner they go at one pace
   Call call = make_call("trinaryx3", request, kBytes);
-  for (const int engines : {1, 4}) {
+  // On 8x8x8 two or four engines do not find one pace within this vector: such calls are run whole.
+  for (const int engines : is_full() ? std::vector<int>{1, 3, 6} : std::vector<int>{1, 4}) {
     call.network.engines = engines;
     const Outcome whole = run(call);
     const SteadyOutcome steady = run_steady(call, kBytes);

@@ -26,7 +26,7 @@ struct PlanQuestion {
   bool verify = false;      ///< also where it takes seconds
   bool svg = false;
   bool several_nodes = false;  ///< each two ranks are a network apart
-  std::string overrides;  ///< "NAME=value" lines: the flags that are settings
+  std::string overrides;       ///< "NAME=value" lines: the flags that are settings
 };
 
 /// What is known about the plans of one call.
