@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/lab/lab_run.hpp"
@@ -157,6 +158,31 @@ TEST(LabCommandLine, OthersThanRootAreToldWhy) {
   const Outcome outcome = run(words);
   EXPECT_EQ(outcome.code, 3) << outcome.output;
   EXPECT_TRUE(holds(outcome.output, "not possible here: it makes network namespaces")) << outcome.output;
+}
+
+/// A folder that is no mount point, with this machine's folders bound into it, as / of a laboratory.
+TEST_F(LabEnd, InAPlainChrootTheReasonIsTold) {
+  const std::string script =
+      "mount --make-rprivate / && mount -t tmpfs none \"$1\" && mkdir \"$1/root\" || exit 77\n"
+      "for each in /*; do\n"
+      "  if [ -L \"$each\" ]; then cp -P \"$each\" \"$1/root/\"; elif [ -d \"$each\" ]; then\n"
+      "    mkdir \"$1/root$each\"; mount --rbind \"$each\" \"$1/root$each\"; fi\n"
+      "done\n"
+      "exec chroot \"$1/root\" \"$2\" torus 2 -- true\n";
+  const Words words{"unshare",
+                    "-m",
+                    "--propagation",
+                    "unchanged",
+                    "sh",
+                    "-c",
+                    script,
+                    "sh",
+                    path("chroot"),
+                    std::string(TORII_TEST_BIN_DIR) + "/torii-lab"};
+  std::filesystem::create_directory(path("chroot"));
+  const Outcome outcome = run(words);
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "not possible here: / is no mount point")) << outcome.output;
 }
 
 }  // namespace

@@ -34,10 +34,12 @@ bool is_program(const char* name) {
   return false;
 }
 
+/// Mounts of this namespace are nobody else's from here on. Fails with EINVAL where / is no mount point.
+bool keep_mounts_private() { return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0; }
+
 /// What the inside needs of the file system; changes nothing outside.
 bool prepare_mounts() {
-  return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 &&
+  return keep_mounts_private() && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 &&
          mount("tmpfs", "/run/netns", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755") == 0;
 }
 
@@ -64,11 +66,18 @@ std::string why_no_laboratory() {
     if (!is_program(program)) return std::string("the program ") + program + " is missing: apt-get install iproute2";
   }
   if (access("/etc/hosts", F_OK) != 0) return "there is no /etc/hosts to cover with the nodes' names: touch it";
+  constexpr int kMountsShared = 255;  // no errno is as large
   const pid_t pid = fork();
-  if (pid == 0) _exit(unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS) == 0 ? 0 : errno);
+  if (pid == 0) {
+    if (unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS) != 0) _exit(errno);
+    _exit(keep_mounts_private() ? 0 : kMountsShared);
+  }
   int status = 0;
   if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return "this process cannot start another one";
   if (WEXITSTATUS(status) == 0) return {};
+  if (WEXITSTATUS(status) == kMountsShared) {
+    return "/ is no mount point, so that mounts would show outside: before `chroot DIR`, run `mount --bind DIR DIR`";
+  }
   return std::string("the kernel refuses new namespaces (") + std::strerror(WEXITSTATUS(status)) +
          "): a container needs the capability SYS_ADMIN and a seccomp profile that allows unshare";
 }
