@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -35,11 +34,7 @@ std::string addressed_devices(const LabNode& node) {
 }
 
 /// mpirun on node 0, which reaches the others by `torii-lab enter` instead of ssh.
-Words mpirun_command(const LabNetwork& network, const Words& command) {
-  char self[PATH_MAX] = "";
-  if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) {
-    std::fputs("torii-lab: cannot find out where this program is\n", stderr);
-  }
+Words mpirun_command(const LabNetwork& network, const LabJobOptions& options) {
   const std::string devices = addressed_devices(network.nodes[0]);
   std::string hosts;
   for (int rank = 0; rank < network.ranks; ++rank) {
@@ -49,19 +44,19 @@ Words mpirun_command(const LabNetwork& network, const Words& command) {
   Words words{kMpirun, "--allow-run-as-root",        "--bind-to", "none", "--host", hosts,
               "-n",    std::to_string(network.ranks)};
   const std::pair<const char*, std::string> parameters[] = {{"plm", "rsh"},
-                                                            {"plm_rsh_agent", std::string(self) + " enter"},
+                                                            {"plm_rsh_agent", options.own_program + " enter"},
                                                             {"orte_tmpdir_base", kMpiFolder},
                                                             {"oob_tcp_if_include", devices},
                                                             {"btl", "tcp,self"},
                                                             {"btl_tcp_if_include", devices}};
   for (const auto& [name, value] : parameters) words.insert(words.end(), {"--mca", name, value});
-  words.insert(words.end(), command.begin(), command.end());
+  words.insert(words.end(), options.command.begin(), options.command.end());
   return words;
 }
 
 RankJobRules rules_of(const LabNetwork& network, const LabJobOptions& options) {
   if (options.open_mpi) {
-    return {"torii-lab", mpirun_command(network, options.command), 1, options.timeout_s, false, kNotPossible};
+    return {"torii-lab", mpirun_command(network, options), 1, options.timeout_s, false, kNotPossible};
   }
   return {"torii-lab", options.command, network.ranks, options.timeout_s};
 }

@@ -12,6 +12,7 @@ namespace torii::tools {
 struct LabJobOptions {
   double timeout_s = 0;              ///< 0: none
   bool open_mpi = false;             ///< Open MPI's mpirun starts the ranks
+  std::string own_program;           ///< path of torii-lab, which mpirun starts on every node
   std::vector<std::string> command;  ///< program and arguments
 };
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -178,6 +179,13 @@ int run_program(int argc, char** argv) {
   }
   if (const std::string reason = why_no_laboratory(); !reason.empty()) {
     std::fprintf(stderr, "torii-lab: not possible here: %s\n", reason.c_str());
+    return kNotPossible;
+  }
+  // Inside, in a namespace of other mounts, the link would show a path from outside a chroot.
+  std::error_code error;
+  options.job.own_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) {
+    std::fprintf(stderr, "torii-lab: cannot find out where this program is: %s\n", error.message().c_str());
     return kNotPossible;
   }
   return run_in_cage([&] { return run_inside(options, network, prediction); });
