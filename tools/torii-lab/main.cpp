@@ -104,6 +104,14 @@ void add_job_options(CLI::App& app, Options& options) {
   app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
 }
 
+/// To be asked outside: in a namespace of other mounts the link shows a path from outside a chroot.
+std::string own_program() {
+  std::error_code error;
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) std::fprintf(stderr, "torii-lab: cannot find out where it stands: %s\n", error.message().c_str());
+  return path;
+}
+
 int run_program(int argc, char** argv) {
   keep_standard_streams();
   if (argc > 1 && std::string_view(argv[1]) == "enter") return enter_and_run(argc - 2, argv + 2);
@@ -181,13 +189,7 @@ int run_program(int argc, char** argv) {
     std::fprintf(stderr, "torii-lab: not possible here: %s\n", reason.c_str());
     return kNotPossible;
   }
-  // Inside, in a namespace of other mounts, the link would show a path from outside a chroot.
-  std::error_code error;
-  options.job.own_program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) {
-    std::fprintf(stderr, "torii-lab: cannot find out where this program is: %s\n", error.message().c_str());
-    return kNotPossible;
-  }
+  options.job.own_program = own_program();
   return run_in_cage([&] { return run_inside(options, network, prediction); });
 }
 
