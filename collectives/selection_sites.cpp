@@ -153,6 +153,8 @@ double flat_time_s(const PlanRequest& request, std::size_t bytes, std::span<cons
 
 bool asks_lanes_model(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams) {
   const bool is_exchange = request.collective == Collective::allreduce;
+  // An alltoall by direct keeps the link as busy: multilane's window, measured beside it, made it slower.
+  if (request.collective == Collective::alltoall) return false;
   if (!is_exchange && !is_personalised(request.collective)) return false;
   if (!is_exchange && block_bytes(request, bytes) <= kShortBlockBytes) return false;
   if (!serves(request, bytes)) return false;

@@ -10,7 +10,7 @@
 
 namespace torii {
 
-/// Whether multilane is to serve this call by the model of lanes: a scatter, gather or alltoall of long blocks, or a
+/// Whether multilane is to serve this call by the model of lanes: a scatter or gather of long blocks, or a
 /// long allreduce, where it takes less than if every rank exchanged its vector with one beyond the link, as
 /// recursive_doubling does. Blocks of unequal lengths (`bytes` SIZE_MAX) are taken for long ones.
 bool asks_lanes_model(const PlanRequest& request, std::size_t bytes, std::span<const StreamRates> streams);
