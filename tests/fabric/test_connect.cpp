@@ -102,7 +102,7 @@ std::size_t open_files() {
 TEST(Connecting, BeingAskedLeavesNothingBehind) {
   const std::string name = "tcp;ofi_rxm";
   const std::vector<std::string> names = transport_names();
-  if (std::ranges::find(names, name) == names.end()) GTEST_SKIP() << "not built";
+  if (std::ranges::find(names, name) == names.end()) GTEST_SKIP() << "this build has no libfabric";
   if (const std::string why = obstacle(name); !why.empty()) GTEST_SKIP() << why;
   std::barrier<> both(2);
   run_ranks_as_threads(2, [&](Exchange& exchange) {
