@@ -23,9 +23,10 @@ struct Tuning {
   size_t segment_bytes;
   int slots, window;
 };
-constexpr std::array kPipelines = {Tuning{size_t{16} << 10, 64, 8}, Tuning{size_t{32} << 10, 8, 4},
-                                   Tuning{size_t{32} << 10, 32, 8}, Tuning{size_t{64} << 10, 8, 4},
-                                   Tuning{size_t{64} << 10, 64, 8}, Tuning{size_t{128} << 10, 4, 2},
+constexpr std::array kPipelines = {Tuning{size_t{16} << 10, 4, 4},  Tuning{size_t{16} << 10, 64, 8},
+                                   Tuning{size_t{32} << 10, 8, 4},  Tuning{size_t{32} << 10, 32, 8},
+                                   Tuning{size_t{64} << 10, 8, 4},  Tuning{size_t{64} << 10, 64, 8},
+                                   Tuning{size_t{128} << 10, 4, 2}, Tuning{size_t{128} << 10, 8, 4},
                                    Tuning{size_t{256} << 10, 8, 4}, Tuning{size_t{1} << 20, 2, 2}};
 
 }  // namespace

@@ -23,9 +23,6 @@ constexpr int kFastestRounds = 2;
 /// One candidate with its team; the team of the table belongs to the job.
 class Contestant {
  public:
-  /// Most programs bring buffers of their own.
-  static constexpr double kMallocWeight = 0.75;
-
   Contestant(torii_team* team, Choice choice) : team_(team), choice_(std::move(choice)) {}
   Contestant(const Job& job, torii_collective collective, Choice choice) : choice_(std::move(choice)), owns_(true) {
     const std::string table = one_row_table(collective, choice_);
@@ -65,11 +62,11 @@ class Contestant {
   Measured measured(const Contestant& table) const;
 
  private:
-  /// The weighted geometric mean of one value per kind of memory.
+  /// The geometric mean of one value per kind of memory.
   template <typename Value>
   double mean(const Value& value) const {
     if (ways_.size() == 1) return value(0);
-    return std::pow(value(0), kMallocWeight) * std::pow(value(1), 1 - kMallocWeight);
+    return std::sqrt(value(0) * value(1));
   }
 
   torii_team* team_ = nullptr;

@@ -23,8 +23,7 @@ struct PointRequest {
 
 /// Figures of one candidate. `ratio` to the choice of the table: the median over the rounds of the time of this
 /// candidate over the table's in the same round, per kind of memory; of both kinds the geometric mean, since a row
-/// serves both, in which malloc'ed memory counts three times. Below 1 is faster than the table. A barrier has no memory
-/// and is measured once.
+/// serves both. Below 1 is faster than the table. A barrier has no memory and is measured once.
 struct Measured {
   Choice choice;
   double malloc_us = 0, allocated_us = 0;  ///< medians over the rounds
@@ -37,7 +36,8 @@ struct PointResult {
   size_t bytes = 0;                  ///< rounded to whole elements of every block
   Measured table;                    ///< what the job's tune table chooses; slots, window and one_shot are not known
   std::vector<Measured> candidates;  ///< those with fewer than `rounds` rounds are out
-  int rounds = 0;                    ///< 0: not even one round was done before the deadline
+  int rounds = 0;                    ///< of all passes; 0: not even one was done before the deadline
+  int passes = 1;
 };
 
 /// Collective. `budget` has begun the point. `job.team()` chooses by the table that is compared.

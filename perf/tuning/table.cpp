@@ -192,6 +192,27 @@ const Measured& best_of(const PointResult& result) {
   return *best;
 }
 
+void add_pass(PointResult& all, const PointResult& pass) {
+  const double weight = 1.0 / ++all.passes;
+  const auto mean = [&](double& value, double other) { value = std::pow(value, 1 - weight) * std::pow(other, weight); };
+  const auto add = [&](Measured& one, const Measured& other) {
+    mean(one.malloc_us, other.malloc_us);
+    mean(one.allocated_us, other.allocated_us);
+    mean(one.ratio, other.ratio);
+    one.spread = std::max(one.spread, other.spread);
+    one.rounds += other.rounds;
+  };
+  add(all.table, pass.table);
+  // Those that stayed longest stay: there may be nobody who did in every pass.
+  all.rounds = 0;
+  for (Measured& one : all.candidates) {
+    const auto same = std::find_if(pass.candidates.begin(), pass.candidates.end(),
+                                   [&](const Measured& other) { return other.choice == one.choice; });
+    if (same != pass.candidates.end()) add(one, *same);
+    all.rounds = std::max(all.rounds, one.rounds);
+  }
+}
+
 std::vector<TableRow> make_rows(std::vector<Point> points, double within) {
   std::map<torii_collective, Points> by_collective;
   for (Point& point : points) {

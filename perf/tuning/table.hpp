@@ -35,6 +35,10 @@ struct TableRow {
 /// The fastest candidate of a point, or the table's choice when that is faster than all.
 const Measured& best_of(const PointResult& result);
 
+/// Takes in what another pass measured for the point beside the same table: times and ratios become geometric means,
+/// and who was dropped in either is out.
+void add_pass(PointResult& all, const PointResult& pass);
+
 /// Rows in the order in which they are tried. Going up the lengths, a row goes on as long as one candidate is within
 /// `within` of the best at every length of the row, or within the spread of both (at most 10 %) where that is more;
 /// that gives the fewest rows. Of several such candidates the row takes the fastest, where two differ by less than 1 %

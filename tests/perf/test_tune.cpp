@@ -86,6 +86,18 @@ TEST(TuneRows, WhoWasDroppedIsOut) {
   EXPECT_EQ(best_of(points[0].result).choice, kNode);
 }
 
+TEST(TuneRows, PassesAreOneGeometricMeanInWhichDroppedOnesAreOut) {
+  PointResult all = point(2, 8, {{kRing, 0.8}, {kNode, 0.5}, {kShot, 0.4}}).result;
+  add_pass(all, point(2, 8, {{kNode, 2, 0.2}, {kRing, 0.8}, {kShot, 0.1, 0, 1}}).result);
+  EXPECT_EQ(all.rounds, 14);
+  EXPECT_EQ(best_of(all).choice, kRing) << "the one that was quickest was dropped once";
+  EXPECT_DOUBLE_EQ(all.candidates[1].ratio, 1);
+  EXPECT_DOUBLE_EQ(all.candidates[1].spread, 0.2);
+  add_pass(all, point(2, 8, {{kNode, 0.125, 0, 1}}).result);
+  EXPECT_DOUBLE_EQ(all.candidates[1].ratio, 0.5) << "the third of three counts for a third";
+  EXPECT_EQ(all.rounds, 15) << "who stayed for longest has stayed, where nobody did in every pass";
+}
+
 TEST(TuneRows, ANumberOfRanksServesThoseBelowAndTheGreatestAllAbove) {
   const std::vector<Point> points = {point(8, 8, {{kNode, 1}, {kRing, 2}}), point(2, 8, {{kRing, 1}, {kNode, 2}}),
                                      point(4, 8, {{kRing, 1}, {kNode, 2}})};
@@ -174,7 +186,8 @@ TEST_F(TuneProgram, SelectionObeysTheMeasuredTable) {
                                           "-b",      "64",  "--block-ms",   "0.1",       "--rounds", "3",
                                           "-e",      "64K", "-f",           "1024"};
   std::vector<std::string> arguments = small;
-  arguments.insert(arguments.end(), {"--algorithms", "ring,binomial", "--table", table, "--json", json});
+  arguments.insert(arguments.end(),
+                   {"--algorithms", "ring,binomial", "--passes", "2", "--table", table, "--json", json});
   const tests::Outcome made = tune(arguments);
   ASSERT_EQ(made.code, 0) << made.output;
   const Json document = Json::parse(text_of(table));
@@ -263,6 +276,7 @@ TEST_F(TuneProgram, BadCommandLinesAreNamed) {
   EXPECT_EQ(tune({"--fast"}).code, 2);
   EXPECT_EQ(tune({"--ranks", "two"}).code, 2);
   EXPECT_EQ(tune({"--budget", "0"}).code, 2);
+  EXPECT_EQ(tune({"--passes", "0"}).code, 2);
   EXPECT_EQ(tune({"--check", path("none")}).code, 2);
   EXPECT_EQ(tune({"--check", kBin, "--table", "x"}).code, 2);
   EXPECT_EQ(tune({"--bin", folder_.string()}).code, 3);
@@ -292,7 +306,13 @@ TEST_F(TuneProgram, ReportRefusesPointsThatMakeNoSense) {
     return std::to_string(outcome.code) + " " + outcome.output;
   };
   EXPECT_EQ(answer(line("reduce", 1)).rfind("0 ", 0), 0u) << answer(line("reduce", 1));
-  EXPECT_NE(answer(line("reduce", 1) + line("reduce", 1)).find("raw:2: a second point"), std::string::npos);
+  std::string other = line("reduce", 1);
+  other.replace(other.find("\"node\""), 6, "\"ring\"");
+  EXPECT_NE(answer(line("reduce", 1) + other)
+                .find("raw:2: a second point of equal collective, ranks and bytes was "
+                      "compared with another choice: ring 64/4/1, not node 64/4/1"),
+            std::string::npos)
+      << answer(line("reduce", 1) + other);
   EXPECT_NE(answer(line("transpose", 1)).find("raw:1: \"collective\" is \"transpose\""), std::string::npos);
   EXPECT_NE(answer(line("reduce", 0)).find("raw:1: \"ratio\" is 0.0, not above 0"), std::string::npos);
 }
