@@ -48,7 +48,10 @@ class StoreChoice {
   /// machine of the first results. slot_copy_perf, with and without --streaming, shows the sum of both sides' costs.
   static constexpr float kReaderLineNs = 3.0F;
 
-  TimedChoice choice_{kReaderLineNs};
+  /// Messages that it takes to fill all of a stream's slots once, where it has many.
+  static constexpr std::uint32_t kColdMessages = 64;
+
+  TimedChoice choice_{kReaderLineNs, kColdMessages};
 };
 
 /// One flow's two choices. A slot is read soon and filled again, a result in a peer's memory is neither: what is

@@ -11,8 +11,10 @@ namespace torii {
 /// Cheap where it stands still: a counter and a comparison per turn. Starts with way 0.
 class TimedChoice {
  public:
-  /// `handicap` is added to every cost of way 1: what somebody else pays for it.
-  explicit TimedChoice(float handicap = 0) noexcept : handicap_(handicap) {}
+  /// `handicap` is added to every cost of way 1: what somebody else pays for it. The first `cold_turns` go way 0 and
+  /// are not timed: the kernel gives out memory on first touch, which costs thirty times what the turn does.
+  explicit TimedChoice(float handicap = 0, std::uint32_t cold_turns = kColdTurns) noexcept
+      : handicap_(handicap), cold_turns_(cold_turns) {}
 
   /// What to do in the next turn: the way, and whether to time it and call record() afterwards.
   struct Turn {
@@ -21,6 +23,10 @@ class TimedChoice {
   };
   Turn next() noexcept {
     if (forced_) return {best_, false};
+    if (cold_turns_ > 0) {
+      --cold_turns_;
+      return {0, false};
+    }
     const std::uint32_t turn = turn_++;
     if (turn < 2 * kSamples) return {turn < kSamples ? 0 : 1, true};
     if (turn % kOtherEvery == 0) return {1 - best_, true};
@@ -49,7 +55,8 @@ class TimedChoice {
   /// The least of so many samples counts, so that a rank that lost its CPU in one of them is not misled.
   static constexpr std::uint32_t kSamples = 3;
   static constexpr std::uint32_t kBestEvery = 32;
-  static constexpr std::uint32_t kOtherEvery = 128;
+  static constexpr std::uint32_t kOtherEvery = 512;
+  static constexpr std::uint32_t kColdTurns = 8;
 
   struct Samples {
     std::array<float, kSamples> cost{};
@@ -62,6 +69,7 @@ class TimedChoice {
   int best_ = 0;
   bool forced_ = false;
   float handicap_;
+  std::uint32_t cold_turns_;
 };
 
 }  // namespace torii

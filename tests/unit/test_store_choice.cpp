@@ -16,6 +16,8 @@ struct Machine {
 };
 
 constexpr std::size_t kBytes = 64 * 512;
+/// The first ones touch memory that nobody has touched: they go through the caches, and are not timed.
+constexpr int kCold = 64;
 
 /// Sends messages and returns how many of them were stored past the caches.
 int send(StoreChoice& choice, const Machine& machine, int messages) {
@@ -31,14 +33,15 @@ int send(StoreChoice& choice, const Machine& machine, int messages) {
 
 TEST(StoreChoice, TriesBothThenStaysInTheCachesWhereTheyAreNear) {
   StoreChoice choice;
+  EXPECT_EQ(send(choice, {45, 2}, kCold), 0) << "first touches say nothing";
   EXPECT_EQ(send(choice, {2, 2}, 6), 3);
   EXPECT_EQ(choice.best(), Way::cached);
-  EXPECT_EQ(send(choice, {2, 2}, 1000), 7) << "the other way is tried once in 128 messages";
+  EXPECT_EQ(send(choice, {2, 2}, 5000), 9) << "the other way is tried once in 512 messages";
 }
 
 TEST(StoreChoice, GoesPastTheCachesWhereTheyAreFar) {
   StoreChoice choice;
-  send(choice, {30, 2}, 6);
+  send(choice, {30, 2}, kCold + 6);
   EXPECT_EQ(choice.best(), Way::streaming);
   EXPECT_GE(send(choice, {30, 2}, 1000), 990);
 }
@@ -65,7 +68,7 @@ TEST(StoreChoice, IsNotMisledByARankThatLostItsCpu) {
   for (int i = 0; i < 2000; ++i) {
     const StoreChoice::Turn turn = choice.next();
     if (turn.timed) choice.record(turn.way, i % 3 == 0 ? 1'000'000 : 2 * kBytes / 64, kBytes);
-    if (i > 20) {
+    if (i > kCold + 20) {
       EXPECT_EQ(choice.best(), Way::cached) << i;
     }
   }
