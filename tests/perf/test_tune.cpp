@@ -307,7 +307,7 @@ TEST_F(TuneProgram, ReportRefusesPointsThatMakeNoSense) {
   };
   EXPECT_EQ(answer(line("reduce", 1)).rfind("0 ", 0), 0u) << answer(line("reduce", 1));
   std::string other = line("reduce", 1);
-  other.replace(other.find("\"node\""), 6, "\"ring\"");
+  other.replace(other.rfind("\"node\""), 6, "\"ring\"");
   EXPECT_NE(answer(line("reduce", 1) + other)
                 .find("raw:2: a second point of equal collective, ranks and bytes was "
                       "compared with another choice: ring 64/4/1, not node 64/4/1"),
