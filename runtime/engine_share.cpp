@@ -27,6 +27,8 @@ EngineShare::EngineShare(int slots, int engines)
     : by_slot_(static_cast<std::size_t>(slots)), engine_count_(std::min(engines, kEnginesMax)) {}
 
 void EngineShare::look(const std::byte* credits, std::int64_t now_ns) noexcept {
+  const bool times = !resumes_;
+  resumes_ = false;
   if (open_ == 0) return;
   std::array<std::uint32_t, kEnginesMax> messages{};
   std::array<std::int64_t, kEnginesMax> began_ns{};
@@ -39,7 +41,8 @@ void EngineShare::look(const std::byte* credits, std::int64_t now_ns) noexcept {
     close(message);
   }
   for (std::size_t engine = 0; engine < engines_.size(); ++engine) {
-    if (messages[engine] != 0) time(engines_[engine], messages[engine], began_ns[engine], now_ns);
+    if (!times) engines_[engine].returned_ns = now_ns;
+    if (times && messages[engine] != 0) time(engines_[engine], messages[engine], began_ns[engine], now_ns);
   }
 }
 

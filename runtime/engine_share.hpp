@@ -24,6 +24,9 @@ class EngineShare {
 
   EngineShare(int slots, int engines);
 
+  /// A call begins: nobody has looked since the last one, so the credits that have come meanwhile say nothing of how
+  /// long their messages took. A call ends when its last messages have left, and the next one may begin much later.
+  void resume() noexcept { resumes_ = true; }
   /// Takes in the credits that have come; `credits` are the stream's words, one per slot.
   void look(const std::byte* credits, std::int64_t now_ns) noexcept;
   /// Whether an engine should draw a message now. Before the first credits nothing is known of any of them, so each
@@ -57,6 +60,7 @@ class EngineShare {
   int engine_count_;
   std::size_t open_ = 0;  ///< messages whose credits have not been seen
   std::int64_t first_ns_ = 0;
+  bool resumes_ = false;  ///< no look yet in this call
 };
 
 }  // namespace torii

@@ -226,6 +226,7 @@ class Execution {
     segments_base_ = plan.segments_done;
     slots_ = static_cast<std::uint64_t>(plan.plan.slots);
     slot_mask_ = (slots_ & (slots_ - 1)) == 0 ? slots_ - 1 : 0;
+    for (EngineShare& share : plan.shares) share.resume();
   }
   void choose_lending(std::size_t bytes) noexcept;
   void announce() noexcept;

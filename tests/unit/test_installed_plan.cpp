@@ -147,6 +147,54 @@ TEST(CreditGroup, IsOneWhereEachCreditCounts) {
   EXPECT_EQ(credit_group(several, 16), 1) << "a wait could be for the same segment";
 }
 
+/// A stream over two engines, of which the second takes ten times as long, and its credits.
+class SharedStream {
+ public:
+  /// A call of 32 messages, all drawn at once; the credits come as the engines carry them, but only those of the first
+  /// half are looked at in the call. Returns how many the slow engine drew.
+  int call(std::int64_t pause_ns) {
+    now_ns_ += pause_ns;
+    share_.resume();
+    share_.look(bytes(), now_ns_);
+    std::vector<std::int64_t> comes_ns(kSlots);
+    std::int64_t through_ns[] = {now_ns_, now_ns_};
+    int slow = 0;
+    for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
+      const int engine = share_.next();
+      share_.sent(engine, number_ + slot, now_ns_);
+      slow += engine;
+      comes_ns[slot] = through_ns[engine] += engine == 0 ? 1'000'000 : 10'000'000;
+    }
+    const std::int64_t leaves_ns = now_ns_ + 16'000'000;
+    for (; now_ns_ < leaves_ns; now_ns_ += 100'000) {
+      for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
+        if (comes_ns[slot] <= now_ns_) words_[slot] = number_ + slot + 1;
+      }
+      share_.look(bytes(), now_ns_);
+    }
+    for (std::uint64_t slot = 0; slot < kSlots; ++slot) words_[slot] = number_ + slot + 1;
+    number_ += kSlots;
+    return slow;
+  }
+
+ private:
+  static constexpr std::uint64_t kSlots = EngineShare::kSlotsLeast;
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(words_.data()); }
+
+  EngineShare share_{static_cast<int>(kSlots), 2};
+  std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(kSlots);
+  std::uint64_t number_ = 0;
+  std::int64_t now_ns_ = 1'000'000'000;
+};
+
+TEST(EngineShare, TheTimeBetweenCallsIsNotTheEngines) {
+  SharedStream stream;
+  for (int call = 0; call < 5; ++call) stream.call(0);
+  for (int call = 0; call < 5; ++call) {
+    EXPECT_LE(stream.call(10'000'000'000), 5) << "32 messages over 11 parts give the slow engine three";
+  }
+}
+
 /// Of a network: what installing asks of it.
 class Network final : public Transport {
  public:
