@@ -26,6 +26,7 @@ Process::Process(const std::vector<std::string>& command, const std::vector<std:
   if (pid_ == 0) {
     dup2(pipe_ends[1], STDOUT_FILENO);
     dup2(pipe_ends[1], STDERR_FILENO);
+    std::signal(SIGINT, SIG_DFL);  // a shell starts what runs in the background without it
     for (const std::string& entry : environment) {
       const std::size_t equals = entry.find('=');
       const std::string name = entry.substr(0, equals);
