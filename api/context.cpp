@@ -99,6 +99,7 @@ void Context::free_retired() {
   const std::lock_guard lock(mutex_);
   std::erase_if(retired_, [this](const RetiredStaging& retired) {
     if (!is_quiet(retired)) return false;
+    if (retired.several_nodes) transport_->forget(retired.offset, retired.bytes);
     keep_or_free(retired);
     return true;
   });

@@ -294,6 +294,7 @@ class Team {
   };
   std::vector<Survivor> agree_on_survivors(std::uint64_t digest, std::uint64_t staging);
   std::vector<Survivor> agree_between_nodes(std::uint64_t digest, std::uint64_t staging);
+  void close_engines(const Letters::Decision& decision);
 
   Context& context_;
   TeamOptions options_;

@@ -94,7 +94,7 @@ Status Team::fail(Status status, int member, const std::string& text) noexcept {
 Team::Cause Team::read_cause() noexcept {
   constexpr const char* kNoCause = "a rank died while it reported a failure";
   if (lines_ != nullptr) {
-    const Inbox::Proposal* const proposal = lines_->settle();
+    const Letters::Proposal* const proposal = lines_->settle();
     if (proposal == nullptr) return {Status::internal, kNoCause};
     return {static_cast<Status>(proposal->status), proposal->text};
   }

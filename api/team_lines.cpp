@@ -27,6 +27,7 @@ constexpr std::int64_t kGraceSharedNs = 250 * kMs;
 constexpr std::int64_t kCauseNs = 1000 * kMs;
 constexpr std::int64_t kPushNs = 100 * kMs;
 constexpr std::uint64_t kIsThere = 1;
+constexpr int kMissedShift = 8;  ///< of Inbox::missed
 /// What a member says of proposals of its own.
 enum Heard : std::uint64_t { kNothing = 0, kMakesNone = 1, kHasMade = 2 };
 
@@ -88,12 +89,35 @@ void TeamLines::put_to_all(const Letter& letter) noexcept {
     put.engine = letter.engine;
     put.source = static_cast<const std::byte*>(letter.payload);
     put.bytes = letter.bytes;
-    put.signal_offset =
-        member.offset + sizeof(LinesMemory) + static_cast<std::uint64_t>(rank_) * sizeof(Inbox) + letter.offset;
+    const std::uint64_t inbox_offset = sizeof(LinesMemory) + static_cast<std::uint64_t>(rank_) * sizeof(Inbox);
+    put.signal_offset = member.offset + (letter.is_alarm ? offsetof(LinesMemory, alarm) : inbox_offset + letter.offset);
     put.target_offset = put.signal_offset + (letter.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
     put.signal = letter.signal;
     (void)transport_.put(put);
   }
+}
+
+void TeamLines::put_copies(Letter letter) noexcept {
+  const std::size_t offset = offsetof(Inbox, letters) + letter.offset;
+  for (int copy = 0; copy < std::min(engines_, Inbox::kCopies); ++copy) {
+    letter.engine = copy;
+    letter.offset = offset + static_cast<std::size_t>(copy) * sizeof(Letters);
+    put_to_all(letter);
+  }
+}
+
+void TeamLines::put_everywhere(std::size_t offset, std::uint64_t value) noexcept {
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine, .offset = offset, .signal = value});
+  }
+}
+
+template <class Part>
+const Part* TeamLines::arrived(int member, Part Letters::*part) const noexcept {
+  for (const Letters& copy : inbox(member).letters) {
+    if (load_word(bytes_of((copy.*part).signal)) == kIsThere) return &(copy.*part);
+  }
+  return nullptr;
 }
 
 void TeamLines::tell(const Standing& standing) noexcept {
@@ -106,7 +130,9 @@ void TeamLines::tell(const Standing& standing) noexcept {
   source.standing = standing;
   source.beat = beat_;
   source.check = check_of(standing, beat_);
-  put_to_all({.offset = offsetof(Inbox, status),
+  // By the engines in turn: one of them may be lost.
+  put_to_all({.engine = static_cast<int>(beat_ % static_cast<std::uint64_t>(engines_)),
+              .offset = offsetof(Inbox, status),
               .signal = beat_,
               .payload = &source.standing,
               .bytes = sizeof(source) - sizeof(source.signal),
@@ -166,52 +192,48 @@ void TeamLines::propose(Status status, int member, const std::string& text) noex
   constexpr int kLooks = 16;
   for (int look = 0; look < kLooks; ++look) (void)transport_.progress();
   if (is_alarmed() || proposed_.exchange(true, std::memory_order_acq_rel)) return;
-  Inbox::Proposal& source = memory_->outbox.proposal;
+  Letters::Proposal& source = memory_->outbox.proposal;
   source.status = static_cast<std::int32_t>(status);
   source.rank = member;
   std::strncpy(source.text, text.c_str(), kFailureTextBytes - 1);
-  const std::size_t bytes = offsetof(Inbox::Proposal, text) - offsetof(Inbox::Proposal, status) +
+  const std::size_t bytes = offsetof(Letters::Proposal, text) - offsetof(Letters::Proposal, status) +
                             std::min(text.size() + 1, kFailureTextBytes);
-  put_to_all({.offset = offsetof(Inbox, proposal),
+  put_copies({.offset = offsetof(Letters, proposal),
               .signal = kIsThere,
               .payload = &source.status,
               .bytes = std::max(bytes, kInlineBytes + 1)});
-  for (const Member& each : members_) {
-    (void)transport_.put_word(each.context_rank, each.offset + offsetof(LinesMemory, alarm), kIsThere);
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine, .is_alarm = true, .signal = kIsThere});
   }
-}
-
-bool TeamLines::has_proposed(int member) const noexcept {
-  return load_word(bytes_of(inbox(member).proposal.signal)) == kIsThere;
 }
 
 /// True when no living member can make a proposal that is not here.
 bool TeamLines::is_closed() noexcept {
   for (int member = 0; member < ranks(); ++member) {
-    const std::uint64_t heard = load_word(bytes_of(inbox(member).proposal.heard));
-    if (heard == kMakesNone || (heard == kHasMade && has_proposed(member)) || has_departed(member)) continue;
-    const auto says_dead = [&](const Inbox& from) {
-      return load_word(bytes_of(from.proposal.signal)) == kIsThere && from.proposal.rank == member &&
-             from.proposal.status == static_cast<std::int32_t>(Status::peer_lost);
-    };
-    if (std::any_of(inboxes_, inboxes_ + ranks(), says_dead)) continue;
+    const std::uint64_t heard = load_word(bytes_of(inbox(member).heard));
+    if (heard == kMakesNone || (heard == kHasMade && proposal_of(member) != nullptr) || has_departed(member)) continue;
+    bool is_said_dead = false;
+    for (int from = 0; from < ranks(); ++from) {
+      const Letters::Proposal* const said = proposal_of(from);
+      is_said_dead = is_said_dead || (said != nullptr && said->rank == member &&
+                                      said->status == static_cast<std::int32_t>(Status::peer_lost));
+    }
+    if (is_said_dead) continue;
     if (transport_.alive(members_[static_cast<std::size_t>(member)].context_rank)) return false;
   }
   return true;
 }
 
-const Inbox::Proposal* TeamLines::settle() noexcept {
+const Letters::Proposal* TeamLines::settle() noexcept {
   if (has_settled_) return settled_;
   const std::uint64_t heard = proposed_.load(std::memory_order_acquire) ? kHasMade : kMakesNone;
-  put_to_all({.offset = offsetof(Inbox, proposal) + offsetof(Inbox::Proposal, heard), .signal = heard});
+  put_everywhere(offsetof(Inbox, heard), heard);
   const std::int64_t begun_ns = now_ns();
   while (!has_settled_) {
     (void)transport_.progress();
     const std::int64_t waited_ns = now_ns() - begun_ns;
     if (is_closed() || waited_ns >= grace_ns_) {
-      int lowest = 0;
-      while (lowest < ranks() && !has_proposed(lowest)) ++lowest;
-      if (lowest < ranks()) settled_ = &inbox(lowest).proposal;
+      for (int lowest = 0; lowest < ranks() && settled_ == nullptr; ++lowest) settled_ = proposal_of(lowest);
     }
     has_settled_ = settled_ != nullptr || waited_ns > kCauseNs;
     if (!has_settled_) nap();
@@ -223,48 +245,84 @@ const Inbox::Proposal* TeamLines::settle() noexcept {
 void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging) noexcept {
   memory_->outbox.offer.digest = digest;
   memory_->outbox.offer.staging = staging;
-  put_to_all({.offset = offsetof(Inbox, offer),
+  put_copies({.offset = offsetof(Letters, offer),
               .signal = kIsThere,
               .payload = &memory_->outbox.offer.digest,
               .bytes = 2 * sizeof(std::uint64_t)});
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine,
+                .offset = offsetof(Inbox, hails) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+                .signal = kIsThere});
+  }
 }
 
 std::optional<TeamLines::Offer> TeamLines::offer(int member) const noexcept {
-  const auto& line = inbox(member).offer;
-  if (load_word(bytes_of(line.signal)) != kIsThere) return {};
-  return Offer{line.digest, line.staging};
+  const auto* const line = arrived(member, &Letters::offer);
+  if (line == nullptr) return {};
+  return Offer{line->digest, line->staging};
+}
+
+std::uint64_t TeamLines::missed_from(int member) const noexcept {
+  std::uint64_t engines = 0;
+  for (int engine = 0; engine < engines_ && offer(member); ++engine) {
+    if (load_word(bytes_of(inbox(member).hails[engine])) != kIsThere) engines |= std::uint64_t{1} << engine;
+  }
+  return engines;
+}
+
+void TeamLines::put_missed(std::uint64_t engines) noexcept {
+  put_everywhere(offsetof(Inbox, missed), engines << kMissedShift | kIsThere);
+}
+
+std::optional<std::uint64_t> TeamLines::missed_by(int member) const noexcept {
+  const std::uint64_t word = load_word(bytes_of(inbox(member).missed));
+  if (word == 0) return {};
+  return word >> kMissedShift;
 }
 
 /// Everybody's decision is put once: its own, or the one that it learnt of first.
 void TeamLines::put_decision() noexcept {
   has_decided_ = true;
-  put_to_all({.offset = offsetof(Inbox, decision),
+  const Letters::Decision& source = memory_->outbox.decision;
+  put_copies({.offset = offsetof(Letters, decision),
               .signal = kIsThere,
-              .payload = memory_->outbox.decision.members,
-              .bytes = sizeof(Inbox::Decision::members)});
+              .payload = source.members,
+              .bytes = sizeof(source.members) + sizeof(source.engines)});
   push_out();
 }
 
-const std::uint64_t* TeamLines::decision() noexcept {
+const Letters::Decision* TeamLines::decision() noexcept {
   for (int member = 0; member < ranks(); ++member) {
-    const Inbox::Decision& decision = inbox(member).decision;
-    if (load_word(bytes_of(decision.signal)) != kIsThere) continue;
+    const Letters::Decision* const decision = arrived(member, &Letters::decision);
+    if (decision == nullptr) continue;
     if (!has_decided_) {
-      std::copy(std::begin(decision.members), std::end(decision.members), memory_->outbox.decision.members);
+      Letters::Decision& own = memory_->outbox.decision;
+      std::copy(std::begin(decision->members), std::end(decision->members), own.members);
+      own.engines = decision->engines;
       put_decision();
     }
-    return decision.members;
+    return decision;
   }
   return nullptr;
 }
 
 void TeamLines::decide() noexcept {
   if (has_decided_) return;
+  Letters::Decision& own = memory_->outbox.decision;
   for (int member = 0; member < ranks(); ++member) {
-    if (offer(member)) memory_->outbox.decision.members[member / 64] |= std::uint64_t{1} << (member % 64);
+    if (!offer(member)) continue;
+    own.members[member / 64] |= std::uint64_t{1} << (member % 64);
+    own.engines |= missed_by(member).value_or(0);
   }
   put_decision();
 }
+
+void TeamLines::put_closed() noexcept {
+  put_everywhere(offsetof(Inbox, closed), kIsThere);
+  push_out();
+}
+
+bool TeamLines::has_closed(int member) const noexcept { return load_word(bytes_of(inbox(member).closed)) == kIsThere; }
 
 void TeamLines::push_out() noexcept {
   const std::int64_t begun_ns = now_ns();

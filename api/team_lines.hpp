@@ -24,8 +24,34 @@ struct Standing {
   std::uint64_t completed = 0;  ///< as in TeamControl
 };
 
+/// What is put once, with payload. Each engine that carries letters has a copy of its own: two puts of one line could
+/// meet half-way, and one engine may be lost.
+struct alignas(kLineBytes) Letters {
+  struct {
+    std::uint64_t signal;
+    std::uint64_t digest;   ///< of the new team's options
+    std::uint64_t staging;  ///< offset of the new team's memory
+    std::uint64_t unused[5];
+  } offer;  ///< to the team of survivors
+  struct alignas(kLineBytes) Decision {
+    std::uint64_t signal;
+    std::uint64_t unused[7];
+    std::uint64_t members[kTeamRanksMax / 64];
+    std::uint64_t engines;  ///< those that all members of the new team close; a set of bits as `members`
+  } decision;
+  struct alignas(kLineBytes) Proposal {
+    std::uint64_t signal;
+    std::uint64_t unused[7];
+    std::int32_t status;
+    std::int32_t rank;  ///< in the team; -1: none
+    char text[kFailureTextBytes];
+  } proposal;
+};
+
 /// One sender's part of a member's memory. Every field has the sender as its only writer, and all of it is put.
 struct alignas(kLineBytes) Inbox {
+  /// Letters go by the first engines, as many as there are of these.
+  static constexpr int kCopies = 4;
   /// Overwritten at any time, by puts that may overtake each other: believed where `check` fits, and only when `beat`
   /// has grown. The signal means nothing.
   struct Status {
@@ -37,25 +63,13 @@ struct alignas(kLineBytes) Inbox {
   /// Twice the number of times that staging was emptied, or the last word; one per engine. Where an engine's puts keep
   /// their order, whoever has seen all of them knows that nothing of the sender is under way any more.
   std::uint64_t epochs[kEnginesMax];
-  struct {
-    std::uint64_t signal;
-    std::uint64_t digest;   ///< of the new team's options
-    std::uint64_t staging;  ///< offset of the new team's memory
-    std::uint64_t unused[5];
-  } offer;  ///< to the team of survivors
-  struct alignas(kLineBytes) Decision {
-    std::uint64_t signal;
-    std::uint64_t unused[7];
-    std::uint64_t members[kTeamRanksMax / 64];
-  } decision;
-  struct alignas(kLineBytes) Proposal {
-    std::uint64_t signal;
-    std::uint64_t heard;  ///< as Heard: the sender knows of a failure and will propose nothing from now on
-    std::uint64_t unused[6];
-    std::int32_t status;
-    std::int32_t rank;  ///< in the team; -1: none
-    char text[kFailureTextBytes];
-  } proposal;
+  /// Set with the offer, one by each engine: what has not come shows which engine is lost.
+  std::uint64_t hails[kEnginesMax];
+  // Words that all engines put alike.
+  std::uint64_t heard;   ///< as Heard: the sender knows of a failure and will propose nothing from now on
+  std::uint64_t missed;  ///< kIsThere, and above it the set of engines by which a hail has not come to the sender
+  std::uint64_t closed;  ///< the sender has closed the engines of the decision
+  Letters letters[kCopies];
 };
 static_assert(sizeof(Inbox::Status) == kLineBytes);
 
@@ -64,7 +78,7 @@ struct LinesMemory {
   static constexpr std::size_t kStatusSources = 8;
   alignas(kLineBytes) std::uint64_t alarm;  ///< 1 once anybody has proposed a failure; every writer stores the same
   Inbox::Status status_sources[kStatusSources];
-  Inbox outbox;
+  Letters outbox;
 };
 
 /// Bytes of that memory for a team of up to `ranks` ranks.
@@ -110,7 +124,7 @@ class TeamLines {
   void propose(Status status, int member, const std::string& text) noexcept;
   /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest
   /// member. nullptr when an alarm came, and no cause within a second.
-  const Inbox::Proposal* settle() noexcept;
+  const Letters::Proposal* settle() noexcept;
 
   void put_offer(std::uint64_t digest, std::uint64_t staging) noexcept;
   struct Offer {
@@ -118,10 +132,19 @@ class TeamLines {
     std::uint64_t staging;
   };
   std::optional<Offer> offer(int member) const noexcept;
-  /// The members of the new team as somebody has decided, or nullptr; a set of bits. Passed on to all when first seen.
-  const std::uint64_t* decision() noexcept;
-  /// Decides for all those whose offers are here.
+  /// The engines by which nothing has come of a member's offer; a set of bits. None where it has made no offer.
+  std::uint64_t missed_from(int member) const noexcept;
+  /// Tells all members by which engines nothing has come of anybody's offer.
+  void put_missed(std::uint64_t engines) noexcept;
+  /// What a member has told so, once it has.
+  std::optional<std::uint64_t> missed_by(int member) const noexcept;
+  /// The new team as somebody has decided, or nullptr. Passed on to all when first seen.
+  const Letters::Decision* decision() noexcept;
+  /// Decides for all those whose offers are here, and for all engines that anybody has missed.
   void decide() noexcept;
+  /// Tells all members that the engines of the decision are closed here.
+  void put_closed() noexcept;
+  bool has_closed(int member) const noexcept;
 
   /// Moves the transport until what was put has left, a tenth of a second at the longest.
   void push_out() noexcept;
@@ -132,15 +155,23 @@ class TeamLines {
   /// What is put to every member, this one included, into this rank's inbox there.
   struct Letter {
     int engine = 0;
-    std::size_t offset = 0;  ///< of the signal in the inbox
+    std::size_t offset = 0;  ///< of the signal in the inbox, or of the alarm
+    bool is_alarm = false;
     std::uint64_t signal = 0;
     const void* payload = nullptr;  ///< up to kInlineBytes go into the signal's line, more into the next ones
     std::size_t bytes = 0;
     bool only_other_nodes = false;
   };
   void put_to_all(const Letter& letter) noexcept;
+  /// By each engine that carries letters, to its copy; `offset` is that in Letters.
+  void put_copies(Letter letter) noexcept;
+  /// One word by every engine.
+  void put_everywhere(std::size_t offset, std::uint64_t value) noexcept;
   void put_decision() noexcept;
-  bool has_proposed(int member) const noexcept;
+  /// The copy that has come of one part of a member's letters, or nullptr.
+  template <class Part>
+  const Part* arrived(int member, Part Letters::*part) const noexcept;
+  const Letters::Proposal* proposal_of(int member) const noexcept { return arrived(member, &Letters::proposal); }
   bool is_closed() noexcept;
 
   Transport& transport_;
@@ -158,7 +189,7 @@ class TeamLines {
   std::size_t sources_free_ = LinesMemory::kStatusSources;
   std::vector<View> views_;
   std::atomic<bool> proposed_ = false;
-  const Inbox::Proposal* settled_ = nullptr;
+  const Letters::Proposal* settled_ = nullptr;
   bool has_settled_ = false;
   bool has_decided_ = false;
 };

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The team of those who live: everybody publishes its new memory, one decides for all.
+#include <algorithm>
+
 #include "api/team.hpp"
+#include "runtime/log.hpp"
 
 namespace torii {
 namespace {
 
 /// How long the offer of a member that was chosen may be under way; it is dead when it takes longer.
 constexpr std::int64_t kOfferNs = 1'000'000'000;
+/// How much later an offer may come by one engine than by another before that engine counts as lost. What stands before
+/// it in a queue has been given up, so a slow one that is closed for this is no great loss.
+constexpr std::int64_t kHailNs = 2'000'000'000;
 
 bool stays_idle(void*) { return true; }
 
@@ -82,8 +88,9 @@ std::vector<Team::Survivor> Team::agree_on_survivors(std::uint64_t digest, std::
   return chosen;
 }
 
-/// Between nodes: everybody waits until everybody has published or is dead; then the lowest of the living decides.
-/// Should it die over that, the next one does, with the set that it has learnt of, if any.
+/// Between nodes: everybody waits until everybody has published or is dead, and tells by which engines nothing came of
+/// it; then the lowest of the living decides. Should it die over that, the next one does, with the decision that it has
+/// learnt of, if any.
 std::vector<Team::Survivor> Team::agree_between_nodes(std::uint64_t digest, std::uint64_t staging) {
   lines_->put_offer(digest, staging);
   Transport& transport = context_.transport();
@@ -103,16 +110,32 @@ std::vector<Team::Survivor> Team::agree_between_nodes(std::uint64_t digest, std:
       if (now_ns() - begun_ns > timeout_ns_) throw_missing(member);
     }
   }
-  const std::uint64_t* decision = nullptr;
+  const std::int64_t offered_ns = now_ns();
+  const std::int64_t patience_ns = std::min(kHailNs, timeout_ns_ / 4);
+  std::uint64_t missed = transport.lost_engines();
+  for (int member = 0; member < ranks(); ++member) {
+    while (lines_->missed_from(member) != 0 && now_ns() - offered_ns < patience_ns) {
+      if (pause() && !lives(member)) break;
+    }
+    if (lives(member)) missed |= lines_->missed_from(member);
+  }
+  lines_->put_missed(missed);
+  const auto has_told = [&](int member) {
+    return !lines_->offer(member) || lines_->missed_by(member) || !lives(member);
+  };
+  const Letters::Decision* decision = nullptr;
   while ((decision = lines_->decision()) == nullptr) {
     int lowest = 0;
     while (!lines_->offer(lowest) || !lives(lowest)) ++lowest;
-    if (lowest == rank_) lines_->decide();
+    int told = 0;
+    while (lowest == rank_ && told < ranks() && has_told(told)) ++told;
+    if (told == ranks()) lines_->decide();
     if (pause() && now_ns() - begun_ns > timeout_ns_) throw_undecided();
   }
+  if ((decision->engines & ~std::uint64_t{transport.closed_engines()}) != 0) close_engines(*decision);
   std::vector<Survivor> chosen;
   for (int member = 0; member < ranks(); ++member) {
-    if ((decision[member / 64] >> (member % 64) & 1) == 0) continue;
+    if ((decision->members[member / 64] >> (member % 64) & 1) == 0) continue;
     const std::int64_t seen_ns = now_ns();
     while (!lines_->offer(member) && now_ns() - seen_ns < kOfferNs) (void)pause();
     // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
@@ -120,6 +143,40 @@ std::vector<Team::Survivor> Team::agree_between_nodes(std::uint64_t digest, std:
     chosen.push_back({member, offer ? offer->staging : staging, offer ? offer->digest : digest});
   }
   return chosen;
+}
+
+/// The engines of the decision, by all members of the new team: when this returns, nothing that a call of the old team
+/// has left in one of them can come any more.
+void Team::close_engines(const Letters::Decision& decision) {
+  Transport& transport = context_.transport();
+  const auto engines = static_cast<std::uint32_t>(decision.engines);
+  const int count = transport.capabilities().engines;
+  const auto numbers = [&](std::uint32_t set) {
+    std::string text;
+    for (int engine = 0; engine < count; ++engine) {
+      if ((set >> engine & 1) != 0) text += (text.empty() ? "" : ", ") + std::to_string(engine);
+    }
+    return text;
+  };
+  const std::uint32_t all = (std::uint32_t{1} << count) - 1;
+  if (((engines | transport.closed_engines()) & all) == all) {
+    throw Error(Status::transport, "no engine reaches every survivor: nothing came over engines " + numbers(engines));
+  }
+  log(LogLevel::warn, "closing engine " + numbers(engines & ~transport.closed_engines()) +
+                          ", over which some survivors of a team did not hear others");
+  transport.close_engines(engines);
+  lines_->put_closed();
+  Waiting waiting(transport, wait_mode_);
+  const std::int64_t begun_ns = now_ns();
+  for (int member = 0; member < ranks(); ++member) {
+    if ((decision.members[member / 64] >> (member % 64) & 1) == 0) continue;
+    while (!lines_->has_closed(member)) {
+      (void)transport.progress();
+      if (!waiting.pause(stays_idle, nullptr)) continue;
+      if (!transport.alive(members_[static_cast<std::size_t>(member)].context_rank)) break;
+      if (now_ns() - begun_ns > timeout_ns_) throw_missing(member);
+    }
+  }
 }
 
 }  // namespace torii

@@ -92,6 +92,16 @@ class Transport {
   virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
   /// False once a peer is known to be dead.
   virtual bool alive(int peer) noexcept = 0;
+  /// Gives up a set of engines, a bit each, on this rank. Nothing that a peer has put through them becomes visible here
+  /// from now on, and nothing that this rank has put through them once the peer has closed them too. Later puts that
+  /// name them go through the others, of which one has to be open.
+  virtual void close_engines(std::uint32_t engines) noexcept { (void)engines; }
+  /// Open ones that do not reach a peer which lives. While there are any, progress() returns Status::transport.
+  virtual std::uint32_t lost_engines() const noexcept { return 0; }
+  virtual std::uint32_t closed_engines() const noexcept { return 0; }
+  /// Memory of the own arena is about to serve another purpose, and nothing is under way to it: what has come in part
+  /// will never be whole.
+  virtual void forget(std::uint64_t offset, std::size_t bytes) noexcept { (void)offset, (void)bytes; }
   /// Why a call returned Status::transport or peer_lost, or a peer is not alive: a sentence, or nothing.
   virtual std::string failure_text() const { return {}; }
   /// More ranks than CPUs stand on this machine: waiting gives the CPU away early.

@@ -14,6 +14,7 @@ Status Distant::put(const Put& put) noexcept {
   if (is_near(put.peer)) return inner_.put(put);
   if (put.bytes != 0 && put.source == nullptr) return Status::transport;  // nobody else can move the payload
   if (put.bytes != 0 && put.signal_offset % kLineBytes != 0) return Status::transport;
+  if (put.engine == lost_engine_) return Status::ok;
   pending_.push_back({put, false});
   count_targets();
   return Status::ok;

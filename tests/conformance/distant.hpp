@@ -44,6 +44,8 @@ class Distant final : public Transport {
   bool alive(int peer) noexcept override { return inner_.alive(peer); }
   bool oversubscribed() const noexcept override { return inner_.oversubscribed(); }
 
+  /// Nothing that is put through this engine arrives from now on.
+  void lose_engine(int engine) noexcept { lost_engine_ = engine; }
   /// Everything under way arrives.
   void flush() noexcept;
   std::uint64_t distant_puts() const noexcept { return distant_puts_; }
@@ -66,6 +68,7 @@ class Distant final : public Transport {
   std::vector<Pending> pending_;
   std::uint64_t distant_puts_ = 0;
   int targets_most_ = 0;
+  int lost_engine_ = -1;
   std::uint64_t reads_ = 0;  ///< out of peers' private memory
 };
 

@@ -149,6 +149,9 @@ struct PlayedEngine {
   bool leaves = true;
   int looks = 0;
   bool has_some = false;
+  int puts = 0;
+  std::vector<int> doubted;
+  bool closed = false;
 
   void greet(int peer) noexcept { greeted.push_back(peer); }
   bool is_greeted(int peer) const noexcept { return peer != silent; }
@@ -157,9 +160,17 @@ struct PlayedEngine {
     ++looks;
     return has_some;
   }
-  Status put(const Put&) noexcept { return Status::ok; }
-  Status put_word(int, std::uint64_t, std::uint64_t) noexcept { return Status::ok; }
+  Status put(const Put&) noexcept {
+    ++puts;
+    return Status::ok;
+  }
+  Status put_word(int, std::uint64_t, std::uint64_t) noexcept {
+    ++puts;
+    return Status::ok;
+  }
   bool probe(int, std::int64_t) noexcept { return true; }
+  void doubt(int peer, std::int64_t) noexcept { doubted.push_back(peer); }
+  void close() noexcept { closed = true; }
   int wait_descriptor() const noexcept { return -1; }
   bool may_sleep(int&) noexcept { return true; }
   void flush() noexcept {}
@@ -168,8 +179,13 @@ struct PlayedEngine {
 
 class Played final : public transports::EngineTransport<PlayedEngine> {
  public:
-  explicit Played(Exchange& exchange) : EngineTransport(exchange, {}) {
+  explicit Played(Exchange& exchange) : EngineTransport(exchange, two_engines()) {
     for (int i = 0; i < 2; ++i) engines_.push_back(std::make_unique<PlayedEngine>());
+  }
+  static transports::EngineOptions two_engines() {
+    transports::EngineOptions options;
+    options.engines = 2;
+    return options;
   }
   PlayedEngine& engine(int number) { return *engines_[static_cast<std::size_t>(number)]; }
   transports::PeerStates& peers() { return peers_; }
@@ -230,6 +246,58 @@ TEST(Connecting, GreetsOtherNodesOnly) {
     for (int engine = 0; engine < 2; ++engine) {
       EXPECT_EQ(transport.engine(engine).greeted, alone ? (std::vector{3, 0, 1}) : std::vector{2});
     }
+  });
+}
+
+TEST(Engines, AreLostWhereThePeerAnswersThroughAnother) {
+  run_ranks_as_threads(3, [](Exchange& exchange) {
+    Played transport(exchange);
+    transports::PeerStates& peers = transport.peers();
+    const int peer = (exchange.rank() + 1) % 3;
+    peers.cut(1, peer, "a cable is cut");
+    EXPECT_TRUE(peers.is_cut(1, peer));
+    EXPECT_FALSE(peers.is_cut(0, peer));
+    EXPECT_EQ(transport.progress(), Status::ok) << "not known yet: the engine or the peer";
+    EXPECT_TRUE(transport.alive(peer));
+    EXPECT_EQ(transport.engine(0).doubted, std::vector{peer});
+    peers.answered(peer);
+    EXPECT_EQ(transport.progress(), Status::transport);
+    EXPECT_EQ(transport.failure_text(), "a cable is cut");
+    EXPECT_EQ(transport.lost_engines(), 2U);
+    // The other engine goes on meanwhile, and carries what the lost one did when that is closed.
+    const Put put = {.peer = peer, .engine = 1};
+    EXPECT_EQ(transport.put({.peer = peer, .engine = 0}), Status::ok);
+    transport.close_engines(2);
+    EXPECT_TRUE(transport.engine(1).closed);
+    EXPECT_FALSE(transport.engine(0).closed);
+    EXPECT_EQ(transport.closed_engines(), 2U);
+    EXPECT_EQ(transport.lost_engines(), 0U);
+    EXPECT_EQ(transport.progress(), Status::ok);
+    EXPECT_EQ(transport.failure_text(), "");
+    const int before = transport.engine(0).puts;
+    EXPECT_EQ(transport.put(put), Status::ok);
+    EXPECT_EQ(transport.put_word(peer, 8, 1), Status::ok);
+    EXPECT_EQ(transport.engine(0).puts, before + 2);
+    EXPECT_EQ(transport.engine(1).puts, 0);
+  });
+}
+
+TEST(Engines, PeersAreLostWhereNoneReachesThem) {
+  run_ranks_as_threads(3, [](Exchange& exchange) {
+    Played transport(exchange);
+    const int peer = (exchange.rank() + 1) % 3;
+    const int other = (exchange.rank() + 2) % 3;
+    transport.peers().cut(1, peer, "first");
+    transport.peers().cut(0, peer, "second");
+    EXPECT_FALSE(transport.alive(peer));
+    EXPECT_TRUE(transport.alive(other));
+    EXPECT_EQ(transport.progress(), Status::ok);
+    EXPECT_EQ(transport.failure_text(), "first");
+    // A closed engine reaches nobody, so one that is cut is enough.
+    transport.close_engines(1);
+    EXPECT_TRUE(transport.alive(other));
+    transport.peers().cut(1, other, "third");
+    EXPECT_FALSE(transport.alive(other));
   });
 }
 

@@ -70,6 +70,22 @@ TEST(Arrivals, PublishesWithTheSecondHalfAndStartsAnew) {
   }
 }
 
+TEST(Arrivals, ForgetsHalvesInMemoryThatServesAnew) {
+  std::vector<Line> arena(kLines);
+  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
+  const std::uint64_t places[] = {63 * kLineBytes, 64 * kLineBytes, 127 * kLineBytes, 128 * kLineBytes};
+  for (const std::uint64_t place : places) EXPECT_TRUE(arrivals.take(make_notice(Deed::half, place)));
+  arrivals.forget(64 * kLineBytes, 64 * kLineBytes);
+  for (const std::uint64_t place : places) {
+    std::uint64_t& word = arena[place / kLineBytes].words[0];
+    word = ~std::uint64_t{5};
+    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, place)));
+    EXPECT_EQ(word == 5, place == places[0] || place == places[3]) << place;
+  }
+  arrivals.forget(0, kLines * kLineBytes);
+  arrivals.forget(0, 0);
+}
+
 TEST(Arrivals, SurvivesEveryNotice) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE(seed);
@@ -297,6 +313,17 @@ TEST(Closing, WhileALongWriteHasComeInPart) {
     }
     gather_values(exchange, 0);
   });
+}
+
+TEST(Providers, ThatListenOnTcpCanBeAskedByAnybody) {
+  for (const char* name : {"tcp;ofi_rxm", "tcp", "net", "sockets"}) {
+    for (const std::uint32_t format : {FI_SOCKADDR_IN, FI_SOCKADDR_IN6}) EXPECT_TRUE(listens_on_tcp(name, format));
+    EXPECT_FALSE(listens_on_tcp(name, FI_ADDR_STR)) << name;
+  }
+  // A port of RDMA connections refuses TCP, and its peer lives.
+  for (const char* name : {"verbs;ofi_rxm", "verbs", "efa", "psm2"}) {
+    EXPECT_FALSE(listens_on_tcp(name, FI_SOCKADDR_IN)) << name;
+  }
 }
 
 TEST(Providers, OverIpTakeSourceAddresses) {

@@ -82,7 +82,7 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
   constexpr std::size_t kPage = 4096;
   run_ranks_as_threads(2, [&](Exchange& exchange) {
     std::vector<std::byte> memory(16 * kPage);
-    transports::PeerStates peers(2);
+    transports::PeerStates peers(2, 1);
     const std::size_t arena_bytes = exchange.rank() == 0 ? 8 * kPage : kPage;
     const Shared shared = {memory.data(), arena_bytes, exchange.rank(), 2, peers};
     Engine engine(find_selections("tcp", {"127.0.0.1"}).at(0), {.puts = false, .peer_errors = true, .wakes = false}, 0,

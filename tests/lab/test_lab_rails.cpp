@@ -87,6 +87,28 @@ TEST_F(Lab, ARailThatIsCutEndsTheCallOnBothHosts) {
   }
 }
 
+/// The team of survivors, which are both, goes on over the rails that are left; the first one carries letters too.
+TEST_F(Lab, ARailThatIsCutIsLeftOutByTheSurvivors) {
+  for (const std::string rail : {"rail0", "rail2"}) {
+    for (const std::string provider : {"net", "tcp;ofi_rxm"}) {
+      if (!is_full() && (rail == "rail2" || provider == "net")) continue;
+      const std::string script = "[ $RANK = 0 ] && { sleep 2; ip link set " + rail +
+                                 " down; } & export TORII_TIMEOUT=2 TORII_LOG=warn TORII_PROVIDER='" + provider +
+                                 "'; exec " TORII_TEST_FAILURE_RANK " break 9 5000000 200000";
+      const Outcome outcome = run(command({"rails", "4", "--rate", "50"}, {"sh", "-c", script}));
+      SCOPED_TRACE(rail + ", " + provider + "\n" + outcome.output);
+      EXPECT_EQ(outcome.code, 0);
+      const std::regex closing("closing engine " + rail.substr(4) + ",");
+      const std::regex survivors("survivors work");
+      for (const std::regex& line : {closing, survivors}) {
+        EXPECT_EQ(std::distance(std::sregex_iterator(outcome.output.begin(), outcome.output.end(), line),
+                                std::sregex_iterator()),
+                  2);
+      }
+    }
+  }
+}
+
 TEST_F(Lab, LinksCarryWhatThePlanSays) {
   if (!is_full()) GTEST_SKIP() << "takes seconds; test_lab_network has predictions without links";
   for (const std::string algorithm : {"bucket", "trinaryx3"}) {

@@ -2,6 +2,7 @@
 // The program that test_failures starts as ranks: calls that one rank spoils, and what the others then see.
 // usage: failure_rank MODE [RANK [DELAY_US [COUNT]]]. RANK is the one that misbehaves, DELAY_US when. With
 // TORII_TEST_PER_NODE=N every N ranks play a node.
+#include <linux/filter.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -53,6 +54,8 @@ class Rank {
     if (arguments_.mode == "stall") return stall();
     if (arguments_.mode == "abort" || arguments_.mode == "options") return abort();
     if (arguments_.mode == "cut") return cut();
+    if (arguments_.mode == "deafen") return lose_stream(deafen_busiest_stream);
+    if (arguments_.mode == "break") return lose_stream(cut_busiest_stream);
     if (arguments_.mode == "late" || arguments_.mode == "late_persistent") return late();
     if (arguments_.mode == "persistent") return persistent_mismatch();
     return mismatch();
@@ -240,8 +243,8 @@ class Rank {
     return before == TORII_OK || before == now ? now : TORII_INTERNAL;
   }
 
-  /// Ends the TCP stream of this process that has carried most.
-  static void cut_busiest_stream() {
+  /// The TCP stream of this process that has carried most, or -1.
+  static int busiest_stream() {
     constexpr int kDescriptors = 1024;
     constexpr int kEstablished = 1;
     int busiest = -1;
@@ -254,8 +257,41 @@ class Rank {
       most = info.tcpi_bytes_acked + info.tcpi_bytes_received;
       busiest = descriptor;
     }
+    return busiest;
+  }
+  static void cut_busiest_stream() {
     say_event();
-    if (shutdown(busiest, SHUT_RDWR) != 0) say("there is no stream to cut");
+    if (shutdown(busiest_stream(), SHUT_RDWR) != 0) say("there is no stream to cut");
+  }
+  /// Nothing comes through the stream any more, answers to what it has sent included, and nobody is told: a cut cable.
+  static void deafen_busiest_stream() {
+    sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    const sock_fprog filter = {1, drop_all};
+    say_event();
+    if (setsockopt(busiest_stream(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0) {
+      say("there is no stream to deafen");
+    }
+  }
+
+  /// A stream of the chosen rank is lost while both its ends live. Either the calls go on for a while, or they end, and
+  /// the survivors, which are all, go on.
+  int lose_stream(void (*how)()) {
+    std::thread spoiler = later(how);
+    const double end_s = now_s() + 1e-6 * arguments_.delay_us + 0.5;
+    torii_status status = TORII_OK;
+    for (bool is_last = false; status == TORII_OK && !is_last;) {
+      input_[0] = now_s() > end_s ? 1 : 0;
+      status = team_.run(allreduce_call());
+      is_last = status == TORII_OK && result_[0] != 0;
+    }
+    if (spoiler.joinable()) spoiler.join();
+    if (status == TORII_OK) status = team_.barrier();
+    if (status == TORII_OK) {
+      say("went on");
+      return 0;
+    }
+    say_status(status);
+    return end(team_.ranks());
   }
 
   /// A stream of the chosen rank breaks in the middle of a scatter, while both its ends live. Either all goes on, with

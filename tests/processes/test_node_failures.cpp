@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,6 +27,12 @@ bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 FailureJob on_nodes(FailureJob job, int per_node) {
   job.environment.push_back("TORII_TEST_PER_NODE=" + std::to_string(per_node));
   return job;
+}
+
+int count_of(const std::string& part, const std::string& text) {
+  int count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
 }
 
 void kill_at_random(const std::string& mode, int rounds) {
@@ -115,8 +123,7 @@ TEST(NodeFailures, ALostStreamBetweenSitesIsOneCauseForAll) {
     const Report report = run_job(on_nodes(job, 1));
     const std::string& output = report.outcome.output;
     EXPECT_EQ(report.outcome.code, 0) << output;
-    std::size_t went_on = 0;
-    for (std::size_t at = 0; (at = output.find("went on", at)) != std::string::npos; ++at) ++went_on;
+    const std::size_t went_on = static_cast<std::size_t>(count_of("went on", output));
     // The two ends of the stream may each have lost the other.
     EXPECT_EQ(went_on + report.ranks.size(), 4U) << output;
     EXPECT_TRUE(went_on == 0 || report.ranks.empty()) << output;
@@ -131,6 +138,46 @@ TEST(NodeFailures, ALostStreamBetweenSitesIsOneCauseForAll) {
   }
   EXPECT_GT(ended, 0) << "no stream with a message under way was cut";
   std::remove(tree.c_str());
+}
+
+/// One of four engines is lost between two ranks that live, and all ranks go on. Returns in how many jobs the engine
+/// was closed for that: always by everybody or nobody, since a provider may have made a new stream.
+int lose_streams(const std::string& mode, const std::vector<std::string>& causes, int rounds) {
+  std::vector<std::vector<std::string>> transports = {{"TORII_PROVIDER=tcp;ofi_rxm"}, {"TORII_PROVIDER=net"}};
+#ifdef TORII_TEST_UCX
+  transports.push_back({"TORII_TRANSPORT=ucx", "TORII_PROVIDER=tcp"});
+#endif
+  int closed = 0;
+  for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
+    FailureJob job{.mode = mode, .rank = round % 4, .delay_us = 30'000 + 17'000 * round % 200'000, .count = 200'000};
+    job.environment = {"TORII_TIMEOUT=2", "TORII_LOG=warn"};
+    std::ranges::copy(transports[static_cast<std::size_t>(round) % transports.size()],
+                      std::back_inserter(job.environment));
+    const Report report = run_job(on_nodes(job, round % 2 + 1));
+    const std::string& output = report.outcome.output;
+    SCOPED_TRACE(job.environment[2] + "\n" + output);
+    EXPECT_EQ(report.outcome.code, 0);
+    if (count_of("went on", output) == 4 && report.ranks.empty()) continue;
+    expect_one_cause(report, 4, "");
+    EXPECT_TRUE(std::ranges::any_of(causes, [&](const auto& cause) { return cause_of(report).starts_with(cause); }));
+    const int closings = count_of("closing engine ", output);
+    EXPECT_TRUE(closings == 0 || closings == 4);
+    closed += closings / 4;
+  }
+  return closed;
+}
+
+constexpr const char* kQuiet = "timeout: no progress for 2000 ms";
+
+TEST(NodeFailures, AnEngineWhoseStreamGoesDeadIsClosed) {
+  const int rounds = is_full() ? 60 : 3;
+  EXPECT_EQ(lose_streams("deafen", {kQuiet}, rounds), rounds);
+}
+
+TEST(NodeFailures, AnEngineWhoseStreamBreaksIsNamedAndClosed) {
+  const std::string named =
+      "transport: the transport failed during allreduce of 200000 x i64, op sum, noticed by rank ";
+  EXPECT_GT(lose_streams("break", {kQuiet, named}, is_full() ? 60 : 3), 0);
 }
 
 TEST(NodeFailures, SurvivorsWithUnequalOptionsAreToldSo) {

@@ -158,7 +158,7 @@ TEST(TeamLines, AnEpochIsReachedWhenAllEnginesSaySo) {
   });
 }
 
-std::string text_of(const Inbox::Proposal* proposal) {
+std::string text_of(const Letters::Proposal* proposal) {
   return proposal == nullptr ? "none" : std::to_string(proposal->status) + " " + proposal->text;
 }
 
@@ -195,7 +195,7 @@ TEST(TeamLines, WhoHasHeardOfAFailureProposesNothing) {
     seat.meet();
     if (seat.rank() == 1) seat.lines().propose(Status::aborted, 1, "second");
     seat.meet();
-    EXPECT_EQ(seat.inbox(1).proposal.signal, 0U);
+    for (const Letters& copy : seat.inbox(1).letters) EXPECT_EQ(copy.proposal.signal, 0U);
     EXPECT_EQ(text_of(seat.lines().settle()), std::to_string(static_cast<int>(Status::timeout)) + " first");
   });
 }
@@ -223,17 +223,20 @@ TEST(TeamLines, ADecisionThatReachedOneReachesAll) {
     seat.meet();
     // Rank 0 decides for 0 and 2, reaches rank 1 only, and ends.
     if (seat.rank() == 1) {
-      seat.inbox(0).decision.members[0] = 5;
-      seat.inbox(0).decision.signal = 1;
+      Letters::Decision& decision = seat.inbox(0).letters[2].decision;
+      decision.members[0] = 5;
+      decision.engines = 2;
+      decision.signal = 1;
       ASSERT_NE(seat.lines().decision(), nullptr);
     }
     seat.meet();
     if (seat.rank() == 0) return;
-    const std::uint64_t* const decision = seat.lines().decision();
+    const Letters::Decision* const decision = seat.lines().decision();
     ASSERT_NE(decision, nullptr);
-    EXPECT_EQ(decision[0], 5U);
+    EXPECT_EQ(decision->members[0], 5U);
+    EXPECT_EQ(decision->engines, 2U);
     seat.lines().decide();  // too late: the other decision stands
-    EXPECT_EQ(seat.lines().decision()[0], 5U);
+    EXPECT_EQ(seat.lines().decision()->members[0], 5U);
   });
 }
 
@@ -243,10 +246,62 @@ TEST(TeamLines, TheDecisionHoldsAllWhoseOffersCame) {
     seat.meet();
     if (seat.rank() == 0) seat.lines().decide();
     seat.meet();
-    const std::uint64_t* const decision = seat.lines().decision();
+    const Letters::Decision* const decision = seat.lines().decision();
     ASSERT_NE(decision, nullptr);
-    EXPECT_EQ(decision[0], 5U);
+    EXPECT_EQ(decision->members[0], 5U);
+    EXPECT_EQ(decision->engines, 0U);
     seat.meet();
+  });
+}
+
+TEST(TeamLines, WhatAnyMemberHasMissedIsInTheDecision) {
+  play({0, 1, 2}, 9, [](Seat& seat) {
+    TeamLines& lines = seat.lines();
+    EXPECT_EQ(lines.missed_from(0), 0U) << "nothing is missed of who has made no offer";
+    EXPECT_FALSE(lines.missed_by(0));
+    seat.meet();
+    lines.put_offer(1, 64);
+    seat.meet();
+    if (seat.rank() == 2) seat.inbox(0).hails[1] = 0;
+    std::uint64_t missed = 0;
+    for (int member = 0; member < 3; ++member) missed |= lines.missed_from(member);
+    EXPECT_EQ(missed, seat.rank() == 2 ? 2U : 0U);
+    lines.put_missed(missed);
+    seat.meet();
+    EXPECT_EQ(lines.missed_by(2), 2U);
+    EXPECT_EQ(lines.missed_by(1), 0U);
+    if (seat.rank() == 0) lines.decide();
+    seat.meet();
+    ASSERT_NE(lines.decision(), nullptr);
+    EXPECT_EQ(lines.decision()->engines, 2U);
+    EXPECT_EQ(lines.decision()->members[0], 7U);
+    EXPECT_FALSE(lines.has_closed(1));
+    seat.meet();
+    if (seat.rank() == 1) lines.put_closed();
+    seat.meet();
+    EXPECT_TRUE(lines.has_closed(1));
+    EXPECT_FALSE(lines.has_closed(0));
+    seat.meet();
+  });
+}
+
+/// The first engine loses all: what is told once comes all the same.
+TEST(TeamLines, LettersComeByMoreThanOneEngine) {
+  play({0, 1}, 10, [](Seat& seat) {
+    seat.transport().lose_engine(0);
+    if (seat.rank() == 0) seat.lines().propose(Status::timeout, 1, "a cable is cut");
+    seat.meet();
+    EXPECT_TRUE(seat.lines().is_alarmed());
+    EXPECT_EQ(text_of(seat.lines().settle()), std::to_string(static_cast<int>(Status::timeout)) + " a cable is cut");
+    seat.lines().put_offer(3, 64);
+    seat.meet();
+    ASSERT_TRUE(seat.lines().offer(1 - seat.rank()));
+    EXPECT_EQ(seat.lines().missed_from(1 - seat.rank()), 1U);
+    for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
+      seat.lines().tell(standing_of(seat.rank(), sequence));
+      seat.meet();
+    }
+    EXPECT_GE(seat.lines().view(1 - seat.rank()).standing.sequence, 2U);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -26,7 +27,7 @@ namespace torii::transports {
 /// An Engine is thread-safe and offers put(), put_word(), progress() (false: there was nothing), drained(), probe(),
 /// and for a sleeper wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether
 /// they have; greet() says to a peer's engine of the same number that this one is there, is_greeted() whether it has
-/// said so.
+/// said so; doubt() finds out whether a peer is there that another engine has lost; close() ends all that it does.
 template <class Engine>
 class EngineTransport : public Transport {
  public:
@@ -38,9 +39,9 @@ class EngineTransport : public Transport {
 
   Status put(const Put& put) noexcept final {
     if (put.peer != rank_) {
-      const Status status = peers_.status();
-      if (status != Status::ok) return status;
-      const auto engine = static_cast<std::size_t>(put.engine);
+      // With an engine lost the others go on: members tell each other over them why a team has failed.
+      if (peers_.is_broken()) return Status::transport;
+      const std::size_t engine = carrier(static_cast<std::size_t>(put.engine));
       wake(engine);
       return engines_[engine]->put(put);
     }
@@ -54,10 +55,9 @@ class EngineTransport : public Transport {
       store_word(arena_ + offset, value);
       return Status::ok;
     }
-    const Status status = peers_.status();
-    if (status != Status::ok) return status;
+    if (peers_.is_broken()) return Status::transport;
     // A word goes through one engine always, so that its values do not overtake each other where the network orders.
-    const std::size_t engine = offset / sizeof(std::uint64_t) % engines_.size();
+    const std::size_t engine = carrier(offset / sizeof(std::uint64_t) % engines_.size());
     wake(engine);
     return engines_[engine]->put_word(peer, offset, value);
   }
@@ -114,11 +114,35 @@ class EngineTransport : public Transport {
     if (peer == rank_) return true;
     if (peers_.is_lost(peer)) return false;
     const std::int64_t now = now_ns();
+    const bool is_doubted = peers_.is_doubted(peer);
     for (const auto& engine : engines_) {
-      if (engine->probe(peer, now)) break;
+      if (is_doubted) {
+        engine->doubt(peer, now);
+      } else if (engine->probe(peer, now)) {
+        break;
+      }
     }
-    return true;
+    return !peers_.is_lost(peer);
   }
+
+  void close_engines(std::uint32_t engines) noexcept final {
+    std::size_t open_count = 0;
+    std::array<std::uint8_t, kEnginesMax> open{};
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (((engines | peers_.closed()) >> i & 1) == 0) open[open_count++] = static_cast<std::uint8_t>(i);
+    }
+    if (open_count == 0) std::abort();  // the interface's contract: one stays open
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (((engines | peers_.closed()) >> i & 1) != 0) carriers_[i].store(open[i % open_count]);
+    }
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (((engines & ~peers_.closed()) >> i & 1) == 0) continue;
+      peers_.close(static_cast<int>(i));
+      engines_[i]->close();
+    }
+  }
+  std::uint32_t lost_engines() const noexcept final { return peers_.lost_engines(); }
+  std::uint32_t closed_engines() const noexcept final { return peers_.closed(); }
 
   std::string failure_text() const final { return peers_.text(); }
   bool oversubscribed() const noexcept final { return oversubscribed_; }
@@ -129,7 +153,9 @@ class EngineTransport : public Transport {
         rank_(exchange.rank()),
         ranks_(exchange.ranks()),
         oversubscribed_(options.oversubscribed),
-        peers_(exchange.ranks()) {}
+        peers_(exchange.ranks(), options.engines) {
+    for (std::size_t i = 0; i < carriers_.size(); ++i) carriers_[i].store(static_cast<std::uint8_t>(i));
+  }
 
   /// Collective. Every engine greets those of all peers on other nodes and waits for their greetings: a provider may
   /// connect at the first put only, and then needs both ends in progress(), while a peer may be in no call for long.
@@ -166,6 +192,7 @@ class EngineTransport : public Transport {
   std::atomic<std::uint32_t> turn_ = 0;
 
  private:
+  std::array<std::atomic<std::uint8_t>, kEnginesMax> carriers_;
   static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many in vain an engine counts as quiet
   static constexpr std::uint32_t kRoundsPerQuietLook = 4;
 
@@ -174,6 +201,8 @@ class EngineTransport : public Transport {
     const bool came = engines_[engine]->progress();
     quiet_looks_[engine].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
   }
+  /// The engine that carries what is put through this one: itself while it is open.
+  std::size_t carrier(std::size_t engine) const noexcept { return carriers_[engine].load(std::memory_order_relaxed); }
   /// The next progress() looks at this engine.
   void wake(std::size_t engine) noexcept { quiet_looks_[engine].store(0, std::memory_order_relaxed); }
 
@@ -205,7 +234,7 @@ class EngineTransport : public Transport {
         greets = greets || greeted[i] < peers.size();
       }
       if (progress() != Status::ok) throw Error(Status::transport, "cannot connect to its peers: " + failure_text());
-      const auto lost = [this](int peer) { return peers_.is_lost(peer); };
+      const auto lost = [this](int peer) { return peers_.is_doubted(peer) ? !alive(peer) : peers_.is_lost(peer); };
       if (const auto at = std::find_if(silent.begin(), silent.end(), lost); at != silent.end()) {
         throw Error(Status::peer_lost, "rank " + std::to_string(*at) + " was lost while all connect: " + failure_text(),
                     *at);

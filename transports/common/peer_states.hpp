@@ -1,42 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which peers are lost, and what went wrong first: shared by the engines of a transport.
+// Which peers and which engines are lost, and what went wrong first: shared by the engines of a transport.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "runtime/status.hpp"
+#include "runtime/transport.hpp"
 
 namespace torii::transports {
 
-/// Thread-safe.
+/// An engine that breaks has lost its way to a peer, or the peer has ended. So a peer counts as lost when no engine
+/// reaches it any more, and an engine when the peer answers through another one. Thread-safe.
 class PeerStates {
  public:
-  explicit PeerStates(int ranks) : lost_(static_cast<std::size_t>(ranks)) {}
+  PeerStates(int ranks, int engines)
+      : all_((std::uint32_t{1} << std::clamp(engines, 1, kEnginesMax)) - 1), cut_(static_cast<std::size_t>(ranks)) {}
 
-  bool is_lost(int peer) const noexcept {
-    return lost_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire);
+  /// Nothing reaches the peer any more.
+  bool is_lost(int peer) const noexcept { return (cut_from(peer) | closed()) == all_; }
+  /// The peer is lost, or nothing reaches it through this engine.
+  bool is_cut(int engine, int peer) const noexcept {
+    return ((cut_from(peer) | closed()) >> engine & 1) != 0 || is_lost(peer);
   }
-  /// Status::transport once something failed that concerns no single peer.
-  Status status() const noexcept { return broken_.load(std::memory_order_acquire) ? Status::transport : Status::ok; }
+  /// Some engine has lost the peer, and it is not known yet which of the two is lost.
+  bool is_doubted(int peer) const noexcept {
+    return (cut_from(peer) & ~closed() & ~failed_.load(std::memory_order_acquire)) != 0 && !is_lost(peer);
+  }
 
-  void lose(int peer, const std::string& why) noexcept {
-    if (lost_[static_cast<std::size_t>(peer)].exchange(true, std::memory_order_acq_rel)) return;
-    keep(why);
+  /// `engine` has lost its way to the peer.
+  void cut(int engine, int peer, const std::string& why) noexcept { add(peer, std::uint32_t{1} << engine, why); }
+  void lose(int peer, const std::string& why) noexcept { add(peer, all_, why); }
+  /// A doubted peer has answered a question that was asked after it was cut off.
+  void answered(int peer) noexcept { failed_.fetch_or(cut_from(peer), std::memory_order_acq_rel); }
+  /// The engine will not be used any more: it explains nothing.
+  void close(int engine) noexcept {
+    closed_.fetch_or(std::uint32_t{1} << engine, std::memory_order_acq_rel);
+    const std::lock_guard lock(mutex_);
+    text_.clear();
   }
+  std::uint32_t closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+
   void break_down(const std::string& why) noexcept {
     if (broken_.exchange(true, std::memory_order_acq_rel)) return;
     keep(why);
   }
-  /// The first cause.
+  /// Something failed that concerns no single peer or engine: nothing can be put any more.
+  bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
+  /// Open ones that were cut from a peer that lives.
+  std::uint32_t lost_engines() const noexcept { return failed_.load(std::memory_order_acquire) & ~closed(); }
+  /// Status::transport while there are any, and when all is broken.
+  Status status() const noexcept { return is_broken() || lost_engines() != 0 ? Status::transport : Status::ok; }
+  /// The first cause since an engine was closed.
   std::string text() const {
     const std::lock_guard lock(mutex_);
     return text_;
   }
 
  private:
+  std::uint32_t cut_from(int peer) const noexcept {
+    return cut_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire);
+  }
+  void add(int peer, std::uint32_t engines, const std::string& why) noexcept {
+    const std::uint32_t before =
+        cut_[static_cast<std::size_t>(peer)].fetch_or(engines, std::memory_order_acq_rel) | closed();
+    if ((engines & ~before) != 0) keep(why);
+  }
   void keep(const std::string& why) noexcept {
     const std::lock_guard lock(mutex_);
     try {
@@ -46,7 +79,11 @@ class PeerStates {
     }
   }
 
-  std::vector<std::atomic<bool>> lost_;
+  // Sets of engines, a bit each.
+  std::uint32_t all_;
+  std::vector<std::atomic<std::uint32_t>> cut_;  ///< by peer: those that do not reach it
+  std::atomic<std::uint32_t> failed_ = 0;        ///< those that were cut from a peer that lives
+  std::atomic<std::uint32_t> closed_ = 0;
   std::atomic<bool> broken_ = false;
   mutable std::mutex mutex_;
   std::string text_;

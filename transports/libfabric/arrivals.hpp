@@ -19,6 +19,8 @@ class Arrivals {
 
   /// Does what the completion data says. False, with nothing touched, for a deed or a line that does not exist.
   bool take(std::uint64_t notice) noexcept;
+  /// Forgets the halves that have come to these bytes of the arena.
+  void forget(std::uint64_t offset, std::size_t bytes) noexcept;
 
  private:
   /// True for the second of two halves.

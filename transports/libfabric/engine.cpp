@@ -82,7 +82,7 @@ Status Engine::put(const Put& put) noexcept {
 /// False where the provider does not take it now.
 bool Engine::put_joined(Transfer transfer, const Put& put) noexcept {
   Target& to = target(put.peer);
-  if (put.bytes > kJoinedBytesMax || to.waiting != 0 || shared_.peers.is_lost(put.peer)) return false;
+  if (put.bytes > kJoinedBytesMax || to.waiting != 0 || is_cut(put.peer)) return false;
   alignas(kLineBytes) std::byte joined[kLineBytes + kJoinedBytesMax];
   const std::uint64_t inverted = ~put.signal;
   std::memcpy(joined, &inverted, sizeof(inverted));
@@ -119,7 +119,7 @@ Status Engine::send_word(Target& to, int peer, std::uint64_t offset, std::uint64
 
 Status Engine::send(const Transfer& transfer) noexcept {
   Target& to = target(transfer.peer);
-  if (shared_.peers.is_lost(transfer.peer)) return Status::peer_lost;
+  if (is_cut(transfer.peer)) return Status::peer_lost;
   if (!to.used) ++used_targets_;
   to.used = true;
   return start(transfer);
@@ -233,7 +233,7 @@ bool Engine::post_delayed(Delayed& delayed) noexcept {
   Transfer& transfer = delayed.transfer;
   Target& to = target(transfer.peer);
   ssize_t code = -FI_ECONNRESET;
-  if (!shared_.peers.is_lost(transfer.peer)) {
+  if (!is_cut(transfer.peer)) {
     if (to.busy_round == round_) return true;
     if (transfer.is_temporary) transfer.source = delayed.line.data();
     code = post(transfer);
@@ -264,8 +264,12 @@ Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
                              info_->domain_attr->name + "): a write of " + std::to_string(bytes) + " bytes to rank " +
                              std::to_string(peer) + " failed: " + code_text(code);
     // What is left over for a lost peer may fail in any way.
-    if (is_lost_connection(code) || shared_.peers.is_lost(peer)) {
-      shared_.peers.lose(peer, text);
+    if (is_lost_connection(code) || is_cut(peer)) {
+      if (shared_.probes) {
+        shared_.peers.cut(number_, peer, text);
+      } else {
+        shared_.peers.lose(peer, text);  // nobody could ask the other engines
+      }
       return Status::peer_lost;
     }
     shared_.peers.break_down(text);
@@ -278,6 +282,7 @@ Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
 bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
+  if (is_closed_) return false;
   const bool came = take_completions();
   if (!receives_owed_.empty()) post_receives();
   if (came || !waiting_.empty()) is_armed_ = false;
@@ -330,7 +335,10 @@ void Engine::complete(Operation& operation) noexcept {
   if (operation.piece != BounceRing::kNone) ring_.give_back(operation.piece);
   Target& to = target(operation.peer);
   --to.in_flight;
-  if (operation.confirms) --to.confirming;
+  if (operation.confirms && --to.confirming == 0 && to.is_asked && !is_cut(operation.peer)) {
+    to.is_asked = false;
+    shared_.peers.answered(operation.peer);
+  }
   operation.next_free = free_operation_;
   free_operation_ = &operation;
   --in_flight_;

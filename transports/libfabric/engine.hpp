@@ -73,9 +73,14 @@ class Engine {
   /// answer is late, asks the peer's host whether it still listens. False when nothing was ever written to the peer
   /// through this engine.
   bool probe(int peer, std::int64_t now_ns) noexcept;
+  /// Another engine has lost the peer. Asks through this one whether it is there, which ends in PeerStates::answered()
+  /// or cut(), or in neither while the peer is in no call and its host does not say more.
+  void doubt(int peer, std::int64_t now_ns) noexcept;
+  /// Ends all that is under way and takes no more: puts do nothing and are ok.
+  void close() noexcept;
 
   /// Becomes readable when progress() has something to do; -1 when the provider has no such descriptor.
-  int wait_descriptor() const noexcept { return wait_descriptor_; }
+  int wait_descriptor() const noexcept { return wait_descriptor_.load(std::memory_order_relaxed); }
   /// False when progress() has to be called before anybody polls wait_descriptor(). Shortens `most_us` where that may
   /// not become readable although there is something to do.
   bool may_sleep(int& most_us) noexcept;
@@ -96,6 +101,8 @@ class Engine {
     std::uint32_t in_flight = 0;   ///< counted writes
     std::uint32_t confirming = 0;  ///< confirmed writes, waiting ones included
     bool used = false;
+    bool is_asked = false;  ///< the confirmed write under way began when the peer was doubted
+    std::int64_t doubted_ns = 0;
     std::int64_t probed_ns = 0;
     std::int64_t patience_ns = 0;        ///< how long after probed_ns the peer's host is asked
     std::int64_t waits_since_ns = 0;     ///< transfers wait that the provider does not take; 0: none when last looked
@@ -133,9 +140,12 @@ class Engine {
 
   void open(const Api& api, std::size_t bounce_bytes);
   void end_streams() noexcept;
+  void close_endpoint() noexcept;
   Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,
                               const std::string& what);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
+  /// Nothing is put to the peer through this engine any more.
+  bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
   bool in_arena(const std::byte* at, std::size_t bytes) const noexcept {
     return at >= shared_.arena && bytes <= shared_.arena_bytes &&
            static_cast<std::size_t>(at - shared_.arena) <= shared_.arena_bytes - bytes;
@@ -167,7 +177,7 @@ class Engine {
   Operation* operation_of(void* context) noexcept;
   void post_receives() noexcept;
   void count_open() noexcept { open_.store(in_flight_ + waiting_.size(), std::memory_order_release); }
-  void ask_listener(int peer) noexcept;
+  bool ask_listener(int peer) noexcept;
   void ask_about_waiting(std::int64_t now_ns) noexcept;
 
   Info info_;
@@ -183,12 +193,14 @@ class Engine {
   Fid<fid_mr> own_region_;
   std::byte* own_memory_ = nullptr;  ///< the bell's line, the words of greeting peers, the bounce ring
   std::size_t own_bytes_ = 0;
-  int wait_descriptor_ = -1;
-  bool is_armed_ = false;  ///< the descriptor becomes readable when something happens; guarded by mutex_
+  std::atomic<int> wait_descriptor_ = -1;
+  bool is_closed_ = false;  ///< guarded by mutex_
+  bool is_armed_ = false;   ///< the descriptor becomes readable when something happens; guarded by mutex_
 
   mutable std::mutex mutex_;
-  bool local_keys_ = false;   ///< sources must be registered
-  bool is_over_rxm_ = false;  ///< the provider ofi_rxm lies between, with some faults of its own
+  bool local_keys_ = false;    ///< sources must be registered
+  bool has_listener_ = false;  ///< peers' addresses are those of TCP listeners
+  bool is_over_rxm_ = false;   ///< the provider ofi_rxm lies between, with some faults of its own
   std::size_t inject_bytes_ = 0;
   std::size_t ordered_bytes_ = 0;
   BounceRing ring_;

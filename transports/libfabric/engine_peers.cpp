@@ -24,6 +24,7 @@ constexpr std::int64_t kPatienceNs = 200'000'000;
 /// The same where the provider does not take a transfer at all: it is busy, or has nobody to connect to.
 constexpr std::int64_t kWaitingPatienceNs = 20'000'000;
 constexpr std::int64_t kLookEveryNs = 5'000'000;
+constexpr std::int64_t kDoubtEveryNs = 10'000'000;
 /// What part of a sleep passes before transfers are tried again that the provider has refused.
 constexpr int kRefusedShare = 4;
 
@@ -35,24 +36,29 @@ std::int64_t probe_every_ns(std::int64_t peers) noexcept {
   return std::max(alone_ns, std::min(alone_ns * peers / kProbePeersFew, kProbeMostNs));
 }
 
-/// True when the host of this socket address says that nobody listens there. A connection that is made is reset, not
-/// closed: tcp (libfabric 1.17) waits for the first message of one that has ended without a word, for ever, and the
-/// descriptor on which its rank sleeps stays readable meanwhile.
-bool is_refused(const std::byte* address) noexcept {
+enum class Answer { none, listens, refuses };
+
+/// What the host of this socket address says of a listener there. A connection that is made is reset, not closed: tcp
+/// (libfabric 1.17) waits for the first message of one that has ended without a word, for ever, and the descriptor on
+/// which its rank sleeps stays readable meanwhile.
+Answer ask_host(const std::byte* address) noexcept {
   constexpr int kAnswerMostMs = 20;
   sockaddr_storage to{};
   std::memcpy(&to, address, sizeof(sockaddr_in6));
   const socklen_t bytes = to.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   const Descriptor asking(socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const linger reset = {1, 0};
-  if (!asking.open() || setsockopt(asking.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)) != 0) return false;
-  if (connect(asking.get(), reinterpret_cast<const sockaddr*>(&to), bytes) == 0) return false;
-  if (errno == ECONNREFUSED) return true;
-  pollfd entry{asking.get(), POLLOUT, 0};
-  if (errno != EINPROGRESS || poll(&entry, 1, kAnswerMostMs) <= 0) return false;
-  int error = 0;
-  socklen_t size = sizeof(error);
-  return getsockopt(asking.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ECONNREFUSED;
+  if (!asking.open() || setsockopt(asking.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)) != 0) {
+    return Answer::none;
+  }
+  int error = connect(asking.get(), reinterpret_cast<const sockaddr*>(&to), bytes) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd entry{asking.get(), POLLOUT, 0};
+    socklen_t size = sizeof(error);
+    if (poll(&entry, 1, kAnswerMostMs) <= 0) return Answer::none;
+    if (getsockopt(asking.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return Answer::none;
+  }
+  return error == 0 ? Answer::listens : error == ECONNREFUSED ? Answer::refuses : Answer::none;
 }
 
 }  // namespace
@@ -99,7 +105,7 @@ bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   Target& to = target(peer);
-  if (!to.used) return false;
+  if (!to.used || is_cut(peer)) return false;
   const std::int64_t quiet_ns = now_ns - to.probed_ns;
   if (to.confirming == 0) {
     if (quiet_ns < probe_every_ns(used_targets_)) return true;
@@ -108,15 +114,33 @@ bool Engine::probe(int peer, std::int64_t now_ns) noexcept {
     send_confirmed(peer);
   } else if (quiet_ns > to.patience_ns) {
     to.patience_ns *= 2;
-    ask_listener(peer);
+    (void)ask_listener(peer);
   }
   return true;
 }
 
-/// Providers over sockets connect again and again when a connection is refused, and tell nobody.
-void Engine::ask_listener(int peer) noexcept {
-  if (info_->addr_format != FI_SOCKADDR_IN && info_->addr_format != FI_SOCKADDR_IN6) return;
-  if (is_refused(target(peer).address_bytes.data())) (void)fail(peer, FI_ECONNREFUSED, sizeof(std::uint64_t));
+void Engine::doubt(int peer, std::int64_t now_ns) noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || is_cut(peer)) return;
+  Target& to = target(peer);
+  if (now_ns - to.doubted_ns < kDoubtEveryNs) return;
+  to.doubted_ns = now_ns;
+  // A listener ends with its process, and answers for a peer that is in no call.
+  if (ask_listener(peer)) {
+    shared_.peers.answered(peer);
+  } else if (to.confirming == 0 && !is_cut(peer)) {
+    to.is_asked = true;
+    send_confirmed(peer);
+  }
+}
+
+/// True when the peer's host says that it listens; when it says that it does not, the peer is cut off. Providers over
+/// sockets connect again and again when a connection is refused, and tell nobody.
+bool Engine::ask_listener(int peer) noexcept {
+  if (!has_listener_) return false;
+  const Answer answer = ask_host(target(peer).address_bytes.data());
+  if (answer == Answer::refuses) (void)fail(peer, FI_ECONNREFUSED, sizeof(std::uint64_t));
+  return answer == Answer::listens;
 }
 
 /// A provider that finds no listener takes nothing more for that peer, without a word. Transfers that wait for a dead
@@ -126,14 +150,14 @@ void Engine::ask_about_waiting(std::int64_t now_ns) noexcept {
   asked_ns_ = now_ns;
   for (std::size_t peer = 0; peer < targets_.size(); ++peer) {
     Target& to = targets_[peer];
-    if (to.waiting == 0 || shared_.peers.is_lost(static_cast<int>(peer))) {
+    if (to.waiting == 0 || is_cut(static_cast<int>(peer))) {
       to.waits_since_ns = 0;
     } else if (to.waits_since_ns == 0) {
       to.waits_since_ns = now_ns;
       to.waits_patience_ns = kWaitingPatienceNs;
     } else if (now_ns - to.waits_since_ns > to.waits_patience_ns) {
       to.waits_patience_ns *= 2;
-      ask_listener(static_cast<int>(peer));
+      (void)ask_listener(static_cast<int>(peer));
     }
   }
 }
@@ -144,13 +168,14 @@ bool Engine::is_quiet(bool but_for_confirmed) noexcept {
   for (std::size_t peer = 0; peer < targets_.size(); ++peer) {
     const Target& to = targets_[peer];
     const std::uint32_t allowed = but_for_confirmed ? to.confirming : 0;
-    if (to.in_flight + to.waiting > allowed && !shared_.peers.is_lost(static_cast<int>(peer))) return false;
+    if (to.in_flight + to.waiting > allowed && !is_cut(static_cast<int>(peer))) return false;
   }
   return true;
 }
 
 bool Engine::may_sleep(int& most_us) noexcept {
   const std::lock_guard lock(mutex_);
+  if (is_closed_) return true;
   if (!receives_owed_.empty()) return false;
   // Nothing tells when the provider would take what it has refused: a full socket, or a peer that has yet to answer.
   if (!waiting_.empty()) most_us = std::max(most_us / kRefusedShare, 1);

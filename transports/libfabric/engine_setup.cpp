@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "transports/libfabric/engine.hpp"
+#include "transports/libfabric/providers.hpp"
 #include "transports/libfabric/streams.hpp"
 
 namespace torii::libfabric {
@@ -65,7 +66,7 @@ Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& sh
 /// all.
 void Engine::end_streams() noexcept {
   constexpr int kRoundsMost = 100;
-  for (int round = 0; round < kRoundsMost && shut_down_streams(wait_descriptor_) != 0; ++round) {
+  for (int round = 0; round < kRoundsMost && shut_down_streams(wait_descriptor()) != 0; ++round) {
     std::array<fi_cq_data_entry, 16> entries;
     fi_cq_err_entry error{};
     while (fi_cq_read(queue_.get(), entries.data(), entries.size()) > 0 || fi_cq_readerr(queue_.get(), &error, 0) > 0) {
@@ -73,7 +74,7 @@ void Engine::end_streams() noexcept {
   }
 }
 
-Engine::~Engine() {
+void Engine::close_endpoint() noexcept {
   if (is_over_rxm_) end_streams();
   // A region that belongs to an endpoint goes before it; any other after it, so that no late write of a peer misses it.
   if ((info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
@@ -81,6 +82,28 @@ Engine::~Engine() {
     own_region_.reset();
   }
   endpoint_.reset();
+}
+
+void Engine::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
+  // Without a descriptor the streams cannot be ended, as they must be (above). What has come in part then stays where
+  // it is, since nobody calls the provider for this engine again; its objects live as long as the process.
+  if (is_over_rxm_ && wait_descriptor() < 0) {
+    (void)endpoint_.release();
+  } else {
+    close_endpoint();
+  }
+  wait_descriptor_.store(-1, std::memory_order_relaxed);
+  waiting_.clear();
+  receives_owed_.clear();
+  in_flight_ = 0;
+  for (Target& to : targets_) to.in_flight = to.waiting = to.confirming = 0;
+  count_open();
+}
+
+Engine::~Engine() {
+  if (!is_closed_) close_endpoint();
   arena_region_.reset();
   own_region_.reset();
   munmap(own_memory_, own_bytes_);
@@ -92,6 +115,7 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   // An injected write that is still queued when its connection breaks ends the process: ofi_rxm (libfabric 1.17) looks
   // behind the context of the failed write, and injected ones have none.
   is_over_rxm_ = std::string_view(info_->fabric_attr->prov_name).find("ofi_rxm") != std::string_view::npos;
+  has_listener_ = listens_on_tcp(info_->fabric_attr->prov_name, info_->addr_format);
   inject_bytes_ = is_over_rxm_ ? 0 : info_->tx_attr->inject_size;
   const std::size_t pieces = std::clamp<std::size_t>(info_->tx_attr->size, 16, kOperationsMost);
 
@@ -133,7 +157,8 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
     for (fi_context2& receive : receives_) receives_owed_.push_back(&receive);
     post_receives();
   }
-  if (!shared_.sleeps || fi_control(&queue_->fid, FI_GETWAIT, &wait_descriptor_) != 0) wait_descriptor_ = -1;
+  int descriptor = -1;
+  if (shared_.sleeps && fi_control(&queue_->fid, FI_GETWAIT, &descriptor) == 0) wait_descriptor_ = descriptor;
 }
 
 Fid<fid_mr> Engine::register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,

@@ -21,6 +21,8 @@ class Fabric final : public transports::EngineTransport<Engine> {
   /// Waits up to a second for peers to confirm what was put to them.
   ~Fabric() override { finish(confirms_at_end_); }
 
+  void forget(std::uint64_t offset, std::size_t bytes) noexcept override { arrivals_->forget(offset, bytes); }
+
   const std::string& provider() const noexcept { return provider_; }
   /// The device of each engine, and where the provider is over IP the address that it stands on; empty: any.
   const std::vector<std::string>& devices() const noexcept { return device_names_; }

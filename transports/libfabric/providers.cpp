@@ -168,6 +168,13 @@ bool is_over_ip(std::string_view provider) {
   return std::ranges::find(kOverIp, lowest) != std::end(kOverIp);
 }
 
+bool listens_on_tcp(std::string_view provider, std::uint32_t address_format) {
+  constexpr std::string_view kListening[] = {"tcp", "net", "sockets"};
+  const std::string_view lowest = provider.substr(0, provider.find(';'));
+  return (address_format == FI_SOCKADDR_IN || address_format == FI_SOCKADDR_IN6) &&
+         std::ranges::find(kListening, lowest) != std::end(kListening);
+}
+
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses) {
   const std::vector<std::string> names = built_in(api);
   std::vector<ProviderReport> reports;

@@ -2,6 +2,7 @@
 // Which providers of libfabric exist here, what they want, and which one a job takes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,10 @@ namespace torii::libfabric {
 
 /// True where addresses are those of IP, so that a source address says which device is meant.
 bool is_over_ip(std::string_view provider);
+
+/// True where a peer's address is that of a TCP listener, which ends with its process. verbs has addresses of the same
+/// format for connections of another kind.
+bool listens_on_tcp(std::string_view provider, std::uint32_t address_format);
 
 /// Every provider that torii knows or this libfabric has, in the order in which `auto` tries them.
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses);

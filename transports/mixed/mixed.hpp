@@ -45,6 +45,11 @@ class Mixed final : public Transport {
   bool drained() noexcept override { return between_->drained(); }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
   bool alive(int peer) noexcept override;
+  /// A store into memory is not lost, so engines are given up between nodes only.
+  void close_engines(std::uint32_t engines) noexcept override { between_->close_engines(engines); }
+  std::uint32_t lost_engines() const noexcept override { return between_->lost_engines(); }
+  std::uint32_t closed_engines() const noexcept override { return between_->closed_engines(); }
+  void forget(std::uint64_t offset, std::size_t bytes) noexcept override { between_->forget(offset, bytes); }
   std::string failure_text() const override { return between_->failure_text(); }
   bool oversubscribed() const noexcept override { return inside_->oversubscribed(); }
 

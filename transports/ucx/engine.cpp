@@ -61,7 +61,7 @@ Item* Engine::take(std::deque<Item>& all, Item*& first_free) noexcept {
 /// One active message. A payload of up to kInlineBytes need not outlive the call.
 Status Engine::send(int peer, MessageId id, const Header& header, const std::byte* payload,
                     std::size_t bytes) noexcept {
-  if (shared_.peers.is_lost(peer)) return Status::peer_lost;
+  if (is_cut(peer)) return Status::peer_lost;
   Operation* const operation = take(operations_, free_operation_);
   if (operation == nullptr) return Status::no_resource;
   operation->engine = this;
@@ -89,7 +89,7 @@ Status Engine::send(int peer, MessageId id, const Header& header, const std::byt
 /// word of which only some bytes have come does not equal the signal, so no notice and no atomic is needed (see
 /// Put::signal).
 Status Engine::put_and_signal(const Put& put) noexcept {
-  if (shared_.peers.is_lost(put.peer)) return Status::peer_lost;
+  if (is_cut(put.peer)) return Status::peer_lost;
   Operation* const payload = take(operations_, free_operation_);
   Operation* const signal = take(operations_, free_operation_);
   if (payload == nullptr || signal == nullptr) {
@@ -165,8 +165,8 @@ Status Engine::fail(int peer, ucs_status_t status, std::size_t bytes) noexcept {
     const std::string text = name() + ": a write of " + std::to_string(bytes) + " bytes to rank " +
                              std::to_string(peer) + " failed: " + ucs_status_string(status);
     // What is left over for a lost peer may fail in any way.
-    if (is_lost_connection(status) || shared_.peers.is_lost(peer)) {
-      shared_.peers.lose(peer, text);
+    if (is_lost_connection(status) || is_cut(peer)) {
+      shared_.peers.cut(number_, peer, text);
       return Status::peer_lost;
     }
     shared_.peers.break_down(text);
@@ -187,11 +187,13 @@ void Engine::break_down(const char* what) noexcept {
 
 void Engine::on_error(void* data, ucp_ep_h, ucs_status_t status) {
   const Target& to = *static_cast<Target*>(data);
+  const Engine& self = *to.engine;
   try {
-    to.engine->shared_.peers.lose(to.peer, to.engine->name() + ": the connection to rank " + std::to_string(to.peer) +
-                                               " ended: " + ucs_status_string(status));
+    self.shared_.peers.cut(
+        self.number_, to.peer,
+        self.name() + ": the connection to rank " + std::to_string(to.peer) + " ended: " + ucs_status_string(status));
   } catch (const std::exception&) {
-    to.engine->shared_.peers.lose(to.peer, {});
+    self.shared_.peers.cut(self.number_, to.peer, {});
   }
 }
 
@@ -260,7 +262,14 @@ ucs_status_t Engine::on_ask(void* data, const void* header, std::size_t header_b
 
 ucs_status_t Engine::on_answer(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
                                const ucp_am_recv_param_t*) {
-  if (Target* const from = static_cast<Engine*>(data)->sender_of(header, header_bytes)) ++from->answered;
+  Engine& self = *static_cast<Engine*>(data);
+  Target* const from = self.sender_of(header, header_bytes);
+  if (from == nullptr) return UCS_OK;
+  ++from->answered;
+  if (from->is_doubted && from->answered == from->asked) {
+    from->is_doubted = false;
+    self.shared_.peers.answered(from->peer);
+  }
   return UCS_OK;
 }
 
@@ -297,6 +306,7 @@ void Engine::give_answers() noexcept {
 bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
+  if (is_closed_) return false;
   constexpr int kRoundsMost = 16;
   int round = 0;
   while (round < kRoundsMost && ucp_worker_progress(worker_.get()) != 0) ++round;
@@ -308,7 +318,7 @@ bool Engine::drained() noexcept {
   if (in_flight_.load(std::memory_order_acquire) == 0) return true;
   const std::lock_guard lock(mutex_);
   for (const Target& to : targets_) {
-    if (to.in_flight != 0 && !shared_.peers.is_lost(to.peer)) return false;
+    if (to.in_flight != 0 && !is_cut(to.peer)) return false;
   }
   return true;
 }
@@ -328,27 +338,41 @@ void Engine::flush_puts(Target& to) noexcept {
 }
 
 /// Messages of one engine arrive in order, so the answer to the last speaks of all.
+void Engine::ask(Target& to) noexcept {
+  ++to.asked;
+  (void)send(to.peer, kAsk, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);
+}
+
 void Engine::flush() noexcept {
   const std::lock_guard lock(mutex_);
   for (Target& to : targets_) {
-    if (!to.used || shared_.peers.is_lost(to.peer)) continue;
+    if (!to.used || is_cut(to.peer)) continue;
     if (manner_.puts) flush_puts(to);
-    ++to.asked;
-    (void)send(to.peer, kAsk, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);
+    ask(to);
   }
+}
+
+void Engine::doubt(int peer, std::int64_t) noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || is_cut(peer)) return;
+  Target& to = target(peer);
+  if (to.asked != to.answered) return;
+  to.is_doubted = true;
+  ask(to);
 }
 
 bool Engine::confirmed() noexcept {
   if (!drained()) return false;
   const std::lock_guard lock(mutex_);
   for (const Target& to : targets_) {
-    if (to.asked != to.answered && !shared_.peers.is_lost(to.peer)) return false;
+    if (to.asked != to.answered && !is_cut(to.peer)) return false;
   }
   return true;
 }
 
 bool Engine::may_sleep(int&) noexcept {
   const std::lock_guard lock(mutex_);
+  if (is_closed_) return true;
   return !owes_answers_ && ucp_worker_arm(worker_.get()) == UCS_OK;
 }
 

@@ -64,9 +64,14 @@ class Engine {
   bool is_greeted(int peer) noexcept;
   /// UCX watches connections by itself, for all engines.
   static bool probe(int, std::int64_t) noexcept { return true; }
+  /// Another engine has lost the peer. Asks through this one whether it is there, which ends in PeerStates::answered()
+  /// or cut(), or in neither while the peer is in no call.
+  void doubt(int peer, std::int64_t now_ns) noexcept;
+  /// Ends all that is under way and takes no more: puts do nothing.
+  void close() noexcept;
 
   /// Becomes readable when progress() has something to do; -1 when none was wanted.
-  int wait_descriptor() const noexcept { return wait_descriptor_; }
+  int wait_descriptor() const noexcept { return wait_descriptor_.load(std::memory_order_relaxed); }
   /// False when progress() has to be called before anybody polls wait_descriptor().
   bool may_sleep(int& most_us) noexcept;
 
@@ -82,6 +87,7 @@ class Engine {
     std::uint32_t asked = 0;     ///< confirmations asked for
     std::uint32_t answered = 0;  ///< and received
     std::uint32_t owed = 0;      ///< answers to give
+    bool is_doubted = false;     ///< the last question was asked because another engine has lost the peer
     bool used = false;
     bool greeted = false;
   };
@@ -105,8 +111,11 @@ class Engine {
 
   void open(const Selection& selection);
   void map_arena();
+  void close_connections() noexcept;
   void listen(MessageId id, ucp_am_recv_callback_t callback);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
+  /// Nothing is put to the peer through this engine any more.
+  bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
 
   template <class Item>
   static Item* take(std::deque<Item>& all, Item*& first_free) noexcept;
@@ -114,6 +123,7 @@ class Engine {
   Status send(int peer, MessageId id, const Header& header, const std::byte* payload, std::size_t bytes) noexcept;
   Status put_and_signal(const Put& put) noexcept;
   void flush_puts(Target& to) noexcept;
+  void ask(Target& to) noexcept;
   Status put_bytes(Operation& operation, const std::byte* source, std::uint64_t offset, bool is_in_arena) noexcept;
   /// Counts the operation, or ends it when UCX has done it already or refused it.
   Status started(Operation& operation, ucs_status_ptr_t request) noexcept;
@@ -148,7 +158,7 @@ class Engine {
   Owner<ucp_context_h, ucp_cleanup> context_;
   Owner<ucp_worker_h, ucp_worker_destroy> worker_;
   ucp_mem_h arena_memory_ = nullptr;
-  int wait_descriptor_ = -1;
+  std::atomic<int> wait_descriptor_ = -1;
 
   std::mutex mutex_;
   std::vector<Target> targets_;
@@ -158,6 +168,7 @@ class Engine {
   Arrival* free_arrival_ = nullptr;
   std::atomic<std::size_t> in_flight_ = 0;
   bool owes_answers_ = false;
+  bool is_closed_ = false;
 };
 
 }  // namespace torii::ucx

@@ -54,9 +54,42 @@ Engine::Engine(const Selection& selection, const Manner& manner, int number, con
 
 Engine::~Engine() {
   for (Target& to : targets_) to.key.reset();
-  if (arena_memory_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
+  if (arena_memory_ != nullptr && context_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
   // Closes what is connected, without waiting for peers.
   worker_.reset();
+}
+
+/// UCX 1.13 ends the process when a worker goes while messages are under way. Messages take effect in calls of the
+/// worker only, so one that nobody calls again is as good as gone; it lives as long as the process. Where the device
+/// writes by itself its connections have to go.
+void Engine::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
+  wait_descriptor_.store(-1, std::memory_order_relaxed);
+  for (Target& to : targets_) to.key.reset();
+  if (manner_.puts) {
+    close_connections();
+  } else {
+    (void)worker_.release();
+    (void)context_.release();
+  }
+}
+
+void Engine::close_connections() noexcept {
+  constexpr int kRoundsMost = 10'000;
+  for (Target& to : targets_) {
+    if (to.endpoint == nullptr) continue;
+    ucp_request_param_t how{};
+    how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    how.flags = manner_.peer_errors ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+    const ucs_status_ptr_t closing = ucp_ep_close_nbx(to.endpoint, &how);
+    to.endpoint = nullptr;
+    if (!UCS_PTR_IS_PTR(closing)) continue;
+    for (int round = 0; round < kRoundsMost && ucp_request_check_status(closing) == UCS_INPROGRESS; ++round) {
+      (void)ucp_worker_progress(worker_.get());
+    }
+    ucp_request_free(closing);
+  }
 }
 
 void Engine::open(const Selection& selection) {
@@ -77,7 +110,9 @@ void Engine::open(const Selection& selection) {
   ucp_worker_h worker = nullptr;
   check(ucp_worker_create(context, &how, &worker), "opening a worker of " + name());
   worker_.reset(worker);
-  if (manner_.wakes) check(ucp_worker_get_efd(worker, &wait_descriptor_), "asking for a descriptor to sleep on");
+  int descriptor = -1;
+  if (manner_.wakes) check(ucp_worker_get_efd(worker, &descriptor), "asking for a descriptor to sleep on");
+  wait_descriptor_ = descriptor;
   listen(kPut, &Engine::on_put);
   listen(kAsk, &Engine::on_ask);
   listen(kAnswer, &Engine::on_answer);
