@@ -24,8 +24,10 @@ constexpr std::uint32_t kSpinsAlone = 20000;
 constexpr std::uint32_t kYieldsAlone = 2000;
 constexpr std::int64_t kSleepLeastUs = 1000;
 /// Where only puts over a network wake a rank, and always do, it need not look every millisecond: it then sleeps an
-/// eighth of the time that nothing has moved, so that a wake-up that was missed after all delays a call by little.
+/// eighth of the time that nothing has moved, so that a wake-up that was missed after all delays a call by little. The
+/// more ranks there are the longer it may sleep: each asks seldom then, and all use the same CPUs to look.
 constexpr std::int64_t kSleepMostUs = 100'000;
+constexpr std::int64_t kSleepMostUsPerRank = 20'000;
 constexpr std::int64_t kQuietPerSleep = 8;
 constexpr std::int64_t kChecksEveryNs = 1'000'000;
 /// Polls between two looks at the clock while spinning.
@@ -105,7 +107,8 @@ bool Waiting::pause(bool (*still_idle)(void* data), void* data) noexcept {
 int Waiting::sleep_us() const noexcept {
   if (!sleeps_long_ || quiet_since_ns_ == 0) return kSleepLeastUs;
   const std::int64_t quiet_us = (checked_ns_ - quiet_since_ns_) / 1000;
-  return static_cast<int>(std::clamp(quiet_us / kQuietPerSleep, kSleepLeastUs, kSleepMostUs));
+  const std::int64_t most_us = std::max(kSleepMostUs, kSleepMostUsPerRank * transport_.ranks());
+  return static_cast<int>(std::clamp(quiet_us / kQuietPerSleep, kSleepLeastUs, most_us));
 }
 
 }  // namespace torii
