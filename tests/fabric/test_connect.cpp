@@ -151,6 +151,7 @@ struct PlayedEngine {
   bool has_some = false;
   int puts = 0;
   std::vector<int> doubted;
+  int left = -1;
   bool closed = false;
 
   void greet(int peer) noexcept { greeted.push_back(peer); }
@@ -169,6 +170,8 @@ struct PlayedEngine {
     return Status::ok;
   }
   bool probe(int, std::int64_t) noexcept { return true; }
+  void take_leave(int) noexcept {}
+  bool has_left(int peer) const noexcept { return peer == left; }
   void doubt(int peer, std::int64_t) noexcept { doubted.push_back(peer); }
   void close() noexcept { closed = true; }
   int wait_descriptor() const noexcept { return -1; }
@@ -298,6 +301,20 @@ TEST(Engines, PeersAreLostWhereNoneReachesThem) {
     EXPECT_TRUE(transport.alive(other));
     transport.peers().cut(1, other, "third");
     EXPECT_FALSE(transport.alive(other));
+  });
+}
+
+/// Who leaves closes one engine after the other, and that is no loss of an engine.
+TEST(Engines, AreNotLostWhereThePeerHasLeft) {
+  run_ranks_as_threads(3, [](Exchange& exchange) {
+    Played transport(exchange);
+    const int peer = (exchange.rank() + 1) % 3;
+    transport.engine(1).left = peer;
+    EXPECT_TRUE(transport.alive(peer)) << "nothing is wrong yet";
+    transport.peers().cut(0, peer, "refused");
+    EXPECT_FALSE(transport.alive(peer));
+    EXPECT_EQ(transport.engine(1).doubted, std::vector<int>{});
+    EXPECT_EQ(transport.progress(), Status::ok);
   });
 }
 

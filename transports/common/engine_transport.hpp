@@ -27,7 +27,8 @@ namespace torii::transports {
 /// An Engine is thread-safe and offers put(), put_word(), progress() (false: there was nothing), drained(), probe(),
 /// and for a sleeper wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether
 /// they have; greet() says to a peer's engine of the same number that this one is there, is_greeted() whether it has
-/// said so; doubt() finds out whether a peer is there that another engine has lost; close() ends all that it does.
+/// said so; take_leave() says that this rank is about to close its engines, has_left() whether the peer has said so;
+/// doubt() finds out whether a peer is there that another engine has lost; close() ends all that it does.
 template <class Engine>
 class EngineTransport : public Transport {
  public:
@@ -115,6 +116,12 @@ class EngineTransport : public Transport {
     if (peers_.is_lost(peer)) return false;
     const std::int64_t now = now_ns();
     const bool is_doubted = peers_.is_doubted(peer);
+    // A rank that leaves closes one engine after the other.
+    const auto has_left = [peer](const auto& engine) { return engine->has_left(peer); };
+    if (is_doubted && std::any_of(engines_.begin(), engines_.end(), has_left)) {
+      peers_.lose(peer, "it has left");
+      return false;
+    }
     for (const auto& engine : engines_) {
       if (is_doubted) {
         engine->doubt(peer, now);
@@ -166,8 +173,11 @@ class EngineTransport : public Transport {
 
   /// Waits up to a second for peers to confirm what was put to them, then closes the engines. Destructors call it.
   void finish(bool confirms) noexcept {
-    if (confirms && peers_.status() == Status::ok) {
-      for (const auto& engine : engines_) engine->flush();
+    if (confirms && !peers_.is_broken()) {
+      for (const auto& engine : engines_) {
+        for (const int peer : connected_) engine->take_leave(peer);
+        engine->flush();
+      }
       const std::int64_t deadline = now_ns() + kConfirmMostNs;
       const auto is_open = [](const auto& engine) { return !engine->confirmed(); };
       while (std::any_of(engines_.begin(), engines_.end(), is_open) && now_ns() < deadline) {
@@ -193,6 +203,7 @@ class EngineTransport : public Transport {
 
  private:
   std::array<std::atomic<std::uint8_t>, kEnginesMax> carriers_;
+  std::vector<int> connected_;                     ///< peers that the engines have greeted
   static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many in vain an engine counts as quiet
   static constexpr std::uint32_t kRoundsPerQuietLook = 4;
 
@@ -219,7 +230,8 @@ class EngineTransport : public Transport {
       };
       if (node(peer) != node(rank_)) silent.push_back(peer);
     }
-    const std::vector<int> peers = silent;
+    connected_ = silent;
+    const std::vector<int>& peers = connected_;
     std::vector<std::size_t> greeted(engines_.size(), 0);  // by engine: so many of `peers`
     const auto patience_ns = static_cast<std::int64_t>(options.timeout_s * 1e9);
     std::int64_t deadline = now_ns() + patience_ns;

@@ -67,8 +67,11 @@ class Engine {
   void flush() noexcept;
   bool confirmed() noexcept { return is_quiet(false); }
   /// Writes this rank's word behind the bell of a peer, which does not count as using the peer.
-  void greet(int peer) noexcept;
+  void greet(int peer) noexcept { say(peer, kHere); }
   bool is_greeted(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)) != 0; }
+  /// The same word once more, before this rank closes its engines.
+  void take_leave(int peer) noexcept { say(peer, kLeaving); }
+  bool has_left(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)) == kLeaving; }
   /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it; where the
   /// answer is late, asks the peer's host whether it still listens. False when nothing was ever written to the peer
   /// through this engine.
@@ -101,8 +104,9 @@ class Engine {
     std::uint32_t in_flight = 0;   ///< counted writes
     std::uint32_t confirming = 0;  ///< confirmed writes, waiting ones included
     bool used = false;
-    bool is_asked = false;  ///< the confirmed write under way began when the peer was doubted
-    std::int64_t doubted_ns = 0;
+    bool is_asked = false;              ///< the confirmed write under way began when the peer was doubted
+    std::int64_t doubted_ns = 0;        ///< when doubt() asked last
+    std::int64_t doubted_since_ns = 0;  ///< and first; 0: never
     std::int64_t probed_ns = 0;
     std::int64_t patience_ns = 0;        ///< how long after probed_ns the peer's host is asked
     std::int64_t waits_since_ns = 0;     ///< transfers wait that the provider does not take; 0: none when last looked
@@ -151,6 +155,9 @@ class Engine {
            static_cast<std::size_t>(at - shared_.arena) <= shared_.arena_bytes - bytes;
   }
 
+  static constexpr std::uint64_t kHere = 1;
+  static constexpr std::uint64_t kLeaving = 2;
+  void say(int peer, std::uint64_t greeting) noexcept;
   static std::size_t greeting_offset(int rank) noexcept {
     return kLineBytes + static_cast<std::size_t>(rank) * sizeof(std::uint64_t);
   }

@@ -25,6 +25,8 @@ constexpr std::int64_t kPatienceNs = 200'000'000;
 constexpr std::int64_t kWaitingPatienceNs = 20'000'000;
 constexpr std::int64_t kLookEveryNs = 5'000'000;
 constexpr std::int64_t kDoubtEveryNs = 10'000'000;
+/// Only after this does an answer say that the peer lives: the engines of a process that ends go one after the other.
+constexpr std::int64_t kDoubtNs = 200'000'000;
 /// What part of a sleep passes before transfers are tried again that the provider has refused.
 constexpr int kRefusedShare = 4;
 
@@ -78,9 +80,9 @@ void Engine::send_confirmed(int peer) noexcept {
   if (send(transfer) != Status::ok) --to.confirming;
 }
 
-void Engine::greet(int peer) noexcept {
+void Engine::say(int peer, std::uint64_t greeting) noexcept {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t greeting = 1;
+  if (is_cut(peer)) return;
   Transfer transfer;
   transfer.peer = peer;
   transfer.notifies = true;
@@ -125,10 +127,13 @@ void Engine::doubt(int peer, std::int64_t now_ns) noexcept {
   Target& to = target(peer);
   if (now_ns - to.doubted_ns < kDoubtEveryNs) return;
   to.doubted_ns = now_ns;
+  if (to.doubted_since_ns == 0) to.doubted_since_ns = now_ns;
+  const bool listens = ask_listener(peer);
+  if (now_ns - to.doubted_since_ns < kDoubtNs || is_cut(peer)) return;
   // A listener ends with its process, and answers for a peer that is in no call.
-  if (ask_listener(peer)) {
+  if (listens) {
     shared_.peers.answered(peer);
-  } else if (to.confirming == 0 && !is_cut(peer)) {
+  } else if (to.confirming == 0) {
     to.is_asked = true;
     send_confirmed(peer);
   }

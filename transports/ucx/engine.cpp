@@ -279,6 +279,12 @@ ucs_status_t Engine::on_greeting(void* data, const void* header, std::size_t hea
   return UCS_OK;
 }
 
+ucs_status_t Engine::on_farewell(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                 const ucp_am_recv_param_t*) {
+  if (Target* const from = static_cast<Engine*>(data)->sender_of(header, header_bytes)) from->left = true;
+  return UCS_OK;
+}
+
 /// With a payload: before the first message that does not fit into a packet's shortest form UCX asks the peer for its
 /// end of the connection, and the answer needs the peer's progress().
 void Engine::greet(int peer) noexcept {
@@ -292,6 +298,16 @@ void Engine::greet(int peer) noexcept {
 bool Engine::is_greeted(int peer) noexcept {
   const std::lock_guard lock(mutex_);
   return target(peer).greeted;
+}
+
+void Engine::take_leave(int peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  (void)send(peer, kFarewell, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);
+}
+
+bool Engine::has_left(int peer) noexcept {
+  const std::lock_guard lock(mutex_);
+  return target(peer).left;
 }
 
 void Engine::give_answers() noexcept {

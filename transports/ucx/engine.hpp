@@ -62,6 +62,8 @@ class Engine {
   /// Tells a peer that this engine is there, which does not count as using the peer.
   void greet(int peer) noexcept;
   bool is_greeted(int peer) noexcept;
+  void take_leave(int peer) noexcept;
+  bool has_left(int peer) noexcept;
   /// UCX watches connections by itself, for all engines.
   static bool probe(int, std::int64_t) noexcept { return true; }
   /// Another engine has lost the peer. Asks through this one whether it is there, which ends in PeerStates::answered()
@@ -90,6 +92,7 @@ class Engine {
     bool is_doubted = false;     ///< the last question was asked because another engine has lost the peer
     bool used = false;
     bool greeted = false;
+    bool left = false;
   };
 
   /// What UCX reads until an operation completes, and what is known of it.
@@ -146,6 +149,8 @@ class Engine {
   static ucs_status_t on_answer(void* engine, const void* header, std::size_t header_bytes, void* data,
                                 std::size_t bytes, const ucp_am_recv_param_t* how);
   static ucs_status_t on_greeting(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                  std::size_t bytes, const ucp_am_recv_param_t* how);
+  static ucs_status_t on_farewell(void* engine, const void* header, std::size_t header_bytes, void* data,
                                   std::size_t bytes, const ucp_am_recv_param_t* how);
   static void on_arrived(void* request, ucs_status_t status, std::size_t bytes, void* arrival);
   /// The peer of an ask, answer or greeting, or nullptr for one that no rank sends.

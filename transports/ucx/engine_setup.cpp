@@ -117,6 +117,7 @@ void Engine::open(const Selection& selection) {
   listen(kAsk, &Engine::on_ask);
   listen(kAnswer, &Engine::on_answer);
   listen(kGreeting, &Engine::on_greeting);
+  listen(kFarewell, &Engine::on_farewell);
 }
 
 void Engine::listen(MessageId id, ucp_am_recv_callback_t callback) {

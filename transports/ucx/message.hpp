@@ -18,6 +18,7 @@ enum MessageId : unsigned {
   kAsk = 2,       ///< rank `signal` wants to know that all before has arrived
   kAnswer = 3,    ///< rank `signal` confirms
   kGreeting = 4,  ///< rank `signal` is there
+  kFarewell = 5,  ///< rank `signal` is about to close its engines
 };
 
 /// The header of every active message.
