@@ -35,8 +35,12 @@ class PeerStates {
   /// `engine` has lost its way to the peer.
   void cut(int engine, int peer, const std::string& why) noexcept { add(peer, std::uint32_t{1} << engine, why); }
   void lose(int peer, const std::string& why) noexcept { add(peer, all_, why); }
-  /// A doubted peer has answered a question that was asked after it was cut off.
-  void answered(int peer) noexcept { failed_.fetch_or(cut_from(peer), std::memory_order_acq_rel); }
+  /// A doubted peer has answered a question that was asked after it was cut off. Of one that is lost meanwhile, because
+  /// it has left or died, an answer under way says nothing.
+  void answered(int peer) noexcept {
+    const std::uint32_t cut = cut_from(peer);
+    if ((cut | closed()) != all_) failed_.fetch_or(cut, std::memory_order_acq_rel);
+  }
   /// The engine will not be used any more: it explains nothing.
   void close(int engine) noexcept {
     closed_.fetch_or(std::uint32_t{1} << engine, std::memory_order_acq_rel);

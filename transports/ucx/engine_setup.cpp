@@ -54,7 +54,7 @@ Engine::Engine(const Selection& selection, const Manner& manner, int number, con
 
 Engine::~Engine() {
   for (Target& to : targets_) to.key.reset();
-  if (arena_memory_ != nullptr && context_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
+  if (arena_memory_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
   // Closes what is connected, without waiting for peers.
   worker_.reset();
 }
