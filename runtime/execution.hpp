@@ -352,9 +352,22 @@ class Execution {
   static constexpr std::size_t kLaneBits = 63;
   std::uint64_t lanes_to_look_at_ = ~std::uint64_t{0};
   std::uint64_t lanes_without_credit_ = 0;
-  bool lacks_credit_ = false;                  ///< the step that was looked at last waits for a credit alone
-  std::vector<std::uint64_t> readers_of_in_;   ///< by stream: lanes that take from it
-  std::vector<std::uint64_t> readers_of_out_;  ///< by stream: lanes that put into it
+  bool lacks_credit_ = false;  ///< the step that was looked at last waits for a credit alone
+  /// Words of one kind that lie in staging stream after stream, and by stream the lanes that wait for them. Beside the
+  /// bits above, for changed() finds nothing of a rank in a cache.
+  struct Readers {
+    std::uint64_t begin = 0;         ///< offset of the first stream's
+    std::uint64_t stream_bytes = 1;  ///< from one stream's to the next one's
+    std::vector<std::uint64_t> lanes;
+
+    /// All lanes where the offset is none of these words'.
+    std::uint64_t of(std::uint64_t offset) const noexcept {
+      const std::uint64_t stream = (offset - begin) / stream_bytes;
+      return offset >= begin && stream < lanes.size() ? lanes[stream] : ~std::uint64_t{0};
+    }
+  };
+  Readers readers_of_in_;   ///< lanes that take from a stream
+  Readers readers_of_out_;  ///< lanes that put into one
   std::vector<LaneState> lanes_;
   std::vector<Instance> instances_;
   std::vector<Announced> announced_;

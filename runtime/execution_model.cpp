@@ -17,35 +17,28 @@ bool Execution::is_modelled(const Step& step) noexcept {
 void Execution::find_readers() noexcept {
   lanes_to_look_at_ = ~std::uint64_t{0};
   lanes_without_credit_ = 0;
-  readers_of_in_.assign(plan_->in.size(), 0);
-  readers_of_out_.assign(plan_->out.size(), 0);
+  // Staging has the slots of in-streams one after the other, and further on the credits of out-streams.
+  const StagingShape& shape = plan_->shape;
+  readers_of_in_.begin = plan_->in.empty() ? 0 : plan_->in.front().slots_offset;
+  readers_of_in_.stream_bytes = std::max<std::size_t>(shape.stream_bytes, 1);
+  readers_of_in_.lanes.assign(plan_->in.size(), 0);
+  readers_of_out_.begin = plan_->out.empty() ? 0 : plan_->out.front().credits_offset;
+  readers_of_out_.stream_bytes = std::max<std::size_t>(shape.credit_bytes, 1);
+  readers_of_out_.lanes.assign(plan_->out.size(), 0);
   for (std::size_t number = 0; number < lanes_.size(); ++number) {
     const std::uint64_t lane = std::uint64_t{1} << std::min(number, kLaneBits);
     for (const Flow& flow : lanes_[number].lane->flows) {
       for (const StreamEnd& end : flow.sources) {
-        if (end.stream != kOwn) readers_of_in_[end.stream] |= lane;
+        if (end.stream != kOwn) readers_of_in_.lanes[end.stream] |= lane;
       }
-      for (const StreamEnd& end : flow.targets) readers_of_out_[end.stream] |= lane;
+      for (const StreamEnd& end : flow.targets) readers_of_out_.lanes[end.stream] |= lane;
     }
   }
 }
 
-/// Staging has the slots of in-streams one after the other, and further on the credits of out-streams.
 void Execution::changed(std::uint64_t offset) noexcept {
-  if (plan_ == nullptr || plan_->in.size() + plan_->out.size() == 0) return;
-  const StagingShape& shape = plan_->shape;
-  const std::uint64_t begin =
-      plan_->in.empty() ? plan_->out.front().credits_offset - shape.credits_offset : plan_->in.front().slots_offset;
-  const std::uint64_t in = (offset - begin) / std::max<std::size_t>(shape.stream_bytes, 1);
-  const std::uint64_t credits = begin + shape.credits_offset;
-  const std::uint64_t out = (offset - credits) / std::max<std::size_t>(shape.credit_bytes, 1);
-  if (offset >= begin && in < readers_of_in_.size()) {
-    lanes_to_look_at_ |= readers_of_in_[in];
-  } else if (offset >= credits && out < readers_of_out_.size()) {
-    lanes_to_look_at_ |= readers_of_out_[out];
-  } else {
-    lanes_to_look_at_ = ~std::uint64_t{0};
-  }
+  const bool is_slot = offset < readers_of_out_.begin || readers_of_out_.lanes.empty();
+  lanes_to_look_at_ |= is_slot ? readers_of_in_.of(offset) : readers_of_out_.of(offset);
 }
 
 /// No step of the lane below that segment can run. Nothing is known of the segments that were not looked at.

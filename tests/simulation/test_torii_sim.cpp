@@ -59,6 +59,13 @@ TEST(ToriiSim, RunsFourThousandRanksWithRealData) {
   EXPECT_EQ(row.at("hash").get<std::string>().size(), 16U);
 }
 
+/// 33 GiB of slots in the runs of few segments, of which hardly any is touched.
+TEST(ToriiSim, SlotsThatAreNotUsedTakeNoMemory) {
+  const json row = json_of({"allreduce", "--algorithm", "trinaryx3", "--topology", "torus:16x16x16", "--bytes", "64K",
+                            "--segment", "10944", "--slots", "64", "--data"});
+  EXPECT_EQ(row.at("wrong"), 0);
+}
+
 TEST(ToriiSim, RunsEveryCollective) {
   for (const char* collective : {"barrier", "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
                                  "alltoall", "scatter", "gather"}) {
@@ -177,6 +184,7 @@ TEST(ToriiSim, RefusesBadCommandLines) {
       {{"allreduce"}, 2, "--topology"},
       {with({"--algorithm", "swung"}), 3, "no algorithm is called 'swung'"},
       {with({"--bytes", "12Q"}), 2, "--bytes is '12Q'"},
+      {with({"--bytes", "200000G", "--data"}), 3, "bytes on 9 ranks takes 5400000.0 GiB"},
       {with({"--segment", "-3"}), 2, "--segment is '-3'"},
       {with({"--segment", "0"}), 2, "--segment is 0; it must be a number of bytes, auto or table"},
       {with({"--budget", "-1"}), 2, "--budget is -1"},

@@ -145,6 +145,10 @@ double least_us(const SimOptions& options, const Question& question, const Algor
   const double hops = request.collective == Collective::allreduce ? 2.0 * height : height;
   const std::size_t block_bytes = question.bytes / trees.size();
   const double transfer_us = static_cast<double>(request.tuning.segment_bytes) / (options.bandwidth_GBps * 1e3);
+  // Of a block that is a single segment all goes the whole way.
+  if (block_bytes <= request.tuning.segment_bytes) {
+    return hops * (options.alpha_us + static_cast<double>(block_bytes) / (options.bandwidth_GBps * 1e3));
+  }
   const double before = static_cast<double>(block_bytes / request.tuning.segment_bytes) - 3;
   return before < 0 ? 0 : before * transfer_us + hops * (options.alpha_us + transfer_us);
 }
@@ -225,10 +229,24 @@ double folding_us(const SimOptions& options, const Question& question, const Tri
   return most / (*options.reduce_GBps * 1e3);
 }
 
+/// Real vectors that do not fit would end the program without a word, once they are touched.
+void check_memory(const SimOptions& options, const Question& question) {
+  constexpr double kVectors = 3;  // of each rank: operand, result, and the result of the best trial so far
+  constexpr double kGiB = 1U << 30;
+  const double needed = kVectors * question.request.topology.ranks() * static_cast<double>(question.bytes);
+  const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (!options.data || needed <= there) return;
+  throw Error(Status::no_resource,
+              fmt::format("--data with {} bytes on {} ranks takes {:.1f} GiB of memory, and this machine has {:.1f}; "
+                          "without --data vectors take none",
+                          question.bytes, question.request.topology.ranks(), needed / kGiB, there / kGiB));
+}
+
 }  // namespace
 
 Simulated simulate_call(const SimOptions& options) {
   const Question question = read_question(options);
+  check_memory(options, question);
   const Clock::time_point begun = Clock::now();
   const Selected selected =
       select(TuneTable::built_in(), {.algorithm = options.algorithm}, question.request, question.bytes, true);

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <string>
 
 #include "runtime/status.hpp"
@@ -38,7 +36,7 @@ double uniform(std::uint64_t seed, std::uint64_t number) noexcept {
   return static_cast<double>(z >> 11) * 0x1p-53;
 }
 
-void Network::Free::operator()(void* memory) const { std::free(memory); }
+void Network::Unmap::operator()(void* memory) const { ::munmap(memory, bytes); }
 
 int network_link_numbers(const Topology& topology) noexcept {
   return topology.kind() == Topology::Kind::node ? 2 * topology.ranks() : link_numbers(topology);
@@ -60,8 +58,14 @@ Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carrie
   }
   const std::size_t ranks = index(model.topology.ranks());
   const std::size_t bytes = ranks * arena_bytes_ + kLineBytes;
-  memory_.reset(std::calloc(bytes, 1));
-  if (!memory_) throw std::bad_alloc();
+  // Most of the slots are never touched, and then take no memory.
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw Error(Status::no_resource, "cannot map " + std::to_string(bytes) + " bytes of staging for " +
+                                         std::to_string(ranks) + " ranks; shorter segments or fewer slots take less");
+  }
+  memory_ = {memory, Unmap{bytes}};
   // Words of thousands of ranks lie far apart. Where large pages are refused it only takes longer.
   const std::uintptr_t begin = round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLargePageBytes);
   const std::uintptr_t end =

@@ -215,10 +215,11 @@ class Network {
   NetworkModel model_;
   std::size_t arena_bytes_;
   bool carries_data_;
-  struct Free {
+  struct Unmap {
+    std::size_t bytes;
     void operator()(void* memory) const;
   };
-  std::unique_ptr<void, Free> memory_;
+  std::unique_ptr<void, Unmap> memory_;
   std::byte* arenas_ = nullptr;
   Time alpha_ = 0;
   Time overhead_ = 0;
