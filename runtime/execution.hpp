@@ -68,6 +68,11 @@ class Execution {
   /// With a StepModel, advance() looks only at lanes for which something may have changed. A word at this offset of the
   /// own arena has, so whoever moves a simulation says so before the next advance().
   void changed(std::uint64_t offset) noexcept;
+  /// Asks for the memory that changed() will touch shortly.
+  void fetch_ahead() const noexcept {
+    __builtin_prefetch(&lanes_to_look_at_);
+    __builtin_prefetch(&readers_of_out_);
+  }
   /// With a StepModel: whether a lane waits for nothing but a credit.
   bool waits_for_credit() const noexcept { return lanes_without_credit_ != 0; }
   /// With a StepModel: whether all steps of the call have run, so that it waits for the transport alone.

@@ -191,6 +191,7 @@ class Network {
   void schedule(Time time, Kind kind, std::uint32_t index) noexcept;
   void happen(const Event& event, std::vector<int>& woken) noexcept;
   void wake(int number, std::vector<int>& woken) noexcept;
+  void fetch_ahead(std::size_t at) const noexcept;
   void change(int number, std::uint64_t offset, std::uint64_t value) noexcept;
   void note_moved(Rank& one) noexcept {
     if (one.messages_per_segment != 0 && ++one.moved % one.messages_per_segment == 0) one.progress.push_back(now_);
@@ -235,6 +236,7 @@ class Network {
   std::vector<Time> fed_until_;  ///< until then an engine of the node it leaves is at work on that link
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Event> events_;  ///< a heap
+  std::vector<Event> due_;     ///< of this instant
   std::vector<Message> messages_;
   std::vector<std::uint32_t> free_messages_;
   std::vector<Word> words_;
