@@ -18,7 +18,7 @@ constexpr std::uint32_t kSpinsShared = 50;
 constexpr std::uint32_t kYieldsShared = 200;
 /// Over a network each poll is a system call or more, which a rank with work to do on the same CPU pays for; and what
 /// is waited for is further away than a sleep and a wake-up take.
-constexpr std::uint32_t kSpinsSharedNetwork = 8;
+constexpr std::uint32_t kSpinsSharedNetwork = 1;
 constexpr std::uint32_t kYieldsSharedNetwork = 8;
 constexpr std::uint32_t kSpinsAlone = 20000;
 constexpr std::uint32_t kYieldsAlone = 2000;

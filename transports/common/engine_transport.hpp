@@ -64,8 +64,8 @@ class EngineTransport : public Transport {
   }
 
   /// A look at an engine over sockets is a system call or two, and mostly some engines have nothing to do for long.
-  /// Those that have been quiet take turns: one is looked at in each round while all are quiet, so that a put to any of
-  /// them is seen as soon as if each round looked at all; in every fourth round while others are busy.
+  /// Those that have been quiet take turns, one in each fourth round while others are busy. While all are quiet every
+  /// second round is for the one that brought something last: a series of short calls has all that it says there.
   Status progress() noexcept final {
     const std::uint32_t turn = turn_.load(std::memory_order_relaxed) + 1;
     turn_.store(turn, std::memory_order_relaxed);
@@ -79,7 +79,7 @@ class EngineTransport : public Transport {
       }
     }
     if (quiet_count == engines_.size()) {
-      look(turn % quiet_count);
+      look(turn % 2 == 0 ? last_busy_.load(std::memory_order_relaxed) : turn / 2 % quiet_count);
     } else if (quiet_count != 0 && turn % kRoundsPerQuietLook == 0) {
       look(quiet[turn / kRoundsPerQuietLook % quiet_count]);
     }
@@ -200,6 +200,7 @@ class EngineTransport : public Transport {
   /// harm.
   std::array<std::atomic<std::uint32_t>, kEnginesMax> quiet_looks_{};
   std::atomic<std::uint32_t> turn_ = 0;
+  std::atomic<std::size_t> last_busy_ = 0;  ///< the engine that brought something last
 
  private:
   std::array<std::atomic<std::uint8_t>, kEnginesMax> carriers_;
@@ -210,6 +211,7 @@ class EngineTransport : public Transport {
   void look(std::size_t engine) noexcept {
     const std::uint32_t looks = quiet_looks_[engine].load(std::memory_order_relaxed);
     const bool came = engines_[engine]->progress();
+    if (came) last_busy_.store(engine, std::memory_order_relaxed);
     quiet_looks_[engine].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
   }
   /// The engine that carries what is put through this one: itself while it is open.
