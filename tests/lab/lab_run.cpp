@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "tools/torii-lab/cage.hpp"
 
@@ -16,9 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// As much as can be read: of a process that ends meanwhile nothing, and an iterator over the file would throw.
 std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
 }
 
 }  // namespace
