@@ -76,11 +76,16 @@ TEST(Connecting, AskingAfterAPeerInNoCallHoldsUpNobody) {
           stage.await("drained", [&] { return transport.drained(); });
           EXPECT_TRUE(transport.alive(1));
           for (std::uint64_t number = 1; number <= kPuts; ++number) {
-            stage.expect(transport.put({2, 0, opened->arena() + 4096, 4096, kBytes, 0, number}), "a put");
+            // A slot of its own for each: nobody says that one is free again.
+            const std::uint64_t payload_offset = number * (std::uint64_t{1} << 17);
+            stage.expect(transport.put({2, 0, opened->arena() + 4096, payload_offset, kBytes, 64 * number, 1}),
+                         "a put");
             stage.await("drained", [&] { return transport.drained(); });
           }
         } else if (exchange.rank() == 2) {
-          stage.await("puts", [&] { return load_word(opened->arena()) == kPuts; });
+          for (std::uint64_t number = 1; number <= kPuts; ++number) {
+            stage.await("puts", [&] { return load_word(opened->arena() + 64 * number) == 1; });
+          }
         }
       } catch (const std::exception& error) {
         ADD_FAILURE() << name << ": " << error.what();
