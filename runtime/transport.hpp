@@ -30,7 +30,8 @@ struct Capabilities {
 /// `signal_offset`, never before the payload. A put with payload signals a line: `signal_offset` is then a multiple of
 /// kLineBytes. Up to 56 bytes may stand in that line itself, at signal_offset + 8.
 /// A transport that does not map the peer reads `source` until drained(). Until the signal is visible its word may hold
-/// any value but `signal`, so a reader compares it for equality with what it waits for.
+/// any value but `signal`, so a reader compares it for equality with what it waits for. A line takes the next put only
+/// when its reader has answered the last one: two on the way at once may leave any value in the word.
 struct Put {
   int peer = 0;  ///< rank in the context
   int engine = 0;
