@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "runtime/exchange_pmix.hpp"
 #include "runtime/status.hpp"
@@ -22,6 +23,7 @@ struct State {
   pmix_proc_t self{};
   int ranks = 0;
   int open = 0;              ///< contexts that are open; PMIx counts too, but must be initialised before it is asked
+  bool joins_again = false;  ///< has been closed before
   unsigned long rounds = 0;  ///< all-gathers of this process so far; ranks count alike, so keys never repeat
   std::mutex mutex;
 };
@@ -104,6 +106,31 @@ int first_missing(const std::string& key) {
   return -1;
 }
 
+struct Fenced {
+  Status status;  ///< peer_lost: a rank ended; timeout; transport: the fence could not begin
+  pmix_status_t code;
+};
+
+/// Waits until all ranks have committed what they put.
+Fenced fence_once(double timeout_s) {
+  const Shared pending = std::make_shared<Pending>();
+  const auto finish = [](pmix_status_t result, void* data) {
+    const std::unique_ptr<Shared> owner(static_cast<Shared*>(data));
+    (*owner)->finish(result);
+  };
+  pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD);
+  pmix_info_t collect;
+  const bool yes = true;
+  PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+  auto* const handed = new Shared(pending);
+  const pmix_status_t code = PMIx_Fence_nb(&all, 1, &collect, 1, finish, handed);
+  if (code != PMIX_SUCCESS) delete handed;
+  if (code == PMIX_OPERATION_SUCCEEDED) return {Status::ok, code};
+  if (code != PMIX_SUCCESS) return {Status::transport, code};
+  if (!pending->wait(timeout_s)) return {Status::timeout, code};
+  return {pending->code == PMIX_SUCCESS ? Status::ok : Status::peer_lost, pending->code};
+}
+
 /// Puts and commits the part, and waits until all ranks have.
 int fence(const std::string& key, const void* mine, std::size_t bytes, double timeout_s, int* about, char* text,
           std::size_t text_bytes) {
@@ -117,33 +144,24 @@ int fence(const std::string& key, const void* mine, std::size_t bytes, double ti
   if (code == PMIX_SUCCESS) code = PMIx_Commit();
   if (code != PMIX_SUCCESS) return say(text, text_bytes, Status::transport, named("PMIx_Commit", code));
 
-  const Shared pending = std::make_shared<Pending>();
-  const auto finish = [](pmix_status_t result, void* data) {
-    const std::unique_ptr<Shared> owner(static_cast<Shared*>(data));
-    (*owner)->finish(result);
-  };
-  pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD);
-  pmix_info_t collect;
-  const bool yes = true;
-  PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
-  auto* const handed = new Shared(pending);
-  code = PMIx_Fence_nb(&all, 1, &collect, 1, finish, handed);
-  if (code != PMIX_SUCCESS && code != PMIX_OPERATION_SUCCEEDED) delete handed;
-  if (code == PMIX_OPERATION_SUCCEEDED) {
-    delete handed;
-    return 0;
-  }
-  if (code != PMIX_SUCCESS) return say(text, text_bytes, Status::transport, named("PMIx_Fence", code));
-  if (!pending->wait(timeout_s)) {
-    *about = first_missing(key);
-    const std::string who = *about < 0 ? "a rank" : "rank " + std::to_string(*about);
-    return say(text, text_bytes, Status::timeout, who + " has not joined in time");
-  }
-  if (pending->code != PMIX_SUCCESS) {
-    return say(text, text_bytes, Status::peer_lost,
-               "a rank ended before all had exchanged what they need to join: " + named("PMIx_Fence", pending->code));
-  }
-  return 0;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+  do {
+    const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
+    const Fenced fenced = fence_once(left.count());
+    if (fenced.status == Status::ok) return 0;
+    code = fenced.code;
+    if (fenced.status == Status::timeout) {
+      *about = first_missing(key);
+      const std::string who = *about < 0 ? "a rank" : "rank " + std::to_string(*about);
+      return say(text, text_bytes, Status::timeout, who + " has not joined in time");
+    }
+    if (fenced.status == Status::transport) return say(text, text_bytes, Status::transport, named("PMIx_Fence", code));
+    // Where all join again, one that is still leaving looks like one that has ended, and comes back.
+    if (!state.joins_again) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } while (std::chrono::steady_clock::now() < deadline);
+  return say(text, text_bytes, Status::peer_lost,
+             "a rank ended before all had exchanged what they need to join: " + named("PMIx_Fence", code));
 }
 
 int all_gather(const void* mine, void* all, std::size_t bytes, double timeout_s, int* about, char* text,
@@ -180,6 +198,7 @@ int all_gather(const void* mine, void* all, std::size_t bytes, double timeout_s,
 void close_pmix() {
   const std::lock_guard lock(state.mutex);
   if (state.open-- > 0) PMIx_Finalize(nullptr, 0);
+  state.joins_again = true;
 }
 
 }  // namespace
