@@ -47,7 +47,7 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   for (const Lane& lane : plan.plan.lanes) {
     const auto window = static_cast<std::size_t>(
         std::min<std::int64_t>(std::max(lane.window, 1), std::max<std::int64_t>(shape.layout.segments(), 1)));
-    lanes_.push_back({&lane, 0, instances, flows, window});
+    lanes_.push_back({model_ != nullptr ? &model_->common(lane) : &lane, 0, instances, flows, window});
     instances += window;
     flows += lane.flows.size();
     if (lane.flows.empty()) ++lanes_done_;

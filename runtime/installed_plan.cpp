@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 
 #include "runtime/words.hpp"
@@ -93,6 +92,11 @@ Nodes nodes_of(const Placement& placement) {
   Nodes nodes;
   for (const int rank : placement.context_ranks) nodes.push_back(placement.transport->node(rank));
   return nodes;
+}
+
+bool are_more_than_two(const Nodes& nodes) {
+  const auto others = std::ranges::find_if(nodes, [&](int node) { return node != nodes.front(); });
+  return std::any_of(others, nodes.end(), [&](int node) { return node != nodes.front() && node != *others; });
 }
 
 class Installer {
@@ -221,8 +225,7 @@ class Installer {
   /// two nodes there is nobody else for the engines to serve, so all of them take turns.
   void deal_engines() {
     const Capabilities& able = placement_.transport->capabilities();
-    const std::set<int> nodes(nodes_.begin(), nodes_.end());
-    const int parts = nodes.size() > 2 ? std::max(1, able.engines / able.rails) : 1;
+    const int parts = are_more_than_two(nodes_) ? std::max(1, able.engines / able.rails) : 1;
     for (auto* streams : {&installed_.in, &installed_.out}) {
       for (InstalledStream& one : *streams) {
         if (!one.remote) continue;

@@ -35,7 +35,7 @@ struct Walk {
     const int raw = (first + position * step) % modulus;
     return raw < 0 ? raw + modulus : raw;
   }
-  bool operator==(const Walk&) const = default;
+  auto operator<=>(const Walk&) const = default;
 };
 
 /// How a stream's payload travels. The mode changes who stores where, never a bit of the result.
@@ -74,7 +74,7 @@ inline constexpr std::uint16_t kOwn = 0xffff;
 struct StreamEnd {
   std::uint16_t stream = kOwn;
   std::uint16_t position = 0;
-  bool operator==(const StreamEnd&) const = default;
+  auto operator<=>(const StreamEnd&) const = default;
 };
 
 /// left: ((s0 op s1) op s2) ... ; canonical: E(lo,hi) = E(lo,m) op E(m,hi), m = lo + largest power of two below hi -
@@ -92,6 +92,7 @@ struct Flow {
   std::vector<StreamEnd> targets = {};
   Fold fold = Fold::left;
   std::string_view label = {};  ///< for pictures and messages, e.g. "up tree 0"; points to static text
+  auto operator<=>(const Flow&) const = default;
 };
 
 /// The steps of a segment run in the order of the flows and, inside a flow, of its walk. Segment s + window does not
@@ -99,6 +100,7 @@ struct Flow {
 struct Lane {
   std::vector<Flow> flows = {};
   int window = 1;
+  auto operator<=>(const Lane&) const = default;
 };
 
 /// In which order the ranks of a sweep meet: at entry e rank u sends to receiver(u, e), and takes from sender(u, e).
