@@ -253,10 +253,11 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
                                     number_in(call->type),
                                     number_in(call->op),
                                     call->root,
-                                    call->count,
                                     call->input,
+                                    call->count,
                                     call->result};
-    if (const auto status = team->team->run_again(plain)) return to_c(*status);
+    Status status = Status::ok;
+    if (team->team->run_again(plain, status)) return to_c(status);
   }
   torii_status status = TORII_OK;
   torii::CallArguments arguments;

@@ -116,14 +116,15 @@ struct Prepared {
 };
 
 /// What most calls are: a few words, and no more. Numbers as a caller of the C interface has written them, checked by
-/// nobody yet.
+/// nobody yet. The buffers are not neighbours, as they are in torii_call: compilers copy neighbours in one load, and a
+/// load of two words that have just been stored one by one waits for both to reach the cache.
 struct PlainCall {
   int collective = 0;
   int type = 0;
   int op = 0;
   int root = 0;
-  std::size_t count = 0;
   const void* input = nullptr;
+  std::size_t count = 0;
   void* result = nullptr;
 };
 
@@ -181,8 +182,9 @@ class Team {
   /// submit() and wait().
   Status run(Request& request) noexcept;
   /// run() for a call like the last one, which is what programs make most: it has been checked and prepared, so only
-  /// the buffers are new. Nothing where it is not, or where other operations are in flight: run() then does it.
-  std::optional<Status> run_again(const PlainCall& call) noexcept;
+  /// the buffers are new. False where it is not, or where other operations are in flight: run() then does it. (An
+  /// optional status would come back through memory, written as two words and read as one, which processors wait for.)
+  bool run_again(const PlainCall& call, Status& status) noexcept;
   /// True when the request is done; moves this team's operations once.
   bool test(Request& request) noexcept;
   /// Callers that leave the operation in flight say so, that others may move it meanwhile; and again when it is done.

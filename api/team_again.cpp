@@ -17,16 +17,16 @@ bool Team::is_again(const PlainCall& call) const noexcept {
 
 /// What it leaves to run(): teams on several nodes, which owe each other signs of life; operations in flight, behind
 /// which this one may have to wait; failures and buffers that are missing, whose texts are made there.
-std::optional<Status> Team::run_again(const PlainCall& call) noexcept {
-  if (!is_again(call) || lines_ != nullptr || in_background_ || in_flight_ != 0) return std::nullopt;
-  if (poisoned_ || context_.is_forked_child() || has_failed()) return std::nullopt;
+bool Team::run_again(const PlainCall& call, Status& status) noexcept {
+  if (!is_again(call) || lines_ != nullptr || in_background_ || in_flight_ != 0) return false;
+  if (poisoned_ || context_.is_forked_child() || has_failed()) return false;
   Prepared& prepared = *last_prepared_;
   const std::size_t at = next_channel_;
-  if (prepared.places.size() <= at || prepared.places[at].straight == nullptr) return std::nullopt;
+  if (prepared.places.size() <= at || prepared.places[at].straight == nullptr) return false;
   const bool broadcast = prepared.arguments.collective == Collective::broadcast;
   const void* const input = broadcast ? call.result : call.input;
   if ((prepared.input_bytes != 0 && input == nullptr) || (prepared.result_bytes != 0 && call.result == nullptr)) {
-    return std::nullopt;
+    return false;
   }
   const Prepared::Place& place = prepared.places[at];
   if (++next_channel_ == shared_channels_) next_channel_ = 0;
@@ -39,9 +39,11 @@ std::optional<Status> Team::run_again(const PlainCall& call) noexcept {
   for (int poll = 0; poll < kQuickPolls; ++poll) {
     if (execution.advance() != Execution::Progress::done) continue;
     own_control_->completed.store(sequence_, std::memory_order_release);
-    return Status::ok;
+    status = Status::ok;
+    return true;
   }
-  return go_on(prepared, at, call);
+  status = go_on(prepared, at, call);
+  return true;
 }
 
 /// The call has begun and has to wait: from here on it is a request as any other.

@@ -17,6 +17,7 @@
 #include <ompi/op/op.h>
 #include <ompi/request/request.h>
 #include <opal/runtime/opal_progress.h>
+#include <opal/threads/thread_usage.h>
 #include <opal/util/output.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -133,6 +134,18 @@ typedef struct coll_torii_move_t {
   ompi_datatype_t* const* types; /* NULL: all are of `type` */
   const size_t* offsets;
 } coll_torii_move_t;
+
+/* All that forms without blocks have, field by field: a literal that is copied to its place is written in words
+ * and read in longer pieces, which processors wait for. */
+static inline void coll_torii_set_move(coll_torii_move_t* move, coll_torii_move_form_t form, const void* memory,
+                                       size_t count, ompi_datatype_t* type, size_t offset) {
+  move->form = form;
+  move->memory = (void*)memory;
+  move->count = count;
+  move->type = type;
+  move->offset = offset;
+  move->types = NULL;
+}
 
 /* What torii's functions of a vector that it moves part by part work on. */
 typedef struct coll_torii_access_t coll_torii_access_t;

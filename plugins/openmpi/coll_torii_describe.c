@@ -10,11 +10,6 @@ static void set_call(coll_torii_operation_t* operation, torii_collective collect
   operation->call.root = root;
 }
 
-static coll_torii_move_t packed(const void* memory, size_t count, ompi_datatype_t* type, size_t offset) {
-  return (coll_torii_move_t){
-      .form = MOVE_PACKED, .memory = (void*)memory, .count = count, .type = type, .offset = offset};
-}
-
 /* `count` elements that go in, where they stand or packed. */
 static void set_input(coll_torii_operation_t* operation, const void* input, size_t count, ompi_datatype_t* type,
                       bool aside) {
@@ -23,7 +18,7 @@ static void set_input(coll_torii_operation_t* operation, const void* input, size
     return;
   }
   operation->input_bytes = count * type->super.size;
-  operation->load = packed(input, count, type, 0);
+  coll_torii_set_move(&operation->load, MOVE_PACKED, input, count, type, 0);
 }
 
 static void set_result(coll_torii_operation_t* operation, void* result, size_t count, ompi_datatype_t* type) {
@@ -32,7 +27,7 @@ static void set_result(coll_torii_operation_t* operation, void* result, size_t c
     return;
   }
   operation->result_bytes = count * type->super.size;
-  operation->store = packed(result, count, type, 0);
+  coll_torii_set_move(&operation->store, MOVE_PACKED, result, count, type, 0);
 }
 
 /* The input is the block at element `first` of the result. */
@@ -43,7 +38,7 @@ static void set_input_in_result(coll_torii_operation_t* operation, const void* r
   if (operation->result_bytes == 0) return;
   operation->loads_result = true;
   const char* const block = (const char*)result + coll_torii_extent(type) * (ptrdiff_t)first;
-  operation->load = packed(block, count, type, operation->own_offset);
+  coll_torii_set_move(&operation->load, MOVE_PACKED, block, count, type, operation->own_offset);
 }
 
 coll_torii_answer_t coll_torii_describe_barrier(coll_torii_operation_t* operation, struct ompi_communicator_t* comm) {
@@ -58,13 +53,12 @@ coll_torii_answer_t coll_torii_describe_bcast(coll_torii_operation_t* operation,
   operation->rooted = true;
   set_call(operation, TORII_BROADCAST, (size_t)count * type->super.size, root);
   if (!coll_torii_is_plain((size_t)count, type) && coll_torii_moves_by_parts((size_t)count, type)) {
-    operation->store = packed(buffer, (size_t)count, type, 0);
-    operation->store.form = MOVE_PARTS;
+    coll_torii_set_move(&operation->store, MOVE_PARTS, buffer, (size_t)count, type, 0);
     return ANSWER_TAKE;
   }
   set_result(operation, buffer, (size_t)count, type);
   if (operation->result_bytes == 0 || ompi_comm_rank(comm) != root) return ANSWER_TAKE;
-  operation->load = operation->store;
+  coll_torii_set_move(&operation->load, MOVE_PACKED, buffer, (size_t)count, type, 0);
   operation->loads_result = true;
   operation->store.form = MOVE_NOTHING;
   return ANSWER_TAKE;

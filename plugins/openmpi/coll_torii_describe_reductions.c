@@ -14,15 +14,11 @@ static size_t element_bytes(const coll_torii_operation_t* operation) {
   return operation->call.op == TORII_USER ? operation->call.user_bytes : torii_type_bytes(operation->call.type);
 }
 
-static coll_torii_move_t elements(const void* memory, size_t count, ompi_datatype_t* type) {
-  return (coll_torii_move_t){.form = MOVE_ELEMENTS, .memory = (void*)memory, .count = count, .type = type};
-}
-
 static void set_input(coll_torii_operation_t* operation, const void* input, size_t count, ompi_datatype_t* type) {
   operation->call.input = (const char*)input + type->super.lb;
   if (!must_stage(operation, type)) return;
   operation->input_bytes = count * element_bytes(operation);
-  operation->load = elements(input, count, type);
+  coll_torii_set_move(&operation->load, MOVE_ELEMENTS, input, count, type, 0);
 }
 
 static void set_result(coll_torii_operation_t* operation, void* result, size_t count, ompi_datatype_t* type,
@@ -30,7 +26,7 @@ static void set_result(coll_torii_operation_t* operation, void* result, size_t c
   operation->call.result = (char*)result + type->super.lb;
   if (!aside && !must_stage(operation, type)) return;
   operation->result_bytes = count * element_bytes(operation);
-  operation->store = elements(result, count, type);
+  coll_torii_set_move(&operation->store, MOVE_ELEMENTS, result, count, type, 0);
 }
 
 /* What all of them begin with. */

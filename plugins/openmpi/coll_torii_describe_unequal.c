@@ -267,7 +267,6 @@ coll_torii_answer_t coll_torii_describe_allgatherv(coll_torii_operation_t* opera
   if (own == longest) return ANSWER_TAKE;
   /* What is sent is longer than the caller's block. */
   operation->input_bytes = longest;
-  operation->load = (coll_torii_move_t){
-      .form = MOVE_PACKED, .memory = (void*)input, .count = (size_t)input_count, .type = input_type};
+  coll_torii_set_move(&operation->load, MOVE_PACKED, input, (size_t)input_count, input_type, 0);
   return ANSWER_TAKE;
 }

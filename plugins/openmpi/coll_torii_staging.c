@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Memory that stands in for the caller's, and what moves elements between the two. */
 #include <opal/datatype/opal_convertor.h>
-#include <pthread.h>
+#include <opal/threads/mutex.h>
 #include <stdlib.h>
 
 #include "plugins/openmpi/coll_torii.h"
@@ -11,7 +11,8 @@
 #define KEPT_BYTES_EACH ((size_t)64 << 20)
 #define LEAST_BYTES ((size_t)4096)
 
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Locked where the program has several threads only: short calls feel it. */
+static opal_mutex_t kept_lock = OPAL_MUTEX_STATIC_INIT;
 static coll_torii_staging_t kept[KEPT_COUNT];
 
 /* The least power of two not below `bytes`, so that what is kept fits many calls. */
@@ -23,15 +24,15 @@ static size_t rounded(size_t bytes) {
 
 static bool take(coll_torii_staging_t* staging, size_t bytes) {
   const size_t wanted = rounded(bytes);
-  pthread_mutex_lock(&kept_lock);
+  OPAL_THREAD_LOCK(&kept_lock);
   for (int i = 0; i < KEPT_COUNT; ++i) {
     if (kept[i].memory == NULL || kept[i].bytes != wanted) continue;
     *staging = kept[i];
     kept[i].memory = NULL;
-    pthread_mutex_unlock(&kept_lock);
+    OPAL_THREAD_UNLOCK(&kept_lock);
     return true;
   }
-  pthread_mutex_unlock(&kept_lock);
+  OPAL_THREAD_UNLOCK(&kept_lock);
   staging->bytes = wanted;
   return torii_allocate(mca_coll_torii_component.context, wanted, &staging->memory) == TORII_OK;
 }
@@ -40,7 +41,7 @@ static void give(coll_torii_staging_t* staging) {
   void* gone = staging->memory;
   if (gone == NULL) return;
   if (staging->bytes <= KEPT_BYTES_EACH) {
-    pthread_mutex_lock(&kept_lock);
+    OPAL_THREAD_LOCK(&kept_lock);
     /* An empty place, or that of something larger, so that seldom and large ones do not fill the places. */
     int place = -1;
     for (int i = 0; i < KEPT_COUNT && (place < 0 || kept[place].memory != NULL); ++i) {
@@ -50,7 +51,7 @@ static void give(coll_torii_staging_t* staging) {
       gone = kept[place].memory;
       kept[place] = *staging;
     }
-    pthread_mutex_unlock(&kept_lock);
+    OPAL_THREAD_UNLOCK(&kept_lock);
   }
   staging->memory = NULL;
   if (gone != NULL) (void)torii_free(mca_coll_torii_component.context, gone);
