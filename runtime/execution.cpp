@@ -35,7 +35,7 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   }
   take_up(plan, shape);
   straight_ = nullptr;
-  in_cells_ = uses_cells(plan.shape, shape.layout);
+  cells_ = cells_of(plan.shape, shape.layout);
   if (plan.plan.sweep.exists()) {
     begin_sweep();
     return;

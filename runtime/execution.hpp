@@ -203,6 +203,7 @@ class Execution {
   inline void straight_move(const StraightStep& step) noexcept;
   inline void straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
   bool may_fill(const StraightEnd& target, std::uint64_t message) noexcept;
+  void claim(const StraightEnd& target, std::uint64_t message, std::size_t bytes) noexcept;
   inline void straight_signal(const StraightStep& step) noexcept;
 
   // execution_put.cpp
@@ -317,7 +318,7 @@ class Execution {
   }
   /// Where a message's signal stands, from the stream's first slot.
   std::size_t signal_place(const InstalledStream& stream, std::uint64_t number) const noexcept {
-    if (in_cells_ && !stream.remote) return plan_->shape.cells_offset + slot(number) * kCellBytes;
+    if (cells_.bytes != 0 && !stream.remote) return cells_.offset + slot(number) * cells_.bytes;
     return slot(number) * plan_->shape.slot_bytes;
   }
   std::byte* slot_address(const InstalledStream& stream, std::uint64_t number) const noexcept {
@@ -347,7 +348,7 @@ class Execution {
   CallBuffers buffers_;
   Status status_ = Status::ok;
   int failed_peer_ = -1;
-  bool in_cells_ = false;        ///< uses_cells(); straight lists have it in their ends
+  Cells cells_;                  ///< cells_of() the call; straight lists have them in their ends
   bool lends_readable_ = false;  ///< in this call readers take the operand from this rank's private memory
   TimedChoice::Turn lend_turn_ = {0, false};
   std::size_t lend_bytes_ = 0;  ///< by which the choice is made: the vector, or what this rank sends

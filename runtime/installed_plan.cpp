@@ -377,7 +377,8 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
   shape.stream_bytes = slots * shape.slot_bytes;
   if (!plan.sweep.exists() && plan.bundle_max == 1 && !wide) {
     shape.cells_offset = shape.stream_bytes;
-    shape.stream_bytes += round_up(slots * kCellBytes, kLineBytes);
+    shape.wide_cells_offset = shape.cells_offset + round_up(slots * kCellBytes, kLineBytes);
+    shape.stream_bytes = shape.wide_cells_offset + round_up(slots * kWideCellBytes, kLineBytes);
   }
   shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
   shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;

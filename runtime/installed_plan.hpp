@@ -29,6 +29,7 @@ namespace torii {
 struct StagingShape {
   std::size_t slot_bytes = 0;    ///< header line and payload
   std::size_t cells_offset = 0;  ///< of a stream's cells, one for each slot, from its first slot; 0: it has none
+  std::size_t wide_cells_offset = 0;  ///< likewise
   std::size_t stream_bytes = 0;  ///< all slots and cells of one stream
   std::size_t ready_offset = 0;
   std::size_t credits_offset = 0;
@@ -139,9 +140,18 @@ struct InstalledPlan {
   InstalledSweep sweep;  ///< empty where the plan has none
 };
 
-/// Whether the messages of a call stand in cells, on streams between ranks of one node. Equal on all ranks.
-inline bool uses_cells(const StagingShape& shape, const Layout& layout) noexcept {
-  return shape.cells_offset != 0 && layout.longest_bytes() <= kCellPayloadBytes;
+/// The cells of a stream that a call's messages stand in.
+struct Cells {
+  std::size_t bytes = 0;   ///< of one; 0: the messages stand in slots
+  std::size_t offset = 0;  ///< from the stream's first slot
+};
+
+/// Those of a call on streams between ranks of one node. Equal on all ranks.
+inline Cells cells_of(const StagingShape& shape, const Layout& layout) noexcept {
+  if (shape.cells_offset == 0) return {};
+  if (layout.longest_bytes() <= cell_payload_bytes(kCellBytes)) return {kCellBytes, shape.cells_offset};
+  if (layout.longest_bytes() <= cell_payload_bytes(kWideCellBytes)) return {kWideCellBytes, shape.wide_cells_offset};
+  return {};
 }
 
 /// What installing needs to know of the team.

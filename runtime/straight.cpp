@@ -16,7 +16,7 @@ bool by_value(const std::vector<InstalledStream>& streams) {
 }
 
 StraightEnd straight_end(const std::vector<InstalledStream>& streams, const StreamEnd& end, int visit,
-                         std::size_t length_bytes, const StagingShape& shape, bool in_cells) {
+                         std::size_t length_bytes, const StagingShape& shape, const Cells& cells) {
   StraightEnd straight;
   if (end.stream == kOwn) {
     straight.own = true;
@@ -37,9 +37,9 @@ StraightEnd straight_end(const std::vector<InstalledStream>& streams, const Stre
   straight.payload_offset = static_cast<std::uint32_t>(first_offset) + straight.bundle_offset;
   straight.peer = installed.peer;
   straight.stores = is_inline || installed.leader < 0 || installed.leader == static_cast<int>(end.stream);
-  const bool in_cell = in_cells && !installed.remote;
-  const std::size_t first_cell = in_cell ? shape.cells_offset : 0;
-  straight.stride = in_cell ? kCellBytes : shape.slot_bytes;
+  const bool in_cell = cells.bytes != 0 && !installed.remote;
+  const std::size_t first_cell = in_cell ? cells.offset : 0;
+  straight.stride = in_cell ? cells.bytes : shape.slot_bytes;
   straight.slots = installed.slots + first_cell;
   straight.payload_slots = is_inline ? straight.slots : installed.payload_slots;
   straight.slots_offset = installed.slots_offset + first_cell;
@@ -64,7 +64,7 @@ std::unique_ptr<Straight> straighten(InstalledPlan& plan, const Layout& layout, 
   if (plan.plan.dealing == Dealing::dealt && plan.plan.blocks > 1) return nullptr;
   if (!by_value(plan.in) || !by_value(plan.out)) return nullptr;
   auto straight = std::make_unique<Straight>();
-  const bool in_cells = uses_cells(plan.shape, layout);
+  const Cells cells = cells_of(plan.shape, layout);
   for (const Flow& flow : plan.plan.lanes[0].flows) {
     for (int visit = 0; visit < flow.walk.count; ++visit) {
       const Piece piece = layout.even_piece(flow.walk.block(visit), 0);
@@ -80,15 +80,16 @@ std::unique_ptr<Straight> straighten(InstalledPlan& plan, const Layout& layout, 
       step.target_count = static_cast<std::uint32_t>(flow.targets.size());
       for (const StreamEnd& end : flow.sources) {
         StraightEnd& source =
-            straight->sources.emplace_back(straight_end(plan.in, end, visit, step.length_bytes, plan.shape, in_cells));
+            straight->sources.emplace_back(straight_end(plan.in, end, visit, step.length_bytes, plan.shape, cells));
         set_direct(source, transport);
         if (source.sleeping != nullptr) source.credit_words = transport.mapped(source.peer, source.credits_offset);
       }
       for (const StreamEnd& end : flow.targets) {
         StraightEnd& target =
-            straight->targets.emplace_back(straight_end(plan.out, end, visit, step.length_bytes, plan.shape, in_cells));
+            straight->targets.emplace_back(straight_end(plan.out, end, visit, step.length_bytes, plan.shape, cells));
         set_direct(target, transport);
         if (target.sleeping != nullptr) target.free_until = &plan.out[end.stream].free_until;
+        target.claims = target.sleeping != nullptr && cells.bytes == 0;
         step.may_stream = step.may_stream || (!target.remote && step.length_bytes >= StoreChoice::kBytesMin);
       }
       straight->steps.push_back(step);

@@ -25,6 +25,7 @@ struct StraightEnd {
   std::uint32_t bundle_offset = 0;   ///< of the message behind the first one of its bundle
   int peer = 0;
   bool stores = true;   ///< targets: false where an earlier stream of its group holds the payload
+  bool claims = false;  ///< targets with `sleeping`: lines of later slots are claimed; not of cells, which share theirs
   bool remote = false;  ///< targets: `slots` are the own send slots
   std::uint32_t stream = 0;
   std::uint32_t credit_group = 1;

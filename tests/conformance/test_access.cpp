@@ -121,7 +121,7 @@ TEST(Access, EveryAlgorithmMovesVectorsByFunctions) {
   }
 }
 
-/// Messages of up to 8 bytes stand in cells, others in slots, of the same stream and under the same numbers.
+/// Messages of up to 8 and 24 bytes stand in cells, others in slots, of the same stream and under the same numbers.
 TEST(Access, CellsAndSlotsOfAStreamTakeTurns) {
   for (const int ranks : {2, 3}) {
     ThreadTeam options = team_of(ranks);

@@ -26,7 +26,8 @@ TEST(Cells, StandBehindTheSlotsOfEachStream) {
   const Plan plan = plan_of("node", Collective::broadcast, Topology::node(5), 3);
   const StagingShape shape = staging_shape(plan, 4096, false, false);
   EXPECT_EQ(shape.cells_offset, 4 * shape.slot_bytes);
-  EXPECT_GE(shape.stream_bytes, shape.cells_offset + 4 * kCellBytes);
+  EXPECT_GE(shape.wide_cells_offset, shape.cells_offset + 4 * kCellBytes);
+  EXPECT_GE(shape.stream_bytes, shape.wide_cells_offset + 4 * kWideCellBytes);
   EXPECT_EQ(shape.stream_bytes % kLineBytes, 0U);
   EXPECT_EQ(shape.ready_offset, shape.stream_bytes) << "one stream comes in, and ready lines follow";
   EXPECT_EQ(staging_shape(plan, 4096, true, false).cells_offset, 0U) << "wide elements may take twice the bytes";
@@ -37,11 +38,15 @@ TEST(Cells, StandBehindTheSlotsOfEachStream) {
 TEST(Cells, ServeCallsWhoseBlocksAllFit) {
   const StagingShape shape =
       staging_shape(plan_of("node", Collective::broadcast, Topology::node(2), 0), 4096, false, false);
-  EXPECT_TRUE(uses_cells(shape, Layout(Dealing::even, 8, 1, 4096)));
-  EXPECT_FALSE(uses_cells(shape, Layout(Dealing::even, 9, 1, 4096)));
-  EXPECT_TRUE(uses_cells(shape, Layout(24, 3, 4096, 8, {})));
-  EXPECT_FALSE(uses_cells(shape, Layout({0, 8, 17}, 4096))) << "one block is longer";
-  EXPECT_FALSE(uses_cells(StagingShape{}, Layout(Dealing::even, 8, 1, 4096)));
+  const auto cell_bytes = [](const StagingShape& of, const Layout& layout) { return cells_of(of, layout).bytes; };
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 8, 1, 4096)), kCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 9, 1, 4096)), kWideCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 24, 1, 4096)), kWideCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 25, 1, 4096)), 0U);
+  EXPECT_EQ(cell_bytes(shape, Layout(24, 3, 4096, 8, {})), kCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout({0, 8, 17}, 4096)), kWideCellBytes) << "one block is longer";
+  EXPECT_EQ(cell_bytes(shape, Layout({0, 8, 33}, 4096)), 0U);
+  EXPECT_EQ(cell_bytes(StagingShape{}, Layout(Dealing::even, 8, 1, 4096)), 0U);
 }
 
 TEST(Signals, DifferFromThoseOfAllOtherNumbers) {
