@@ -27,10 +27,10 @@ namespace torii {
 /// then, where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a sweep the ready
 /// lines are two for each rank of the team.
 struct StagingShape {
-  std::size_t slot_bytes = 0;    ///< header line and payload
-  std::size_t cells_offset = 0;  ///< of a stream's cells, one for each slot, from its first slot; 0: it has none
+  std::size_t slot_bytes = 0;         ///< header line and payload
+  std::size_t cells_offset = 0;       ///< of a stream's cells, one for each slot, from its first slot; 0: it has none
   std::size_t wide_cells_offset = 0;  ///< likewise
-  std::size_t stream_bytes = 0;  ///< all slots and cells of one stream
+  std::size_t stream_bytes = 0;       ///< all slots and cells of one stream
   std::size_t ready_offset = 0;
   std::size_t credits_offset = 0;
   std::size_t credit_bytes = 0;  ///< credit words of one stream, whole lines

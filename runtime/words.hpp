@@ -19,9 +19,7 @@ inline constexpr std::size_t kInlineBytes = kLineBytes - sizeof(std::uint64_t);
 /// several messages from a sender that is ahead of its receiver: four, or two that are longer.
 inline constexpr std::size_t kCellBytes = 16;
 inline constexpr std::size_t kWideCellBytes = 32;
-constexpr std::size_t cell_payload_bytes(std::size_t cell_bytes) noexcept {
-  return cell_bytes - sizeof(std::uint64_t);
-}
+constexpr std::size_t cell_payload_bytes(std::size_t cell_bytes) noexcept { return cell_bytes - sizeof(std::uint64_t); }
 
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free, "words are shared between processes");
 
