@@ -274,11 +274,13 @@ class Execution {
   }
   void has_not_moved(std::size_t lane, std::int64_t below) noexcept;
   void move_data(const Step& step) noexcept;
+  void store_pieces(const Step& step, std::size_t peers_bytes) noexcept;
   std::size_t find_places(const Step& step) noexcept;
   void move_pieces(const Step& step) noexcept;
   void move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept;
   void read_source(std::size_t bytes) noexcept;
   void access_portion(std::size_t offset_bytes, std::size_t bytes) noexcept;
+  void* first_slot() const noexcept;
   void combine(std::size_t count, Fold order) noexcept;
   std::size_t primary_target(bool wide) const noexcept;
   void fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept;
@@ -389,7 +391,8 @@ class Execution {
   std::size_t lent_seen_ = 0;  ///< peers whose reads of lent blocks are known to be over, in the order of peers
   // Scratch of the step that runs: its places, the groups whose payload it has, and the addresses of the current piece.
   std::uint64_t step_count_ = 0;
-  bool times_copies_ = false;  ///< of a step of a vector that the caller's functions reach
+  bool functions_reach_slots_ = false;  ///< in a step of a vector that the caller's functions reach; also the next two
+  bool times_copies_ = false;
   std::int64_t copies_ns_ = 0;
   std::vector<std::uint64_t> stored_in_step_;  ///< per out-stream that leads a group: the last step that stored there
   std::vector<Place> source_places_;

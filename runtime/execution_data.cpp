@@ -85,7 +85,24 @@ void Execution::move_data(const Step& step) noexcept {
   if (step.flow->sources.empty()) return;
   const std::size_t peers_bytes = find_places(step);
   if (target_places_.empty()) return;
-  if (peers_bytes < StoreChoice::kBytesMin) {
+  if (buffers_.access == nullptr) {
+    store_pieces(step, peers_bytes);
+    return;
+  }
+  const TimedChoice::Turn turn = step.stores->functions.next();
+  functions_reach_slots_ = turn.way == 1;
+  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
+  store_pieces(step, peers_bytes);
+  const std::size_t bytes = memory_bytes(shape_->layout.segment_length_bytes(step.block, step.segment));
+  if (!turn.timed || bytes == 0) return;
+  const auto time_ns = static_cast<double>(now_ns() - begun_ns);
+  step.stores->functions.record(turn.way, static_cast<float>(time_ns / static_cast<double>(bytes)));
+}
+
+void Execution::store_pieces(const Step& step, std::size_t peers_bytes) noexcept {
+  // What functions load straight into a slot goes through the caches.
+  const bool functions_store = functions_reach_slots_ && source_places_[0].callers;
+  if (peers_bytes < StoreChoice::kBytesMin || functions_store) {
     move_pieces(step);
     if (shape_->streaming) kernels::store_fence();
     return;
@@ -146,7 +163,8 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
     return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
   };
   const std::size_t hot_bytes = std::max(kHotBytes / shape_->element_bytes, std::size_t{1}) * shape_->element_bytes;
-  std::size_t portion_bytes = target_places_.size() == 1 && buffers_.access == nullptr ? length_bytes : hot_bytes;
+  const bool by_hot_memory = buffers_.access != nullptr && !functions_reach_slots_;
+  std::size_t portion_bytes = target_places_.size() == 1 && !by_hot_memory ? length_bytes : hot_bytes;
   const bool reads = source_places_[0].reader_of >= 0;
   if (reads) portion_bytes = LendChoice::kReadBytes / shape_->element_bytes * shape_->element_bytes;
   for (std::size_t done = 0; done < length_bytes; done += portion_bytes) {
@@ -180,28 +198,38 @@ void Execution::read_source(std::size_t bytes) noexcept {
   sources_[0] = to;
 }
 
-/// Moves the current portion of a vector that the caller's functions reach. They are given memory that is hot: element
-/// by element, each line of a slot would have to be waited for.
+/// Moves the current portion of a vector that the caller's functions reach, by hot memory or straight
+/// (StoreChoices::functions).
 void Execution::access_portion(std::size_t offset_bytes, std::size_t bytes) noexcept {
   const Access& access = *buffers_.access;
   const void* value = sources_[0];
   if (source_places_[0].callers) {
-    access.load(hot_value, offset_bytes, bytes, access.data);
-    value = hot_value;
+    void* const loaded = functions_reach_slots_ ? first_slot() : hot_value;
+    access.load(loaded, offset_bytes, bytes, access.data);
+    value = loaded;
   }
   const std::int64_t begun_ns = times_copies_ ? now_ns() : 0;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    if (!target_places_[i].callers) kernels::copy(targets_[i], value, bytes, target_places_[i].streaming);
+    if (target_places_[i].callers || targets_[i] == value) continue;
+    kernels::copy(targets_[i], value, bytes, target_places_[i].streaming);
   }
   if (times_copies_) copies_ns_ += now_ns() - begun_ns;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (!target_places_[i].callers) continue;
-    if (source_places_[0].packed) {
+    if (source_places_[0].packed && !functions_reach_slots_) {
       kernels::copy(hot_value, value, bytes, false);
       value = hot_value;
     }
     access.store(value, offset_bytes, bytes, access.data);
   }
+}
+
+/// The first of the current portion's targets that no function stores to; hot memory where there is none.
+void* Execution::first_slot() const noexcept {
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (!target_places_[i].callers) return targets_[i];
+  }
+  return hot_value;
 }
 
 /// Folds the current portion into its targets, wide ones first since a narrow one may be a source in place.

@@ -54,11 +54,15 @@ class StoreChoice {
   TimedChoice choice_{kReaderLineNs, kColdMessages};
 };
 
-/// One flow's two choices. A slot is read soon and filled again, a result in a peer's memory is neither: what is
+/// One flow's choices. A slot is read soon and filled again, a result in a peer's memory is neither: what is
 /// quicker for one is up to three times slower for the other, and calls of one plan may do both.
 struct StoreChoices {
   StoreChoice slots;
   StoreChoice in_place;
+  /// Of a vector that functions of the caller reach: 0 gives them hot memory, between which and the slots kernels copy,
+  /// 1 the slots themselves. Where lines of a slot come from afar, element by element each would be waited for; where
+  /// they are near, the copy is for nothing.
+  TimedChoice functions;
 
   StoreChoice& of(bool lands_in_place) noexcept { return lands_in_place ? in_place : slots; }
   void force(StoreChoice::Way way) noexcept {

@@ -225,7 +225,7 @@ void coll_torii_store(coll_torii_operation_t* operation);
 void coll_torii_release(coll_torii_operation_t* operation);
 
 /* coll_torii_access.c */
-bool coll_torii_moves_by_parts(size_t count, const ompi_datatype_t* type);
+bool coll_torii_moves_by_parts(size_t count, const ompi_datatype_t* type, int ranks);
 /* For an operation whose store is MOVE_PARTS. False where there is no memory. */
 bool coll_torii_begin_access(coll_torii_operation_t* operation);
 void coll_torii_end_access(coll_torii_operation_t* operation);

@@ -52,7 +52,8 @@ coll_torii_answer_t coll_torii_describe_bcast(coll_torii_operation_t* operation,
   if (coll_torii_is_empty(count, type)) return ANSWER_DONE;
   operation->rooted = true;
   set_call(operation, TORII_BROADCAST, (size_t)count * type->super.size, root);
-  if (!coll_torii_is_plain((size_t)count, type) && coll_torii_moves_by_parts((size_t)count, type)) {
+  if (!coll_torii_is_plain((size_t)count, type) &&
+      coll_torii_moves_by_parts((size_t)count, type, ompi_comm_size(comm))) {
     coll_torii_set_move(&operation->store, MOVE_PARTS, buffer, (size_t)count, type, 0);
     return ANSWER_TAKE;
   }
