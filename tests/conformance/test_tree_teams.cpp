@@ -41,13 +41,6 @@ class Folder {
   fs::path path_;
 };
 
-std::string algorithm_of(torii_team* team, const torii_call& call) {
-  torii_choice choice = {};
-  choice.size = sizeof(choice);
-  EXPECT_EQ(torii_choose(team, &call, &choice), TORII_OK) << torii_last_error();
-  return choice.algorithm;
-}
-
 /// A broadcast and a reduce of `count` numbers; both are checked on the ranks that have a result.
 void check_calls(torii_team* team, std::size_t count, int root) {
   const int rank = torii_team_rank(team);

@@ -118,13 +118,6 @@ void check_round(torii_context* context, torii_team* team, const Round& round) {
   if (rank == round.root) expect_gathered(round, gathered.data());
 }
 
-std::string algorithm_of(torii_team* team, const torii_call& call) {
-  torii_choice choice = {};
-  choice.size = sizeof(choice);
-  EXPECT_EQ(torii_choose(team, &call, &choice), TORII_OK) << torii_last_error();
-  return choice.algorithm;
-}
-
 TEST(Unequal, LanesAreTakenBetweenSites) {
   SitesTeam sites({2, 3}, "auto");
   run_as_threads(sites.options(), [&](torii_context*, torii_team* team) {

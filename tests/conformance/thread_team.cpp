@@ -103,4 +103,11 @@ torii_call make_call(torii_collective collective, const void* input, void* resul
   return call;
 }
 
+std::string algorithm_of(torii_team* team, const torii_call& call) {
+  torii_choice choice = {};
+  choice.size = sizeof(choice);
+  EXPECT_EQ(torii_choose(team, &call, &choice), TORII_OK) << torii_last_error();
+  return choice.algorithm;
+}
+
 }  // namespace torii::testing

@@ -26,4 +26,7 @@ void run_as_threads(const ThreadTeam& options, const std::function<void(torii_co
 torii_call make_call(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
                      torii_op op = TORII_SUM, int root = 0);
 
+/// What the team would run for the call.
+std::string algorithm_of(torii_team* team, const torii_call& call);
+
 }  // namespace torii::testing
