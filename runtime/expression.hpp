@@ -3,6 +3,7 @@
 // equal expressions have equal ids.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <span>

@@ -3,6 +3,7 @@
 // twice.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string_view>
