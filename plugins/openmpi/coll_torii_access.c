@@ -8,7 +8,7 @@
 #include "plugins/openmpi/coll_torii.h"
 
 /* Below this, packing the whole takes less than the parts' bookkeeping. Of two ranks one reads what the other has
- * packed in place, which is quicker for longer: measured with 64-byte blocks, near and far apart. */
+ * packed in place, which is quicker for longer (mpi_side_by_side, bcast_holes). */
 #define LEAST_BYTES ((size_t)32768)
 #define LEAST_BYTES_OF_TWO ((size_t)262144)
 /* The largest element of which every part holds whole ones; larger are rare. */

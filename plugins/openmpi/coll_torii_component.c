@@ -104,7 +104,8 @@ static int open_component(void) {
   return OMPI_SUCCESS;
 }
 
-/* An atomic addition takes a tenth of a short call's time, so it is made only where several threads may count. */
+/* An atomic addition waits on x86 for all stores before it, a signal on its way to a peer among them, so it is made
+ * only where several threads may count. */
 static void count_one(_Atomic int64_t* counter) {
   if (opal_using_threads()) {
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
