@@ -125,8 +125,9 @@ std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& se
   options.provider = settings.provider;
   options.source_addresses = agreed_addresses(exchange, settings, nodes);
   options.named_interfaces = !settings.interfaces.empty();
-  options.sleeps = settings.wait == WaitMode::automatic || settings.wait == WaitMode::sleep;
+  options.wait = settings.wait;
   options.oversubscribed = nodes.oversubscribed();
+  options.alone_in_process = nodes.alone_in_process();
   for (int rank = 0; rank < nodes.ranks(); ++rank) options.nodes.push_back(nodes.node(rank));
   options.timeout_s = settings.timeout_s;
   return std::make_unique<mixed::Mixed>(nodes, std::move(inside), open_fabric(exchange, settings, options));

@@ -228,7 +228,8 @@ int measure(const PutOptions& options, Exchange& exchange) {
   wanted.provider = options.settings.provider;
   wanted.source_addresses = source_addresses(options.settings, exchange);
   wanted.named_interfaces = !options.settings.interfaces.empty();
-  wanted.sleeps = options.settings.wait == WaitMode::automatic || options.settings.wait == WaitMode::sleep;
+  wanted.wait = options.settings.wait;
+  wanted.alone_in_process = true;
   const PutPair pair = options.library->open(exchange, wanted, bare_memory.base());
   pair.own->on_quiet = [&] { pair.bare->poll(); };
   pair.bare->on_quiet = [&] { pair.own->poll(); };

@@ -223,7 +223,7 @@ TEST(Sleep, WithoutADescriptorPutsStillArrive) {
   const auto without = [](int, Options& options) {
     options.engines = 1;
     options.source_addresses = {"127.0.0.1"};
-    options.sleeps = false;
+    options.wait = WaitMode::spin;
   };
   open_over(without, [](int rank, Fabric& fabric, std::byte* arena) {
     EXPECT_FALSE(fabric.capabilities().wakes_on_put);
@@ -290,13 +290,37 @@ TEST(Streams, OfANumberThatHasBeenGivenAwayStay) {
   EXPECT_EQ(shut_down_streams(other.stream.get()), 0) << "it waits for nothing";
 }
 
+TEST(Streams, AreFoundByTheirAddresses) {
+  const Waited accepted;
+  const Waited connected;
+  const Waited other;
+  const auto address = [](const Descriptor& listener) {
+    alignas(sockaddr_storage) SocketAddress at{};
+    socklen_t bytes = at.size();
+    EXPECT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(at.data()), &bytes), 0);
+    return at;
+  };
+  SocketAddress with_rest = address(connected.listener);
+  with_rest.back() = std::byte{1};  // what lies behind an address of IPv4 is no part of it
+  const SocketAddress none{};
+  // One end of each: the other belongs to the other side of the connection.
+  EXPECT_EQ(shut_down_streams(address(accepted.listener), {none, with_rest}), 2);
+  char byte = 0;
+  EXPECT_EQ(recv(accepted.stream.get(), &byte, 1, 0), 0);
+  EXPECT_EQ(recv(connected.peer.get(), &byte, 1, 0), 0);
+  EXPECT_EQ(send(other.stream.get(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_EQ(recv(other.peer.get(), &byte, 1, 0), 1);
+  EXPECT_EQ(shut_down_streams(none, {none}), 0) << "sockets without an address of IP are no streams";
+}
+
 /// ofi_rxm of libfabric 1.17 ends a process that closes an engine while a write with its notice has come in part.
-TEST(Closing, WhileALongWriteHasComeInPart) {
+void close_with_half_a_write(const std::string& transport_name, bool has_descriptor) {
   constexpr std::size_t kBytes = tests::kArenaBytes / 2;  // more than sockets hold
   constexpr int kEngines = 2;
   run_ranks_as_threads(2, [&](Exchange& exchange) {
-    auto opened = tests::open_transport("tcp;ofi_rxm", exchange, kEngines);
+    auto opened = tests::open_transport(transport_name, exchange, kEngines);
     Transport& transport = opened->transport();
+    EXPECT_EQ(transport.capabilities().wakes_on_put, has_descriptor);
     if (exchange.rank() == 1) {
       for (int engine = 0; engine < kEngines; ++engine) {
         EXPECT_EQ(transport.put({0, engine, opened->arena() + kLineBytes, kLineBytes, kBytes, 0, 7, true}), Status::ok);
@@ -314,6 +338,10 @@ TEST(Closing, WhileALongWriteHasComeInPart) {
     gather_values(exchange, 0);
   });
 }
+
+TEST(Closing, WhileALongWriteHasComeInPart) { close_with_half_a_write("tcp;ofi_rxm", true); }
+
+TEST(Closing, TheSameWithoutADescriptor) { close_with_half_a_write("rxm_alone", false); }
 
 TEST(Providers, ThatListenOnTcpCanBeAskedByAnybody) {
   for (const char* name : {"tcp;ofi_rxm", "tcp", "net", "sockets"}) {

@@ -74,7 +74,7 @@ class OnEngines final : public OpenTransport {
     options.engines = engines;
     options.provider = provider;
     options.source_addresses = {"127.0.0.1"};
-    options.oversubscribed = true;
+    options.oversubscribed = !options.alone_in_process;
     return options;
   }
 
@@ -137,7 +137,7 @@ class OnMixed final : public OpenTransport {
 
 using Open = std::function<std::unique_ptr<OpenTransport>(Exchange& exchange, int engines)>;
 
-/// One row per transport; "+" before a name: also with ranks as processes.
+/// One row per transport; "+" before a name: also with ranks as processes; "-": only so.
 const std::map<std::string, Open>& table() {
   static const std::map<std::string, Open> rows = [] {
     std::map<std::string, Open> made;
@@ -152,6 +152,12 @@ const std::map<std::string, Open>& table() {
                                              libfabric::Options{}, libfabric::Api{});
       };
     }
+    // A rank with a CPU of its own, which spins for long and has no descriptor to sleep on.
+    made["-rxm_alone"] = [](Exchange& exchange, int engines) {
+      libfabric::Options options;
+      options.alone_in_process = true;
+      return std::make_unique<OnLibfabric>(exchange, engines, "tcp;ofi_rxm", options, libfabric::Api{});
+    };
     for (const auto& [name, modes] : imposed_modes()) {
       made[name] = [modes = modes](Exchange& exchange, int engines) {
         return std::make_unique<OnLibfabric>(exchange, engines, "tcp;ofi_rxm", libfabric::Options{}, impose(modes));
@@ -177,7 +183,9 @@ const std::map<std::string, Open>& table() {
 std::unique_ptr<OpenTransport> open_transport(const std::string& name, Exchange& exchange, int engines) {
   const auto& rows = table();
   auto row = rows.find(name);
-  if (row == rows.end()) row = rows.find("+" + name);
+  for (const char* const mark : {"+", "-"}) {
+    if (row == rows.end()) row = rows.find(mark + name);
+  }
   if (row == rows.end()) throw Error(Status::invalid_argument, "no transport is called '" + name + "'");
   return row->second(exchange, engines);
 }
@@ -196,7 +204,9 @@ std::string obstacle([[maybe_unused]] const std::string& name) {
 
 std::vector<std::string> transport_names() {
   std::vector<std::string> names;
-  for (const auto& [name, open] : table()) names.push_back(name.substr(name[0] == '+'));
+  for (const auto& [name, open] : table()) {
+    if (name[0] != '-') names.push_back(name.substr(name[0] == '+'));
+  }
   return names;
 }
 
@@ -216,7 +226,7 @@ bool is_imposed([[maybe_unused]] const std::string& name) {
 std::vector<std::string> process_transport_names() {
   std::vector<std::string> names;
   for (const auto& [name, open] : table()) {
-    if (name[0] == '+') names.push_back(name.substr(1));
+    if (name[0] == '+' || name[0] == '-') names.push_back(name.substr(1));
   }
   return names;
 }

@@ -33,6 +33,7 @@ TEST(Nodes, AreNumberedInTheOrderOfTheirFirstRanks) {
       EXPECT_EQ(nodes.visible_pid(rank), getpid());
     }
     EXPECT_EQ(nodes.own_ranks(), exchange.rank() == 3 ? 1 : 2);
+    EXPECT_FALSE(nodes.alone_in_process());
     EXPECT_TRUE(nodes.loopback_reaches_all());
     try {
       nodes.check_single();

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/settings.hpp"
+
 namespace torii::transports {
 
 struct EngineOptions {
@@ -25,11 +27,14 @@ struct EngineOptions {
   std::vector<std::string> source_addresses;
   /// The user has named the interfaces of source_addresses: all serve, fast or slow, physical or not.
   bool named_interfaces = false;
-  /// Engines have a descriptor to sleep on. Over tcp;ofi_rxm it makes a short put dearer by some percent, so
-  /// who only spins or yields (TORII_WAIT) does without; sleep() then sleeps in steps.
-  bool sleeps = true;
+  /// Engines have a descriptor to sleep on, unless ranks only spin or yield. Over tcp;ofi_rxm it makes a short put
+  /// dearer by a sixth, so there a rank that spins for long before it sleeps does without; sleep() then sleeps in
+  /// steps.
+  WaitMode wait = WaitMode::automatic;
   /// More ranks than CPUs: what Transport::oversubscribed() answers.
   bool oversubscribed = false;
+  /// No other rank of the job is a thread of this process, whose sockets could be taken for those of this one.
+  bool alone_in_process = false;
   /// The node of each rank; empty: every rank is one of its own. Engines connect to the ranks of other nodes.
   std::vector<int> nodes;
   /// How long connecting to the peers may make no progress (TORII_TIMEOUT).

@@ -17,6 +17,7 @@
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/arrivals.hpp"
 #include "transports/libfabric/bounce_ring.hpp"
+#include "transports/libfabric/streams.hpp"
 
 namespace torii::libfabric {
 
@@ -38,8 +39,9 @@ struct Shared {
   int ranks;
   Arrivals& arrivals;
   transports::PeerStates& peers;
-  bool sleeps;  ///< completion queues have a descriptor where the provider offers one
-  bool probes;  ///< peers are asked whether they live
+  bool sleeps;            ///< completion queues have a descriptor where the provider offers one
+  bool alone_in_process;  ///< see EngineOptions
+  bool probes;            ///< peers are asked whether they live
 };
 
 /// Thread-safe behind its own lock; the provider is asked for no locks of its own.
@@ -89,7 +91,6 @@ class Engine {
   bool may_sleep(int& most_us) noexcept;
 
  private:
-  static constexpr std::size_t kSocketAddressBytes = 28;  // of IPv6
   static constexpr std::size_t kJoinedBytesMax = 1024;
 
   /// A peer as this engine reaches it.
@@ -112,7 +113,7 @@ class Engine {
     std::int64_t waits_since_ns = 0;     ///< transfers wait that the provider does not take; 0: none when last looked
     std::int64_t waits_patience_ns = 0;  ///< how long after that the peer's host is asked
     /// The beginning of the peer's address: all of it where the provider's addresses are those of sockets.
-    std::array<std::byte, kSocketAddressBytes> address_bytes{};
+    SocketAddress address_bytes{};
   };
 
   /// One write as libfabric sees it.
@@ -143,7 +144,10 @@ class Engine {
   };
 
   void open(const Api& api, std::size_t bounce_bytes);
+  /// Whether end_streams() can tell the engine's sockets from others.
+  bool finds_streams() const noexcept { return wait_descriptor() >= 0 || shared_.alone_in_process; }
   void end_streams() noexcept;
+  int shut_down_own_streams() noexcept;
   void close_endpoint() noexcept;
   Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,
                               const std::string& what);

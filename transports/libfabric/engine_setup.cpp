@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "transports/libfabric/engine.hpp"
 #include "transports/libfabric/providers.hpp"
-#include "transports/libfabric/streams.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -66,11 +66,27 @@ Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& sh
 /// all.
 void Engine::end_streams() noexcept {
   constexpr int kRoundsMost = 100;
-  for (int round = 0; round < kRoundsMost && shut_down_streams(wait_descriptor()) != 0; ++round) {
+  for (int round = 0; round < kRoundsMost && shut_down_own_streams() != 0; ++round) {
     std::array<fi_cq_data_entry, 16> entries;
     fi_cq_err_entry error{};
     while (fi_cq_read(queue_.get(), entries.data(), entries.size()) > 0 || fi_cq_readerr(queue_.get(), &error, 0) > 0) {
     }
+  }
+}
+
+int Engine::shut_down_own_streams() noexcept {
+  if (wait_descriptor() >= 0) return shut_down_streams(wait_descriptor());
+  if (!shared_.alone_in_process || !has_listener_) return 0;
+  try {
+    std::vector<SocketAddress> peers;
+    for (std::size_t rank = 0; rank < targets_.size(); ++rank) {
+      if (static_cast<int>(rank) != shared_.rank) peers.push_back(targets_[rank].address_bytes);
+    }
+    SocketAddress own{};
+    std::size_t bytes = own.size();
+    return fi_getname(&endpoint_->fid, own.data(), &bytes) == 0 ? shut_down_streams(own, std::move(peers)) : 0;
+  } catch (const std::exception&) {
+    return 0;
   }
 }
 
@@ -87,9 +103,9 @@ void Engine::close_endpoint() noexcept {
 void Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
   is_closed_ = true;
-  // Without a descriptor the streams cannot be ended, as they must be (above). What has come in part then stays where
-  // it is, since nobody calls the provider for this engine again; its objects live as long as the process.
-  if (is_over_rxm_ && wait_descriptor() < 0) {
+  // Streams that cannot be found cannot be ended, as they must be (above). What has come in part then stays where it
+  // is, since nobody calls the provider for this engine again; its objects live as long as the process.
+  if (is_over_rxm_ && !finds_streams()) {
     (void)endpoint_.release();
   } else {
     close_endpoint();

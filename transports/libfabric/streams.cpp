@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds sockets in /proc/self/fdinfo, where an epoll descriptor has a line for each descriptor that it waits for.
+// Finds sockets in /proc/self: in fdinfo an epoll descriptor has a line for each descriptor that it waits for, and fd
+// lists all.
 #include "transports/libfabric/streams.hpp"
 
+#include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -53,6 +59,31 @@ int shut_down(int descriptor, int depth) {
   return streams;
 }
 
+/// Family, port and host, and nothing else that an address may carry; zeros for one that is not of IP.
+SocketAddress essence(const SocketAddress& address) noexcept {
+  SocketAddress result{};
+  sa_family_t family = 0;
+  std::memcpy(&family, address.data() + offsetof(sockaddr, sa_family), sizeof(family));
+  const auto keep = [&](std::size_t offset, std::size_t bytes) {
+    std::copy_n(address.begin() + static_cast<std::ptrdiff_t>(offset), bytes,
+                result.begin() + static_cast<std::ptrdiff_t>(offset));
+  };
+  if (family != AF_INET && family != AF_INET6) return result;
+  keep(offsetof(sockaddr, sa_family), sizeof(family));
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  keep(offsetof(sockaddr_in, sin_port), sizeof(in_port_t));
+  if (family == AF_INET) keep(offsetof(sockaddr_in, sin_addr), sizeof(in_addr));
+  if (family == AF_INET6) keep(offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr));
+  return result;
+}
+
+SocketAddress ask(int (*question)(int, sockaddr*, socklen_t*), int descriptor) noexcept {
+  alignas(sockaddr_storage) SocketAddress address{};
+  socklen_t bytes = address.size();
+  if (question(descriptor, reinterpret_cast<sockaddr*>(address.data()), &bytes) != 0) address.fill(std::byte{});
+  return essence(address);
+}
+
 }  // namespace
 
 int shut_down_streams(int descriptor) noexcept {
@@ -61,6 +92,28 @@ int shut_down_streams(int descriptor) noexcept {
   } catch (const std::exception&) {
     return 0;
   }
+}
+
+int shut_down_streams(const SocketAddress& own, std::vector<SocketAddress> peers) noexcept {
+  std::transform(peers.begin(), peers.end(), peers.begin(), essence);
+  std::sort(peers.begin(), peers.end());
+  struct Close {
+    void operator()(DIR* folder) const { closedir(folder); }
+  };
+  const std::unique_ptr<DIR, Close> folder(opendir("/proc/self/fd"));
+  int streams = 0;
+  while (const dirent* const entry = folder == nullptr ? nullptr : readdir(folder.get())) {
+    if (entry->d_name[0] == '.') continue;
+    const int descriptor = std::atoi(entry->d_name);
+    if (!is_stream(descriptor)) continue;
+    if (ask(getsockname, descriptor) != essence(own) &&
+        !std::binary_search(peers.begin(), peers.end(), ask(getpeername, descriptor))) {
+      continue;
+    }
+    (void)shutdown(descriptor, SHUT_RDWR);
+    ++streams;
+  }
+  return streams;
 }
 
 }  // namespace torii::libfabric

@@ -131,4 +131,11 @@ pid_t Nodes::visible_pid(int rank) const noexcept {
   return card.same_machine(mine) && card.host == mine.host && card.pid_namespace == mine.pid_namespace ? card.pid : 0;
 }
 
+bool Nodes::alone_in_process() const noexcept {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (rank != rank_ && visible_pid(rank) == visible_pid(rank_)) return false;
+  }
+  return true;
+}
+
 }  // namespace torii::shared_memory

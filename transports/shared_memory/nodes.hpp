@@ -56,6 +56,8 @@ class Nodes {
   bool loopback_reaches_all() const noexcept { return loopback_reaches_all_; }
   /// The rank's process as this one sees it; 0 when it runs on another machine or in another process namespace.
   pid_t visible_pid(int rank) const noexcept;
+  /// No other rank is a thread of this process.
+  bool alone_in_process() const noexcept;
 
  private:
   std::string place_text(int rank) const;

@@ -10,6 +10,9 @@ namespace {
 
 /// What always goes as one message, whose copy costs less than a second transfer; fits into UCX's first packet (8 KiB).
 constexpr std::size_t kMessageMost = 4096;
+/// Through shared memory UCX puts a longer message together from its packets before it hands it over: a copy more. So
+/// payloads go there as messages of one packet each, which arrive in order, and each is stored at once.
+constexpr std::size_t kPieceBytes = 8192;
 
 /// What UCX says of a connection whose other end has gone. Nobody here cancels an operation, so one that was cancelled
 /// was flushed with its connection.
@@ -35,8 +38,16 @@ Status Engine::put(const Put& put) noexcept {
   const std::lock_guard lock(mutex_);
   const bool has_payload = put.bytes != 0 && put.source != nullptr;
   if (has_payload && manner_.puts && put.bytes > kMessageMost) return put_and_signal(put);
-  const Header header = {put.target_offset, put.signal_offset, put.signal};
-  return send(put.peer, kPut, header, put.source, has_payload ? put.bytes : 0);
+  Header header = {put.target_offset, put.signal_offset, put.signal};
+  const std::byte* source = put.source;
+  std::size_t bytes = has_payload ? put.bytes : 0;
+  while (is_in_memory_ && bytes > kPieceBytes) {
+    if (const Status status = send(put.peer, kPiece, header, source, kPieceBytes); status != Status::ok) return status;
+    header.target_offset += kPieceBytes;
+    source += kPieceBytes;
+    bytes -= kPieceBytes;
+  }
+  return send(put.peer, kPut, header, source, bytes);
 }
 
 Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
@@ -75,7 +86,7 @@ Status Engine::send(int peer, MessageId id, const Header& header, const std::byt
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
                      UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  how.flags = bytes <= kMessageMost ? UCP_AM_SEND_FLAG_EAGER : 0;
+  how.flags = bytes <= (is_in_memory_ ? kPieceBytes : kMessageMost) ? UCP_AM_SEND_FLAG_EAGER : 0;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
   how.cb.send = &Engine::on_sent;
   how.user_data = operation;
@@ -206,6 +217,18 @@ ucs_status_t Engine::on_put(void* data, const void* header, std::size_t header_b
     return UCS_OK;
   }
   return self.take_put(*read, payload, bytes, (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0);
+}
+
+ucs_status_t Engine::on_piece(void* data, const void* header, std::size_t header_bytes, void* payload,
+                              std::size_t bytes, const ucp_am_recv_param_t* how) {
+  Engine& self = *static_cast<Engine*>(data);
+  const std::optional<Header> read = read_put(header, header_bytes, bytes, self.shared_.arena_bytes);
+  if (!read || (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+    self.break_down("got a piece of a message that no rank sends");
+    return UCS_OK;
+  }
+  if (bytes != 0) std::memcpy(self.shared_.arena + read->target_offset, payload, bytes);
+  return UCS_OK;
 }
 
 /// A payload that is not here yet is fetched by UCX, straight to its place.

@@ -144,6 +144,8 @@ class Engine {
   static void on_error(void* target, ucp_ep_h endpoint, ucs_status_t status);
   static ucs_status_t on_put(void* engine, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                              const ucp_am_recv_param_t* how);
+  static ucs_status_t on_piece(void* engine, const void* header, std::size_t header_bytes, void* data,
+                               std::size_t bytes, const ucp_am_recv_param_t* how);
   static ucs_status_t on_ask(void* engine, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                              const ucp_am_recv_param_t* how);
   static ucs_status_t on_answer(void* engine, const void* header, std::size_t header_bytes, void* data,
@@ -159,6 +161,7 @@ class Engine {
   Manner manner_;
   int number_;
   std::string transports_;
+  bool is_in_memory_;  ///< no network lies between
   Shared shared_;
   Owner<ucp_context_h, ucp_cleanup> context_;
   Owner<ucp_worker_h, ucp_worker_destroy> worker_;

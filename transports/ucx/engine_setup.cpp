@@ -46,7 +46,11 @@ Owner<ucp_config_t*, ucp_config_release> make_config(const Selection& selection)
 }  // namespace
 
 Engine::Engine(const Selection& selection, const Manner& manner, int number, const Shared& shared)
-    : manner_(manner), number_(number), transports_(selection.transports), shared_(shared) {
+    : manner_(manner),
+      number_(number),
+      transports_(selection.transports),
+      is_in_memory_(selection.devices.empty()),
+      shared_(shared) {
   if (!selection.devices.empty()) transports_ += " on " + selection.devices;
   open(selection);
   if (manner_.puts) map_arena();
@@ -114,6 +118,7 @@ void Engine::open(const Selection& selection) {
   if (manner_.wakes) check(ucp_worker_get_efd(worker, &descriptor), "asking for a descriptor to sleep on");
   wait_descriptor_ = descriptor;
   listen(kPut, &Engine::on_put);
+  listen(kPiece, &Engine::on_piece);
   listen(kAsk, &Engine::on_ask);
   listen(kAnswer, &Engine::on_answer);
   listen(kGreeting, &Engine::on_greeting);

@@ -19,6 +19,7 @@ enum MessageId : unsigned {
   kAnswer = 3,    ///< rank `signal` confirms
   kGreeting = 4,  ///< rank `signal` is there
   kFarewell = 5,  ///< rank `signal` is about to close its engines
+  kPiece = 6,     ///< payload to target_offset; the last piece is a kPut, whose signal speaks of all
 };
 
 /// The header of every active message.

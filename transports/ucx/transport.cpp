@@ -56,7 +56,8 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
   Manner manner;
   manner.puts = options.way == Way::puts || (options.way == Way::by_ability && all_of(&Abilities::puts));
   manner.peer_errors = all_of(&Abilities::peer_errors);
-  manner.wakes = options.sleeps && std::find(std::begin(kWakes), std::end(kWakes), provider) != std::end(kWakes);
+  const bool may_sleep = options.wait == WaitMode::automatic || options.wait == WaitMode::sleep;
+  manner.wakes = may_sleep && std::find(std::begin(kWakes), std::end(kWakes), provider) != std::end(kWakes);
   for (const RankCard& card : gather_values(exchange, RankCard{manner.puts, manner.peer_errors})) {
     manner.puts = manner.puts && card.puts;
     manner.peer_errors = manner.peer_errors && card.peer_errors;
