@@ -38,6 +38,20 @@ std::vector<int> way_of(const LabNetwork& network, int from, const std::string& 
   return way;
 }
 
+TEST(LabNetwork, NodesHaveASecondAddressWherePacketsMayGoBothWaysRound) {
+  const auto addresses = [](const char* kind, const char* extents) {
+    return torus_network(kind, extents, 50).nodes[0].addresses;
+  };
+  const std::vector<std::string> one = {"10.80.0.1"};
+  const std::vector<std::string> two = {"10.80.0.1", "10.81.0.1"};
+  EXPECT_EQ(addresses("torus", "3x3x3"), one);
+  EXPECT_EQ(addresses("torus", "5"), one);
+  EXPECT_EQ(addresses("mesh", "4x4"), one);
+  EXPECT_EQ(addresses("torus", "3x4m"), one);
+  EXPECT_EQ(addresses("torus", "4x4"), two);
+  EXPECT_EQ(addresses("torus", "3x2"), two);
+}
+
 TEST(LabNetwork, RoutesAreThoseOfRouting) {
   for (const auto& [kind, extents, ranks] :
        {std::tuple("torus", "3x3", 9), std::tuple("torus", "4x4", 16), std::tuple("torus", "2x2", 4),
@@ -48,10 +62,11 @@ TEST(LabNetwork, RoutesAreThoseOfRouting) {
     ASSERT_EQ(network.nodes.size(), static_cast<std::size_t>(ranks));
     for (int from = 0; from < ranks; ++from) {
       for (int to = 0; to < ranks; ++to) {
-        for (int turn = 0; turn < 2; ++turn) {
+        const auto& addresses = network.nodes[static_cast<std::size_t>(to)].addresses;
+        for (std::size_t turn = 0; turn < 2; ++turn) {
           std::vector<LinkId> expected;
-          append_route(topology, from, to, turn, expected);
-          const std::string& address = network.nodes[static_cast<std::size_t>(to)].addresses[turn];
+          append_route(topology, from, to, static_cast<int>(turn), expected);
+          const std::string& address = addresses[turn % addresses.size()];
           EXPECT_EQ(way_of(network, from, address), expected) << network.text << ": " << from << " to " << address;
         }
       }

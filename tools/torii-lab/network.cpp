@@ -15,7 +15,6 @@ namespace torii::tools {
 namespace {
 
 constexpr std::string_view kTorusDevices[] = {"xp", "xm", "yp", "ym", "zp", "zm"};
-constexpr int kTurns = 2;
 // TCP hands a device packets of up to 64 KiB that TBF would have to cut up itself; these fit into its burst.
 constexpr int kPacketBytes = 16384;
 
@@ -59,9 +58,19 @@ void add_devices(LabNetwork& network, const Topology& topology, int node, double
   }
 }
 
+/// 2 where some two nodes have two shortest ways round, or two cables; all nodes see the same dimensions.
+int turns_of(const Topology& topology) {
+  for (int to = 1; to < topology.ranks(); ++to) {
+    std::vector<LinkId> ways[2];
+    for (int turn = 0; turn < 2; ++turn) append_route(topology, 0, to, turn, ways[turn]);
+    if (ways[0] != ways[1]) return 2;
+  }
+  return 1;
+}
+
 void add_routes(LabNetwork& network, const Topology& topology, int node) {
   LabNode& here = network.nodes[static_cast<std::size_t>(node)];
-  for (int turn = 0; turn < kTurns; ++turn) {
+  for (int turn = 0; turn < static_cast<int>(here.addresses.size()); ++turn) {
     for (int to = 0; to < topology.ranks(); ++to) {
       if (to == node) continue;
       std::vector<LinkId> way;
@@ -99,10 +108,11 @@ LabNetwork torus_network(std::string_view kind, std::string_view extents, double
   }
   network.ranks = topology.ranks();
   network.nodes.resize(static_cast<std::size_t>(network.ranks));
+  const int turns = turns_of(topology);
   for (int node = 0; node < topology.ranks(); ++node) {
     LabNode& here = network.nodes[static_cast<std::size_t>(node)];
     here.host = fmt::format("node{}", node);
-    for (int turn = 0; turn < kTurns; ++turn) here.addresses.push_back(torus_address(node, turn));
+    for (int turn = 0; turn < turns; ++turn) here.addresses.push_back(torus_address(node, turn));
     add_devices(network, topology, node, rate_mbit);
     add_routes(network, topology, node);
   }

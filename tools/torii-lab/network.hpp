@@ -79,10 +79,11 @@ inline constexpr std::string_view kTreeFile = "/run/netns/.tree";
 /// The device that holds a node's addresses.
 inline constexpr std::string_view kNodeDevice = "node";
 
-/// Rank r is node r, in every network. A node has two addresses, 10.80.h.l and 10.81.h.l with r + 1 = 256 h + l:
-/// packets to the first take the way of append_route() with turn 0, to the second with turn 1, so that programs can use
-/// both ways round where they are equally long, and both cables of an extent of 2. Devices are xp xm yp ym zp zm:
-/// dimension, then direction. `kind` is torus or mesh, `extents` like 3x3 or 4x4x2m. Throws Error{invalid_argument}.
+/// Rank r is node r, in every network. A node has the address 10.80.h.l with r + 1 = 256 h + l: packets to it take the
+/// way of append_route() with turn 0. In a torus with an even extent it also has 10.81.h.l, for turn 1, so that
+/// programs can use both ways round where they are equally long, and both cables of an extent of 2. Devices are xp xm
+/// yp ym zp zm: dimension, then direction. `kind` is torus or mesh, `extents` like 3x3 or 4x4x2m. Throws
+/// Error{invalid_argument}.
 LabNetwork torus_network(std::string_view kind, std::string_view extents, double rate_mbit);
 
 /// Two hosts, `rails` cables side by side, each with a network of its own: 10.90.k.1 and 10.90.k.2 on device rail<k>.
