@@ -222,17 +222,19 @@ class Installer {
 
   /// Two ranks on different nodes meet on one engine of each rail, both on the same. Messages that took every engine to
   /// every peer would stand in as many connections, each with its own window and its own work for the kernel. Between
-  /// two nodes there is nobody else for the engines to serve, so all of them take turns.
+  /// two nodes there is nobody else for the engines to serve, so all of them take turns. Where looks are dear
+  /// (Transport::crowded()) one engine of each rail carries everything.
   void deal_engines() {
     const Capabilities& able = placement_.transport->capabilities();
-    const int parts = are_more_than_two(nodes_) ? std::max(1, able.engines / able.rails) : 1;
+    const int most = are_more_than_two(nodes_) ? std::max(1, able.engines / able.rails) : 1;
+    const int parts = placement_.transport->crowded() ? 1 : most;
     for (auto* streams : {&installed_.in, &installed_.out}) {
       for (InstalledStream& one : *streams) {
         if (!one.remote) continue;
         // Halved, since the sums of neighbours in a row are all odd.
         const int part = (placement_.transport->rank() + one.peer) / 2 % parts;
         one.first_engine = part * able.rails;
-        one.engine_count = part == parts - 1 ? able.engines - one.first_engine : able.rails;
+        one.engine_count = part == most - 1 ? able.engines - one.first_engine : able.rails;
       }
     }
   }

@@ -56,7 +56,7 @@ Waiting::Waiting(Transport& transport, WaitMode mode) noexcept
       spins_(kSpinsAlone),
       yields_(kYieldsAlone),
       sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped),
-      is_crowded_(sleeps_long_ && transport.oversubscribed()) {
+      is_crowded_(transport.crowded()) {
   if (transport.oversubscribed()) {
     spins_ = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
     yields_ = sleeps_long_ ? kYieldsSharedNetwork : kYieldsShared;

@@ -46,7 +46,7 @@ class Waiting {
   std::uint32_t spins_;
   std::uint32_t yields_;
   bool sleeps_long_;
-  bool is_crowded_;         ///< more ranks than CPUs, and sleeps_long_
+  bool is_crowded_;         ///< Transport::crowded()
   bool has_slept_ = false;  ///< since something moved
   std::int64_t quiet_since_ns_ = 0;
   std::int64_t checked_ns_ = 0;

@@ -203,8 +203,9 @@ TEST(EngineShare, TheTimeBetweenCallsIsNotTheEngines) {
 /// Of a network: what installing asks of it.
 class Network final : public Transport {
  public:
-  Network(int rank, int ranks, int engines, int rails) : rank_(rank), ranks_(ranks), arena_(1 << 22) {
-    capabilities_ = {.name = "network", .engines = engines, .rails = rails};
+  Network(int rank, int ranks, int engines, int rails, bool crowded)
+      : rank_(rank), ranks_(ranks), oversubscribed_(crowded), arena_(1 << 22) {
+    capabilities_ = {.name = "network", .wakes_on_put = true, .engines = engines, .rails = rails};
   }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   int rank() const noexcept override { return rank_; }
@@ -219,11 +220,12 @@ class Network final : public Transport {
   bool drained() noexcept override { return true; }
   void sleep(int, bool (*)(void*), void*) noexcept override {}
   bool alive(int) noexcept override { return true; }
-  bool oversubscribed() const noexcept override { return false; }
+  bool oversubscribed() const noexcept override { return oversubscribed_; }
 
  private:
   int rank_;
   int ranks_;
+  bool oversubscribed_;
   std::vector<std::byte> arena_;
   Capabilities capabilities_;
 };
@@ -231,11 +233,11 @@ class Network final : public Transport {
 /// By pair of ranks, the engines of the one on its way to the other: first and count.
 using Deal = std::map<std::pair<int, int>, std::pair<int, int>>;
 
-Deal deal(const Topology& topology, int engines, int rails) {
+Deal deal(const Topology& topology, int engines, int rails, bool crowded = false) {
   Deal deal;
   const int ranks = topology.ranks();
   for (int rank = 0; rank < ranks; ++rank) {
-    Network network(rank, ranks, engines, rails);
+    Network network(rank, ranks, engines, rails, crowded);
     Placement placement;
     placement.transport = &network;
     for (int member = 0; member < ranks; ++member) placement.context_ranks.push_back(member);
@@ -270,6 +272,16 @@ TEST(Engines, APairMeetsOnOneOfEachRail) {
       for (int i = 0; i < engines.second; ++i) used.insert(engines.first + i);
     }
     EXPECT_EQ(used.size(), 4U) << rails << " rails";
+  }
+}
+
+TEST(Engines, OfCrowdedRanksTheFirstOfEachRailServes) {
+  for (const int rails : {1, 2}) {
+    const Deal pairs = deal(Topology::parse("torus:4x4", 16), 4, rails, true);
+    ASSERT_FALSE(pairs.empty());
+    for (const auto& [pair, engines] : pairs) {
+      EXPECT_EQ(engines, std::pair(0, rails)) << pair.first << " and " << pair.second;
+    }
   }
 }
 
