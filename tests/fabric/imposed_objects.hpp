@@ -43,8 +43,7 @@ struct Queue {
 /// A write as the caller posted it.
 struct Write {
   std::vector<std::byte> injected;
-  const void* source;
-  std::size_t bytes;
+  std::vector<iovec> from;
   fi_addr_t to;
   std::uint64_t address;
   std::uint64_t key;

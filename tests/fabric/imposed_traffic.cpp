@@ -16,7 +16,8 @@ using libfabric::Info;
 constexpr std::size_t kHeldMost = 24;
 
 ssize_t pass_on(Endpoint& endpoint, const Write& write) {
-  const void* const source = write.injected.empty() ? write.source : write.injected.data();
+  std::vector<iovec> from = write.from;
+  if (!write.injected.empty()) from[0].iov_base = const_cast<std::byte*>(write.injected.data());
   std::uint64_t address = write.address;
   std::uint64_t key = write.key;
   if (endpoint.modes.keys_by_provider) {
@@ -26,13 +27,15 @@ ssize_t pass_on(Endpoint& endpoint, const Write& write) {
   }
   const bool has_data = (write.flags & FI_REMOTE_CQ_DATA) != 0;
   if ((write.flags & FI_INJECT) != 0) {
-    return has_data ? fi_inject_writedata(endpoint.real, source, write.bytes, write.data, write.to, address, key)
-                    : fi_inject_write(endpoint.real, source, write.bytes, write.to, address, key);
+    const auto [source, bytes] = from[0];
+    return has_data ? fi_inject_writedata(endpoint.real, source, bytes, write.data, write.to, address, key)
+                    : fi_inject_write(endpoint.real, source, bytes, write.to, address, key);
   }
-  iovec from = {const_cast<void*>(source), write.bytes};
-  fi_rma_iov to = {address, write.bytes, key};
-  void* descriptor = nullptr;
-  const fi_msg_rma message = {&from, &descriptor, 1, write.to, &to, 1, write.context, write.data};
+  fi_rma_iov to = {address, 0, key};
+  for (const iovec& part : from) to.len += part.iov_len;
+  std::vector<void*> descriptors(from.size(), nullptr);
+  const fi_msg_rma message = {from.data(), descriptors.data(), from.size(), write.to, &to,
+                              1,           write.context,      write.data};
   return fi_writemsg(endpoint.real, &message,
                      FI_COMPLETION | (write.flags & (FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE)));
 }
@@ -46,16 +49,21 @@ void release_held(Endpoint& endpoint) {
   });
 }
 
-ssize_t post(Endpoint& endpoint, Write write, void* descriptor) {
+void demand_registered(const iovec& source, const void* descriptor) {
+  demand(descriptor != nullptr, "a source must be registered");
+  const auto& region = *static_cast<const Region*>(descriptor);
+  const auto* const begin = static_cast<const std::byte*>(source.iov_base);
+  demand(begin >= region.base && begin + source.iov_len <= region.base + region.bytes,
+         "a source is outside its region");
+}
+
+/// One descriptor for each part of the write.
+ssize_t post(Endpoint& endpoint, Write write, void* const* descriptors) {
   demand((write.flags & FI_REMOTE_CQ_DATA) == 0 || write.data <= UINT32_MAX, "data must fit into 4 bytes");
   if ((write.flags & FI_INJECT) != 0) {
     demand(!endpoint.modes.no_inject, "nothing may be injected");
   } else if (endpoint.modes.local_regions) {
-    demand(descriptor != nullptr, "a source must be registered");
-    const auto& region = *static_cast<const Region*>(descriptor);
-    const auto* const source = static_cast<const std::byte*>(write.source);
-    demand(source >= region.base && source + write.bytes <= region.base + region.bytes,
-           "a source is outside its region");
+    for (std::size_t i = 0; i < write.from.size(); ++i) demand_registered(write.from[i], descriptors[i]);
   }
   if (endpoint.modes.busy && endpoint.random() % 4 == 0) return -FI_EAGAIN;
   // Nothing is held back before the connection stands: devices have none, and a write that they took leaves.
@@ -66,8 +74,8 @@ ssize_t post(Endpoint& endpoint, Write write, void* descriptor) {
   }
   if (endpoint.held.size() >= kHeldMost) return -FI_EAGAIN;
   if ((write.flags & FI_INJECT) != 0) {
-    const auto* const source = static_cast<const std::byte*>(write.source);
-    write.injected.assign(source, source + write.bytes);
+    const auto* const source = static_cast<const std::byte*>(write.from[0].iov_base);
+    write.injected.assign(source, source + write.from[0].iov_len);
   }
   endpoint.held.push_back(std::move(write));
   return 0;
@@ -75,39 +83,41 @@ ssize_t post(Endpoint& endpoint, Write write, void* descriptor) {
 
 Endpoint& endpoint_of(fid_ep* base) { return *reinterpret_cast<Endpoint*>(base); }
 
+std::vector<iovec> whole(const void* source, std::size_t bytes) { return {{const_cast<void*>(source), bytes}}; }
+
 ssize_t write_plain(fid_ep* base, const void* source, std::size_t bytes, void* descriptor, fi_addr_t to,
                     std::uint64_t address, std::uint64_t key, void* context) {
-  return post(endpoint_of(base), {{}, source, bytes, to, address, key, 0, 0, context}, descriptor);
+  return post(endpoint_of(base), {{}, whole(source, bytes), to, address, key, 0, 0, context}, &descriptor);
 }
 
 ssize_t write_data(fid_ep* base, const void* source, std::size_t bytes, void* descriptor, std::uint64_t data,
                    fi_addr_t to, std::uint64_t address, std::uint64_t key, void* context) {
-  return post(endpoint_of(base), {{}, source, bytes, to, address, key, data, FI_REMOTE_CQ_DATA, context}, descriptor);
+  return post(endpoint_of(base), {{}, whole(source, bytes), to, address, key, data, FI_REMOTE_CQ_DATA, context},
+              &descriptor);
 }
 
 ssize_t write_message(fid_ep* base, const fi_msg_rma* message, std::uint64_t flags) {
   return post(endpoint_of(base),
               {{},
-               message->msg_iov->iov_base,
-               message->msg_iov->iov_len,
+               {message->msg_iov, message->msg_iov + message->iov_count},
                message->addr,
                message->rma_iov->addr,
                message->rma_iov->key,
                message->data,
                flags & (FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE),
                message->context},
-              message->desc[0]);
+              message->desc);
 }
 
 ssize_t inject_plain(fid_ep* base, const void* source, std::size_t bytes, fi_addr_t to, std::uint64_t address,
                      std::uint64_t key) {
-  return post(endpoint_of(base), {{}, source, bytes, to, address, key, 0, FI_INJECT, nullptr}, nullptr);
+  return post(endpoint_of(base), {{}, whole(source, bytes), to, address, key, 0, FI_INJECT, nullptr}, nullptr);
 }
 
 ssize_t inject_data(fid_ep* base, const void* source, std::size_t bytes, std::uint64_t data, fi_addr_t to,
                     std::uint64_t address, std::uint64_t key) {
-  return post(endpoint_of(base), {{}, source, bytes, to, address, key, data, FI_INJECT | FI_REMOTE_CQ_DATA, nullptr},
-              nullptr);
+  return post(endpoint_of(base),
+              {{}, whole(source, bytes), to, address, key, data, FI_INJECT | FI_REMOTE_CQ_DATA, nullptr}, nullptr);
 }
 
 ssize_t post_receive(fid_ep* base, void*, std::size_t, void* descriptor, fi_addr_t, void* context) {

@@ -354,14 +354,34 @@ void sleepers(Stage& stage) {
   }
 }
 
+/// A rank to which nothing is put sleeps, also after much has come and gone.
+void rest(Stage& stage) {
+  // Words by which others have met, and layers that refuse at random, wake it at first.
+  constexpr int kSleepsMost = 1000;
+  constexpr int kLongOnes = 20;
+  for (int time = 0; time < 10; ++time) stage.meet();
+  const auto looks_in_vain = [](void* data) {
+    (void)static_cast<Stage*>(data)->transport().progress();
+    return true;
+  };
+  int long_ones = 0;
+  for (int i = 0; i < kSleepsMost && long_ones < kLongOnes; ++i) {
+    const std::int64_t begun_ns = now_ns();
+    stage.transport().sleep(1000, looks_in_vain, &stage);
+    if (now_ns() - begun_ns > 500'000) ++long_ones;
+  }
+  if (long_ones < kLongOnes) throw std::runtime_error("a rank to which nothing is put cannot sleep");
+  stage.meet();
+}
+
 }  // namespace
 
 void PrintTo(const NamedScenario& scenario, std::ostream* stream) { *stream << scenario.name; }
 
 const std::vector<NamedScenario>& scenarios() {
-  static const std::vector<NamedScenario> all = {
-      {"sizes", sizes}, {"own_rank", own_rank},       {"flood", flood},
-      {"words", words}, {"drained", drained_sources}, {"sleepers", sleepers}};
+  static const std::vector<NamedScenario> all = {{"sizes", sizes}, {"own_rank", own_rank},       {"flood", flood},
+                                                 {"words", words}, {"drained", drained_sources}, {"sleepers", sleepers},
+                                                 {"rest", rest}};
   return all;
 }
 

@@ -168,6 +168,7 @@ TEST(JoinStrangers, WholeJobsSucceedAmongThemOnEveryProvider) {
   const bool full = std::getenv("TORII_TEST_FULL") != nullptr;
   const std::vector<Words> providers = {
 #ifdef TORII_TEST_LIBFABRIC
+      {"TORII_TRANSPORT=libfabric", "TORII_PROVIDER=net"},
       {"TORII_TRANSPORT=libfabric", "TORII_PROVIDER=tcp;ofi_rxm"},
 #endif
 #ifdef TORII_TEST_UCX

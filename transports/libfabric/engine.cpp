@@ -68,6 +68,11 @@ Status Engine::put(const Put& put) noexcept {
   if (put.target_offset == put.signal_offset + kLineBytes && put_joined(transfer, put)) return Status::ok;
   transfer.source = put.source;
   transfer.bytes = put.bytes;
+  if (put.target_offset == put.signal_offset + kLineBytes && gathers(put.source, put.bytes)) {
+    transfer.leads = true;
+    transfer.word = inverted;
+    return send(transfer);
+  }
   transfer.address = to.arena_base + put.target_offset;
   const bool is_ordered = put.bytes <= ordered_bytes_;
   transfer.notifies = !is_ordered;
@@ -135,13 +140,13 @@ Status Engine::start(const Transfer& transfer) noexcept {
       code = post(transfer);
       if (code == 0) return Status::ok;
     }
-    if (code != -FI_EAGAIN) return fail(transfer.peer, code, transfer.bytes);
+    if (code != -FI_EAGAIN) return fail(transfer.peer, code, transfer.total());
   }
   return delay(transfer);
 }
 
 ssize_t Engine::post(const Transfer& transfer) noexcept {
-  if (transfer.bytes > inject_bytes_ || transfer.confirms) return post_counted(transfer);
+  if (transfer.total() > inject_bytes_ || transfer.confirms || transfer.leads) return post_counted(transfer);
   const fi_addr_t address = target(transfer.peer).address;
   if (!transfer.notifies) {
     return fi_inject_write(endpoint_.get(), transfer.source, transfer.bytes, address, transfer.address, transfer.key);
@@ -152,28 +157,32 @@ ssize_t Engine::post(const Transfer& transfer) noexcept {
 
 /// A write whose source the provider reads until it completes.
 ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
-  if (transfer.bytes > info_->ep_attr->max_msg_size) return -FI_EMSGSIZE;
+  if (transfer.total() > info_->ep_attr->max_msg_size) return -FI_EMSGSIZE;
   Operation* const operation = free_operation_;
   if (operation == nullptr) return -FI_EAGAIN;
-  const std::byte* source = transfer.source;
-  void* descriptor = nullptr;
+  Gathered from{{{{const_cast<std::byte*>(transfer.source), transfer.bytes}}}, {}, 1};
+  if (local_keys_) from.descriptors[0] = fi_mr_desc(arena_region_.get());
   BounceRing::Piece piece;
-  if (transfer.is_temporary || (local_keys_ && !in_arena(source, transfer.bytes))) {
+  if (transfer.leads) {
+    piece = ring_.take(kLineBytes);
+    if (piece.at == nullptr) return -FI_EAGAIN;
+    std::memcpy(piece.at, &transfer.word, sizeof(transfer.word));
+    std::memset(piece.at + sizeof(transfer.word), 0, kInlineBytes);
+    from = {{{{piece.at, kLineBytes}, from.parts[0]}}, {fi_mr_desc(own_region_.get()), from.descriptors[0]}, 2};
+  } else if (transfer.is_temporary || (local_keys_ && !in_arena(transfer.source, transfer.bytes))) {
     const std::size_t bytes = round_up(transfer.bytes, kLineBytes);
     if (bytes > ring_.bytes()) return -FI_EMSGSIZE;
     piece = ring_.take(bytes);
     if (piece.at == nullptr) return -FI_EAGAIN;
-    std::memcpy(piece.at, source, transfer.bytes);
-    source = piece.at;
-    descriptor = fi_mr_desc(own_region_.get());
-  } else if (local_keys_) {
-    descriptor = fi_mr_desc(arena_region_.get());
+    std::memcpy(piece.at, transfer.source, transfer.bytes);
+    from.parts[0].iov_base = piece.at;
+    from.descriptors[0] = fi_mr_desc(own_region_.get());
   }
-  operation->bytes = transfer.bytes;
+  operation->bytes = transfer.total();
   operation->piece = piece.ticket;
   operation->peer = transfer.peer;
   operation->confirms = transfer.confirms;
-  const ssize_t code = write(transfer, source, descriptor, *operation);
+  const ssize_t code = write(transfer, from, *operation);
   if (code != 0) {
     if (piece.at != nullptr) ring_.give_back(piece.ticket);
     return code;
@@ -185,15 +194,17 @@ ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
   return 0;
 }
 
-ssize_t Engine::write(const Transfer& transfer, const std::byte* source, void* descriptor,
-                      Operation& operation) noexcept {
+ssize_t Engine::write(const Transfer& transfer, Gathered& from, Operation& operation) noexcept {
   const fi_addr_t address = target(transfer.peer).address;
-  if (transfer.confirms) {
-    iovec from = {const_cast<std::byte*>(source), transfer.bytes};
-    fi_rma_iov to = {transfer.address, transfer.bytes, transfer.key};
-    const fi_msg_rma message = {&from, &descriptor, 1, address, &to, 1, &operation, 0};
-    return fi_writemsg(endpoint_.get(), &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+  if (transfer.confirms || transfer.leads) {
+    fi_rma_iov to = {transfer.address, transfer.total(), transfer.key};
+    const fi_msg_rma message = {from.parts.data(), from.descriptors.data(), from.count, address, &to, 1,
+                                &operation,        transfer.notice};
+    return fi_writemsg(endpoint_.get(), &message,
+                       FI_COMPLETION | (transfer.confirms ? FI_DELIVERY_COMPLETE : FI_REMOTE_CQ_DATA));
   }
+  const void* const source = from.parts[0].iov_base;
+  void* const descriptor = from.descriptors[0];
   if (!transfer.notifies) {
     return fi_write(endpoint_.get(), source, transfer.bytes, descriptor, address, transfer.address, transfer.key,
                     &operation);
@@ -241,7 +252,7 @@ bool Engine::post_delayed(Delayed& delayed) noexcept {
       to.busy_round = round_;
       return true;
     }
-    if (code != 0) (void)fail(transfer.peer, code, transfer.bytes);
+    if (code != 0) (void)fail(transfer.peer, code, transfer.total());
   }
   --to.waiting;
   if (code != 0 && transfer.confirms) --to.confirming;

@@ -122,11 +122,21 @@ class Engine {
     bool notifies = false;      ///< `notice` goes with it
     bool confirms = false;      ///< its completion says that it has arrived
     bool is_temporary = false;  ///< the source does not outlive the call
+    bool leads = false;         ///< a line that begins with `word` goes before the source
     const std::byte* source = nullptr;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0;  ///< of the source
     std::uint64_t address = 0;
     std::uint64_t key = 0;
     std::uint64_t notice = 0;
+    std::uint64_t word = 0;
+
+    std::size_t total() const noexcept { return bytes + (leads ? kLineBytes : 0); }
+  };
+  /// What a write takes its bytes from, in order.
+  struct Gathered {
+    std::array<iovec, 2> parts;
+    std::array<void*, 2> descriptors;
+    std::size_t count;
   };
   struct Delayed {
     Transfer transfer;
@@ -144,6 +154,7 @@ class Engine {
   };
 
   void open(const Api& api, std::size_t bounce_bytes);
+  fid* waited() noexcept { return watch_ != nullptr ? &watch_->fid : &queue_->fid; }
   /// Whether end_streams() can tell the engine's sockets from others.
   bool finds_streams() const noexcept { return wait_descriptor() >= 0 || shared_.alone_in_process; }
   void end_streams() noexcept;
@@ -166,6 +177,10 @@ class Engine {
     return kLineBytes + static_cast<std::size_t>(rank) * sizeof(std::uint64_t);
   }
   bool put_joined(Transfer transfer, const Put& put) noexcept;
+  /// Whether one write can take a line from elsewhere and then this source as it lies.
+  bool gathers(const std::byte* source, std::size_t bytes) const noexcept {
+    return info_->tx_attr->iov_limit >= 2 && (!local_keys_ || in_arena(source, bytes));
+  }
   /// Marks the peer as used and starts the transfer.
   Status send(const Transfer& transfer) noexcept;
   Status start(const Transfer& transfer) noexcept;
@@ -173,7 +188,7 @@ class Engine {
   Status send_word(Target& to, int peer, std::uint64_t offset, std::uint64_t value, std::uint64_t notice) noexcept;
   ssize_t post(const Transfer& transfer) noexcept;
   ssize_t post_counted(const Transfer& transfer) noexcept;
-  ssize_t write(const Transfer& transfer, const std::byte* source, void* descriptor, Operation& operation) noexcept;
+  ssize_t write(const Transfer& transfer, Gathered& from, Operation& operation) noexcept;
   Status delay(const Transfer& transfer) noexcept;
   void post_delayed() noexcept;
   bool post_delayed(Delayed& delayed) noexcept;
@@ -198,6 +213,7 @@ class Engine {
   Fid<fid_fabric> fabric_;
   Fid<fid_domain> domain_;
   Fid<fid_cq> queue_;
+  Fid<fid_cq> watch_;  ///< has the descriptor to sleep on where queue_ has none that is of use
   Fid<fid_av> addresses_;
   Fid<fid_ep> endpoint_;
   Fid<fid_mr> arena_region_;

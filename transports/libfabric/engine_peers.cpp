@@ -187,8 +187,8 @@ bool Engine::may_sleep(int& most_us) noexcept {
   // What libfabric has once granted holds until something is put or comes: what a look in vain leaves unread is left in
   // sockets, whose readiness the descriptor shows.
   if (!is_armed_) {
-    fid* waited[] = {&queue_->fid};
-    is_armed_ = fi_trywait(fabric_.get(), waited, 1) == 0;
+    fid* objects[] = {waited()};
+    is_armed_ = fi_trywait(fabric_.get(), objects, 1) == 0;
   }
   return is_armed_;
 }

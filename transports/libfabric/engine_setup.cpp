@@ -142,7 +142,12 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   fid_domain* domain = nullptr;
   check(fi_domain(fabric, info_.get(), &domain, nullptr), "opening device " + std::string(info_->domain_attr->name));
   domain_.reset(domain);
-  queue_ = open_queue(*domain, shared_.sleeps);
+  // net (libfabric 1.17) writes to a queue's descriptor with every completion, and fi_trywait() reads nothing: after
+  // the first one the descriptor is readable for ever. That of a queue to which nothing is bound shows the sockets
+  // alone.
+  const bool is_net = std::string_view(info_->fabric_attr->prov_name) == "net";
+  queue_ = open_queue(*domain, shared_.sleeps && !is_net);
+  if (shared_.sleeps && is_net) watch_ = open_queue(*domain, true);
   fi_av_attr table{};
   table.type = info_->domain_attr->av_type;
   table.count = static_cast<std::size_t>(shared_.ranks);
@@ -174,7 +179,7 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
     post_receives();
   }
   int descriptor = -1;
-  if (shared_.sleeps && fi_control(&queue_->fid, FI_GETWAIT, &descriptor) == 0) wait_descriptor_ = descriptor;
+  if (shared_.sleeps && fi_control(waited(), FI_GETWAIT, &descriptor) == 0) wait_descriptor_ = descriptor;
 }
 
 Fid<fid_mr> Engine::register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint32_t kVersion = FI_VERSION(1, 15);
 
-/// The order of `auto`: hardware first, then what runs over sockets.
-constexpr std::string_view kPreference[] = {"verbs;ofi_rxm", "efa", "cxi", "psm2", "tcp;ofi_rxm", "net", "sockets"};
+/// The order of `auto`: hardware first, then what runs over sockets, the fewest layers first.
+constexpr std::string_view kPreference[] = {"verbs;ofi_rxm", "efa", "cxi", "psm2", "net", "tcp;ofi_rxm", "sockets"};
 /// Works, and is taken only when asked for by name: it leaves named files behind when a rank is killed.
 constexpr std::string_view kByNameOnly[] = {"shm"};
 
