@@ -356,8 +356,8 @@ void sleepers(Stage& stage) {
 
 /// A rank to which nothing is put sleeps, also after much has come and gone.
 void rest(Stage& stage) {
-  // Words by which others have met, and layers that refuse at random, wake it at first.
-  constexpr int kSleepsMost = 1000;
+  // Words by which others have met, and layers that refuse at random and hold things back, wake it at first.
+  constexpr std::int64_t kWakeMostNs = 5'000'000'000;
   constexpr int kLongOnes = 20;
   for (int time = 0; time < 10; ++time) stage.meet();
   const auto looks_in_vain = [](void* data) {
@@ -365,10 +365,12 @@ void rest(Stage& stage) {
     return true;
   };
   int long_ones = 0;
-  for (int i = 0; i < kSleepsMost && long_ones < kLongOnes; ++i) {
-    const std::int64_t begun_ns = now_ns();
+  const std::int64_t first_ns = now_ns();
+  for (std::int64_t now = first_ns; now - first_ns < kWakeMostNs && long_ones < kLongOnes;) {
+    const std::int64_t begun_ns = now;
     stage.transport().sleep(1000, looks_in_vain, &stage);
-    if (now_ns() - begun_ns > 500'000) ++long_ones;
+    now = now_ns();
+    if (now - begun_ns > 500'000) ++long_ones;
   }
   if (long_ones < kLongOnes) throw std::runtime_error("a rank to which nothing is put cannot sleep");
   stage.meet();
