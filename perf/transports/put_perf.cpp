@@ -82,8 +82,8 @@ bool parse(int argc, char** argv, PutOptions& options) {
                                         "turn with the bare interface below."
                                       : "Times windows of puts with signals between two ranks, in turn with the bare "
                                         "interface below.") +
-               " TORII_WAIT=spin opens torii's engines without a descriptor to sleep on, as the bare loop. Starts its "
-               "two ranks itself unless a launcher has.");
+               " TORII_WAIT=sleep opens torii's engines with a descriptor to sleep on also where every rank has a CPU; "
+               "the bare loop has none. Starts its two ranks itself unless a launcher has.");
   options.sizes.add_flags(app);
   app.add_option("-n", options.iterations,
                  is_latency ? "round trips in a block (default: as many as fit 20 ms)"

@@ -271,17 +271,20 @@ TEST(JoinStrangers, AFalseRank0IsNotBelieved) {
   const auto text = [](const auto& message) {
     return std::string(reinterpret_cast<const char*>(&message), sizeof(message));
   };
+  const auto expect = [](const std::string& answer, const char* told) {
+    const std::string output = output_with_false_rank_0(answer);
+    EXPECT_TRUE(holds(output, told)) << output;
+  };
   const char* const no_answer = "does not answer as rank 0 of a job does";
-  EXPECT_TRUE(holds(output_with_false_rank_0("220 mail ready\r\n"), no_answer));
-  EXPECT_TRUE(holds(output_with_false_rank_0(std::string(5000, 'x')), no_answer));
+  expect("220 mail ready\r\n", no_answer);
+  expect(std::string(5000, 'x'), no_answer);
   const wire::Challenge challenge;
-  EXPECT_TRUE(holds(output_with_false_rank_0(text(challenge)), no_answer));
+  expect(text(challenge), no_answer);
   wire::Challenge newer;
   newer.version = 9;
-  EXPECT_TRUE(holds(output_with_false_rank_0(text(newer)), "joins by protocol 9 and rank 1 by 1"));
+  expect(text(newer), "joins by protocol 9 and rank 1 by 1");
   wire::Verdict verdict;
-  const std::string unproved = output_with_false_rank_0(text(challenge) + text(verdict));
-  EXPECT_TRUE(holds(unproved, "accepted rank 1 without knowing its job token")) << unproved;
+  expect(text(challenge) + text(verdict), "accepted rank 1 without knowing its job token");
 }
 
 }  // namespace

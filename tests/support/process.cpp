@@ -12,14 +12,48 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 namespace torii::tests {
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+namespace {
+
+/// This program's environment with the changes, as NAME=value.
+std::vector<std::string> changed_environment(const std::vector<std::string>& changes) {
+  std::map<std::string, std::string> values;
+  const auto set = [&](const std::string& entry) {
+    const std::size_t equals = entry.find('=');
+    values[entry.substr(0, equals)] = entry.substr(equals + 1);
+  };
+  for (char** entry = environ; *entry != nullptr; ++entry) set(*entry);
+  for (const std::string& change : changes) {
+    set(change);
+    if (change.back() == '=') values.erase(change.substr(0, change.size() - 1));
+  }
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : values) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+/// As exec takes them.
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (const std::string& word : words) all.push_back(const_cast<char*>(word.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+}  // namespace
+
 Process::Process(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
   int pipe_ends[2] = {-1, -1};
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) std::abort();
+  // Another thread of a test may hold the allocator's locks while this one forks, so the child allocates nothing.
+  const std::vector<std::string> changed = changed_environment(environment);
+  const std::vector<char*> arguments = pointers(command);
+  const std::vector<char*> variables = pointers(changed);
   started_s_ = now_s();
   pid_ = fork();
   if (pid_ < 0) std::abort();
@@ -27,19 +61,7 @@ Process::Process(const std::vector<std::string>& command, const std::vector<std:
     dup2(pipe_ends[1], STDOUT_FILENO);
     dup2(pipe_ends[1], STDERR_FILENO);
     std::signal(SIGINT, SIG_DFL);  // a shell starts what runs in the background without it
-    for (const std::string& entry : environment) {
-      const std::size_t equals = entry.find('=');
-      const std::string name = entry.substr(0, equals);
-      if (equals + 1 == entry.size()) {
-        unsetenv(name.c_str());
-      } else {
-        setenv(name.c_str(), entry.c_str() + equals + 1, 1);
-      }
-    }
-    std::vector<char*> arguments;
-    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
+    execvpe(arguments[0], arguments.data(), variables.data());
     _exit(127);
   }
   close(pipe_ends[1]);
