@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens an engine and connects it to those of its peers.
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "transports/ucx/engine.hpp"
@@ -13,6 +14,7 @@ struct Demand {
   std::string_view component;
   const char* name;
   const char* value;
+  const char* user = nullptr;  ///< the variable by which the user may have it otherwise
 };
 constexpr Demand kDemands[] = {
     {"posix", "MM_ERROR_HANDLING", "yes"},
@@ -23,6 +25,9 @@ constexpr Demand kDemands[] = {
     // Lets cma carry payloads where errors are watched. A peer is lost only when its process has ended, and then reads
     // no memory any more.
     {"cma", "MEMORY_INVALIDATE", "yes"},
+    // Packets that a sender may be ahead; with UCX's 64 a long payload stops and goes.
+    {"posix", "MM_FIFO_SIZE", "256", "UCX_POSIX_FIFO_SIZE"},
+    {"sysv", "MM_FIFO_SIZE", "256", "UCX_SYSV_FIFO_SIZE"},
     // Two writes of one engine become visible in their order, also on buses that may turn them round.
     {"ib", "PCI_RELAXED_ORDERING", "no"},
 };
@@ -38,7 +43,8 @@ Owner<ucp_config_t*, ucp_config_release> make_config(const Selection& selection)
   if (!selection.devices.empty()) set("NET_DEVICES", selection.devices);
   for (const Demand& demand : kDemands) {
     const auto& found = selection.components;
-    if (std::find(found.begin(), found.end(), demand.component) != found.end()) set(demand.name, demand.value);
+    if (std::find(found.begin(), found.end(), demand.component) == found.end()) continue;
+    if (demand.user == nullptr || std::getenv(demand.user) == nullptr) set(demand.name, demand.value);
   }
   return config;
 }
