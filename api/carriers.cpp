@@ -91,6 +91,24 @@ std::unique_ptr<Transport> open_fabric(Exchange& exchange, const Settings& setti
   throw Error(Status::unsupported, "the ranks stand on several nodes, and no fabric is usable: " + reasons);
 }
 
+/// What a user has set as ARENA is wanted in full.
+std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, const shared_memory::Arena& arena) {
+  for (const SettingView& row : settings.list()) {
+    if (row.name == "TORII_ARENA" && row.origin != Origin::fallback) return arena.bytes();
+  }
+  return std::min(shared_memory::Arena::pinnable_bytes(nodes.own_ranks()), arena.bytes());
+}
+
+/// Where the fabric of any rank pins memory all arenas are as large as the least of what is pinned: what teams take
+/// from them is equal on all ranks.
+void pin(Exchange& exchange, const Transport& fabric, shared_memory::Arena& arena) {
+  std::uint64_t least = UINT64_MAX;
+  for (const std::uint64_t pinned : gather_values(exchange, std::uint64_t{fabric.capabilities().pinned_bytes})) {
+    if (pinned != 0) least = std::min(least, pinned);
+  }
+  if (least != UINT64_MAX) arena.pin(least);
+}
+
 }  // namespace
 
 std::unique_ptr<Nodes> find_nodes(Exchange& exchange, const Settings& settings) {
@@ -121,6 +139,7 @@ std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& se
   transports::EngineOptions options;
   options.arena = arena.base();
   options.arena_bytes = arena.bytes();
+  options.pinned_bytes = wanted_pinned_bytes(settings, nodes, arena);
   options.engines = settings.engines;
   options.provider = settings.provider;
   options.source_addresses = agreed_addresses(exchange, settings, nodes);
@@ -130,7 +149,9 @@ std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& se
   options.alone_in_process = nodes.alone_in_process();
   for (int rank = 0; rank < nodes.ranks(); ++rank) options.nodes.push_back(nodes.node(rank));
   options.timeout_s = settings.timeout_s;
-  return std::make_unique<mixed::Mixed>(nodes, std::move(inside), open_fabric(exchange, settings, options));
+  auto between = open_fabric(exchange, settings, options);
+  pin(exchange, *between, arena);
+  return std::make_unique<mixed::Mixed>(nodes, std::move(inside), std::move(between));
 }
 
 }  // namespace torii

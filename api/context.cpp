@@ -175,6 +175,11 @@ std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {
   return last_team_table_.table;
 }
 
+std::size_t Context::staging_bytes_max() const noexcept {
+  constexpr std::size_t kPart = 4;
+  return arena_->is_pinned() ? arena_->capacity_bytes() / kPart : SIZE_MAX;
+}
+
 void Context::free_staging(std::uint64_t offset) { arena_->free(offset); }
 
 std::optional<std::int64_t> Context::reachable(const void* address, std::size_t bytes) const noexcept {

@@ -65,6 +65,8 @@ class Context {
   /// Staging and control memory of a team, zeroed: taken page by page as it is touched, or that of a gone team.
   std::uint64_t allocate_staging(std::size_t bytes);
   void free_staging(std::uint64_t offset);
+  /// The most that one team takes: where a fabric has pinned the arena it is small, and others want some of it too.
+  std::size_t staging_bytes_max() const noexcept;
   /// Frees a gone team's memory, or keeps it for the next team, as soon as no peer can write into it any more.
   void retire_staging(RetiredStaging retired);
   /// The table of a team that has one of its own. Of teams that are made alike the text is parsed once. Throws as

@@ -154,6 +154,10 @@ std::size_t team_staging_bytes(int ranks) noexcept {
   return (std::size_t{64} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{4} << 20);
 }
 
+std::size_t team_staging_bytes(int ranks, const Context& context) noexcept {
+  return std::min(team_staging_bytes(ranks), context.staging_bytes_max());
+}
+
 Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
     : context_(context),
       options_(options),
@@ -161,7 +165,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
       rank_(member_of(context.rank())),
       wait_mode_(context.settings().wait),
       timeout_ns_(static_cast<std::int64_t>(context.settings().timeout_s * 1e9)),
-      staging_bytes_(team_staging_bytes(ranks_reserved)),
+      staging_bytes_(team_staging_bytes(ranks_reserved, context)),
       shared_channels_(
           static_cast<std::size_t>(options.channels != 0 ? options.channels : context.settings().channels)),
       control_bytes_(team_control_bytes(ranks_reserved, context)),
@@ -272,7 +276,8 @@ std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& give
                 std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
   }
   compare_digests(context.exchange(), digest_text(context, options));
-  const std::uint64_t mine = context.allocate_staging(team_control_bytes(ranks, context) + team_staging_bytes(ranks));
+  const std::uint64_t mine =
+      context.allocate_staging(team_control_bytes(ranks, context) + team_staging_bytes(ranks, context));
   const std::vector<std::uint64_t> offsets = gather_values(context.exchange(), mine);
   std::vector<Member> members;
   for (int rank = 0; rank < ranks; ++rank) members.push_back({rank, offsets[static_cast<std::size_t>(rank)]});
@@ -291,7 +296,7 @@ std::unique_ptr<Team> Team::make_of(Context& context, const TeamOptions& options
   Card card = {digest_of(digest), kNone};
   std::string trouble;
   try {
-    card.offset = context.allocate_staging(team_control_bytes(count, context) + team_staging_bytes(count));
+    card.offset = context.allocate_staging(team_control_bytes(count, context) + team_staging_bytes(count, context));
   } catch (const Error& error) {
     trouble = error.what();  // told to the others first, who would wait for this rank otherwise
   }
@@ -336,7 +341,7 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) 
   Ticket ticket = {color, key, 0, digest_of(digest)};
   if (color >= 0)
     ticket.memory_offset =
-        context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks()));
+        context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks(), context_));
   const std::vector<Ticket> tickets = gather_values(exchange, ticket);
   try {
     compare_tickets(exchange, tickets, digest);

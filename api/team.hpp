@@ -339,6 +339,8 @@ const char* last_error() noexcept;
 
 /// Bytes of a member's control memory and of its staging, for teams of up to `ranks` ranks of that context.
 std::size_t team_control_bytes(int ranks, const Context& context) noexcept;
+std::size_t team_staging_bytes(int ranks, const Context& context) noexcept;
+/// Of a context whose memory is not pinned.
 std::size_t team_staging_bytes(int ranks) noexcept;
 /// Of everything that must be equal on all members.
 std::uint64_t options_digest(Context& context, const TeamOptions& options);

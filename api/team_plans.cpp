@@ -296,7 +296,8 @@ void Team::install_one(Prepared& prepared, std::size_t channel) {
     throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
                                          " bytes of staging, a team of " + std::to_string(ranks()) + " ranks has " +
                                          std::to_string(staging_bytes_) +
-                                         "; make TORII_SEGMENT or TORII_SLOTS smaller");
+                                         "; make TORII_SEGMENT or TORII_SLOTS smaller, or TORII_ARENA larger where "
+                                         "the fabric pins it");
   }
   if (staging_used_bytes_ + bytes > staging_bytes_) recycle_staging();
   Placement placement;

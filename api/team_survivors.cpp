@@ -32,7 +32,7 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& given) {
   const TeamOptions options = with_own_tree(given);
   if (!poisoned_) (void)adopt_failure();
   const std::uint64_t mine =
-      context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks()));
+      context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks(), context_));
   const std::uint64_t digest = options_digest(context_, options);
   const std::vector<Survivor> chosen =
       lines_ == nullptr ? agree_on_survivors(digest, mine) : agree_between_nodes(digest, mine);

@@ -58,10 +58,20 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   step_count_ = 0;
   stored_in_step_.assign(plan.out.size(), 0);
   if (model_ != nullptr) find_readers();
+  find_what_stands(plan.operand_in_place_stays, plan.result_is_final);
   const bool has_readers = plan.lends_readable && !buffers_.input_reachable;
   if (has_readers && buffers_.access == nullptr && buffers_.input_shifts == nullptr)
     choose_lending(shape.layout.total_bytes());
   announce();
+}
+
+/// An operand in place may be overwritten by a step while an engine has yet to read what another one sent. A vector
+/// that is not in the arena never leaves from where it stands: after a call that failed it may be gone while engines
+/// still read it.
+void Execution::find_what_stands(bool operand_in_place_stays, bool result_is_final) noexcept {
+  const bool gathers = plan_->remote && transport_.capabilities().gathers;
+  input_stands_ = gathers && buffers_.input_reachable && (operand_in_place_stays || buffers_.input != buffers_.result);
+  result_stands_ = gathers && buffers_.result_reachable && result_is_final;
 }
 
 void Execution::choose_lending(std::size_t bytes) noexcept {
@@ -235,6 +245,7 @@ Execution::Progress Execution::advance() noexcept {
 }
 
 void Execution::run(const Step& step) noexcept {
+  standing_ = nullptr;
   if (!is_modelled(step)) move_data(step);
   if (status_ != Status::ok) return;  // something could not be read: nobody may take what was stored
   for (const StreamEnd& end : step.flow->targets) send(end, step);
@@ -262,8 +273,9 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   put.signal_offset = out.slots_offset + slot_offset;
   put.signal = signal;
   if (out.remote) {
-    put.source = payload(out, message, put.bytes);
-    put.line_before = out.leader < 0 || out.leader == static_cast<int>(end.stream);
+    const bool stands = leaves_standing(out);
+    put.source = stands ? standing_ : payload(out, message, put.bytes);
+    put.line_before = !stands && (out.leader < 0 || out.leader == static_cast<int>(end.stream));
   }
   if (EngineShare* const share = share_of(out); share != nullptr) return post_shared(put, *share, message);
   post(put, engine_of(out, message));

@@ -136,6 +136,9 @@ class Execution {
     int block;
   };
 
+  /// A shorter payload is better copied into a send slot, whose line travels in front of it without being gathered.
+  static constexpr std::size_t kStandingBytesMin = 16384;
+
   /// How the messages between this rank and a peer of a sweep travel in this call.
   enum class Way : std::uint8_t { unknown, slots, land, lend, read };
   /// A call's state towards a peer of a sweep.
@@ -238,6 +241,7 @@ class Execution {
     for (EngineShare& share : plan.shares) share.resume();
   }
   void choose_lending(std::size_t bytes) noexcept;
+  void find_what_stands(bool operand_in_place_stays, bool result_is_final) noexcept;
   void announce() noexcept;
   void note(Status status, int peer) noexcept {
     if (status == Status::ok) return;
@@ -276,6 +280,11 @@ class Execution {
   void move_data(const Step& step) noexcept;
   void store_pieces(const Step& step, std::size_t peers_bytes) noexcept;
   std::size_t find_places(const Step& step) noexcept;
+  const std::byte* standing(const Step& step) const noexcept;
+  /// Whether the step's message to a peer leaves from where its value stands, and not from a send slot.
+  bool leaves_standing(const InstalledStream& out) const noexcept {
+    return standing_ != nullptr && out.remote && out.stream.bundle == 1 && !(out.stream.wide && plan_->wide);
+  }
   void move_pieces(const Step& step) noexcept;
   void move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept;
   void read_source(std::size_t bytes) noexcept;
@@ -350,7 +359,11 @@ class Execution {
   CallBuffers buffers_;
   Status status_ = Status::ok;
   int failed_peer_ = -1;
-  Cells cells_;                  ///< cells_of() the call; straight lists have them in their ends
+  Cells cells_;  ///< cells_of() the call; straight lists have them in their ends
+  // What engines may take from where it stands in the own arena, in this call and in the step that runs.
+  bool input_stands_ = false;
+  bool result_stands_ = false;
+  const std::byte* standing_ = nullptr;
   bool lends_readable_ = false;  ///< in this call readers take the operand from this rank's private memory
   TimedChoice::Turn lend_turn_ = {0, false};
   std::size_t lend_bytes_ = 0;  ///< by which the choice is made: the vector, or what this rank sends

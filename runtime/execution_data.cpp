@@ -76,13 +76,32 @@ Execution::Place Execution::target_place(const StreamEnd& end, const Step& step)
     const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
     if (to.result_in_place) return {to.result, false, false, shape_->streaming, true};
   }
+  if (leaves_standing(out)) return {};
   if (is_stored_already(out, message_bytes(out.stream, step))) return {};
   const std::byte* at = message_payload(out, end, step);
   return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide, false, !out.remote};
 }
 
+/// Where engines may take the step's value from: the own operand, or the result that the step keeps or finds kept.
+/// nullptr where that is nowhere in one piece, or nobody on another node wants it.
+const std::byte* Execution::standing(const Step& step) const noexcept {
+  if (!input_stands_ && !result_stands_) return nullptr;
+  const Flow& flow = *step.flow;
+  if (std::ranges::none_of(flow.targets, [this](StreamEnd end) { return plan_->out[end.stream].remote; }))
+    return nullptr;
+  const std::uint16_t only = flow.sources.size() == 1 ? flow.sources[0].stream : kOwn;
+  const bool is_own = flow.sources.size() == 1 && only == kOwn;
+  const bool is_kept = flow.keep || (only != kOwn && plan_->in[only].stream.carriage == Carriage::handover);
+  if (!(is_own && input_stands_) && !(is_kept && result_stands_)) return nullptr;
+  const std::optional<Piece> piece = shape_->layout.single_piece(step.block, step.segment);
+  if (!piece || memory_bytes(piece->length_bytes) < kStandingBytesMin) return nullptr;
+  const std::int64_t offset = is_own && input_stands_ ? buffers_.input_offset : buffers_.result_offset;
+  return transport_.mapped(transport_.rank(), 0) + offset + memory_bytes(piece->offset_bytes);
+}
+
 void Execution::move_data(const Step& step) noexcept {
   if (step.flow->sources.empty()) return;
+  standing_ = standing(step);
   const std::size_t peers_bytes = find_places(step);
   if (target_places_.empty()) return;
   if (buffers_.access == nullptr) {
@@ -132,8 +151,10 @@ std::size_t Execution::find_places(const Step& step) noexcept {
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
   // A single source that stands in the result already is kept as it is.
-  const Place kept = {
-      .base = own_base(false, step.block), .streaming = shape_->streaming, .callers = buffers_.access != nullptr};
+  const Place kept = {.base = own_base(false, step.block),
+                      // Engines read it shortly.
+                      .streaming = shape_->streaming && standing_ == nullptr,
+                      .callers = buffers_.access != nullptr};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
   std::size_t peers_bytes = 0;

@@ -50,6 +50,8 @@ void Execution::begin_sweep() noexcept {
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
   lent_seen_ = 0;
+  // Of scatter and gather in place only the own block is both, and it stays as it is.
+  find_what_stands(plan_->plan.sweep.from >= 0 || plan_->plan.sweep.to >= 0, false);
   if (plan_->lends_readable && !buffers_.input_reachable) {
     std::size_t bytes = shape_->layout.total_bytes();
     if (buffers_.blocks != nullptr) {
@@ -193,9 +195,12 @@ bool Execution::put_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& 
   }
   const std::size_t bytes = std::min(shape_->layout.segment_bytes(), block.bytes - turn.out_bytes);
   std::byte* to = payload(out, message, bytes);
-  const auto* from =
-      reinterpret_cast<const std::byte*>(buffers_.input + static_cast<std::uintptr_t>(block.offset) + turn.out_bytes);
-  if (peer.remote) {
+  const std::int64_t offset = block.offset + static_cast<std::int64_t>(turn.out_bytes);
+  const auto* from = reinterpret_cast<const std::byte*>(buffers_.input + static_cast<std::uintptr_t>(offset));
+  const bool stands = peer.remote && input_stands_ && bytes >= kStandingBytesMin;
+  if (stands) {
+    to = transport_.mapped(transport_.rank(), 0) + buffers_.input_offset + offset;
+  } else if (peer.remote) {
     if (model_ == nullptr || model_->runs(1, bytes)) kernels::copy(to, from, bytes, false);
   } else {
     store_in_peer(to, from, bytes, plan_->stores[0].slots);
@@ -207,7 +212,7 @@ bool Execution::put_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& 
   put.signal = signal_word(pair_signature(block.bytes), message);
   if (peer.remote) {
     put.source = to;
-    put.line_before = true;
+    put.line_before = !stands;
   }
   post(put, next_engine());
   turn.out_bytes += bytes;

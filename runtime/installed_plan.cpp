@@ -119,6 +119,7 @@ class Installer {
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), telling);
     prepare_reading();
+    find_what_stands();
     deal_engines();
     share_engines();
     for (std::size_t i = 0; i < telling.size(); ++i) {
@@ -218,6 +219,32 @@ class Installer {
     });
     // Untouched, and so without pages, until something is read.
     if (reads) installed_.read.reset(new std::byte[LendChoice::kReadBytes]);
+  }
+
+  void find_what_stands() {
+    const Plan& plan = installed_.plan;
+    if (!installed_.remote || !placement_.transport->capabilities().gathers) return;
+    std::vector<int> kept(static_cast<std::size_t>(plan.blocks), 0);
+    std::vector<bool> sent(kept.size(), false);         // the own operand goes to another node
+    std::vector<bool> overwritten(kept.size(), false);  // if that is the result's memory
+    for (const Lane& lane : plan.lanes) {
+      for (const Flow& flow : lane.flows) {
+        const bool is_own = flow.sources.size() == 1 && flow.sources[0].stream == kOwn;
+        const bool is_sent =
+            std::ranges::any_of(flow.targets, [&](StreamEnd end) { return installed_.out[end.stream].remote; });
+        for (int visit = 0; visit < flow.walk.count; ++visit) {
+          const auto block = static_cast<std::size_t>(flow.walk.block(visit));
+          if (flow.keep) ++kept[block];
+          if (flow.keep && !is_own) overwritten[block] = true;
+          if (is_own && is_sent) sent[block] = true;
+        }
+      }
+    }
+    installed_.result_is_final = std::ranges::all_of(kept, [](int times) { return times <= 1; });
+    installed_.operand_in_place_stays = true;
+    for (std::size_t block = 0; block < kept.size(); ++block) {
+      if (sent[block] && overwritten[block]) installed_.operand_in_place_stays = false;
+    }
   }
 
   /// Two ranks on different nodes meet on one engine of each rail, both on the same. Messages that took every engine to

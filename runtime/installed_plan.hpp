@@ -125,6 +125,9 @@ struct InstalledPlan {
   StagingShape shape;
   bool wide = false;    ///< wide streams hold float
   bool remote = false;  ///< a stream comes from another node or goes there
+  /// What a put to another node may take from where it stands, because nothing else is stored there in the same call:
+  bool result_is_final = false;  ///< the result, once it has been kept: no step keeps a block that another has kept
+  bool operand_in_place_stays = false;  ///< also an operand that is the result's memory
   std::vector<InstalledStream> in;
   std::vector<InstalledStream> out;
   std::vector<Announcement> announces;  ///< this rank tells these peers where its buffers are

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace torii {
@@ -74,6 +75,16 @@ class Layout {
       visit(piece, done_bytes);
       done_bytes += piece.length_bytes;
     }
+  }
+
+  /// The whole segment where that is one contiguous range; otherwise nothing.
+  std::optional<Piece> single_piece(int block, std::int64_t segment) const noexcept {
+    std::optional<Piece> single;
+    int pieces = 0;
+    for_each_piece(block, segment, [&](const Piece& piece, std::size_t) {
+      if (++pieces == 1) single = piece;
+    });
+    return pieces == 1 ? single : std::nullopt;
   }
 
   Piece even_piece(int block, std::int64_t segment) const noexcept;

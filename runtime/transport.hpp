@@ -23,6 +23,9 @@ struct Capabilities {
   int engines = 1;
   bool selects_ties = false;  ///< messages take the ways that Stream::ties names
   int rails = 1;              ///< networks or devices that the engines stand on: engine e on number e modulo `rails`
+  /// Not 0: so much of the own arena, from its beginning on, is registered, and its pages must stay what they are.
+  std::size_t pinned_bytes = 0;
+  bool gathers = false;  ///< a payload anywhere in the own arena travels as quickly as one from a send slot
 };
 
 /// One put. The payload is already stored when `source` is nullptr (a kernel wrote it to a mapped target); otherwise

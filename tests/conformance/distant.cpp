@@ -16,6 +16,7 @@ Status Distant::put(const Put& put) noexcept {
   if (put.bytes != 0 && put.signal_offset % kLineBytes != 0) return Status::transport;
   if (put.engine == lost_engine_) return Status::ok;
   pending_.push_back({put, false});
+  for (const auto& [first, end] : watched_) watched_puts_ += put.source >= first && put.source < end ? 1 : 0;
   count_targets();
   return Status::ok;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "runtime/transport.hpp"
@@ -15,10 +16,12 @@ namespace torii::testing {
 /// read as late as possible, and the line before it is overwritten where the put says so.
 class Distant final : public Transport {
  public:
-  Distant(Transport& inner, std::vector<int> nodes, std::uint64_t seed)
-      : inner_(inner), nodes_(std::move(nodes)), random_(seed) {}
+  Distant(Transport& inner, std::vector<int> nodes, std::uint64_t seed, bool gathers = false)
+      : inner_(inner), nodes_(std::move(nodes)), random_(seed), capabilities_(inner.capabilities()) {
+    capabilities_.gathers = gathers;
+  }
 
-  const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
   int rank() const noexcept override { return inner_.rank(); }
   int ranks() const noexcept override { return inner_.ranks(); }
   int node(int rank) const noexcept override { return nodes_.empty() ? 0 : nodes_[static_cast<std::size_t>(rank)]; }
@@ -52,6 +55,9 @@ class Distant final : public Transport {
   /// The most peers to which payload was under way at once.
   int targets_most() const noexcept { return targets_most_; }
   std::uint64_t reads() const noexcept { return reads_; }
+  /// Payloads to other nodes that are taken from this memory are counted.
+  void watch(const std::byte* first, std::size_t bytes) { watched_.emplace_back(first, first + bytes); }
+  std::uint64_t watched_puts() const noexcept { return watched_puts_; }
 
  private:
   struct Pending {
@@ -65,10 +71,13 @@ class Distant final : public Transport {
   Transport& inner_;
   std::vector<int> nodes_;
   std::mt19937_64 random_;
+  Capabilities capabilities_;
   std::vector<Pending> pending_;
   std::uint64_t distant_puts_ = 0;
   int targets_most_ = 0;
   int lost_engine_ = -1;
+  std::vector<std::pair<const std::byte*, const std::byte*>> watched_;
+  std::uint64_t watched_puts_ = 0;
   std::uint64_t reads_ = 0;  ///< out of peers' private memory
 };
 

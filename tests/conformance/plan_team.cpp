@@ -52,7 +52,7 @@ class PlanRank {
         arena_(shared_memory::make_arena(exchange, nodes_, shared_memory::kArenaBytesMin)),
         peers_(exchange, nodes_, *arena_, run.deadline_s),
         shared_memory_(exchange, *arena_, peers_, kEngines, run.cross_memory ? Switch::on : Switch::off),
-        distant_(shared_memory_, run.nodes, faults().seed),
+        distant_(shared_memory_, run.nodes, faults().seed, run.gathers),
         faulty_(distant_, faults()),
         execution_(faulty_) {
     const auto rank = static_cast<std::size_t>(exchange.rank());
@@ -101,6 +101,7 @@ class PlanRank {
   std::uint64_t distant_puts() const { return distant_.distant_puts(); }
   int targets_most() const { return distant_.targets_most(); }
   std::uint64_t reads() const { return distant_.reads(); }
+  std::uint64_t puts_from_vectors() const { return distant_.watched_puts(); }
   std::uint64_t delays() const { return faulty_.delays(); }
   std::uint64_t engine_bytes(int engine) const { return execution_.engine_bytes(engine); }
 
@@ -123,6 +124,12 @@ class PlanRank {
       input_ = memory_.data();
       result_ = memory_.data() + bytes_;
     }
+    if (run_.in_place) {
+      input_ = result_;
+      buffers_.input_offset = buffers_.result_offset;
+    }
+    distant_.watch(input_, bytes_);
+    if (!run_.in_place) distant_.watch(result_, bytes_);
     buffers_.input = reinterpret_cast<std::uintptr_t>(input_);
     buffers_.result = reinterpret_cast<std::uintptr_t>(result_);
   }
@@ -160,6 +167,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   std::atomic<std::uint64_t> delays = 0;
   std::atomic<std::uint64_t> distant_puts = 0;
   std::atomic<std::uint64_t> reads = 0;
+  std::atomic<std::uint64_t> puts_from_vectors = 0;
   std::array<std::atomic<std::uint64_t>, kEngines> engine_bytes{};
   std::vector<int> targets_most(ranks, 0);
   tests::run_ranks_as_threads(
@@ -172,6 +180,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
         own.leave();
         distant_puts += own.distant_puts();
         reads += own.reads();
+        puts_from_vectors += own.puts_from_vectors();
         for (std::size_t i = 0; i < engine_bytes.size(); ++i) engine_bytes[i] += own.engine_bytes(static_cast<int>(i));
         targets_most[rank] = own.targets_most();
       },
@@ -179,6 +188,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   outcome.delays = delays;
   outcome.distant_puts = distant_puts;
   outcome.reads = reads;
+  outcome.puts_from_vectors = puts_from_vectors;
   outcome.engine_bytes.assign(engine_bytes.begin(), engine_bytes.end());
   outcome.targets_most = *std::max_element(targets_most.begin(), targets_most.end());
   return outcome;

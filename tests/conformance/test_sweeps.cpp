@@ -75,27 +75,32 @@ TEST(Sweeps, MoveEveryBlockBetweenNodes) {
   for (const Collective collective : {Collective::alltoall, Collective::scatter, Collective::gather}) {
     for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1, 2, 3, 4}, {0, 0, 1, 1, 2}, {0, 1, 0, 1, 0}}) {
       for (const std::size_t block : {std::size_t{3}, std::size_t{14}, std::size_t{100}, std::size_t{5000}}) {
-        const int window = 1 + runs % 3;
-        const PlanRequest request = request_of(collective, kRanks, window);
-        PlanRun run = make_run("direct", request, block * kRanks);
-        ASSERT_TRUE(run.plans[0].sweep.exists());
-        run.calls = 3;
-        run.nodes = nodes;
-        run.allocated = runs % 3 == 0;
-        run.cross_memory = runs % 3 == 1;
-        run.faults.seed = static_cast<std::uint64_t>(++runs);
-        const FillOperand fill = [&](int rank, int call, std::byte* out) {
-          fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-        };
-        const PlanOutcome outcome = run_plans(run, fill);
-        ASSERT_TRUE(outcome.ok()) << name(collective) << ", run " << runs;
-        expect_blocks(run, collective, request.root, outcome, fill);
-        if (::testing::Test::HasFatalFailure()) return;
-        EXPECT_LE(outcome.targets_most, window) << name(collective) << ", run " << runs;
-        EXPECT_EQ(outcome.distant_puts != 0, !nodes.empty());
-        if (run.cross_memory && nodes.empty() && block == 5000) {
-          ++read;
-          EXPECT_GT(outcome.reads, 0U) << name(collective);
+        for (const bool gathers : {false, true}) {
+          const int window = 1 + runs % 3;
+          PlanRequest request = request_of(collective, kRanks, window);
+          if (gathers) request.tuning.segment_bytes = 16384;
+          PlanRun run = make_run("direct", request, block * kRanks);
+          ASSERT_TRUE(run.plans[0].sweep.exists());
+          run.calls = 3;
+          run.nodes = nodes;
+          run.gathers = gathers;
+          run.allocated = gathers || runs % 3 == 0;
+          run.cross_memory = !run.allocated && runs % 3 == 1;
+          run.faults.seed = static_cast<std::uint64_t>(++runs);
+          const FillOperand fill = [&](int rank, int call, std::byte* out) {
+            fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
+          };
+          const PlanOutcome outcome = run_plans(run, fill);
+          ASSERT_TRUE(outcome.ok()) << name(collective) << ", run " << runs;
+          expect_blocks(run, collective, request.root, outcome, fill);
+          if (::testing::Test::HasFatalFailure()) return;
+          EXPECT_LE(outcome.targets_most, window) << name(collective) << ", run " << runs;
+          EXPECT_EQ(outcome.distant_puts != 0, !nodes.empty());
+          EXPECT_EQ(outcome.puts_from_vectors != 0, gathers && !nodes.empty() && block == 5000);
+          if (run.cross_memory && nodes.empty() && block == 5000) {
+            ++read;
+            EXPECT_GT(outcome.reads, 0U) << name(collective);
+          }
         }
       }
     }
@@ -118,10 +123,13 @@ TEST(Multilane, MovesEveryBlockBetweenNodes) {
         request.topology = Topology::of_tree(tree, "sites");
         request.root = runs % 5;
         request.tuning.lanes.fill(static_cast<std::uint8_t>(1 + runs % 2));
+        const bool gathers = runs % 4 < 2;
+        if (gathers) request.tuning.segment_bytes = 16384;
         PlanRun run = make_run("multilane", request, block * 5);
         run.calls = 3;
         run.nodes = nodes;
-        run.allocated = runs % 3 == 0;
+        run.gathers = gathers;
+        run.allocated = gathers || runs % 3 == 0;
         run.faults.seed = static_cast<std::uint64_t>(++runs);
         const FillOperand fill = [&](int rank, int call, std::byte* out) {
           fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);

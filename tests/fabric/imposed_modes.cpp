@@ -121,6 +121,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     if (modes.keys_by_provider) info->domain_attr->mr_mode |= FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
     if (modes.regions_of_engine) info->domain_attr->mr_mode |= FI_MR_ENDPOINT;
     if (modes.local_regions) info->domain_attr->mr_mode |= FI_MR_LOCAL;
+    if (modes.pins) info->domain_attr->mr_mode |= FI_MR_ALLOCATED;
     if (modes.no_inject) info->tx_attr->inject_size = 0;
     if (!modes.unordered) continue;
     info->tx_attr->msg_order = 0;
@@ -132,9 +133,14 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 
 }  // namespace
 
-std::vector<std::pair<std::string, Modes>> imposed_modes() {
+Modes verbs_modes() {
   Modes verbs;
-  verbs.keys_by_provider = verbs.local_regions = verbs.receives_for_data = verbs.busy = true;
+  verbs.keys_by_provider = verbs.local_regions = verbs.pins = verbs.receives_for_data = verbs.busy = true;
+  return verbs;
+}
+
+std::vector<std::pair<std::string, Modes>> imposed_modes() {
+  const Modes verbs = verbs_modes();
   Modes efa = verbs;
   efa.unordered = true;
   Modes cxi;

@@ -17,6 +17,7 @@ struct Modes {
   bool keys_by_provider = false;   ///< FI_MR_PROV_KEY and FI_MR_VIRT_ADDR
   bool regions_of_engine = false;  ///< a region is bound to one engine, and has a key only then
   bool local_regions = false;      ///< FI_MR_LOCAL
+  bool pins = false;               ///< FI_MR_ALLOCATED: what is registered is there, and stays
   bool unordered = false;          ///< no FI_ORDER_WAW, and writes are shuffled indeed
   bool no_inject = false;          ///< inject_size 0
   bool busy = false;               ///< FI_EAGAIN now and then
@@ -24,6 +25,8 @@ struct Modes {
 
 /// The rows of the suite, by name.
 std::vector<std::pair<std::string, Modes>> imposed_modes();
+/// What verbs asks for.
+Modes verbs_modes();
 /// One set of modes at a time in a process.
 libfabric::Api impose(const Modes& modes);
 

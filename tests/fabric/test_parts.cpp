@@ -162,7 +162,7 @@ TEST(Providers, EachIsUsableOrSaysWhyNot) {
 
 /// Two ranks with engines over loopback addresses; `look` sees each rank's transport.
 void open_over(const std::function<void(int rank, Options& options)>& change,
-               const std::function<void(int rank, Fabric& fabric, std::byte* arena)>& look) {
+               const std::function<void(int rank, Fabric& fabric, std::byte* arena)>& look, const Api& api = {}) {
   run_ranks_as_threads(2, [&](Exchange& exchange) {
     std::vector<std::byte> memory(2 << 20);
     void* aligned = memory.data();
@@ -172,7 +172,7 @@ void open_over(const std::function<void(int rank, Options& options)>& change,
     options.arena_bytes = 1 << 20;
     options.provider = "tcp;ofi_rxm";
     change(exchange.rank(), options);
-    Fabric fabric(exchange, options);
+    Fabric fabric(exchange, options, api);
     look(exchange.rank(), fabric, options.arena);
     gather_values(exchange, 0);
   });
@@ -237,6 +237,40 @@ TEST(Sleep, WithoutADescriptorPutsStillArrive) {
     EXPECT_EQ(load_word(arena + 64), 7u);
     while (!fabric.drained()) ASSERT_EQ(fabric.progress(), Status::ok);
   });
+}
+
+TEST(Pinning, RegistersWhatItIsToldAndSaysSo) {
+  static constexpr std::size_t kPinnedBytes = 256 << 10;
+  const auto half = [](int, Options& options) { options.pinned_bytes = kPinnedBytes; };
+  open_over(half, [](int, Fabric& fabric, std::byte*) { EXPECT_EQ(fabric.capabilities().pinned_bytes, 0u); });
+  const Api verbs = tests::impose(tests::verbs_modes());
+  // The layer ends the process when a write leaves the region or comes from outside it.
+  const auto put_all_of_it = [](int rank, Fabric& fabric, std::byte* arena) {
+    EXPECT_EQ(fabric.capabilities().pinned_bytes, kPinnedBytes);
+    arena[kPinnedBytes] = std::byte{static_cast<unsigned char>(1 + rank)};
+    for (const std::size_t from : {kPinnedBytes - 4096, kPinnedBytes}) {
+      Put put;
+      put.peer = 1 - rank;
+      put.source = arena + from;
+      put.bytes = 4096;
+      put.target_offset = from == kPinnedBytes ? kPinnedBytes / 2 : kPinnedBytes - 8192;
+      put.signal_offset = put.target_offset - 64;
+      put.signal = from;
+      ASSERT_EQ(fabric.put(put), Status::ok);
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (load_word(arena + put.signal_offset) != from && std::chrono::steady_clock::now() < deadline) {
+        ASSERT_EQ(fabric.progress(), Status::ok);
+      }
+      ASSERT_EQ(load_word(arena + put.signal_offset), from);
+    }
+    EXPECT_EQ(arena[kPinnedBytes / 2], std::byte{static_cast<unsigned char>(2 - rank)});
+    while (!fabric.drained()) ASSERT_EQ(fabric.progress(), Status::ok);
+  };
+  open_over(half, put_all_of_it, verbs);
+  const auto all = [](int, Options&) {};
+  open_over(
+      all, [](int, Fabric& fabric, std::byte*) { EXPECT_EQ(fabric.capabilities().pinned_bytes, std::size_t{1} << 20); },
+      verbs);
 }
 
 /// An epoll descriptor behind another one, and a TCP stream with its listener.

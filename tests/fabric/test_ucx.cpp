@@ -84,7 +84,7 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
     std::vector<std::byte> memory(16 * kPage);
     transports::PeerStates peers(2, 1);
     const std::size_t arena_bytes = exchange.rank() == 0 ? 8 * kPage : kPage;
-    const Shared shared = {memory.data(), arena_bytes, exchange.rank(), 2, peers};
+    const Shared shared = {memory.data(), arena_bytes, arena_bytes, exchange.rank(), 2, peers};
     Engine engine(find_selections("tcp", {"127.0.0.1"}).at(0), {.puts = false, .peer_errors = true, .wakes = false}, 0,
                   shared);
     engine.connect(gather_texts(exchange, engine.card()));
@@ -157,6 +157,14 @@ TEST(UcxProviders, SelectTheDevicesOfAnInterface) {
   EXPECT_EQ(selected("tcp", {"wlan0"}), "its transport 'tcp' has no device on interface wlan0");
   EXPECT_EQ(selected("dc", {""}),
             "this UCX has no transport 'dc', or none that finds its device or is allowed to use it");
+}
+
+TEST(UcxProviders, ThoseOfDevicesPinMemory) {
+  Selection selection;
+  for (const char* const component : {"tcp", "posix", "sysv", "cma"}) selection.components.emplace_back(component);
+  EXPECT_FALSE(pins_memory(selection));
+  selection.components.emplace_back("ib");
+  EXPECT_TRUE(pins_memory(selection));
 }
 
 TEST(UcxProviders, EachIsUsableOrSaysWhyNot) {

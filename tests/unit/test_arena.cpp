@@ -127,6 +127,54 @@ TEST(Arena, RefusesWhatItCannotDo) {
   EXPECT_EQ(status_of([&] { arena.free(first); }), Status::invalid_argument);
 }
 
+TEST(Arena, APinnedOneKeepsItsPages) {
+  constexpr std::size_t kPinned = std::size_t{8} << 20;
+  Arena arena(kBytes);
+  const std::size_t first = arena.allocate(1);
+  const std::size_t behind = arena.allocate(2 * kPinned);
+  EXPECT_EQ(status_of([&] { arena.pin(kPinned); }), Status::internal) << "memory behind it is in use";
+  arena.free(behind);
+  for (const std::size_t wrong : {std::size_t{0}, kPinned + 4096, kBytes + 65536}) {
+    EXPECT_EQ(status_of([&] { arena.pin(wrong); }), Status::internal) << wrong;
+  }
+  EXPECT_FALSE(arena.is_pinned());
+  std::memset(arena.base(), 0, kPinned);  // as registering does
+  arena.pin(kPinned);
+  EXPECT_TRUE(arena.is_pinned());
+  EXPECT_EQ(arena.capacity_bytes(), kPinned);
+  EXPECT_EQ(arena.bytes(), kBytes);
+  arena.free(first);
+  const std::size_t resident = resident_bytes(arena);
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{70'000}, kPinned}) {
+    const std::size_t offset = arena.allocate(bytes);
+    EXPECT_LE(offset + bytes, kPinned);
+    EXPECT_TRUE(is_zero(arena.base() + offset, bytes));
+    std::memset(arena.base() + offset, 0xff, bytes);
+    arena.free(offset);
+    EXPECT_EQ(resident_bytes(arena), resident);
+  }
+  const std::size_t lazy = arena.allocate(kPinned, Backing::on_touch);
+  arena.reserve(lazy, kPinned);
+  arena.release(lazy, kPinned);
+  EXPECT_EQ(resident_bytes(arena), resident);
+  try {
+    arena.allocate(kPinned + 1);
+    ADD_FAILURE() << "more than is pinned";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "an allocation of 8388609 bytes is larger than the arena of 8388608 that the fabric has pinned; raise "
+                 "TORII_ARENA");
+  }
+  EXPECT_EQ(status_of([&] { arena.allocate(64); }), Status::no_resource) << "nothing behind it is handed out";
+}
+
+TEST(Arena, WhatIsPinnedByDefaultIsSharedByTheRanks) {
+  EXPECT_EQ(Arena::pinnable_bytes(1 << 20), kArenaBytesMin);
+  EXPECT_GE(Arena::pinnable_bytes(1), Arena::pinnable_bytes(2));
+  EXPECT_LE(Arena::pinnable_bytes(1), std::size_t{1} << 30);
+  EXPECT_EQ(Arena::pinnable_bytes(3) % 65536, 0u);
+}
+
 TEST(Arena, MoreThanTheMachineHasIsAnErrorAndLeavesNothing) {
   const auto machine =
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

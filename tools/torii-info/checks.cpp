@@ -57,10 +57,12 @@ Check check_overcommit(const Findings& found) {
 Check check_locked_memory(const Findings& found) {
   if (found.locked_bytes == UINT64_MAX) return {"memlock", State::ok, "unlimited", ""};
   return {"memlock", State::limit,
-          fmt::format("{} KiB; shared memory and sockets lock nothing, fabrics that pin memory lock the whole arena",
-                      found.locked_bytes >> 10),
+          fmt::format(
+              "{} KiB; shared memory and sockets lock nothing, fabrics that pin memory lock 256 MiB to 1 GiB per rank "
+              "and engine, or all of TORII_ARENA where it is set",
+              found.locked_bytes >> 10),
           "ulimit -l unlimited (for good: '* - memlock unlimited' in /etc/security/limits.conf; docker run --ulimit "
-          "memlock=-1), or TORII_ARENA as small as the limit"};
+          "memlock=-1), or TORII_ARENA as small as the limit divided by TORII_ENGINES"};
 }
 
 Check check_userfaultfd(const Findings& found) {

@@ -11,11 +11,12 @@
 namespace torii::transports {
 
 struct EngineOptions {
-  /// The own arena: one range of memory, alive until the transport is gone. Where engines register it they do so once
-  /// each, as a whole: providers that pin memory (verbs, efa, cxi) need an arena that the limit of locked memory
-  /// allows.
+  /// The own arena: one range of memory, alive until the transport is gone. Engines that register it do so once each.
   std::byte* arena = nullptr;
   std::size_t arena_bytes = 0;
+  /// Providers that pin memory (verbs, efa, cxi, UCX over InfiniBand) register so much of it, from its beginning on,
+  /// and say so in Capabilities::pinned_bytes; the others all of it. 0: all of it in any case.
+  std::size_t pinned_bytes = 0;
   int engines = 4;
   /// "auto", or a provider by its name (TORII_PROVIDER). Equal on all ranks.
   std::string provider = "auto";

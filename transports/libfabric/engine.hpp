@@ -34,7 +34,7 @@ struct EngineCard {
 /// What engines of a transport have in common.
 struct Shared {
   std::byte* arena;
-  std::size_t arena_bytes;
+  std::size_t registered_bytes;  ///< of the arena
   int rank;
   int ranks;
   Arrivals& arrivals;
@@ -166,8 +166,8 @@ class Engine {
   /// Nothing is put to the peer through this engine any more.
   bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
   bool in_arena(const std::byte* at, std::size_t bytes) const noexcept {
-    return at >= shared_.arena && bytes <= shared_.arena_bytes &&
-           static_cast<std::size_t>(at - shared_.arena) <= shared_.arena_bytes - bytes;
+    return at >= shared_.arena && bytes <= shared_.registered_bytes &&
+           static_cast<std::size_t>(at - shared_.arena) <= shared_.registered_bytes - bytes;
   }
 
   static constexpr std::uint64_t kHere = 1;

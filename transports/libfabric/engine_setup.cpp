@@ -161,7 +161,7 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   check(fi_ep_bind(endpoint, &addresses_->fid, 0), "binding the address vector");
   check(fi_enable(endpoint), "enabling the endpoint");
 
-  arena_region_ = register_memory(shared_.arena, shared_.arena_bytes, FI_WRITE | FI_REMOTE_WRITE, kArenaKey,
+  arena_region_ = register_memory(shared_.arena, shared_.registered_bytes, FI_WRITE | FI_REMOTE_WRITE, kArenaKey,
                                   "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
   own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE, kOwnKey,
                                 "bounce memory (" + std::to_string(bounce_bytes) + " wanted)");

@@ -83,7 +83,9 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : Eng
                    .wakes_on_put = waits && known.wakes,
                    .notices_deaths = known.notices_deaths,
                    .engines = options.engines,
-                   .rails = count_rails()};
+                   .rails = count_rails(),
+                   .pinned_bytes = pinned_bytes_,
+                   .gathers = gathers_};
   connect_all(exchange, options);
 }
 
@@ -113,6 +115,11 @@ void Fabric::open_engines(Exchange& exchange, const Options& options, const Api&
       devices.push_back(found[""][device].get());
     }
   }
+  // Providers that want what they register to be there have its pages pinned.
+  const auto pins = [](const fi_info* device) { return (device->domain_attr->mr_mode & FI_MR_ALLOCATED) != 0; };
+  if (std::ranges::any_of(devices, pins)) {
+    pinned_bytes_ = options.pinned_bytes != 0 ? options.pinned_bytes : options.arena_bytes;
+  }
   ordered_bytes_ = SIZE_MAX;
   data_bytes_ = sizeof(std::uint64_t);
   together(exchange, [&] {
@@ -123,13 +130,14 @@ void Fabric::open_engines(Exchange& exchange, const Options& options, const Api&
 
 void Fabric::open_engine(const Options& options, const Api& api, const fi_info& info) {
   const bool ordered = (info.tx_attr->msg_order & info.rx_attr->msg_order & FI_ORDER_WAW) != 0;
+  gathers_ = gathers_ && info.tx_attr->iov_limit >= 2;
   ordered_bytes_ = std::min(ordered_bytes_, ordered ? info.ep_attr->max_order_waw_size : 0);
   data_bytes_ = std::min(data_bytes_, info.domain_attr->cq_data_size);
   // shm completes writes that wait for the peer in the order of their start: the first one to a peer that is in no call
   // would hold up all others, and none of them finds out about a death.
   const bool probes = provider_ != "shm";
   const Shared shared = {.arena = options.arena,
-                         .arena_bytes = options.arena_bytes,
+                         .registered_bytes = pinned_bytes_ != 0 ? pinned_bytes_ : options.arena_bytes,
                          .rank = rank_,
                          .ranks = ranks_,
                          .arrivals = *arrivals_,

@@ -38,6 +38,8 @@ class Fabric final : public transports::EngineTransport<Engine> {
   std::vector<std::string> device_names_;
   std::size_t ordered_bytes_ = 0;
   std::size_t data_bytes_ = 0;
+  std::size_t pinned_bytes_ = 0;
+  bool gathers_ = true;
   bool confirms_at_end_ = true;
   std::unique_ptr<Arrivals> arrivals_;
 };

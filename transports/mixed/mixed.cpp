@@ -38,7 +38,9 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
                    .notices_deaths = fabric.notices_deaths || all_watched,
                    .engines = fabric.engines,
                    .selects_ties = fabric.selects_ties,
-                   .rails = fabric.rails};
+                   .rails = fabric.rails,
+                   .pinned_bytes = fabric.pinned_bytes,
+                   .gathers = fabric.gathers};
 }
 
 // One system call cannot wait for a futex and for descriptors. A rank with peers on its node sleeps on the fabric, in

@@ -183,7 +183,7 @@ Adoption::Window& Adoption::window_for(AddressRange range) {
 
 Adoption::Window& Adoption::make_window(AddressRange range) {
   Window& window = windows_.emplace_back();
-  const std::size_t margin = arena_.bytes() / kMarginPart / page_bytes() * page_bytes();
+  const std::size_t margin = arena_.capacity_bytes() / kMarginPart / page_bytes() * page_bytes();
   if (windows_.size() <= kWideWindows) {
     window.range = {range.first - std::min<std::uintptr_t>(margin, range.first), range.end + margin};
     try {

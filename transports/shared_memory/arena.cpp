@@ -106,6 +106,31 @@ std::size_t Arena::possible_bytes(std::size_t wanted_bytes, int arenas) {
                                        " MiB; raise its limits of address space (ulimit -v) and file size (ulimit -f)");
 }
 
+std::size_t Arena::pinnable_bytes(int ranks) {
+  constexpr std::size_t kMost = std::size_t{1} << 30;
+  constexpr std::size_t kPart = 4;  // of the memory that is available
+  const std::size_t share = available_bytes() / kPart / static_cast<std::size_t>(std::max(ranks, 1));
+  return std::clamp(round_down(share, kBig), kArenaBytesMin, kMost);
+}
+
+void Arena::pin(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes == 0 || bytes > bytes_ || bytes % kBig != 0) {
+    throw Error(Status::internal,
+                "pinning " + std::to_string(bytes) + " bytes of an arena of " + std::to_string(bytes_));
+  }
+  if (!used_.empty() && used_.rbegin()->first + used_.rbegin()->second > bytes) {
+    throw Error(Status::internal,
+                "memory behind the " + std::to_string(bytes) + " pinned bytes of the arena is in use");
+  }
+  free_.erase(free_.lower_bound(bytes), free_.end());
+  if (!free_.empty()) {
+    auto& [offset, length] = *free_.rbegin();
+    length = std::min(length, bytes - offset);
+  }
+  pinned_bytes_ = bytes;
+}
+
 Arena::Arena(std::size_t bytes) : bytes_(bytes), fd_(memfd_create("torii-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   if (!fd_.open()) throw Error(Status::no_resource, "cannot make the arena's memfd" + reason());
   if (ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
@@ -134,10 +159,10 @@ bool Arena::contains(const void* address, std::size_t bytes) const noexcept {
 
 std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
   if (bytes == 0) throw Error(Status::invalid_argument, "an allocation of 0 bytes; ask for at least 1");
-  if (bytes > bytes_) {
+  if (bytes > capacity_bytes()) {
     throw Error(Status::no_resource, "an allocation of " + std::to_string(bytes) +
-                                         " bytes is larger than the arena of " + std::to_string(bytes_) +
-                                         "; raise TORII_ARENA");
+                                         " bytes is larger than the arena of " + std::to_string(capacity_bytes()) +
+                                         (is_pinned() ? " that the fabric has pinned" : "") + "; raise TORII_ARENA");
   }
   const std::lock_guard lock(mutex_);
   const bool big = bytes >= kBig;
@@ -184,9 +209,9 @@ std::size_t Arena::take(std::size_t bytes, std::size_t alignment) {
     }
     return offset;
   }
-  throw Error(Status::no_resource, "the arena of " + std::to_string(bytes_) + " bytes has no " + std::to_string(bytes) +
-                                       " bytes in one piece left (" + std::to_string(used_bytes_) +
-                                       " are in use); raise TORII_ARENA");
+  throw Error(Status::no_resource, "the arena of " + std::to_string(capacity_bytes()) + " bytes has no " +
+                                       std::to_string(bytes) + " bytes in one piece left (" +
+                                       std::to_string(used_bytes_) + " are in use); raise TORII_ARENA");
 }
 
 /// Joins the range with its free neighbours and makes holes of the pages that thereby became free.
@@ -213,6 +238,10 @@ void Arena::give_back(std::size_t offset, std::size_t bytes) {
 }
 
 void Arena::release(std::size_t offset, std::size_t bytes) noexcept {
+  if (is_pinned()) {
+    std::memset(base() + offset, 0, bytes);
+    return;
+  }
   while (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                    static_cast<off_t>(bytes)) != 0) {
     // Without a hole the pages must at least be zero, because allocate() promises that.
@@ -224,6 +253,7 @@ void Arena::release(std::size_t offset, std::size_t bytes) noexcept {
 
 /// Takes the pages of a range from the machine. Throws Error{no_resource}, leaving holes to give_back().
 void Arena::populate(std::size_t offset, std::size_t bytes) {
+  if (is_pinned()) return;  // they are there already
   // Asked beforehand for large ones, because the kernel grants what it has not and then ends some process.
   constexpr std::size_t kAsk = std::size_t{16} << 20;
   if (bytes >= kAsk && bytes > available_bytes()) {

@@ -49,9 +49,20 @@ class Arena {
   /// there: slots are first touched by the peers that store into them, yet read here. Throws Error{no_resource}.
   explicit Arena(std::size_t bytes);
 
+  /// How much of an arena a fabric that pins memory gets by default where so many ranks share this machine: it takes
+  /// all of that from the machine at once.
+  static std::size_t pinnable_bytes(int ranks);
+  /// A fabric has pinned the first `bytes`, a multiple of 64 KiB. From now on only these are handed out, and their
+  /// pages stay what they are, since the fabric would go on writing to those that it knows. Nothing behind them may be
+  /// in use.
+  void pin(std::size_t bytes);
+  bool is_pinned() const noexcept { return pinned_bytes_ != 0; }
+
   int fd() const noexcept { return fd_.get(); }
   std::byte* base() const noexcept { return mapping_.base(); }
   std::size_t bytes() const noexcept { return bytes_; }
+  /// Those of it that can be allocated.
+  std::size_t capacity_bytes() const noexcept { return is_pinned() ? pinned_bytes_ : bytes_; }
   /// Bytes now allocated, after rounding.
   std::size_t used_bytes() const noexcept;
   /// True when [address, address + bytes) lies in the own mapping.
@@ -60,7 +71,8 @@ class Arena {
   /// The offset of `bytes` zeroed bytes. From 64 KiB on they start at a multiple of 64 KiB, below at a multiple of 64.
   /// Throws Error{invalid_argument} for 0 bytes, {no_resource} when the arena or the machine has not that much left.
   std::size_t allocate(std::size_t bytes, Backing backing = Backing::reserved);
-  /// Gives the memory back to the machine. Throws Error{invalid_argument} when nothing was allocated at `offset`.
+  /// Gives the memory back to the machine, unless it is pinned. Throws Error{invalid_argument} when nothing was
+  /// allocated at `offset`.
   void free(std::size_t offset);
 
   /// Inside an allocation made on_touch, at multiples of the page: takes the pages of a range from the machine. Throws
@@ -75,6 +87,7 @@ class Arena {
   void populate(std::size_t offset, std::size_t bytes);
 
   std::size_t bytes_;
+  std::size_t pinned_bytes_ = 0;  ///< 0: nothing is pinned
   Descriptor fd_;
   Mapping mapping_;
   mutable std::mutex mutex_;

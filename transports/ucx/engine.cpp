@@ -118,7 +118,8 @@ Status Engine::put_and_signal(const Put& put) noexcept {
   signal->header.signal = put.signal;
   target(put.peer).used = true;
   const auto at = reinterpret_cast<std::uintptr_t>(put.source) - reinterpret_cast<std::uintptr_t>(shared_.arena);
-  const Status status = put_bytes(*payload, put.source, put.target_offset, lies_in(at, put.bytes, shared_.arena_bytes));
+  const Status status =
+      put_bytes(*payload, put.source, put.target_offset, lies_in(at, put.bytes, shared_.registered_bytes));
   const ucs_status_t fenced = status == Status::ok ? ucp_worker_fence(worker_.get()) : UCS_OK;
   if (status != Status::ok || fenced != UCS_OK) {
     end(*signal);

@@ -24,6 +24,7 @@ namespace torii::ucx {
 struct Shared {
   std::byte* arena;
   std::size_t arena_bytes;
+  std::size_t registered_bytes;  ///< of the arena, where engines put
   int rank;
   int ranks;
   transports::PeerStates& peers;

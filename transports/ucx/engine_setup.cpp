@@ -147,10 +147,10 @@ void Engine::map_arena() {
   what.field_mask =
       UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
   what.address = shared_.arena;
-  what.length = shared_.arena_bytes;
+  what.length = shared_.registered_bytes;
   what.memory_type = UCS_MEMORY_TYPE_HOST;
   check(ucp_mem_map(context_.get(), &what, &arena_memory_),
-        "registering " + std::to_string(shared_.arena_bytes) +
+        "registering " + std::to_string(shared_.registered_bytes) +
             " bytes for the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
 }
 

@@ -111,6 +111,13 @@ std::vector<Device> all_devices() {
 
 }  // namespace
 
+bool pins_memory(const Selection& selection) {
+  constexpr std::string_view kPinNothing[] = {"tcp", "posix", "sysv", "cma"};
+  return std::ranges::any_of(selection.components, [&](const std::string& component) {
+    return std::ranges::find(kPinNothing, component) == std::end(kPinNothing);
+  });
+}
+
 std::string select(const std::vector<Device>& all, const std::string& provider,
                    const std::vector<std::string>& interfaces, std::vector<Selection>& selections) {
   const std::vector<std::string> words = split(provider);

@@ -26,6 +26,9 @@ struct Selection {
   Abilities abilities;
 };
 
+/// True unless all of its components are known to leave memory where it is: those over sockets and shared memory.
+bool pins_memory(const Selection& selection);
+
 /// One per interface, from these devices; an empty interface stands for the first device that is not the loopback.
 /// Returns why that is not possible, or nothing.
 std::string select(const std::vector<Device>& all, const std::string& provider,

@@ -63,7 +63,13 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
     manner.peer_errors = manner.peer_errors && card.peer_errors;
   }
 
-  const Shared shared = {arena_, options.arena_bytes, rank_, ranks_, peers_};
+  // UCX over InfiniBand also keeps what it has sent messages from registered, behind the program's back.
+  std::size_t pinned_bytes = 0;
+  if (std::ranges::any_of(selections, pins_memory)) {
+    pinned_bytes = options.pinned_bytes != 0 ? options.pinned_bytes : options.arena_bytes;
+  }
+  const std::size_t registered_bytes = pinned_bytes != 0 ? pinned_bytes : options.arena_bytes;
+  const Shared shared = {arena_, options.arena_bytes, registered_bytes, rank_, ranks_, peers_};
   const BlockedSignals blocked;
   transports::together(exchange, [&] {
     for (int number = 0; number < options.engines; ++number) {
@@ -82,7 +88,9 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
                    .wakes_on_put = manner.wakes,
                    .notices_deaths = manner.peer_errors,
                    .engines = options.engines,
-                   .rails = std::min(static_cast<int>(selections.size()), options.engines)};
+                   .rails = std::min(static_cast<int>(selections.size()), options.engines),
+                   .pinned_bytes = pinned_bytes,
+                   .gathers = true};
   connect_all(exchange, options);
 }
 
