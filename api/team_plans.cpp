@@ -215,9 +215,9 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
                    (wide_wire_ || determinism_ == Determinism::canonical);
   request.wide_wire = prepared->wide;
   const bool is_own = own_tune_table_ != nullptr && !arguments.is_internal;
-  prepared->selected =
-      select(is_own ? *own_tune_table_ : context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request,
-             arguments.unequal ? kUnequalBytes : total_bytes, several_nodes_);
+  prepared->selected = select(
+      is_own ? *own_tune_table_ : context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request,
+      arguments.unequal ? kUnequalBytes : total_bytes, several_nodes_, context_.transport().capabilities().put_bytes);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 

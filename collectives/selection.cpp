@@ -149,6 +149,15 @@ bool asks_model(const PlanRequest& request) {
          (request.collective == Collective::broadcast || request.collective == Collective::reduce);
 }
 
+/// The shortest segment that is worth a put over a network. Two ranks pass nothing on, so nobody waits for a segment to
+/// be whole. Rounds of an all_gather bundle their segments, and what is one segment already needs no longer one.
+std::size_t least_segment(const PlanRequest& request, std::size_t bytes, const Tuning& tuning, std::size_t put_bytes) {
+  const std::size_t parts =
+      has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : 1;
+  if (bytes / parts <= tuning.segment_bytes || request.collective == Collective::all_gather) return 0;
+  return request.topology.ranks() == 2 ? 2 * put_bytes : put_bytes;
+}
+
 /// Rounds cost a network's latency. Ranks of one node are a line of the cache apart, and wait for each other's CPU time
 /// instead: there every message goes straight.
 bool asks_rounds(const PlanRequest& request, bool several_nodes) {
@@ -243,7 +252,7 @@ TuneTable TuneTable::load(const std::string& path) {
 }
 
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
-                bool several_nodes) {
+                bool several_nodes, std::size_t put_bytes) {
   std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
   const TuneRow* row = find_row(table, name, request, bytes, several_nodes);
   if (row == nullptr && name.empty() && asks_lanes_model(request, bytes, table.streams())) name = "multilane";
@@ -270,7 +279,10 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   } else if (row != nullptr) {
     selected.row = static_cast<std::size_t>(row - table.rows().data());
     selected.algorithm = find_algorithm(row->algorithm);
-    selected.request.tuning = forced_tuning(row->tuning, forced);
+    Tuning tuning = row->tuning;
+    if (row->is_switch)
+      tuning.segment_bytes = std::max(tuning.segment_bytes, least_segment(request, bytes, tuning, put_bytes));
+    selected.request.tuning = forced_tuning(tuning, forced);
   } else {
     // No row: the defaults of Tuning, and for a free choice the first of the catalogue that can.
     selected.request.tuning = forced_tuning(default_tuning(name, request, bytes), forced);

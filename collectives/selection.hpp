@@ -79,9 +79,11 @@ struct Selected {
 /// multilane serves, unless a row for trees says otherwise, a scatter or gather of long blocks, and a broadcast, reduce
 /// or allreduce that the model of lanes finds quicker. Between nodes (on a torus, or where the ranks stand on
 /// `several_nodes`), and beyond the ranks of direct's lists, short blocks of an alltoall go by floyd where its model
-/// finds that quicker. Throws Error{unsupported} with the algorithm's own reason and the list of those that can, when a
-/// forced algorithm cannot serve the request.
+/// finds that quicker. Rows for switches are made for puts that cost nothing: where one costs as much as `put_bytes`
+/// bytes (Capabilities), segments are at least as long as that. Bits do not depend on segments. Throws
+/// Error{unsupported} with the algorithm's own reason and the list of those that can, when a forced algorithm cannot
+/// serve the request.
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
-                bool several_nodes = false);
+                bool several_nodes = false, std::size_t put_bytes = 0);
 
 }  // namespace torii

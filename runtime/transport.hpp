@@ -25,6 +25,9 @@ struct Capabilities {
   int rails = 1;              ///< networks or devices that the engines stand on: engine e on number e modulo `rails`
   /// Not 0: so much of the own arena, from its beginning on, is registered, and its pages must stay what they are.
   std::size_t pinned_bytes = 0;
+  /// About so many bytes travel between nodes in the time that a put takes by itself; equal on all ranks. 0: a put
+  /// costs nothing.
+  std::size_t put_bytes = 0;
   bool gathers = false;  ///< a payload anywhere in the own arena travels as quickly as one from a send slot
 };
 

@@ -138,6 +138,34 @@ TEST(Selection, RowsForSwitchesServeRanksOnSeveralNodes) {
   }
 }
 
+/// Over networks where a put costs as much as many bytes no row for switches has shorter segments, unless somebody
+/// wants them; rows for links keep theirs, and so do those of rounds, whose segments are bundled.
+TEST(Selection, SegmentsAreWorthAPut) {
+  const TuneTable& table = TuneTable::built_in();
+  const auto segment = [&](Collective collective, int ranks, std::size_t bytes, const Forced& forced = {},
+                           std::size_t put_bytes = 16384) {
+    return select(table, forced, request_of(collective, ranks), bytes, true, put_bytes).request.tuning.segment_bytes;
+  };
+  for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::scan}) {
+    for (const int ranks : {2, 3, 4, 8, 64, 300}) {
+      for (std::size_t bytes = 16384; bytes <= (std::size_t{8} << 20); bytes *= 4) {
+        EXPECT_GE(segment(collective, ranks, bytes), ranks == 2 ? 32768u : 16384u) << name(collective) << ' ' << ranks;
+        EXPECT_EQ(segment(collective, ranks, bytes, {.algorithm = "", .segment_bytes = 1024}), 1024u);
+      }
+    }
+  }
+  EXPECT_EQ(segment(Collective::broadcast, 4, 65536, {}, 0), 2048u);
+  EXPECT_EQ(segment(Collective::barrier, 4, 0), 64u);
+  EXPECT_EQ(segment(Collective::broadcast, 4, 65536, {}, 4096), 4096u);
+  EXPECT_EQ(segment(Collective::all_gather, 257, 262144), segment(Collective::all_gather, 257, 262144, {}, 0));
+  PlanRequest torus = request_of(Collective::broadcast, 9);
+  torus.topology = Topology::parse("torus:3x3", 9);
+  EXPECT_EQ(select(table, {}, torus, 65536, true, 16384).request.tuning,
+            select(table, {}, torus, 65536, true).request.tuning);
+  EXPECT_EQ(select(table, {}, request_of(Collective::broadcast, 4), 65536, false, 16384).request.tuning,
+            select(table, {}, request_of(Collective::broadcast, 4), 65536).request.tuning);
+}
+
 TEST(Selection, PassesOverARowWhoseAlgorithmCannot) {
   // On three ranks rabenseifner may refuse; then the next row serves.
   const Selected selected = choose(Collective::allreduce, 3, 1 << 20);

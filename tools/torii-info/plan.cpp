@@ -13,6 +13,7 @@
 #include "runtime/settings.hpp"
 #include "runtime/status.hpp"
 #include "tools/torii-info/tune.hpp"
+#include "transports/common/setup.hpp"
 
 namespace torii::tools {
 namespace {
@@ -175,7 +176,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   const TuneTable table = TuneTable::load(settings.tune_file);
   const Forced forced = {settings.algorithm, settings.segment_bytes, settings.slots, settings.window};
   // `request` now has the tuning.
-  answer.selected = select(table, forced, request, answer.bytes, answer.several_nodes);
+  answer.selected = select(table, forced, request, answer.bytes, answer.several_nodes, transports::put_bytes(true));
   answer.why = reason(table, answer);
   const Algorithm& algorithm = *answer.selected.algorithm;
   for (const Algorithm& other : catalogue()) {

@@ -85,6 +85,7 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : Eng
                    .engines = options.engines,
                    .rails = count_rails(),
                    .pinned_bytes = pinned_bytes_,
+                   .put_bytes = transports::put_bytes(listens_on_tcp(provider_, FI_SOCKADDR_IN)),
                    .gathers = gathers_};
   connect_all(exchange, options);
 }

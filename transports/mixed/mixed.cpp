@@ -40,6 +40,7 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
                    .selects_ties = fabric.selects_ties,
                    .rails = fabric.rails,
                    .pinned_bytes = fabric.pinned_bytes,
+                   .put_bytes = fabric.put_bytes,
                    .gathers = fabric.gathers};
 }
 

@@ -90,6 +90,7 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
                    .engines = options.engines,
                    .rails = std::min(static_cast<int>(selections.size()), options.engines),
                    .pinned_bytes = pinned_bytes,
+                   .put_bytes = transports::put_bytes(provider == "tcp"),
                    .gathers = true};
   connect_all(exchange, options);
 }
