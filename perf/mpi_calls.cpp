@@ -73,6 +73,8 @@ torii_status Mpi::run(const torii_call& call) {
   return code == MPI_SUCCESS ? TORII_OK : TORII_TRANSPORT;
 }
 
+void Mpi::barrier() { MPI_Barrier(MPI_COMM_WORLD); }
+
 void Mpi::abort(int exit_code) {
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::exit(exit_code);

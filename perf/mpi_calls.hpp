@@ -24,6 +24,7 @@ class Mpi {
   static int exchange(const void* mine, void* all, size_t bytes, void* data);
   /// MPI's collective on the operands of `call`, which must be f32, out of place and, where it combines, a sum.
   static torii_status run(const torii_call& call);
+  static void barrier();
   [[noreturn]] static void abort(int exit_code);
 
  private:

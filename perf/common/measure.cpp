@@ -23,6 +23,7 @@ Stamps call_once(Subject& subject) {
   const torii_status status = subject.call();
   stamps.end_ns = now_ns();
   check(status, "a timed call failed");
+  subject.settle();
   return stamps;
 }
 
@@ -71,6 +72,7 @@ Block run_block(const Job& job, Meeting& meeting, Timing timing, int calls, Subj
   for (int i = 0; i < calls && status == TORII_OK; ++i) status = subject.call();
   stamps[1] = now_ns();
   check(status, "a timed call failed");
+  subject.settle();
   Block block = merge(job, stamps);
   block.durations_ns[0] /= calls;
   block.early_ends = 0;

@@ -19,6 +19,9 @@ class Subject {
   virtual ~Subject() = default;
   virtual void prepare(int i) = 0;
   virtual torii_status call() = 0;
+  /// After a call and before the ranks meet by other means, not timed: what a rank that has left the call still owes to
+  /// others gets there.
+  virtual void settle() {}
 };
 
 /// Blocks of calls; the median over blocks is what is reported.
