@@ -385,7 +385,7 @@ TEST(ToriiInfoPlan, RanksOnSeveralNodesStandOnASwitch) {
   const json near = json_of(command);
   const json far = json_of(apart);
   EXPECT_FALSE(holds(near.at("why"), "on a switch")) << near.at("why");
-  EXPECT_TRUE(holds(far.at("why"), "alltoall on a switch, 5 to 8 ranks, up to 64K -> direct")) << far.at("why");
+  EXPECT_TRUE(holds(far.at("why"), "alltoall on a switch, 5 to 8 ranks, up to 160K -> direct")) << far.at("why");
   EXPECT_FALSE(near.at("several_nodes").get<bool>());
   EXPECT_TRUE(far.at("several_nodes").get<bool>());
   EXPECT_TRUE(holds(torii_info(apart).output, "alltoall on node, 8 ranks on several nodes, 64K")) << far;
