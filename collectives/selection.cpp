@@ -149,12 +149,16 @@ bool asks_model(const PlanRequest& request) {
          (request.collective == Collective::broadcast || request.collective == Collective::reduce);
 }
 
+/// What goes to one rank where whole operands or blocks do.
+std::size_t one_message_bytes(const PlanRequest& request, std::size_t bytes) {
+  return has_block_per_rank(request.collective) ? bytes / static_cast<std::size_t>(request.topology.ranks()) : bytes;
+}
+
 /// The shortest segment that is worth a put over a network. Two ranks pass nothing on, so nobody waits for a segment to
 /// be whole. Rounds of an all_gather bundle their segments, and what is one segment already needs no longer one.
 std::size_t least_segment(const PlanRequest& request, std::size_t bytes, const Tuning& tuning, std::size_t put_bytes) {
-  const std::size_t parts =
-      has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : 1;
-  if (bytes / parts <= tuning.segment_bytes || request.collective == Collective::all_gather) return 0;
+  if (one_message_bytes(request, bytes) <= tuning.segment_bytes || request.collective == Collective::all_gather)
+    return 0;
   return request.topology.ranks() == 2 ? 2 * put_bytes : put_bytes;
 }
 
@@ -314,11 +318,8 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
     selected.by_model = choose_lanes(selected.request, bytes, table.streams());
   }
   // What goes in one shot travels in one message.
-  const auto parts =
-      has_block_per_rank(request.collective) ? static_cast<std::size_t>(request.topology.ranks()) : std::size_t{1};
-  if (selected.request.tuning.one_shot && selected.request.tuning.segment_bytes < bytes / parts) {
-    selected.request.tuning.one_shot = false;
-  }
+  Tuning& tuning = selected.request.tuning;
+  tuning.one_shot = tuning.one_shot && one_message_bytes(request, bytes) <= tuning.segment_bytes;
   return selected;
 }
 

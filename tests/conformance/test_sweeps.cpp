@@ -58,6 +58,20 @@ void expect_blocks(const PlanRun& run, Collective collective, int root, const Pl
   }
 }
 
+/// Three calls with operands of their own, every block compared. `seed` names the run in what a failure says.
+PlanOutcome run_and_compare(PlanRun& run, Collective collective, int root, int seed) {
+  run.calls = 3;
+  run.faults.seed = static_cast<std::uint64_t>(seed);
+  const FillOperand fill = [&](int rank, int call, std::byte* out) {
+    fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
+  };
+  PlanOutcome outcome = run_plans(run, fill);
+  SCOPED_TRACE(std::string(name(collective)) + ", run " + std::to_string(seed));
+  EXPECT_TRUE(outcome.ok());
+  if (outcome.ok()) expect_blocks(run, collective, root, outcome, fill);
+  return outcome;
+}
+
 PlanRequest request_of(Collective collective, int ranks, int window) {
   PlanRequest request;
   request.collective = collective;
@@ -81,19 +95,12 @@ TEST(Sweeps, MoveEveryBlockBetweenNodes) {
           if (gathers) request.tuning.segment_bytes = 16384;
           PlanRun run = make_run("direct", request, block * kRanks);
           ASSERT_TRUE(run.plans[0].sweep.exists());
-          run.calls = 3;
           run.nodes = nodes;
           run.gathers = gathers;
           run.allocated = gathers || runs % 3 == 0;
           run.cross_memory = !run.allocated && runs % 3 == 1;
-          run.faults.seed = static_cast<std::uint64_t>(++runs);
-          const FillOperand fill = [&](int rank, int call, std::byte* out) {
-            fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-          };
-          const PlanOutcome outcome = run_plans(run, fill);
-          ASSERT_TRUE(outcome.ok()) << name(collective) << ", run " << runs;
-          expect_blocks(run, collective, request.root, outcome, fill);
-          if (::testing::Test::HasFatalFailure()) return;
+          const PlanOutcome outcome = run_and_compare(run, collective, request.root, ++runs);
+          if (::testing::Test::HasFailure()) return;
           EXPECT_LE(outcome.targets_most, window) << name(collective) << ", run " << runs;
           EXPECT_EQ(outcome.distant_puts != 0, !nodes.empty());
           EXPECT_EQ(outcome.puts_from_vectors != 0, gathers && !nodes.empty() && block == 5000);
@@ -126,18 +133,11 @@ TEST(Multilane, MovesEveryBlockBetweenNodes) {
         const bool gathers = runs % 4 < 2;
         if (gathers) request.tuning.segment_bytes = 16384;
         PlanRun run = make_run("multilane", request, block * 5);
-        run.calls = 3;
         run.nodes = nodes;
         run.gathers = gathers;
         run.allocated = gathers || runs % 3 == 0;
-        run.faults.seed = static_cast<std::uint64_t>(++runs);
-        const FillOperand fill = [&](int rank, int call, std::byte* out) {
-          fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
-        };
-        const PlanOutcome outcome = run_plans(run, fill);
-        ASSERT_TRUE(outcome.ok()) << name(collective) << ", run " << runs;
-        expect_blocks(run, collective, request.root, outcome, fill);
-        if (::testing::Test::HasFatalFailure()) return;
+        const PlanOutcome outcome = run_and_compare(run, collective, request.root, ++runs);
+        if (::testing::Test::HasFailure()) return;
         EXPECT_EQ(outcome.distant_puts != 0, !nodes.empty());
       }
     }

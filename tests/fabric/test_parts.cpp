@@ -242,7 +242,17 @@ TEST(Sleep, WithoutADescriptorPutsStillArrive) {
 TEST(Pinning, RegistersWhatItIsToldAndSaysSo) {
   static constexpr std::size_t kPinnedBytes = 256 << 10;
   const auto half = [](int, Options& options) { options.pinned_bytes = kPinnedBytes; };
-  open_over(half, [](int, Fabric& fabric, std::byte*) { EXPECT_EQ(fabric.capabilities().pinned_bytes, 0u); });
+  open_over(half, [](int, Fabric& fabric, std::byte*) {
+    EXPECT_EQ(fabric.capabilities().pinned_bytes, 0u);
+    EXPECT_EQ(fabric.capabilities().put_bytes, 16384u);
+    EXPECT_TRUE(fabric.capabilities().gathers);
+  });
+  run_ranks_as_threads(2, [](Exchange& exchange) {
+    const auto opened = tests::open_transport("mixed", exchange, 1);
+    EXPECT_EQ(opened->transport().capabilities().put_bytes, 16384u);
+    EXPECT_TRUE(opened->transport().capabilities().gathers);
+    gather_values(exchange, 0);
+  });
   const Api verbs = tests::impose(tests::verbs_modes());
   // The layer ends the process when a write leaves the region or comes from outside it.
   const auto put_all_of_it = [](int rank, Fabric& fabric, std::byte* arena) {

@@ -17,6 +17,7 @@ struct EngineOptions {
   /// Providers that pin memory (verbs, efa, cxi, UCX over InfiniBand) register so much of it, from its beginning on,
   /// and say so in Capabilities::pinned_bytes; the others all of it. 0: all of it in any case.
   std::size_t pinned_bytes = 0;
+  std::size_t bytes_to_pin() const noexcept { return pinned_bytes != 0 ? pinned_bytes : arena_bytes; }
   int engines = 4;
   /// "auto", or a provider by its name (TORII_PROVIDER). Equal on all ranks.
   std::string provider = "auto";

@@ -118,9 +118,7 @@ void Fabric::open_engines(Exchange& exchange, const Options& options, const Api&
   }
   // Providers that want what they register to be there have its pages pinned.
   const auto pins = [](const fi_info* device) { return (device->domain_attr->mr_mode & FI_MR_ALLOCATED) != 0; };
-  if (std::ranges::any_of(devices, pins)) {
-    pinned_bytes_ = options.pinned_bytes != 0 ? options.pinned_bytes : options.arena_bytes;
-  }
+  if (std::ranges::any_of(devices, pins)) pinned_bytes_ = options.bytes_to_pin();
   ordered_bytes_ = SIZE_MAX;
   data_bytes_ = sizeof(std::uint64_t);
   together(exchange, [&] {
