@@ -20,6 +20,7 @@ using torii::c::number_in;
 using torii::c::read_call;
 using torii::c::read_struct;
 using torii::c::refuse;
+using torii::c::refused_on;
 using torii::c::run_to_end;
 using torii::c::to_c;
 
@@ -96,6 +97,7 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
 
 torii_status finish(torii_request* request) {
   const Status status = request->request.status;
+  if (status != Status::ok) request->owner->team->tell_cause();
   request->active = false;
   request->owner->team->leave_background_when_idle();
   if (!request->request.persistent) {
@@ -212,7 +214,8 @@ torii_status torii_team_split(torii_team* team, int color, int key, const torii_
   if (team == nullptr) return invalid("team is NULL");
   torii_status status = TORII_OK;
   torii_team_options own;
-  if (!read_struct(options, own, "torii_team_options", status)) return status;
+  if (!read_struct(options, own, "torii_team_options", status)) return refused_on(team, status);
+  if (part == nullptr) return refused_on(team, invalid("the place for the team is NULL"));
   return hand_out_team(team->context, part, [&] { return team->team->split(color, key, team_options(own)); });
 }
 
@@ -261,21 +264,23 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
   }
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
-  return read_call(call, arguments, status) ? run_to_end(team, arguments) : status;
+  return read_call(call, arguments, status) ? run_to_end(team, arguments) : refused_on(team, status);
 }
 
 static torii_status make_request(torii_team* team, const torii_call* call, torii_request** request) {
-  if (team == nullptr || request == nullptr) return invalid("team or the place for the request is NULL");
+  if (team == nullptr) return invalid("team is NULL");
+  if (request == nullptr) return refused_on(team, invalid("the place for the request is NULL"));
   *request = nullptr;
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
-  if (!read_call(call, arguments, status)) return status;
-  return guarded([&] {
+  if (!read_call(call, arguments, status)) return refused_on(team, status);
+  status = guarded([&] {
     *request = new torii_request{team, {}};
     (*request)->request.arguments = arguments;
     (*request)->request.team = team->team.get();
     ++team->requests;
   });
+  return status == TORII_OK ? status : refused_on(team, status);
 }
 
 static torii_status drop_request(torii_request** request, Status status) {
@@ -305,8 +310,13 @@ torii_status torii_prepare(torii_team* team, const torii_call* call, torii_reque
 
 torii_status torii_restart(torii_request* request) {
   if (request == nullptr) return invalid("request is NULL");
-  if (!request->request.persistent) return invalid("the request is not persistent: it was made by torii_start");
-  if (request->active) return invalid("the request is active: wait for it before it is started again");
+  if (!request->request.persistent) {
+    return refused_on(request->owner, invalid("the request is not persistent: it was made by torii_start"));
+  }
+  if (request->active) {
+    ++request->request.starts_refused;
+    return refused_on(request->owner, invalid("the request is active: wait for it before it is started again"));
+  }
   const Status status = request->owner->team->submit(request->request);
   if (status != Status::ok) return to_c(status);
   request->active = true;

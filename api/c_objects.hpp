@@ -40,6 +40,13 @@ inline torii_status refuse(Status status, const std::string& text) {
 
 inline torii_status invalid(const std::string& text) { return refuse(Status::invalid_argument, text); }
 
+/// A call on a team was refused, as `status` and last_error() say, before the team saw it. It counts as this rank's
+/// call all the same, so that the calls of its peers pair with the right ones.
+inline torii_status refused_on(torii_team* team, torii_status status) {
+  if (team != nullptr) team->team->count_refusal(last_error());
+  return status;
+}
+
 inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
 
 inline bool are_known(int type, int op) { return is_from_0_to(type, TORII_F64_I32) && is_from_0_to(op, TORII_USER); }

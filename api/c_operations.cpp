@@ -3,6 +3,7 @@
 #include "api/c_objects.hpp"
 
 using torii::c::are_known;
+using torii::c::refused_on;
 using torii::c::run_to_end;
 using torii::c::unknown;
 
@@ -16,7 +17,7 @@ torii_status run_plain(torii_team* team, torii::Collective collective, const voi
     torii::Status status = torii::Status::ok;
     if (team->team->run_again(plain, status)) return torii::c::to_c(status);
   }
-  if (!are_known(type, op)) return unknown(type, op);
+  if (!are_known(type, op)) return refused_on(team, unknown(type, op));
   return run_to_end(
       team, {collective, input, result, count, static_cast<torii::Type>(type), static_cast<torii::Op>(op), root, {}});
 }
@@ -72,8 +73,10 @@ torii_status torii_reduce_scatter(torii_team* team, const void* input, void* res
 
 torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* result, const size_t* counts,
                                    torii_type type, torii_op op) {
-  if (!are_known(type, op)) return unknown(type, op);
-  if (counts == nullptr) return torii::c::invalid("counts is NULL; it must have the length of every rank's block");
+  if (!are_known(type, op)) return refused_on(team, unknown(type, op));
+  if (counts == nullptr) {
+    return refused_on(team, torii::c::invalid("counts is NULL; it must have the length of every rank's block"));
+  }
   torii::CallArguments arguments = {torii::Collective::reduce_scatter, input, result, 0, static_cast<torii::Type>(type),
                                     static_cast<torii::Op>(op),        0,     {}};
   arguments.block_counts = counts;

@@ -9,18 +9,19 @@
 using torii::Status;
 using torii::c::invalid;
 using torii::c::refuse;
+using torii::c::refused_on;
 using torii::c::to_c;
 
 namespace {
 
 template <typename Body>
-torii_status status_of(Body&& body) noexcept {
+torii_status status_of(torii_team* team, Body&& body) noexcept {
   try {
     return to_c(body());
   } catch (const torii::Error& error) {
-    return refuse(error.status(), error.what());
+    return refused_on(team, refuse(error.status(), error.what()));
   } catch (const std::exception& error) {
-    return refuse(Status::no_resource, error.what());
+    return refused_on(team, refuse(Status::no_resource, error.what()));
   }
 }
 
@@ -42,13 +43,15 @@ torii_status torii_split(size_t items, int ranks, int rank, size_t* first, size_
 
 torii_status torii_transpose_array(torii_team* team, const void* input, void* result, const size_t* extents,
                                    const int* axes, int dimensions, size_t element_bytes) {
-  if (team == nullptr || extents == nullptr || axes == nullptr) return invalid("team, extents or axes is NULL");
+  if (team == nullptr || extents == nullptr || axes == nullptr) {
+    return refused_on(team, invalid("team, extents or axes is NULL"));
+  }
   if (dimensions < 1 || dimensions > torii::Transposition::kDimensionsMax) {
-    return invalid("dimensions is " + std::to_string(dimensions) + "; it must be from 1 to " +
-                   std::to_string(torii::Transposition::kDimensionsMax));
+    return refused_on(team, invalid("dimensions is " + std::to_string(dimensions) + "; it must be from 1 to " +
+                                    std::to_string(torii::Transposition::kDimensionsMax)));
   }
   const auto count = static_cast<std::size_t>(dimensions);
-  return status_of([&] {
+  return status_of(team, [&] {
     return torii::transpose(*team->team, team->scratch, static_cast<const std::byte*>(input),
                             static_cast<std::byte*>(result), {extents, count}, {axes, count}, element_bytes);
   });
@@ -64,7 +67,7 @@ torii_status torii_transpose(torii_team* team, const void* input, void* result, 
 torii_status torii_permute(torii_team* team, const void* input, size_t count, const uint64_t* destinations,
                            void* result, size_t result_count, size_t item_bytes) {
   if (team == nullptr) return invalid("team is NULL");
-  return status_of([&] {
+  return status_of(team, [&] {
     return torii::permute(*team->team, team->scratch,
                           {static_cast<const std::byte*>(input), count, destinations, static_cast<std::byte*>(result),
                            result_count, item_bytes});

@@ -4,12 +4,17 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/call_history.hpp"
 #include "api/context.hpp"
+#include "api/inside.hpp"
+#include "api/refused_calls.hpp"
 #include "api/team_control.hpp"
 #include "api/team_lines.hpp"
 #include "collectives/selection.hpp"
@@ -17,6 +22,10 @@
 #include "runtime/waiting.hpp"
 
 namespace torii {
+
+/// The text behind torii_last_error(), of the calling thread.
+void set_last_error(const std::string& text) noexcept;
+const char* last_error() noexcept;
 
 /// How a team is made; empty texts and 0 stand for the context's settings.
 struct TeamOptions {
@@ -138,6 +147,11 @@ struct Request {
   Status status = Status::ok;
   std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
   std::size_t runs_on = 0;     ///< the channel
+  /// CallHistory::salt() when the call was started. Persistent operations may be started in any order, so theirs is
+  /// that of their preparation, and counts their own refused starts.
+  std::uint32_t salt = 0;
+  std::uint32_t salt_prepared = 0;
+  std::uint32_t starts_refused = 0;
   /// Of an alltoall in place: its input as it was at the start, since results arrive where others have yet to be sent.
   std::unique_ptr<std::byte[]> input_copy;
   std::size_t input_copy_bytes = 0;
@@ -191,6 +205,11 @@ class Team {
   void leave_background_when_idle();
 
   void abort(const std::string& reason) noexcept;
+  /// Sets last_error() to why the team failed: for requests that ended with the team, before anybody waited for them.
+  void tell_cause() const noexcept { set_last_error(cause_); }
+  /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
+  /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
+  void count_refusal(const char* reason) noexcept;
   std::uint64_t engine_bytes(int engine) const noexcept;
   /// Of any operation of this rank.
   int entries_in_flight_most() const noexcept;
@@ -202,7 +221,9 @@ class Team {
     explicit Channel(Transport& transport) : execution(transport) {}
     Execution execution;
     Request* current = nullptr;
-    std::uint64_t starts = 0;  ///< of persistent operations on this channel
+    std::uint64_t awaited = 0;  ///< the installation on which members have to agree before `current` begins; 0: none
+    int agreed_members = 0;     ///< so many members, from the first on, agree on it
+    std::uint64_t starts = 0;   ///< of persistent operations on this channel
     std::deque<Request*> queue;
     std::map<std::string, std::unique_ptr<InstalledPlan>> plans;
   };
@@ -240,12 +261,14 @@ class Team {
   // team_operations.cpp: channels and requests.
   Status start(Request& request) noexcept;
   Status make_ready(Request& request) noexcept;
+  Status take_channel(Request& request) noexcept;
   void start_on(Channel& channel, Request& request) noexcept;
+  void begin(Channel& channel, Request& request) noexcept;
   bool advance(Channel& channel) noexcept;
   bool progress_channels() noexcept;
   bool progress() noexcept;
   void complete(Channel& channel, Status status) noexcept;
-  void write_board(const Prepared& prepared, std::uint64_t sequence) noexcept;
+  void write_board(const Prepared& prepared, std::uint64_t kind, std::uint64_t sequence) noexcept;
   CallBuffers buffers_of(const Request& request, bool by_value) const noexcept;
   bool copy_input(Request& request) noexcept;
   Status take_blocks(Request& request) noexcept;
@@ -258,16 +281,31 @@ class Team {
   CallBuffers block_buffers(const Request& request) const noexcept;
   // team_again.cpp
   bool is_again(const PlainCall& call) const noexcept;
-  Status go_on(Prepared& prepared, std::size_t channel, const PlainCall& call) noexcept;
+  Status go_on(Prepared& prepared, std::size_t channel, const PlainCall& call, std::uint32_t salt) noexcept;
   static bool still_idle(void* team) noexcept;
   Status run_to_end(Request& request) noexcept;
   Status wait_for(Request& request) noexcept;
 
+  // team_refusals.cpp: calls that this rank refused.
+  void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
+  Status check_refusals();
+  Status fail_refused(int member, const RefusalNotice& notice);
+
+  // team_installs.cpp: agreement on the plans in place.
+  void log_install(InstalledPlan& plan, const std::string& key);
+  InstallLog::Verdict install_verdict(int member, std::uint64_t number) noexcept;
+  bool is_agreed(Channel& channel) noexcept;
+  Status check_installs(const Request& request);
+  void wait_in_start(int member, const std::string& purpose, const std::function<bool()>& is_there);
+
   // team_failure.cpp: what ends a call before its time.
   Status check(const Waiting& waiting, const Request& request) noexcept;
   Status check_lives(const Waiting& waiting, const Request& request, std::int64_t now);
+  bool has_departed(int member) noexcept;
   bool has_left_after(int member, const Request& request) noexcept;
   Status check_board(const Request& request) noexcept;
+  Status compare_calls(int member, const Request& request, std::uint64_t sequence) noexcept;
+  Standing next_told(const Request& request) noexcept;
   Status fail(Status status, int member, const std::string& text) noexcept;
   Status adopt_failure() noexcept;
   Cause read_cause() noexcept;
@@ -280,7 +318,7 @@ class Team {
   std::uint64_t completed_by(int member) noexcept;
   std::int64_t looked_ns(int member) noexcept;
   std::string phase_text(const Request& request) const;
-  bool has_come_to(int member, const Request& request) noexcept;
+  bool has_come_to(int member, std::uint64_t sequence) noexcept;
   Status fail_timeout(const Request& request);
   void fail_transport(const Execution& execution, const Request& request) noexcept;
   std::string member_text(int member) const;
@@ -322,20 +360,21 @@ class Team {
   Waiting polling_;                                 ///< of callers that test instead of wait
   std::vector<std::unique_ptr<Prepared>> prepared_;
   Prepared* last_prepared_ = nullptr;
-  std::uint64_t sequence_ = 0;
+  std::uint64_t sequence_ = 0;  ///< of the last call, made or refused; persistent operations count when prepared
+  CallHistory history_;
+  RefusedCalls refused_;
+  InstallLog installs_;
   std::size_t next_channel_ = 0;  ///< of the next call: the shared channels in turn
   std::uint64_t recycled_ = 0;
   int in_flight_ = 0;
   bool in_background_ = false;
   std::atomic_flag busy_;  ///< held while a caller or a background mover is inside; used only in the background
+  std::string cause_;      ///< why the team failed, once it is poisoned
   bool poisoned_ = false;  ///< the failure has been reported by a call of this rank
   bool survivors_made_ = false;
+  bool tells_call_in_order_ = false;  ///< next_told()
   std::int64_t alive_checked_ns_ = 0;
 };
-
-/// The text behind torii_last_error(), of the calling thread.
-void set_last_error(const std::string& text) noexcept;
-const char* last_error() noexcept;
 
 /// Bytes of a member's control memory and of its staging, for teams of up to `ranks` ranks of that context.
 std::size_t team_control_bytes(int ranks, const Context& context) noexcept;

@@ -30,24 +30,26 @@ bool Team::run_again(const PlainCall& call, Status& status) noexcept {
   }
   const Prepared::Place& place = prepared.places[at];
   if (++next_channel_ == shared_channels_) next_channel_ = 0;
-  write_board(prepared, ++sequence_);
+  const std::uint32_t salt = history_.salt();
+  history_.add(prepared.board_kind);
+  write_board(prepared, salted(prepared.board_kind, salt), ++sequence_);
   Execution& execution = channels_[at]->execution;
   execution.begin_straight(
       *place.plan, prepared.shape, *place.straight,
       reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes),
-      reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes));
+      reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes), salt);
   for (int poll = 0; poll < kQuickPolls; ++poll) {
     if (execution.advance() != Execution::Progress::done) continue;
     own_control_->completed.store(sequence_, std::memory_order_release);
     status = Status::ok;
     return true;
   }
-  status = go_on(prepared, at, call);
+  status = go_on(prepared, at, call, salt);
   return true;
 }
 
 /// The call has begun and has to wait: from here on it is a request as any other.
-Status Team::go_on(Prepared& prepared, std::size_t channel, const PlainCall& call) noexcept {
+Status Team::go_on(Prepared& prepared, std::size_t channel, const PlainCall& call, std::uint32_t salt) noexcept {
   Request request;
   request.team = this;
   request.arguments = prepared.arguments;
@@ -57,6 +59,7 @@ Status Team::go_on(Prepared& prepared, std::size_t channel, const PlainCall& cal
   request.prepared = &prepared;
   request.runs_on = channel;
   request.sequence = sequence_;
+  request.salt = salt;
   request.state = Request::State::running;
   Channel& own = *channels_[channel];
   own.current = &request;

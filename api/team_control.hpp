@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "api/install_log.hpp"
+#include "api/refused_calls.hpp"
 #include "runtime/words.hpp"
 
 namespace torii {
@@ -27,7 +29,7 @@ struct alignas(kLineBytes) FailureRecord {
 struct alignas(kLineBytes) BoardLine {
   std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1, or persistent_sequence(); 0 while written
   std::atomic<std::uint64_t> count;
-  std::atomic<std::uint64_t> kind;  ///< signature, collective, type and operation: pack_kind()
+  std::atomic<std::uint64_t> kind;  ///< signature with its salt, collective, type and operation: pack_kind()
   std::atomic<std::int64_t> root;
 };
 
@@ -36,6 +38,12 @@ constexpr std::uint64_t pack_kind(std::uint32_t signature, std::uint8_t collecti
   return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint64_t>(collective) << 16 |
          static_cast<std::uint64_t>(type) << 8 | op;
 }
+/// The same behind the calls before this one (CallHistory::salt()).
+constexpr std::uint64_t salted(std::uint64_t kind, std::uint32_t salt) noexcept {
+  return kind ^ static_cast<std::uint64_t>(salt) << 32;
+}
+/// Set in the kind of a persistent operation that is prepared, as opposed to a call of the same kind.
+inline constexpr std::uint64_t kPreparesOnBoard = std::uint64_t{1} << 63 | std::uint64_t{1} << 24;
 /// Lines of the calls that share channels, then lines of the persistent operations.
 inline constexpr std::size_t kSharedBoardLines = 16;
 inline constexpr std::size_t kBoardLines = 32;
@@ -65,6 +73,8 @@ struct TeamControl {
   FailureRecord failure;  ///< used in the first member's arena only
   BoardLine board[kBoardLines];
   SurvivorsRecord survivors;
+  RefusalNotices refusals;                                                      ///< of this rank
+  alignas(kLineBytes) std::atomic<std::uint64_t> installs[InstallLog::kWords];  ///< words of this rank
   /// The last call up to which this rank has ended all: a rank that dies after a call does not hold that call up.
   alignas(kLineBytes) std::atomic<std::uint64_t> completed;
   /// When this rank last looked after a call it waits in (now_ns()): tells a rank that waits from one that is stuck.

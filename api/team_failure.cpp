@@ -39,6 +39,10 @@ std::optional<Standing> read_board(const TeamControl& control, std::uint64_t seq
   return standing;
 }
 
+std::string verb_of(const Standing& standing) {
+  return (standing.kind & kPreparesOnBoard & 0xffffffff) != 0 ? " prepares " : " calls ";
+}
+
 CallArguments arguments_of(const Standing& standing) {
   CallArguments arguments;
   arguments.collective = static_cast<Collective>(standing.kind >> 16 & 0xff);
@@ -68,6 +72,7 @@ std::string Team::phase_text(const Request& request) const {
   if (request.state == Request::State::queued) return "queued behind another operation";
   for (const auto& channel : channels_) {
     if (channel->current != &request) continue;
+    if (channel->awaited != 0) return "before its first message, waiting for " + member_text(channel->agreed_members);
     const Stall stall = channel->execution.stall();
     std::string text = "in '" + std::string(stall.label) + "', segment " + std::to_string(stall.segment);
     const int member = member_of(stall.peer);
@@ -108,7 +113,7 @@ Team::Cause Team::read_cause() noexcept {
 
 /// Ends all requests with the recorded status. The first call to learn of it reports the cause, later ones `poisoned`.
 Status Team::adopt_failure() noexcept {
-  const auto [status, text] = read_cause();
+  auto [status, text] = read_cause();
   for (const auto& channel : channels_) {
     channel->execution.abandon();
     for (Request* request : channel->queue) {
@@ -125,26 +130,33 @@ Status Team::adopt_failure() noexcept {
   }
   poisoned_ = true;
   set_last_error(text);
+  cause_ = std::move(text);
   return status;
 }
 
 /// What this rank tells of itself while it waits in a call.
 Standing Team::standing(const Request& request) noexcept {
   const Prepared& prepared = *request.prepared;
-  return {request.sequence, prepared.board_count, prepared.board_kind, prepared.arguments.root,
+  return {request.sequence, prepared.board_count, salted(prepared.board_kind, request.salt), prepared.arguments.root,
           control().completed.load(std::memory_order_acquire)};
 }
 
 std::uint64_t Team::completed_by(int member) noexcept {
-  if (is_distant(member)) return lines_->view(member).standing.completed;
+  if (is_distant(member)) {
+    return std::max(lines_->view(member).standing.completed, lines_->view(member, true).standing.completed);
+  }
   return control(member).completed.load(std::memory_order_acquire);
+}
+
+/// True when the member destroyed its team.
+bool Team::has_departed(int member) noexcept {
+  if (lines_ != nullptr) return lines_->has_departed(member);
+  return control().departed[member].load(std::memory_order_acquire) != 0;
 }
 
 /// True when the member ended this call, or destroyed the team, before it died: nobody waits for it here.
 bool Team::has_left_after(int member, const Request& request) noexcept {
-  const bool departed = lines_ != nullptr ? lines_->has_departed(member)
-                                          : control().departed[member].load(std::memory_order_acquire) != 0;
-  return departed || (request.sequence != 0 && completed_by(member) >= request.sequence);
+  return has_departed(member) || (request.sequence != 0 && completed_by(member) >= request.sequence);
 }
 
 /// Of a member of another node it is not known at once whether it had ended this call when it died. If it had, then
@@ -169,12 +181,16 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
   if (has_failed()) return adopt_failure();
   const std::int64_t now = now_ns();
   control().looked_ns.store(now, std::memory_order_relaxed);
-  if (lines_ != nullptr) lines_->publish(standing(request), now, waiting.quiet_since_ns());
+  if (lines_ != nullptr) lines_->publish(next_told(request), now, waiting.quiet_since_ns());
   try {
+    const Status refusals = check_refusals();
+    if (refusals != Status::ok) return refusals;
     const Status lives = check_lives(waiting, request, now);
     if (lives != Status::ok) return lives;
     const Status differs = check_board(request);
     if (differs != Status::ok) return differs;
+    const Status plans = check_installs(request);
+    if (plans != Status::ok) return plans;
     if (waiting.quiet_since_ns() != 0 && now - waiting.quiet_since_ns() > timeout_ns_) {
       return fail_timeout(request);
     }
@@ -185,20 +201,22 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
 }
 
 /// True when the member's board, or what it told last, shows this call or a later one of the same order.
-bool Team::has_come_to(int member, const Request& request) noexcept {
-  const auto shows = [&](std::uint64_t sequence) {
-    return is_persistent(sequence) == is_persistent(request.sequence) && sequence >= request.sequence;
+bool Team::has_come_to(int member, std::uint64_t sequence) noexcept {
+  const auto shows = [&](std::uint64_t shown) {
+    return is_persistent(shown) == is_persistent(sequence) && shown >= sequence;
   };
-  if (is_distant(member)) return shows(lines_->view(member).standing.sequence);
+  if (is_distant(member)) return shows(lines_->view(member, is_persistent(sequence)).standing.sequence);
   const BoardLine* board = control(member).board;
   const auto line_shows = [&](const BoardLine& line) { return shows(line.sequence.load(std::memory_order_acquire)); };
-  if (is_persistent(request.sequence)) return line_shows(board[board_line(request.sequence)]);
+  if (is_persistent(sequence)) return line_shows(board[board_line(sequence)]);
   return std::any_of(board, board + kSharedBoardLines, line_shows);
 }
 
 /// When the member last looked after a call that it waits in, as far as this rank knows.
 std::int64_t Team::looked_ns(int member) noexcept {
-  if (is_distant(member)) return lines_->view(member).changed_ns;
+  if (is_distant(member)) {
+    return std::max(lines_->view(member).changed_ns, lines_->view(member, true).changed_ns);
+  }
   return control(member).looked_ns.load(std::memory_order_relaxed);
 }
 
@@ -221,7 +239,7 @@ Status Team::fail_timeout(const Request& request) {
   for (int member = 0; member < ranks(); ++member) {
     if (member == rank_ || has_left_after(member, request)) continue;
     const std::int64_t quiet_ns = now_ns() - looked_ns(member);
-    if (!has_come_to(member, request)) {
+    if (!has_come_to(member, request.sequence)) {
       absent.push_back(member);
     } else if (quiet_ns > timeout_ns_ / 2) {
       stuck.push_back(member);
@@ -259,30 +277,48 @@ void Team::fail_transport(const Execution& execution, const Request& request) no
   }
 }
 
-/// Compares this rank's call with those of its peers at the same place in the order of calls. A member of another node
-/// has told of one call only, which may not be the one that this rank waits in.
+/// Compares this rank's calls with those of its peers at the same places: the call that it waits in, and if that is a
+/// persistent operation, which is in no order with others, also the last call before it.
 Status Team::check_board(const Request& request) noexcept {
   for (int member = 0; member < ranks(); ++member) {
-    std::optional<Standing> theirs;
-    if (is_distant(member)) {
-      theirs = lines_->view(member).standing;
-    } else {
-      theirs = read_board(control(member), request.sequence);
-    }
-    if (!theirs || theirs->sequence == 0) continue;
-    const std::optional<Standing> own = read_board(control(), theirs->sequence);
-    if (!own || own->kind >> 32 == theirs->kind >> 32) continue;
-    // Named from the lower rank's side, so that the text does not depend on who noticed first.
-    const bool mine_first = rank_ < member;
-    const std::string own_text = "rank " + std::to_string(rank_) + " calls " +
-                                 call_text(own->sequence == request.sequence ? request.arguments : arguments_of(*own));
-    const std::string their_text = "rank " + std::to_string(member) + " calls " + call_text(arguments_of(*theirs));
-    const bool same_text = own_text.substr(own_text.find(" calls ")) == their_text.substr(their_text.find(" calls "));
-    return fail(Status::mismatch, std::max(rank_, member),
-                "calls differ: " + (mine_first ? own_text : their_text) + ", " + (mine_first ? their_text : own_text) +
-                    (same_text && own->count == kUnequalOnBoard ? ", with other counts" : ""));
+    Status status = compare_calls(member, request, request.sequence);
+    if (status == Status::ok && is_persistent(request.sequence)) status = compare_calls(member, request, sequence_);
+    if (status != Status::ok) return status;
   }
   return Status::ok;
+}
+
+/// A member of another node has told of one call only, which may not be the one that this rank asks for.
+Status Team::compare_calls(int member, const Request& request, std::uint64_t sequence) noexcept {
+  const std::optional<Standing> theirs = is_distant(member) ? lines_->view(member, is_persistent(sequence)).standing
+                                                            : read_board(control(member), sequence);
+  if (!theirs || theirs->sequence == 0) return Status::ok;
+  const std::optional<Standing> own = read_board(control(), theirs->sequence);
+  if (!own || own->kind >> 32 == theirs->kind >> 32) return Status::ok;
+  const std::string own_call =
+      verb_of(*own) + call_text(own->sequence == request.sequence ? request.arguments : arguments_of(*own));
+  const std::string their_call = verb_of(*theirs) + call_text(arguments_of(*theirs));
+  const std::string own_text = "rank " + std::to_string(rank_) + own_call;
+  const std::string their_text = "rank " + std::to_string(member) + their_call;
+  std::string difference;
+  if (own_call == their_call) {
+    difference = own->count == kUnequalOnBoard ? ", with other counts" : ", after calls that differ";
+  }
+  // Named from the lower rank's side, so that the text does not depend on who noticed first.
+  const bool mine_first = rank_ < member;
+  return fail(Status::mismatch, std::max(rank_, member),
+              "calls differ: " + (mine_first ? own_text : their_text) + ", " + (mine_first ? their_text : own_text) +
+                  difference);
+}
+
+/// What this rank tells of itself next. In a persistent operation it tells of the last call in order, too, by turns.
+Standing Team::next_told(const Request& request) noexcept {
+  tells_call_in_order_ = is_persistent(request.sequence) && !tells_call_in_order_;
+  if (!tells_call_in_order_) return standing(request);
+  std::optional<Standing> last = read_board(control(), sequence_);
+  if (!last) return standing(request);
+  last->completed = standing(request).completed;
+  return *last;
 }
 
 void Team::abort(const std::string& reason) noexcept {

@@ -46,6 +46,7 @@ void Team::begin_lengths(Channel& channel, Request& request) noexcept {
   const Prepared::Place& place = telling.places[request.runs_on];
   CallBuffers buffers;
   buffers.input = buffers.result = reinterpret_cast<std::uintptr_t>(request.unequal->lengths.data());
+  buffers.salt = request.salt;
   channel.execution.begin(*place.plan, telling.shape, buffers, place.straight.get());
 }
 
@@ -103,6 +104,7 @@ CallBuffers Team::block_buffers(const Request& request) const noexcept {
   const std::int64_t input_shift = is_scatter ? 0 : unequal.own_shift_bytes;
   const std::int64_t result_shift = is_scatter ? unequal.own_shift_bytes : 0;
   CallBuffers buffers;
+  buffers.salt = request.salt;
   buffers.input = reinterpret_cast<std::uintptr_t>(arguments.input) - static_cast<std::uintptr_t>(input_shift);
   buffers.result = reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(result_shift);
   (is_scatter ? buffers.input_shifts : buffers.result_shifts) = shifts;

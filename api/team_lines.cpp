@@ -92,6 +92,7 @@ void TeamLines::put_to_all(const Letter& letter) noexcept {
     const std::uint64_t inbox_offset = sizeof(LinesMemory) + static_cast<std::uint64_t>(rank_) * sizeof(Inbox);
     put.signal_offset = member.offset + (letter.is_alarm ? offsetof(LinesMemory, alarm) : inbox_offset + letter.offset);
     put.target_offset = put.signal_offset + (letter.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
+    if (letter.target_offset != 0) put.target_offset = member.offset + inbox_offset + letter.target_offset;
     put.signal = letter.signal;
     (void)transport_.put(put);
   }
@@ -152,7 +153,7 @@ void TeamLines::publish(const Standing& standing, std::int64_t now_ns, std::int6
   interval_ns_ = std::min(2 * interval_ns, most_ns_);
 }
 
-const TeamLines::View& TeamLines::view(int member) noexcept {
+const TeamLines::View& TeamLines::view(int member, bool of_persistent) noexcept {
   const Inbox::Status& line = inbox(member).status;
   Standing standing;
   standing.sequence = load(line.standing.sequence);
@@ -161,9 +162,11 @@ const TeamLines::View& TeamLines::view(int member) noexcept {
   standing.root = std::atomic_ref(const_cast<std::int64_t&>(line.standing.root)).load(std::memory_order_relaxed);
   standing.completed = load(line.standing.completed);
   const std::uint64_t beat = load(line.beat);
-  View& view = views_[static_cast<std::size_t>(member)];
-  if (beat > view.beat && load(line.check) == check_of(standing, beat)) view = {standing, beat, now_ns()};
-  return view;
+  Views& views = views_[static_cast<std::size_t>(member)];
+  View& told = is_persistent(standing.sequence) ? views.persistent : views.in_order;
+  const bool is_news = beat > std::max(views.in_order.beat, views.persistent.beat);
+  if (is_news && load(line.check) == check_of(standing, beat)) told = {standing, beat, now_ns()};
+  return of_persistent ? views.persistent : views.in_order;
 }
 
 void TeamLines::put_epoch(std::uint64_t epoch) noexcept {
@@ -178,6 +181,27 @@ bool TeamLines::has_reached(int member, std::uint64_t epoch) const noexcept {
   const std::uint64_t* const words = inbox(member).epochs;
   return std::all_of(words, words + engines_,
                      [=](const std::uint64_t& word) { return load_word(bytes_of(word)) >= epoch; });
+}
+
+void TeamLines::put_install(std::uint64_t number, std::uint64_t word) noexcept {
+  put_to_all(
+      {.offset = offsetof(Inbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t), .signal = word});
+}
+
+std::uint64_t TeamLines::install_word(int member, std::uint64_t number) const noexcept {
+  return load_word(bytes_of(inbox(member).installs[number % InstallLog::kWords]));
+}
+
+/// A source is used again after kNotices refused calls. Should an engine still read it then, the sum shows it.
+void TeamLines::put_refusal(const RefusalNotice& notice) noexcept {
+  const std::size_t place = notice.number % kNotices;
+  write_notice(memory_->refusal_sources[place], notice);
+  put_to_all({.offset = offsetof(Inbox, refusal_lines) + place * kLineBytes,
+              .signal = kIsThere,
+              .payload = &memory_->refusal_sources[place],
+              .bytes = sizeof(notice),
+              .target_offset = offsetof(Inbox, refusals) + place * sizeof(notice)});
+  push_out();
 }
 
 void TeamLines::depart() noexcept {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "api/install_log.hpp"
+#include "api/refused_calls.hpp"
 #include "api/team_control.hpp"
 #include "runtime/transport.hpp"
 
@@ -68,8 +70,14 @@ struct alignas(kLineBytes) Inbox {
   // Words that all engines put alike.
   std::uint64_t heard;   ///< as Heard: the sender knows of a failure and will propose nothing from now on
   std::uint64_t missed;  ///< kIsThere, and above it the set of engines by which a hail has not come to the sender
-  std::uint64_t closed;  ///< the sender has closed the engines of the decision
+  std::uint64_t installs[InstallLog::kWords];  ///< the sender's; by engine 0 alone, so that none overtakes a later one
+  std::uint64_t closed;                        ///< the sender has closed the engines of the decision
   Letters letters[kCopies];
+  /// What the sender has refused. The signals may be overwritten at any time; they mean nothing.
+  struct alignas(kLineBytes) {
+    std::uint64_t signal;
+  } refusal_lines[kNotices];
+  RefusalNotices refusals;
 };
 static_assert(sizeof(Inbox::Status) == kLineBytes);
 
@@ -79,6 +87,7 @@ struct LinesMemory {
   alignas(kLineBytes) std::uint64_t alarm;  ///< 1 once anybody has proposed a failure; every writer stores the same
   Inbox::Status status_sources[kStatusSources];
   Letters outbox;
+  RefusalNotices refusal_sources;
 };
 
 /// Bytes of that memory for a team of up to `ranks` ranks.
@@ -110,11 +119,22 @@ class TeamLines {
     std::uint64_t beat = 0;
     std::int64_t changed_ns = 0;
   };
-  const View& view(int member) noexcept;
+  /// Calls in order and persistent operations are told in turn, and remembered apart.
+  const View& view(int member, bool is_persistent = false) noexcept;
 
   void put_epoch(std::uint64_t epoch) noexcept;
   bool has_reached(int member, std::uint64_t epoch) const noexcept;
   bool has_departed(int member) const noexcept { return has_reached(member, kDeparted); }
+  /// Tells all members of a plan that this rank has put in place.
+  void put_install(std::uint64_t number, std::uint64_t word) noexcept;
+  std::uint64_t install_word(int member, std::uint64_t number) const noexcept;
+
+  /// Tells all members what this rank has refused, and moves the transport until the notice has left, a tenth of a
+  /// second at the longest.
+  void put_refusal(const RefusalNotice& notice) noexcept;
+  /// What a member has told so.
+  const RefusalNotices& refusals(int member) const noexcept { return inbox(member).refusals; }
+
   /// The last word to all members. Nothing may be put through this object afterwards.
   void depart() noexcept;
 
@@ -160,6 +180,7 @@ class TeamLines {
     std::uint64_t signal = 0;
     const void* payload = nullptr;  ///< up to kInlineBytes go into the signal's line, more into the next ones
     std::size_t bytes = 0;
+    std::size_t target_offset = 0;  ///< of the payload in the inbox; 0: it follows the signal
     bool only_other_nodes = false;
   };
   void put_to_all(const Letter& letter) noexcept;
@@ -187,7 +208,11 @@ class TeamLines {
   std::int64_t told_ns_ = 0;
   std::uint64_t beat_ = 0;
   std::size_t sources_free_ = LinesMemory::kStatusSources;
-  std::vector<View> views_;
+  struct Views {
+    View in_order;
+    View persistent;
+  };
+  std::vector<Views> views_;
   std::atomic<bool> proposed_ = false;
   const Letters::Proposal* settled_ = nullptr;
   bool has_settled_ = false;

@@ -10,24 +10,6 @@
 namespace torii {
 namespace {
 
-/// Keeps background movers out while the owner is inside a call; free while the team is not in the background list.
-class Inside {
- public:
-  Inside(std::atomic_flag& busy, bool needed) noexcept : busy_(needed ? &busy : nullptr) {
-    if (busy_ == nullptr) return;
-    while (busy_->test_and_set(std::memory_order_acquire)) {
-    }
-  }
-  ~Inside() {
-    if (busy_ != nullptr) busy_->clear(std::memory_order_release);
-  }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-
- private:
-  std::atomic_flag* busy_;
-};
-
 bool needs_input_copy(const CallArguments& arguments) noexcept {
   return arguments.collective == Collective::alltoall && arguments.input == arguments.result;
 }
@@ -76,6 +58,7 @@ CallBuffers Team::buffers_of(const Request& request, bool by_value) const noexce
   const Prepared& prepared = *request.prepared;
   const CallArguments& arguments = request.arguments;
   CallBuffers buffers;
+  buffers.salt = request.salt;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
   if (!by_value && needs_input_copy(arguments)) input = request.input_copy.get();
@@ -101,12 +84,13 @@ CallBuffers Team::buffers_of(const Request& request, bool by_value) const noexce
   return buffers;
 }
 
-void Team::write_board(const Prepared& prepared, std::uint64_t sequence) noexcept {
+/// `kind` is that of the prepared call, salted, and marked if the call is only prepared.
+void Team::write_board(const Prepared& prepared, std::uint64_t kind, std::uint64_t sequence) noexcept {
   BoardLine& line = control().board[board_line(sequence)];
   // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
   line.sequence.store(0, std::memory_order_relaxed);
   line.count.store(prepared.board_count, std::memory_order_release);
-  line.kind.store(prepared.board_kind, std::memory_order_release);
+  line.kind.store(kind, std::memory_order_release);
   line.root.store(prepared.arguments.root, std::memory_order_release);
   line.sequence.store(sequence, std::memory_order_release);
 }
@@ -114,10 +98,13 @@ void Team::write_board(const Prepared& prepared, std::uint64_t sequence) noexcep
 /// Gives the request its number and its channel.
 void Team::take_place(Request& request) noexcept {
   if (request.channel >= 0) {
+    request.salt = request.salt_prepared + 2 * request.starts_refused;
     request.runs_on = static_cast<std::size_t>(request.channel);
     request.sequence = persistent_sequence(request.runs_on, ++channels_[request.runs_on]->starts);
     return;
   }
+  request.salt = history_.salt();
+  history_.add(request.prepared->board_kind);
   request.sequence = ++sequence_;
   request.runs_on = next_channel_;
   if (++next_channel_ == shared_channels_) next_channel_ = 0;
@@ -147,9 +134,12 @@ Status Team::start(Request& request) noexcept {
   if (poisoned_ || has_failed()) return adopt_failure();
   Status status = Status::ok;
   request.prepared = prepare(request, status);
-  if (request.prepared == nullptr) return status;
+  if (request.prepared == nullptr) {
+    note_refusal(++sequence_, last_error());
+    return status;
+  }
   take_place(request);
-  write_board(*request.prepared, request.sequence);
+  write_board(*request.prepared, salted(request.prepared->board_kind, request.salt), request.sequence);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
       request.unequal == nullptr) {
     request.state = Request::State::done;
@@ -193,6 +183,16 @@ Status Team::run(Request& request) noexcept {
 void Team::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
+  const Prepared& prepared = *request.prepared;
+  channel.awaited = prepared.places[request.runs_on].plan->unagreed;
+  if (prepared.lengths != nullptr) {
+    channel.awaited = std::max(channel.awaited, prepared.lengths->places[request.runs_on].plan->unagreed);
+  }
+  channel.agreed_members = 0;
+  if (channel.awaited == 0) begin(channel, request);
+}
+
+void Team::begin(Channel& channel, Request& request) noexcept {
   if (request.prepared->lengths != nullptr) {
     if (request.unequal->is_told) return begin_blocks(channel, request);
     return begin_lengths(channel, request);
@@ -218,6 +218,11 @@ void Team::complete(Channel& channel, Status status) noexcept {
 
 /// True when the channel's operation moved or ended, be it with a failure.
 bool Team::advance(Channel& channel) noexcept {
+  if (channel.awaited != 0) {
+    if (!is_agreed(channel)) return false;
+    begin(channel, *channel.current);
+    return true;
+  }
   switch (channel.execution.advance()) {
     case Execution::Progress::done:
       if (const Request& request = *channel.current; request.prepared->tells_lengths(request.unequal.get())) {
@@ -318,8 +323,25 @@ Status Team::open_channel(Request& request) noexcept {
   const Inside inside(busy_, in_background_);
   if (poisoned_ || has_failed()) return adopt_failure();
   Status status = Status::ok;
+  // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
+  const std::uint64_t sequence = ++sequence_;
+  request.salt_prepared = history_.salt();
   request.prepared = prepare(request, status);
-  if (request.prepared == nullptr) return status;
+  if (request.prepared == nullptr) {
+    note_refusal(sequence, last_error());
+    return status;
+  }
+  const std::uint64_t kind = request.prepared->board_kind ^ kPreparesOnBoard;
+  history_.add(kind);
+  write_board(*request.prepared, salted(kind, request.salt_prepared), sequence);
+  status = take_channel(request);
+  if (status != Status::ok && !poisoned_) note_refusal(sequence, last_error());
+  if (status == Status::ok && in_flight_ == 0) control().completed.store(sequence_, std::memory_order_release);
+  return status;
+}
+
+/// Gives a persistent operation the lowest free channel, and puts its plan in place there.
+Status Team::take_channel(Request& request) noexcept {
   try {
     if (free_channels_.empty()) {
       channels_.push_back(std::make_unique<Channel>(context_.transport()));

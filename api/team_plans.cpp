@@ -42,9 +42,6 @@ std::size_t unit_bytes_of(std::size_t bytes) {
   return unit;
 }
 
-/// `status` has just been adopted, and last_error() with it; taken as an argument so that it is evaluated first.
-[[noreturn]] void throw_adopted(Status status) { throw Error(status, last_error()); }
-
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
 void check_types(const CallArguments& arguments) {
@@ -246,7 +243,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   signature = mix(signature, static_cast<std::uint64_t>(request.root));
   for (const std::size_t count : prepared->block_counts) signature = mix(signature, count);
   if (arguments.tag != 0) signature = mix(signature, arguments.tag);
-  shape.signature = signature == 0 ? 1 : signature;
+  shape.signature = signature | 1U;
 
   const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
@@ -311,6 +308,7 @@ void Team::install_one(Prepared& prepared, std::size_t channel) {
       std::make_unique<InstalledPlan>(install(std::move(plan), tuning.segment_bytes, prepared.wide, placement));
   staging_used_bytes_ += bytes;
   staging_touched_bytes_ = std::max(staging_touched_bytes_, staging_used_bytes_);
+  log_install(*fresh, key + " on channel " + std::to_string(channel));
   set(plans.emplace(key, std::move(fresh)).first->second.get());
 }
 
@@ -325,7 +323,7 @@ void Team::recycle_staging() {
   for (const auto& channel : channels_) {
     while (channel->current != nullptr) {
       const Status status = run_to_end(*channel->current);
-      if (status != Status::ok) throw_adopted(status);
+      if (status != Status::ok) throw Error(status, last_error());
     }
   }
   wait_for_recycled(++recycled_);
@@ -352,29 +350,8 @@ bool Team::has_recycled(int member, std::uint64_t epoch) noexcept {
 void Team::wait_for_recycled(std::uint64_t epoch) {
   control().recycled.store(epoch, std::memory_order_release);
   if (lines_ != nullptr) lines_->put_epoch(epoch);
-  Waiting waiting(context_.transport(), wait_mode_);
-  const std::int64_t begun_ns = now_ns();
   for (int member = 0; member < ranks(); ++member) {
-    while (!has_recycled(member, epoch)) {
-      // The member may be waiting for this rank on another team first.
-      context_.progress_background(this);
-      if (lines_ != nullptr) (void)context_.transport().progress();
-      if (waiting.is_turn_of_others()) context_.idle();
-      if (!waiting.pause([](void*) { return true; }, nullptr)) continue;
-      if (has_failed()) throw_adopted(adopt_failure());
-      const int peer = members_[static_cast<std::size_t>(member)].context_rank;
-      if (!context_.transport().alive(peer)) {
-        throw_adopted(fail(Status::peer_lost, member,
-                           "rank " + std::to_string(member) + " on host " + context_.host(peer) +
-                               " died while staging was recycled, noticed by rank " + std::to_string(rank_)));
-      }
-      if (now_ns() - begun_ns > timeout_ns_) {
-        throw_adopted(fail(Status::timeout, member,
-                           "no progress for " + std::to_string(timeout_ns_ / 1'000'000) + " ms while rank " +
-                               std::to_string(rank_) + " waited for rank " + std::to_string(member) +
-                               " to recycle staging"));
-      }
-    }
+    wait_in_start(member, "to recycle staging", [&] { return has_recycled(member, epoch); });
   }
 }
 

@@ -21,7 +21,7 @@ struct CallShape {
   kernels::FoldFn fold = nullptr;  ///< nullptr for a user function and where nothing is combined
   const kernels::UserFunction* user = nullptr;
   bool streaming = false;       ///< results are stored past the caches
-  std::uint32_t signature = 1;  ///< equal on all ranks of one call; never 0
+  std::uint32_t signature = 1;  ///< equal on all ranks of one call; odd, so never 0
   std::size_t block_bytes = 0;  ///< alltoall, scatter, gather: what one rank has for another; 0 where that differs
 };
 
@@ -56,6 +56,9 @@ struct CallBuffers {
   /// either of them nobody else reaches that vector. Must live until the call is done.
   const std::int64_t* input_shifts = nullptr;
   const std::int64_t* result_shifts = nullptr;
+  /// Equal on all ranks of one call, even, and mixed into the signature: ranks with unlike ones take nothing of each
+  /// other.
+  std::uint32_t salt = 0;
   /// Of a broadcast: nothing but these functions touches its vector. Must live until the call is done.
   const Access* access = nullptr;
 };

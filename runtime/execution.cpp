@@ -30,10 +30,10 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
                       const Straight* straight) noexcept {
   buffers_ = buffers;
   if (straight != nullptr) {
-    begin_straight(plan, shape, *straight, buffers.input, buffers.result);
+    begin_straight(plan, shape, *straight, buffers.input, buffers.result, buffers.salt);
     return;
   }
-  take_up(plan, shape);
+  take_up(plan, shape, buffers.salt);
   straight_ = nullptr;
   cells_ = cells_of(plan.shape, shape.layout);
   if (plan.plan.sweep.exists()) {
@@ -98,14 +98,14 @@ void Execution::announce() noexcept {
     Put put;
     put.peer = to.peer;
     put.signal_offset = to.line_offset;
-    put.signal = signal_word(shape_->signature, plan_->calls);
+    put.signal = signal_word(signature_, plan_->calls);
     note(transport_.put(put), put.peer);
   }
 }
 
 bool Execution::see(std::size_t announcement) noexcept {
   const Announcement& from = plan_->announced[announcement];
-  if (load_word(from.line) != signal_word(shape_->signature, plan_->calls)) return false;
+  if (load_word(from.line) != signal_word(signature_, plan_->calls)) return false;
   ReadyToken token;
   std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
   Announced& state = announced_[announcement];
@@ -137,7 +137,7 @@ bool Execution::arrived(const StreamEnd& end, const Step& step) noexcept {
     // No token comes from a lender by value: its message in the slot says that it is one.
   }
   const std::uint64_t message = number(in.stream, end, step);
-  return load_word(slot_address(in, message)) == signal_word(shape_->signature, message);
+  return load_word(slot_address(in, message)) == signal_word(signature_, message);
 }
 
 bool Execution::may_send(const StreamEnd& end, const Step& step) noexcept {
@@ -259,7 +259,7 @@ void Execution::send(const StreamEnd& end, const Step& step) noexcept {
   if (lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = number(out.stream, end, step);
   const std::uint64_t slot_offset = signal_place(out, message);
-  const std::uint64_t signal = signal_word(shape_->signature, message);
+  const std::uint64_t signal = signal_word(signature_, message);
   if (out.stream.carriage == Carriage::handover) {
     store_word(out.slots + slot_offset, signal);
     if (model_ != nullptr) changed(out.slots_offset);

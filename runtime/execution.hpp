@@ -54,8 +54,8 @@ class Execution {
              const Straight* straight = nullptr) noexcept;
   /// begin() of a straight list, which asks nothing of the buffers but where byte 0 of the vectors is.
   void begin_straight(InstalledPlan& plan, const CallShape& shape, const Straight& straight, std::uintptr_t input,
-                      std::uintptr_t result) noexcept {
-    take_up(plan, shape);
+                      std::uintptr_t result, std::uint32_t salt) noexcept {
+    take_up(plan, shape, salt);
     straight_ = &straight;
     straight_at_ = 0;
     sources_seen_ = 0;
@@ -228,9 +228,10 @@ class Execution {
     return load_word(words + slot(first) * sizeof(std::uint64_t)) == first + group;
   }
 
-  void take_up(InstalledPlan& plan, const CallShape& shape) noexcept {
+  void take_up(InstalledPlan& plan, const CallShape& shape, std::uint32_t salt) noexcept {
     plan_ = &plan;
     shape_ = &shape;
+    signature_ = shape.signature ^ salt;
     status_ = Status::ok;
     failed_peer_ = -1;
     lends_readable_ = false;
@@ -356,6 +357,7 @@ class Execution {
   std::size_t straight_at_ = 0;
   std::uint32_t sources_seen_ = 0;
   const CallShape* shape_ = nullptr;
+  std::uint32_t signature_ = 1;  ///< of the call, with its salt
   CallBuffers buffers_;
   Status status_ = Status::ok;
   int failed_peer_ = -1;

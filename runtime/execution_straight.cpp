@@ -66,7 +66,7 @@ inline bool Execution::straight_ready(const StraightStep& step) noexcept {
     if (source.own) continue;
     const std::uint64_t message = base * source.messages + source.position;
     const std::size_t slot_offset = slot(message) * source.stride;
-    if (load_word(source.slots + slot_offset) != signal_word(shape_->signature, message)) return false;
+    if (load_word(source.slots + slot_offset) != signal_word(signature_, message)) return false;
     sources_[sources_seen_] = source.payload_slots + slot_offset + source.payload_offset;
   }
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
@@ -156,7 +156,7 @@ inline void Execution::straight_signal(const StraightStep& step) noexcept {
     const std::uint64_t message = base * target.messages + target.position;
     const std::size_t bytes = step.length_bytes * target.bundle;
     const std::size_t slot_offset = slot(message) * target.stride;
-    const std::uint64_t signal = signal_word(shape_->signature, message);
+    const std::uint64_t signal = signal_word(signature_, message);
     if (target.sleeping != nullptr) {
       store_word(target.slots + slot_offset, signal);
       if (target.sleeping->load(std::memory_order_relaxed) != 0) transport_.ring(target.peer);

@@ -37,9 +37,9 @@ std::uint64_t Execution::reach_of_input() const noexcept {
 /// Of messages between two ranks: lengths that differ between pairs are no part of the call's signature, so they enter
 /// here, and ranks that disagree about one wait instead of mixing data.
 std::uint32_t Execution::pair_signature(std::size_t bytes) const noexcept {
-  if (buffers_.blocks == nullptr) return shape_->signature;
+  if (buffers_.blocks == nullptr) return signature_;
   const auto mixed = static_cast<std::uint32_t>((bytes * 0x9e3779b97f4a7c15ULL) >> 32);
-  return (shape_->signature ^ mixed) | 1U;
+  return (signature_ ^ mixed) | 1U;
 }
 
 void Execution::begin_sweep() noexcept {
@@ -84,7 +84,7 @@ void Execution::tell(const SweepPeer& peer) noexcept {
   Put put;
   put.peer = peer.context_rank;
   put.signal_offset = peer.tells_offset + line;
-  put.signal = signal_word(shape_->signature, peer.tokens);
+  put.signal = signal_word(signature_, peer.tokens);
   note(transport_.put(put), put.peer);
 }
 
@@ -97,7 +97,7 @@ Execution::Way Execution::way(std::uint64_t reach, bool can_land) const noexcept
 bool Execution::agree(const SweepPeer& peer, SweepTurn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
   const std::byte* line = peer.hears + peer.tokens % 2 * kLineBytes;
-  if (load_word(line) != signal_word(shape_->signature, peer.tokens)) return false;
+  if (load_word(line) != signal_word(signature_, peer.tokens)) return false;
   SweepToken token;
   std::memcpy(&token, line + sizeof(std::uint64_t), sizeof(token));
   const std::size_t own_send = peer.out.slots == nullptr ? 0 : block_to(peer.rank).bytes;

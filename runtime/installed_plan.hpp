@@ -141,6 +141,8 @@ struct InstalledPlan {
   std::uint64_t last_begun = 0;       ///< segments_done when the last finished call began
   std::uint64_t calls = 0;
   InstalledSweep sweep;  ///< empty where the plan has none
+  /// The number under which the team put the plan in place, while members are not known to agree on it; otherwise 0.
+  std::uint64_t unagreed = 0;
 };
 
 /// The cells of a stream that a call's messages stand in.

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data and results of calls. Elements are integers, so that results do not depend on the order of operations: which
+// order a plan has is tested elsewhere.
+#include "tests/histories/calls.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/conformance/operands.hpp"
+
+namespace torii::testing {
+namespace {
+
+constexpr torii_type kTypes[] = {TORII_U8, TORII_I32, TORII_I64};
+constexpr torii_op kOps[] = {TORII_SUM, TORII_MIN, TORII_MAX, TORII_BXOR};
+constexpr std::size_t kCounts[] = {0, 1, 2, 7, 64, 1000, 5000, 40000};
+constexpr int kCollectives = TORII_EXSCAN + 1;
+
+template <class T>
+T number_in(std::mt19937_64& random, T below) {
+  return static_cast<T>(random() % static_cast<std::uint64_t>(below));
+}
+
+bool is_rooted(torii_collective collective) {
+  return collective == TORII_BROADCAST || collective == TORII_REDUCE || collective == TORII_SCATTER ||
+         collective == TORII_GATHER;
+}
+
+std::size_t element_bytes(const CallSpec& spec) { return torii_type_bytes(spec.type); }
+
+/// Blocks of one rank's input or result, by rank.
+std::size_t block_bytes(const CallSpec& spec) { return spec.count * element_bytes(spec); }
+
+std::int64_t read_element(torii_type type, const std::byte* at) {
+  if (type == TORII_U8) return static_cast<std::int64_t>(std::to_integer<std::uint8_t>(*at));
+  if (type == TORII_I32) {
+    std::int32_t value = 0;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  std::int64_t value = 0;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+}
+
+/// The lowest bytes, as all integers wrap.
+void write_element(torii_type type, std::uint64_t value, std::byte* at) {
+  std::memcpy(at, &value, torii_type_bytes(type));
+}
+
+std::int64_t combine(torii_op op, std::int64_t left, std::int64_t right) {
+  switch (op) {
+    case TORII_MIN:
+      return std::min(left, right);
+    case TORII_MAX:
+      return std::max(left, right);
+    case TORII_BXOR:
+      return left ^ right;
+    default:
+      return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
+  }
+}
+
+/// Ranks first .. last - 1 combined.
+std::vector<std::byte> fold(const CallSpec& spec, int ranks, int first, int last) {
+  std::vector<std::byte> result = input_of(spec, ranks, first);
+  for (int rank = first + 1; rank < last; ++rank) {
+    const std::vector<std::byte> next = input_of(spec, ranks, rank);
+    for (std::size_t at = 0; at < result.size(); at += element_bytes(spec)) {
+      const std::int64_t value =
+          combine(spec.op, read_element(spec.type, &result[at]), read_element(spec.type, &next[at]));
+      write_element(spec.type, static_cast<std::uint64_t>(value), &result[at]);
+    }
+  }
+  return result;
+}
+
+std::vector<std::byte> block_of(const std::vector<std::byte>& all, std::size_t bytes, int block) {
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(bytes) * block;
+  return {first, first + static_cast<std::ptrdiff_t>(bytes)};
+}
+
+}  // namespace
+
+CallSpec random_call(std::mt19937_64& random) {
+  CallSpec spec;
+  spec.collective = static_cast<torii_collective>(number_in(random, kCollectives));
+  spec.type = kTypes[number_in(random, std::size(kTypes))];
+  spec.op = kOps[number_in(random, std::size(kOps))];
+  spec.count = kCounts[number_in(random, std::size(kCounts))];
+  spec.root = is_rooted(spec.collective) ? number_in(random, 64) : 0;
+  spec.seed = random();
+  return spec;
+}
+
+CallSpec unlike(CallSpec spec, std::mt19937_64& random) {
+  if (spec.collective == TORII_BARRIER || number_in(random, 3) == 0) {
+    const int next = static_cast<int>(spec.collective) + 1 + number_in(random, kCollectives - 1);
+    spec.collective = static_cast<torii_collective>(next % kCollectives);
+  } else if (is_rooted(spec.collective) && number_in(random, 2) == 0) {
+    ++spec.root;
+  } else {
+    ++spec.count;
+  }
+  return spec;
+}
+
+std::size_t input_bytes(const CallSpec& spec, int ranks) {
+  const bool has_blocks =
+      spec.collective == TORII_REDUCE_SCATTER || spec.collective == TORII_ALLTOALL || spec.collective == TORII_SCATTER;
+  if (spec.collective == TORII_BARRIER) return 0;
+  return block_bytes(spec) * (has_blocks ? static_cast<std::size_t>(ranks) : 1);
+}
+
+std::size_t result_bytes(const CallSpec& spec, int ranks, int rank) {
+  switch (spec.collective) {
+    case TORII_BARRIER:
+      return 0;
+    case TORII_REDUCE:
+      return rank == spec.root % ranks ? block_bytes(spec) : 0;
+    case TORII_GATHER:
+      return rank == spec.root % ranks ? block_bytes(spec) * static_cast<std::size_t>(ranks) : 0;
+    case TORII_ALL_GATHER:
+    case TORII_ALLTOALL:
+      return block_bytes(spec) * static_cast<std::size_t>(ranks);
+    case TORII_EXSCAN:
+      return rank == 0 ? 0 : block_bytes(spec);
+    default:
+      return block_bytes(spec);
+  }
+}
+
+std::vector<std::byte> input_of(const CallSpec& spec, int ranks, int rank) {
+  std::vector<std::byte> input(input_bytes(spec, ranks));
+  for (std::size_t at = 0; at < input.size(); at += element_bytes(spec)) {
+    write_element(spec.type, random_word(spec.seed, rank, at), &input[at]);
+  }
+  return input;
+}
+
+std::vector<std::byte> expected_result(const CallSpec& spec, int ranks, int rank) {
+  if (result_bytes(spec, ranks, rank) == 0) return {};
+  const int root = spec.root % ranks;
+  std::vector<std::byte> result;
+  switch (spec.collective) {
+    case TORII_BROADCAST:
+      return input_of(spec, ranks, root);
+    case TORII_SCATTER:
+      return block_of(input_of(spec, ranks, root), block_bytes(spec), rank);
+    case TORII_ALL_GATHER:
+    case TORII_GATHER:
+      for (int from = 0; from < ranks; ++from) {
+        const std::vector<std::byte> block = input_of(spec, ranks, from);
+        result.insert(result.end(), block.begin(), block.end());
+      }
+      return result;
+    case TORII_ALLTOALL:
+      for (int from = 0; from < ranks; ++from) {
+        const std::vector<std::byte> block = block_of(input_of(spec, ranks, from), block_bytes(spec), rank);
+        result.insert(result.end(), block.begin(), block.end());
+      }
+      return result;
+    case TORII_REDUCE_SCATTER:
+      return block_of(fold(spec, ranks, 0, ranks), block_bytes(spec), rank);
+    case TORII_SCAN:
+      return fold(spec, ranks, 0, rank + 1);
+    case TORII_EXSCAN:
+      return fold(spec, ranks, 0, rank);
+    default:
+      return fold(spec, ranks, 0, ranks);
+  }
+}
+
+}  // namespace torii::testing

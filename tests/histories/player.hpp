@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plays a history as one rank, and judges what every call returned.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/histories/history.hpp"
+
+namespace torii::testing {
+
+/// What the ranks of one history have in common.
+struct Stage {
+  const History& history;
+  bool causes_agree = true;  ///< on one node all members report the same cause
+  std::mutex mutex;
+  std::map<std::pair<std::size_t, int>, std::string>
+      causes;  ///< by team and its lowest rank: the first that was reported
+};
+
+class Player {
+ public:
+  /// `base` is a team of all ranks that no history fails.
+  Player(Stage& stage, torii_context* context, torii_team* base);
+  ~Player();
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
+  void play();
+
+ private:
+  /// One call and its vectors, which stay until the end of the history: a call that failed may still be read from.
+  struct Call {
+    std::size_t step = 0;
+    std::size_t team = 0;
+    CallSpec spec;
+    bool is_checked = true;
+    std::byte* input = nullptr;
+    std::byte* result = nullptr;
+    torii_request* request = nullptr;
+    std::size_t due = 0;  ///< the step before which it is waited for
+  };
+
+  void split(const Step& step);
+  void run(std::size_t index);
+  void refuse(std::size_t index);
+  void wait_until(std::size_t step);
+  void end(std::size_t team);
+  void make_survivors(std::size_t team);
+  Call& make(std::size_t index, const CallSpec& spec, bool in_arena);
+  std::byte* memory(std::size_t bytes, bool in_arena);
+  torii_call words_of(const Call& call) const;
+  void judge(const Call& call, torii_status status);
+  void judge_failure(std::size_t team, torii_status status, const std::string& where);
+  std::string where(std::size_t step, std::size_t team) const;
+
+  Stage& stage_;
+  const History& history_;
+  torii_context* context_;
+  torii_team* base_;
+  int rank_;
+  std::vector<torii_team*> teams_;
+  std::deque<Call> calls_;
+  std::deque<std::vector<std::byte>> private_memory_;
+  std::vector<void*> arena_memory_;
+};
+
+}  // namespace torii::testing
