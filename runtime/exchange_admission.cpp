@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <deque>
+#include <set>
 #include <utility>
 
 #include "runtime/exchange_tcp.hpp"
@@ -18,10 +21,12 @@ namespace {
 
 /// A rank speaks as soon as it is connected; who takes longer than this for the proof makes room for others.
 constexpr double kPatienceS = 5;
-/// Connections that have proved nothing yet, beyond one for each rank.
+/// Connections of each kind, silent and challenged, beyond one for each rank.
 constexpr std::size_t kPendingMax = 64;
-/// Lines about refused connections; a stranger must not fill a log.
-constexpr int kComplaintsMax = 8;
+/// Connections accepted before those that are pending are heard again.
+constexpr int kAcceptedMost = 64;
+/// Different lines about refused connections; a stranger must not fill a log.
+constexpr std::size_t kComplaintsMax = 8;
 
 /// A connection that has proved nothing yet.
 struct Pending {
@@ -51,6 +56,8 @@ Received receive_message(int socket, Message& message, std::size_t& have) {
   return Received::some;
 }
 
+std::string name_of(const wire::Hello& hello) { return "a connection as rank " + std::to_string(hello.rank); }
+
 class Admission {
  public:
   Admission(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key)
@@ -65,11 +72,10 @@ class Admission {
     for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
       if (Clock::now() >= deadline) throw too_late(missing);
       wait(deadline);
+      // Those who may have answered come before new ones, which may displace them.
+      for (Pending& one : std::exchange(challenged_, {})) hear_and_keep(std::move(one));
+      for (Pending& one : std::exchange(silent_, {})) hear_and_keep(std::move(one));
       for (const Descriptor& listener : listeners_) accept_from(listener.get());
-      for (Pending& one : pending_) {
-        if (!hear(one)) one.socket = Descriptor();
-      }
-      std::erase_if(pending_, [](const Pending& one) { return !one.socket.open(); });
     }
     return std::move(links_);
   }
@@ -86,7 +92,9 @@ class Admission {
   void tell_admitted(Status status, int rank, const std::string& sentence);
   void wait(Clock::time_point deadline);
   void accept_from(int listener);
+  void hear_and_keep(Pending one);
   bool hear(Pending& one);
+  bool challenge(Pending& one);
   bool judge(Pending& one);
   void complain(const std::string& sentence);
 
@@ -94,10 +102,14 @@ class Admission {
   std::vector<Descriptor> listeners_;
   wire::Key key_;
   std::vector<TcpLink> links_;
-  std::vector<Pending> pending_;  // oldest first
+  /// Oldest first. A rank's Hello comes with its connection: the rank is silent only while its process waits for a CPU
+  /// between two system calls. A challenged connection has shown the job's key, or repeats a recorded Hello. A new
+  /// connection displaces only one of its own kind, so strangers cannot displace a rank that has been challenged.
+  std::deque<Pending> silent_;
+  std::deque<Pending> challenged_;
   std::string where_;
   std::string last_complaint_;
-  int complaints_ = 0;
+  std::set<std::string> complaints_;
 };
 
 /// The error, after the ranks that are there have been told the same.
@@ -129,56 +141,81 @@ void Admission::tell_admitted(Status status, int rank, const std::string& senten
 void Admission::wait(Clock::time_point deadline) {
   std::vector<pollfd> entries;
   for (const Descriptor& one : listeners_) entries.push_back({one.get(), POLLIN, 0});
-  for (const Pending& one : pending_) {
-    entries.push_back({one.socket.get(), POLLIN, 0});
-    deadline = std::min(deadline, one.deadline);
+  for (const std::deque<Pending>* kind : {&silent_, &challenged_}) {
+    for (const Pending& one : *kind) {
+      entries.push_back({one.socket.get(), POLLIN, 0});
+      deadline = std::min(deadline, one.deadline);
+    }
   }
   poll(entries.data(), entries.size(), milliseconds_until(deadline, 1000));
 }
 
 void Admission::accept_from(int listener) {
   // Not without end: who connects faster than we accept must not keep us from hearing the others.
-  for (std::size_t accepted = 0; accepted < kPendingMax; ++accepted) {
+  for (int accepted = 0; accepted < kAcceptedMost; ++accepted) {
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.open()) {
-      const bool full = errno == EMFILE || errno == ENFILE;
-      if (full && pending_.empty()) {
-        throw Error(Status::no_resource, "too many open files to admit the other ranks; raise the limit (ulimit -n)");
-      }
-      if (!full) return;
-      pending_.erase(pending_.begin());
+    if (socket.open()) {
+      hear_and_keep({std::move(socket), deadline_after(kPatienceS), false, 0, {}, {}, {}});
       continue;
     }
-    pending_.push_back({std::move(socket), deadline_after(kPatienceS), false, 0, {}, {}, {}});
-    if (pending_.size() <= links_.size() + kPendingMax) continue;
-    // Room is made by the oldest that has not said anything sensible; a rank that is dropped dials again.
-    const auto silent = std::ranges::find(pending_, false, &Pending::challenged);
-    pending_.erase(silent != pending_.end() ? silent : pending_.begin());
+    if (errno != EMFILE && errno != ENFILE) return;
+    if (silent_.empty() && challenged_.empty()) {
+      throw Error(Status::no_resource, "too many open files to admit the other ranks; raise the limit (ulimit -n)");
+    }
+    (silent_.empty() ? challenged_ : silent_).pop_front();
   }
 }
 
-/// False when the connection is to be dropped.
+/// Drops the oldest of its kind where there is no room. A rank that is dropped dials again.
+void Admission::hear_and_keep(Pending one) {
+  if (!hear(one)) return;
+  std::deque<Pending>& kind = one.challenged ? challenged_ : silent_;
+  kind.push_back(std::move(one));
+  if (kind.size() > links_.size() + kPendingMax) kind.pop_front();
+}
+
+/// False when the connection is to be dropped, or has become a link.
 bool Admission::hear(Pending& one) {
   if (Clock::now() >= one.deadline) return false;
-  if (!one.challenged) {
-    const Received received = receive_message(one.socket.get(), one.hello, one.have);
-    if (received != Received::some) return received == Received::nothing_yet;
-    if (one.hello.magic != wire::kMagic || one.hello.rank < 1) return false;
-    one.challenge.nonce = wire::random_nonce();
-    one.challenged = true;
-    if (!send_message(one.socket.get(), one.challenge)) return false;
-    // A rank of another version sees that in the challenge.
-    return one.hello.version == wire::kVersion;
+  if (one.challenged) {
+    const Received received = receive_message(one.socket.get(), one.response, one.have);
+    if (received == Received::some) return judge(one);
+    return received == Received::nothing_yet;
   }
-  const Received received = receive_message(one.socket.get(), one.response, one.have);
-  if (received == Received::some) return judge(one);
-  return received == Received::nothing_yet;
+  const Received received = receive_message(one.socket.get(), one.hello, one.have);
+  if (received == Received::closed) return false;
+  // A Hello of another version may be shorter: a rank of that version is told before the rest comes.
+  const bool has_version = received == Received::some || one.have >= offsetof(wire::Hello, reserved);
+  if (has_version && one.hello.magic != wire::kMagic) return false;
+  if (has_version && one.hello.version != wire::kVersion) {
+    send_message(one.socket.get(), one.challenge);
+    return false;
+  }
+  return received == Received::nothing_yet || challenge(one);
 }
 
-/// The proof is there: admits, or says why not. Returns false when the connection is to be dropped.
+/// The Hello is there: challenges, or refuses. False when the connection is to be dropped.
+bool Admission::challenge(Pending& one) {
+  const wire::Hello& hello = one.hello;
+  if (hello.rank < 1) return false;
+  if (!wire::equal(hello.mark, wire::mark_of(key_, hello))) {
+    one.challenge.refusal = wire::Refusal::token;
+    send_message(one.socket.get(), one.challenge);
+    complain(name_of(hello) + " was refused: its job token differs from that of rank 0");
+    return false;
+  }
+  // A recorded Hello that is said again takes no second place.
+  if (std::ranges::any_of(challenged_, [&](const Pending& each) { return each.hello.nonce == hello.nonce; }))
+    return false;
+  one.challenge.nonce = wire::random_nonce();
+  one.challenged = true;
+  return send_message(one.socket.get(), one.challenge);
+}
+
+/// The proof is there: admits, or says why not. Returns false: the connection is to be dropped, or has become a link.
 bool Admission::judge(Pending& one) {
   const wire::Hello& hello = one.hello;
-  const std::string who = "a connection as rank " + std::to_string(hello.rank);
+  const std::string who = name_of(hello);
   wire::Verdict verdict;
   verdict.ranks = place_.ranks;
   std::string complaint;
@@ -202,12 +239,13 @@ bool Admission::judge(Pending& one) {
   link.send_key = wire::session_key(key_, "rank 0", hello, one.challenge);
   link.reader = wire::FrameReader(wire::session_key(key_, "rank", hello, one.challenge), job_socket::kPartBytesMax);
   link.socket = std::move(one.socket);
-  return true;
+  return false;
 }
 
 void Admission::complain(const std::string& sentence) {
   last_complaint_ = sentence;
-  if (++complaints_ <= kComplaintsMax) log(LogLevel::error, sentence + " (rank 0 listens on " + where_ + ")");
+  if (complaints_.size() == kComplaintsMax || !complaints_.insert(sentence).second) return;
+  log(LogLevel::error, sentence + " (rank 0 listens on " + where_ + ")");
 }
 
 }  // namespace

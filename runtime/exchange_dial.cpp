@@ -36,6 +36,7 @@ class Dial {
   bool wait(short events, double seconds) const;
   template <class Message>
   bool exchange(const void* request, std::size_t bytes, Message& answer) const;
+  void check_refusal(wire::Refusal refusal, int ranks_of_rank_0) const;
 
   const TcpPlace& place_;
   const Address& address_;
@@ -87,15 +88,30 @@ bool Dial::exchange(const void* request, std::size_t bytes, Message& answer) con
   return answer.magic == wire::kMagic;
 }
 
+void Dial::check_refusal(wire::Refusal refusal, int ranks_of_rank_0) const {
+  const std::string own = "rank " + std::to_string(place_.rank);
+  const std::string refused = "rank 0 at " + address_.text() + " refused " + own + ": ";
+  switch (refusal) {
+    case wire::Refusal::token:
+      throw Error(Status::mismatch, refused + "their job tokens (TORII_JOB_TOKEN) differ", place_.rank);
+    case wire::Refusal::ranks:
+      throw Error(Status::mismatch,
+                  refused + "it counts " + std::to_string(ranks_of_rank_0) + " ranks and " + own + " counts " +
+                      std::to_string(place_.ranks),
+                  place_.rank);
+    case wire::Refusal::taken:
+      throw Error(Status::invalid_argument, refused + "another process has joined as that rank", place_.rank);
+    case wire::Refusal::none:
+      break;
+  }
+}
+
 std::optional<TcpLink> Dial::run(const wire::Key& key, std::string& why_not) {
   if (!connect_socket(why_not)) return std::nullopt;
   const std::string where = "rank 0 at " + address_.text();
   const std::string own = "rank " + std::to_string(place_.rank);
   why_not = "what listens on " + address_.text() + " does not answer as rank 0 of a job does";
-  wire::Hello hello;
-  hello.rank = place_.rank;
-  hello.ranks = place_.ranks;
-  hello.nonce = wire::random_nonce();
+  const wire::Hello hello = wire::make_hello(key, place_.rank, place_.ranks);
   wire::Challenge challenge;
   if (!exchange(&hello, sizeof(hello), challenge)) return std::nullopt;
   if (challenge.version != wire::kVersion) {
@@ -104,24 +120,11 @@ std::optional<TcpLink> Dial::run(const wire::Key& key, std::string& why_not) {
                     std::to_string(wire::kVersion) + ": they run different versions of torii",
                 place_.rank);
   }
+  check_refusal(challenge.refusal, 0);
   const wire::Response response{wire::prove(key, "rank", hello, challenge)};
   wire::Verdict verdict;
   if (!exchange(&response, sizeof(response), verdict)) return std::nullopt;
-  switch (verdict.refusal) {
-    case wire::Refusal::token:
-      throw Error(Status::mismatch, where + " refused " + own + ": their job tokens (TORII_JOB_TOKEN) differ",
-                  place_.rank);
-    case wire::Refusal::ranks:
-      throw Error(Status::mismatch,
-                  where + " refused " + own + ": it counts " + std::to_string(verdict.ranks) + " ranks and " + own +
-                      " counts " + std::to_string(place_.ranks),
-                  place_.rank);
-    case wire::Refusal::taken:
-      throw Error(Status::invalid_argument, where + " refused " + own + ": another process has joined as that rank",
-                  place_.rank);
-    case wire::Refusal::none:
-      break;
-  }
+  check_refusal(verdict.refusal, verdict.ranks);
   if (!wire::equal(verdict.proof, wire::prove(key, "rank 0", hello, challenge))) {
     throw Error(Status::mismatch, where + " accepted " + own + " without knowing its job token (TORII_JOB_TOKEN)",
                 place_.rank);

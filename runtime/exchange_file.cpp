@@ -145,7 +145,8 @@ std::unique_ptr<Exchange> join_as_rank_0(const Settings& settings, const TcpPlac
   file.secret = wire::hex(wire::random_nonce());
   for (const Interface& one : select_interfaces(settings.interfaces, interfaces_of_host())) {
     if (listeners.size() == kAddressesMax) break;
-    listeners.push_back(listen_on(one.address.with_port(0), {settings.port_low, settings.port_high}, place.ranks + 64));
+    listeners.push_back(
+        listen_on(one.address.with_port(0), {settings.port_low, settings.port_high}, queue_length(place.ranks)));
     file.addresses.push_back(Address::of_socket(listeners.back().get()));
   }
   const PostedFile posted(path, print_meeting_file(file, settings.job_token));

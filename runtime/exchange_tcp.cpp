@@ -13,8 +13,7 @@ namespace {
 Descriptor listen_on_first(const std::vector<Address>& addresses, const std::string& host, int ranks) {
   for (std::size_t i = 0;; ++i) {
     try {
-      // The queue has room for all ranks at once; the kernel lowers it to its own limit.
-      return listen_on(addresses[i], {}, ranks + 64);
+      return listen_on(addresses[i], {}, queue_length(ranks));
     } catch (const Error& error) {
       if (error.status() == Status::unsupported && i + 1 < addresses.size()) continue;
       std::string sentence = "MASTER_ADDR=" + host + ": rank 0 must listen there, but ";

@@ -30,6 +30,11 @@ struct TcpLink {
   wire::FrameReader reader;
 };
 
+/// The length of the kernel's queue of connections that rank 0 has yet to accept; the kernel lowers it to its own
+/// limit. A connection that finds the queue full is tried again by the kernel after 1 s: strangers must not fill it
+/// easily.
+constexpr int queue_length(int ranks) noexcept { return ranks + 1024; }
+
 /// Rank 0: admits every other rank once, then closes the listeners. Whoever is silent, slow or no rank of this job is
 /// dropped and changes nothing; who has a wrong token or number of ranks is told so, and reported on stderr. Returns
 /// the links by rank, the own one unused. Throws Error: timeout naming the missing ranks, no_resource.

@@ -5,6 +5,7 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "runtime/status.hpp"
 
@@ -59,6 +60,23 @@ Nonce random_nonce() {
   Nonce nonce;
   randombytes_buf(nonce.data(), nonce.size());
   return nonce;
+}
+
+Hello make_hello(const Key& key, int rank, int ranks) {
+  Hello hello;
+  hello.rank = rank;
+  hello.ranks = ranks;
+  hello.nonce = random_nonce();
+  hello.mark = mark_of(key, hello);
+  return hello;
+}
+
+Proof mark_of(const Key& key, const Hello& hello) {
+  constexpr std::string_view kLabel = "torii hello";
+  Hash hash(&key);
+  hash.add(kLabel.data(), kLabel.size());
+  hash.add(&hello, offsetof(Hello, mark));
+  return hash.end();
 }
 
 Proof prove(const Key& key, std::string_view role, const Hello& hello, const Challenge& challenge) {

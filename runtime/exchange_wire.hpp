@@ -21,21 +21,28 @@ using Proof = std::array<std::byte, 32>;
 
 inline constexpr std::uint32_t kMagic = 0x746f726a;  // "torj"
 /// Ranks of different versions of this protocol tell each other so.
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
+
+enum class Refusal : std::uint16_t { none = 0, token = 1, ranks = 2, taken = 3 };
 
 /// First message, of a rank.
 struct Hello {
   std::uint32_t magic = kMagic;
-  std::uint32_t version = kVersion;
+  std::uint16_t version = kVersion;
+  std::uint16_t reserved = 0;
   std::int32_t rank = -1;
   std::int32_t ranks = 0;
   Nonce nonce{};
+  /// The keyed hash of all that comes before it. Rank 0 drops a connection with a wrong mark at once, so strangers that
+  /// say hello take no place. A right mark admits nobody: it can be recorded and said again.
+  Proof mark{};
 };
 
 /// Second, of rank 0.
 struct Challenge {
   std::uint32_t magic = kMagic;
-  std::uint32_t version = kVersion;
+  std::uint16_t version = kVersion;
+  Refusal refusal = Refusal::none;  ///< or `token`: the mark of the Hello is wrong, and no Response is awaited
   Nonce nonce{};
 };
 
@@ -44,23 +51,25 @@ struct Response {
   Proof proof{};
 };
 
-enum class Refusal : std::int32_t { none = 0, token = 1, ranks = 2, taken = 3 };
-
 /// Last, of rank 0.
 struct Verdict {
   std::uint32_t magic = kMagic;
   Refusal refusal = Refusal::none;
+  std::uint16_t reserved = 0;
   std::int32_t ranks = 0;  ///< as rank 0 counts them
-  std::uint32_t reserved = 0;
-  Proof proof{};  ///< zero when refused
+  Proof proof{};           ///< zero when refused
 };
 
-static_assert(sizeof(Hello) == 48 && sizeof(Challenge) == 40 && sizeof(Response) == 32 && sizeof(Verdict) == 48,
+static_assert(sizeof(Hello) == 80 && sizeof(Challenge) == 40 && sizeof(Response) == 32 && sizeof(Verdict) == 44,
               "no padding crosses the wire");
 
 /// The key that stands for a token; the token itself is never sent.
 Key job_key(std::string_view token);
 Nonce random_nonce();
+/// The first message of `rank`, with a new nonce and the mark of `key`.
+Hello make_hello(const Key& key, int rank, int ranks);
+/// What `hello.mark` is where its maker knows `key`.
+Proof mark_of(const Key& key, const Hello& hello);
 /// The proof that its maker knows `key`; `role` is "rank" or "rank 0", so that neither can send back the other's.
 Proof prove(const Key& key, std::string_view role, const Hello& hello, const Challenge& challenge);
 /// The key of the frames in one direction: `role` is the sender.

@@ -218,7 +218,7 @@ TEST(JoinStrangers, NoMoreConnectionsAreHeldThanAllowed) {
     held.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(held.back().get(), address.get(), address.bytes()), 0);
   }
-  // Those beyond 64 and one per rank are dropped, the oldest first.
+  // Silent ones beyond 64 and one per rank are dropped, the oldest first.
   constexpr int kHeldMost = 64 + 2;
   int dropped = 0;
   for (const double end_s = now_s() + 4; dropped < kConnections - kHeldMost && now_s() < end_s; usleep(1000)) {
@@ -227,6 +227,27 @@ TEST(JoinStrangers, NoMoreConnectionsAreHeldThanAllowed) {
     for (const Descriptor& one : held) dropped += recv(one.get(), &nothing, 1, MSG_DONTWAIT) == 0 ? 1 : 0;
   }
   EXPECT_EQ(dropped, kConnections - kHeldMost);
+  EXPECT_EQ(start_rank(1, 2, {"gather"}, meeting_at(port))->wait().code, 0);
+  EXPECT_EQ(zero->wait().code, 0);
+}
+
+/// A rank of another version, whose messages may be shorter, learns the version and is dropped.
+TEST(JoinStrangers, AnotherVersionIsToldBeforeItsHelloIsWhole) {
+  const int port = free_port();
+  const auto zero = start_rank(0, 2, {"gather"}, meeting_at(port) + Words{"TORII_TIMEOUT=20"});
+  ASSERT_TRUE(wait_for_listener(port));
+  const Address address = Address::parse("127.0.0.1", port);
+  const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(socket.get(), address.get(), address.bytes()), 0);
+  wire::Hello older;
+  older.version = 1;
+  constexpr std::size_t kOlderBytes = 48;
+  ASSERT_EQ(send(socket.get(), &older, kOlderBytes, MSG_NOSIGNAL), static_cast<ssize_t>(kOlderBytes));
+  wire::Challenge challenge;
+  ASSERT_EQ(recv(socket.get(), &challenge, sizeof(challenge), MSG_WAITALL), static_cast<ssize_t>(sizeof(challenge)));
+  EXPECT_EQ(challenge.version, wire::kVersion);
+  char nothing = 0;
+  EXPECT_EQ(recv(socket.get(), &nothing, 1, 0), 0);
   EXPECT_EQ(start_rank(1, 2, {"gather"}, meeting_at(port))->wait().code, 0);
   EXPECT_EQ(zero->wait().code, 0);
 }
@@ -271,7 +292,7 @@ TEST(JoinStrangers, AFalseRank0IsNotBelieved) {
   const auto text = [](const auto& message) {
     return std::string(reinterpret_cast<const char*>(&message), sizeof(message));
   };
-  const auto expect = [](const std::string& answer, const char* told) {
+  const auto expect = [](const std::string& answer, const std::string& told) {
     const std::string output = output_with_false_rank_0(answer);
     EXPECT_TRUE(holds(output, told)) << output;
   };
@@ -282,7 +303,10 @@ TEST(JoinStrangers, AFalseRank0IsNotBelieved) {
   expect(text(challenge), no_answer);
   wire::Challenge newer;
   newer.version = 9;
-  expect(text(newer), "joins by protocol 9 and rank 1 by 1");
+  expect(text(newer), "joins by protocol 9 and rank 1 by " + std::to_string(wire::kVersion));
+  wire::Challenge refusal;
+  refusal.refusal = wire::Refusal::token;
+  expect(text(refusal), "refused rank 1: their job tokens (TORII_JOB_TOKEN) differ");
   wire::Verdict verdict;
   expect(text(challenge) + text(verdict), "accepted rank 1 without knowing its job token");
 }
