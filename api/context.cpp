@@ -187,11 +187,6 @@ std::optional<std::int64_t> Context::reachable(const void* address, std::size_t 
   return regions_->find(address, bytes);
 }
 
-void Context::add_engine_bytes(int engine, std::uint64_t bytes) noexcept {
-  const std::lock_guard lock(mutex_);
-  engine_bytes_[static_cast<std::size_t>(engine)] += bytes;
-}
-
 std::vector<std::uint64_t> Context::engine_bytes() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::uint64_t> bytes = engine_bytes_;
@@ -248,6 +243,9 @@ void Context::attach(const Team* team) {
 void Context::detach(const Team* team) {
   const std::lock_guard lock(mutex_);
   std::erase(teams_, team);
+  for (std::size_t engine = 0; engine < engine_bytes_.size(); ++engine) {
+    engine_bytes_[engine] += team->engine_bytes(static_cast<int>(engine));
+  }
 }
 
 }  // namespace torii

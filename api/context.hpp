@@ -89,8 +89,7 @@ class Context {
   /// True in a process forked from the one that made this context: no call may be made there.
   bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_) == 0; }
 
-  /// Bytes put by engines of executions that are gone; live ones are added by the teams.
-  void add_engine_bytes(int engine, std::uint64_t bytes) noexcept;
+  /// Bytes put by each engine for teams that are attached or were. From any thread.
   std::vector<std::uint64_t> engine_bytes() const;
   void attach(const class Team* team);
   void detach(const class Team* team);
@@ -121,7 +120,7 @@ class Context {
   void* fork_mark_ = nullptr;  ///< a page that is wiped in a forked child
   mutable std::mutex mutex_;
   std::vector<const class Team*> teams_;
-  std::vector<std::uint64_t> engine_bytes_;
+  std::vector<std::uint64_t> engine_bytes_;  ///< of teams that are gone
   struct Spare {
     std::uint64_t offset;
     std::size_t bytes;

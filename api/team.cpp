@@ -235,9 +235,6 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
 Team::~Team() {
   if (in_background_) context_.leave_background(this);
   context_.detach(this);
-  for (int engine = 0; engine < context_.transport().capabilities().engines; ++engine) {
-    context_.add_engine_bytes(engine, engine_bytes(engine));
-  }
   std::vector<int> peers;
   for (int member = 0; member < ranks(); ++member) {
     peers.push_back(members_[static_cast<std::size_t>(member)].context_rank);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -210,8 +211,9 @@ class Team {
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept;
+  /// From any thread.
   std::uint64_t engine_bytes(int engine) const noexcept;
-  /// Of any operation of this rank.
+  /// Of any operation of this rank. From any thread.
   int entries_in_flight_most() const noexcept;
   /// Moves the operations of a team on behalf of its caller; true when one moved. Only while in the background list.
   bool progress_in_background() noexcept;
@@ -356,6 +358,7 @@ class Team {
   TeamControl* first_control_ = nullptr;            ///< on one node: where failures and survivors are agreed on
   std::unique_ptr<TeamLines> lines_;                ///< on several nodes
   std::vector<std::unique_ptr<Channel>> channels_;  ///< the shared ones, then those of persistent operations
+  mutable std::mutex channels_mutex_;               ///< held while channels_ grows, and by readers on other threads
   std::vector<int> free_channels_;                  ///< of persistent operations that are gone, ascending
   Waiting polling_;                                 ///< of callers that test instead of wait
   std::vector<std::unique_ptr<Prepared>> prepared_;

@@ -344,7 +344,11 @@ Status Team::open_channel(Request& request) noexcept {
 Status Team::take_channel(Request& request) noexcept {
   try {
     if (free_channels_.empty()) {
-      channels_.push_back(std::make_unique<Channel>(context_.transport()));
+      auto added = std::make_unique<Channel>(context_.transport());
+      {
+        const std::lock_guard lock(channels_mutex_);
+        channels_.push_back(std::move(added));
+      }
       free_channels_.push_back(static_cast<int>(channels_.size()) - 1);
     }
     // Taken only when its plan is in place: until then this operation does not stand in the way of recycling.
@@ -370,12 +374,14 @@ void Team::close_channel(const Request& request) noexcept {
 }
 
 int Team::entries_in_flight_most() const noexcept {
+  const std::lock_guard lock(channels_mutex_);
   int most = 0;
   for (const auto& channel : channels_) most = std::max(most, channel->execution.entries_in_flight_most());
   return most;
 }
 
 std::uint64_t Team::engine_bytes(int engine) const noexcept {
+  const std::lock_guard lock(channels_mutex_);
   std::uint64_t bytes = 0;
   for (const auto& channel : channels_) bytes += channel->execution.engine_bytes(engine);
   return bytes;

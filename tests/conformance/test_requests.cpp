@@ -149,6 +149,43 @@ TEST(Requests, PersistentOnesGiveTheirChannelBack) {
 /// Slots so large that few plans fit into a team's staging: plans that are put in place later empty it.
 constexpr const char* kTightStaging = "SEGMENT=512K\nSLOTS=64\nCHANNELS=3\nALGORITHM=binomial";
 
+/// Persistent operations add channels while another thread asks what all channels have carried.
+TEST(Requests, CountersMayBeReadFromAnotherThread) {
+  constexpr int kOperations = 20;
+  run_as_threads(team_of(2), [&](torii_context* context, torii_team* team) {
+    std::atomic<bool> stop = false;
+    std::thread reader([&] {
+      std::uint64_t last[16] = {};
+      while (!stop) {
+        std::uint64_t bytes[16] = {};
+        const int engines = torii_engine_bytes(context, bytes, 16);
+        for (int engine = 0; engine < engines; ++engine) {
+          EXPECT_GE(bytes[engine], last[engine]);
+          last[engine] = bytes[engine];
+        }
+        EXPECT_GE(torii_most_in_flight(team), 0);
+      }
+    });
+    for (int round = 0; round < 3; ++round) {
+      // A team that ends meanwhile takes nothing away from the sums.
+      torii_team* part = nullptr;
+      EXPECT_EQ(torii_team_split(team, 0, torii_team_rank(team), nullptr, &part), TORII_OK) << torii_last_error();
+      std::vector<Operation> operations;
+      for (int number = 0; number < kOperations; ++number) operations.emplace_back(100, torii_team_rank(team), number);
+      for (Operation& one : operations) {
+        const torii_call call = one.call();
+        EXPECT_EQ(torii_prepare(part, &call, &one.request), TORII_OK) << torii_last_error();
+        EXPECT_EQ(torii_restart(one.request), TORII_OK) << torii_last_error();
+        EXPECT_EQ(torii_wait(one.request), TORII_OK) << torii_last_error();
+      }
+      for (Operation& one : operations) EXPECT_EQ(torii_request_free(one.request), TORII_OK);
+      EXPECT_EQ(torii_team_destroy(part), TORII_OK) << torii_last_error();
+    }
+    stop = true;
+    reader.join();
+  });
+}
+
 TEST(Requests, PersistentOnesMayEmptyTheStaging) {
   run_as_threads(team_of(3, kTightStaging), [](torii_context*, torii_team* team) {
     for (int number = 0; number < 6; ++number) {
