@@ -185,10 +185,12 @@ static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, 
   return false;
 }
 
-/* False where the operation is left to the component below, on all ranks alike. */
+/* False where the operation is left to the component below, on all ranks alike. A call that fails leaves
+ * MPI_REQUEST_NULL in `handle`. */
 static bool init(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
                  struct ompi_communicator_t* comm, ompi_request_t** handle, int* status) {
   *status = OMPI_SUCCESS;
+  *handle = MPI_REQUEST_NULL;
   coll_torii_request_t* const request =
       answer == ANSWER_LEAVE ? NULL : coll_torii_make_request(module, comm, operation, true);
   if (request == NULL) {

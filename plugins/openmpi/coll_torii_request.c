@@ -130,10 +130,12 @@ static torii_status start_prepared(coll_torii_request_t* request, torii_team* te
   return status;
 }
 
-/* Starts what was described. False where it is left to the component below, on all ranks alike. */
+/* Starts what was described. False where it is left to the component below, on all ranks alike. A call that fails
+ * leaves MPI_REQUEST_NULL in `handle`, as those of libnbc do. */
 static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
                   struct ompi_communicator_t* comm, ompi_request_t** handle, int* status) {
   *status = OMPI_SUCCESS;
+  *handle = MPI_REQUEST_NULL;
   if (answer == ANSWER_DONE) {
     *handle = &ompi_request_empty;
     coll_torii_release(operation);
@@ -155,8 +157,11 @@ static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer,
     coll_torii_acquire(&request->operation);
     coll_torii_load(&request->operation);
     started = start_prepared(request, module->teams[TEAM_BACKGROUND]);
-    *handle = &request->super.super;
-    if (started != TORII_OK) coll_torii_drop_request(request);
+    if (started == TORII_OK) {
+      *handle = &request->super.super;
+    } else {
+      coll_torii_drop_request(request);
+    }
   } else {
     coll_torii_release(operation);
   }

@@ -281,6 +281,7 @@ constexpr Named kCases[] = {{"absolute_addresses", absolute_addresses},
                             {"persistent", persistent},
                             {"idup", idup},
                             {"messages_move", messages_move},
+                            {"refused_calls", refused_calls},
                             {"requests_outlive_groups", requests_outlive_groups},
                             {"spawn", spawn},
                             {"threads", threads}};

@@ -260,6 +260,33 @@ void empty_calls() {
   MPI_Type_free(&nothing);
 }
 
+void refused_calls() {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  // Open MPI 4.1 calls the handler of MPI_COMM_WORLD for the requests of collectives.
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Barrier(comm);  // the first blocking call makes the teams
+  constexpr int kCount = 100;
+  std::vector<int> in(kCount + static_cast<std::size_t>(ranks)), out(in.size());
+  MPI_Request differs = MPI_REQUEST_NULL;
+  int error = MPI_Iallreduce(in.data(), out.data(), kCount + rank, MPI_INT, MPI_SUM, comm, &differs);
+  if (error == MPI_SUCCESS) error = MPI_Wait(&differs, MPI_STATUS_IGNORE);
+  expect(error != MPI_SUCCESS, "an iallreduce with another count on every rank");
+  // All further non-blocking calls of the group are refused.
+  for (int call = 0; call < 3; ++call) {
+    MPI_Request request = differs;
+    if (call == 0) error = MPI_Ibarrier(comm, &request);
+    if (call == 1) error = MPI_Ibcast(in.data(), kCount, MPI_INT, 0, comm, &request);
+    if (call == 2) error = MPI_Iallreduce(in.data(), out.data(), kCount, MPI_INT, MPI_SUM, comm, &request);
+    expect(error != MPI_SUCCESS, "a call after a failed one");
+    expect(request == MPI_REQUEST_NULL, "a refused call leaves a request behind");
+    expect(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS, "waiting for the request of a refused call");
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+}
+
 void far_places() {
   constexpr std::size_t kExtentBytes = std::size_t{1} << 20;
   constexpr std::size_t kBytes = 3100 * kExtentBytes;

@@ -155,6 +155,13 @@ TEST(Semantics, GroupsRequestsAndThreads) {
   }
 }
 
+TEST(Semantics, ARefusedCallLeavesNoRequest) {
+  const Outcome outcome = mpirun({2, {}, {program("mpi_semantics"), "refused_calls"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("refused_calls: ok"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("is poisoned"), std::string::npos) << outcome.output;
+}
+
 TEST(Component, IsOffUnlessEnabledAndGoneWhenExcluded) {
   const Job off = {2, {"--mca", "coll_torii_verbose", "1"}, {program("mpi_semantics"), "messages_move"}, {}, false};
   const Job gone = {2, {"--mca", "coll", "^torii", "--mca", "coll_torii_verbose", "1"}, off.command, {}, true};
