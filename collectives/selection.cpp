@@ -8,6 +8,7 @@
 #include "collectives/selection_floyd.hpp"
 #include "collectives/selection_sites.hpp"
 #include "collectives/selection_trees.hpp"
+#include "runtime/excerpt.hpp"
 #include "runtime/status.hpp"
 #include "runtime/text_file.hpp"
 
@@ -28,6 +29,8 @@ constexpr int kRadixMax = 65536;
 /// `direct` has lists of single messages up to here; beyond, a sweep would settle every pair by itself.
 constexpr int kListedRanksMax = 256;
 constexpr int kLanesMax = 255;
+/// Values of a tune table are 4 deep. To copy or to print a value takes stack for each level.
+constexpr int kNestingMax = 16;
 /// In tune files, what ranks of a `node` stand on that are on several nodes.
 constexpr const char* kSwitch = "switch";
 /// `node` with one_shot: larger vectors take too many copies; forced `node` switches here.
@@ -41,11 +44,23 @@ constexpr std::size_t kPersonalSegmentBytesMin = 512;
   throw Error(Status::invalid_argument, where + ": " + what);
 }
 
+json parse_json(std::string_view text, const std::string& origin) {
+  const auto check_depth = [&](int depth, json::parse_event_t, const json&) {
+    if (depth > kNestingMax) bad(origin, "a value is nested more than " + std::to_string(kNestingMax) + " deep");
+    return true;
+  };
+  try {
+    return json::parse(text, check_depth);
+  } catch (const json::exception& error) {
+    bad(origin, "not JSON: " + excerpt(error.what()));
+  }
+}
+
 long long whole_number(const json& row, const char* key, long long least, long long most, const std::string& where) {
   if (!row.contains(key)) bad(where, std::string("\"") + key + "\" is missing");
   const json& value = row.at(key);
   if (!value.is_number_integer() || value.get<long long>() < least || value.get<long long>() > most) {
-    bad(where, std::string("\"") + key + "\" is " + value.dump() + "; it must be a whole number from " +
+    bad(where, std::string("\"") + key + "\" is " + excerpt(value.dump()) + "; it must be a whole number from " +
                    std::to_string(least) + " to " + std::to_string(most));
   }
   return value.get<long long>();
@@ -62,8 +77,8 @@ std::optional<Topology::Kind> parse_topology(const json& row, const std::string&
   if (text == "node" || text == kSwitch) return Topology::Kind::node;
   if (text == "torus") return Topology::Kind::torus;
   if (text == "tree") return Topology::Kind::tree;
-  bad(where,
-      "\"topology\" is \"" + text + "\"; it must be \"node\", \"torus\", \"tree\" or \"switch\", or left out for all");
+  bad(where, "\"topology\" is \"" + excerpt(text) +
+                 "\"; it must be \"node\", \"torus\", \"tree\" or \"switch\", or left out for all");
 }
 
 TuneRow parse_row(const json& row, const std::string& where) {
@@ -73,7 +88,7 @@ TuneRow parse_row(const json& row, const std::string& where) {
   result.is_switch = result.topology && row.at("topology") == kSwitch;
   const std::string collective = text_of(row, "collective", where);
   const auto parsed = parse_collective(collective);
-  if (!parsed) bad(where, "\"collective\" is \"" + collective + "\", which is no collective");
+  if (!parsed) bad(where, "\"collective\" is \"" + excerpt(collective) + "\", which is no collective");
   result.collective = *parsed;
   if (!row.contains("ranks") || !row["ranks"].is_array() || row["ranks"].size() != 2) {
     bad(where, "\"ranks\" must be [least, most]");
@@ -86,7 +101,7 @@ TuneRow parse_row(const json& row, const std::string& where) {
   }
   result.algorithm = text_of(row, "algorithm", where);
   if (find_algorithm(result.algorithm) == nullptr) {
-    bad(where, "\"algorithm\" is \"" + result.algorithm + "\", which is not in the catalogue");
+    bad(where, "\"algorithm\" is \"" + excerpt(result.algorithm) + "\", which is not in the catalogue");
   }
   result.tuning.segment_bytes = static_cast<std::size_t>(whole_number(row, "segment", 64, kSegmentBytesMax, where));
   if (result.tuning.segment_bytes % 64 != 0) bad(where, "\"segment\" must be a multiple of 64");
@@ -111,7 +126,8 @@ StreamRates parse_streams(const json& entry, const std::string& where) {
   }
   for (const json& rate : entry["rates"]) {
     const bool is_rate = rate.is_number() && rate.get<double>() >= 1 && rate.get<double>() <= 1e15;
-    if (!is_rate) bad(where, "a rate is " + rate.dump() + "; it must be a number of bytes per second from 1 to 1e15");
+    if (!is_rate)
+      bad(where, "a rate is " + excerpt(rate.dump()) + "; it must be a number of bytes per second from 1 to 1e15");
     streams.rates.push_back(rate.get<double>());
   }
   return streams;
@@ -208,12 +224,7 @@ const TuneRow* find_row(const TuneTable& table, const std::string& name, PlanReq
 TuneTable TuneTable::parse(std::string_view text, const std::string& origin) {
   TuneTable table;
   table.text_ = text;
-  json document;
-  try {
-    document = json::parse(text);
-  } catch (const json::exception& error) {
-    bad(origin, std::string("not JSON: ") + error.what());
-  }
+  const json document = parse_json(text, origin);
   if (!document.is_object()) bad(origin, "a tune file is an object with \"version\" and \"rows\"");
   const long long version = whole_number(document, "version", 0, INT64_MAX, origin);
   if (version != kVersion) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/excerpt.hpp"
 #include "runtime/status.hpp"
 #include "runtime/text_file.hpp"
 
@@ -60,7 +61,7 @@ class Lines {
     const std::string at_line = where_ + ", line " + std::to_string(number);
     const int dimensions = topology_.dimensions();
     if (static_cast<int>(words.size()) != 1 + dimensions) {
-      refuse(at_line, "'" + std::string(line) + "' has " + std::to_string(words.size()) +
+      refuse(at_line, "'" + excerpt(line) + "' has " + std::to_string(words.size()) +
                           " words; there must be a rank and " + std::to_string(dimensions) +
                           " coordinates, as the topology is " + topology_.text());
     }
@@ -91,7 +92,7 @@ class Lines {
   static int number_in(std::string_view word, const std::string& name, int end, const std::string& at_line) {
     const std::optional<int> value = whole_number(word);
     if (value && *value >= 0 && *value < end) return *value;
-    refuse(at_line, name + " is '" + std::string(word) + "'; it must be a number from 0 to " + std::to_string(end - 1));
+    refuse(at_line, name + " is '" + excerpt(word) + "'; it must be a number from 0 to " + std::to_string(end - 1));
   }
 
   void place(int rank, const Coordinates& at, int number, const std::string& at_line) {
@@ -133,8 +134,7 @@ std::vector<int> read_list(std::string_view text, int ranks, const std::string& 
     const std::string entry = "entry " + std::to_string(positions.size()) + " ";
     const std::optional<int> position = whole_number(word);
     if (!position || *position < 0 || *position >= ranks) {
-      refuse(where,
-             entry + "is '" + std::string(word) + "'; it must be a number from 0 to " + std::to_string(ranks - 1));
+      refuse(where, entry + "is '" + excerpt(word) + "'; it must be a number from 0 to " + std::to_string(ranks - 1));
     }
     int& rank = rank_at[static_cast<std::size_t>(*position)];
     if (rank >= 0) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/excerpt.hpp"
 #include "runtime/status.hpp"
 
 namespace torii {
@@ -18,7 +19,7 @@ constexpr std::string_view kTies = ",ties";  ///< the end of the text of a torus
 
 [[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string quoted(std::string_view text) { return "'" + excerpt(text) + "'"; }
 
 /// One extent of the text: a whole number, in a torus followed by `m` where the dimension does not wrap.
 struct Extent {

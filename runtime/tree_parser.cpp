@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "runtime/excerpt.hpp"
 #include "runtime/status.hpp"
 #include "runtime/text_file.hpp"
 #include "runtime/tree_topology.hpp"
@@ -33,7 +34,7 @@ constexpr auto kTimes = std::to_array<Unit>({{"ns", 1}, {"us", 1e3}, {"ms", 1e6}
 constexpr double kBandwidthMax = 1e18;
 constexpr double kLatencyMaxNs = 3600e9;
 
-std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + excerpt(text) + "'"; }
 
 std::string names_of(std::span<const Unit> units) {
   std::string names;
@@ -65,7 +66,7 @@ class TreeParser {
 
   [[noreturn]] void bad(const std::string& message) const {
     const std::string where = line_ == 0 ? "" : ", line " + std::to_string(line_);
-    throw Error(Status::invalid_argument, "topology file " + in_quotes(origin_) + where + ": " + message);
+    throw Error(Status::invalid_argument, "topology file '" + std::string(origin_) + "'" + where + ": " + message);
   }
 
   void statement(std::string_view line) {
@@ -108,7 +109,7 @@ class TreeParser {
   int find(std::string_view name) const {
     const auto found = numbers_.find(name);
     if (found == numbers_.end())
-      bad("no node " + in_quotes(name) + " is declared above; write: node " + std::string(name) + " comm|relay");
+      bad("no node " + in_quotes(name) + " is declared above; write: node " + excerpt(name) + " comm|relay");
     return found->second;
   }
 

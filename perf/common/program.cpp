@@ -110,12 +110,20 @@ void read_json_lines(const std::string& path, const std::function<void(const nlo
   if (!file) throw Failure(kBadCommandLine, "cannot read '" + path + "'");
   int number = 0;
   const auto refuse = [&](const std::string& what) {
-    throw Failure(kBadCommandLine, path + ":" + std::to_string(number) + ": " + what);
+    constexpr size_t kBytesMax = 500;
+    const std::string cut = what.size() > kBytesMax ? "... (" + std::to_string(what.size()) + " bytes)" : "";
+    throw Failure(kBadCommandLine, path + ":" + std::to_string(number) + ": " + what.substr(0, kBytesMax) + cut);
+  };
+  // Rows are 4 deep. To print a value takes stack for each level.
+  const auto check_depth = [](int depth, nlohmann::ordered_json::parse_event_t, const nlohmann::ordered_json&) {
+    constexpr int kNestingMax = 16;
+    if (depth <= kNestingMax) return true;
+    throw Failure(kBadCommandLine, "a value is nested more than " + std::to_string(kNestingMax) + " deep");
   };
   for (std::string line; std::getline(file, line);) {
     ++number;
     try {
-      read(nlohmann::ordered_json::parse(line));
+      read(nlohmann::ordered_json::parse(line, check_depth));
     } catch (const nlohmann::json::exception& error) {
       refuse(error.what());
     } catch (const Failure& error) {

@@ -94,6 +94,20 @@ TEST(RankMap, EachFaultIsNamed) {
   EXPECT_THROW((void)Topology::node(2).with_positions({0, 1}), Error);
 }
 
+TEST(RankMap, ALongWordGivesAShortMessage) {
+  const std::string word(1'000'000, 'x');
+  for (const std::string& text : {word, "0 0 " + word, "list:0,1,2," + word}) {
+    try {
+      (void)mapped("torus:2x2", 4, text);
+      ADD_FAILURE() << text.substr(0, 20);
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_LT(message.size(), 1000u) << message.substr(0, 1000);
+      EXPECT_NE(message.find(" bytes)"), std::string::npos) << message.substr(0, 1000);
+    }
+  }
+}
+
 TEST(RankMap, FilesAreRead) {
   const std::string path = std::filesystem::temp_directory_path() / ("torii_map_" + std::to_string(getpid()));
   std::ofstream(path) << "0 1\n1 0\n";

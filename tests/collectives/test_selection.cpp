@@ -235,5 +235,49 @@ TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
   }
 }
 
+/// Files of any content end in a short message. Each level of a value that is printed or copied takes stack.
+TEST(TuneFile, DeepAndLongValuesGiveShortMessages) {
+  constexpr std::size_t kLevels = 100'000;
+  constexpr std::size_t kTextBytes = 10'000'000;
+  const std::string deep = std::string(kLevels, '[') + std::string(kLevels, ']');
+  const std::string text = '"' + std::string(kTextBytes, 'a') + '"';
+  const std::string levels = "a value is nested more than 16 deep";
+  const auto with_rates = [](const std::string& rate) {
+    return R"({"version": 1, "rows": [], "streams": [{"from": "a", "to": "b", "rates": [)" + rate + "]}]}";
+  };
+  const auto with_collective = [](const std::string& name) {
+    return R"({"version": 1, "rows": [{"collective": )" + name + "}]}";
+  };
+  const struct {
+    std::string text;
+    std::string said;
+  } cases[] = {{deep, levels},
+               {std::string(kLevels, '['), levels},
+               {R"({"version": )" + deep + "}", levels},
+               {R"({"version": 1, "rows": )" + deep + "}", levels},
+               {with_rates(deep), levels},
+               {with_collective(deep), levels},
+               {R"({"version": 1, "rows": [], "other": [[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]})", levels},
+               {R"({"version": )" + text + "}", "... (10000002 bytes); it must be a whole number"},
+               {with_rates(text), "... (10000002 bytes); it must be a number of bytes per second"},
+               {with_collective(text), "... (10000000 bytes)\", which is no collective"},
+               {text.substr(1), "not JSON"},
+               {'"' + text.substr(1, kTextBytes), "not JSON"}};
+  for (const auto& one : cases) {
+    try {
+      (void)TuneTable::parse(one.text, "file.json");
+      FAIL() << one.said;
+    } catch (const Error& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find(one.said), std::string::npos) << said.substr(0, 1000);
+      EXPECT_LT(said.size(), 1000u) << one.said;
+    }
+  }
+  // As deep as is allowed.
+  EXPECT_TRUE(TuneTable::parse(R"({"version": 1, "rows": [], "other": [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]})", "file.json")
+                  .rows()
+                  .empty());
+}
+
 }  // namespace
 }  // namespace torii

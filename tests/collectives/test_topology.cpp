@@ -205,6 +205,20 @@ TEST(Topology, EachBadTextHasItsOwnReason) {
 }
 
 /// Texts made of the pieces of good ones: each is refused with a reason, or read back as it is written.
+TEST(Topology, ALongTextGivesAShortMessage) {
+  const std::string word(1'000'000, '7');
+  for (const std::string& text : {word, "torus:" + word, "mesh:2x" + word, "torus:2x2," + word, "torus:2*" + word}) {
+    try {
+      (void)Topology::parse(text, 4);
+      ADD_FAILURE() << text.substr(0, 20);
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_LT(message.size(), 2000u) << message.substr(0, 1000);
+      EXPECT_NE(message.find(std::to_string(text.size()) + " bytes)"), std::string::npos) << message.substr(0, 1000);
+    }
+  }
+}
+
 TEST(Topology, RandomTextsAreReadOrRefused) {
   const char* const pieces[] = {"torus", "mesh", "node", ":", "3", "2",           "1",    "0",
                                 "x",     "m",    "*",    "-", " ", "99999999999", ",ties"};

@@ -113,6 +113,17 @@ TEST(TreeTopology, EveryMistakeNamesLineAndToken) {
   EXPECT_NE(failure("").find("no comm node"), std::string::npos);
 }
 
+TEST(TreeTopology, ALongWordGivesAShortMessage) {
+  const std::string word(1'000'000, 'x');
+  for (const std::string& line :
+       {word, "node " + word, "node c " + word, "root " + word, "node " + word + " comm\nnode " + word + " comm",
+        "link a b " + word + " 1B/s 0s 0s full"}) {
+    const std::string message = failure("node a comm\nnode b comm\n" + line);
+    EXPECT_LT(message.size(), 2000u) << message.substr(0, 1000);
+    EXPECT_NE(message.find("bytes)"), std::string::npos) << message.substr(0, 1000);
+  }
+}
+
 TEST(TreeTopology, FilesThatCannotBeReadAreNamed) {
   const std::string missing = "no-such-file.tree";
   try {

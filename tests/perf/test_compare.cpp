@@ -91,6 +91,13 @@ TEST_F(CompareTest, ReportSaysWhatIsWrong) {
   const Outcome bad = run({kBin + "/compare_report", write("b.json", line("a", 2, 1) + "{\"x\"\n").string()});
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.output.find("b.json:2:"), std::string::npos) << bad.output;
+  const std::string levels = std::string(100'000, '[') + std::string(100'000, ']');
+  const Outcome deep = run({kBin + "/compare_report", write("d.json", line("a", 2, 1) + levels + "\n").string()});
+  EXPECT_EQ(deep.code, 2);
+  EXPECT_NE(deep.output.find("d.json:2: a value is nested more than 16 deep"), std::string::npos) << deep.output;
+  const Outcome longer = run({kBin + "/compare_report", write("l.json", std::string(100'000, 'x')).string()});
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_LT(longer.output.size(), 1000u);
   const Outcome empty = run({kBin + "/compare_report", write("e.json", "").string()});
   EXPECT_EQ(empty.code, 2);
   EXPECT_NE(empty.output.find("has no results"), std::string::npos) << empty.output;

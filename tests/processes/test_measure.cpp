@@ -76,6 +76,8 @@ TEST(Measure, FilesAreReadBack) {
   EXPECT_TRUE(TuneTable::parse(again, "again").rows().empty());
   EXPECT_EQ(TuneTable::parse(again, "again").streams().size(), 2u);
   EXPECT_THROW((void)tools::tune_text("no JSON", {}), Error);
+  EXPECT_THROW((void)tools::tune_text("{\"x\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}", {}),
+               Error);
   EXPECT_TRUE(holds(tools::report_network(measured_network(2)).text, "site 0 to site 1: 8 ms; MB/s of each of 1 to 2"));
 }
 

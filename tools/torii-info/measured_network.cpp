@@ -144,9 +144,11 @@ std::vector<StreamRates> stream_rates(const MeasuredNetwork& network) {
 
 std::string tune_text(const std::string& before, const std::vector<StreamRates>& streams) {
   Json document = {{"version", TuneTable::kVersion}, {"rows", "built-in"}};
-  if (!before.empty()) document = Json::parse(before, nullptr, false);
-  if (!document.is_object())
-    throw Error(Status::invalid_argument, "the tune file to which streams are added is not JSON");
+  if (!before.empty()) {
+    // What TORII_TUNE_FILE would not load is refused here, with the reason.
+    (void)TuneTable::parse(before, "the tune file to which streams are added");
+    document = Json::parse(before);
+  }
   document["streams"] = Json::array();
   for (const StreamRates& one : streams) {
     document["streams"].push_back({{"from", one.from}, {"to", one.to}, {"rates", one.rates}});
