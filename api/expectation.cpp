@@ -43,11 +43,13 @@ class Evaluation {
     value.bytes.resize(count * (value.wide ? sizeof(float) : element_bytes_));
     const void* sources[] = {left.bytes.data(), right.bytes.data()};
     void* targets[] = {value.bytes.data()};
+    const std::uint8_t wide_sources[] = {left.wide ? std::uint8_t{1} : std::uint8_t{0},
+                                         right.wide ? std::uint8_t{1} : std::uint8_t{0}};
     const kernels::Operands operands = {.sources = sources,
                                         .source_count = 2,
                                         .targets = targets,
                                         .target_count = 1,
-                                        .wide_sources = (left.wide ? 1U : 0U) | (right.wide ? 2U : 0U),
+                                        .wide_sources = left.wide || right.wide ? wide_sources : nullptr,
                                         .wide_targets = value.wide ? 1U : 0U};
     if (arguments_.user.call != nullptr) {
       kernels::fold_user(arguments_.user, operands, count);

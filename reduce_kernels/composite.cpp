@@ -14,42 +14,17 @@ namespace {
 // One piece of every temporary of the canonical expression stays in the first-level cache with its sources.
 constexpr size_t kPieceBytes = 2048;
 
+/// Up to so many sources the canonical expression is the left fold.
+constexpr int kLeftFoldMax = 3;
+
 void require(bool condition) noexcept {
   if (!condition) std::abort();
 }
 
 void require_counts(const Operands& operands) noexcept {
-  require(operands.source_count >= 1 && operands.source_count <= kSourcesMax);
+  require(operands.source_count >= 1);
   require(operands.target_count >= 1 && operands.target_count <= kTargetsMax);
 }
-
-/// The addresses of operands some elements further on; the masks stay.
-class Cursor {
- public:
-  explicit Cursor(const Operands& operands) noexcept : view_(operands) {
-    require_counts(operands);
-    std::copy_n(operands.sources, operands.source_count, sources_);
-    std::copy_n(operands.targets, operands.target_count, targets_);
-    view_.sources = sources_;
-    view_.targets = targets_;
-  }
-  Cursor(const Cursor&) = delete;
-  Cursor& operator=(const Cursor&) = delete;
-
-  const Operands& view() const noexcept { return view_; }
-
-  void advance_source(int index, ptrdiff_t bytes) noexcept {
-    sources_[index] = static_cast<const char*>(sources_[index]) + bytes;
-  }
-  void advance_target(int index, ptrdiff_t bytes) noexcept {
-    targets_[index] = static_cast<char*>(targets_[index]) + bytes;
-  }
-
- private:
-  Operands view_;
-  const void* sources_[kSourcesMax];
-  void* targets_[kTargetsMax];
-};
 
 /// A fold by a kernel whose elements may be wide: temporaries are wide wherever the type has a wide form.
 struct KernelFold {
@@ -57,7 +32,7 @@ struct KernelFold {
   Type type;
 
   size_t source_bytes(const Operands& operands, int index) const noexcept {
-    return wire_size(type, has_bit(operands.wide_sources, index));
+    return wire_size(type, is_wide(operands.wide_sources, index));
   }
   size_t target_bytes(const Operands& operands, int index) const noexcept {
     return wire_size(type, has_bit(operands.wide_targets, index));
@@ -80,65 +55,74 @@ struct UserFold {
 template <typename Fold, size_t kTemporaryBytes>
 class Canonical {
  public:
-  explicit Canonical(const Fold& fold) noexcept : fold_(fold) {}
+  Canonical(const Fold& fold, const Operands& in) noexcept : fold_(fold), in_(in) {}
 
-  /// Evaluates E(low, high) over one piece into the targets of `out`, whose sources are ignored.
-  void evaluate(const Operands& in, int low, int high, Operands out, size_t count) const noexcept {
+  /// Evaluates E(0, all sources) of `count` elements, from element `first` on, into the targets of `out`.
+  void evaluate(size_t first, Operands out, size_t count) noexcept {
+    first_ = first;
+    evaluate(0, in_.source_count, out, count);
+  }
+
+ private:
+  void evaluate(int low, int high, Operands out, size_t count) const noexcept {
     const int sources = high - low;
-    if (sources <= 3) {  // up to three sources the expression is the left fold
-      out.sources = in.sources + low;
+    if (sources <= kLeftFoldMax) {
+      const void* few[kLeftFoldMax];
+      for (int s = 0; s < sources; ++s) few[s] = source(low + s);
+      out.sources = few;
       out.source_count = sources;
-      out.wide_sources = low < 32 ? in.wide_sources >> low : 0;
+      out.wide_sources = in_.wide_sources == nullptr ? nullptr : in_.wide_sources + low;
       fold_.run(out, count);
       return;
     }
     const int middle = low + static_cast<int>(std::bit_floor(static_cast<unsigned>(sources - 1)));
     alignas(64) char left[kTemporaryBytes];
     alignas(64) char right[kTemporaryBytes];
-    const bool left_wide = half(in, low, middle, left, count);
+    half(low, middle, left, count);
     const void* halves[2] = {left, right};
-    bool right_wide = false;
+    uint8_t wide[2] = {fold_.temporaries_are_wide(), fold_.temporaries_are_wide()};
     if (high - middle == 1) {
-      halves[1] = in.sources[middle];
-      right_wide = has_bit(in.wide_sources, middle);
+      halves[1] = source(middle);
+      wide[1] = is_wide(in_.wide_sources, middle);
     } else {
-      right_wide = half(in, middle, high, right, count);
+      half(middle, high, right, count);
     }
     out.sources = halves;
     out.source_count = 2;
-    out.wide_sources = (left_wide ? 1u : 0u) | (right_wide ? 2u : 0u);
+    out.wide_sources = fold_.temporaries_are_wide() ? wide : nullptr;
     fold_.run(out, count);
   }
 
- private:
-  bool half(const Operands& in, int low, int high, void* temporary, size_t count) const noexcept {
-    const bool wide = fold_.temporaries_are_wide();
+  void half(int low, int high, void* temporary, size_t count) const noexcept {
     Operands out;
     out.targets = &temporary;
     out.target_count = 1;
-    out.wide_targets = wide ? 1 : 0;
-    evaluate(in, low, high, out, count);
-    return wide;
+    out.wide_targets = fold_.temporaries_are_wide() ? 1 : 0;
+    evaluate(low, high, out, count);
+  }
+
+  const void* source(int index) const noexcept {
+    return static_cast<const char*>(in_.sources[index]) + first_ * fold_.source_bytes(in_, index);
   }
 
   const Fold& fold_;
+  const Operands& in_;
+  size_t first_ = 0;
 };
 
 template <size_t kTemporaryBytes, typename Fold>
 void canonical(const Fold& fold, const Operands& operands, size_t count) noexcept {
-  if (operands.source_count <= 3) return fold.run(operands, count);
-  Cursor cursor(operands);
-  const Canonical<Fold, kTemporaryBytes> expression(fold);
+  if (operands.source_count <= kLeftFoldMax) return fold.run(operands, count);
+  Canonical<Fold, kTemporaryBytes> expression(fold, operands);
+  void* targets[kTargetsMax];
+  Operands out = operands;
+  out.targets = targets;
   const size_t piece_elements = std::max<size_t>(1, kPieceBytes / fold.temporary_bytes());
   for (size_t done = 0; done < count; done += piece_elements) {
-    const size_t piece = std::min(piece_elements, count - done);
-    expression.evaluate(cursor.view(), 0, operands.source_count, cursor.view(), piece);
-    for (int s = 0; s < operands.source_count; ++s) {
-      cursor.advance_source(s, static_cast<ptrdiff_t>(piece * fold.source_bytes(operands, s)));
-    }
     for (int t = 0; t < operands.target_count; ++t) {
-      cursor.advance_target(t, static_cast<ptrdiff_t>(piece * fold.target_bytes(operands, t)));
+      targets[t] = static_cast<char*>(operands.targets[t]) + done * fold.target_bytes(operands, t);
     }
+    expression.evaluate(done, out, std::min(piece_elements, count - done));
   }
 }
 
@@ -165,11 +149,23 @@ void fold_user_many(const UserFunction& user, const Operands& operands, size_t c
 }  // namespace
 
 void fold_pieces(FoldFn fold, const Operands& operands, const Pieces& pieces) noexcept {
-  Cursor cursor(operands);
+  require_counts(operands);
+  require(operands.source_count <= kPieceSourcesMax);
+  const void* sources[kPieceSourcesMax];
+  void* targets[kTargetsMax];
+  std::copy_n(operands.sources, operands.source_count, sources);
+  std::copy_n(operands.targets, operands.target_count, targets);
+  Operands piece_operands = operands;
+  piece_operands.sources = sources;
+  piece_operands.targets = targets;
   for (size_t piece = 0; piece < pieces.piece_count; ++piece) {
-    fold(cursor.view(), pieces.element_count);
-    for (int s = 0; s < operands.source_count; ++s) cursor.advance_source(s, pieces.source_strides_bytes[s]);
-    for (int t = 0; t < operands.target_count; ++t) cursor.advance_target(t, pieces.target_strides_bytes[t]);
+    fold(piece_operands, pieces.element_count);
+    for (int s = 0; s < operands.source_count; ++s) {
+      sources[s] = static_cast<const char*>(sources[s]) + pieces.source_strides_bytes[s];
+    }
+    for (int t = 0; t < operands.target_count; ++t) {
+      targets[t] = static_cast<char*>(targets[t]) + pieces.target_strides_bytes[t];
+    }
   }
 }
 

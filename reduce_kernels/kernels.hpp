@@ -33,20 +33,20 @@ std::vector<Isa> available_isas();
 /// Bytes of one vector register as seen by the code built for `isa`; 0 when it is not available here. 8 for reference.
 size_t vector_bytes(Isa isa) noexcept;
 
-/// At most so many sources and targets in one fold.
-inline constexpr int kSourcesMax = 256;
+/// At most so many targets in one fold: the masks have a bit for each. Sources may be as many as there are.
 inline constexpr int kTargetsMax = 32;
 
 /// The vectors of one fold. A target may be exactly one of the sources (same address and element size, in place);
 /// apart from that no target may overlap a source or another target. Addresses need no alignment.
 struct Operands {
   const void* const* sources = nullptr;
-  int source_count = 0;  ///< 1..kSourcesMax
+  int source_count = 0;  ///< at least 1
   void* const* targets = nullptr;
   int target_count = 0;  ///< 1..kTargetsMax
-  /// Bit i: source (target) i holds float although the type is f16 or bf16. Must be 0 for every other type.
-  /// Sources from the 33rd on are never wide. Bits past the counts are ignored in all three masks.
-  uint32_t wide_sources = 0;
+  /// For each source whether it holds float although the type is f16 or bf16; nullptr: none does, as for every other
+  /// type.
+  const uint8_t* wide_sources = nullptr;
+  /// Bit i: target i likewise. Must be 0 for every other type. Bits past the count are ignored in both masks.
   uint32_t wide_targets = 0;
   /// Bit i: store to target i past the caches where possible. A hint: bits of the result never depend on it. Such
   /// stores are weakly ordered: the CALLER must run store_fence() before it signals that the target is complete.
@@ -77,6 +77,9 @@ void copy(void* target, const void* source, size_t bytes, bool streaming) noexce
 
 /// Orders streaming stores before all later stores.
 void store_fence() noexcept;
+
+/// At most so many sources in fold_pieces().
+inline constexpr int kPieceSourcesMax = 256;
 
 /// Many equal pieces at constant distances. Strides are in bytes, one per source and one per target.
 struct Pieces {

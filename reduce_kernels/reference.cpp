@@ -192,9 +192,9 @@ struct MaxLoc {
 template <typename Elements, typename Operation>
 void fold(const Operands& operands, size_t count) noexcept {
   for (size_t i = 0; i < count; ++i) {
-    typename Elements::Value value = Elements::load(operands.sources[0], i, has_bit(operands.wide_sources, 0));
+    typename Elements::Value value = Elements::load(operands.sources[0], i, is_wide(operands.wide_sources, 0));
     for (int s = 1; s < operands.source_count; ++s) {
-      value = Operation::combine(value, Elements::load(operands.sources[s], i, has_bit(operands.wide_sources, s)));
+      value = Operation::combine(value, Elements::load(operands.sources[s], i, is_wide(operands.wide_sources, s)));
     }
     for (int t = 0; t < operands.target_count; ++t) {
       Elements::store(operands.targets[t], i, value, has_bit(operands.wide_targets, t));

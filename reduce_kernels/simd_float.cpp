@@ -25,7 +25,7 @@ void fill_real(FoldTable& table) {
 /// min or max of 16-bit floats: where no operand is wide there is nothing to widen and nothing to round.
 template <class Lanes, class Wide, class Narrow, Op kOp, Type kType>
 void fold_order16(const Operands& operands, size_t count) noexcept {
-  if ((operands.wide_sources | operands.wide_targets) != 0) {
+  if (has_wide(operands)) {
     fold<Lanes, Each<Wide>, kOp, kType, Loops::shared>(operands, count);
   } else {
     fold<PlainLanes<uint16_t>, Each<Narrow>, kOp, kType, Loops::many>(operands, count);

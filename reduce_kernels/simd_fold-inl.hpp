@@ -55,6 +55,7 @@ HWY_INLINE void combine_from(typename Lanes::D d, const void* source, size_t ind
 template <class Lanes, class Operation, int kCount>
 struct Sources {
   const Operands& operands;
+  const uint8_t* wide;
   const void* s0;
   const void* s1;
   const void* s2;
@@ -62,6 +63,7 @@ struct Sources {
 
   HWY_INLINE explicit Sources(const Operands& all)
       : operands(all),
+        wide(all.wide_sources),
         s0(all.sources[0]),
         s1(kCount > 1 ? all.sources[1] : nullptr),
         s2(kCount > 2 ? all.sources[2] : nullptr),
@@ -69,9 +71,9 @@ struct Sources {
 
   HWY_INLINE void fold(typename Lanes::D d, size_t index, VecOf<Lanes>& a, VecOf<Lanes>& b) const {
     if constexpr (kCount == 0) {
-      Lanes::load(d, s0, index, has_bit(operands.wide_sources, 0), a, b);
+      Lanes::load(d, s0, index, is_wide(wide, 0), a, b);
       for (int s = 1; s < operands.source_count; ++s) {
-        combine_from<Lanes, Operation>(d, operands.sources[s], index, has_bit(operands.wide_sources, s), a, b);
+        combine_from<Lanes, Operation>(d, operands.sources[s], index, is_wide(wide, s), a, b);
       }
     } else {
       Lanes::load(d, s0, index, false, a, b);
@@ -201,7 +203,7 @@ HWY_NOINLINE void fold_streaming(const Operands& operands, size_t count) {
   // The elements before `head` are folded once on their own and, in place, must not be read again: they are not, since
   // the blocks begin at `head` and the last block cannot reach back that far.
   if (head != 0) fold_short<Lanes, Operation, kOp, kType>(operands, head);
-  [[maybe_unused]] const bool narrow = !Lanes::kHasWide || (operands.wide_sources | operands.wide_targets) == 0;
+  [[maybe_unused]] const bool narrow = !Lanes::kHasWide || !has_wide(operands);
   if constexpr (kLoops == Loops::many) {
     if (narrow && operands.source_count == 2 && operands.target_count == 1 && aligned == 1) {
       return fold_blocks<Line, Operation, 2, 1, true>(operands, head, count, aligned);
@@ -219,7 +221,7 @@ HWY_NOINLINE void fold_streaming(const Operands& operands, size_t count) {
 /// The kernel behind FoldFn: picks the loop made for these numbers of sources and targets.
 template <class Lanes, class Operation, Op kOp, Type kType, Loops kLoops>
 void fold(const Operands& operands, size_t count) noexcept {
-  const bool wide = Lanes::kHasWide && (operands.wide_sources | operands.wide_targets) != 0;
+  const bool wide = Lanes::kHasWide && has_wide(operands);
   if (operands.source_count == 1 && !wide) return copy_to_targets(operands, count * Lanes::kElementBytes);
   const typename Lanes::D d;
   if (count < Lanes::elements(d)) return fold_short<Lanes, Operation, kOp, kType>(operands, count);

@@ -22,7 +22,16 @@ class FoldTable {
   std::array<std::array<FoldFn, kTypeCount>, kOpCount> entries_{};
 };
 
-/// True when bit `index` of an operand mask is set; operands past the 32 bits of the mask never are.
-inline bool has_bit(uint32_t mask, int index) noexcept { return index < 32 && ((mask >> index) & 1u) != 0; }
+/// True when bit `index` of a mask of targets is set.
+inline bool has_bit(uint32_t mask, int index) noexcept { return ((mask >> index) & 1u) != 0; }
+
+inline bool is_wide(const uint8_t* wide_sources, int index) noexcept {
+  return wide_sources != nullptr && wide_sources[index] != 0;
+}
+
+/// Whether operands are to be looked at one by one; false where all are of the type itself.
+inline bool has_wide(const Operands& operands) noexcept {
+  return operands.wide_sources != nullptr || operands.wide_targets != 0;
+}
 
 }  // namespace torii::kernels

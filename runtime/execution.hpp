@@ -412,6 +412,7 @@ class Execution {
   std::vector<std::uint64_t> stored_in_step_;  ///< per out-stream that leads a group: the last step that stored there
   std::vector<Place> source_places_;
   std::vector<Place> target_places_;
+  std::vector<std::uint8_t> wide_sources_;  ///< as kernels::Operands::wide_sources; empty: none is
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
   unsigned engines_ = 1;

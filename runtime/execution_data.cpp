@@ -170,6 +170,10 @@ std::size_t Execution::find_places(const Step& step) noexcept {
 void Execution::move_pieces(const Step& step) noexcept {
   sources_.resize(source_places_.size());
   targets_.resize(target_places_.size());
+  wide_sources_.clear();
+  if (std::ranges::any_of(source_places_, &Place::wide)) {
+    for (const Place& place : source_places_) wide_sources_.push_back(place.wide ? 1 : 0);
+  }
   shape_->layout.for_each_piece(step.block, step.segment, [&](const Piece& piece, std::size_t packed_offset_bytes) {
     move_piece(piece, packed_offset_bytes, step.flow->fold);
   });
@@ -256,23 +260,20 @@ void* Execution::first_slot() const noexcept {
 /// Folds the current portion into its targets, wide ones first since a narrow one may be a source in place.
 void Execution::combine(std::size_t count, Fold order) noexcept {
   const std::size_t bytes = count * shape_->element_bytes;
-  std::uint32_t wide_sources = 0;
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (source_places_[i].wide) wide_sources |= 1U << i;
-  }
+  const bool has_wide_source = !wide_sources_.empty();
   for (const bool wide : {true, false}) {
     const std::size_t primary = primary_target(wide);
     if (primary == targets_.size()) continue;
     const bool streaming = target_places_[primary].streaming;
     const void* value = sources_[0];
-    if (sources_.size() != 1 || (wide_sources != 0) != wide) {
+    if (sources_.size() != 1 || has_wide_source != wide) {
       // What was stored past the caches is not read again.
       void* const folded = streaming && targets_.size() > 1 ? hot_value : targets_[primary];
       fold({.sources = sources_.data(),
             .source_count = static_cast<int>(sources_.size()),
             .targets = &folded,
             .target_count = 1,
-            .wide_sources = wide_sources,
+            .wide_sources = has_wide_source ? wide_sources_.data() : nullptr,
             .wide_targets = wide ? 1U : 0U,
             .streaming_targets = streaming && folded != hot_value ? 1U : 0U},
            count, order);

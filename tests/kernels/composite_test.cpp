@@ -54,7 +54,7 @@ T expression(const std::function<T(int)>& source, const std::function<T(T, T)>& 
 
 TEST(Canonical, IsTheDeclaredExpressionInFloat) {
   Random random(seed());
-  for (const int source_count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 33, 64, 100}) {
+  for (const int source_count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 33, 64, 100, 257, 1023}) {
     const auto count = static_cast<size_t>(pick(random, 0, 1500));
     auto sources = random_vectors<float>(Type::f32, false, source_count, count, random);
     Vectors<float> targets(2, std::vector<float>(count + 1));
@@ -73,25 +73,33 @@ TEST(Canonical, IsTheDeclaredExpressionInFloat) {
 TEST(Canonical, RoundsSixteenBitFloatsOnceAndTakesWideOperands) {
   Random random(seed());
   for (const Type type : {Type::f16, Type::bf16}) {
-    for (const int source_count : {2, 3, 4, 5, 7, 8, 11, 34}) {
+    for (const int source_count : {2, 3, 4, 5, 7, 8, 11, 34, 66, 300}) {
       const auto count = static_cast<size_t>(pick(random, 1, 3000));
       auto sources = random_vectors<uint16_t>(type, false, source_count, count, random);
-      auto wide_source = random_vectors<float>(type, true, 1, count, random);
+      auto wide_sources = random_vectors<float>(type, true, source_count, count, random);
       std::vector<void*> source_addresses = addresses(sources);
-      source_addresses[1] = wide_source[0].data();
+      // The second one, and others as often as not.
+      std::vector<uint8_t> is_wide(static_cast<size_t>(source_count));
+      for (size_t s = 0; s < is_wide.size(); ++s) {
+        is_wide[s] = s == 1 || pick(random, 0, 1) != 0 ? 1 : 0;
+        if (is_wide[s] != 0) source_addresses[s] = wide_sources[s].data();
+      }
       std::vector<uint16_t> narrow(count);
       std::vector<float> wide(count);
       const std::vector<void*> targets = {narrow.data(), wide.data()};
       Operands operands = operands_of(source_addresses, targets);
-      operands.wide_sources = 2;
+      operands.wide_sources = is_wide.data();
       operands.wide_targets = 2;
       fold_canonical(find(Op::sum, type), type, operands, count);
       std::vector<float> expected(count);
       std::vector<uint16_t> rounded(count);
       for (size_t i = 0; i < count; ++i) {
         const auto source = [&](int s) {
-          const uint16_t bits = sources[static_cast<size_t>(s)][i];
-          return s == 1 ? wide_source[0][i] : type == Type::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+          const auto number = static_cast<size_t>(s);
+          const uint16_t bits = sources[number][i];
+          return is_wide[number] != 0 ? wide_sources[number][i]
+                 : type == Type::f16  ? f16_to_f32(bits)
+                                      : bf16_to_f32(bits);
         };
         expected[i] = expression<float>(
             source, [](float a, float b) { return a + b; }, 0, source_count);
@@ -191,7 +199,7 @@ class UserFolds : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(UserFolds, GetLeftAndRightInOrder) {
-  for (int source_count = 1; source_count <= 9; ++source_count) {
+  for (const int source_count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 257, 1023}) {
     for (const size_t count : {size_t{0}, size_t{1}, size_t{127}, size_t{128}, size_t{1000}}) {
       auto sources = numbered(source_count, count);
       Vectors<Element> targets(3, std::vector<Element>(count));
@@ -248,7 +256,10 @@ TEST(CompositeDeathTest, BrokenOperandsCrash) {
   const std::vector<void*> one = {&number};
   const FoldFn fold = find(Op::sum, Type::f32);
   EXPECT_DEATH(fold_canonical(fold, Type::f32, operands_of({}, one), 1), "");
-  EXPECT_DEATH(fold_canonical(fold, Type::f32, operands_of(std::vector<void*>(kSourcesMax + 1, &number), one), 1), "");
+  EXPECT_DEATH(fold_canonical(fold, Type::f32, operands_of(one, std::vector<void*>(kTargetsMax + 1, &number)), 1), "");
+  EXPECT_DEATH(
+      fold_pieces(fold, operands_of(std::vector<void*>(kPieceSourcesMax + 1, &number), one), {1, 1, nullptr, nullptr}),
+      "");
   EXPECT_DEATH(fold_pieces(fold, operands_of(one, {}), {1, 1, nullptr, nullptr}), "");
   for (const size_t element_bytes : {size_t{0}, kUserElementBytesMax + 1}) {
     EXPECT_DEATH(fold_user({add_large, nullptr, element_bytes}, operands_of(one, one), 1), "");

@@ -100,7 +100,8 @@ std::vector<To> convert(FoldFn fold, const std::vector<From>& from, bool wide_so
   operands.source_count = 1;
   operands.targets = &target;
   operands.target_count = 1;
-  operands.wide_sources = wide_source ? 1 : 0;
+  const uint8_t wide = 1;
+  operands.wide_sources = wide_source ? &wide : nullptr;
   operands.wide_targets = wide_target ? 1 : 0;
   fold(operands, from.size());
   return to;

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kLongBytes = 20480;
 // Room for wide elements and for an odd start.
 constexpr size_t kAreaBytes = 2 * kLongBytes + 4096;
-constexpr int kManySources = 40;
+constexpr int kManySources = 70;
 constexpr unsigned char kUntouched = 0xa5;
 
 size_t pick_count(Random& random, Type type) {
@@ -47,12 +47,12 @@ class RandomFold {
     const int source_count = pick(random, 0, 30) == 0 ? kManySources : pick(random, 1, 9);
     const int target_count = pick(random, 1, 3);
     if (is_float16(type) && pick(random, 0, 1) != 0) {
-      wide_sources_ = static_cast<uint32_t>(random());
+      for (int s = 0; s < source_count; ++s) wide_sources_.push_back(pick(random, 0, 1) != 0 ? 1 : 0);
       wide_targets_ = static_cast<uint32_t>(random());
     }
     if (pick(random, 0, 2) == 0) streaming_ = static_cast<uint32_t>(random());
     for (int s = 0; s < source_count; ++s) {
-      const bool wide = s < 32 && (wide_sources_ >> s & 1u) != 0;
+      const bool wide = is_wide_source(s);
       const size_t bytes = count_ * wire_size(type, wide);
       char* at = place_randomly(*areas.sources[static_cast<size_t>(s)], bytes, random);
       fill_random(type, wide, at, count_, random);
@@ -97,13 +97,14 @@ class RandomFold {
   }
 
  private:
+  bool is_wide_source(int s) const { return !wide_sources_.empty() && wide_sources_[static_cast<size_t>(s)] != 0; }
   size_t target_bytes(int t) const { return wire_size(type_, (wide_targets_ >> t & 1u) != 0); }
 
   void maybe_in_place() {
     if (pick(random_, 0, 2) != 0) return;
-    const int s = pick(random_, 0, static_cast<int>(std::min<size_t>(sources_.size(), 32)) - 1);
+    const int s = pick(random_, 0, static_cast<int>(sources_.size()) - 1);
     const int t = pick(random_, 0, static_cast<int>(targets_.size()) - 1);
-    if ((wide_sources_ >> s & 1u) != (wide_targets_ >> t & 1u)) return;
+    if (is_wide_source(s) != ((wide_targets_ >> t & 1u) != 0)) return;
     in_place_source_ = s;
     in_place_target_ = t;
     targets_[static_cast<size_t>(t)] = const_cast<void*>(sources_[static_cast<size_t>(s)]);
@@ -115,7 +116,7 @@ class RandomFold {
     operands.source_count = static_cast<int>(sources_.size());
     operands.targets = targets.data();
     operands.target_count = static_cast<int>(targets.size());
-    operands.wide_sources = wide_sources_;
+    operands.wide_sources = wide_sources_.empty() ? nullptr : wide_sources_.data();
     operands.wide_targets = wide_targets_;
     operands.streaming_targets = streaming_;
     return operands;
@@ -132,17 +133,18 @@ class RandomFold {
   }
 
   std::string describe() const {
+    std::string wide;
+    for (const uint8_t is_wide : wide_sources_) wide += is_wide != 0 ? '1' : '0';
     return ", seed " + std::to_string(seed()) + ", count " + std::to_string(count_) + ", sources " +
-           std::to_string(sources_.size()) + ", targets " + std::to_string(targets_.size()) + ", wide " +
-           std::to_string(wide_sources_) + "/" + std::to_string(wide_targets_) + ", streaming " +
-           std::to_string(streaming_) + ", in place " + std::to_string(in_place_source_) + "->" +
-           std::to_string(in_place_target_);
+           std::to_string(sources_.size()) + ", targets " + std::to_string(targets_.size()) + ", wide " + wide + "/" +
+           std::to_string(wide_targets_) + ", streaming " + std::to_string(streaming_) + ", in place " +
+           std::to_string(in_place_source_) + "->" + std::to_string(in_place_target_);
   }
 
   Type type_;
   Random& random_;
   size_t count_;
-  uint32_t wide_sources_ = 0;
+  std::vector<uint8_t> wide_sources_;  ///< empty: none is
   uint32_t wide_targets_ = 0;
   uint32_t streaming_ = 0;
   int in_place_source_ = -1;
