@@ -7,6 +7,7 @@
 #include <barrier>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -55,7 +56,11 @@ void run_rank(const ThreadTeam& options, Seat seat, std::barrier<>& end,
   context_options.ranks = options.ranks;
   context_options.exchange = exchange;
   context_options.exchange_data = &seat;
-  context_options.settings = options.settings.c_str();
+  std::string settings = options.settings;
+  if (!options.nodes.empty()) {
+    settings += "\nNODE=n" + std::to_string(options.nodes[static_cast<std::size_t>(seat.rank)]);
+  }
+  context_options.settings = settings.c_str();
   torii_context* context = nullptr;
   EXPECT_EQ(torii_context_create(&context_options, &context), TORII_OK) << torii_last_error();
   torii_team* team = nullptr;

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many ranks on a node, and random numbers of them: every row of the catalogue that serves the shape, all types of
+// operand that are folded in their own way, all orders and wires, element by element against the derived expression.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "collectives/catalogue.hpp"
+#include "tests/collectives/cluster_trees.hpp"
+#include "tests/conformance/operands.hpp"
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
+
+/// A user's element: an upper triangular matrix of two by two. Products of such are associative, and do not commute.
+struct Matrix {
+  std::uint32_t a, b, c;
+};
+void multiply(const void* left, const void* right, void* out, std::size_t count, void*) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Matrix l = static_cast<const Matrix*>(left)[i];
+    const Matrix r = static_cast<const Matrix*>(right)[i];
+    static_cast<Matrix*>(out)[i] = {l.a * r.a, l.a * r.b + l.b * r.c, l.c * r.c};
+  }
+}
+
+/// What is folded; TORII_USER has matrices.
+struct Operand {
+  torii_type type;
+  torii_op op;
+  std::size_t bytes() const { return op == TORII_USER ? sizeof(Matrix) : torii_type_bytes(type); }
+};
+const std::vector<Operand> kOperands = {{TORII_F16, TORII_SUM}, {TORII_BF16, TORII_SUM}, {TORII_F32, TORII_SUM},
+                                        {TORII_I64, TORII_SUM}, {TORII_U8, TORII_USER},  {TORII_F16, TORII_MAX}};
+
+void fill(int rank, std::size_t first, std::size_t count, void* out, void* data) {
+  const Operand& operand = *static_cast<const Operand*>(data);
+  if (operand.op != TORII_USER) {
+    fill_operand(static_cast<Type>(operand.type), 22, rank, first, count, out);
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t word = random_word(22, rank, first + i);
+    static_cast<Matrix*>(out)[i] = {static_cast<std::uint32_t>(word) | 1, static_cast<std::uint32_t>(word >> 32),
+                                    static_cast<std::uint32_t>(word >> 16) | 1};
+  }
+}
+
+/// Numbers that all ranks draw alike.
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+  int below(int most) { return static_cast<int>(random_() % static_cast<unsigned>(most)); }
+  template <typename List>
+  const auto& one_of(const List& list) {
+    return list[static_cast<std::size_t>(below(static_cast<int>(std::size(list))))];
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+constexpr torii_collective kCollectives[] = {TORII_BARRIER,    TORII_BROADCAST, TORII_REDUCE,         TORII_ALLREDUCE,
+                                             TORII_ALL_GATHER, TORII_ALLTOALL,  TORII_REDUCE_SCATTER, TORII_SCATTER,
+                                             TORII_GATHER,     TORII_SCAN,      TORII_EXSCAN};
+
+/// Elements of a rank's input and of its result, in blocks of `count`.
+struct Blocks {
+  std::size_t input;
+  std::size_t result;
+};
+Blocks blocks_of(torii_collective collective, int ranks, bool is_root, int rank) {
+  const auto all = static_cast<std::size_t>(ranks);
+  switch (collective) {
+    case TORII_BARRIER:
+      return {0, 0};
+    case TORII_REDUCE:
+      return {1, is_root ? 1U : 0U};
+    case TORII_ALL_GATHER:
+      return {1, all};
+    case TORII_REDUCE_SCATTER:
+      return {all, 1};
+    case TORII_ALLTOALL:
+      return {all, all};
+    case TORII_SCATTER:
+      return {is_root ? all : 0, 1};
+    case TORII_GATHER:
+      return {1, is_root ? all : 0};
+    case TORII_EXSCAN:
+      return {1, rank == 0 ? 0U : 1U};
+    default:
+      return {1, 1};
+  }
+}
+
+/// One call of the team, if it serves that, with its result compared. True where it ran.
+bool check_call(torii_team* team, torii_collective collective, Operand operand, std::size_t count, int root,
+                bool in_place, const std::string& what) {
+  const int rank = torii_team_rank(team);
+  const Blocks blocks = blocks_of(collective, torii_team_ranks(team), rank == root, rank);
+  std::vector<std::byte> input(blocks.input * count * operand.bytes());
+  std::vector<std::byte> result(std::max(blocks.input, blocks.result) * count * operand.bytes());
+  const bool same = in_place && (collective == TORII_ALLREDUCE || collective == TORII_SCAN ||
+                                 collective == TORII_ALLTOALL || collective == TORII_REDUCE);
+  std::byte* const source = same || collective == TORII_BROADCAST ? result.data() : input.data();
+  if (collective != TORII_BROADCAST || rank == root) fill(rank, 0, blocks.input * count, source, &operand);
+  torii_call call = make_call(collective, source, result.data(), count, operand.type, operand.op, root);
+  if (operand.op == TORII_USER) {
+    call.user = multiply;
+    call.user_bytes = sizeof(Matrix);
+  }
+  torii_choice choice = {};
+  choice.size = sizeof(choice);
+  if (torii_choose(team, &call, &choice) == TORII_UNSUPPORTED) return false;
+  const torii_status status = torii_run(team, &call);
+  if (status != TORII_OK && !::testing::Test::HasFailure()) ADD_FAILURE() << what << ": " << torii_last_error();
+  if (status != TORII_OK) return true;
+  const std::size_t elements = blocks.result * count;
+  if (elements == 0) return true;
+  std::vector<std::byte> expected(elements * operand.bytes());
+  const torii_status known = torii_expect(team, &call, 0, elements, fill, &operand, expected.data());
+  EXPECT_EQ(known, TORII_OK) << what << ": " << torii_last_error();
+  std::size_t wrong = 0;
+  std::size_t first = elements;
+  for (std::size_t i = elements; i-- > 0;) {
+    const std::size_t at = i * operand.bytes();
+    if (std::equal(expected.begin() + at, expected.begin() + at + operand.bytes(), result.begin() + at)) continue;
+    ++wrong;
+    first = i;
+  }
+  // One rank's report is enough, and all go on: a rank that left would be a fault of another kind.
+  if (wrong != 0 && !::testing::Test::HasFailure()) {
+    ADD_FAILURE() << what << ", " << choice.algorithm << ", collective " << collective << ", type " << operand.type
+                  << ", op " << operand.op << ", " << count << " elements, root " << root << ", rank " << rank << ": "
+                  << wrong << " of " << elements << " elements are wrong, the first is " << first;
+  }
+  return true;
+}
+
+struct Shape {
+  int ranks;
+  std::string topology;
+};
+
+torii_team* make_team(torii_context* context, const Shape& shape, const std::string& algorithm, bool canonical,
+                      bool wire) {
+  torii_team_options options = {};
+  options.size = sizeof(options);
+  options.topology = shape.topology.c_str();
+  options.algorithm = algorithm.c_str();
+  options.determinism = canonical ? "canonical" : "run";
+  options.wire = wire ? "f32" : "type";
+  options.segment_bytes = 512;
+  torii_team* team = nullptr;
+  EXPECT_EQ(torii_team_create(context, &options, &team), TORII_OK) << torii_last_error();
+  return team;
+}
+
+/// One team, and calls of all collectives on it. Returns how many collectives it served.
+int check_team(torii_context* context, const Shape& shape, const std::string& algorithm, bool canonical, bool wire,
+               Draw draw, const std::vector<Operand>& only = {}) {
+  torii_team* const team = make_team(context, shape, algorithm, canonical, wire);
+  if (team == nullptr) return 0;
+  const std::string what = algorithm + " on " + shape.topology + " of " + std::to_string(shape.ranks) +
+                           (canonical ? ", canonical" : "") + (wire ? ", wire f32" : "");
+  constexpr std::size_t kCounts[] = {1, 7, 130, 700};
+  int served = 0;
+  for (const torii_collective collective : kCollectives) {
+    const bool folds = collective == TORII_REDUCE || collective == TORII_ALLREDUCE ||
+                       collective == TORII_REDUCE_SCATTER || collective == TORII_SCAN || collective == TORII_EXSCAN;
+    std::vector<Operand> operands = {draw.one_of(kOperands)};
+    if (folds && !only.empty()) operands = only;
+    for (Operand operand : operands) {
+      if (!folds) operand.op = TORII_SUM;
+      const bool has_root = collective == TORII_BROADCAST || collective == TORII_REDUCE ||
+                            collective == TORII_SCATTER || collective == TORII_GATHER;
+      const int root = has_root ? draw.below(shape.ranks) : 0;
+      const std::size_t count = draw.one_of(kCounts);
+      const bool in_place = draw.below(2) != 0;
+      served += check_call(team, collective, operand, count, root, in_place, what) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
+  return served;
+}
+
+/// Runs every row on the shape: with a drawn order and wire, or with all of them.
+void check_shape(torii_context* context, const Shape& shape, Draw draw, bool all) {
+  int served = 0;
+  for (const Algorithm& algorithm : catalogue()) {
+    for (int mode = 0; mode < 4; ++mode) {
+      const int drawn = draw.below(4);
+      const unsigned seed = static_cast<unsigned>(draw.below(1 << 30));
+      if (!all && mode != drawn) continue;
+      served += check_team(context, shape, std::string(algorithm.name), mode % 2 != 0, mode / 2 != 0, Draw(seed),
+                           all ? kOperands : std::vector<Operand>{});
+    }
+  }
+  EXPECT_GE(served, 10) << shape.topology;
+}
+
+ThreadTeam threads(int ranks) {
+  ThreadTeam options;
+  options.ranks = ranks;
+  options.settings = std::string("ARENA=") + (ranks > 64 ? "4G" : "2G") + "\nTIMEOUT=30\nWAIT=yield";
+  return options;
+}
+
+/// A torus or mesh of nodes with several ranks each, of at most `most` ranks and more than half of that.
+Shape draw_shape(int most, Draw& draw) {
+  while (true) {
+    int nodes = 1;
+    std::string text = draw.below(3) != 0 ? "torus:" : "mesh:";
+    for (int dimension = draw.below(3); dimension >= 0; --dimension) {
+      const int extent = 1 + draw.below(5);
+      nodes *= extent;
+      text += std::to_string(extent) + (dimension > 0 ? "x" : "");
+    }
+    const int per_node = 1 + draw.below(most);
+    if (nodes * per_node > most || nodes * per_node <= most / 2) continue;
+    return {nodes * per_node, text + "*" + std::to_string(per_node)};
+  }
+}
+
+/// 32 ranks on each of two nodes: a step folds the operands of 32 mates and, beyond them, what comes wide.
+TEST(ManyRanks, FoldMoreThan32SourcesOfAStep) {
+  run_as_threads(threads(64), [](torii_context* context, torii_team*) {
+    for (const char* algorithm : {"trinaryx3", "bucket"}) {
+      check_team(context, {64, "torus:2*32"}, algorithm, false, true, Draw(1), kOperands);
+    }
+  });
+}
+
+/// As many operands of a user's on one node.
+TEST(ManyRanks, FoldMoreThan256SourcesOfAUsersOperation) {
+  if (!is_full()) GTEST_SKIP() << "260 threads take long; tests/kernels folds as many in short runs";
+  run_as_threads(threads(260), [](torii_context* context, torii_team*) {
+    torii_team* const team = make_team(context, {260, "torus:1*260"}, "trinaryx3", false, false);
+    if (team == nullptr) return;
+    EXPECT_TRUE(check_call(team, TORII_REDUCE, {TORII_U8, TORII_USER}, 1000, 259, false, "260 mates"));
+    EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
+  });
+}
+
+TEST(ManyRanks, OfOneNodeGiveTheDeclaredExpression) {
+  run_as_threads(threads(64), [](torii_context* context, torii_team*) {
+    check_shape(context, {64, "node"}, Draw(2), is_full());
+  });
+}
+
+TEST(ManyRanks, OfDrawnShapesGiveTheDeclaredExpression) {
+  const int shapes = is_full() ? 30 : 3;
+  for (int number = 0; number < shapes && !HasFailure(); ++number) {
+    Draw draw(static_cast<unsigned>(number) + 100);
+    const Shape shape = draw_shape(number == 0 ? 64 : 8 + draw.below(57), draw);
+    run_as_threads(threads(shape.ranks),
+                   [&](torii_context* context, torii_team*) { check_shape(context, shape, draw, is_full()); });
+  }
+}
+
+#ifdef TORII_TEST_LIBFABRIC
+/// Drawn numbers of ranks on each of two to four nodes, in a drawn order, joined by libfabric.
+TEST(ManyRanks, OnDrawnNodesGiveTheDeclaredExpression) {
+  const int runs = is_full() ? 20 : 2;
+  for (int number = 0; number < runs && !HasFailure(); ++number) {
+    Draw draw(static_cast<unsigned>(number) + 200);
+    const int ranks = 9 + draw.below(5);
+    ThreadTeam options = threads(ranks);
+    options.settings += "\nENGINES=2";
+    const int nodes = 2 + draw.below(3);
+    for (int rank = 0; rank < ranks; ++rank) options.nodes.push_back(rank < nodes ? rank : draw.below(nodes));
+    run_as_threads(options, [&](torii_context* context, torii_team* world) {
+      torii_choice choice = {};
+      choice.size = sizeof(choice);
+      const torii_call barrier = make_call(TORII_BARRIER, nullptr, nullptr, 0, TORII_U8);
+      EXPECT_EQ(torii_choose(world, &barrier, &choice), TORII_OK) << torii_last_error();
+      EXPECT_STRNE(choice.transport, "shared_memory");
+      check_shape(context, {ranks, "node"}, draw, is_full());
+    });
+  }
+}
+#endif
+
+/// A hub with 40 leaves, to which all send in a reduce.
+TEST(ManyRanks, OfAStarGiveTheDeclaredExpression) {
+  constexpr int kLeaves = 40;
+  std::string name = (std::filesystem::temp_directory_path() / "torii_star_XXXXXX").string();
+  const int file = mkstemp(name.data());
+  ASSERT_GE(file, 0);
+  close(file);
+  {
+    std::ofstream text(name);
+    text << "node hub comm\n";
+    for (int leaf = 0; leaf < kLeaves; ++leaf) {
+      text << "node leaf" << leaf << " comm\n";
+      text << "link hub leaf" << leaf << " 1GB/s 1GB/s 1us 1us full\n";
+    }
+  }
+  run_as_threads(threads(kLeaves + 1), [&](torii_context* context, torii_team*) {
+    for (const char* algorithm : {"scheduled", "chain"}) {
+      for (const bool wire : {false, true}) {
+        check_team(context, {kLeaves + 1, "tree:" + name}, algorithm, false, wire, Draw(3), kOperands);
+      }
+    }
+  });
+  std::filesystem::remove(name);
+}
+
+}  // namespace
+}  // namespace torii::testing
