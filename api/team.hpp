@@ -384,6 +384,15 @@ std::size_t team_control_bytes(int ranks, const Context& context) noexcept;
 std::size_t team_staging_bytes(int ranks, const Context& context) noexcept;
 /// Of a context whose memory is not pinned.
 std::size_t team_staging_bytes(int ranks) noexcept;
+
+/// What a plan's staging may take, and what it depends on besides the plan. Equal on all members.
+struct StagingLimit {
+  std::size_t bytes = 0;
+  bool wide = false;
+  bool several_nodes = false;
+};
+/// The plan of `rank`, with segments made shorter until it fits or they have 512 bytes. Bits do not depend on segments.
+Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit);
 /// Of everything that must be equal on all members.
 std::uint64_t options_digest(Context& context, const TeamOptions& options);
 /// Where the memory of TeamLines begins in a team's memory.

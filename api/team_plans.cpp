@@ -139,6 +139,17 @@ void set_board(Prepared& prepared) {
 
 }  // namespace
 
+Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit) {
+  std::size_t& segment_bytes = selected.request.tuning.segment_bytes;
+  const std::size_t least_bytes = std::max<std::size_t>(512, unit_bytes);
+  while (true) {
+    Plan plan = selected.algorithm->plan(selected.request, rank);
+    const StagingShape shape = staging_shape(plan, segment_bytes, limit.wide, limit.several_nodes);
+    if (shape.total_bytes <= limit.bytes || segment_bytes <= least_bytes) return plan;
+    segment_bytes = std::max(round_up(segment_bytes / 2, std::max<std::size_t>(64, unit_bytes)), least_bytes);
+  }
+}
+
 std::string Team::call_text(const CallArguments& arguments) const {
   std::string text(name(arguments.collective));
   if (arguments.collective == Collective::barrier) return text;
@@ -218,7 +229,10 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
-  const Plan plan = prepared->selected.algorithm->plan(prepared->selected.request, rank_);
+  const bool is_forced = forced_.segment_bytes != 0 && !arguments.is_internal;
+  const Plan plan =
+      is_forced ? prepared->selected.algorithm->plan(prepared->selected.request, rank_)
+                : fitting_plan(prepared->selected, rank_, unit_bytes, {staging_bytes_, prepared->wide, several_nodes_});
   if (arguments.unequal && !plan.sweep.exists())
     prepared->lengths = prepare_lengths(arguments, prepared->selected, plan);
   CallShape& shape = prepared->shape;

@@ -144,6 +144,24 @@ std::string able(const PlanRequest& request) {
   return names.empty() ? "none" : names;
 }
 
+/// Why each row refuses the request that serves its collective for two ranks of a node.
+std::string none_serves(const PlanRequest& request) {
+  std::string text = "no algorithm of the catalogue serves " + std::string(torii::name(request.collective)) + " of " +
+                     std::to_string(request.topology.ranks()) + " ranks, " +
+                     std::string(torii::name(request.determinism));
+  PlanRequest small = request;
+  small.topology = Topology::node(2);
+  small.root = 0;
+  small.determinism = Determinism::run;
+  const char* between = ": ";
+  for (const Algorithm& algorithm : catalogue()) {
+    if (!algorithm.why_not(small).empty()) continue;
+    text += between + std::string(algorithm.name) + ": " + algorithm.why_not(request);
+    between = "; ";
+  }
+  return text;
+}
+
 Tuning forced_tuning(Tuning tuning, const Forced& forced) {
   if (forced.segment_bytes != 0) tuning.segment_bytes = forced.segment_bytes;
   if (forced.slots != 0) tuning.slots = forced.slots;
@@ -310,7 +328,7 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
     }
   }
   if (selected.algorithm == nullptr) {
-    throw Error(Status::unsupported, name.empty() ? "no algorithm of the catalogue serves this call"
+    throw Error(Status::unsupported, name.empty() ? none_serves(selected.request)
                                                   : "no algorithm is called '" + name +
                                                         "'; those that serve this call: " + able(selected.request));
   }

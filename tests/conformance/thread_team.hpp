@@ -18,7 +18,7 @@ struct ThreadTeam {
   std::string algorithm;
   std::string determinism;
   std::size_t segment_bytes = 0;
-  std::vector<int> nodes;  ///< of each rank; none: all stand on one
+  std::vector<int> nodes = {};  ///< of each rank; none: all stand on one
 };
 
 /// Runs `body(context, team)` on every rank, each a thread, and joins them. Reports failures of setup to GoogleTest.
