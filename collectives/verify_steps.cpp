@@ -3,6 +3,7 @@
 #include "collectives/verify_steps.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,10 @@
 
 namespace torii::verification {
 namespace {
+
+/// What StreamEnd can number.
+constexpr std::size_t kStreamsMax = kOwn;
+constexpr int kMessagesMax = std::numeric_limits<std::uint16_t>::max() + 1;
 
 std::string flow_text(int rank, int lane, int flow, std::string_view label) {
   std::string text = "rank " + std::to_string(rank) + " lane " + std::to_string(lane) + " flow " + std::to_string(flow);
@@ -67,6 +72,11 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
     if (plan.out_streams_max != static_cast<int>(out_most)) {
       say("out_streams_max is " + std::to_string(plan.out_streams_max) + " but the most of any rank is " +
           std::to_string(out_most));
+    }
+    const std::size_t streams = std::max(plan.in.size(), plan.out.size());
+    if (streams > kStreamsMax) {
+      say("it has " + std::to_string(streams) + " streams in one direction; numbers of 16 bits tell apart " +
+          std::to_string(kStreamsMax));
     }
     if (plan.bundle_max != bundle_most) {
       say("bundle_max is " + std::to_string(plan.bundle_max) + " but the largest bundle of any rank is " +
@@ -135,6 +145,10 @@ void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Fa
 void check_stream(const Stream& stream, int rank, const std::string& where, Faults& faults) {
   if (stream.messages_per_segment < 1)
     faults.add(where + ": " + std::to_string(stream.messages_per_segment) + " messages per segment");
+  if (stream.messages_per_segment > kMessagesMax) {
+    faults.add(where + ": " + std::to_string(stream.messages_per_segment) +
+               " messages per segment; numbers of 16 bits tell apart " + std::to_string(kMessagesMax));
+  }
   if (stream.bundle < 1 || stream.messages_per_segment % std::max(stream.bundle, 1) != 0) {
     faults.add(where + ": bundles of " + std::to_string(stream.bundle) + " do not divide " +
                std::to_string(stream.messages_per_segment) + " messages per segment");

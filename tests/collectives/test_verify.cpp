@@ -128,6 +128,16 @@ TEST(Verify, SwappedSourcesGiveTwoExpressions) {
   EXPECT_TRUE(contains(random_fault(set, exchange()), "wrong result"));
 }
 
+/// What StreamEnd cannot number would be another stream, or another message.
+TEST(Verify, NumbersThatDoNotFitAreFaults) {
+  PlanSet streams = chain();
+  streams.plans[0].out.resize(65536);
+  EXPECT_TRUE(contains(first_fault(streams.finish()), "rank 0: it has 65536 streams in one direction"));
+  PlanSet messages = chain();
+  messages.plans[0].out[0].messages_per_segment = messages.plans[1].in[0].messages_per_segment = 65537;
+  EXPECT_TRUE(contains(first_fault(messages), "stream 0 -> 1 tag 0: 65537 messages per segment"));
+}
+
 TEST(Verify, OperandsCombinedTwiceAreCounted) {
   PlanSet set = up_and_down();
   set.plans[1].lanes[0].flows[0].sources.push_back(own());

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "api/team.hpp"
 #include "collectives/catalogue.hpp"
 #include "collectives/selection.hpp"
+#include "collectives/verify.hpp"
 #include "runtime/installed_plan.hpp"
 #include "runtime/status.hpp"
 #include "tests/conformance/thread_team.hpp"
@@ -115,6 +118,127 @@ TEST(Limits, WhatAutoSelectsFitsInATeamsStaging) {
   EXPECT_GT(selected_plans, 5000);
   EXPECT_GT(shortened, 0);
   EXPECT_LT(shortened, selected_plans / 100) << "tables should name segments that fit";
+}
+
+/// The plans of one request, made when they are asked for.
+class Plans {
+ public:
+  Plans(const Algorithm& algorithm, const PlanRequest& request) : algorithm_(algorithm), request_(request) {}
+  const Plan& of(int rank) {
+    const auto found = plans_.find(rank);
+    return found != plans_.end() ? found->second : plans_.emplace(rank, algorithm_.plan(request_, rank)).first->second;
+  }
+
+ private:
+  const Algorithm& algorithm_;
+  const PlanRequest& request_;
+  std::map<int, Plan> plans_;
+};
+
+/// Marks the messages that the ends of one side of a plan's flows use. False where one is used twice, or is none.
+template <typename Ends>
+bool use_each_once(const Plan& plan, const std::vector<Stream>& streams, Ends Flow::*side) {
+  std::vector<std::vector<bool>> used;
+  for (const Stream& stream : streams) used.emplace_back(static_cast<std::size_t>(stream.messages_per_segment));
+  for (const Lane& lane : plan.lanes) {
+    for (const Flow& flow : lane.flows) {
+      for (const StreamEnd& end : flow.*side) {
+        if (end.stream == kOwn) continue;
+        if (end.stream >= used.size()) return false;
+        std::vector<bool>& messages = used[end.stream];
+        for (int visit = 0; visit < flow.walk.count; ++visit) {
+          const auto message = static_cast<std::size_t>(end.position + visit);
+          if (message >= messages.size() || messages[message]) return false;
+          messages[message] = true;
+        }
+      }
+    }
+  }
+  return std::ranges::all_of(used,
+                             [](const std::vector<bool>& all) { return std::ranges::find(all, false) == all.end(); });
+}
+
+/// Whether the stream has its other end, of equal values, in the peer's plan.
+bool meets(const Stream& stream, int rank, const std::vector<Stream>& others) {
+  return std::ranges::any_of(others, [&](Stream other) {
+    if (other.peer != rank || other.tag != stream.tag) return false;
+    other.peer = stream.peer;
+    return other == stream;
+  });
+}
+
+void check_plan(Plans& plans, int rank) {
+  const Plan& plan = plans.of(rank);
+  EXPECT_LE(plan.in.size(), static_cast<std::size_t>(plan.in_streams_max));
+  EXPECT_LE(plan.out.size(), static_cast<std::size_t>(plan.out_streams_max));
+  EXPECT_TRUE(use_each_once(plan, plan.in, &Flow::sources)) << "what comes, rank " << rank;
+  EXPECT_TRUE(use_each_once(plan, plan.out, &Flow::targets)) << "what goes, rank " << rank;
+  for (std::size_t i = 0; i < plan.in.size(); i += 1 + plan.in.size() / 4) {
+    EXPECT_TRUE(meets(plan.in[i], rank, plans.of(plan.in[i].peer).out)) << "in-stream " << i << " of rank " << rank;
+  }
+  for (std::size_t i = 0; i < plan.out.size(); i += 1 + plan.out.size() / 4) {
+    EXPECT_TRUE(meets(plan.out[i], rank, plans.of(plan.out[i].peer).in)) << "out-stream " << i << " of rank " << rank;
+  }
+}
+
+int steps_of(const Plan& plan) {
+  int steps = 0;
+  for (const Lane& lane : plan.lanes) {
+    for (const Flow& flow : lane.flows) steps += flow.walk.count;
+  }
+  return plan.sweep.exists() ? plan.ranks : steps;
+}
+
+/// Plans of few steps are proved. The others, which grow with the square of the ranks, take minutes, so some of their
+/// ranks are looked at: numbers of streams and messages that do not fit would show as messages used twice, or not at
+/// all.
+TEST(Limits, PlansOf1024RanksFitTogether) {
+  constexpr int kStepsProved = 30;
+  const int part = std::getenv("TORII_TEST_FULL") != nullptr ? 1 : 5;
+  int plans_seen = 0;
+  int proofs = 0;
+  for (const Topology& topology : shapes_of(kRanksMost)) {
+    for (const PlanRequest& request : requests_on(topology)) {
+      for (const Algorithm& algorithm : catalogue()) {
+        if (!algorithm.why_not(request).empty()) continue;
+        SCOPED_TRACE(std::string(algorithm.name) + ", " + text_of(request));
+        Plans plans(algorithm, request);
+        for (const int rank : {0, 1, request.root, kRanksMost - 1}) check_plan(plans, rank);
+        if (plans_seen % part == 0 && steps_of(plans.of(1)) <= kStepsProved) {
+          const Verdict verdict = verify(algorithm, request);
+          EXPECT_TRUE(verdict.ok()) << verdict.faults.front();
+          ++proofs;
+        }
+        if (HasFailure()) return;
+        ++plans_seen;
+      }
+    }
+  }
+  EXPECT_GT(plans_seen, 200);
+  EXPECT_GT(proofs, 10);
+}
+
+ThreadTeam many_threads(int ranks) {
+  ThreadTeam options;
+  options.ranks = ranks;
+  options.settings = "ARENA=8G\nTIMEOUT=100\nWAIT=yield\nENGINES=1";
+  return options;
+}
+
+TEST(Limits, ATeamOf1024RanksRuns) {
+  run_as_threads(many_threads(kRanksMost), [](torii_context*, torii_team* team) {
+    EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+    const std::int64_t own = torii_team_rank(team);
+    std::int64_t sum = 0;
+    EXPECT_EQ(torii_allreduce(team, &own, &sum, 1, TORII_I64, TORII_SUM), TORII_OK) << torii_last_error();
+    EXPECT_EQ(sum, std::int64_t{kRanksMost} * (kRanksMost - 1) / 2);
+  });
+}
+
+TEST(Limits, ATeamOf1025RanksIsRefused) {
+  ThreadTeam options = many_threads(kRanksMost + 1);
+  options.refusal = "1025 ranks; a team has at most 1024";
+  run_as_threads(options, [](torii_context*, torii_team*) { ADD_FAILURE() << "the team was made"; });
 }
 
 #ifdef TORII_TEST_LIBFABRIC

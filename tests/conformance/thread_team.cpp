@@ -71,7 +71,11 @@ void run_rank(const ThreadTeam& options, Seat seat, std::barrier<>& end,
     team_options.algorithm = text_or_null(options.algorithm);
     team_options.determinism = text_or_null(options.determinism);
     team_options.segment_bytes = options.segment_bytes;
-    EXPECT_EQ(torii_team_create(context, &team_options, &team), TORII_OK) << torii_last_error();
+    const torii_status status = torii_team_create(context, &team_options, &team);
+    EXPECT_EQ(status, options.refusal.empty() ? TORII_OK : TORII_UNSUPPORTED) << torii_last_error();
+    if (!options.refusal.empty()) {
+      EXPECT_NE(std::string(torii_last_error()).find(options.refusal), std::string::npos) << torii_last_error();
+    }
   }
   if (team != nullptr) body(context, team);
   // Threads share one mapping of an arena: nobody unmaps his while another may still put into it.

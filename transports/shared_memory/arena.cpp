@@ -91,6 +91,9 @@ std::size_t Arena::possible_bytes(std::size_t wanted_bytes, int arenas) {
   // Growing a file past this limit would end the process by SIGXFSZ.
   rlimit file_size{};
   getrlimit(RLIMIT_FSIZE, &file_size);
+  // Ranks that are threads of one process ask at the same time, and would find no room beside each other's probes.
+  static std::mutex probing;
+  const std::lock_guard lock(probing);
   for (std::size_t bytes = round_down(wanted_bytes, kBig); bytes >= kArenaBytesMin;
        bytes = round_down(bytes / 2, kBig)) {
     if (file_size.rlim_cur != RLIM_INFINITY && bytes > file_size.rlim_cur) continue;
