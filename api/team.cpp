@@ -169,7 +169,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
       shared_channels_(
           static_cast<std::size_t>(options.channels != 0 ? options.channels : context.settings().channels)),
       control_bytes_(team_control_bytes(ranks_reserved, context)),
-      polling_(context.transport(), context.settings().wait) {
+      polling_(context.transport(), context.settings().wait, timeout_ns_) {
   const Settings& settings = context.settings();
   const std::string& topology = first_set(options.topology, settings.topology);
   if (options.channels < 0 || options.channels > kSharedChannelsMax) {

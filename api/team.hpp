@@ -321,7 +321,7 @@ class Team {
   std::int64_t looked_ns(int member) noexcept;
   std::string phase_text(const Request& request) const;
   bool has_come_to(int member, std::uint64_t sequence) noexcept;
-  Status fail_timeout(const Request& request);
+  Status fail_timeout(const Waiting& waiting, const Request& request);
   void fail_transport(const Execution& execution, const Request& request) noexcept;
   std::string member_text(int member) const;
   std::string members_text(const std::vector<int>& members) const;

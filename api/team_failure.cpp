@@ -104,8 +104,8 @@ Team::Cause Team::read_cause() noexcept {
     return {static_cast<Status>(proposal->status), proposal->text};
   }
   const FailureRecord& record = first_control_->failure;
-  const std::int64_t begun_ns = now_ns();
-  while (record.state.load(std::memory_order_acquire) == FailureRecord::kClaimed && now_ns() - begun_ns < kClaimNs) {
+  Deadline claim(kClaimNs);
+  while (record.state.load(std::memory_order_acquire) == FailureRecord::kClaimed && !claim.is_over()) {
   }
   if (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) return {Status::internal, kNoCause};
   return {static_cast<Status>(record.status), record.text};
@@ -167,7 +167,7 @@ Status Team::check_lives(const Waiting& waiting, const Request& request, std::in
   for (int member = 0; member < ranks(); ++member) {
     const int peer = members_[static_cast<std::size_t>(member)].context_rank;
     if (context_.transport().alive(peer) || has_left_after(member, request)) continue;
-    if (is_distant(member) && now - waiting.quiet_since_ns() < kDoubtNs) continue;
+    if (is_distant(member) && waiting.attentive_ns() < kDoubtNs) continue;
     return fail(Status::peer_lost, member,
                 member_text(member) + " died during " + call_text(request.arguments) + ", noticed by rank " +
                     std::to_string(rank_) + " " + phase_text(request));
@@ -181,7 +181,7 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
   if (has_failed()) return adopt_failure();
   const std::int64_t now = now_ns();
   control().looked_ns.store(now, std::memory_order_relaxed);
-  if (lines_ != nullptr) lines_->publish(next_told(request), now, waiting.quiet_since_ns());
+  if (lines_ != nullptr) lines_->publish(next_told(request), now, now - waiting.quiet_ns());
   try {
     const Status refusals = check_refusals();
     if (refusals != Status::ok) return refusals;
@@ -191,9 +191,7 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
     if (differs != Status::ok) return differs;
     const Status plans = check_installs(request);
     if (plans != Status::ok) return plans;
-    if (waiting.quiet_since_ns() != 0 && now - waiting.quiet_since_ns() > timeout_ns_) {
-      return fail_timeout(request);
-    }
+    if (waiting.is_over()) return fail_timeout(waiting, request);
   } catch (const std::exception&) {
     return fail(Status::no_resource, rank_, "out of memory");
   }
@@ -233,12 +231,13 @@ std::string Team::members_text(const std::vector<int>& members) const {
 
 /// Along a chain of partners the rank that this one waits for may itself wait. So the text names the ranks that have
 /// not come to the call, and those that are in it but have stopped looking. May throw.
-Status Team::fail_timeout(const Request& request) {
+Status Team::fail_timeout(const Waiting& waiting, const Request& request) {
   std::vector<int> absent;
   std::vector<int> stuck;
   for (int member = 0; member < ranks(); ++member) {
     if (member == rank_ || has_left_after(member, request)) continue;
-    const std::int64_t quiet_ns = now_ns() - looked_ns(member);
+    // While this process did not run, the members perhaps did not either.
+    const std::int64_t quiet_ns = now_ns() - std::max(looked_ns(member), waiting.resumed_ns());
     if (!has_come_to(member, request.sequence)) {
       absent.push_back(member);
     } else if (quiet_ns > timeout_ns_ / 2) {

@@ -73,8 +73,7 @@ void Team::wait_in_start(int member, const std::string& purpose, const std::func
   const auto require = [](Status status) {
     if (status != Status::ok) throw Error(status, last_error());
   };
-  Waiting waiting(context_.transport(), wait_mode_);
-  const std::int64_t begun_ns = now_ns();
+  Waiting waiting(context_.transport(), wait_mode_, timeout_ns_);
   while (!is_there()) {
     // The member may be waiting for this rank on another team first.
     context_.progress_background(this);
@@ -87,7 +86,7 @@ void Team::wait_in_start(int member, const std::string& purpose, const std::func
       require(fail(Status::peer_lost, member,
                    member_text(member) + " died while rank " + std::to_string(rank_) + " waited for it " + purpose));
     }
-    if (now_ns() - begun_ns > timeout_ns_) {
+    if (waiting.is_over()) {
       require(fail(Status::timeout, member,
                    "no progress for " + std::to_string(timeout_ns_ / 1'000'000) + " ms while rank " +
                        std::to_string(rank_) + " waited for " + member_text(member) + " " + purpose));

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/waiting.hpp"
+#include "runtime/deadline.hpp"
 #include "runtime/words.hpp"
 
 namespace torii {
@@ -252,14 +252,15 @@ const Letters::Proposal* TeamLines::settle() noexcept {
   if (has_settled_) return settled_;
   const std::uint64_t heard = proposed_.load(std::memory_order_acquire) ? kHasMade : kMakesNone;
   put_everywhere(offsetof(Inbox, heard), heard);
-  const std::int64_t begun_ns = now_ns();
+  Deadline grace(grace_ns_);
+  Deadline cause(kCauseNs);
   while (!has_settled_) {
     (void)transport_.progress();
-    const std::int64_t waited_ns = now_ns() - begun_ns;
-    if (is_closed() || waited_ns >= grace_ns_) {
+    const bool is_late = cause.is_over();
+    if (grace.is_over() || is_closed()) {
       for (int lowest = 0; lowest < ranks() && settled_ == nullptr; ++lowest) settled_ = proposal_of(lowest);
     }
-    has_settled_ = settled_ != nullptr || waited_ns > kCauseNs;
+    has_settled_ = settled_ != nullptr || is_late;
     if (!has_settled_) nap();
   }
   push_out();
@@ -349,8 +350,8 @@ void TeamLines::put_closed() noexcept {
 bool TeamLines::has_closed(int member) const noexcept { return load_word(bytes_of(inbox(member).closed)) == kIsThere; }
 
 void TeamLines::push_out() noexcept {
-  const std::int64_t begun_ns = now_ns();
-  while (!transport_.drained() && now_ns() - begun_ns < kPushNs) {
+  Deadline push(kPushNs);
+  while (!transport_.drained() && !push.is_over()) {
     (void)transport_.progress();
     nap();
   }

@@ -273,7 +273,7 @@ Status Team::run_to_end(Request& request) noexcept {
 
 Status Team::wait_for(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
-  Waiting waiting(context_.transport(), wait_mode_);
+  Waiting waiting(context_.transport(), wait_mode_, timeout_ns_);
   while (request.state != Request::State::done) {
     if (progress()) {
       waiting.moved();

@@ -55,13 +55,12 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& given) {
 std::vector<Team::Survivor> Team::agree_on_survivors(std::uint64_t digest, std::uint64_t staging) {
   control().survivors.digest.store(digest, std::memory_order_relaxed);
   control().survivors.staging.store(staging + 1, std::memory_order_release);
-  Waiting waiting(context_.transport(), wait_mode_);
-  const std::int64_t begun_ns = now_ns();
+  Waiting waiting(context_.transport(), wait_mode_, timeout_ns_);
   for (int member = 0; member < ranks(); ++member) {
     while (control(member).survivors.staging.load(std::memory_order_acquire) == 0) {
       if (!waiting.pause(stays_idle, nullptr)) continue;
       if (!context_.transport().alive(members_[static_cast<std::size_t>(member)].context_rank)) break;
-      if (now_ns() - begun_ns > timeout_ns_) throw_missing(member);
+      if (waiting.is_over()) throw_missing(member);
     }
   }
   // Views may differ by a rank that died after it published; the first decision holds for all.
@@ -75,7 +74,7 @@ std::vector<Team::Survivor> Team::agree_on_survivors(std::uint64_t digest, std::
     record.state.store(FailureRecord::kPublished, std::memory_order_release);
   }
   while (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) {
-    if (now_ns() - begun_ns > timeout_ns_) throw_undecided();
+    if (waiting.is_over()) throw_undecided();
     waiting.pause(stays_idle, nullptr);
   }
   std::vector<Survivor> chosen;
@@ -94,8 +93,7 @@ std::vector<Team::Survivor> Team::agree_on_survivors(std::uint64_t digest, std::
 std::vector<Team::Survivor> Team::agree_between_nodes(std::uint64_t digest, std::uint64_t staging) {
   lines_->put_offer(digest, staging);
   Transport& transport = context_.transport();
-  Waiting waiting(transport, wait_mode_);
-  const std::int64_t begun_ns = now_ns();
+  Waiting waiting(transport, wait_mode_, timeout_ns_);
   const auto pause = [&] {
     (void)transport.progress();
     return waiting.pause(stays_idle, nullptr);
@@ -107,14 +105,14 @@ std::vector<Team::Survivor> Team::agree_between_nodes(std::uint64_t digest, std:
     while (!lines_->offer(member)) {
       if (!pause()) continue;
       if (!lives(member) || lines_->decision() != nullptr) break;
-      if (now_ns() - begun_ns > timeout_ns_) throw_missing(member);
+      if (waiting.is_over()) throw_missing(member);
     }
   }
-  const std::int64_t offered_ns = now_ns();
+  const std::int64_t offered_ns = waiting.quiet_ns();
   const std::int64_t patience_ns = std::min(kHailNs, timeout_ns_ / 4);
   std::uint64_t missed = transport.lost_engines();
   for (int member = 0; member < ranks(); ++member) {
-    while (lines_->missed_from(member) != 0 && now_ns() - offered_ns < patience_ns) {
+    while (lines_->missed_from(member) != 0 && waiting.quiet_ns() - offered_ns < patience_ns) {
       if (pause() && !lives(member)) break;
     }
     if (lives(member)) missed |= lines_->missed_from(member);
@@ -130,14 +128,14 @@ std::vector<Team::Survivor> Team::agree_between_nodes(std::uint64_t digest, std:
     int told = 0;
     while (lowest == rank_ && told < ranks() && has_told(told)) ++told;
     if (told == ranks()) lines_->decide();
-    if (pause() && now_ns() - begun_ns > timeout_ns_) throw_undecided();
+    if (pause() && waiting.is_over()) throw_undecided();
   }
   if ((decision->engines & ~std::uint64_t{transport.closed_engines()}) != 0) close_engines(*decision);
   std::vector<Survivor> chosen;
   for (int member = 0; member < ranks(); ++member) {
     if ((decision->members[member / 64] >> (member % 64) & 1) == 0) continue;
-    const std::int64_t seen_ns = now_ns();
-    while (!lines_->offer(member) && now_ns() - seen_ns < kOfferNs) (void)pause();
+    const std::int64_t seen_ns = waiting.quiet_ns();
+    while (!lines_->offer(member) && waiting.quiet_ns() - seen_ns < kOfferNs) (void)pause();
     // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
     const auto offer = lines_->offer(member);
     chosen.push_back({member, offer ? offer->staging : staging, offer ? offer->digest : digest});
@@ -166,15 +164,14 @@ void Team::close_engines(const Letters::Decision& decision) {
                           ", over which some survivors of a team did not hear others");
   transport.close_engines(engines);
   lines_->put_closed();
-  Waiting waiting(transport, wait_mode_);
-  const std::int64_t begun_ns = now_ns();
+  Waiting waiting(transport, wait_mode_, timeout_ns_);
   for (int member = 0; member < ranks(); ++member) {
     if ((decision.members[member / 64] >> (member % 64) & 1) == 0) continue;
     while (!lines_->has_closed(member)) {
       (void)transport.progress();
       if (!waiting.pause(stays_idle, nullptr)) continue;
       if (!transport.alive(members_[static_cast<std::size_t>(member)].context_rank)) break;
-      if (now_ns() - begun_ns > timeout_ns_) throw_missing(member);
+      if (waiting.is_over()) throw_missing(member);
     }
   }
 }

@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <mutex>
 #include <optional>
 
+#include "runtime/deadline.hpp"
 #include "runtime/exchange_environment.hpp"
 #include "runtime/job_socket.hpp"
 #include "runtime/log.hpp"
@@ -20,8 +20,6 @@
 
 namespace torii {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 void check_sizes(const Exchange& exchange, std::size_t mine_bytes, std::size_t all_bytes) {
   if (all_bytes == mine_bytes * static_cast<std::size_t>(exchange.ranks())) return;
@@ -59,13 +57,20 @@ class CallbackExchange final : public Exchange {
 class LauncherExchange final : public Exchange {
  public:
   LauncherExchange(int fd, int rank, int ranks, double timeout_s)
-      : fd_(fd), rank_(rank), ranks_(ranks), timeout_ms_(static_cast<std::uint32_t>(std::max(1.0, timeout_s * 1000))) {}
+      : fd_(fd),
+        rank_(rank),
+        ranks_(ranks),
+        timeout_ms_(static_cast<std::uint32_t>(std::max(1.0, timeout_s * 1000))),
+        deadline_(Deadline::after_s(timeout_s + kGraceS)) {}
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return ranks_; }
   bool notices_deaths() const noexcept override { return true; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
  private:
+  /// torii-run knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
+  static constexpr double kGraceS = 2;
+
   void send_all(std::span<const std::byte> bytes);
   void receive_all(std::span<std::byte> bytes);
   void wait_for(short events);
@@ -74,7 +79,7 @@ class LauncherExchange final : public Exchange {
   int rank_;
   int ranks_;
   std::uint32_t timeout_ms_;
-  Clock::time_point deadline_;
+  Deadline deadline_;
 };
 
 void LauncherExchange::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
@@ -82,9 +87,7 @@ void LauncherExchange::all_gather(std::span<const std::byte> mine, std::span<std
   // Two threads that make contexts at once must not mix their bytes on the one socket.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
-  // torii-run knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
-  constexpr auto kGrace = std::chrono::seconds(2);
-  deadline_ = Clock::now() + std::chrono::milliseconds(timeout_ms_) + kGrace;
+  deadline_.restart();
 
   job_socket::Request request;
   request.timeout_ms = timeout_ms_;
@@ -108,13 +111,13 @@ void LauncherExchange::all_gather(std::span<const std::byte> mine, std::span<std
 
 void LauncherExchange::wait_for(short events) {
   while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     pollfd entry{fd_, events, 0};
-    const int ready = poll(&entry, 1, static_cast<int>(std::clamp<decltype(left)>(left, 0, 1'000'000'000)));
+    const int ready = poll(&entry, 1, deadline_.nap_ms(1000));
     if (ready > 0) return;
     if (ready < 0 && errno != EINTR) throw Error(Status::transport, "poll on the socket of torii-run failed");
-    if (ready == 0)
+    if (deadline_.is_over()) {
       throw Error(Status::timeout, "torii-run has not answered rank " + std::to_string(rank_) + " in time");
+    }
   }
 }
 

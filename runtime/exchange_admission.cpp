@@ -31,7 +31,7 @@ constexpr std::size_t kComplaintsMax = 8;
 /// A connection that has proved nothing yet.
 struct Pending {
   Descriptor socket;
-  Clock::time_point deadline;
+  Deadline deadline;
   bool challenged = false;
   std::size_t have = 0;  ///< bytes of the awaited message
   wire::Hello hello;
@@ -68,9 +68,9 @@ class Admission {
   }
 
   std::vector<TcpLink> run() {
-    const Clock::time_point deadline = deadline_after(place_.timeout_s);
+    Deadline deadline = Deadline::after_s(place_.timeout_s);
     for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
-      if (Clock::now() >= deadline) throw too_late(missing);
+      if (deadline.is_over()) throw too_late(missing);
       wait(deadline);
       // Those who may have answered come before new ones, which may displace them.
       for (Pending& one : std::exchange(challenged_, {})) hear_and_keep(std::move(one));
@@ -90,7 +90,7 @@ class Admission {
   }
   Error too_late(const std::vector<int>& missing);
   void tell_admitted(Status status, int rank, const std::string& sentence);
-  void wait(Clock::time_point deadline);
+  void wait(const Deadline& deadline);
   void accept_from(int listener);
   void hear_and_keep(Pending one);
   bool hear(Pending& one);
@@ -138,16 +138,17 @@ void Admission::tell_admitted(Status status, int rank, const std::string& senten
   }
 }
 
-void Admission::wait(Clock::time_point deadline) {
+void Admission::wait(const Deadline& deadline) {
+  int nap_ms = deadline.nap_ms(1000);
   std::vector<pollfd> entries;
   for (const Descriptor& one : listeners_) entries.push_back({one.get(), POLLIN, 0});
   for (const std::deque<Pending>* kind : {&silent_, &challenged_}) {
     for (const Pending& one : *kind) {
       entries.push_back({one.socket.get(), POLLIN, 0});
-      deadline = std::min(deadline, one.deadline);
+      nap_ms = one.deadline.nap_ms(nap_ms);
     }
   }
-  poll(entries.data(), entries.size(), milliseconds_until(deadline, 1000));
+  poll(entries.data(), entries.size(), nap_ms);
 }
 
 void Admission::accept_from(int listener) {
@@ -155,7 +156,7 @@ void Admission::accept_from(int listener) {
   for (int accepted = 0; accepted < kAcceptedMost; ++accepted) {
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.open()) {
-      hear_and_keep({std::move(socket), deadline_after(kPatienceS), false, 0, {}, {}, {}});
+      hear_and_keep({std::move(socket), Deadline::after_s(kPatienceS), false, 0, {}, {}, {}});
       continue;
     }
     if (errno != EMFILE && errno != ENFILE) return;
@@ -176,7 +177,7 @@ void Admission::hear_and_keep(Pending one) {
 
 /// False when the connection is to be dropped, or has become a link.
 bool Admission::hear(Pending& one) {
-  if (Clock::now() >= one.deadline) return false;
+  if (one.deadline.is_over()) return false;
   if (one.challenged) {
     const Received received = receive_message(one.socket.get(), one.response, one.have);
     if (received == Received::some) return judge(one);
@@ -249,15 +250,6 @@ void Admission::complain(const std::string& sentence) {
 }
 
 }  // namespace
-
-Clock::time_point deadline_after(double seconds) {
-  return Clock::now() + std::chrono::ceil<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-int milliseconds_until(Clock::time_point deadline, int most) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<decltype(left)>(left, 0, most));
-}
 
 std::string ranks_text(const std::vector<int>& ranks) {
   constexpr std::size_t kNamedMax = 8;

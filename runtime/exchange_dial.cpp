@@ -17,15 +17,16 @@
 namespace torii {
 namespace {
 
-constexpr double kConnectS = 2;  // per address: another one of the list may be the right one
-constexpr double kAnswerS = 5;   // rank 0 answers at once, unless its machine is busy
+constexpr double kConnectS = 2;                       // per address: another one of the list may be the right one
+constexpr double kAnswerS = 5;                        // rank 0 answers at once, unless its machine is busy
+constexpr std::int64_t kFindMostNs = 10'000'000'000;  // a resolver may take so long for a name
 constexpr int kPauseLeastMs = 5;
 constexpr int kPauseMostMs = 200;
 
 /// One attempt at one address.
 class Dial {
  public:
-  Dial(const TcpPlace& place, const Address& address, Clock::time_point deadline)
+  Dial(const TcpPlace& place, const Address& address, Deadline& deadline)
       : place_(place), address_(address), deadline_(deadline) {}
 
   /// Sets `why_not` and returns nothing when trying again may help. Throws Error for a refusal.
@@ -33,24 +34,26 @@ class Dial {
 
  private:
   bool connect_socket(std::string& why_not);
-  bool wait(short events, double seconds) const;
+  bool wait(short events, double seconds);
   template <class Message>
-  bool exchange(const void* request, std::size_t bytes, Message& answer) const;
+  bool exchange(const void* request, std::size_t bytes, Message& answer);
   void check_refusal(wire::Refusal refusal, int ranks_of_rank_0) const;
 
   const TcpPlace& place_;
   const Address& address_;
-  Clock::time_point deadline_;
+  Deadline& deadline_;  ///< of all attempts
   Descriptor socket_;
 };
 
-bool Dial::wait(short events, double seconds) const {
-  const Clock::time_point until = std::min(deadline_, deadline_after(seconds));
+bool Dial::wait(short events, double seconds) {
+  Deadline patience = Deadline::after_s(seconds);
   pollfd entry{socket_.get(), events, 0};
   while (true) {
-    const int ready = poll(&entry, 1, milliseconds_until(until, 1'000'000));
+    const int ready = poll(&entry, 1, deadline_.nap_ms(patience.nap_ms(1000)));
     if (ready > 0) return true;
-    if (ready == 0 || errno != EINTR) return false;
+    if (ready < 0 && errno != EINTR) return false;
+    const bool is_late = deadline_.is_over();
+    if (patience.is_over() || is_late) return false;
   }
 }
 
@@ -75,7 +78,7 @@ bool Dial::connect_socket(std::string& why_not) {
 
 /// Sends a small message and reads the whole answer.
 template <class Message>
-bool Dial::exchange(const void* request, std::size_t bytes, Message& answer) const {
+bool Dial::exchange(const void* request, std::size_t bytes, Message& answer) {
   if (send(socket_.get(), request, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) != static_cast<ssize_t>(bytes)) return false;
   std::size_t have = 0;
   while (have < sizeof(answer)) {
@@ -142,11 +145,13 @@ std::optional<TcpLink> Dial::run(const wire::Key& key, std::string& why_not) {
 }  // namespace
 
 TcpLink dial_rank_0(const TcpPlace& place, const DialPlan& plan) {
-  const Clock::time_point deadline = deadline_after(place.timeout_s);
+  Deadline deadline = Deadline::after_s(place.timeout_s);
   std::string why_not = "no address";
   for (int pause_ms = kPauseLeastMs;; pause_ms = std::min(2 * pause_ms, kPauseMostMs)) {
+    (void)deadline.is_over();  // after the pause: what is found next may take longer than that was to take
     const std::optional<Meeting> meeting = plan.find(why_not);
-    for (std::size_t i = 0; meeting && i < meeting->addresses.size() && Clock::now() < deadline; ++i) {
+    (void)deadline.look(kFindMostNs);
+    for (std::size_t i = 0; meeting && i < meeting->addresses.size() && !deadline.is_over(); ++i) {
       try {
         std::optional<TcpLink> link = Dial(place, meeting->addresses[i], deadline).run(meeting->key, why_not);
         if (link) return std::move(*link);
@@ -155,10 +160,10 @@ TcpLink dial_rank_0(const TcpPlace& place, const DialPlan& plan) {
         why_not = error.what();
       }
     }
-    if (Clock::now() >= deadline) {
+    if (deadline.is_over()) {
       throw Error(Status::timeout, "rank 0 has not joined in time (" + why_not + ")", 0);
     }
-    poll(nullptr, 0, milliseconds_until(deadline, pause_ms));
+    poll(nullptr, 0, deadline.nap_ms(pause_ms));
   }
 }
 

@@ -103,7 +103,7 @@ class Hub final : public Star {
  private:
   void collect(std::span<const std::byte> mine, std::span<std::byte> all);
   void take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all);
-  void distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Clock::time_point deadline);
+  void distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline);
   [[noreturn]] void fail(Status status, int rank, const std::string& sentence);
 
   std::vector<TcpLink> links_;  // by rank
@@ -115,11 +115,11 @@ void Hub::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) 
   wire::FrameHead head;
   head.round = round_;
   head.bytes = all.size();
-  distribute(head, all, deadline_after(place_.timeout_s));
+  distribute(head, all, Deadline::after_s(place_.timeout_s));
 }
 
 void Hub::collect(std::span<const std::byte> mine, std::span<std::byte> all) {
-  const Clock::time_point deadline = deadline_after(place_.timeout_s);
+  Deadline deadline = Deadline::after_s(place_.timeout_s);
   std::ranges::copy(mine, all.begin());
   std::vector<int> missing;
   for (int rank = 1; rank < place_.ranks; ++rank) missing.push_back(rank);
@@ -140,12 +140,12 @@ void Hub::collect(std::span<const std::byte> mine, std::span<std::byte> all) {
       return received == Received::some;
     });
     if (missing.empty()) return;
-    if (Clock::now() >= deadline) fail(Status::timeout, missing[0], ranks_text(missing) + " not joined in time");
+    if (deadline.is_over()) fail(Status::timeout, missing[0], ranks_text(missing) + " not joined in time");
     std::vector<pollfd> entries;
     for (const int rank : missing) {
       entries.push_back({links_[static_cast<std::size_t>(rank)].socket.get(), POLLIN, 0});
     }
-    poll(entries.data(), entries.size(), milliseconds_until(deadline, 1000));
+    poll(entries.data(), entries.size(), deadline.nap_ms(1000));
   }
 }
 
@@ -168,7 +168,7 @@ void Hub::take_part(std::size_t rank, std::span<const std::byte> mine, std::span
 }
 
 /// A connection that breaks here is noticed by the next round; for the others this one is whole.
-void Hub::distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Clock::time_point deadline) {
+void Hub::distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline) {
   std::vector<std::pair<int, Outgoing>> frames;
   for (std::size_t rank = 1; rank < links_.size(); ++rank) {
     if (!links_[rank].socket.open()) continue;
@@ -176,10 +176,10 @@ void Hub::distribute(const wire::FrameHead& head, std::span<const std::byte> pay
   }
   while (true) {
     std::erase_if(frames, [](auto& one) { return !push(one.first, one.second) || one.second.done(); });
-    if (frames.empty() || Clock::now() >= deadline) return;
+    if (frames.empty() || deadline.is_over()) return;
     std::vector<pollfd> entries;
     for (const auto& one : frames) entries.push_back({one.first, POLLOUT, 0});
-    poll(entries.data(), entries.size(), milliseconds_until(deadline, 1000));
+    poll(entries.data(), entries.size(), deadline.nap_ms(1000));
   }
 }
 
@@ -190,7 +190,7 @@ void Hub::fail(Status status, int rank, const std::string& sentence) {
   head.round = round_;
   head.bytes = sentence.size();
   constexpr double kLastWordS = 1;  // a sentence fits into any socket's buffer, unless its rank has stopped
-  distribute(head, std::as_bytes(std::span(sentence)), deadline_after(kLastWordS));
+  distribute(head, std::as_bytes(std::span(sentence)), Deadline::after_s(kLastWordS));
   break_off(Error(status, sentence, rank));
 }
 
@@ -202,8 +202,8 @@ class Spoke final : public Star {
   std::string address() const override { return Address::of_socket(link_.socket.get()).host(); }
 
  private:
-  bool wait(short events, Clock::time_point deadline);
-  void read_answer(Clock::time_point deadline);
+  bool wait(short events, Deadline& deadline);
+  void read_answer(Deadline& deadline);
 
   TcpLink link_;
 };
@@ -212,7 +212,7 @@ void Spoke::all_gather(std::span<const std::byte> mine, std::span<std::byte> all
   begin(mine.size(), all.size());
   // Rank 0 knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
   constexpr double kGraceS = 2;
-  const Clock::time_point deadline = deadline_after(place_.timeout_s + kGraceS);
+  Deadline deadline = Deadline::after_s(place_.timeout_s + kGraceS);
   wire::FrameHead head;
   head.round = round_;
   head.bytes = mine.size();
@@ -239,12 +239,12 @@ void Spoke::all_gather(std::span<const std::byte> mine, std::span<std::byte> all
   link_.reader.next();
 }
 
-bool Spoke::wait(short events, Clock::time_point deadline) {
+bool Spoke::wait(short events, Deadline& deadline) {
   pollfd entry{link_.socket.get(), events, 0};
-  return poll(&entry, 1, milliseconds_until(deadline, 1'000'000)) > 0 || Clock::now() < deadline;
+  return poll(&entry, 1, deadline.nap_ms(1000)) > 0 || !deadline.is_over();
 }
 
-void Spoke::read_answer(Clock::time_point deadline) {
+void Spoke::read_answer(Deadline& deadline) {
   while (true) {
     Received received = Received::closed;
     try {

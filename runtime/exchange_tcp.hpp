@@ -2,7 +2,6 @@
 // Joining over TCP: rank 0 listens on one port, the others connect, and all-gathers go through rank 0.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "runtime/address.hpp"
+#include "runtime/deadline.hpp"
 #include "runtime/descriptor.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/exchange_wire.hpp"
@@ -70,11 +70,6 @@ enum class Received { some, nothing_yet, closed };
 
 /// Fills the reader as far as the socket has something. `some` when a frame is complete. Throws as FrameReader does.
 Received receive_frame(TcpLink& link);
-
-using Clock = std::chrono::steady_clock;
-Clock::time_point deadline_after(double seconds);
-/// Milliseconds until then, rounded up, at least 0 and at most `most`; for poll().
-int milliseconds_until(Clock::time_point deadline, int most);
 
 /// "rank 3 has", "ranks 1, 2, 5 and 4 more have".
 std::string ranks_text(const std::vector<int>& ranks);

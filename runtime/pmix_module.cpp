@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "runtime/deadline.hpp"
 #include "runtime/exchange_pmix.hpp"
 #include "runtime/status.hpp"
 
@@ -79,9 +80,14 @@ struct Pending {
     done = true;
     changed.notify_all();
   }
-  bool wait(double seconds) {
+  /// True when it is finished before the deadline.
+  bool wait(torii::Deadline& deadline) {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return done; });
+    const auto is_done = [this] { return done; };
+    while (!changed.wait_for(lock, std::chrono::milliseconds(deadline.nap_ms(1000)), is_done)) {
+      if (deadline.is_over()) return false;
+    }
+    return true;
   }
 };
 using Shared = std::shared_ptr<Pending>;
@@ -101,7 +107,9 @@ int first_missing(const std::string& key) {
       delete handed;
       return rank;
     }
-    if (!(*pending)->wait(0.5) || (*pending)->code != PMIX_SUCCESS) return rank;
+    constexpr double kAnswerS = 0.5;
+    torii::Deadline deadline = torii::Deadline::after_s(kAnswerS);
+    if (!(*pending)->wait(deadline) || (*pending)->code != PMIX_SUCCESS) return rank;
   }
   return -1;
 }
@@ -112,7 +120,7 @@ struct Fenced {
 };
 
 /// Waits until all ranks have committed what they put.
-Fenced fence_once(double timeout_s) {
+Fenced fence_once(torii::Deadline& deadline) {
   const Shared pending = std::make_shared<Pending>();
   const auto finish = [](pmix_status_t result, void* data) {
     const std::unique_ptr<Shared> owner(static_cast<Shared*>(data));
@@ -127,7 +135,7 @@ Fenced fence_once(double timeout_s) {
   if (code != PMIX_SUCCESS) delete handed;
   if (code == PMIX_OPERATION_SUCCEEDED) return {Status::ok, code};
   if (code != PMIX_SUCCESS) return {Status::transport, code};
-  if (!pending->wait(timeout_s)) return {Status::timeout, code};
+  if (!pending->wait(deadline)) return {Status::timeout, code};
   return {pending->code == PMIX_SUCCESS ? Status::ok : Status::peer_lost, pending->code};
 }
 
@@ -144,10 +152,9 @@ int fence(const std::string& key, const void* mine, std::size_t bytes, double ti
   if (code == PMIX_SUCCESS) code = PMIx_Commit();
   if (code != PMIX_SUCCESS) return say(text, text_bytes, Status::transport, named("PMIx_Commit", code));
 
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+  torii::Deadline deadline = torii::Deadline::after_s(timeout_s);
   do {
-    const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
-    const Fenced fenced = fence_once(left.count());
+    const Fenced fenced = fence_once(deadline);
     if (fenced.status == Status::ok) return 0;
     code = fenced.code;
     if (fenced.status == Status::timeout) {
@@ -159,7 +166,7 @@ int fence(const std::string& key, const void* mine, std::size_t bytes, double ti
     // Where all join again, one that is still leaving looks like one that has ended, and comes back.
     if (!state.joins_again) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  } while (std::chrono::steady_clock::now() < deadline);
+  } while (!deadline.is_over());
   return say(text, text_bytes, Status::peer_lost,
              "a rank ended before all had exchanged what they need to join: " + named("PMIx_Fence", code));
 }

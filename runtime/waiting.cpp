@@ -3,10 +3,8 @@
 #include "runtime/waiting.hpp"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace torii {
 namespace {
@@ -33,7 +31,9 @@ constexpr std::int64_t kChecksEveryNs = 1'000'000;
 /// Polls between two looks at the clock while spinning.
 constexpr std::uint32_t kClockEveryPolls = 1024;
 constexpr std::uint32_t kClockEveryYields = 32;
-constexpr std::uint32_t kForever = std::numeric_limits<std::uint32_t>::max();
+/// More than the count of polls ever is.
+constexpr std::uint32_t kForever = 2 * Waiting::kPollsMost;
+static_assert(kSpinsAlone + kYieldsAlone + kClockEveryPolls < Waiting::kPollsMost, "who sleeps goes on sleeping");
 
 void relax() noexcept {
 #if defined(__x86_64__)
@@ -45,70 +45,89 @@ void relax() noexcept {
 
 }  // namespace
 
-std::int64_t now_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
-
-Waiting::Waiting(Transport& transport, WaitMode mode) noexcept
+Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) noexcept
     : transport_(transport),
       spins_(kSpinsAlone),
-      yields_(kYieldsAlone),
+      awake_(kSpinsAlone + kYieldsAlone),
       sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped),
-      is_crowded_(transport.crowded()) {
+      is_crowded_(transport.crowded()),
+      quiet_(timeout_ns, 0) {
+  const std::uint32_t few_spins = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
   if (transport.oversubscribed()) {
-    spins_ = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
-    yields_ = sleeps_long_ ? kYieldsSharedNetwork : kYieldsShared;
+    spins_ = few_spins;
+    awake_ = spins_ + (sleeps_long_ ? kYieldsSharedNetwork : kYieldsShared);
   }
-  if (mode == WaitMode::spin) spins_ = kForever;
+  if (mode == WaitMode::spin) spins_ = awake_ = kForever;
   if (mode == WaitMode::yield) {
     spins_ = kSpinsShared;
-    yields_ = kForever - kSpinsShared;
+    awake_ = kForever;
   }
-  if (mode == WaitMode::sleep) {
-    spins_ = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
-    yields_ = 0;
-  }
+  if (mode == WaitMode::sleep) spins_ = awake_ = few_spins;
 }
 
-bool Waiting::is_time_for_checks() noexcept {
+/// Looks at the clock. False for the first look since something moved, which says nothing yet, and for one that finds
+/// that this process did not run meanwhile.
+bool Waiting::look(std::int64_t away_ns) noexcept {
   const std::int64_t now = now_ns();
-  if (quiet_since_ns_ == 0) {
-    quiet_since_ns_ = now;
-    checked_ns_ = now;
+  if (has_looked_) return quiet_.look(away_ns, now);
+  has_looked_ = true;
+  quiet_.restart(now);
+  checked_ns_ = now;
+  resumed_ns_ = 0;
+  absent_ns_ = 0;
+  return false;
+}
+
+bool Waiting::is_time_for_checks(std::int64_t away_ns) noexcept {
+  const bool is_first = !has_looked_;
+  const bool has_run = look(away_ns);
+  const std::int64_t now = quiet_.looked_ns();
+  // Only once in a row: where CPUs are always that late the checks are made all the same.
+  if (!is_first && !has_run && resumed_ns_ != checked_ns_) {
+    resumed_ns_ = checked_ns_ = now;
+    absent_ns_ = quiet_.waited_ns();
     return false;
   }
-  if (now - checked_ns_ < kChecksEveryNs) return false;
+  if (is_first || now - checked_ns_ < kChecksEveryNs) return false;
   checked_ns_ = now;
   return true;
 }
 
+/// The caller may be away for as long as it likes between two polls, to compute: that is neither waiting nor a sign
+/// that the process did not run. One that polls so rarely looks at the clock each time.
 bool Waiting::poll() noexcept {
-  if (polls_ < kForever) ++polls_;
-  return polls_ % kClockEveryYields == 0 && is_time_for_checks();
+  count();
+  if (polls_ % kClockEveryYields != 0 && !polls_rarely_) return false;
+  const bool is_first = !has_looked_;
+  const std::int64_t before_ns = quiet_.looked_ns();
+  (void)look(0);
+  const std::int64_t now = quiet_.looked_ns();
+  polls_rarely_ = is_first || now - before_ns > kChecksEveryNs;
+  if (is_first || now - checked_ns_ < kChecksEveryNs) return false;
+  checked_ns_ = now;
+  return true;
 }
 
 bool Waiting::pause(bool (*still_idle)(void* data), void* data) noexcept {
-  if (polls_ < kForever) ++polls_;
+  count();
   if (polls_ <= spins_) {
     relax();
-    return polls_ % kClockEveryPolls == 0 && is_time_for_checks();
+    return polls_ % kClockEveryPolls == 0 && is_time_for_checks(0);
   }
-  if (polls_ - spins_ <= yields_) {
+  if (polls_ <= awake_) {
     sched_yield();
-    return polls_ % kClockEveryYields == 0 && is_time_for_checks();
+    return polls_ % kClockEveryYields == 0 && is_time_for_checks(0);
   }
   has_slept_ = true;
-  transport_.sleep(sleep_us(), still_idle, data);
-  return is_time_for_checks();
+  const int us = sleep_us();
+  transport_.sleep(us, still_idle, data);
+  return is_time_for_checks(us * std::int64_t{1000});
 }
 
 int Waiting::sleep_us() const noexcept {
-  if (!sleeps_long_ || quiet_since_ns_ == 0) return kSleepLeastUs;
-  const std::int64_t quiet_us = (checked_ns_ - quiet_since_ns_) / 1000;
+  if (!sleeps_long_) return kSleepLeastUs;
   const std::int64_t most_us = std::max(kSleepMostUs, kSleepMostUsPerRank * transport_.ranks());
-  return static_cast<int>(std::clamp(quiet_us / kQuietPerSleep, kSleepLeastUs, most_us));
+  return static_cast<int>(std::clamp(quiet_ns() / 1000 / kQuietPerSleep, kSleepLeastUs, most_us));
 }
 
 }  // namespace torii

@@ -452,6 +452,12 @@ int main(int argc, char** argv) {
   if (per_node != nullptr && rank != nullptr) {
     setenv("TORII_NODE", std::to_string(std::atoi(rank) / std::atoi(per_node)).c_str(), 1);
   }
+  // The chosen rank comes late to the job.
+  const char* const late_us = std::getenv("FAILURE_LATE_US");
+  const char* const own_rank = rank != nullptr ? rank : std::getenv("RANK");
+  if (late_us != nullptr && own_rank != nullptr && std::atoi(own_rank) == arguments.rank) {
+    usleep(static_cast<useconds_t>(std::atoi(late_us)));
+  }
   try {
     return Rank(arguments).run();
   } catch (const std::exception& error) {

@@ -36,6 +36,11 @@ void GatherServer::watch(std::vector<pollfd>& entries) const {
   }
 }
 
+std::optional<GatherServer::Clock::time_point> GatherServer::deadline() const {
+  if (!deadline_) return std::nullopt;
+  return Clock::now() + std::chrono::milliseconds(deadline_->nap_ms(1000));
+}
+
 void GatherServer::serve() {
   for (Link& link : links_) {
     if (link.socket.open()) receive(link);
@@ -102,7 +107,7 @@ void GatherServer::end_round() {
     if (part == nullptr && missing < 0) missing = rank;
     if (part == nullptr) continue;
     if (first < 0) first = rank;
-    if (!deadline_) deadline_ = Clock::now() + std::chrono::milliseconds(part->timeout_ms);
+    if (!deadline_) deadline_.emplace(part->timeout_ms * std::int64_t{1'000'000});
   }
   if (first < 0) return;
   if (broken_ != nullptr) return answer(broken_);
@@ -112,7 +117,7 @@ void GatherServer::end_round() {
                     " before all ranks had exchanged what they need to join");
   }
   if (missing >= 0) {
-    if (Clock::now() < *deadline_) return;
+    if (!deadline_->is_over()) return;
     return fail(Status::timeout, missing, "rank " + std::to_string(missing) + " has not joined in time");
   }
 

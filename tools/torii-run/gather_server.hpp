@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/deadline.hpp"
 #include "runtime/descriptor.hpp"
 #include "runtime/job_socket.hpp"
 #include "runtime/status.hpp"
@@ -29,8 +30,8 @@ class GatherServer {
 
   /// Appends what poll() must watch.
   void watch(std::vector<pollfd>& entries) const;
-  /// When the open round is to be given up; call serve() then.
-  std::optional<Clock::time_point> deadline() const noexcept { return deadline_; }
+  /// When serve() has to look whether the open round is to be given up.
+  std::optional<Clock::time_point> deadline() const;
   /// Moves whatever can be moved, and ends the round if it is complete, hopeless or late.
   void serve();
   /// From now on every round fails and names the rank that ended first; `how` completes "rank 3 ...", e.g. "was ended
@@ -56,7 +57,7 @@ class GatherServer {
 
   std::vector<Link> links_;
   int first_ended_ = -1;  // what others end of may be its consequence, so this is the one to name
-  std::optional<Clock::time_point> deadline_;
+  std::optional<Deadline> deadline_;
   // After a round failed for another reason than a death, later rounds of the ranks would no longer match.
   std::shared_ptr<const Bytes> broken_;
 };

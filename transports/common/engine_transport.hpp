@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/deadline.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/transport.hpp"
-#include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
 #include "transports/common/engine_options.hpp"
 #include "transports/common/peer_states.hpp"
@@ -178,9 +178,9 @@ class EngineTransport : public Transport {
         for (const int peer : connected_) engine->take_leave(peer);
         engine->flush();
       }
-      const std::int64_t deadline = now_ns() + kConfirmMostNs;
+      Deadline deadline(kConfirmMostNs);
       const auto is_open = [](const auto& engine) { return !engine->confirmed(); };
-      while (std::any_of(engines_.begin(), engines_.end(), is_open) && now_ns() < deadline) {
+      while (std::any_of(engines_.begin(), engines_.end(), is_open) && !deadline.is_over()) {
         (void)progress();
         sleep(
             1000, [](void*) { return true; }, nullptr);
@@ -235,8 +235,7 @@ class EngineTransport : public Transport {
     connected_ = silent;
     const std::vector<int>& peers = connected_;
     std::vector<std::size_t> greeted(engines_.size(), 0);  // by engine: so many of `peers`
-    const auto patience_ns = static_cast<std::int64_t>(options.timeout_s * 1e9);
-    std::int64_t deadline = now_ns() + patience_ns;
+    Deadline deadline = Deadline::after_s(options.timeout_s);
     const auto has_come = [this](int peer) {
       return std::all_of(engines_.begin(), engines_.end(), [=](const auto& one) { return one->is_greeted(peer); });
     };
@@ -253,8 +252,8 @@ class EngineTransport : public Transport {
         throw Error(Status::peer_lost, "rank " + std::to_string(*at) + " was lost while all connect: " + failure_text(),
                     *at);
       }
-      if (std::erase_if(silent, has_come) != 0) deadline = now_ns() + patience_ns;
-      if (now_ns() > deadline) fail_to_connect(silent, options.timeout_s);
+      if (std::erase_if(silent, has_come) != 0) deadline.restart();
+      if (deadline.is_over()) fail_to_connect(silent, options.timeout_s);
       sleep(
           1000, [](void*) { return true; }, nullptr);
     }

@@ -10,17 +10,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
+#include "runtime/deadline.hpp"
 #include "runtime/status.hpp"
 
 namespace torii::shared_memory {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::uint32_t kMagic = 0x746f6172;
 
 /// The one message of each direction; the sender's memfd rides along.
@@ -96,11 +95,10 @@ class Handshake {
       : listener_(listener), plan_(plan), links_(plan.names.size()), dialed_(plan.names.size()) {}
 
   std::vector<Link> run() {
-    const auto deadline =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(plan_.timeout_s));
+    Deadline deadline = Deadline::after_s(plan_.timeout_s);
     for (int missing = first_missing(); missing >= 0; missing = first_missing()) {
       if (plan_.lost(missing)) throw Error(Status::peer_lost, who(missing) + " has ended while joining", missing);
-      if (Clock::now() >= deadline) {
+      if (deadline.is_over()) {
         throw Error(Status::timeout, who(missing) + " did not hand over its arena in time", missing);
       }
       dial_lower_ranks();

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that are stopped as a whole for longer than TIMEOUT, as by Ctrl-Z or a batch system, and then go on: nobody is
+// missing, so no call ends, whatever the ranks were waiting for.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/address.hpp"
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* kTimeout = "TORII_TIMEOUT=1";
+constexpr useconds_t kStopUs = 1'500'000;
+/// Between the first and the last process that is stopped or continued.
+constexpr useconds_t kApartUs = 30'000;
+/// How long ranks work when they are stopped amidst, and when they are stopped before.
+constexpr useconds_t kLongUs = 2'900'000;
+constexpr useconds_t kShortUs = 100'000;
+
+int free_port() {
+  const Descriptor socket = listen_on(Address::parse("127.0.0.1", 0), {}, 1);
+  return Address::of_socket(socket.get()).port();
+}
+
+/// Stops one after the other and continues them the other way round: the last to be stopped waits for all others when
+/// it goes on.
+void stop_for_long(std::vector<pid_t> processes) {
+  for (const pid_t pid : processes) {
+    ASSERT_EQ(kill(pid, SIGSTOP), 0);
+    usleep(kApartUs);
+  }
+  usleep(kStopUs);
+  std::reverse(processes.begin(), processes.end());
+  for (const pid_t pid : processes) {
+    ASSERT_EQ(kill(pid, SIGCONT), 0);
+    usleep(kApartUs);
+  }
+}
+
+Words work(int chosen, useconds_t us) {
+  return {TORII_TEST_FAILURE_RANK, "work", std::to_string(chosen), std::to_string(us), "1000"};
+}
+
+int workers(const Outcome& outcome) {
+  int count = 0;
+  for (std::size_t at = 0; (at = outcome.output.find("has worked", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+/// Ranks under torii-run, which is stopped and continued with them, after `running_us` of the `work_us` of their work.
+void stop_a_launched_job(int ranks, useconds_t running_us, useconds_t work_us, Words environment, int chosen = 0) {
+  environment.push_back(kTimeout);
+  Words command = {
+      std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", std::to_string(ranks), "--on-failure", "continue", "--"};
+  const Words rank = work(chosen, work_us);
+  command.insert(command.end(), rank.begin(), rank.end());
+  Process job(command, environment);
+  usleep(running_us);
+  std::vector<pid_t> processes = {job.pid()};
+  const std::vector<pid_t> started = children_of(job.pid());
+  ASSERT_EQ(started.size(), static_cast<std::size_t>(ranks));
+  processes.insert(processes.end(), started.begin(), started.end());
+  stop_for_long(processes);
+  const Outcome outcome = job.wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(workers(outcome), ranks) << outcome.output;
+}
+
+TEST(Stopped, ACallOnOneNodeGoesOn) { stop_a_launched_job(3, 700'000, kLongUs, {}); }
+
+TEST(Stopped, ACallOfSleepersGoesOn) { stop_a_launched_job(3, 700'000, kLongUs, {"TORII_WAIT=sleep"}); }
+
+#ifdef TORII_TEST_LIBFABRIC
+TEST(Stopped, ACallBetweenNodesGoesOn) { stop_a_launched_job(2, 900'000, kLongUs, {"TORII_TEST_PER_NODE=1"}); }
+#endif
+
+TEST(Stopped, JoiningUnderTheLauncherGoesOn) {
+  stop_a_launched_job(3, 400'000, kShortUs, {"FAILURE_LATE_US=600000"}, 1);
+}
+
+TEST(Stopped, JoiningOverTcpGoesOn) {
+  for (const int late : {0, 1}) {
+    const int port = free_port();
+    std::vector<std::unique_ptr<Process>> ranks;
+    std::vector<pid_t> processes;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.push_back(std::make_unique<Process>(
+          work(late, kShortUs), Words{kTimeout, "RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+                                      "MASTER_PORT=" + std::to_string(port), "FAILURE_LATE_US=600000"}));
+      processes.push_back(ranks.back()->pid());
+    }
+    usleep(300'000);
+    // The one that waits already is stopped last, and goes on first.
+    if (late == 1) std::reverse(processes.begin(), processes.end());
+    stop_for_long(processes);
+    for (const auto& rank : ranks) {
+      const Outcome outcome = rank->wait();
+      EXPECT_EQ(outcome.code, 0) << outcome.output;
+      EXPECT_EQ(workers(outcome), 1) << outcome.output;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace torii::tests
