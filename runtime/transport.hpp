@@ -94,8 +94,9 @@ class Transport {
   /// True when no engine holds a put that still reads its source.
   virtual bool drained() noexcept = 0;
 
-  /// Sleeps until something is put into the own arena, `most_us` at the longest. `still_idle` is asked once more after
-  /// peers can see that this rank sleeps, so that a put in between is not slept through.
+  /// Sleeps until something is put into the own arena, `most_us` at the longest. Threads may sleep at once.
+  /// `still_idle` is asked once more after peers can see that this rank sleeps, so that a put in between is not slept
+  /// through.
   virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
   /// False once a peer is known to be dead.
   virtual bool alive(int peer) noexcept = 0;

@@ -10,6 +10,7 @@
 #include <ostream>
 #include <random>
 #include <stdexcept>
+#include <thread>
 
 #include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
@@ -354,6 +355,63 @@ void sleepers(Stage& stage) {
   }
 }
 
+/// Two threads of each rank sleep, as in calls on two teams, and something is put for the second, then for the first.
+/// Where peers are mapped each sleeps for seconds and wakes at once; elsewhere in steps, since either thread takes in
+/// what comes for both.
+void two_sleepers(Stage& stage) {
+  constexpr std::int64_t kWakesWithinNs = 3'000'000'000;
+  const Capabilities& able = stage.transport().capabilities();
+  const int most_us = able.wakes_on_put && able.mapped ? 4'000'000 : 1000;
+  struct Sleeper {
+    Stage& stage;
+    std::uint64_t offset;
+    std::uint64_t awaited;
+    static bool is_idle(void* data) {
+      auto& self = *static_cast<Sleeper*>(data);
+      (void)self.stage.transport().progress();
+      return load_word(self.stage.at(self.offset)) != self.awaited;
+    }
+  };
+  const timespec nap = {0, 60'000'000};
+  for (std::uint64_t time = 1; time <= 3; ++time) {
+    stage.meet();
+    if (stage.rank() == 0) {
+      for (const int thread : {1, 0}) {
+        nanosleep(&nap, nullptr);
+        for (int peer = 1; peer < stage.ranks(); ++peer) {
+          stage.expect(stage.transport().put_word(peer, of_rank(kSlots, thread), time), "a word to two sleepers");
+        }
+      }
+      continue;
+    }
+    std::string trouble[2];
+    const auto sleep = [&](int thread) {
+      Sleeper sleeper{stage, of_rank(kSlots, thread), time};
+      const std::int64_t begun_ns = now_ns();
+      try {
+        stage.await("a word to one of two sleepers", [&] {
+          stage.transport().sleep(most_us, &Sleeper::is_idle, &sleeper);
+          return !Sleeper::is_idle(&sleeper);
+        });
+      } catch (const std::exception& error) {
+        trouble[thread] = error.what();
+      }
+      const std::int64_t slept_ns = now_ns() - begun_ns;
+      if (slept_ns > kWakesWithinNs) {
+        trouble[thread] = "sleeper " + std::to_string(thread) + " of two slept " + std::to_string(slept_ns) + " ns";
+      }
+    };
+    std::thread first(sleep, 0);
+    const timespec order = {0, 20'000'000};
+    nanosleep(&order, nullptr);
+    sleep(1);
+    first.join();
+    for (const std::string& text : trouble) {
+      if (!text.empty()) throw std::runtime_error(text);
+    }
+  }
+}
+
 /// A rank to which nothing is put sleeps, also after much has come and gone.
 void rest(Stage& stage) {
   // Words by which others have met, and layers that refuse at random and hold things back, wake it at first.
@@ -381,8 +439,13 @@ void rest(Stage& stage) {
 void PrintTo(const NamedScenario& scenario, std::ostream* stream) { *stream << scenario.name; }
 
 const std::vector<NamedScenario>& scenarios() {
-  static const std::vector<NamedScenario> all = {{"sizes", sizes}, {"own_rank", own_rank},       {"flood", flood},
-                                                 {"words", words}, {"drained", drained_sources}, {"sleepers", sleepers},
+  static const std::vector<NamedScenario> all = {{"sizes", sizes},
+                                                 {"own_rank", own_rank},
+                                                 {"flood", flood},
+                                                 {"words", words},
+                                                 {"drained", drained_sources},
+                                                 {"sleepers", sleepers},
+                                                 {"two_sleepers", two_sleepers},
                                                  {"rest", rest}};
   return all;
 }

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <limits>
+
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/words.hpp"
 
@@ -41,11 +43,13 @@ SharedMemory::~SharedMemory() { arena_.free(doorbell_offset_); }
 // A rank that is about to sleep sets `sleeping` and then looks at its signals once more; a putter stores the signal and
 // then looks at `sleeping`. Without a full fence between the putter's two accesses both may miss each other. A fence
 // costs every put about 20 ns; a missed ring costs one sleep step of at most a millisecond, once in a very long while.
+// Threads of a rank may sleep in calls on different teams. A putter cannot tell for whom its signal is, so it wakes all
+// of them, and those that find nothing sleep again.
 void SharedMemory::ring(int peer) noexcept {
   Doorbell& bell = *doorbells_[static_cast<std::size_t>(peer)];
   if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
   bell.rings.fetch_add(1, std::memory_order_release);
-  syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  syscall(SYS_futex, &bell.rings, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
 }
 
 Status SharedMemory::put(const Put& put) noexcept {
@@ -65,12 +69,13 @@ Status SharedMemory::put_word(int peer, std::uint64_t offset, std::uint64_t valu
 void SharedMemory::sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept {
   Doorbell& bell = *doorbells_[static_cast<std::size_t>(rank_)];
   const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
-  bell.sleeping.exchange(1, std::memory_order_seq_cst);
+  bell.sleeping.fetch_add(1, std::memory_order_seq_cst);
   if (still_idle(data)) {
     const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
     syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &most, nullptr, 0);
   }
-  bell.sleeping.store(0, std::memory_order_relaxed);
+  // Nothing is published by this: a putter that still sees the sleeper rings in vain.
+  bell.sleeping.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace torii::shared_memory

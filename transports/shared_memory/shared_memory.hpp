@@ -18,7 +18,7 @@ namespace torii::shared_memory {
 /// The line of a rank that its peers look at after each put. Lives in the arena, zero when fresh.
 struct Doorbell {
   std::atomic<std::uint32_t> rings;     ///< the futex word
-  std::atomic<std::uint32_t> sleeping;  ///< 1 while its rank sleeps or is about to
+  std::atomic<std::uint32_t> sleeping;  ///< threads of its rank that sleep or are about to
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Doorbell) == 8);
 
