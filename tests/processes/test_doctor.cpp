@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -132,10 +130,12 @@ TEST(Doctor, CpusAndQuota) {
   found.cpus = 8;
   expect(found, "CPUs", State::limit, "4 of 8 CPUs", "--cpuset-cpus");
   expect(found, "CPU quota", State::ok, "none", "");
-  found.quota_cpus = 4;
-  expect(found, "CPU quota", State::ok, "4 CPUs' worth", "");
+  found.quota_cpus = 5;
+  expect(found, "CPU quota", State::ok, "5 CPUs' worth of time for 5 ranks", "");
   found.quota_cpus = 1.5;
-  expect(found, "CPU quota", State::limit, "1.5 CPUs' worth of time: ranks that poll", "docker run --cpus");
+  expect(found, "CPU quota", State::limit, "1.5 CPUs' worth of time for 5 ranks: oversubscribed", "docker run --cpus");
+  found.ranks = 1;
+  expect(found, "CPU quota", State::ok, "1.5 CPUs' worth of time for 1 rank", "");
 }
 
 TEST(Doctor, InterfacesAndPorts) {
@@ -201,27 +201,6 @@ TEST(Doctor, OnlyABlockEndsWithThree) {
   EXPECT_FALSE(blocked.json.at("possible").get<bool>());
   EXPECT_EQ(blocked.json.at("checks")[0].at("state"), "blocked");
   EXPECT_NE(blocked.text.find("shared_memory cannot work here\n"), std::string::npos);
-}
-
-class Quota : public testing::Test {
- protected:
-  void SetUp() override { std::filesystem::create_directories(folder_ / "cpu"); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  void plant(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text << "\n"; }
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "torii_planted_quota";
-};
-
-TEST_F(Quota, OfBothVersionsOfControlGroups) {
-  EXPECT_FALSE(quota_of(folder_));
-  plant("cpu/cpu.cfs_quota_us", "-1");
-  plant("cpu/cpu.cfs_period_us", "100000");
-  EXPECT_FALSE(quota_of(folder_));
-  plant("cpu/cpu.cfs_quota_us", "250000");
-  EXPECT_EQ(quota_of(folder_), 2.5);
-  plant("cpu.max", "max 100000");
-  EXPECT_EQ(quota_of(folder_), 2.5) << "no limit of version 2";
-  plant("cpu.max", "50000 100000");
-  EXPECT_EQ(quota_of(folder_), 0.5);
 }
 
 const std::vector<MachineNic> kTwoSides = {{{"eth0", {0, 1}, 10e3}, false, true, {0}, {"10.0.0.1"}},

@@ -123,10 +123,11 @@ Check check_cpus(const Findings& found) {
 
 Check check_quota(const Findings& found) {
   if (!found.quota_cpus) return {"CPU quota", State::ok, "none", ""};
-  const std::string text = fmt::format("{:.2g} CPUs' worth of time", *found.quota_cpus);
-  if (*found.quota_cpus >= found.cpus_allowed) return {"CPU quota", State::ok, text, ""};
-  return {"CPU quota", State::limit, text + ": ranks that poll are stopped in the midst of calls",
-          "docker run --cpus, or TORII_WAIT=sleep"};
+  const std::string text = fmt::format("{:.3g} CPUs' worth of time for {} rank{}", *found.quota_cpus, found.ranks,
+                                       found.ranks == 1 ? "" : "s");
+  if (found.ranks <= *found.quota_cpus) return {"CPU quota", State::ok, text, ""};
+  return {"CPU quota", State::limit, text + ": oversubscribed, ranks take turns, and are stopped when it is used up",
+          "docker run --cpus, or CPUQuota= of systemd; or fewer ranks"};
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "runtime/control_groups.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/descriptor.hpp"
 #include "runtime/settings.hpp"
@@ -120,23 +121,12 @@ void look_at_processes(const Machine& machine, Findings& found) {
   found.cpus = machine.cpus;
   found.cpus_allowed = machine.cpus_allowed;
   found.cpus_text = machine.allowed_list;
-  // The container shows its own control group as the root.
-  found.quota_cpus = quota_of("/sys/fs/cgroup");
+  for (const CpuQuota& quota : cpu_quotas()) {
+    found.quota_cpus = std::min(quota.cpus, found.quota_cpus.value_or(quota.cpus));
+  }
 }
 
 }  // namespace
-
-std::optional<double> quota_of(const std::filesystem::path& folder) {
-  std::ifstream file(folder / "cpu.max");
-  double quota_us = 0;
-  double period_us = 0;
-  if (!(file >> quota_us >> period_us)) {
-    quota_us = first_value<double>(folder / "cpu/cpu.cfs_quota_us").value_or(-1);
-    period_us = first_value<double>(folder / "cpu/cpu.cfs_period_us").value_or(0);
-  }
-  if (quota_us <= 0 || period_us <= 0) return std::nullopt;
-  return quota_us / period_us;
-}
 
 Findings find_out(int ranks) {
   const Settings settings = Settings::load();

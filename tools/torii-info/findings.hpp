@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,7 +65,7 @@ struct Findings {
   int cpus = 1;
   int cpus_allowed = 1;
   std::string cpus_text;             ///< "0-3"
-  std::optional<double> quota_cpus;  ///< CPUs' worth of time that the control group grants
+  std::optional<double> quota_cpus;  ///< CPUs' worth of time that the control groups grant
   // Network.
   InterfaceFindings interfaces;
   PortFindings ports;
@@ -79,9 +78,5 @@ struct Findings {
 /// Tries and reads everything for a job of `ranks` ranks; 0: as many as there are CPUs that may be used. Call it while
 /// the process has one thread. Throws Error for a bad setting.
 Findings find_out(int ranks);
-
-/// The quota that a control group's files grant: cpu.max of version 2, cpu.cfs_quota_us and cpu.cfs_period_us of
-/// version 1, below `folder`. Nothing where there is none.
-std::optional<double> quota_of(const std::filesystem::path& folder);
 
 }  // namespace torii::tools

@@ -13,6 +13,7 @@
 
 #include "collectives/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
+#include "runtime/control_groups.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/status.hpp"
 #include "tools/torii-info/findings_network.hpp"
@@ -166,7 +167,10 @@ std::string waiting_text(const Settings& settings, int cpus) {
 
 void add_machine(const Settings& settings, Report& report) {
   const Machine machine = read_machine();
-  const std::string waiting = waiting_text(settings, machine.cpus_allowed);
+  double granted = machine.cpus_allowed;
+  for (const CpuQuota& quota : cpu_quotas()) granted = std::min(granted, quota.cpus);
+  const int ranks_most = static_cast<int>(granted);
+  const std::string waiting = waiting_text(settings, ranks_most);
   report.text +=
       row("CPUs", fmt::format("{} of {} may be used ({})", machine.cpus_allowed, machine.cpus, machine.allowed_list));
   std::istringstream picture(machine.picture);
@@ -185,7 +189,7 @@ void add_machine(const Settings& settings, Report& report) {
                          {"list", machine.allowed_list},
                          {"picture", machine.picture}};
   report.json["wait"] = name(settings.wait);
-  report.json["oversubscribed_above_ranks"] = machine.cpus_allowed;
+  report.json["oversubscribed_above_ranks"] = ranks_most;
 }
 
 void add_settings(const Settings& settings, Report& report) {

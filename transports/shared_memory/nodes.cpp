@@ -13,10 +13,20 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
+#include "runtime/control_groups.hpp"
 #include "runtime/status.hpp"
 
 namespace torii::shared_memory {
+
+/// A CpuQuota as it travels; of no group where `group` is 0.
+struct QuotaCard {
+  std::uint64_t group = 0;
+  double cpus = 0;
+};
+/// More groups with quotas hardly stand in each other; those further out are then left out.
+constexpr std::size_t kQuotasMost = 4;
 
 struct HostCard {
   std::array<char, 40> boot_id{};  ///< tells two machines of one name apart
@@ -29,6 +39,7 @@ struct HostCard {
   std::uint32_t user = 0;
   std::int32_t pid = 0;
   std::array<std::uint64_t, 128> cpus{};  ///< bit set of the CPUs it may run on
+  std::array<QuotaCard, kQuotasMost> quotas{};
 
   bool same_machine(const HostCard& other) const { return boot_id == other.boot_id; }
   bool same_network(const HostCard& other) const {
@@ -57,7 +68,7 @@ std::string read_boot_id() {
   return line;
 }
 
-HostCard make_card(std::string_view name) {
+HostCard make_card(std::string_view name, const std::filesystem::path& root) {
   HostCard card;
   utsname system{};
   uname(&system);
@@ -71,7 +82,22 @@ HostCard make_card(std::string_view name) {
   card.user = geteuid();
   card.pid = getpid();
   sched_getaffinity(0, sizeof(card.cpus), reinterpret_cast<cpu_set_t*>(card.cpus.data()));
+  const std::vector<CpuQuota> quotas = cpu_quotas(root);
+  for (std::size_t i = 0; i < std::min(quotas.size(), kQuotasMost); ++i)
+    card.quotas[i] = {quotas[i].group, quotas[i].cpus};
   return card;
+}
+
+/// Whether more of these ranks than its quota grants CPUs stand in one control group. A rank that polls takes a CPU, so
+/// a part of one is none.
+bool exceeds_a_quota(const std::vector<HostCard>& cards, const HostCard& mine) {
+  std::map<std::uint64_t, int> ranks;  // by group
+  for (const HostCard& card : cards) {
+    for (const QuotaCard& quota : card.quotas) {
+      if (quota.group != 0 && card.same_machine(mine) && ++ranks[quota.group] > quota.cpus) return true;
+    }
+  }
+  return false;
 }
 
 /// Ranks that share the CPUs of `mine` against the size of the union of the sets that they may run on.
@@ -85,13 +111,13 @@ bool is_oversubscribed(const std::vector<HostCard>& cards, const HostCard& mine)
   }
   int cpus = 0;
   for (const std::uint64_t word : together) cpus += std::popcount(word);
-  return ranks > cpus;
+  return ranks > cpus || exceeds_a_quota(cards, mine);
 }
 
 }  // namespace
 
-Nodes::Nodes(Exchange& exchange, std::string_view name, Rule rule)
-    : rank_(exchange.rank()), cards_(gather_values(exchange, make_card(name))) {
+Nodes::Nodes(Exchange& exchange, std::string_view name, Rule rule, const std::filesystem::path& root)
+    : rank_(exchange.rank()), cards_(gather_values(exchange, make_card(name, root))) {
   const HostCard& mine = cards_[static_cast<std::size_t>(rank_)];
   oversubscribed_ = is_oversubscribed(cards_, mine);
   for (std::size_t rank = 0; rank < cards_.size(); ++rank) {

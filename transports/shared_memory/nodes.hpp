@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,10 @@ class Nodes {
   enum class Rule { shared, separate };
 
   /// Collective. Ranks share a node when they run on one machine, in one network, IPC and user namespace, as one user,
-  /// and `name` (TORII_NODE; at most kNameBytesMax bytes) is equal.
-  explicit Nodes(Exchange& exchange, std::string_view name = {}, Rule rule = Rule::shared);
+  /// and `name` (TORII_NODE; at most kNameBytesMax bytes) is equal. Below `root` the kernel says what CPU time this
+  /// rank may use.
+  explicit Nodes(Exchange& exchange, std::string_view name = {}, Rule rule = Rule::shared,
+                 const std::filesystem::path& root = "/");
   ~Nodes();
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
@@ -50,7 +53,8 @@ class Nodes {
   /// Throws Error{unsupported} naming two ranks and their hosts when there are several nodes.
   void check_single() const;
 
-  /// More ranks on this machine than CPUs in the union of the sets that those ranks may run on.
+  /// More ranks on this machine than CPUs in the union of the sets that those ranks may run on, or more in some control
+  /// group there than its quota grants CPUs' worth of time.
   bool oversubscribed() const noexcept { return oversubscribed_; }
   /// All ranks reach each other over the loopback interface.
   bool loopback_reaches_all() const noexcept { return loopback_reaches_all_; }
