@@ -12,6 +12,7 @@
 #include "api/c_structs.hpp"
 #include "api/expectation.hpp"
 #include "api/members.hpp"
+#include "runtime/cancellation.hpp"
 
 using torii::Status;
 using torii::c::invalid;
@@ -53,6 +54,7 @@ struct LogTarget {
 /// Runs setup code that may throw.
 template <typename Body>
 torii_status guarded(Body&& body) noexcept {
+  const torii::CancellationHeld held;
   try {
     body();
     return TORII_OK;
@@ -154,6 +156,7 @@ torii_status torii_context_destroy(torii_context* context) {
   if (context->teams != 0) {
     return invalid(std::to_string(context->teams) + " teams of the context are alive; destroy them first");
   }
+  const torii::CancellationHeld held;
   delete context;
   return TORII_OK;
 }
@@ -234,6 +237,7 @@ torii_status torii_team_destroy(torii_team* team) {
                    " requests of the team are alive; wait for them or free them first");
   }
   if (team->context->context.is_forked_child()) return invalid(kForked);
+  const torii::CancellationHeld held;
   --team->context->teams;
   delete team;
   return TORII_OK;
@@ -353,6 +357,7 @@ torii_status torii_expect(torii_team* team, const torii_call* call, size_t first
   torii_status status = TORII_OK;
   torii::Request request;
   if (!read_call(call, request.arguments, status)) return status;
+  const torii::CancellationHeld held;
   Status prepared_status = Status::ok;
   const torii::Prepared* prepared = team->team->prepare(request, prepared_status);
   if (prepared == nullptr) return to_c(prepared_status);
@@ -367,6 +372,7 @@ torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice
   if (!is_size(choice->size, "torii_choice", status)) return status;
   torii::Request request;
   if (!read_call(call, request.arguments, status)) return status;
+  const torii::CancellationHeld held;
   Status prepared_status = Status::ok;
   const torii::Prepared* prepared = team->team->prepare(request, prepared_status);
   if (prepared == nullptr) return to_c(prepared_status);

@@ -4,6 +4,7 @@
 
 #include "api/c_objects.hpp"
 #include "runtime/balanced_split.hpp"
+#include "runtime/cancellation.hpp"
 #include "runtime/transposition.hpp"
 
 using torii::Status;
@@ -16,6 +17,7 @@ namespace {
 
 template <typename Body>
 torii_status status_of(torii_team* team, Body&& body) noexcept {
+  const torii::CancellationHeld held;
   try {
     return to_c(body());
   } catch (const torii::Error& error) {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "api/team.hpp"
+#include "runtime/cancellation.hpp"
 
 namespace torii {
 namespace {
@@ -170,11 +171,13 @@ Status Team::start(Request& request) noexcept {
 }
 
 Status Team::submit(Request& request) noexcept {
+  const CancellationHeld held;
   const Inside inside(busy_, in_background_);
   return start(request);
 }
 
 Status Team::run(Request& request) noexcept {
+  const CancellationHeld held;
   const Inside inside(busy_, in_background_);
   const Status status = start(request);
   return status == Status::ok ? run_to_end(request) : status;
@@ -257,6 +260,7 @@ bool Team::progress() noexcept {
 bool Team::still_idle(void* team) noexcept { return !static_cast<Team*>(team)->progress(); }
 
 Status Team::wait(Request& request) noexcept {
+  const CancellationHeld held;
   const Inside inside(busy_, in_background_);
   return run_to_end(request);
 }
@@ -289,10 +293,14 @@ Status Team::wait_for(Request& request) noexcept {
 }
 
 bool Team::test(Request& request) noexcept {
+  const CancellationHeld held(context_.several_nodes());  // to look at shared memory takes no system call
   const Inside inside(busy_, in_background_);
   if (request.state == Request::State::done) return true;
   if (progress()) polling_.moved();
-  if (request.state != Request::State::done && polling_.poll()) (void)check(polling_, request);
+  if (request.state != Request::State::done && polling_.poll()) {
+    const CancellationHeld held_in_check;
+    (void)check(polling_, request);
+  }
   return request.state == Request::State::done;
 }
 
@@ -320,6 +328,7 @@ bool Team::progress_in_background() noexcept {
 }
 
 Status Team::open_channel(Request& request) noexcept {
+  const CancellationHeld held;
   const Inside inside(busy_, in_background_);
   if (poisoned_ || has_failed()) return adopt_failure();
   Status status = Status::ok;

@@ -61,6 +61,7 @@ void run_rank(const ThreadTeam& options, Seat seat, std::barrier<>& end,
     settings += "\nNODE=n" + std::to_string(options.nodes[static_cast<std::size_t>(seat.rank)]);
   }
   context_options.settings = settings.c_str();
+  context_options.idle = options.idle;
   torii_context* context = nullptr;
   EXPECT_EQ(torii_context_create(&context_options, &context), TORII_OK) << torii_last_error();
   torii_team* team = nullptr;

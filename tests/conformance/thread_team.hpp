@@ -20,6 +20,7 @@ struct ThreadTeam {
   std::size_t segment_bytes = 0;
   std::vector<int> nodes = {};  ///< of each rank; none: all stand on one
   std::string refusal = {};     ///< not empty: the team is refused as unsupported, with this among the reasons
+  void (*idle)(void* data) = nullptr;  ///< as of torii_context_options
 };
 
 /// Runs `body(context, team)` on every rank, each a thread, and joins them. Reports failures of setup to GoogleTest.

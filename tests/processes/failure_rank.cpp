@@ -5,10 +5,12 @@
 #include <linux/filter.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <torii/torii.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -54,6 +56,7 @@ class Rank {
     if (arguments_.mode == "stall") return stall();
     if (arguments_.mode == "abort" || arguments_.mode == "options") return abort();
     if (arguments_.mode == "cut") return cut();
+    if (arguments_.mode == "cancel") return cancel();
     if (arguments_.mode == "deafen") return lose_stream(deafen_busiest_stream);
     if (arguments_.mode == "break") return lose_stream(cut_busiest_stream);
     if (arguments_.mode == "late" || arguments_.mode == "late_persistent") return late();
@@ -430,6 +433,31 @@ class Rank {
     if (status == TORII_OK) status = team_.barrier();
     say_status(status);
     return status == TORII_MISMATCH ? end(team_.ranks()) : 1;
+  }
+
+  /// A thread of the chosen rank is cancelled while it waits for the others, who are late.
+  int cancel() {
+    if (!chosen()) {
+      usleep(static_cast<useconds_t>(arguments_.delay_us));
+      return team_.barrier() == TORII_OK && team_.barrier() == TORII_OK ? 0 : 1;
+    }
+    struct Call {
+      torii::Team& team;
+      std::atomic<int> status = -1;
+      static void* make(void* data) {
+        Call& call = *static_cast<Call*>(data);
+        call.status = call.team.barrier();
+        pthread_testcancel();
+        return nullptr;
+      }
+    } call{team_};
+    pthread_t thread{};
+    void* result = nullptr;
+    if (pthread_create(&thread, nullptr, &Call::make, &call) != 0) return 1;
+    usleep(static_cast<useconds_t>(arguments_.delay_us / 2));
+    if (pthread_cancel(thread) != 0 || pthread_join(thread, &result) != 0) return 1;
+    if (result == PTHREAD_CANCELED && call.status == TORII_OK) say("cancelled after the call");
+    return team_.barrier() == TORII_OK ? 0 : 1;
   }
 
   Arguments arguments_;

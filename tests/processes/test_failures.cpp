@@ -198,5 +198,11 @@ constexpr Difference kDifferences[] = {
 INSTANTIATE_TEST_SUITE_P(Calls, Differences, testing::ValuesIn(kDifferences),
                          [](const auto& test) { return std::string(test.param.mode); });
 
+TEST(Failures, ACancelledThreadEndsAfterItsCall) {
+  const Report report = run_job({.ranks = 2, .mode = "cancel", .delay_us = 300'000});
+  EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+  EXPECT_NE(report.outcome.output.find("cancelled after the call"), std::string::npos) << report.outcome.output;
+}
+
 }  // namespace
 }  // namespace torii::tests

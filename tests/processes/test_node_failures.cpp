@@ -198,5 +198,12 @@ TEST(NodeFailures, CallsThatDifferAreNamedOnAllRanks) {
   }
 }
 
+TEST(NodeFailures, ACancelledThreadEndsAfterItsCall) {
+  const Report report =
+      run_job({.ranks = 2, .mode = "cancel", .delay_us = 300'000, .environment = {"TORII_TEST_PER_NODE=1"}});
+  EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
+  EXPECT_NE(report.outcome.output.find("cancelled after the call"), std::string::npos) << report.outcome.output;
+}
+
 }  // namespace
 }  // namespace torii::tests
