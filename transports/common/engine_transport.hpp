@@ -91,8 +91,12 @@ class EngineTransport : public Transport {
   }
 
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
-    // A put that comes from here on makes a descriptor readable, so none is slept through.
+    // A put that comes from here on makes a descriptor readable, so none is slept through. But another thread, in a
+    // call on another team, may take in what came for this one, and the descriptor is silent again: where that has
+    // happened, sleeps are short.
+    if (is_shared_.load(std::memory_order_relaxed)) most_us = std::min(most_us, kSharedSleepUs);
     if (!still_idle(data)) return;
+    const Sleeper sleeper(sleepers_);
     pollfd entries[kEnginesMax];
     for (std::size_t i = 0; capabilities_.wakes_on_put && i < engines_.size(); ++i) {
       if (!engines_[i]->may_sleep(most_us)) return wake(i);
@@ -201,6 +205,8 @@ class EngineTransport : public Transport {
   std::array<std::atomic<std::uint32_t>, kEnginesMax> quiet_looks_{};
   std::atomic<std::uint32_t> turn_ = 0;
   std::atomic<std::size_t> last_busy_ = 0;  ///< the engine that brought something last
+  std::atomic<int> sleepers_ = 0;           ///< threads in sleep()
+  std::atomic<bool> is_shared_ = false;     ///< something came to one thread while another one slept
 
  private:
   std::array<std::atomic<std::uint8_t>, kEnginesMax> carriers_;
@@ -208,10 +214,28 @@ class EngineTransport : public Transport {
   static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many in vain an engine counts as quiet
   static constexpr std::uint32_t kRoundsPerQuietLook = 4;
 
+  static constexpr int kSharedSleepUs = 1000;
+  /// A thread counts as asleep while this lives.
+  class Sleeper {
+   public:
+    explicit Sleeper(std::atomic<int>& sleepers) noexcept : sleepers_(sleepers) {
+      sleepers_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Sleeper() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+   private:
+    std::atomic<int>& sleepers_;
+  };
+
   void look(std::size_t engine) noexcept {
     const std::uint32_t looks = quiet_looks_[engine].load(std::memory_order_relaxed);
     const bool came = engines_[engine]->progress();
-    if (came) last_busy_.store(engine, std::memory_order_relaxed);
+    if (came) {
+      last_busy_.store(engine, std::memory_order_relaxed);
+      if (sleepers_.load(std::memory_order_relaxed) != 0) is_shared_.store(true, std::memory_order_relaxed);
+    }
     quiet_looks_[engine].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
   }
   /// The engine that carries what is put through this one: itself while it is open.
