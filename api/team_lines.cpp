@@ -94,6 +94,7 @@ void TeamLines::put_to_all(const Letter& letter) noexcept {
     put.target_offset = put.signal_offset + (letter.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
     if (letter.target_offset != 0) put.target_offset = member.offset + inbox_offset + letter.target_offset;
     put.signal = letter.signal;
+    put.owner = puts_.count();
     (void)transport_.put(put);
   }
 }
@@ -123,10 +124,8 @@ const Part* TeamLines::arrived(int member, Part Letters::*part) const noexcept {
 
 void TeamLines::tell(const Standing& standing) noexcept {
   interval_ns_ = 0;
-  // A source may be written anew when nothing reads it any more.
-  if (transport_.drained()) sources_free_ = LinesMemory::kStatusSources;
-  if (sources_free_ == 0) return;
-  --sources_free_;
+  // The line goes to those who take it, whatever is still under way to one who does not. Should an engine still read a
+  // source that is written anew, the line is torn, and its sum does not fit.
   Inbox::Status& source = memory_->status_sources[++beat_ % LinesMemory::kStatusSources];
   source.standing = standing;
   source.beat = beat_;
@@ -351,7 +350,7 @@ bool TeamLines::has_closed(int member) const noexcept { return load_word(bytes_o
 
 void TeamLines::push_out() noexcept {
   Deadline push(kPushNs);
-  while (!transport_.drained() && !push.is_over()) {
+  while (!puts_.drained() && !push.is_over()) {
     (void)transport_.progress();
     nap();
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/install_log.hpp"
@@ -168,6 +169,8 @@ class TeamLines {
 
   /// Moves the transport until what was put has left, a tenth of a second at the longest.
   void push_out() noexcept;
+  /// What still counts what was put. Nothing may be put through this object afterwards.
+  PutOwner take_puts() noexcept { return std::move(puts_); }
 
  private:
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
@@ -196,6 +199,7 @@ class TeamLines {
   bool is_closed() noexcept;
 
   Transport& transport_;
+  PutOwner puts_;
   std::vector<Member> members_;
   int rank_;
   int engines_;
@@ -207,7 +211,6 @@ class TeamLines {
   std::int64_t interval_ns_ = 0;  ///< 0: nothing was told in this wait
   std::int64_t told_ns_ = 0;
   std::uint64_t beat_ = 0;
-  std::size_t sources_free_ = LinesMemory::kStatusSources;
   struct Views {
     View in_order;
     View persistent;

@@ -311,9 +311,10 @@ bool Execution::lent_operands_are_free() const noexcept {
   return true;
 }
 
-/// False while an engine still reads what this rank sent: nobody may move it on for this rank after the call.
+/// False while an engine still holds what this call put: nobody may move it on for this rank after the call. What
+/// others of this rank put is not asked for: their peers may take nothing for long.
 bool Execution::finish() noexcept {
-  if (plan_->remote && !transport_.drained()) return false;
+  if (plan_->remote && !puts_.drained()) return false;
   if (lend_turn_.timed) {
     const float time_ns = static_cast<float>(now_ns() - begun_ns_);
     plan_->lend.of(lend_bytes_).record(lend_turn_.way, time_ns / static_cast<float>(lend_bytes_));

@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/call.hpp"
 #include "runtime/installed_plan.hpp"
+#include "runtime/put_owner.hpp"
 #include "runtime/straight.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/words.hpp"
@@ -86,6 +88,8 @@ class Execution {
   int failed_peer() const noexcept { return failed_peer_; }
   /// Forgets a call that cannot end. The plan's numbers are void afterwards: its team is poisoned.
   void abandon() noexcept { plan_ = nullptr; }
+  /// What still counts the puts of an abandoned call. Afterwards nothing may run here.
+  PutOwner take_puts() noexcept { return std::move(puts_); }
   Stall stall() const;
   std::uint64_t engine_bytes(int engine) const noexcept {
     return engine_bytes_[static_cast<std::size_t>(engine)].load(std::memory_order_relaxed);
@@ -351,6 +355,7 @@ class Execution {
   bool is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept;
 
   Transport& transport_;
+  PutOwner puts_;
   StepModel* model_;  ///< nullptr but in a simulation
   InstalledPlan* plan_ = nullptr;
   const Straight* straight_ = nullptr;

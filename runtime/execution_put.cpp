@@ -39,6 +39,7 @@ void Execution::post(Put& put, int engine) noexcept {
     if (put.bytes == 0) put.source = nullptr;
   }
   put.engine = engine;
+  put.owner = puts_.count();
   count(static_cast<std::size_t>(engine), put.bytes);
   note(transport_.put(put), put.peer);
 }
@@ -76,6 +77,7 @@ void Execution::give_credit_now(const InstalledStream& in, std::uint64_t first, 
   word.engine = share == nullptr ? engine_of(in, message) : share->least_busy(message);
   word.signal_offset = in.credits_offset + slot(first) * sizeof(std::uint64_t);
   word.signal = message + 1;
+  word.owner = puts_.count();
   note(transport_.put(word), word.peer);
 }
 

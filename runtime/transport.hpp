@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/put_owner.hpp"
 #include "runtime/status.hpp"
 
 namespace torii {
@@ -35,9 +36,9 @@ struct Capabilities {
 /// the engine moves `bytes` from `source` to `target_offset` of the peer's arena. Then `signal` becomes visible at
 /// `signal_offset`, never before the payload. A put with payload signals a line: `signal_offset` is then a multiple of
 /// kLineBytes. Up to 56 bytes may stand in that line itself, at signal_offset + 8.
-/// A transport that does not map the peer reads `source` until drained(). Until the signal is visible its word may hold
-/// any value but `signal`, so a reader compares it for equality with what it waits for. A line takes the next put only
-/// when its reader has answered the last one: two on the way at once may leave any value in the word.
+/// A transport that does not map the peer reads `source` until its owner is drained. Until the signal is visible its
+/// word may hold any value but `signal`, so a reader compares it for equality with what it waits for. A line takes the
+/// next put only when its reader has answered the last one: two on the way at once may leave any value in the word.
 struct Put {
   int peer = 0;  ///< rank in the context
   int engine = 0;
@@ -49,6 +50,9 @@ struct Put {
   /// The line before `source` belongs to this put as `source` does, and may be overwritten: a send slot that is laid
   /// out like the receive slot. With target_offset = signal_offset + kLineBytes one transfer then carries both.
   bool line_before = false;
+  /// Counts the put from before put() returns until no engine holds it any more or its peer is lost; nullptr: nobody
+  /// asks.
+  PutCount* owner = nullptr;
 };
 
 /// Ranks are those of the context. Threads may put and call progress() at once, even to one peer by one engine: teams
@@ -91,7 +95,8 @@ class Transport {
   /// Moves what the engines hold and takes in completions. Where peers are not mapped nothing becomes visible here, and
   /// nothing may leave, without these calls.
   virtual Status progress() noexcept = 0;
-  /// True when no engine holds a put that still reads its source.
+  /// True when no engine holds a put that still reads its source, whoever made it: for setup and tests. A call asks for
+  /// its own (PutOwner), since a peer that takes nothing holds up the puts of others.
   virtual bool drained() noexcept = 0;
 
   /// Sleeps until something is put into the own arena, `most_us` at the longest. Threads may sleep at once.

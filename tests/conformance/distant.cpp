@@ -15,7 +15,7 @@ Status Distant::put(const Put& put) noexcept {
   if (put.bytes != 0 && put.source == nullptr) return Status::transport;  // nobody else can move the payload
   if (put.bytes != 0 && put.signal_offset % kLineBytes != 0) return Status::transport;
   if (put.engine == lost_engine_) return Status::ok;
-  pending_.push_back({put, false});
+  pending_.push_back({put, false, PutHold(put.source != nullptr ? put.owner : nullptr)});
   for (const auto& [first, end] : watched_) watched_puts_ += put.source >= first && put.source < end ? 1 : 0;
   count_targets();
   return Status::ok;
@@ -35,13 +35,13 @@ Status Distant::put_word(int peer, std::uint64_t offset, std::uint64_t value) no
   word.peer = peer;
   word.signal_offset = offset;
   word.signal = value;
-  pending_.push_back({word, true});
+  pending_.push_back({word, true, {}});
   return Status::ok;
 }
 
 void Distant::deliver(std::size_t index) noexcept {
-  const Pending pending = pending_[index];
-  pending_[index] = pending_.back();
+  const Pending pending = std::move(pending_[index]);
+  if (index + 1 != pending_.size()) pending_[index] = std::move(pending_.back());
   pending_.pop_back();
   ++distant_puts_;
   if (pending.is_word) {

@@ -63,6 +63,7 @@ class Distant final : public Transport {
   struct Pending {
     Put put;
     bool is_word;
+    PutHold hold;
   };
   bool is_near(int peer) const noexcept { return node(peer) == node(rank()); }
   void deliver(std::size_t index) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The libfabric transport's parts on their own: notices from the network, the bounce ring, providers, and what is
+// The libfabric transport's parts on their own: notices from the network, bounce memory, providers, and what is
 // refused with which words.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/libfabric/arrivals.hpp"
-#include "transports/libfabric/bounce_ring.hpp"
+#include "transports/libfabric/bounce_pool.hpp"
 #include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/notice.hpp"
 #include "transports/libfabric/providers.hpp"
@@ -112,41 +112,61 @@ TEST(Notice, FourBytesNameTheLinesOfTheDefaultArena) {
   EXPECT_EQ(line_of(make_notice(Deed::half, last)), last / kLineBytes);
 }
 
-TEST(BounceRing, NeverGivesAPieceTwice) {
+/// Memory of lines, behind which nothing may be given.
+struct Lines {
+  std::vector<std::byte> memory = std::vector<std::byte>(4 * 4096 + 5 * kLineBytes);
+  BouncePool pool{memory.data(), memory.size()};
+};
+
+TEST(BouncePool, NeverGivesAPieceTwice) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
-  constexpr std::size_t kBytes = 4096;
-  std::vector<std::byte> memory(kBytes);
-  BounceRing ring(memory.data(), kBytes, 16);
-  struct Out {
-    BounceRing::Piece piece;
-    std::size_t bytes;
-  };
-  std::deque<Out> out;
+  Lines lines;
+  std::deque<BouncePool::Piece> out;
+  std::size_t out_bytes = 0;
   std::size_t given = 0;
+  const std::size_t all_bytes = lines.pool.free_bytes();
+  EXPECT_EQ(all_bytes, lines.memory.size());
   for (int i = 0; i < 100'000; ++i) {
-    const std::size_t bytes = 64 * (1 + random() % 64);
-    const BounceRing::Piece piece = ring.take(bytes);
+    const std::size_t bytes = 1 + random() % (random() % 4 == 0 ? lines.pool.bytes() : 2000);
+    const BouncePool::Piece piece = lines.pool.take(bytes);
     if (piece.at != nullptr) {
       ++given;
-      ASSERT_GE(piece.at, memory.data());
-      ASSERT_LE(piece.at + bytes, memory.data() + kBytes);
-      for (const Out& other : out) {
-        ASSERT_TRUE(piece.at + bytes <= other.piece.at || other.piece.at + other.bytes <= piece.at);
+      out_bytes += piece.bytes;
+      ASSERT_GE(piece.bytes, bytes);
+      ASSERT_GE(piece.at, lines.memory.data());
+      ASSERT_LE(piece.at + piece.bytes, lines.memory.data() + lines.memory.size());
+      for (const BouncePool::Piece& other : out) {
+        ASSERT_TRUE(piece.at + piece.bytes <= other.at || other.at + other.bytes <= piece.at);
       }
-      out.push_back({piece, bytes});
+      out.push_back(piece);
     } else {
-      ASSERT_FALSE(out.empty()) << "an empty ring refuses " << bytes;
+      ASSERT_FALSE(out.empty()) << "an empty pool refuses " << bytes;
     }
-    if (!out.empty() && (piece.at == nullptr || random() % 3 == 0)) {
+    ASSERT_EQ(lines.pool.free_bytes() + out_bytes, all_bytes);
+    while (!out.empty() && (piece.at == nullptr ? out.size() > i % 4U : random() % 3 == 0)) {
       const auto which = static_cast<std::ptrdiff_t>(random() % out.size());
-      ring.give_back(out[static_cast<std::size_t>(which)].piece.ticket);
+      out_bytes -= out[static_cast<std::size_t>(which)].bytes;
+      lines.pool.give_back(out[static_cast<std::size_t>(which)]);
       out.erase(out.begin() + which);
     }
   }
-  EXPECT_GT(given, 10'000u);
-  EXPECT_EQ(ring.take(kBytes + 64).at, nullptr);
+  EXPECT_GT(given, 10'000U);
+  EXPECT_EQ(lines.pool.take(lines.pool.bytes() + 1).at, nullptr);
+}
+
+/// The ring that this once was stood still behind the oldest piece.
+TEST(BouncePool, APieceThatStaysHoldsUpNoOther) {
+  Lines lines;
+  const BouncePool::Piece stays = lines.pool.take(sizeof(std::uint64_t));
+  ASSERT_NE(stays.at, nullptr);
+  for (std::size_t i = 0; i < 10'000; ++i) {
+    const std::size_t bytes = i % 3 == 0 ? 2 * 4096 : 1 + i % 2000;
+    const BouncePool::Piece piece = lines.pool.take(bytes);
+    ASSERT_NE(piece.at, nullptr) << bytes << " bytes, time " << i;
+    lines.pool.give_back(piece);
+  }
 }
 
 TEST(Providers, EachIsUsableOrSaysWhyNot) {
@@ -416,7 +436,8 @@ TEST(Refusal, NamesTheRankAndTheCause) {
 TEST(Refusal, AnArenaWhoseLinesDoNotFitIntoTheData) {
   // Nothing of it is touched: the transport is refused before anybody writes.
   const auto large = [](int, Options& options) { options.arena_bytes = std::size_t{65} << 30; };
-  holds(refusal(large, Status::unsupported, tests::impose({})), "enough for an arena of 64 GiB; this one has 65 GiB");
+  holds(refusal(large, Status::unsupported, tests::impose({})),
+        "enough for an arena of 64 GiB; this one has 65 GiB");
 }
 
 TEST(Refusal, APutFromOutsideThatNoBounceBufferHolds) {

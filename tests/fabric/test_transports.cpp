@@ -76,7 +76,11 @@ std::vector<Case> cases() {
     std::vector<int> engines = is_imposed(name) || kIsSlow ? std::vector<int>{2} : std::vector<int>{1, 4};
     if (std::getenv("TORII_TEST_FULL") != nullptr) engines = {1, 2, 3, 4};
     for (const int count : engines) {
-      for (const NamedScenario& scenario : scenarios()) all.emplace_back(name, count, scenario);
+      for (const NamedScenario& scenario : scenarios()) {
+        // With more engines there is more of all that a silent peer could use up.
+        if (scenario.name == "silent_peer" && count != engines.front()) continue;
+        all.emplace_back(name, count, scenario);
+      }
     }
   }
   return all;

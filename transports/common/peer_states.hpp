@@ -44,10 +44,13 @@ class PeerStates {
   /// The engine will not be used any more: it explains nothing.
   void close(int engine) noexcept {
     closed_.fetch_or(std::uint32_t{1} << engine, std::memory_order_acq_rel);
+    changes_.fetch_add(1, std::memory_order_release);
     const std::lock_guard lock(mutex_);
     text_.clear();
   }
   std::uint32_t closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  /// Grows whenever a peer is cut from an engine, or an engine closes. Who sees it grown sees the cut too.
+  std::uint32_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
 
   void break_down(const std::string& why) noexcept {
     if (broken_.exchange(true, std::memory_order_acq_rel)) return;
@@ -72,6 +75,7 @@ class PeerStates {
   void add(int peer, std::uint32_t engines, const std::string& why) noexcept {
     const std::uint32_t before =
         cut_[static_cast<std::size_t>(peer)].fetch_or(engines, std::memory_order_acq_rel) | closed();
+    changes_.fetch_add(1, std::memory_order_release);
     if ((engines & ~before) != 0) keep(why);
   }
   void keep(const std::string& why) noexcept {
@@ -88,6 +92,7 @@ class PeerStates {
   std::vector<std::atomic<std::uint32_t>> cut_;  ///< by peer: those that do not reach it
   std::atomic<std::uint32_t> failed_ = 0;        ///< those that were cut from a peer that lives
   std::atomic<std::uint32_t> closed_ = 0;
+  std::atomic<std::uint32_t> changes_ = 0;
   std::atomic<bool> broken_ = false;
   mutable std::mutex mutex_;
   std::string text_;

@@ -76,7 +76,8 @@ Status Faulty::hold(const Put& put) noexcept {
   const bool is_cut = faults_.engine_us == Faults::kNever;
   busy_until_ns_ = is_cut ? INT64_MAX : std::max(busy_until_ns_, now_ns()) + 1000 * faults_.engine_us;
   try {
-    held_.push_back({put, busy_until_ns_});
+    // The words of an engine that loses everything are waited for by nobody.
+    held_.push_back({put, busy_until_ns_, PutHold(put.source != nullptr ? put.owner : nullptr)});
   } catch (const std::exception&) {
     return Status::no_resource;
   }

@@ -66,6 +66,7 @@ class Faulty final : public Transport {
   struct Held {
     Put put;
     std::int64_t due_ns;
+    PutHold hold;
   };
 
   Status before_put(int peer, int engine) noexcept;

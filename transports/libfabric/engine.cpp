@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "runtime/waiting.hpp"
 #include "transports/libfabric/notice.hpp"
@@ -40,13 +41,14 @@ Status Engine::put(const Put& put) noexcept {
   const std::lock_guard lock(mutex_);
   Target& to = target(put.peer);
   if (put.bytes == 0 || put.source == nullptr) {
-    return send_word(to, put.peer, put.signal_offset, put.signal, make_notice(Deed::wake, 0));
+    return send_word(to, put, put.signal, make_notice(Deed::wake, 0));
   }
   if (put.signal_offset % kLineBytes != 0) std::abort();  // the interface's contract: payload needs a line
   const std::uint64_t inverted = ~put.signal;
   Transfer transfer;
   transfer.peer = put.peer;
   transfer.notifies = true;
+  transfer.owner = put.owner;
   transfer.key = to.arena_key;
   transfer.address = to.arena_base + put.signal_offset;
   transfer.notice = make_notice(Deed::publish, put.signal_offset);
@@ -79,8 +81,8 @@ Status Engine::put(const Put& put) noexcept {
   transfer.notice = make_notice(Deed::half, put.signal_offset);
   const Status status = send(transfer);
   if (status != Status::ok) return status;
-  if (is_ordered) return send_word(to, put.peer, put.signal_offset, put.signal, make_notice(Deed::wake, 0));
-  return send_word(to, put.peer, put.signal_offset, inverted, transfer.notice);
+  if (is_ordered) return send_word(to, put, put.signal, make_notice(Deed::wake, 0));
+  return send_word(to, put, inverted, transfer.notice);
 }
 
 /// A short payload whose source has several readers, copied behind a line of its own: a second transfer costs more.
@@ -105,18 +107,22 @@ bool Engine::put_joined(Transfer transfer, const Put& put) noexcept {
 
 Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
   const std::lock_guard lock(mutex_);
-  return send_word(target(peer), peer, offset, value, make_notice(Deed::wake, 0));
+  Put word;
+  word.peer = peer;
+  word.signal_offset = offset;
+  return send_word(target(peer), word, value, make_notice(Deed::wake, 0));
 }
 
-Status Engine::send_word(Target& to, int peer, std::uint64_t offset, std::uint64_t value,
-                         std::uint64_t notice) noexcept {
+/// Eight bytes to where the put's signal is to stand.
+Status Engine::send_word(Target& to, const Put& put, std::uint64_t value, std::uint64_t notice) noexcept {
   Transfer transfer;
-  transfer.peer = peer;
+  transfer.peer = put.peer;
+  transfer.owner = put.owner;
   transfer.notifies = true;
   transfer.is_temporary = true;
   transfer.source = reinterpret_cast<const std::byte*>(&value);
   transfer.bytes = sizeof(value);
-  transfer.address = to.arena_base + offset;
+  transfer.address = to.arena_base + put.signal_offset;
   transfer.key = to.arena_key;
   transfer.notice = notice;
   return send(transfer);
@@ -155,41 +161,77 @@ ssize_t Engine::post(const Transfer& transfer) noexcept {
                              transfer.address, transfer.key);
 }
 
-/// A write whose source the provider reads until it completes.
-ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
-  if (transfer.total() > info_->ep_attr->max_msg_size) return -FI_EMSGSIZE;
-  Operation* const operation = free_operation_;
-  if (operation == nullptr) return -FI_EAGAIN;
-  Gathered from{{{{const_cast<std::byte*>(transfer.source), transfer.bytes}}}, {}, 1};
+/// Confirmed writes to a peer have an operation of their own: the answer takes as long as the peer is in no call. Of
+/// the others a peer has at most as many as are left over for all, so peers that take nothing, however many, leave
+/// some.
+Engine::Operation* Engine::find_operation(const Transfer& transfer) noexcept {
+  Operation& probe = probes_[static_cast<std::size_t>(transfer.peer)];
+  if (transfer.confirms && !probe.is_busy) return &probe;
+  return target(transfer.peer).operations < free_operations_ ? free_operation_ : nullptr;
+}
+
+/// The same of bounce memory, where one piece may have any length.
+BouncePool::Piece Engine::find_room(const Target& to, std::size_t bytes) noexcept {
+  if (to.bounced_bytes != 0 && to.bounced_bytes + bytes > pool_.free_bytes()) return {};
+  return pool_.take(bytes);
+}
+
+/// Where the provider reads what is written. False: there is no room for a copy now.
+bool Engine::find_source(const Transfer& transfer, Gathered& from, BouncePool::Piece& piece) noexcept {
+  const Target& to = target(transfer.peer);
+  from = {{{{const_cast<std::byte*>(transfer.source), transfer.bytes}}}, {}, 1};
+  if (transfer.confirms) {
+    from.descriptors[0] = fi_mr_desc(own_region_.get());
+    return true;
+  }
   if (local_keys_) from.descriptors[0] = fi_mr_desc(arena_region_.get());
-  BounceRing::Piece piece;
   if (transfer.leads) {
-    piece = ring_.take(kLineBytes);
-    if (piece.at == nullptr) return -FI_EAGAIN;
+    piece = find_room(to, kLineBytes);
+    if (piece.at == nullptr) return false;
     std::memcpy(piece.at, &transfer.word, sizeof(transfer.word));
     std::memset(piece.at + sizeof(transfer.word), 0, kInlineBytes);
     from = {{{{piece.at, kLineBytes}, from.parts[0]}}, {fi_mr_desc(own_region_.get()), from.descriptors[0]}, 2};
   } else if (transfer.is_temporary || (local_keys_ && !in_arena(transfer.source, transfer.bytes))) {
-    const std::size_t bytes = round_up(transfer.bytes, kLineBytes);
-    if (bytes > ring_.bytes()) return -FI_EMSGSIZE;
-    piece = ring_.take(bytes);
-    if (piece.at == nullptr) return -FI_EAGAIN;
+    piece = find_room(to, transfer.bytes);
+    if (piece.at == nullptr) return false;
     std::memcpy(piece.at, transfer.source, transfer.bytes);
     from.parts[0].iov_base = piece.at;
     from.descriptors[0] = fi_mr_desc(own_region_.get());
   }
+  return true;
+}
+
+/// A write whose source the provider reads until it completes.
+ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
+  if (transfer.total() > info_->ep_attr->max_msg_size) return -FI_EMSGSIZE;
+  const bool is_copied = local_keys_ && !transfer.confirms && !in_arena(transfer.source, transfer.bytes);
+  if (is_copied && transfer.bytes > pool_.bytes()) return -FI_EMSGSIZE;
+  Operation* const operation = find_operation(transfer);
+  if (operation == nullptr) return -FI_EAGAIN;
+  Gathered from;
+  BouncePool::Piece piece;
+  if (!find_source(transfer, from, piece)) return -FI_EAGAIN;
   operation->bytes = transfer.total();
-  operation->piece = piece.ticket;
+  operation->piece = piece;
   operation->peer = transfer.peer;
   operation->confirms = transfer.confirms;
   const ssize_t code = write(transfer, from, *operation);
   if (code != 0) {
-    if (piece.at != nullptr) ring_.give_back(piece.ticket);
+    if (piece.at != nullptr) pool_.give_back(piece);
     return code;
   }
-  free_operation_ = operation->next_free;
+  operation->hold = PutHold(transfer.owner);
+  Target& to = target(transfer.peer);
+  if (operation->is_probe) {
+    operation->is_busy = true;
+  } else {
+    free_operation_ = operation->next_free;
+    --free_operations_;
+    ++to.operations;
+  }
+  to.bounced_bytes += piece.bytes;
   ++in_flight_;
-  ++target(transfer.peer).in_flight;
+  ++to.in_flight;
   count_open();
   return 0;
 }
@@ -218,6 +260,7 @@ Status Engine::delay(const Transfer& transfer) noexcept {
   try {
     Delayed& delayed = waiting_.emplace_back();
     delayed.transfer = transfer;
+    delayed.hold = PutHold(transfer.owner);
     if (transfer.is_temporary) std::memcpy(delayed.line.data(), transfer.source, transfer.bytes);
   } catch (const std::exception&) {
     return Status::no_resource;
@@ -232,7 +275,7 @@ void Engine::post_delayed() noexcept {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     if (!post_delayed(waiting_[i])) continue;
-    if (kept != i) waiting_[kept] = waiting_[i];
+    if (kept != i) waiting_[kept] = std::move(waiting_[i]);
     ++kept;
   }
   waiting_.resize(kept);
@@ -294,6 +337,7 @@ bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   if (is_closed_) return false;
+  let_go_of_lost();
   const bool came = take_completions();
   if (!receives_owed_.empty()) post_receives();
   if (came || !waiting_.empty()) is_armed_ = false;
@@ -337,21 +381,41 @@ void Engine::take_completion(const fi_cq_data_entry& entry) noexcept {
 /// The operation that a completion speaks of, or nullptr: of an injected write providers return what they like.
 Engine::Operation* Engine::operation_of(void* context) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(context);
-  const auto first = reinterpret_cast<std::uintptr_t>(operations_.data());
-  if (at < first || at >= first + operations_.size() * sizeof(Operation)) return nullptr;
-  return static_cast<Operation*>(context);
+  for (const std::vector<Operation>* const all : {&operations_, &probes_}) {
+    const auto first = reinterpret_cast<std::uintptr_t>(all->data());
+    if (at >= first && at < first + all->size() * sizeof(Operation)) return static_cast<Operation*>(context);
+  }
+  return nullptr;
+}
+
+/// Of a lost peer nothing need ever complete, and nobody waits for that.
+void Engine::let_go_of_lost() noexcept {
+  const std::uint32_t changes = shared_.peers.changes();
+  if (changes == seen_changes_) return;
+  seen_changes_ = changes;
+  for (Operation& operation : operations_) {
+    if (is_cut(operation.peer)) operation.hold.let_go();
+  }
 }
 
 void Engine::complete(Operation& operation) noexcept {
-  if (operation.piece != BounceRing::kNone) ring_.give_back(operation.piece);
   Target& to = target(operation.peer);
+  if (operation.piece.at != nullptr) pool_.give_back(operation.piece);
+  to.bounced_bytes -= operation.piece.bytes;
+  operation.hold.let_go();
   --to.in_flight;
   if (operation.confirms && --to.confirming == 0 && to.is_asked && !is_cut(operation.peer)) {
     to.is_asked = false;
     shared_.peers.answered(operation.peer);
   }
-  operation.next_free = free_operation_;
-  free_operation_ = &operation;
+  if (operation.is_probe) {
+    operation.is_busy = false;
+  } else {
+    operation.next_free = free_operation_;
+    free_operation_ = &operation;
+    ++free_operations_;
+    --to.operations;
+  }
   --in_flight_;
   count_open();
 }

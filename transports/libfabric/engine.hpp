@@ -16,7 +16,7 @@
 #include "transports/common/peer_states.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/arrivals.hpp"
-#include "transports/libfabric/bounce_ring.hpp"
+#include "transports/libfabric/bounce_pool.hpp"
 #include "transports/libfabric/streams.hpp"
 
 namespace torii::libfabric {
@@ -100,10 +100,12 @@ class Engine {
     std::uint64_t arena_key = 0;
     std::uint64_t bell_base = 0;
     std::uint64_t bell_key = 0;
-    std::uint32_t waiting = 0;     ///< transfers in `waiting_`: later ones queue up behind them
-    std::uint32_t busy_round = 0;  ///< the last round in which the provider took none
-    std::uint32_t in_flight = 0;   ///< counted writes
-    std::uint32_t confirming = 0;  ///< confirmed writes, waiting ones included
+    std::uint32_t waiting = 0;      ///< transfers in `waiting_`: later ones queue up behind them
+    std::uint32_t busy_round = 0;   ///< the last round in which the provider took none
+    std::uint32_t in_flight = 0;    ///< counted writes
+    std::uint32_t operations = 0;   ///< those of them that use the engine's operations, which all peers share
+    std::size_t bounced_bytes = 0;  ///< of the bounce memory, which all peers share
+    std::uint32_t confirming = 0;   ///< confirmed writes, waiting ones included
     bool used = false;
     bool is_asked = false;              ///< the confirmed write under way began when the peer was doubted
     std::int64_t doubted_ns = 0;        ///< when doubt() asked last
@@ -129,6 +131,7 @@ class Engine {
     std::uint64_t key = 0;
     std::uint64_t notice = 0;
     std::uint64_t word = 0;
+    PutCount* owner = nullptr;
 
     std::size_t total() const noexcept { return bytes + (leads ? kLineBytes : 0); }
   };
@@ -141,6 +144,7 @@ class Engine {
   struct Delayed {
     Transfer transfer;
     std::array<std::byte, kLineBytes> line;  ///< the source, when it was temporary
+    PutHold hold;
   };
 
   /// What is known of a write until it completes. Its first member is the provider's while the write is in flight.
@@ -148,9 +152,12 @@ class Engine {
     fi_context2 context;
     Operation* next_free;
     std::size_t bytes;
-    std::uint32_t piece;
+    BouncePool::Piece piece;
     int peer;
     bool confirms;
+    bool is_probe = false;  ///< belongs to one peer, for its confirmed writes
+    bool is_busy = false;   ///< of a probe
+    PutHold hold;
   };
 
   void open(const Api& api, std::size_t bounce_bytes);
@@ -176,6 +183,7 @@ class Engine {
   static std::size_t greeting_offset(int rank) noexcept {
     return kLineBytes + static_cast<std::size_t>(rank) * sizeof(std::uint64_t);
   }
+  std::size_t zeros_offset() const noexcept { return round_up(greeting_offset(shared_.ranks), kLineBytes); }
   bool put_joined(Transfer transfer, const Put& put) noexcept;
   /// Whether one write can take a line from elsewhere and then this source as it lies.
   bool gathers(const std::byte* source, std::size_t bytes) const noexcept {
@@ -185,8 +193,11 @@ class Engine {
   Status send(const Transfer& transfer) noexcept;
   Status start(const Transfer& transfer) noexcept;
   bool is_quiet(bool but_for_confirmed) noexcept;
-  Status send_word(Target& to, int peer, std::uint64_t offset, std::uint64_t value, std::uint64_t notice) noexcept;
+  Status send_word(Target& to, const Put& put, std::uint64_t value, std::uint64_t notice) noexcept;
   ssize_t post(const Transfer& transfer) noexcept;
+  Operation* find_operation(const Transfer& transfer) noexcept;
+  BouncePool::Piece find_room(const Target& to, std::size_t bytes) noexcept;
+  bool find_source(const Transfer& transfer, Gathered& from, BouncePool::Piece& piece) noexcept;
   ssize_t post_counted(const Transfer& transfer) noexcept;
   ssize_t write(const Transfer& transfer, Gathered& from, Operation& operation) noexcept;
   Status delay(const Transfer& transfer) noexcept;
@@ -200,6 +211,7 @@ class Engine {
   void take_completion(const fi_cq_data_entry& entry) noexcept;
   void take_error() noexcept;
   void complete(Operation& operation) noexcept;
+  void let_go_of_lost() noexcept;
   Operation* operation_of(void* context) noexcept;
   void post_receives() noexcept;
   void count_open() noexcept { open_.store(in_flight_ + waiting_.size(), std::memory_order_release); }
@@ -218,7 +230,8 @@ class Engine {
   Fid<fid_ep> endpoint_;
   Fid<fid_mr> arena_region_;
   Fid<fid_mr> own_region_;
-  std::byte* own_memory_ = nullptr;  ///< the bell's line, the words of greeting peers, the bounce ring
+  /// The bell's line, the words of greeting peers, a line of zeros for confirmed writes, the bounce memory.
+  std::byte* own_memory_ = nullptr;
   std::size_t own_bytes_ = 0;
   std::atomic<int> wait_descriptor_ = -1;
   bool is_closed_ = false;  ///< guarded by mutex_
@@ -230,11 +243,14 @@ class Engine {
   bool is_over_rxm_ = false;   ///< the provider ofi_rxm lies between, with some faults of its own
   std::size_t inject_bytes_ = 0;
   std::size_t ordered_bytes_ = 0;
-  BounceRing ring_;
+  BouncePool pool_;
   std::vector<Target> targets_;
   std::int64_t used_targets_ = 0;
   std::vector<Operation> operations_;
   Operation* free_operation_ = nullptr;
+  std::size_t free_operations_ = 0;
+  std::vector<Operation> probes_;   ///< by peer: a silent one keeps that, and nothing that others need
+  std::uint32_t seen_changes_ = 0;  ///< of the states of the peers
   std::size_t in_flight_ = 0;
   std::vector<Delayed> waiting_;
   std::uint32_t round_ = 0;

@@ -71,8 +71,7 @@ void Engine::send_confirmed(int peer) noexcept {
   Transfer transfer;
   transfer.peer = peer;
   transfer.confirms = true;
-  transfer.is_temporary = true;
-  transfer.source = own_memory_;
+  transfer.source = own_memory_ + zeros_offset();
   transfer.bytes = sizeof(std::uint64_t);
   transfer.address = to.bell_base;
   transfer.key = to.bell_key;

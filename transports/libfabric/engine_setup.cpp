@@ -47,10 +47,9 @@ Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
 }  // namespace
 
 Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& shared, std::size_t bounce_bytes)
-    : info_(fi_dupinfo(&info)), number_(number), shared_(shared), ring_(nullptr, 0, 0) {
+    : info_(fi_dupinfo(&info)), number_(number), shared_(shared) {
   if (info_ == nullptr) throw Error(Status::no_resource, "out of memory");
-  own_bytes_ =
-      round_up(round_up(greeting_offset(shared.ranks), kLineBytes) + std::max(bounce_bytes, 64 * kLineBytes), 4096);
+  own_bytes_ = round_up(zeros_offset() + kLineBytes + std::max(bounce_bytes, 64 * kLineBytes), 4096);
   own_memory_ = map_own(own_bytes_);
   try {
     open(api, bounce_bytes);
@@ -112,6 +111,7 @@ void Engine::close() noexcept {
   }
   wait_descriptor_.store(-1, std::memory_order_relaxed);
   waiting_.clear();
+  for (Operation& operation : operations_) operation.hold.let_go();
   receives_owed_.clear();
   in_flight_ = 0;
   for (Target& to : targets_) to.in_flight = to.waiting = to.confirming = 0;
@@ -133,7 +133,7 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   is_over_rxm_ = std::string_view(info_->fabric_attr->prov_name).find("ofi_rxm") != std::string_view::npos;
   has_listener_ = listens_on_tcp(info_->fabric_attr->prov_name, info_->addr_format);
   inject_bytes_ = is_over_rxm_ ? 0 : info_->tx_attr->inject_size;
-  const std::size_t pieces = std::clamp<std::size_t>(info_->tx_attr->size, 16, kOperationsMost);
+  const std::size_t operations = std::clamp<std::size_t>(info_->tx_attr->size, 16, kOperationsMost);
 
   fid_fabric* fabric = nullptr;
   check(api.open_fabric(info_->fabric_attr, &fabric, nullptr),
@@ -165,13 +165,16 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
                                   "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
   own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE, kOwnKey,
                                 "bounce memory (" + std::to_string(bounce_bytes) + " wanted)");
-  const std::size_t front_bytes = round_up(greeting_offset(shared_.ranks), kLineBytes);
-  ring_ = BounceRing(own_memory_ + front_bytes, own_bytes_ - front_bytes, pieces);
-  operations_.resize(pieces);
+  const std::size_t front_bytes = zeros_offset() + kLineBytes;
+  pool_ = BouncePool(own_memory_ + front_bytes, own_bytes_ - front_bytes);
+  operations_.resize(operations);
+  free_operations_ = operations;
   for (Operation& operation : operations_) {
     operation.next_free = free_operation_;
     free_operation_ = &operation;
   }
+  probes_.resize(static_cast<std::size_t>(shared_.ranks));
+  for (Operation& probe : probes_) probe.is_probe = true;
   if ((info_->mode & FI_RX_CQ_DATA) != 0) {
     receives_.resize(std::clamp<std::size_t>(info_->rx_attr->size, 16, kReceivesMost));
     receives_owed_.reserve(receives_.size());

@@ -169,7 +169,7 @@ Status Network::put(int from, const Put& put) noexcept {
     free_messages_.pop_back();
   }
   const auto place = static_cast<std::uint32_t>(way - 1 - sender.ways.begin());
-  messages_[number] = {put, from, place, (way - 1)->first, (way - 1)->first + (way - 1)->count, 0};
+  messages_[number] = {put, PutHold(put.owner), from, place, (way - 1)->first, (way - 1)->first + (way - 1)->count, 0};
   ++sender.under_way;
   note_moved(sender);
   if (sender.clock > now_) {
@@ -312,12 +312,13 @@ void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
 }
 
 void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
-  const Message& message = messages_[number];
+  Message& message = messages_[number];
   const Put& put = message.put;
   if (carries_data_ && put.bytes != 0) std::memcpy(arena(put.peer) + put.target_offset, put.source, put.bytes);
   change(put.peer, put.signal_offset, put.signal);
   note_moved(rank(put.peer));
   wake(put.peer, woken);
+  message.hold.let_go();
   // Who waits for nothing but its last put has to be asked once more.
   Rank& sender = rank(message.from);
   if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->has_run_all())) wake(message.from, woken);

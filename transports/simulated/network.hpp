@@ -141,6 +141,7 @@ class Network {
   };
   struct Message {
     Put put;
+    PutHold hold;
     int from = 0;
     std::uint32_t way = 0;  ///< index into Rank::ways
     std::uint32_t next_hop = 0;

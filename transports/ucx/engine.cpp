@@ -42,12 +42,13 @@ Status Engine::put(const Put& put) noexcept {
   const std::byte* source = put.source;
   std::size_t bytes = has_payload ? put.bytes : 0;
   while (is_in_memory_ && bytes > kPieceBytes) {
-    if (const Status status = send(put.peer, kPiece, header, source, kPieceBytes); status != Status::ok) return status;
+    const Status status = send(put.peer, kPiece, header, source, kPieceBytes, put.owner);
+    if (status != Status::ok) return status;
     header.target_offset += kPieceBytes;
     source += kPieceBytes;
     bytes -= kPieceBytes;
   }
-  return send(put.peer, kPut, header, source, bytes);
+  return send(put.peer, kPut, header, source, bytes, put.owner);
 }
 
 Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
@@ -70,8 +71,8 @@ Item* Engine::take(std::deque<Item>& all, Item*& first_free) noexcept {
 }
 
 /// One active message. A payload of up to kInlineBytes need not outlive the call.
-Status Engine::send(int peer, MessageId id, const Header& header, const std::byte* payload,
-                    std::size_t bytes) noexcept {
+Status Engine::send(int peer, MessageId id, const Header& header, const std::byte* payload, std::size_t bytes,
+                    PutCount* owner) noexcept {
   if (is_cut(peer)) return Status::peer_lost;
   Operation* const operation = take(operations_, free_operation_);
   if (operation == nullptr) return Status::no_resource;
@@ -79,6 +80,7 @@ Status Engine::send(int peer, MessageId id, const Header& header, const std::byt
   operation->peer = peer;
   operation->bytes = bytes;
   operation->header = header;
+  operation->hold = PutHold(owner);
   if (bytes != 0 && bytes <= kInlineBytes) {
     std::memcpy(operation->payload.data(), payload, bytes);
     payload = operation->payload.data();
@@ -112,6 +114,7 @@ Status Engine::put_and_signal(const Put& put) noexcept {
   for (Operation* const each : {payload, signal}) {
     each->engine = this;
     each->peer = put.peer;
+    each->hold = PutHold(put.owner);
   }
   payload->bytes = put.bytes;
   signal->bytes = sizeof(put.signal);
@@ -158,6 +161,7 @@ Status Engine::started(Operation& operation, ucs_status_ptr_t request) noexcept 
 }
 
 void Engine::end(Operation& operation) noexcept {
+  operation.hold.let_go();
   operation.next_free = free_operation_;
   free_operation_ = &operation;
 }
@@ -343,10 +347,21 @@ void Engine::give_answers() noexcept {
   }
 }
 
+/// Of a lost peer nothing need ever complete, and nobody waits for that.
+void Engine::let_go_of_lost() noexcept {
+  const std::uint32_t changes = shared_.peers.changes();
+  if (changes == seen_changes_) return;
+  seen_changes_ = changes;
+  for (Operation& operation : operations_) {
+    if (is_cut(operation.peer)) operation.hold.let_go();
+  }
+}
+
 bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   if (is_closed_) return false;
+  let_go_of_lost();
   constexpr int kRoundsMost = 16;
   int round = 0;
   while (round < kRoundsMost && ucp_worker_progress(worker_.get()) != 0) ++round;

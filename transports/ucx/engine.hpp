@@ -104,6 +104,7 @@ class Engine {
     std::size_t bytes = 0;
     Header header{};
     std::array<std::byte, kInlineBytes> payload{};
+    PutHold hold;
   };
 
   /// A payload on its way into the arena after its header has come.
@@ -124,7 +125,8 @@ class Engine {
   template <class Item>
   static Item* take(std::deque<Item>& all, Item*& first_free) noexcept;
 
-  Status send(int peer, MessageId id, const Header& header, const std::byte* payload, std::size_t bytes) noexcept;
+  Status send(int peer, MessageId id, const Header& header, const std::byte* payload, std::size_t bytes,
+              PutCount* owner = nullptr) noexcept;
   Status put_and_signal(const Put& put) noexcept;
   void flush_puts(Target& to) noexcept;
   void ask(Target& to) noexcept;
@@ -132,6 +134,7 @@ class Engine {
   /// Counts the operation, or ends it when UCX has done it already or refused it.
   Status started(Operation& operation, ucs_status_ptr_t request) noexcept;
   void end(Operation& operation) noexcept;
+  void let_go_of_lost() noexcept;
   Status fail(int peer, ucs_status_t status, std::size_t bytes) noexcept;
   void break_down(const char* what) noexcept;
   std::string name() const { return "engine " + std::to_string(number_) + " (UCX " + transports_ + ")"; }
@@ -177,6 +180,7 @@ class Engine {
   Arrival* free_arrival_ = nullptr;
   std::atomic<std::size_t> in_flight_ = 0;
   bool owes_answers_ = false;
+  std::uint32_t seen_changes_ = 0;  ///< of the states of the peers
   bool is_closed_ = false;
 };
 

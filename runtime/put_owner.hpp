@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the puts that somebody has under way, so that a call ends when its own puts are done, whatever others put.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace torii {
+
+/// Shared by a PutOwner and the puts that name it; it lives until both are gone. A call that failed is abandoned while
+/// engines still hold its puts, and they end later.
+class PutCount {
+ public:
+  /// A transport has taken a put, or a part of it. Relaxed: the thread that makes the puts is the one that waits for
+  /// them, or hands the owner to that one; the end of a put is ordered behind this by the engine's lock.
+  void add() noexcept { uses_.fetch_add(1, std::memory_order_relaxed); }
+  /// The transport reads the put's source no more. Release: what it has read happens before whatever the owner stores
+  /// there once it has seen the count, with acquire, go down. All changes are read-modify-writes, so the owner's load
+  /// is ordered behind the ends of all puts, whichever of them came last.
+  void remove() noexcept {
+    if (uses_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  friend class PutOwner;
+  PutCount() = default;
+  ~PutCount() = default;
+
+  std::atomic<std::size_t> uses_ = 1;  ///< one is the owner's own
+};
+
+/// In whose name puts are made, by any thread, and who asks whether they are done.
+class PutOwner {
+ public:
+  PutOwner() : count_(new PutCount) {}
+  PutOwner(PutOwner&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+  PutOwner& operator=(PutOwner&& other) noexcept {
+    std::swap(count_, other.count_);
+    return *this;
+  }
+  ~PutOwner() {
+    if (count_ != nullptr) count_->remove();
+  }
+
+  /// What a put names as its owner. nullptr after a move.
+  PutCount* count() const noexcept { return count_; }
+  /// True when no transport holds a put of this owner; puts to lost peers do not count.
+  bool drained() const noexcept { return count_ == nullptr || count_->uses_.load(std::memory_order_acquire) == 1; }
+
+ private:
+  PutCount* count_;
+};
+
+/// A transport's hold on a put, in the name of its owner if there is one. Not thread-safe.
+class PutHold {
+ public:
+  PutHold() noexcept = default;
+  explicit PutHold(PutCount* count) noexcept : count_(count) {
+    if (count != nullptr) count->add();
+  }
+  PutHold(PutHold&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+  PutHold& operator=(PutHold&& other) noexcept {
+    std::swap(count_, other.count_);
+    other.let_go();
+    return *this;
+  }
+  ~PutHold() { let_go(); }
+  void let_go() noexcept {
+    if (PutCount* const count = std::exchange(count_, nullptr)) count->remove();
+  }
+
+ private:
+  PutCount* count_ = nullptr;
+};
+
+}  // namespace torii
