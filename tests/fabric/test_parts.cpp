@@ -437,7 +437,20 @@ TEST(Refusal, AnArenaWhoseLinesDoNotFitIntoTheData) {
   // Nothing of it is touched: the transport is refused before anybody writes.
   const auto large = [](int, Options& options) { options.arena_bytes = std::size_t{65} << 30; };
   holds(refusal(large, Status::unsupported, tests::impose({})),
-        "enough for an arena of 64 GiB; this one has 65 GiB");
+        "enough for an arena of 64 GiB; this one has 65 GiB registered");
+}
+
+/// As under Open MPI, whose component asks for an arena that holds every window, while a device pins a part of it.
+TEST(Refusal, NoneOfALargeArenaOfWhichLittleIsRegistered) {
+  tests::Modes modes;
+  modes.pins = true;
+  constexpr std::size_t kPinned = std::size_t{1} << 20;
+  const auto large = [](int, Options& options) {
+    options.arena_bytes = std::size_t{256} << 30;
+    options.pinned_bytes = kPinned;
+  };
+  const auto look = [=](int, Fabric& fabric, std::byte*) { EXPECT_EQ(fabric.capabilities().pinned_bytes, kPinned); };
+  open_over(large, look, tests::impose(modes));
 }
 
 TEST(Refusal, APutFromOutsideThatNoBounceBufferHolds) {

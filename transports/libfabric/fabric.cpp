@@ -59,11 +59,12 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : Eng
     data_bytes_ = std::min<std::size_t>(data_bytes_, card.data_bytes);
   }
   together(exchange, [&] {
-    if (options.arena_bytes > arena_bytes_max(data_bytes_)) {
+    if (registered_bytes(options) > arena_bytes_max(data_bytes_)) {
       throw Error(Status::unsupported, "completions of " + provider_ + " carry " + std::to_string(data_bytes_) +
                                            " bytes, enough for an arena of " +
                                            std::to_string(arena_bytes_max(data_bytes_) >> 30) + " GiB; this one has " +
-                                           std::to_string(options.arena_bytes >> 30) + " GiB; set TORII_ARENA lower");
+                                           std::to_string(registered_bytes(options) >> 30) +
+                                           " GiB registered; set TORII_ARENA lower");
     }
   });
   for (const auto& engine : engines_) {
@@ -136,7 +137,7 @@ void Fabric::open_engine(const Options& options, const Api& api, const fi_info& 
   // would hold up all others, and none of them finds out about a death.
   const bool probes = provider_ != "shm";
   const Shared shared = {.arena = options.arena,
-                         .registered_bytes = pinned_bytes_ != 0 ? pinned_bytes_ : options.arena_bytes,
+                         .registered_bytes = registered_bytes(options),
                          .rank = rank_,
                          .ranks = ranks_,
                          .arrivals = *arrivals_,

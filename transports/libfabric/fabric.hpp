@@ -32,6 +32,10 @@ class Fabric final : public transports::EngineTransport<Engine> {
   void open_engines(Exchange& exchange, const Options& options, const Api& api);
   void open_engine(const Options& options, const Api& api, const fi_info& info);
   int count_rails() const;
+  /// What peers may write into, from the arena's beginning on.
+  std::size_t registered_bytes(const Options& options) const noexcept {
+    return pinned_bytes_ != 0 ? pinned_bytes_ : options.arena_bytes;
+  }
 
   std::string provider_;
   std::vector<std::string> sources_;
