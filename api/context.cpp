@@ -11,6 +11,7 @@
 #include "api/helpers.hpp"
 #include "api/team.hpp"
 #include "runtime/rank_map.hpp"
+#include "runtime/waiting.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 
@@ -81,26 +82,44 @@ void Context::free(void* address) {
   arena_->free(static_cast<std::size_t>(static_cast<std::byte*>(address) - arena_->base()));
 }
 
-/// A peer's last word to a team is its mark in `departed`; a dead peer writes nothing.
-bool Context::is_quiet(const RetiredStaging& retired) noexcept {
+/// Whether the memory of a gone team is at rest: nobody writes into it, and no engine reads it.
+///
+/// A peer's last word to a team is its mark in `departed`, or the words behind all that it has put through each engine.
+/// A dead peer of this node stores nothing any more. What a dead peer of another node has put may stand in a socket, a
+/// switch or a device, and no fabric tells when the last of it has come. Its last words may be among that; after a
+/// while they are not believed to come.
+Context::Rest Context::rest_of(RetiredStaging& retired) noexcept {
+  constexpr std::int64_t kLastWordsNs = 2'000'000'000;
   const std::byte* const memory = arena_->base() + retired.offset;
   const auto& control = *reinterpret_cast<const TeamControl*>(memory);
+  bool may_come = false;
   for (std::size_t member = 0; member < retired.members.size(); ++member) {
+    const int rank = retired.members[member];
     const bool departed = retired.several_nodes ? has_departed(memory + team_lines_offset(), static_cast<int>(member),
                                                                transport_->capabilities().engines)
                                                 : control.departed[member].load(std::memory_order_acquire) != 0;
-    if (!departed && transport_->alive(retired.members[member])) return false;
+    if (departed) continue;
+    if (transport_->alive(rank)) return Rest::none;
+    may_come = may_come || transport_->node(rank) != transport_->node(this->rank());
   }
-  // Nothing of this rank may still be read there.
-  return !retired.several_nodes || transport_->drained();
+  if (!std::ranges::all_of(retired.puts, [](const PutOwner& puts) { return puts.drained(); })) return Rest::none;
+  if (transport_->is_arriving(retired.offset, retired.bytes)) return Rest::none;
+  if (!may_come) return Rest::safe;
+  if (retired.dead_since_ns == 0) retired.dead_since_ns = now_ns();
+  return now_ns() - retired.dead_since_ns < kLastWordsNs ? Rest::none : Rest::never;
 }
 
 void Context::free_retired() {
   const std::lock_guard lock(mutex_);
-  std::erase_if(retired_, [this](const RetiredStaging& retired) {
-    if (!is_quiet(retired)) return false;
+  std::erase_if(retired_, [this](RetiredStaging& retired) {
+    const Rest rest = rest_of(retired);
+    if (rest == Rest::none) return false;
     if (retired.several_nodes) transport_->forget(retired.offset, retired.bytes);
-    keep_or_free(retired);
+    if (rest == Rest::safe) {
+      keep_or_free(retired);
+    } else {
+      arena_->release(retired.offset, retired.bytes);  // the pages; the place stays taken as long as the arena lives
+    }
     return true;
   });
 }

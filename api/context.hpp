@@ -16,6 +16,7 @@
 #include "collectives/selection.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/exchange.hpp"
+#include "runtime/put_owner.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/transport.hpp"
 
@@ -36,6 +37,8 @@ struct RetiredStaging {
   std::size_t bytes;
   std::vector<int> members;  ///< ranks of the context
   bool several_nodes;
+  std::vector<PutOwner> puts = {};  ///< in whose names the team has put; what it put may still be read there
+  std::int64_t dead_since_ns = 0;   ///< since when nothing is awaited but the last words of dead members; 0: not yet
 };
 
 class Context {
@@ -67,7 +70,9 @@ class Context {
   void free_staging(std::uint64_t offset);
   /// The most that one team takes: where a fabric has pinned the arena it is small, and others want some of it too.
   std::size_t staging_bytes_max() const noexcept;
-  /// Frees a gone team's memory, or keeps it for the next team, as soon as no peer can write into it any more.
+  /// Frees a gone team's memory, or keeps it for the next team, as soon as no peer can write into it any more. Where a
+  /// member on another node has died without a last word, something that it put may come at any time: its place is
+  /// never used again.
   void retire_staging(RetiredStaging retired);
   /// The table of a team that has one of its own. Of teams that are made alike the text is parsed once. Throws as
   /// TuneTable::parse().
@@ -131,7 +136,8 @@ class Context {
   };
   template <typename Change>
   void change_background(const Change& change);
-  bool is_quiet(const RetiredStaging& retired) noexcept;
+  enum class Rest { none, safe, never };
+  Rest rest_of(RetiredStaging& retired) noexcept;
   void free_retired();
   void keep_or_free(const RetiredStaging& retired);
   std::uint64_t take_from_arena(std::size_t bytes, shared_memory::Backing backing);

@@ -240,11 +240,17 @@ Team::~Team() {
     peers.push_back(members_[static_cast<std::size_t>(member)].context_rank);
     if (lines_ == nullptr) depart_from(control(member));
   }
-  if (lines_ != nullptr) lines_->depart();
+  std::vector<PutOwner> puts;
+  if (lines_ != nullptr) {
+    lines_->depart();
+    puts.push_back(lines_->take_puts());
+    for (const auto& channel : channels_) puts.push_back(channel->execution.take_puts());
+  }
   context_.retire_staging({.offset = members_[static_cast<std::size_t>(rank_)].memory_offset,
                            .bytes = control_bytes_ + staging_bytes_,
                            .members = std::move(peers),
-                           .several_nodes = several_nodes_});
+                           .several_nodes = several_nodes_,
+                           .puts = std::move(puts)});
 }
 
 /// The last word to a member. Its release makes the bytes above it known with it, and all that was stored before.

@@ -115,6 +115,12 @@ class Transport {
   /// Memory of the own arena is about to serve another purpose, and nothing is under way to it: what has come in part
   /// will never be whole.
   virtual void forget(std::uint64_t offset, std::size_t bytes) noexcept { (void)offset, (void)bytes; }
+  /// Whether something that a peer has announced is still being stored in that part of the own arena. What the peer put
+  /// later, through the same engine too, may have come already.
+  virtual bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept {
+    (void)offset, (void)bytes;
+    return false;
+  }
   /// Why a call returned Status::transport or peer_lost, or a peer is not alive: a sentence, or nothing.
   virtual std::string failure_text() const { return {}; }
   /// More ranks than CPUs stand on this machine: waiting gives the CPU away early.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"
@@ -212,6 +213,41 @@ TEST(UcxRefusal, NamesTheRankAndTheCause) {
   holds(tests::refusal<UcxTransport, Options>(of_address, Status::unsupported),
         "no interface here has the address 127.0.0.5");
   tests::expect_common_refusals<UcxTransport, Options>("tcp");
+}
+
+/// A long payload is fetched after its header has come, and what is put behind it may be there before: the word that a
+/// peer puts last does not say that its payloads are whole.
+TEST(UcxEngines, APayloadThatIsBeingFetchedIsArriving) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  constexpr std::uint64_t kTarget = std::uint64_t{1} << 20;
+  run_ranks_as_threads(2, [&](Exchange& exchange) {
+    const auto opened = tests::open_transport("ucx_tcp", exchange, 1);
+    Transport& transport = opened->transport();
+    if (exchange.rank() == 0) {
+      const std::vector<std::byte> source(kBytes, std::byte{7});
+      PutOwner owner;
+      Put put;
+      put.peer = 1;
+      put.source = source.data();
+      put.bytes = kBytes;
+      put.target_offset = kTarget;
+      put.signal = 1;
+      put.owner = owner.count();
+      EXPECT_EQ(transport.put(put), Status::ok);
+      while (!owner.drained()) ASSERT_EQ(transport.progress(), Status::ok);
+    } else {
+      int seen = 0;
+      while (load_word(opened->arena()) != 1) {
+        ASSERT_EQ(transport.progress(), Status::ok);
+        seen += transport.is_arriving(kTarget + kBytes - 1, 1) ? 1 : 0;
+        EXPECT_FALSE(transport.is_arriving(0, kTarget));
+        EXPECT_FALSE(transport.is_arriving(kTarget + kBytes, kBytes));
+      }
+      EXPECT_GT(seen, 0) << "the payload was there at once";
+      EXPECT_FALSE(transport.is_arriving(0, tests::kArenaBytes));
+    }
+    gather_values(exchange, 0);
+  });
 }
 
 TEST(UcxEngines, APeerThatLeavesIsLostAndSaidToBe) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that test_silent starts as ranks, each a node of its own: the last rank is in no call for a while, and
-// the others say how long their calls took meanwhile.
-// usage: silent_rank MODE SILENT_MS
+// The program that test_silent starts as ranks, each a node of its own: the last rank is in no call for a while, or
+// ends. The others say how long their calls took meanwhile, or what became of a team's memory.
+// usage: silent_rank MODE MS
 #include <unistd.h>
 #include <torii/torii.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -85,16 +86,52 @@ int end_beside_another_team(int silent_ms) {
   return std::all_of(data.begin(), data.end(), [](std::int64_t value) { return value == 7; }) ? 0 : 1;
 }
 
+/// A team fails because the last rank dies, or aborts it, and goes. Says whether its place in this rank's arena,
+/// between two allocations, was given to anybody else in the time that follows.
+int outlive_a_team(bool dies, int watched_ms) {
+  constexpr std::size_t kMarkBytes = std::size_t{1} << 20;
+  constexpr int kRounds = 8;  // the context keeps the memory of as many short-lived teams
+  torii::Context context;
+  torii::Team all = context.team();
+  // Memory of gone teams is looked after when one more goes.
+  std::vector<torii::Team> alone;
+  for (int i = 0; i < kRounds; ++i) alone.push_back(all.split(all.rank(), 0));
+  const torii::Buffer<char> before = context.allocate<char>(kMarkBytes);
+  torii::Team part = all.split(0, 0);
+  const torii::Buffer<char> behind = context.allocate<char>(kMarkBytes);
+  if (part.barrier() != TORII_OK) return 1;
+  if (all.rank() == all.ranks() - 1) {
+    if (dies) kill(getpid(), SIGKILL);
+    if (torii_team_abort(part.handle(), "enough") != TORII_OK) return 1;
+  }
+  while (part.barrier() == TORII_OK) {
+  }
+  torii::Team rest = part.survivors();
+  part = torii::Team(nullptr);
+  bool is_used = false;
+  for (int round = 0; round < kRounds; ++round) {
+    usleep(static_cast<useconds_t>(watched_ms / kRounds) * 1000);
+    if (rest.barrier() != TORII_OK) return 1;
+    alone.pop_back();
+    const torii::Buffer<char> mark = context.allocate<char>(kMarkBytes);
+    const char* const at = mark.span().data();
+    is_used = is_used || (at > before.span().data() && at < behind.span().data());
+  }
+  std::printf("the place of the team is %s\n", is_used ? "used" : "kept");
+  return rest.barrier() == TORII_OK ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   if (const char* const rank = std::getenv("TORII_RANK"); rank != nullptr) setenv("TORII_NODE", rank, 1);
   const std::string mode = argv[1];
-  const int silent_ms = std::atoi(argv[2]);
+  const int time_ms = std::atoi(argv[2]);
   try {
-    if (mode == "probed") return test_between_calls(silent_ms);
-    if (mode == "beside") return end_beside_another_team(silent_ms);
+    if (mode == "probed") return test_between_calls(time_ms);
+    if (mode == "beside") return end_beside_another_team(time_ms);
+    if (mode == "dies" || mode == "aborts") return outlive_a_team(mode == "dies", time_ms);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "silent_rank: %s\n", error.what());
     return 3;

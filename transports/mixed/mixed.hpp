@@ -50,6 +50,9 @@ class Mixed final : public Transport {
   std::uint32_t lost_engines() const noexcept override { return between_->lost_engines(); }
   std::uint32_t closed_engines() const noexcept override { return between_->closed_engines(); }
   void forget(std::uint64_t offset, std::size_t bytes) noexcept override { between_->forget(offset, bytes); }
+  bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept override {
+    return between_->is_arriving(offset, bytes);
+  }
   std::string failure_text() const override { return between_->failure_text(); }
   bool oversubscribed() const noexcept override { return inside_->oversubscribed(); }
 

@@ -2,6 +2,7 @@
 // The data path of an engine: put() to active messages or to ucp_put, and what arrives.
 #include "transports/ucx/engine.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -251,6 +252,7 @@ ucs_status_t Engine::take_put(const Header& header, void* data, std::size_t byte
   }
   arrival->engine = this;
   arrival->header = header;
+  arrival->bytes = bytes;
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
@@ -266,9 +268,18 @@ void Engine::on_arrived(void* request, ucs_status_t status, std::size_t, void* d
   Engine& self = *arrival.engine;
   // One that failed had a sender that is lost; who waits for its signal is told by the watch on the peers.
   if (status == UCS_OK) self.publish(arrival.header);
+  arrival.bytes = 0;
   arrival.next_free = self.free_arrival_;
   self.free_arrival_ = &arrival;
   if (request != nullptr) ucp_request_free(request);
+}
+
+bool Engine::is_arriving(std::uint64_t offset, std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (is_closed_) return false;  // nobody calls the worker, so nothing of it goes on
+  return std::ranges::any_of(arrivals_, [=](const Arrival& one) {
+    return one.bytes != 0 && one.header.target_offset < offset + bytes && offset < one.header.target_offset + one.bytes;
+  });
 }
 
 Engine::Target* Engine::sender_of(const void* header, std::size_t header_bytes) noexcept {

@@ -70,6 +70,8 @@ class Engine {
   /// Another engine has lost the peer. Asks through this one whether it is there, which ends in PeerStates::answered()
   /// or cut(), or in neither while the peer is in no call.
   void doubt(int peer, std::int64_t now_ns) noexcept;
+  /// Whether UCX is storing a payload in that part of the arena.
+  bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept;
   /// Ends all that is under way and takes no more: puts do nothing.
   void close() noexcept;
 
@@ -112,6 +114,7 @@ class Engine {
     Engine* engine = nullptr;
     Arrival* next_free = nullptr;
     Header header{};
+    std::size_t bytes = 0;  ///< 0: nothing is on its way
   };
 
   void open(const Selection& selection);

@@ -2,6 +2,10 @@
 // The transport over UCX: its engines.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
 #include "runtime/exchange.hpp"
 #include "transports/common/engine_transport.hpp"
 #include "transports/ucx/engine.hpp"
@@ -16,6 +20,10 @@ class UcxTransport final : public transports::EngineTransport<Engine> {
   UcxTransport(Exchange& exchange, const Options& options);
   /// Waits up to a second for peers to confirm what was put to them.
   ~UcxTransport() override { finish(true); }
+
+  bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept override {
+    return std::ranges::any_of(engines_, [=](const auto& engine) { return engine->is_arriving(offset, bytes); });
+  }
 };
 
 }  // namespace torii::ucx
