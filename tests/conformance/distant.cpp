@@ -15,7 +15,10 @@ Status Distant::put(const Put& put) noexcept {
   if (put.bytes != 0 && put.source == nullptr) return Status::transport;  // nobody else can move the payload
   if (put.bytes != 0 && put.signal_offset % kLineBytes != 0) return Status::transport;
   if (put.engine == lost_engine_) return Status::ok;
-  pending_.push_back({put, false, PutHold(put.source != nullptr ? put.owner : nullptr)});
+  Pending& pending = pending_.emplace_back(Pending{put, false, {}});
+  // Words are as injected: their owner may go before they do.
+  if (put.source == nullptr) pending.put.owner = nullptr;
+  pending.hold = PutHold(pending.put.owner);
   for (const auto& [first, end] : watched_) watched_puts_ += put.source >= first && put.source < end ? 1 : 0;
   count_targets();
   return Status::ok;

@@ -14,42 +14,10 @@
 
 #include "runtime/waiting.hpp"
 #include "runtime/words.hpp"
+#include "tests/fabric/places.hpp"
 
 namespace torii::tests {
 namespace {
-
-// Where things stand in every arena, behind the words with which a Stage meets. A rank writes into the parts of a peer
-// that carry its own number.
-constexpr std::uint64_t kCredits = 4096;                      // kCreditsOfRank per rank
-constexpr std::uint64_t kCreditsOfRank = 1024;                // a word per slot
-constexpr std::uint64_t kSlots = std::uint64_t{1} << 20;      // kOfRank per rank: a line, then payload
-constexpr std::uint64_t kLandings = std::uint64_t{11} << 20;  // kOfRank per rank
-constexpr std::uint64_t kSources = std::uint64_t{21} << 20;   // of the own rank
-constexpr std::uint64_t kOfRank = std::uint64_t{2} << 20;
-
-constexpr std::uint64_t kGuard = 64;  // bytes behind a payload that nobody may touch
-
-std::uint64_t of_rank(std::uint64_t base, int rank) { return base + kOfRank * static_cast<std::uint64_t>(rank); }
-std::uint64_t credit_offset(int rank, std::uint64_t slot) {
-  return kCredits + kCreditsOfRank * static_cast<std::uint64_t>(rank) + slot * sizeof(std::uint64_t);
-}
-
-std::byte content(std::uint64_t key, std::size_t at) {
-  std::uint64_t x = key + (at / 8 + 1) * 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ULL;
-  return static_cast<std::byte>(x >> (at % 8 * 8));
-}
-
-void fill(std::byte* to, std::size_t bytes, std::uint64_t key) {
-  for (std::size_t i = 0; i < bytes; ++i) to[i] = content(key, i);
-}
-
-void check(const std::byte* at, std::size_t bytes, std::uint64_t key, const std::string& what) {
-  for (std::size_t i = 0; i < bytes; ++i) {
-    if (at[i] == content(key, i)) continue;
-    throw std::runtime_error(what + ": byte " + std::to_string(i) + " of " + std::to_string(bytes) + " is wrong");
-  }
-}
 
 /// Where a put's payload and signal go, and where it comes from.
 enum class Form { in_line, slot_with_line_before, slot, landing, from_outside };
@@ -432,94 +400,6 @@ void rest(Stage& stage) {
   }
   if (long_ones < kLongOnes) throw std::runtime_error("a rank to which nothing is put cannot sleep");
   stage.meet();
-}
-
-constexpr int kToSilent = 1500;
-constexpr std::size_t kToSilentBytes = 16384;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::int64_t kSilentNs = 2'000'000'000;
-#else
-constexpr std::int64_t kSilentNs = 1'000'000'000;
-#endif
-
-/// More than an engine has operations for, and more than sockets hold.
-void put_much(Stage& stage, int peer, int first, int count, const PutOwner& owner) {
-  std::byte* const source = stage.at(of_rank(kSources, stage.rank()));
-  fill(source, kToSilentBytes, stage.seed() + static_cast<std::uint64_t>(stage.rank()));
-  for (int i = first; i < first + count; ++i) {
-    Put put;
-    put.peer = peer;
-    put.engine = i % stage.transport().capabilities().engines;
-    put.source = source;
-    put.bytes = kToSilentBytes;
-    put.target_offset = of_rank(kLandings, stage.rank());
-    put.signal_offset = of_rank(kSlots, stage.rank()) + static_cast<std::uint64_t>(i) * kLineBytes;
-    put.signal = stage.seed() | 1;
-    put.owner = owner.count();
-    stage.expect(stage.transport().put(put), "a put to a silent rank");
-  }
-}
-
-/// A message to the peer and one from it, whose puts are then done.
-void exchange_line(Stage& stage, int peer, std::uint64_t number, PutOwner& owner) {
-  constexpr std::size_t kBytes = 48;
-  // Two in turn: the peer puts the next one before this rank has looked at the last.
-  const auto line = [=](int of) { return of_rank(kSlots, of) + kOfRank / 2 + number % 2 * kLineBytes; };
-  std::byte* const source = stage.at(of_rank(kSources, peer));
-  fill(source, kBytes, number);
-  Put put;
-  put.peer = peer;
-  put.engine = static_cast<int>(number % static_cast<std::uint64_t>(stage.transport().capabilities().engines));
-  put.source = source;
-  put.bytes = kBytes;
-  put.signal_offset = line(stage.rank());
-  put.target_offset = put.signal_offset + sizeof(std::uint64_t);
-  put.signal = number;
-  put.owner = owner.count();
-  stage.expect(stage.transport().put(put), "a line");
-  stage.await("a line", [&] { return load_word(stage.at(line(peer))) == number; });
-  check(stage.at(line(peer) + sizeof(std::uint64_t)), kBytes, number, "a line");
-  stage.await("its own puts", [&] { return owner.drained(); });
-}
-
-/// The last rank calls nothing for a while. Others have much under way to it and ask whether it lives, and yet what
-/// they say to each other takes no longer than always; an owner is drained when its own puts are done.
-void silent_peer(Stage& stage) {
-  const int silent = stage.ranks() - 1;
-  stage.meet();
-  if (stage.rank() == silent) {
-    const timespec nap = {kSilentNs / 1'000'000'000, kSilentNs % 1'000'000'000};
-    nanosleep(&nap, nullptr);
-    for (int peer = 0; peer < silent; ++peer) {
-      for (std::uint64_t i = 0; i < kToSilent; ++i) {
-        stage.await("all that was put while it was silent",
-                    [&] { return load_word(stage.at(of_rank(kSlots, peer) + i * kLineBytes)) == (stage.seed() | 1); });
-      }
-      check(stage.at(of_rank(kLandings, peer)), kToSilentBytes, stage.seed() + static_cast<std::uint64_t>(peer),
-            "what was put to a silent rank");
-    }
-    return;
-  }
-  PutOwner much;
-  PutOwner little;
-  const std::int64_t begun_ns = now_ns();
-  // Whose owner goes before they are done: a call that was abandoned.
-  put_much(stage, silent, 0, kToSilent / 4, PutOwner());
-  put_much(stage, silent, kToSilent / 4, kToSilent - kToSilent / 4, much);
-  std::int64_t longest_ns = 0;
-  std::int64_t before_ns = now_ns();
-  for (std::uint64_t number = 1; number <= kToSilent; ++number) {
-    exchange_line(stage, 1 - stage.rank(), number, little);
-    if (!stage.transport().alive(silent)) throw std::runtime_error("a silent rank is taken for dead");
-    const std::int64_t now = now_ns();
-    if (before_ns - begun_ns < kSilentNs) longest_ns = std::max(longest_ns, now - before_ns);
-    before_ns = now;
-  }
-  if (longest_ns > kSilentNs * 7 / 10) {
-    throw std::runtime_error("an exchange took " + std::to_string(longest_ns / 1'000'000) +
-                             " ms beside a rank that is silent for " + std::to_string(kSilentNs / 1'000'000));
-  }
-  stage.await("the puts to the silent rank", [&] { return much.drained(); });
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ void PrintTo(const NamedScenario& scenario, std::ostream* stream);
 /// Those that need nobody to die.
 const std::vector<NamedScenario>& scenarios();
 
+/// The last rank takes nothing for a while. One of scenarios().
+void silent_peer(Stage& stage);
+
 /// The last rank ends its process at once (`die`); the others notice it within five seconds and can still put to each
 /// other.
 void peer_dies(Stage& stage, const std::function<void()>& die);

@@ -76,8 +76,10 @@ Status Faulty::hold(const Put& put) noexcept {
   const bool is_cut = faults_.engine_us == Faults::kNever;
   busy_until_ns_ = is_cut ? INT64_MAX : std::max(busy_until_ns_, now_ns()) + 1000 * faults_.engine_us;
   try {
-    // The words of an engine that loses everything are waited for by nobody.
-    held_.push_back({put, busy_until_ns_, PutHold(put.source != nullptr ? put.owner : nullptr)});
+    Held& held = held_.emplace_back(Held{put, busy_until_ns_, {}});
+    // Words are as injected: their owner may go before they do.
+    if (put.source == nullptr) held.put.owner = nullptr;
+    held.hold = PutHold(held.put.owner);
   } catch (const std::exception&) {
     return Status::no_resource;
   }
