@@ -10,6 +10,7 @@
 #include "api/carriers.hpp"
 #include "api/helpers.hpp"
 #include "api/team.hpp"
+#include "runtime/log.hpp"
 #include "runtime/rank_map.hpp"
 #include "runtime/waiting.hpp"
 #include "transports/shared_memory/arena.hpp"
@@ -64,7 +65,21 @@ Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(s
 
 Context::~Context() {
   helpers_.reset();
+  report_strangers();
   if (fork_mark_ != nullptr) munmap(fork_mark_, kPageBytes);
+}
+
+void Context::report_strangers() noexcept {
+  const std::uint64_t count = transport_->strangers();
+  std::uint64_t reported = strangers_reported_.load(std::memory_order_relaxed);
+  if (count == 0 || count / 10 < reported) return;
+  if (!strangers_reported_.compare_exchange_strong(reported, count, std::memory_order_relaxed)) return;
+  try {
+    log(LogLevel::warn, "rank " + std::to_string(transport_->rank()) + " has dropped " + std::to_string(count) +
+                            " messages that no rank of the job sends: somebody else reaches the ports of its engines");
+  } catch (const std::exception&) {
+    log(LogLevel::warn, "messages that no rank of the job sends were dropped");
+  }
 }
 
 const std::string& Context::host(int rank) const { return nodes_->host(rank); }

@@ -91,6 +91,9 @@ class Context {
     if (idle_ != nullptr) idle_(idle_data_);
   }
 
+  /// Logs when something has come that no rank of the job sends: the first one, then whenever ten times as many have.
+  void report_strangers() noexcept;
+
   /// True in a process forked from the one that made this context: no call may be made there.
   bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_) == 0; }
 
@@ -123,6 +126,7 @@ class Context {
   void (*idle_)(void* data) = nullptr;
   void* idle_data_ = nullptr;
   void* fork_mark_ = nullptr;  ///< a page that is wiped in a forked child
+  std::atomic<std::uint64_t> strangers_reported_ = 0;
   mutable std::mutex mutex_;
   std::vector<const class Team*> teams_;
   std::vector<std::uint64_t> engine_bytes_;  ///< of teams that are gone

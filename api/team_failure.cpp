@@ -164,6 +164,7 @@ bool Team::has_left_after(int member, const Request& request) noexcept {
 Status Team::check_lives(const Waiting& waiting, const Request& request, std::int64_t now) {
   if (now - alive_checked_ns_ < kAliveEveryNs) return Status::ok;
   alive_checked_ns_ = now;
+  context_.report_strangers();
   for (int member = 0; member < ranks(); ++member) {
     const int peer = members_[static_cast<std::size_t>(member)].context_rank;
     if (context_.transport().alive(peer) || has_left_after(member, request)) continue;

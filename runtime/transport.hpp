@@ -121,6 +121,8 @@ class Transport {
     (void)offset, (void)bytes;
     return false;
   }
+  /// How many messages and notices have come that no rank of the job sends. They were dropped.
+  virtual std::uint64_t strangers() const noexcept { return 0; }
   /// Why a call returned Status::transport or peer_lost, or a peer is not alive: a sentence, or nothing.
   virtual std::string failure_text() const { return {}; }
   /// More ranks than CPUs stand on this machine: waiting gives the CPU away early.

@@ -112,6 +112,19 @@ TEST(Notice, FourBytesNameTheLinesOfTheDefaultArena) {
   EXPECT_EQ(line_of(make_notice(Deed::half, last)), last / kLineBytes);
 }
 
+TEST(Notice, MarksFillWhatLinesLeaveFree) {
+  EXPECT_EQ(mark_bits(std::uint64_t{1} << 30, 4), 0xfc000000U);
+  EXPECT_EQ(mark_bits(std::uint64_t{64} << 30, 4), 0U);
+  EXPECT_EQ(mark_bits(std::uint64_t{256} << 30, 8), ~std::uint64_t{0} << 34);
+  for (const std::uint64_t bytes :
+       {std::uint64_t{64}, std::uint64_t{128}, std::uint64_t{96} << 20, std::uint64_t{1} << 40}) {
+    const std::uint64_t last = make_notice(Deed::half, bytes - kLineBytes);
+    EXPECT_EQ((last | 3) & ~notice_bits(bytes), 0U) << bytes;
+    EXPECT_EQ(notice_bits(bytes) ^ mark_bits(bytes, 8), UINT64_MAX) << bytes;
+    EXPECT_EQ(mark_bits(bytes, 4) & mark_bits(bytes, 8), mark_bits(bytes, 4)) << bytes;
+  }
+}
+
 /// Memory of lines, behind which nothing may be given.
 struct Lines {
   std::vector<std::byte> memory = std::vector<std::byte>(4 * 4096 + 5 * kLineBytes);

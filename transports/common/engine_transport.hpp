@@ -155,6 +155,7 @@ class EngineTransport : public Transport {
   std::uint32_t lost_engines() const noexcept final { return peers_.lost_engines(); }
   std::uint32_t closed_engines() const noexcept final { return peers_.closed(); }
 
+  std::uint64_t strangers() const noexcept final { return peers_.strangers(); }
   std::string failure_text() const final { return peers_.text(); }
   bool oversubscribed() const noexcept final { return oversubscribed_; }
 

@@ -60,6 +60,9 @@ class PeerStates {
   bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
   /// Open ones that were cut from a peer that lives.
   std::uint32_t lost_engines() const noexcept { return failed_.load(std::memory_order_acquire) & ~closed(); }
+  /// Something has come that no rank of the job sends, and was dropped.
+  void count_stranger() noexcept { strangers_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t strangers() const noexcept { return strangers_.load(std::memory_order_relaxed); }
   /// Status::transport while there are any, and when all is broken.
   Status status() const noexcept { return is_broken() || lost_engines() != 0 ? Status::transport : Status::ok; }
   /// The first cause since an engine was closed.
@@ -94,6 +97,7 @@ class PeerStates {
   std::atomic<std::uint32_t> closed_ = 0;
   std::atomic<std::uint32_t> changes_ = 0;
   std::atomic<bool> broken_ = false;
+  std::atomic<std::uint64_t> strangers_ = 0;
   mutable std::mutex mutex_;
   std::string text_;
 };

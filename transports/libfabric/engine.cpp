@@ -153,11 +153,12 @@ Status Engine::start(const Transfer& transfer) noexcept {
 
 ssize_t Engine::post(const Transfer& transfer) noexcept {
   if (transfer.total() > inject_bytes_ || transfer.confirms || transfer.leads) return post_counted(transfer);
-  const fi_addr_t address = target(transfer.peer).address;
+  const Target& to = target(transfer.peer);
   if (!transfer.notifies) {
-    return fi_inject_write(endpoint_.get(), transfer.source, transfer.bytes, address, transfer.address, transfer.key);
+    return fi_inject_write(endpoint_.get(), transfer.source, transfer.bytes, to.address, transfer.address,
+                           transfer.key);
   }
-  return fi_inject_writedata(endpoint_.get(), transfer.source, transfer.bytes, transfer.notice, address,
+  return fi_inject_writedata(endpoint_.get(), transfer.source, transfer.bytes, to.mark | transfer.notice, to.address,
                              transfer.address, transfer.key);
 }
 
@@ -238,10 +239,11 @@ ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
 
 ssize_t Engine::write(const Transfer& transfer, Gathered& from, Operation& operation) noexcept {
   const fi_addr_t address = target(transfer.peer).address;
+  const std::uint64_t notice = target(transfer.peer).mark | transfer.notice;
   if (transfer.confirms || transfer.leads) {
     fi_rma_iov to = {transfer.address, transfer.total(), transfer.key};
-    const fi_msg_rma message = {from.parts.data(), from.descriptors.data(), from.count, address, &to, 1,
-                                &operation,        transfer.notice};
+    const fi_msg_rma message = {
+        from.parts.data(), from.descriptors.data(), from.count, address, &to, 1, &operation, notice};
     return fi_writemsg(endpoint_.get(), &message,
                        FI_COMPLETION | (transfer.confirms ? FI_DELIVERY_COMPLETE : FI_REMOTE_CQ_DATA));
   }
@@ -251,7 +253,7 @@ ssize_t Engine::write(const Transfer& transfer, Gathered& from, Operation& opera
     return fi_write(endpoint_.get(), source, transfer.bytes, descriptor, address, transfer.address, transfer.key,
                     &operation);
   }
-  return fi_writedata(endpoint_.get(), source, transfer.bytes, descriptor, transfer.notice, address, transfer.address,
+  return fi_writedata(endpoint_.get(), source, transfer.bytes, descriptor, notice, address, transfer.address,
                       transfer.key, &operation);
 }
 
@@ -370,12 +372,27 @@ bool Engine::take_completions() noexcept {
 
 void Engine::take_completion(const fi_cq_data_entry& entry) noexcept {
   if ((entry.flags & FI_REMOTE_CQ_DATA) == 0) {
-    if (Operation* const operation = operation_of(entry.op_context)) complete(*operation);
+    if (Operation* const operation = operation_of(entry.op_context)) {
+      complete(*operation);
+    } else if (take_back_receive(entry.op_context)) {
+      shared_.peers.count_stranger();
+    }
     return;
   }
   // Where receives are posted for notices, each one uses up the receive that its entry names.
-  if (!receives_.empty()) receives_owed_.push_back(static_cast<fi_context2*>(entry.op_context));
-  if (!shared_.arrivals.take(entry.data)) break_down("got a notice that no rank sends", FI_EINVAL);
+  (void)take_back_receive(entry.op_context);
+  // Anybody who reaches the endpoint can send a notice, so one that no rank sends changes nothing and ends nothing.
+  const bool is_ours = (entry.data & ~notice_bits_) == mark_ && shared_.arrivals.take(entry.data & notice_bits_);
+  if (!is_ours) shared_.peers.count_stranger();
+}
+
+/// True for a receive that was posted for notices. Ranks send no messages, but a stranger's uses one up too.
+bool Engine::take_back_receive(void* context) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(context);
+  const auto first = reinterpret_cast<std::uintptr_t>(receives_.data());
+  if (at < first || at >= first + receives_.size() * sizeof(fi_context2)) return false;
+  receives_owed_.push_back(static_cast<fi_context2*>(context));
+  return true;
 }
 
 /// The operation that a completion speaks of, or nullptr: of an injected write providers return what they like.
@@ -427,6 +444,7 @@ void Engine::take_error() noexcept {
   if (operation == nullptr) {
     // An injected write, whose peer nobody tells; what is waited for will not come, and other writes find out why.
     if (is_lost_connection(error.err)) return;
+    if (take_back_receive(error.op_context)) return shared_.peers.count_stranger();
     break_down("failed", error.err);
     return;
   }

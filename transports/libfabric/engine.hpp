@@ -27,6 +27,7 @@ struct EngineCard {
   std::uint64_t arena_key;
   std::uint64_t bell_base;  ///< outside the arena: a line that anybody may write into, then a word of each rank
   std::uint64_t bell_key;
+  std::uint64_t mark;  ///< goes with every notice, see mark_bits()
   std::uint64_t name_bytes;
   std::array<std::byte, 256> name;  ///< the endpoint's address
 };
@@ -53,7 +54,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  EngineCard card() const;
+  /// Draws the engine's mark; every rank's completions carry `data_bytes` of data at least.
+  EngineCard card(std::size_t data_bytes);
   /// Learns the peers' engines of the same number. `ordered_bytes`: the longest write that a later write through the
   /// same engine cannot overtake at any rank's provider.
   void connect(const std::vector<EngineCard>& cards, std::size_t ordered_bytes);
@@ -100,6 +102,7 @@ class Engine {
     std::uint64_t arena_key = 0;
     std::uint64_t bell_base = 0;
     std::uint64_t bell_key = 0;
+    std::uint64_t mark = 0;
     std::uint32_t waiting = 0;      ///< transfers in `waiting_`: later ones queue up behind them
     std::uint32_t busy_round = 0;   ///< the last round in which the provider took none
     std::uint32_t in_flight = 0;    ///< counted writes
@@ -167,8 +170,8 @@ class Engine {
   void end_streams() noexcept;
   int shut_down_own_streams() noexcept;
   void close_endpoint() noexcept;
-  Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,
-                              const std::string& what);
+  Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& what);
+  fid_mr* register_with_key(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& step);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
   /// Nothing is put to the peer through this engine any more.
   bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
@@ -214,6 +217,7 @@ class Engine {
   void let_go_of_lost() noexcept;
   Operation* operation_of(void* context) noexcept;
   void post_receives() noexcept;
+  bool take_back_receive(void* context) noexcept;
   void count_open() noexcept { open_.store(in_flight_ + waiting_.size(), std::memory_order_release); }
   bool ask_listener(int peer) noexcept;
   void ask_about_waiting(std::int64_t now_ns) noexcept;
@@ -243,6 +247,8 @@ class Engine {
   bool is_over_rxm_ = false;   ///< the provider ofi_rxm lies between, with some faults of its own
   std::size_t inject_bytes_ = 0;
   std::size_t ordered_bytes_ = 0;
+  std::uint64_t mark_ = 0;         ///< what notices to this engine carry above
+  std::uint64_t notice_bits_ = 0;  ///< these bits
   BouncePool pool_;
   std::vector<Target> targets_;
   std::int64_t used_targets_ = 0;

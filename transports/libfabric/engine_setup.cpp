@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/secret.hpp"
 #include "transports/libfabric/engine.hpp"
+#include "transports/libfabric/notice.hpp"
 #include "transports/libfabric/providers.hpp"
 
 namespace torii::libfabric {
@@ -16,9 +18,8 @@ namespace {
 constexpr std::size_t kQueueEntries = 8192;
 constexpr std::size_t kOperationsMost = 1024;
 constexpr std::size_t kReceivesMost = 1024;
-/// Keys, where the provider leaves them to the program. Every engine has a domain of its own.
-constexpr std::uint64_t kArenaKey = 1;
-constexpr std::uint64_t kOwnKey = 2;
+/// So often another key is drawn where one is taken already; providers may have keys of one byte.
+constexpr int kKeysMost = 64;
 
 std::byte* map_own(std::size_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -161,9 +162,9 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   check(fi_ep_bind(endpoint, &addresses_->fid, 0), "binding the address vector");
   check(fi_enable(endpoint), "enabling the endpoint");
 
-  arena_region_ = register_memory(shared_.arena, shared_.registered_bytes, FI_WRITE | FI_REMOTE_WRITE, kArenaKey,
+  arena_region_ = register_memory(shared_.arena, shared_.registered_bytes, FI_WRITE | FI_REMOTE_WRITE,
                                   "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
-  own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE, kOwnKey,
+  own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE,
                                 "bounce memory (" + std::to_string(bounce_bytes) + " wanted)");
   const std::size_t front_bytes = zeros_offset() + kLineBytes;
   pool_ = BouncePool(own_memory_ + front_bytes, own_bytes_ - front_bytes);
@@ -185,11 +186,23 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   if (shared_.sleeps && fi_control(waited(), FI_GETWAIT, &descriptor) == 0) wait_descriptor_ = descriptor;
 }
 
-Fid<fid_mr> Engine::register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, std::uint64_t key,
-                                    const std::string& what) {
-  const std::string step = "registering " + std::to_string(bytes) + " bytes for " + what;
+/// With a random key of the length that the provider checks. Providers that choose keys themselves (FI_MR_PROV_KEY) pay
+/// no heed to it.
+fid_mr* Engine::register_with_key(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& step) {
+  const std::size_t key_bytes = std::clamp<std::size_t>(info_->domain_attr->mr_key_size, 1, sizeof(std::uint64_t));
   fid_mr* region = nullptr;
-  check(fi_mr_reg(domain_.get(), base, bytes, access, 0, key, 0, &region, nullptr), step);
+  int code = -FI_ENOKEY;
+  for (int trial = 0; trial < kKeysMost && code == -FI_ENOKEY; ++trial) {
+    const std::uint64_t key = random_secret() >> (64 - 8 * key_bytes);
+    code = fi_mr_reg(domain_.get(), base, bytes, access, 0, key, 0, &region, nullptr);
+  }
+  check(code, step);
+  return region;
+}
+
+Fid<fid_mr> Engine::register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& what) {
+  const std::string step = "registering " + std::to_string(bytes) + " bytes for " + what;
+  fid_mr* const region = register_with_key(base, bytes, access, step);
   Fid<fid_mr> owner(region);
   if ((info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
     check(fi_mr_bind(region, &endpoint_->fid, 0), step);
@@ -199,13 +212,16 @@ Fid<fid_mr> Engine::register_memory(std::byte* base, std::size_t bytes, std::uin
   return owner;
 }
 
-EngineCard Engine::card() const {
+EngineCard Engine::card(std::size_t data_bytes) {
   const bool is_virtual = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
   EngineCard card{};
   card.arena_base = is_virtual ? reinterpret_cast<std::uintptr_t>(shared_.arena) : 0;
   card.arena_key = fi_mr_key(arena_region_.get());
   card.bell_base = is_virtual ? reinterpret_cast<std::uintptr_t>(own_memory_) : 0;
   card.bell_key = fi_mr_key(own_region_.get());
+  notice_bits_ = notice_bits(shared_.registered_bytes);
+  mark_ = random_secret() & mark_bits(shared_.registered_bytes, data_bytes);
+  card.mark = mark_;
   std::size_t bytes = card.name.size();
   check(fi_getname(&endpoint_->fid, card.name.data(), &bytes), "asking for the endpoint's address");
   card.name_bytes = bytes;
@@ -222,6 +238,7 @@ void Engine::connect(const std::vector<EngineCard>& cards, std::size_t ordered_b
     to.arena_key = card.arena_key;
     to.bell_base = card.bell_base;
     to.bell_key = card.bell_key;
+    to.mark = card.mark;
     std::copy_n(card.name.begin(), to.address_bytes.size(), to.address_bytes.begin());
     if (fi_av_insert(addresses_.get(), card.name.data(), 1, &to.address, 0, nullptr) != 1) {
       throw Error(Status::transport,

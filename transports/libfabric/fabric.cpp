@@ -69,7 +69,7 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : Eng
   });
   for (const auto& engine : engines_) {
     EngineCard card{};
-    together(exchange, [&] { card = engine->card(); });
+    together(exchange, [&] { card = engine->card(data_bytes_); });
     const std::vector<EngineCard> peers = gather_values(exchange, card);
     together(exchange, [&] { engine->connect(peers, ordered_bytes_); });
   }

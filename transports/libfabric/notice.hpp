@@ -2,6 +2,7 @@
 // The remote completion data of a put: which line of the target's arena it speaks of, and what the target does there.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "runtime/words.hpp"
@@ -25,6 +26,20 @@ constexpr std::uint64_t line_of(std::uint64_t notice) noexcept { return notice >
 /// The largest arena whose lines fit into `data_bytes` of completion data: 64 GiB for 4 bytes.
 constexpr std::uint64_t arena_bytes_max(std::uint64_t data_bytes) noexcept {
   return data_bytes >= 8 ? UINT64_MAX : (std::uint64_t{1} << (8 * data_bytes - 2)) * kLineBytes;
+}
+
+/// The bits that notices about lines of so many bytes of an arena use.
+constexpr std::uint64_t notice_bits(std::uint64_t arena_bytes) noexcept {
+  const std::uint64_t last = arena_bytes < kLineBytes ? 0 : arena_bytes - kLineBytes;
+  return UINT64_MAX >> std::countl_zero(make_notice(Deed::wake, last) | 3);
+}
+
+/// The bits above them in so much completion data. An engine draws these at random (its mark) and tells them to its
+/// peers only: completion data needs no memory key, so without a mark anybody who reaches the endpoint could have a
+/// word inverted that has arrived in part.
+constexpr std::uint64_t mark_bits(std::uint64_t arena_bytes, std::uint64_t data_bytes) noexcept {
+  const std::uint64_t all = data_bytes >= 8 ? UINT64_MAX : (std::uint64_t{1} << (8 * data_bytes)) - 1;
+  return all & ~notice_bits(arena_bytes);
 }
 
 }  // namespace torii::libfabric

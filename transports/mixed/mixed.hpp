@@ -53,6 +53,7 @@ class Mixed final : public Transport {
   bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept override {
     return between_->is_arriving(offset, bytes);
   }
+  std::uint64_t strangers() const noexcept override { return between_->strangers(); }
   std::string failure_text() const override { return between_->failure_text(); }
   bool oversubscribed() const noexcept override { return inside_->oversubscribed(); }
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random words that only the ranks of a job know.
+#pragma once
+
+#include <cstdint>
+
+namespace torii {
+
+/// 64 random bits that nobody can foresee. They are told to other ranks through an Exchange, and to nobody else: no log
+/// and no error text contains them. Throws Error{no_resource} where the system has no source of random bytes.
+std::uint64_t random_secret();
+
+}  // namespace torii

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Somebody who is no rank of the job, and reaches the ports of its engines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace torii::tests {
+
+/// The ports on which this process listens at 127.0.0.1.
+std::vector<int> listening_ports();
+
+/// Connects to the port and sends garbage: nothing, a few bytes, many, in several connections that end or stay open.
+void send_garbage(int port, std::uint64_t seed);
+
+/// Places in every arena that no rank of an attacked job writes to. The last one begins a line whose word the job has
+/// set to `kHalfArrived`, as a put does that has arrived in part.
+inline constexpr std::uint64_t kCanary = std::uint64_t{28} << 20;
+inline constexpr std::size_t kCanaryBytes = std::size_t{1} << 20;
+inline constexpr std::uint64_t kHalfLine = std::uint64_t{30} << 20;
+inline constexpr std::uint64_t kHalfArrived = ~std::uint64_t{12345};
+
+/// Two ranks exchange puts of all lengths over the transport of this name while `attack` runs in a thread of its own,
+/// and find every byte right. Fails the test where a canary has changed. Returns how much the ranks have dropped.
+std::uint64_t attack_job(const std::string& transport,
+                         const std::function<void(const std::vector<int>& ports)>& attack);
+
+}  // namespace torii::tests
