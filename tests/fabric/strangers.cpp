@@ -13,10 +13,13 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <random>
 #include <set>
+#include <span>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "runtime/descriptor.hpp"
 #include "runtime/words.hpp"
@@ -49,6 +52,22 @@ Descriptor connect_to(int port) {
   setsockopt(stream.get(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
   return stream;
 }
+
+/// Tells somebody else what its rank says.
+class Overheard final : public Exchange {
+ public:
+  Overheard(Exchange& joined, std::function<void(std::string text)> tell) : joined_(joined), tell_(std::move(tell)) {}
+  int rank() const noexcept override { return joined_.rank(); }
+  int ranks() const noexcept override { return joined_.ranks(); }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    tell_({reinterpret_cast<const char*>(mine.data()), mine.size()});
+    joined_.all_gather(mine, all);
+  }
+
+ private:
+  Exchange& joined_;
+  std::function<void(std::string text)> tell_;
+};
 
 /// Each of two ranks puts to the other, in turn, so that one always answers the other.
 void exchange_puts(Stage& stage, const std::atomic<bool>& over, std::mt19937_64& random) {
@@ -118,24 +137,30 @@ void send_garbage(int port, std::uint64_t seed) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
-std::uint64_t attack_job(const std::string& transport,
-                         const std::function<void(const std::vector<int>& ports)>& attack) {
+std::uint64_t attack_job(const std::string& transport, const std::function<void(const Exposed& exposed)>& attack) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE(transport + ", seed " + std::to_string(seed));
   const std::vector<int> others = listening_ports();
   std::atomic<bool> over = false;
   std::atomic<std::uint64_t> dropped = 0;
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
+  Exposed exposed;
+  std::mutex mutex;
+  run_ranks_as_threads(2, [&](Exchange& joined) {
+    Overheard exchange(joined, [&](std::string text) {
+      const std::lock_guard lock(mutex);
+      exposed.texts.push_back(std::move(text));
+    });
     const auto opened = open_transport(transport, exchange, 1);
     Stage stage(opened->transport(), opened->arena(), seed);
     store_word(stage.at(kHalfLine), kHalfArrived);
     std::thread stranger;
     gather_values(exchange, 0);
     if (exchange.rank() == 0) {
-      std::vector<int> ports = listening_ports();
-      std::erase_if(ports, [&](int port) { return std::ranges::find(others, port) != others.end(); });
-      stranger = std::thread([&attack, &over, ports] {
-        attack(ports);
+      exposed.ports = listening_ports();
+      std::erase_if(exposed.ports, [&](int port) { return std::ranges::find(others, port) != others.end(); });
+      const std::lock_guard lock(mutex);
+      stranger = std::thread([&attack, &over, exposed] {
+        attack(exposed);
         over = true;
       });
     }

@@ -23,9 +23,14 @@ inline constexpr std::size_t kCanaryBytes = std::size_t{1} << 20;
 inline constexpr std::uint64_t kHalfLine = std::uint64_t{30} << 20;
 inline constexpr std::uint64_t kHalfArrived = ~std::uint64_t{12345};
 
+/// Where the engines of an attacked job are.
+struct Exposed {
+  std::vector<int> ports;
+  std::vector<std::string> texts;  ///< what its ranks have told each other while they joined
+};
+
 /// Two ranks exchange puts of all lengths over the transport of this name while `attack` runs in a thread of its own,
 /// and find every byte right. Fails the test where a canary has changed. Returns how much the ranks have dropped.
-std::uint64_t attack_job(const std::string& transport,
-                         const std::function<void(const std::vector<int>& ports)>& attack);
+std::uint64_t attack_job(const std::string& transport, const std::function<void(const Exposed& exposed)>& attack);
 
 }  // namespace torii::tests

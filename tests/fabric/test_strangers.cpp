@@ -96,11 +96,11 @@ class Strangers : public testing::TestWithParam<std::string> {};
 
 TEST_P(Strangers, WithoutAKeyWriteNothing) {
   const std::string provider = GetParam();
-  const std::uint64_t dropped = attack_job(provider, [&](const std::vector<int>& ports) {
-    EXPECT_EQ(ports.size(), 2u);
+  const std::uint64_t dropped = attack_job(provider, [&](const Exposed& exposed) {
+    EXPECT_EQ(exposed.ports.size(), 2u);
     std::mt19937_64 random(std::random_device{}());
     std::vector<std::byte> bytes(4096, std::byte{0xee});
-    for (const int port : ports) {
+    for (const int port : exposed.ports) {
       // A refused write ends its connection, so each stranger tries once.
       for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, random(), random() >> 32}) {
         Stranger(provider, port).attempt([&](fid_ep* endpoint, fi_addr_t victim, void* context) {
@@ -123,9 +123,9 @@ TEST_P(Strangers, WithoutAKeyWriteNothing) {
 /// Completion data needs no key: a write of nothing to nowhere carries it.
 TEST_P(Strangers, NoticesChangeNothing) {
   const std::string provider = GetParam();
-  const std::uint64_t dropped = attack_job(provider, [&](const std::vector<int>& ports) {
+  const std::uint64_t dropped = attack_job(provider, [&](const Exposed& exposed) {
     std::mt19937_64 random(std::random_device{}());
-    for (const int port : ports) {
+    for (const int port : exposed.ports) {
       Stranger one(provider, port);
       const std::uint64_t notice = make_notice(Deed::publish, kHalfLine);
       for (const std::uint64_t data : {notice, make_notice(Deed::half, kHalfLine), std::uint64_t{3}, ~std::uint64_t{0},
@@ -150,8 +150,8 @@ TEST_P(Strangers, NoticesChangeNothing) {
 }
 
 TEST_P(Strangers, GarbageOnThePortChangesNothing) {
-  (void)attack_job(GetParam(), [&](const std::vector<int>& ports) {
-    for (const int port : ports) send_garbage(port, std::random_device{}());
+  (void)attack_job(GetParam(), [&](const Exposed& exposed) {
+    for (const int port : exposed.ports) send_garbage(port, std::random_device{}());
   });
 }
 

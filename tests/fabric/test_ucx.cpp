@@ -46,16 +46,21 @@ TEST(Message, HeadersOutsideTheArenaAreNone) {
   EXPECT_EQ(read_sender(&header, sizeof(header), 4), 3);
   EXPECT_EQ(read_sender(&header, sizeof(header), 3), -1);
   EXPECT_EQ(read_sender(&header, 8, 4), -1);
+  const Header of_peer = {0, 0, 3, 42};
+  EXPECT_TRUE(knows(&of_peer, sizeof(of_peer), 42));
+  EXPECT_FALSE(knows(&of_peer, sizeof(of_peer), 43));
+  EXPECT_FALSE(knows(&of_peer, sizeof(of_peer) - 1, 42));
 }
 
 TEST(Message, SurvivesEveryHeaderAndCard) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
-  const std::string whole = write_card({42, "address", "key"});
+  const std::string whole = write_card({42, 43, "address", "key"});
   const auto card = read_card(whole);
   ASSERT_TRUE(card);
   EXPECT_EQ(card->arena_base, 42u);
+  EXPECT_EQ(card->secret, 43u);
   EXPECT_EQ(card->address, "address");
   EXPECT_EQ(card->key, "key");
   for (int i = 0; i < 100'000; ++i) {
@@ -72,7 +77,7 @@ TEST(Message, SurvivesEveryHeaderAndCard) {
     for (int change = 0; change < 3 && !bent.empty(); ++change)
       bent[random() % bent.size()] = static_cast<char>(random());
     if (const auto read = read_card(bent)) {
-      ASSERT_EQ(16 + read->address.size() + read->key.size(), bent.size());
+      ASSERT_EQ(24 + read->address.size() + read->key.size(), bent.size());
       ASSERT_FALSE(read->address.empty());
     }
   }

@@ -82,6 +82,7 @@ Status Engine::send(int peer, MessageId id, const Header& header, const std::byt
   operation->bytes = bytes;
   operation->header = header;
   operation->hold = PutHold(owner);
+  operation->header.secret = target(peer).secret;
   if (bytes != 0 && bytes <= kInlineBytes) {
     std::memcpy(operation->payload.data(), payload, bytes);
     payload = operation->payload.data();
@@ -214,9 +215,22 @@ void Engine::on_error(void* data, ucp_ep_h, ucs_status_t status) {
   }
 }
 
+/// UCX drops what a handler has not taken, also a payload that has yet to be fetched.
+bool Engine::is_ours(const void* header, std::size_t header_bytes) noexcept {
+  if (knows(header, header_bytes, secret_)) return true;
+  shared_.peers.count_stranger();
+  return false;
+}
+
+ucs_status_t Engine::on_nothing(void* data, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) {
+  static_cast<Engine*>(data)->shared_.peers.count_stranger();
+  return UCS_OK;
+}
+
 ucs_status_t Engine::on_put(void* data, const void* header, std::size_t header_bytes, void* payload, std::size_t bytes,
                             const ucp_am_recv_param_t* how) {
   Engine& self = *static_cast<Engine*>(data);
+  if (!self.is_ours(header, header_bytes)) return UCS_OK;
   const std::optional<Header> read = read_put(header, header_bytes, bytes, self.shared_.arena_bytes);
   if (!read) {
     self.break_down("got a message that no rank sends");
@@ -228,6 +242,7 @@ ucs_status_t Engine::on_put(void* data, const void* header, std::size_t header_b
 ucs_status_t Engine::on_piece(void* data, const void* header, std::size_t header_bytes, void* payload,
                               std::size_t bytes, const ucp_am_recv_param_t* how) {
   Engine& self = *static_cast<Engine*>(data);
+  if (!self.is_ours(header, header_bytes)) return UCS_OK;
   const std::optional<Header> read = read_put(header, header_bytes, bytes, self.shared_.arena_bytes);
   if (!read || (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     self.break_down("got a piece of a message that no rank sends");
@@ -283,6 +298,7 @@ bool Engine::is_arriving(std::uint64_t offset, std::size_t bytes) noexcept {
 }
 
 Engine::Target* Engine::sender_of(const void* header, std::size_t header_bytes) noexcept {
+  if (!is_ours(header, header_bytes)) return nullptr;
   const int sender = read_sender(header, header_bytes, shared_.ranks);
   if (sender >= 0 && sender != shared_.rank) return &target(sender);
   break_down("got a question that no rank asks");

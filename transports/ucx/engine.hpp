@@ -88,6 +88,7 @@ class Engine {
     Owner<ucp_rkey_h, ucp_rkey_destroy> key;
     ucp_ep_h endpoint = nullptr;
     std::uint64_t arena_base = 0;
+    std::uint64_t secret = 0;
     std::uint32_t in_flight = 0;
     std::uint32_t asked = 0;     ///< confirmations asked for
     std::uint32_t answered = 0;  ///< and received
@@ -120,7 +121,7 @@ class Engine {
   void open(const Selection& selection);
   void map_arena();
   void close_connections() noexcept;
-  void listen(MessageId id, ucp_am_recv_callback_t callback);
+  void listen(unsigned id, ucp_am_recv_callback_t callback);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
   /// Nothing is put to the peer through this engine any more.
   bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
@@ -149,6 +150,8 @@ class Engine {
   // Called by UCX inside progress(), that is under the lock.
   static void on_sent(void* request, ucs_status_t status, void* operation);
   static void on_error(void* target, ucp_ep_h endpoint, ucs_status_t status);
+  static ucs_status_t on_nothing(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                 std::size_t bytes, const ucp_am_recv_param_t* how);
   static ucs_status_t on_put(void* engine, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                              const ucp_am_recv_param_t* how);
   static ucs_status_t on_piece(void* engine, const void* header, std::size_t header_bytes, void* data,
@@ -162,6 +165,8 @@ class Engine {
   static ucs_status_t on_farewell(void* engine, const void* header, std::size_t header_bytes, void* data,
                                   std::size_t bytes, const ucp_am_recv_param_t* how);
   static void on_arrived(void* request, ucs_status_t status, std::size_t bytes, void* arrival);
+  /// False for a message of a stranger, which is counted and changes nothing.
+  bool is_ours(const void* header, std::size_t header_bytes) noexcept;
   /// The peer of an ask, answer or greeting, or nullptr for one that no rank sends.
   Target* sender_of(const void* header, std::size_t header_bytes) noexcept;
 
@@ -170,6 +175,7 @@ class Engine {
   std::string transports_;
   bool is_in_memory_;  ///< no network lies between
   Shared shared_;
+  std::uint64_t secret_;  ///< without which no message is taken
   Owner<ucp_context_h, ucp_cleanup> context_;
   Owner<ucp_worker_h, ucp_worker_destroy> worker_;
   ucp_mem_h arena_memory_ = nullptr;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runtime/secret.hpp"
 #include "transports/ucx/engine.hpp"
 
 namespace torii::ucx {
@@ -56,7 +57,8 @@ Engine::Engine(const Selection& selection, const Manner& manner, int number, con
       number_(number),
       transports_(selection.transports),
       is_in_memory_(selection.devices.empty()),
-      shared_(shared) {
+      shared_(shared),
+      secret_(random_secret()) {
   if (!selection.devices.empty()) transports_ += " on " + selection.devices;
   open(selection);
   if (manner_.puts) map_arena();
@@ -124,6 +126,9 @@ void Engine::open(const Selection& selection) {
   int descriptor = -1;
   if (manner_.wakes) check(ucp_worker_get_efd(worker, &descriptor), "asking for a descriptor to sleep on");
   wait_descriptor_ = descriptor;
+  // UCX 1.13 makes room for an even number of handlers, up to the one that is set, and leaves the others as its memory
+  // was: a message for one of those would call whatever stands there. So the last number comes first, and all have one.
+  for (unsigned id = kHandlers; id-- > 0;) listen(id, &Engine::on_nothing);
   listen(kPut, &Engine::on_put);
   listen(kPiece, &Engine::on_piece);
   listen(kAsk, &Engine::on_ask);
@@ -132,7 +137,7 @@ void Engine::open(const Selection& selection) {
   listen(kFarewell, &Engine::on_farewell);
 }
 
-void Engine::listen(MessageId id, ucp_am_recv_callback_t callback) {
+void Engine::listen(unsigned id, ucp_am_recv_callback_t callback) {
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
@@ -168,6 +173,7 @@ std::string Engine::card() const {
   }
   const std::unique_ptr<void, GiveBack<ucp_rkey_buffer_release>> key_owner(key);
   return write_card({reinterpret_cast<std::uintptr_t>(shared_.arena),
+                     secret_,
                      {reinterpret_cast<const char*>(address), address_bytes},
                      {static_cast<const char*>(key), key_bytes}});
 }
@@ -198,6 +204,7 @@ void Engine::connect(const std::vector<std::string>& cards) {
     const ucs_status_t connected = ucp_ep_create(worker_.get(), &how, &to.endpoint);
     refuse_unless(connected == UCS_OK, ucs_status_string(connected));
     to.arena_base = card->arena_base;
+    to.secret = card->secret;
     if (!manner_.puts) continue;
     ucp_rkey_h key = nullptr;
     const ucs_status_t unpacked = ucp_ep_rkey_unpack(to.endpoint, card->key.data(), &key);

@@ -22,12 +22,24 @@ enum MessageId : unsigned {
   kPiece = 6,     ///< payload to target_offset; the last piece is a kPut, whose signal speaks of all
 };
 
+/// Numbers that get a handler: more than there are messages, and even (see Engine::open()).
+constexpr unsigned kHandlers = 8;
+
 /// The header of every active message.
 struct Header {
   std::uint64_t target_offset;
   std::uint64_t signal_offset;
   std::uint64_t signal;
+  std::uint64_t secret = 0;  ///< of the engine that gets the message; its peers learn it with the engine's card
 };
+
+/// Whether the sender has been told the secret. Anybody who reaches the engine's port can send the rest.
+inline bool knows(const void* header, std::size_t header_bytes, std::uint64_t secret) noexcept {
+  Header read;
+  if (header_bytes != sizeof(read)) return false;
+  std::memcpy(&read, header, sizeof(read));
+  return read.secret == secret;
+}
 
 constexpr bool lies_in(std::uint64_t offset, std::size_t bytes, std::size_t arena_bytes) noexcept {
   return bytes <= arena_bytes && offset <= arena_bytes - bytes;
@@ -56,24 +68,25 @@ inline int read_sender(const void* header, std::size_t header_bytes, int ranks) 
 /// What a peer must know to reach an engine. The views look into the text that was read.
 struct Card {
   std::uint64_t arena_base = 0;
+  std::uint64_t secret = 0;
   std::string_view address;  ///< of the worker
   std::string_view key;      ///< of the arena; empty where nobody puts
 };
 
 inline std::string write_card(const Card& card) {
-  const std::uint64_t front[] = {card.arena_base, card.address.size()};
+  const std::uint64_t front[] = {card.arena_base, card.secret, card.address.size()};
   std::string text(reinterpret_cast<const char*>(front), sizeof(front));
   return text.append(card.address).append(card.key);
 }
 
 /// Nothing for a text that is no card.
 inline std::optional<Card> read_card(std::string_view text) noexcept {
-  std::uint64_t front[2];
+  std::uint64_t front[3];
   if (text.size() < sizeof(front)) return std::nullopt;
   std::memcpy(front, text.data(), sizeof(front));
   text.remove_prefix(sizeof(front));
-  if (front[1] == 0 || front[1] > text.size()) return std::nullopt;
-  return Card{front[0], text.substr(0, front[1]), text.substr(front[1])};
+  if (front[2] == 0 || front[2] > text.size()) return std::nullopt;
+  return Card{front[0], front[1], text.substr(0, front[2]), text.substr(front[2])};
 }
 
 }  // namespace torii::ucx
