@@ -269,7 +269,8 @@ void Team::fail_transport(const Execution& execution, const Request& request) no
     }
     text += " during " + call_text(request.arguments) + ", noticed by rank " + std::to_string(rank_) + " " +
             phase_text(request);
-    const std::string reason = context_.transport().failure_text();
+    const std::string refusal = execution.refusal();
+    const std::string reason = refusal.empty() ? context_.transport().failure_text() : refusal;
     if (!reason.empty()) text += ": " + reason;
     (void)fail(status, member >= 0 ? member : rank_, text);
   } catch (const std::exception&) {

@@ -31,14 +31,23 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& given) {
   survivors_made_ = true;
   const TeamOptions options = with_own_tree(given);
   if (!poisoned_) (void)adopt_failure();
-  const std::uint64_t mine =
-      context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks(), context_));
+  const std::size_t bytes = team_control_bytes(ranks(), context_) + team_staging_bytes(ranks(), context_);
+  const std::uint64_t mine = context_.allocate_staging(bytes);
   const std::uint64_t digest = options_digest(context_, options);
   const std::vector<Survivor> chosen =
       lines_ == nullptr ? agree_on_survivors(digest, mine) : agree_between_nodes(digest, mine);
   std::vector<Member> members;
   for (const Survivor& one : chosen) {
     members.push_back({members_[static_cast<std::size_t>(one.member)].context_rank, one.staging});
+    const std::uint64_t arena_bytes = context_.transport().arena_bytes();
+    if (bytes > arena_bytes || one.staging > arena_bytes - bytes) {
+      context_.free_staging(mine);
+      throw Error(Status::transport,
+                  member_text(one.member) + " offers offset " + std::to_string(one.staging) +
+                      " for the survivors' team, which is " + std::to_string(bytes) + " bytes long; its arena has " +
+                      std::to_string(arena_bytes),
+                  one.member);
+    }
     if (one.digest == chosen.front().digest) continue;
     // Everybody compares the same words, so everybody ends here and nobody puts into the memory.
     context_.free_staging(mine);

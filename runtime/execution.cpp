@@ -108,6 +108,8 @@ bool Execution::see(std::size_t announcement) noexcept {
   if (load_word(from.line) != signal_word(signature_, plan_->calls)) return false;
   ReadyToken token;
   std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
+  if (token.input == kInArena && !accepts(from.peer, token.input_offset, from.reads)) return false;
+  if (token.result_in_place != 0 && !accepts(from.peer, token.result_offset, from.stores)) return false;
   Announced& state = announced_[announcement];
   const auto base = reinterpret_cast<std::uintptr_t>(transport_.mapped(from.peer, 0));
   state.seen = true;
@@ -124,6 +126,33 @@ bool Execution::see(std::size_t announcement) noexcept {
     }
   }
   return true;
+}
+
+/// A peer's memory is reached at its arena's address and the offset that it tells. So nothing outside the arena may be
+/// told: once per call and peer, not per step.
+bool Execution::accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept {
+  const std::uint64_t arena_bytes = transport_.arena_bytes();
+  if (bytes == 0 || arena_bytes == UINT64_MAX) return true;
+  if (bytes <= arena_bytes && offset <= arena_bytes - bytes) return true;
+  note(Status::transport, peer);
+  refused_offset_ = offset;
+  refused_bytes_ = bytes;
+  return false;
+}
+
+/// `offset` is that of byte 0 of the vector, which may lie before the arena; what the plan touches may not.
+bool Execution::accepts(int peer, std::int64_t offset, const BlockRange& blocks) noexcept {
+  if (blocks.last < 0) return true;
+  const Piece span = shape_->layout.span(blocks.first, blocks.last);
+  return accepts(peer, static_cast<std::uint64_t>(offset) + memory_bytes(span.offset_bytes),
+                 memory_bytes(span.length_bytes));
+}
+
+std::string Execution::refusal() const {
+  if (refused_bytes_ == 0) return {};
+  return "it says that " + std::to_string(refused_bytes_) + " bytes of its vector stand at offset " +
+         std::to_string(static_cast<std::int64_t>(refused_offset_)) + " of its arena, which has " +
+         std::to_string(transport_.arena_bytes()) + " bytes";
 }
 
 bool Execution::arrived(const StreamEnd& end, const Step& step) noexcept {

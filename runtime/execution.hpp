@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -90,6 +91,8 @@ class Execution {
   void abandon() noexcept { plan_ = nullptr; }
   /// What still counts the puts of an abandoned call. Afterwards nothing may run here.
   PutOwner take_puts() noexcept { return std::move(puts_); }
+  /// With status `transport`: what failed_peer() has told that cannot be, or nothing.
+  std::string refusal() const;
   Stall stall() const;
   std::uint64_t engine_bytes(int engine) const noexcept {
     return engine_bytes_[static_cast<std::size_t>(engine)].load(std::memory_order_relaxed);
@@ -238,6 +241,7 @@ class Execution {
     signature_ = shape.signature ^ salt;
     status_ = Status::ok;
     failed_peer_ = -1;
+    refused_bytes_ = 0;
     lends_readable_ = false;
     lend_turn_ = {0, false};
     segments_base_ = plan.segments_done;
@@ -270,6 +274,8 @@ class Execution {
     return stream.share < 0 || model_ != nullptr ? nullptr : &plan_->shares[static_cast<std::size_t>(stream.share)];
   }
   bool see(std::size_t announcement) noexcept;
+  bool accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept;
+  bool accepts(int peer, std::int64_t offset, const BlockRange& blocks) noexcept;
   bool arrived(const StreamEnd& end, const Step& step) noexcept;
   bool may_send(const StreamEnd& end, const Step& step) noexcept;
   bool ready(Instance& instance, const Step& step) noexcept;
@@ -366,7 +372,9 @@ class Execution {
   CallBuffers buffers_;
   Status status_ = Status::ok;
   int failed_peer_ = -1;
-  Cells cells_;  ///< cells_of() the call; straight lists have them in their ends
+  std::uint64_t refused_offset_ = 0;  ///< in failed_peer_'s arena
+  std::size_t refused_bytes_ = 0;     ///< 0: nothing was refused
+  Cells cells_;                       ///< cells_of() the call; straight lists have them in their ends
   // What engines may take from where it stands in the own arena, in this call and in the step that runs.
   bool input_stands_ = false;
   bool result_stands_ = false;

@@ -106,6 +106,10 @@ bool Execution::agree(const SweepPeer& peer, SweepTurn& turn) noexcept {
     note(Status::mismatch, peer.context_rank);
     return false;
   }
+  const bool reads = token.reach == kInArena;
+  if (reads && !accepts(peer.context_rank, static_cast<std::uint64_t>(token.input), own_take)) return false;
+  const bool stores = token.result_in_place != 0;
+  if (stores && !accepts(peer.context_rank, static_cast<std::uint64_t>(token.result), own_send)) return false;
   const auto base = reinterpret_cast<std::uintptr_t>(transport_.mapped(peer.context_rank, 0));
   turn.out_way = way(reach_of_input(), token.result_in_place != 0);
   turn.in_way = way(token.reach, buffers_.result_reachable);

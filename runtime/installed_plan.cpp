@@ -125,6 +125,7 @@ class Installer {
     for (std::size_t i = 0; i < telling.size(); ++i) {
       installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
     }
+    find_ranges();
     for (const int peer : told) {
       const int line = index_of(peers_telling(plans_.of(peer), nodes_), plan.rank);
       if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no ready token");
@@ -152,6 +153,25 @@ class Installer {
         staging(reader) + installed_.shape.ready_offset + static_cast<std::uint64_t>(line) * kLineBytes;
     result.line = placement_.transport->mapped(context_rank(reader), result.line_offset);
     return result;
+  }
+
+  /// What a peer may not announce elsewhere than in its arena.
+  void find_ranges() {
+    for (const Lane& lane : installed_.plan.lanes) {
+      for (const Flow& flow : lane.flows) {
+        for (const StreamEnd& end : flow.sources) {
+          const int telling = end.stream == kOwn ? -1 : installed_.in[end.stream].announcement;
+          if (telling >= 0) add_blocks(installed_.announced[static_cast<std::size_t>(telling)].reads, flow.walk);
+        }
+        for (const StreamEnd& end : flow.targets) {
+          const int telling = installed_.out[end.stream].announcement;
+          if (telling >= 0) add_blocks(installed_.announced[static_cast<std::size_t>(telling)].stores, flow.walk);
+        }
+      }
+    }
+  }
+  static void add_blocks(BlockRange& range, const Walk& walk) {
+    for (int position = 0; position < walk.count; ++position) range.add(walk.block(position));
   }
 
   int node(int rank) const { return nodes_[static_cast<std::size_t>(rank)]; }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -90,12 +91,24 @@ struct LendChoice {
   }
 };
 
+/// Blocks of a plan from one to another; none as it is made.
+struct BlockRange {
+  int first = INT_MAX;
+  int last = -1;
+  void add(int block) noexcept {
+    first = std::min(first, block);
+    last = std::max(last, block);
+  }
+};
+
 /// A pair of ranks of one node between which operands are lent or results landed: one ready line per call.
 struct Announcement {
   int peer = 0;                   ///< rank in the context
   std::byte* line = nullptr;      ///< announces: the peer's line; announced: own arena
   bool lands = false;             ///< announces: the peer also stores into this rank's result
   std::uint64_t line_offset = 0;  ///< in the arena of the rank that reads it
+  BlockRange reads;               ///< announced: what this rank reads of the peer's operand
+  BlockRange stores;              ///< and stores into its result
 };
 
 /// A peer of a sweep: the streams with it, and the two lines in turn by which each tells the other where its blocks

@@ -156,6 +156,20 @@ Piece Layout::even_piece(int block, std::int64_t segment) const noexcept {
   return {offset_bytes, std::min(segment_bytes_, end_bytes - offset_bytes)};
 }
 
+Piece Layout::span(int first, int last) const noexcept {
+  if (dealing_ == Dealing::dealt || blocks_ == 1) return {0, total_bytes_};
+  const auto begin_bytes = [this](int block) {
+    if (offsets_ != nullptr) return (*offsets_)[static_cast<std::size_t>(block)];
+    const auto stride = static_cast<std::size_t>(block / parts_.count);
+    const auto part = static_cast<std::size_t>(block % parts_.count);
+    return std::min(std::min(stride * stride_bytes_ + part * parts_.length_bytes, (stride + 1) * stride_bytes_),
+                    total_bytes_);
+  };
+  const std::size_t from_bytes = begin_bytes(first);
+  const std::size_t to_bytes = last + 1 == blocks_ ? total_bytes_ : begin_bytes(last + 1);
+  return {from_bytes, to_bytes - from_bytes};
+}
+
 int Layout::block_of(std::size_t offset_bytes) const noexcept {
   if (blocks_ == 1) return 0;
   if (offsets_ != nullptr) {

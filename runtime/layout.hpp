@@ -88,6 +88,8 @@ class Layout {
   }
 
   Piece even_piece(int block, std::int64_t segment) const noexcept;
+  /// From the beginning of block `first` to the end of block `last`; of dealt blocks the whole vector.
+  Piece span(int first, int last) const noexcept;
   /// The block that holds byte `offset` of the vector.
   int block_of(std::size_t offset_bytes) const noexcept;
 

@@ -70,6 +70,9 @@ class Transport {
   /// Where this process addresses byte `offset` of `peer`'s arena, or nullptr when it cannot. The own arena always can.
   virtual std::byte* mapped(int peer, std::uint64_t offset) noexcept = 0;
 
+  /// How long the arena of a mapped peer is: no offset that it tells lies beyond.
+  virtual std::uint64_t arena_bytes() const noexcept { return UINT64_MAX; }
+
   /// Where a mapped peer marks that it sleeps. Whoever has stored a signal there without put() calls ring() when the
   /// mark is not 0. nullptr: every put to that peer goes through put().
   virtual const std::atomic<std::uint32_t>* sleeping(int peer) noexcept {

@@ -209,6 +209,45 @@ TEST(Layout, UnequalBlocksAreCoveredOnce) {
   EXPECT_THROW(Layout(std::vector<std::size_t>{}, 64), Error);
 }
 
+TEST(Layout, SpansHoldTheirBlocksAndNoMore) {
+  const std::vector<Layout> layouts = {
+      Layout(Dealing::even, 1000, 3, 64),
+      Layout(Dealing::even, 5000, 7, 128, 1000),
+      Layout(Dealing::even, 100, 8, 64),
+      Layout(Dealing::even, 777, 1, 64),
+      Layout(9 * kKiB, 12, 256, 3 * kKiB, {4, 768}),
+      Layout(9001, 12, 256, 3 * kKiB, {4, 896}),
+      Layout(std::vector<std::size_t>{0, 10, 10, 500, 900}, 64),
+      Layout(Dealing::dealt, 100 * kKiB, 3, 1024),
+  };
+  for (const Layout& layout : layouts) {
+    for (int first = 0; first < layout.blocks(); ++first) {
+      std::size_t begin_bytes = SIZE_MAX;
+      std::size_t end_bytes = 0;
+      for (int last = first; last < layout.blocks(); ++last) {
+        for (std::int64_t segment = 0; segment < layout.segments(); ++segment) {
+          layout.for_each_piece(last, segment, [&](const Piece& piece, std::size_t) {
+            begin_bytes = std::min(begin_bytes, piece.offset_bytes);
+            end_bytes = std::max(end_bytes, piece.offset_bytes + piece.length_bytes);
+          });
+        }
+        const Piece span = layout.span(first, last);
+        SCOPED_TRACE("of " + std::to_string(layout.total_bytes()) + " bytes, blocks " + std::to_string(first) + " to " +
+                     std::to_string(last));
+        if (end_bytes == 0) {
+          EXPECT_EQ(span.length_bytes, 0U);
+        } else if (&layout != &layouts.back()) {
+          EXPECT_EQ(span.offset_bytes, begin_bytes);
+          EXPECT_EQ(span.offset_bytes + span.length_bytes, end_bytes);
+        } else {
+          EXPECT_EQ(span.offset_bytes, 0U);
+          EXPECT_EQ(span.length_bytes, layout.total_bytes());
+        }
+      }
+    }
+  }
+}
+
 TEST(Layout, BadArgumentsAreNamed) {
   const auto refuses = [](const char* reason, int blocks, std::size_t segment_bytes, std::size_t stride_bytes) {
     try {

@@ -17,7 +17,11 @@ namespace torii::testing {
 class Distant final : public Transport {
  public:
   Distant(Transport& inner, std::vector<int> nodes, std::uint64_t seed, bool gathers = false)
-      : inner_(inner), nodes_(std::move(nodes)), random_(seed), capabilities_(inner.capabilities()) {
+      : inner_(inner),
+        nodes_(std::move(nodes)),
+        random_(seed),
+        capabilities_(inner.capabilities()),
+        arena_bytes_(inner.arena_bytes()) {
     capabilities_.gathers = gathers;
   }
 
@@ -28,6 +32,7 @@ class Distant final : public Transport {
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
     return is_near(peer) ? inner_.mapped(peer, offset) : nullptr;
   }
+  std::uint64_t arena_bytes() const noexcept override { return arena_bytes_; }
   const std::atomic<std::uint32_t>* sleeping(int peer) noexcept override {
     return is_near(peer) ? inner_.sleeping(peer) : nullptr;
   }
@@ -49,6 +54,8 @@ class Distant final : public Transport {
 
   /// Nothing that is put through this engine arrives from now on.
   void lose_engine(int engine) noexcept { lost_engine_ = engine; }
+  /// As if no rank had told an offset beyond.
+  void end_arena_at(std::uint64_t bytes) noexcept { arena_bytes_ = bytes; }
   /// Everything under way arrives.
   void flush() noexcept;
   std::uint64_t distant_puts() const noexcept { return distant_puts_; }
@@ -73,6 +80,7 @@ class Distant final : public Transport {
   std::vector<int> nodes_;
   std::mt19937_64 random_;
   Capabilities capabilities_;
+  std::uint64_t arena_bytes_;
   std::vector<Pending> pending_;
   std::uint64_t distant_puts_ = 0;
   int targets_most_ = 0;

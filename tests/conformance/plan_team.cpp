@@ -71,7 +71,12 @@ class PlanRank {
     }
     bytes_ = run.count * size_of(run.type);
     place_buffers();
-    gather_values(exchange, 0);
+    // Nothing but the vectors may be reached in place, to their last byte.
+    std::int64_t end = 0;
+    for (const std::int64_t offset : gather_values(exchange, std::max(buffers_.input_offset, buffers_.result_offset))) {
+      end = std::max(end, offset + static_cast<std::int64_t>(bytes_));
+    }
+    if (run.allocated && !run.forged_offset) distant_.end_arena_at(static_cast<std::uint64_t>(end));
   }
 
   Status run(const FillOperand& fill, std::vector<std::vector<std::byte>>& results) {
@@ -100,6 +105,7 @@ class PlanRank {
   }
   std::uint64_t distant_puts() const { return distant_.distant_puts(); }
   int targets_most() const { return distant_.targets_most(); }
+  std::string refusal() const { return execution_.refusal(); }
   std::uint64_t reads() const { return distant_.reads(); }
   std::uint64_t puts_from_vectors() const { return distant_.watched_puts(); }
   std::uint64_t delays() const { return faulty_.delays(); }
@@ -127,6 +133,9 @@ class PlanRank {
     if (run_.in_place) {
       input_ = result_;
       buffers_.input_offset = buffers_.result_offset;
+    }
+    if (run_.forged_offset && exchange_.rank() == 0) {
+      buffers_.input_offset = buffers_.result_offset = *run_.forged_offset;
     }
     distant_.watch(input_, bytes_);
     if (!run_.in_place) distant_.watch(result_, bytes_);
@@ -164,6 +173,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   const std::size_t ranks = run.plans.size();
   outcome.results.resize(ranks);
   outcome.status.assign(ranks, Status::internal);
+  outcome.refusals.resize(ranks);
   std::atomic<std::uint64_t> delays = 0;
   std::atomic<std::uint64_t> distant_puts = 0;
   std::atomic<std::uint64_t> reads = 0;
@@ -176,6 +186,7 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
         const auto rank = static_cast<std::size_t>(exchange.rank());
         PlanRank own(run, exchange);
         outcome.status[rank] = own.run(fill, outcome.results[rank]);
+        outcome.refusals[rank] = own.refusal();
         delays += own.delays();
         own.leave();
         distant_puts += own.distant_puts();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,12 +25,13 @@ struct PlanRun {
   bool wide = false;  ///< streams marked wide hold float
   Type type = Type::f32;
   Op op = Op::sum;
-  std::size_t count = 1;                   ///< elements
-  int calls = 1;                           ///< one after the other, with nothing between them but the plan's own tokens
-  bool allocated = false;                  ///< buffers lie in the arena, where peers read and write them
-  bool in_place = false;                   ///< the input is the result's memory
-  bool gathers = false;                    ///< vectors in the arena go to other nodes from where they stand
-  bool straight = false;                   ///< as a straight list where the plan has that form
+  std::size_t count = 1;   ///< elements
+  int calls = 1;           ///< one after the other, with nothing between them but the plan's own tokens
+  bool allocated = false;  ///< buffers lie in the arena, where peers read and write them
+  bool in_place = false;   ///< the input is the result's memory
+  bool gathers = false;    ///< vectors in the arena go to other nodes from where they stand
+  std::optional<std::int64_t> forged_offset;  ///< rank 0 says that its vectors stand there in its arena
+  bool straight = false;                      ///< as a straight list where the plan has that form
   std::optional<StoreChoice::Way> stores;  ///< the way of all stores into peers' memory; found by timing when not given
   std::vector<int> nodes;                  ///< of each rank; none: all stand on one
   bool cross_memory = false;               ///< operands are always read out of the lender's private memory
@@ -46,6 +48,7 @@ struct PlanOutcome {
   int targets_most = 0;            ///< of any rank: peers on other nodes to which payload was under way at once
   std::vector<std::uint64_t> engine_bytes;  ///< by engine: what it has carried for all ranks
   std::uint64_t reads = 0;                  ///< of all ranks, out of peers' private memory
+  std::vector<std::string> refusals;        ///< by rank: what a peer has told it that cannot be
   std::uint64_t puts_from_vectors = 0;      ///< of all ranks, to other nodes, payload from input or result
   bool ok() const;
 };

@@ -49,6 +49,7 @@ class Faulty final : public Transport {
     inner_.sleep(most_us, still_idle, data);
   }
   bool alive(int peer) noexcept override { return inner_.alive(peer) && !(is_lost_ && peer == faults_.lost_peer); }
+  std::uint64_t arena_bytes() const noexcept override { return inner_.arena_bytes(); }
   std::string failure_text() const override { return inner_.failure_text(); }
   bool oversubscribed() const noexcept override { return inner_.oversubscribed(); }
 

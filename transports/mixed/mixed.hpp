@@ -26,6 +26,7 @@ class Mixed final : public Transport {
   int ranks() const noexcept override { return inside_->ranks(); }
   int node(int rank) const noexcept override { return nodes_.node(rank); }
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override { return inside_->mapped(peer, offset); }
+  std::uint64_t arena_bytes() const noexcept override { return inside_->arena_bytes(); }
   const std::atomic<std::uint32_t>* sleeping(int peer) noexcept override {
     return nodes_.is_own(peer) ? inside_->sleeping(peer) : nullptr;
   }

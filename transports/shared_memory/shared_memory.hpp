@@ -38,6 +38,7 @@ class SharedMemory final : public Transport {
     std::byte* const base = bases_[static_cast<std::size_t>(peer)];
     return base == nullptr ? nullptr : base + offset;
   }
+  std::uint64_t arena_bytes() const noexcept override { return arena_.bytes(); }
   const std::atomic<std::uint32_t>* sleeping(int peer) noexcept override {
     return &doorbells_[static_cast<std::size_t>(peer)]->sleeping;
   }
