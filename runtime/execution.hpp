@@ -241,7 +241,6 @@ class Execution {
     signature_ = shape.signature ^ salt;
     status_ = Status::ok;
     failed_peer_ = -1;
-    refused_bytes_ = 0;
     lends_readable_ = false;
     lend_turn_ = {0, false};
     segments_base_ = plan.segments_done;
@@ -373,7 +372,7 @@ class Execution {
   Status status_ = Status::ok;
   int failed_peer_ = -1;
   std::uint64_t refused_offset_ = 0;  ///< in failed_peer_'s arena
-  std::size_t refused_bytes_ = 0;     ///< 0: nothing was refused
+  std::size_t refused_bytes_ = 0;     ///< 0: nothing was refused; a team ends with the first that is
   Cells cells_;                       ///< cells_of() the call; straight lists have them in their ends
   // What engines may take from where it stands in the own arena, in this call and in the step that runs.
   bool input_stands_ = false;
