@@ -47,6 +47,10 @@ int register_region(fid* base, const void* buffer, std::size_t bytes, std::uint6
   auto& domain = *reinterpret_cast<Domain*>(base);
   demand(reinterpret_cast<std::uintptr_t>(buffer) % kPage == 0, "this layer wants regions of whole pages");
   const std::uint64_t real_key = domain.modes.keys_by_provider ? ++domain.keys : key;
+  if (domain.modes.short_keys) {
+    demand(key <= UINT8_MAX, "keys have one byte");
+    if (++domain.keys % 2 != 0) return -FI_ENOKEY;
+  }
   fid_mr* real = nullptr;
   const int code = fi_mr_reg(domain.real, buffer, bytes, access, offset, real_key, flags, &real, context);
   if (code != 0) return code;
@@ -119,6 +123,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     info->domain_attr->cq_data_size = 4;
     if (modes.receives_for_data) info->mode |= FI_RX_CQ_DATA;
     if (modes.keys_by_provider) info->domain_attr->mr_mode |= FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+    if (modes.short_keys) info->domain_attr->mr_key_size = 1;
     if (modes.regions_of_engine) info->domain_attr->mr_mode |= FI_MR_ENDPOINT;
     if (modes.local_regions) info->domain_attr->mr_mode |= FI_MR_LOCAL;
     if (modes.pins) info->domain_attr->mr_mode |= FI_MR_ALLOCATED;
@@ -144,7 +149,7 @@ std::vector<std::pair<std::string, Modes>> imposed_modes() {
   Modes efa = verbs;
   efa.unordered = true;
   Modes cxi;
-  cxi.regions_of_engine = cxi.unordered = cxi.busy = true;
+  cxi.short_keys = cxi.regions_of_engine = cxi.unordered = cxi.busy = true;
   Modes all = efa;
   all.regions_of_engine = all.no_inject = all.busy = true;
   return {{"like_verbs", verbs}, {"like_efa", efa}, {"like_cxi", cxi}, {"all_modes", all}};

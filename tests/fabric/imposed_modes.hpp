@@ -15,6 +15,7 @@ namespace torii::tests {
 struct Modes {
   bool receives_for_data = false;  ///< FI_RX_CQ_DATA: each notice uses up a posted receive
   bool keys_by_provider = false;   ///< FI_MR_PROV_KEY and FI_MR_VIRT_ADDR
+  bool short_keys = false;         ///< keys of one byte, every other one of which is taken
   bool regions_of_engine = false;  ///< a region is bound to one engine, and has a key only then
   bool local_regions = false;      ///< FI_MR_LOCAL
   bool pins = false;               ///< FI_MR_ALLOCATED: what is registered is there, and stays
