@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that one rank refuses and others make: nobody gets another call's result, and all learn the reason.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::testing {
+namespace {
+
+const ThreadTeam kTwo = {2, "TIMEOUT=20", "", "", "", 0};
+
+bool says(const char* text, const char* part) { return std::string(text).find(part) != std::string::npos; }
+
+/// The senders of a reduce do not wait, so rank 1 is calls ahead when rank 0 makes its second one.
+TEST(RefusedOnOneRank, LaterCallsPairWithNothingEarlier) {
+  run_as_threads(kTwo, [](torii_context*, torii_team* team) {
+    const bool is_root = torii_team_rank(team) == 0;
+    for (int value = 1; value <= 3; ++value) {
+      const int mine = is_root ? 0 : value;
+      int sum = -1;
+      int* const result = is_root && value == 1 ? nullptr : &sum;
+      const torii_status status = torii_reduce(team, &mine, result, 1, TORII_I32, TORII_SUM, 0);
+      if (result == nullptr) {
+        EXPECT_EQ(status, TORII_INVALID_ARGUMENT);
+      } else if (is_root) {
+        EXPECT_EQ(status, value == 2 ? TORII_MISMATCH : TORII_POISONED) << "call " << value << " gave " << sum;
+        EXPECT_TRUE(says(torii_last_error(), "rank 0 on host")) << torii_last_error();
+        EXPECT_TRUE(says(torii_last_error(), "refused its call 1 on this team")) << torii_last_error();
+        EXPECT_TRUE(says(torii_last_error(), "result is NULL, but count is not 0")) << torii_last_error();
+      }
+    }
+    EXPECT_NE(torii_barrier(team), TORII_OK);
+  });
+}
+
+/// The other direction: the root of a broadcast refuses, and its receivers wait for what it sends next.
+TEST(RefusedOnOneRank, ReceiversTakeNothingLater) {
+  run_as_threads(kTwo, [](torii_context*, torii_team* team) {
+    int value = torii_team_rank(team) == 0 ? 7 : -1;
+    EXPECT_EQ(torii_broadcast(team, &value, 1, TORII_I32, 0), TORII_OK) << torii_last_error();
+    if (torii_team_rank(team) == 0) {
+      EXPECT_EQ(torii_broadcast(team, nullptr, 1, TORII_I32, 0), TORII_INVALID_ARGUMENT);
+      value = 8;
+      (void)torii_broadcast(team, &value, 1, TORII_I32, 0);
+    } else {
+      value = -1;
+      EXPECT_EQ(torii_broadcast(team, &value, 1, TORII_I32, 0), TORII_MISMATCH);
+      EXPECT_EQ(value, -1) << "it was sent in another call";
+      EXPECT_TRUE(says(torii_last_error(), "refused its call 2 on this team")) << torii_last_error();
+    }
+    EXPECT_NE(torii_barrier(team), TORII_OK);
+  });
+}
+
+/// Ranks may refuse a call for different reasons, and any number of calls before their peers come to them.
+TEST(RefusedOnOneRank, ATeamThatRefusesAsOneGoesOn) {
+  run_as_threads({3, "TIMEOUT=20", "", "", "", 0}, [](torii_context*, torii_team* team) {
+    int value = 1;
+    int sum = 0;
+    for (int round = 0; round < 50; ++round) {
+      for (int i = 0; i < 30; ++i) {
+        if (torii_team_rank(team) == 0) {
+          EXPECT_EQ(torii_allreduce(team, &value, nullptr, 1, TORII_I32, TORII_SUM), TORII_INVALID_ARGUMENT);
+        } else {
+          EXPECT_EQ(torii_run(team, nullptr), TORII_INVALID_ARGUMENT);
+        }
+      }
+      sum = 0;
+      EXPECT_EQ(torii_allreduce(team, &value, &sum, 1, TORII_I32, TORII_SUM), TORII_OK) << torii_last_error();
+      EXPECT_EQ(sum, 3);
+    }
+  });
+}
+
+TEST(RefusedOnOneRank, APersistentOperationThatOneRankStartsTooOften) {
+  run_as_threads(kTwo, [](torii_context*, torii_team* team) {
+    int value = 1;
+    int sum = 0;
+    const torii_call call = make_call(TORII_ALLREDUCE, &value, &sum, 1, TORII_I32);
+    torii_request* request = nullptr;
+    ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
+    EXPECT_EQ(torii_restart(request), TORII_OK);
+    if (torii_team_rank(team) == 0) {
+      EXPECT_EQ(torii_restart(request), TORII_INVALID_ARGUMENT);
+    }
+    EXPECT_EQ(torii_wait(request), TORII_OK);
+    torii_status status = torii_restart(request);
+    if (status == TORII_OK) status = torii_wait(request);
+    EXPECT_EQ(status, TORII_MISMATCH);
+    EXPECT_TRUE(says(torii_last_error(), "the request is active")) << torii_last_error();
+    EXPECT_EQ(torii_request_free(request), TORII_OK);
+  });
+}
+
+/// Which root a broadcast has decides whose puts land in whose slots. Ranks that name different roots must not mix.
+TEST(DifferingCalls, NeverMixTheirData) {
+  for (int round = 0; round < 20; ++round) {
+    run_as_threads({3, "TIMEOUT=20", "", "", "", 0}, [](torii_context*, torii_team* team) {
+      const int rank = torii_team_rank(team);
+      std::vector<int> values(20000, rank);
+      const int root = rank == 2 ? 2 : 0;
+      if (torii_broadcast(team, values.data(), values.size(), TORII_I32, root) == TORII_OK) {
+        EXPECT_EQ(values, std::vector<int>(values.size(), root)) << "rank " << rank;
+      }
+      EXPECT_NE(torii_barrier(team), TORII_OK);
+    });
+  }
+}
+
+TEST(DifferingCalls, AMemberThatLeavesInsteadIsNamed) {
+  run_as_threads({2, "TIMEOUT=20", "", "", "", 0}, [](torii_context*, torii_team* team) {
+    torii_team* part = nullptr;
+    ASSERT_EQ(torii_team_split(team, 0, 0, nullptr, &part), TORII_OK);
+    if (torii_team_rank(team) == 0) {
+      int value = 0;
+      EXPECT_EQ(torii_broadcast(part, &value, 1, TORII_I32, 0), TORII_MISMATCH);
+      EXPECT_TRUE(says(torii_last_error(), "rank 1 on host")) << torii_last_error();
+      EXPECT_TRUE(says(torii_last_error(), "destroyed the team before it came to broadcast")) << torii_last_error();
+    }
+    EXPECT_EQ(torii_team_destroy(part), TORII_OK);
+  });
+}
+
+}  // namespace
+}  // namespace torii::testing
