@@ -30,7 +30,7 @@
 namespace torii {
 namespace {
 
-/// Kernels fold at most so many operands in one pass, and P^2 streams are too many long before.
+/// More ranks would have too many streams: there is one for each pair.
 constexpr int kRanksMax = 256;
 
 enum Tag : int { kGive = 0, kTake = 1 };
