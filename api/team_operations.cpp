@@ -296,7 +296,9 @@ bool Team::test(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());  // to look at shared memory takes no system call
   const Inside inside(busy_, in_background_);
   if (request.state == Request::State::done) return true;
-  if (progress()) polling_.moved();
+  // Between two tests others may have moved what this caller then finds done, or waiting for more.
+  if (progress() || moved_by_others_) polling_.moved();
+  moved_by_others_ = false;
   if (request.state != Request::State::done && polling_.poll()) {
     const CancellationHeld held_in_check;
     (void)check(polling_, request);
@@ -323,6 +325,7 @@ void Team::leave_background_when_idle() {
 bool Team::progress_in_background() noexcept {
   if (busy_.test_and_set(std::memory_order_acquire)) return false;
   const bool moved = progress_channels();
+  moved_by_others_ = moved_by_others_ || moved;
   busy_.clear(std::memory_order_release);
   return moved;
 }

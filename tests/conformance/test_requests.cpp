@@ -2,6 +2,7 @@
 // Non-blocking and persistent operations: several in flight, waits in any order, teams used by threads of their own,
 // and a rank that waits on one team while it moves another.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -403,6 +404,27 @@ TEST(RepeatedCalls, AreRightHoweverFarARankRunsAhead) {
     run_as_threads(team_of(3, settings), [seed](torii_context*, torii_team* team) { repeat_calls(team, seed); });
     ++seed;
   }
+}
+
+/// Helpers move the operations between two calls of torii_test, so the caller itself never finds anything to move.
+TEST(Requests, WhatHelpersMoveIsProgress) {
+  run_as_threads(team_of(2, "HELPERS=1\nTIMEOUT=0.4"), [](torii_context*, torii_team* team) {
+    std::vector<std::int64_t> input(1000, 1);
+    std::vector<std::int64_t> result(input.size());
+    const torii_call call = make_call(TORII_ALLREDUCE, input.data(), result.data(), input.size(), TORII_I64);
+    torii_status status = TORII_OK;
+    for (int operation = 0; operation < 25 && status == TORII_OK; ++operation) {
+      torii_request* request = nullptr;
+      if (torii_team_rank(team) == 1) usleep(5000);  // so that rank 0 looks in vain for a while
+      status = torii_start(team, &call, &request);
+      for (int done = 0; done == 0 && status == TORII_OK;) {
+        usleep(1000);
+        for (int i = 0; i < 40 && done == 0 && status == TORII_OK; ++i) status = torii_test(request, &done);
+      }
+      usleep(25'000);
+    }
+    EXPECT_EQ(status, TORII_OK) << torii_last_error();
+  });
 }
 
 }  // namespace
