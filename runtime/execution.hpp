@@ -360,7 +360,6 @@ class Execution {
   bool is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept;
 
   Transport& transport_;
-  PutOwner puts_;
   StepModel* model_;  ///< nullptr but in a simulation
   InstalledPlan* plan_ = nullptr;
   const Straight* straight_ = nullptr;
@@ -430,6 +429,7 @@ class Execution {
   unsigned engines_ = 1;
   unsigned next_engine_ = 0;
   std::array<std::atomic<std::uint64_t>, kEnginesMax> engine_bytes_{};
+  PutOwner puts_;
 };
 
 }  // namespace torii
