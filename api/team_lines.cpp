@@ -57,6 +57,15 @@ std::size_t team_lines_bytes(int ranks) noexcept {
   return sizeof(LinesMemory) + static_cast<std::size_t>(ranks) * sizeof(Inbox);
 }
 
+void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes) {
+  if (bytes <= arena_bytes && staging <= arena_bytes - bytes) return;
+  throw Error(Status::transport,
+              "rank " + std::to_string(member) + " offers " + std::to_string(bytes) + " bytes at offset " +
+                  std::to_string(staging) + " of its arena, which has " + std::to_string(arena_bytes) +
+                  " bytes, to the survivors' team",
+              member);
+}
+
 bool has_departed(const std::byte* memory, int member, int engines) noexcept {
   const auto* const inbox = reinterpret_cast<const Inbox*>(memory + sizeof(LinesMemory)) + member;
   return std::all_of(inbox->epochs, inbox->epochs + engines,

@@ -93,6 +93,8 @@ struct LinesMemory {
 
 /// Bytes of that memory for a team of up to `ranks` ranks.
 std::size_t team_lines_bytes(int ranks) noexcept;
+/// Throws Error{transport} where memory that a member offers to the survivors' team does not lie in its arena.
+void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes);
 /// True when the member has written its last word into the memory at `memory`.
 bool has_departed(const std::byte* memory, int member, int engines) noexcept;
 

@@ -39,14 +39,11 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& given) {
   std::vector<Member> members;
   for (const Survivor& one : chosen) {
     members.push_back({members_[static_cast<std::size_t>(one.member)].context_rank, one.staging});
-    const std::uint64_t arena_bytes = context_.transport().arena_bytes();
-    if (bytes > arena_bytes || one.staging > arena_bytes - bytes) {
+    try {
+      check_offer(one.member, one.staging, bytes, context_.transport().arena_bytes());
+    } catch (const Error&) {
       context_.free_staging(mine);
-      throw Error(Status::transport,
-                  member_text(one.member) + " offers offset " + std::to_string(one.staging) +
-                      " for the survivors' team, which is " + std::to_string(bytes) + " bytes long; its arena has " +
-                      std::to_string(arena_bytes),
-                  one.member);
+      throw;
     }
     if (one.digest == chosen.front().digest) continue;
     // Everybody compares the same words, so everybody ends here and nobody puts into the memory.

@@ -285,6 +285,22 @@ TEST(TeamLines, WhatAnyMemberHasMissedIsInTheDecision) {
   });
 }
 
+TEST(TeamLines, OffersOutsideTheArenaAreRefused) {
+  EXPECT_NO_THROW(check_offer(1, 4096, 4096, 8192));
+  for (const std::uint64_t staging : {std::uint64_t{4160}, std::uint64_t{8192}, UINT64_MAX, UINT64_MAX - 4095}) {
+    try {
+      check_offer(1, staging, 4096, 8192);
+      ADD_FAILURE() << staging;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::transport);
+      EXPECT_EQ(error.rank(), 1);
+      EXPECT_EQ(std::string(error.what()), "rank 1 offers 4096 bytes at offset " + std::to_string(staging) +
+                                               " of its arena, which has 8192 bytes, to the survivors' team");
+    }
+  }
+  EXPECT_THROW(check_offer(1, 0, 8193, 8192), Error);
+}
+
 /// The first engine loses all: what is told once comes all the same.
 TEST(TeamLines, LettersComeByMoreThanOneEngine) {
   play({0, 1}, 10, [](Seat& seat) {
