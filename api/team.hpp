@@ -372,10 +372,8 @@ class Team {
   int in_flight_ = 0;
   bool in_background_ = false;
   std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
-  std::string cause_;             ///< why the team failed, once it is poisoned
-  bool poisoned_ = false;         ///< the failure has been reported by a call of this rank
-  std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
   bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
+  std::string cause_;             ///< why the team failed, once it is poisoned
   bool poisoned_ = false;         ///< the failure has been reported by a call of this rank
   bool survivors_made_ = false;
   bool tells_call_in_order_ = false;  ///< next_told()
