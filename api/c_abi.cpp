@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -90,9 +91,11 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
   if (team == nullptr) return invalid("the place for the team is NULL");
   *team = nullptr;
   return guarded_in(context, [&] {
-    auto made = make();
-    if (made == nullptr) return;
-    *team = new torii_team{context, std::move(made)};
+    // Before the others are told that this rank has its team.
+    auto handle = std::make_unique<torii_team>(context, nullptr);
+    handle->team = make();
+    if (handle->team == nullptr) return;
+    *team = handle.release();
     ++context->teams;
   });
 }
@@ -142,9 +145,14 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
   torii_context_options own;
   if (!read_struct(options, own, "torii_context_options", status)) return status;
   return guarded([&] {
-    const torii::Settings settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings);
     torii::JoinOffer offer;
     if (own.exchange != nullptr) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
+    torii::Settings settings;
+    try {
+      settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings);
+    } catch (const torii::Error& error) {
+      torii::Context::refuse(error, offer);
+    }
     *context = new torii_context{torii::Context(settings, offer)};
     (*context)->context.set_idle(own.idle, own.idle_data);
   });

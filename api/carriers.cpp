@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/address.hpp"
+#include "runtime/agreement.hpp"
 #include "runtime/status.hpp"
 #include "transports/libfabric/module.hpp"
 #include "transports/mixed/mixed.hpp"
@@ -55,33 +56,13 @@ std::vector<std::string> source_addresses(const Exchange& exchange, const Settin
   return addresses;
 }
 
-/// A rank that cannot say its addresses must not leave the others waiting.
-std::vector<std::string> agreed_addresses(Exchange& exchange, const Settings& settings, const Nodes& nodes) {
-  std::vector<std::string> addresses;
-  std::string trouble;
-  Status status = Status::ok;
-  try {
-    addresses = source_addresses(exchange, settings, nodes);
-  } catch (const Error& error) {
-    status = error.status();
-    trouble = error.what();
-  }
-  const std::vector<Status> statuses = gather_values(exchange, status);
-  const std::vector<std::string> texts = gather_texts(exchange, trouble);
-  for (std::size_t rank = 0; rank < statuses.size(); ++rank) {
-    if (statuses[rank] == Status::ok) continue;
-    throw Error(statuses[rank], "rank " + std::to_string(rank) + ": " + texts[rank], static_cast<int>(rank));
-  }
-  return addresses;
-}
-
 std::unique_ptr<Transport> open_fabric(Exchange& exchange, const Settings& settings,
                                        const transports::EngineOptions& options) {
   std::string reasons;
   for (const Fabric& fabric : kFabrics) {
     if (settings.transport != "auto" && settings.transport != fabric.name) continue;
     try {
-      return fabric.open(exchange, options);
+      return all_or_none(exchange, [&](Exchange& agreed) { return fabric.open(agreed, options); });
     } catch (const Error& error) {
       // All ranks throw alike, so all go on to the next one.
       if (settings.transport != "auto" || error.status() != Status::unsupported) throw;
@@ -142,7 +123,7 @@ std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& se
   options.pinned_bytes = wanted_pinned_bytes(settings, nodes, arena);
   options.engines = settings.engines;
   options.provider = settings.provider;
-  options.source_addresses = agreed_addresses(exchange, settings, nodes);
+  options.source_addresses = source_addresses(exchange, settings, nodes);
   options.named_interfaces = !settings.interfaces.empty();
   options.wait = settings.wait;
   options.oversubscribed = nodes.oversubscribed();

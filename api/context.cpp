@@ -10,6 +10,7 @@
 #include "api/carriers.hpp"
 #include "api/helpers.hpp"
 #include "api/team.hpp"
+#include "runtime/agreement.hpp"
 #include "runtime/log.hpp"
 #include "runtime/rank_map.hpp"
 #include "runtime/waiting.hpp"
@@ -33,40 +34,59 @@ kernels::Isa chosen_isa(const std::string& text) {
 }
 
 /// A page whose first byte is 1, and 0 in a forked child (MADV_WIPEONFORK): costs nothing and needs no fork handler.
-void* make_fork_mark() {
-  void* page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+char* make_fork_mark() {
+  void* const page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw Error(Status::no_resource, "cannot map a page");
   if (madvise(page, kPageBytes, MADV_WIPEONFORK) != 0) {
     munmap(page, kPageBytes);
     throw Error(Status::unsupported, "the kernel has no MADV_WIPEONFORK (Linux 4.14 or newer is needed)");
   }
   *static_cast<volatile char*>(page) = 1;
-  return page;
+  return static_cast<char*>(page);
 }
 
 }  // namespace
 
 Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(settings) {
   set_log_level(settings_.log);
+  exchange_ = join(settings_, offer);
+  all_or_none(*exchange_, [this](Exchange& exchange) {
+    open(exchange);
+    return true;
+  });
+}
+
+/// All that can fail on one rank alone.
+void Context::open(Exchange& exchange) {
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
   tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
   rank_map_ = read_rank_map(settings_.rank_map);
-  exchange_ = join(settings_, offer);
-  nodes_ = find_nodes(*exchange_, settings_);
-  arena_ = shared_memory::make_arena(*exchange_, *nodes_, settings_.arena_bytes);
+  nodes_ = find_nodes(exchange, settings_);
+  arena_ = shared_memory::make_arena(exchange, *nodes_, settings_.arena_bytes);
   regions_ = std::make_unique<Regions>(*arena_);
-  peers_ = std::make_unique<shared_memory::NodePeers>(*exchange_, *nodes_, *arena_, settings_.timeout_s);
-  transport_ = open_transport(*exchange_, settings_, *nodes_, *arena_, *peers_);
+  peers_ = std::make_unique<shared_memory::NodePeers>(exchange, *nodes_, *arena_, settings_.timeout_s);
+  transport_ = open_transport(exchange, settings_, *nodes_, *arena_, *peers_);
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
-  fork_mark_ = make_fork_mark();
+  fork_mark_.reset(make_fork_mark());
   if (settings_.helpers != 0) helpers_ = std::make_unique<Helpers>(*this, settings_.helpers);
 }
 
+void Context::refuse(const Error& error, const JoinOffer& offer) {
+  try {
+    const std::unique_ptr<Exchange> exchange = join({}, offer);
+    all_or_none(*exchange, [&](Exchange&) -> bool { throw Error(error); });
+  } catch (const Error& agreed) {
+    if (agreed.status() == error.status()) throw;
+  }
+  throw Error(error);
+}
+
+void Context::ForkMarkEnd::operator()(char* page) const noexcept { munmap(page, kPageBytes); }
+
 Context::~Context() {
   helpers_.reset();
-  report_strangers();
-  if (fork_mark_ != nullptr) munmap(fork_mark_, kPageBytes);
+  if (transport_ != nullptr) report_strangers();
 }
 
 void Context::report_strangers() noexcept {

@@ -46,6 +46,9 @@ class Context {
   /// Collective over the job. Throws Error.
   Context(const Settings& settings, const JoinOffer& offer);
   ~Context();
+  /// For a rank whose settings are refused, before it can make a context: the other ranks end with its reason. Throws
+  /// `error`, or what all ranks throw.
+  [[noreturn]] static void refuse(const Error& error, const JoinOffer& offer);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -95,7 +98,7 @@ class Context {
   void report_strangers() noexcept;
 
   /// True in a process forked from the one that made this context: no call may be made there.
-  bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_) == 0; }
+  bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_.get()) == 0; }
 
   /// Bytes put by each engine for teams that are attached or were. From any thread.
   std::vector<std::uint64_t> engine_bytes() const;
@@ -125,7 +128,10 @@ class Context {
   std::unique_ptr<Transport> transport_;
   void (*idle_)(void* data) = nullptr;
   void* idle_data_ = nullptr;
-  void* fork_mark_ = nullptr;  ///< a page that is wiped in a forked child
+  struct ForkMarkEnd {
+    void operator()(char* page) const noexcept;
+  };
+  std::unique_ptr<char, ForkMarkEnd> fork_mark_;  ///< a page that is wiped in a forked child
   std::atomic<std::uint64_t> strangers_reported_ = 0;
   mutable std::mutex mutex_;
   std::vector<const class Team*> teams_;
@@ -140,6 +146,7 @@ class Context {
   };
   template <typename Change>
   void change_background(const Change& change);
+  void open(Exchange& exchange);
   enum class Rest { none, safe, never };
   Rest rest_of(RetiredStaging& retired) noexcept;
   void free_retired();

@@ -15,6 +15,7 @@ class MembersExchange final : public Exchange {
   MembersExchange(int rank, const torii_team_options& options) : rank_(rank), options_(options) {}
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return options_.member_count; }
+  bool may_fail_alone() const noexcept override { return true; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     call_exchange(options_.exchange, options_.exchange_data, rank_, mine, all,
                   "the exchange function of the team's members");

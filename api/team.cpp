@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
+#include "api/staging.hpp"
+#include "runtime/agreement.hpp"
+#include "runtime/log.hpp"
 #include "runtime/rank_map.hpp"
 
 namespace torii {
@@ -109,24 +113,25 @@ struct Ticket {
   std::uint64_t digest;  ///< of the options: equal for all ranks of a colour
 };
 
-/// Throws on the ranks of a colour in which the options differ. All ranks see all tickets, so they agree on whether
+/// An error on the ranks of a colour in which the options differ. All ranks see all tickets, so they agree on whether
 /// the texts must be fetched.
-void compare_tickets(Exchange& exchange, const std::vector<Ticket>& tickets, const std::string& mine) {
+std::optional<Error> compare_tickets(Exchange& exchange, const std::vector<Ticket>& tickets, const std::string& mine) {
   const auto first_of = [&](int color) {
     return std::find_if(tickets.begin(), tickets.end(), [=](const Ticket& one) { return one.color == color; });
   };
   const auto differs = [&](const Ticket& one) { return one.color >= 0 && one.digest != first_of(one.color)->digest; };
-  if (std::none_of(tickets.begin(), tickets.end(), differs)) return;
+  if (std::none_of(tickets.begin(), tickets.end(), differs)) return {};
   const std::vector<std::string> texts = gather_texts(exchange, mine);
   const int color = tickets[static_cast<std::size_t>(exchange.rank())].color;
   for (std::size_t rank = 0; rank < tickets.size(); ++rank) {
     if (tickets[rank].color != color || !differs(tickets[rank])) continue;
     const auto first = static_cast<std::size_t>(first_of(color) - tickets.begin());
-    throw Error(Status::mismatch,
-                "rank " + std::to_string(rank) + " differs from rank " + std::to_string(first) + ": " +
-                    first_difference(texts[rank], texts[first]) + " (options must be equal on all ranks of a colour)",
-                static_cast<int>(rank));
+    return Error(Status::mismatch,
+                 "rank " + std::to_string(rank) + " differs from rank " + std::to_string(first) + ": " +
+                     first_difference(texts[rank], texts[first]) + " (options must be equal on all ranks of a colour)",
+                 static_cast<int>(rank));
   }
+  return {};
 }
 
 }  // namespace
@@ -235,22 +240,25 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
 Team::~Team() {
   if (in_background_) context_.leave_background(this);
   context_.detach(this);
-  std::vector<int> peers;
-  for (int member = 0; member < ranks(); ++member) {
-    peers.push_back(members_[static_cast<std::size_t>(member)].context_rank);
-    if (lines_ == nullptr) depart_from(control(member));
+  if (!owns_memory_) return;
+  for (int member = 0; member < ranks() && lines_ == nullptr; ++member) depart_from(control(member));
+  if (lines_ != nullptr) lines_->depart();
+  try {
+    std::vector<int> peers;
+    for (const Member& member : members_) peers.push_back(member.context_rank);
+    std::vector<PutOwner> puts;
+    if (lines_ != nullptr) {
+      puts.push_back(lines_->take_puts());
+      for (const auto& channel : channels_) puts.push_back(channel->execution.take_puts());
+    }
+    context_.retire_staging({.offset = members_[static_cast<std::size_t>(rank_)].memory_offset,
+                             .bytes = control_bytes_ + staging_bytes_,
+                             .members = std::move(peers),
+                             .several_nodes = several_nodes_,
+                             .puts = std::move(puts)});
+  } catch (const std::exception&) {
+    log(LogLevel::error, "out of memory: that of a team stays set aside");
   }
-  std::vector<PutOwner> puts;
-  if (lines_ != nullptr) {
-    lines_->depart();
-    puts.push_back(lines_->take_puts());
-    for (const auto& channel : channels_) puts.push_back(channel->execution.take_puts());
-  }
-  context_.retire_staging({.offset = members_[static_cast<std::size_t>(rank_)].memory_offset,
-                           .bytes = control_bytes_ + staging_bytes_,
-                           .members = std::move(peers),
-                           .several_nodes = several_nodes_,
-                           .puts = std::move(puts)});
 }
 
 /// The last word to a member. Its release makes the bytes above it known with it, and all that was stored before.
@@ -270,103 +278,93 @@ TeamControl& Team::control(int member) noexcept {
 
 TeamOptions Team::with_own_tree(const TeamOptions& options) { return with_tree(options, options.topology); }
 
+/// Takes this rank's memory, chooses by exchanges what the team is made of, and makes it. The memory belongs to the
+/// team when all members have made theirs: a peer writes there from then on, and not before.
+template <class Choose>
+std::unique_ptr<Team> Team::form(Context& context, Exchange& exchange, int ranks_reserved, bool joins,
+                                 const Choose& choose) {
+  Staging staging(context);
+  std::optional<Error> refusal;
+  try {
+    auto team = all_or_none(exchange, [&](Exchange& agreed) {
+      if (joins) staging.take(ranks_reserved);
+      Founding founding = choose(agreed, staging.offset());
+      refusal = founding.refusal;
+      return std::unique_ptr<Team>(
+          joins && !refusal ? new Team(context, founding.options, std::move(founding.members), ranks_reserved)
+                            : nullptr);
+    });
+    if (refusal) throw Error(*refusal);
+    staging.release();
+    if (team != nullptr) team->owns_memory_ = true;
+    return team;
+  } catch (const Unsettled&) {
+    staging.release();  // others may have a team, and write there
+    throw;
+  }
+}
+
 std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& given) {
-  TeamOptions options = with_tree(given, first_set(given.topology, context.settings().topology));
   const int ranks = context.ranks();
-  options.rank_map = first_set(options.rank_map, context.rank_map());
   if (ranks > kTeamRanksMax) {
     throw Error(Status::unsupported,
                 std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
   }
-  compare_digests(context.exchange(), digest_text(context, options));
-  const std::uint64_t mine =
-      context.allocate_staging(team_control_bytes(ranks, context) + team_staging_bytes(ranks, context));
-  const std::vector<std::uint64_t> offsets = gather_values(context.exchange(), mine);
-  std::vector<Member> members;
-  for (int rank = 0; rank < ranks; ++rank) members.push_back({rank, offsets[static_cast<std::size_t>(rank)]});
-  return make(context, options, std::move(members), ranks, mine);
+  return form(context, context.exchange(), ranks, true, [&](Exchange& agreed, std::uint64_t offset) {
+    TeamOptions options = with_tree(given, first_set(given.topology, context.settings().topology));
+    options.rank_map = first_set(options.rank_map, context.rank_map());
+    std::vector<int> all(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return found(context, agreed, std::move(options), all, offset);
+  });
 }
 
 std::unique_ptr<Team> Team::make_of(Context& context, const TeamOptions& options, const std::vector<int>& ranks,
                                     Exchange& exchange) {
-  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  return form(context, exchange, static_cast<int>(ranks.size()), true,
+              [&](Exchange& agreed, std::uint64_t offset) { return found(context, agreed, options, ranks, offset); });
+}
+
+/// A team of given ranks, which tell each other where their memory is.
+Team::Founding Team::found(Context& context, Exchange& exchange, TeamOptions options, const std::vector<int>& ranks,
+                           std::uint64_t memory_offset) {
   struct Card {
     std::uint64_t digest;
     std::uint64_t offset;
   };
-  const int count = static_cast<int>(ranks.size());
   const std::string digest = digest_text(context, options);
-  Card card = {digest_of(digest), kNone};
-  std::string trouble;
-  try {
-    card.offset = context.allocate_staging(team_control_bytes(count, context) + team_staging_bytes(count, context));
-  } catch (const Error& error) {
-    trouble = error.what();  // told to the others first, who would wait for this rank otherwise
+  const std::vector<Card> cards = gather_values(exchange, Card{digest_of(digest), memory_offset});
+  if (!std::all_of(cards.begin(), cards.end(), [&](const Card& one) { return one.digest == cards[0].digest; })) {
+    compare_digests(exchange, digest);
   }
-  const std::vector<Card> cards = gather_values(exchange, card);
-  const auto lacking = std::find_if(cards.begin(), cards.end(), [](const Card& one) { return one.offset == kNone; });
-  const bool differs =
-      std::any_of(cards.begin(), cards.end(), [&](const Card& one) { return one.digest != cards[0].digest; });
-  try {
-    if (lacking != cards.end()) {
-      const auto member = static_cast<int>(lacking - cards.begin());
-      throw Error(Status::no_resource,
-                  "member " + std::to_string(member) + " has no memory for the team's staging: " +
-                      (trouble.empty() ? "its arena is used up (setting ARENA)" : trouble),
-                  member);
-    }
-    if (differs) compare_digests(exchange, digest);
-  } catch (const Error&) {
-    if (card.offset != kNone) context.free_staging(card.offset);
-    throw;
-  }
-  std::vector<Member> members;
-  for (std::size_t i = 0; i < ranks.size(); ++i) members.push_back({ranks[i], cards[i].offset});
-  return make(context, options, std::move(members), count, card.offset);
-}
-
-/// Gives this rank's memory of the team back when the options are refused: they are equal on all ranks, so nobody puts
-/// into it.
-std::unique_ptr<Team> Team::make(Context& context, const TeamOptions& options, std::vector<Member> members,
-                                 int ranks_reserved, std::uint64_t memory_offset) {
-  try {
-    return std::unique_ptr<Team>(new Team(context, options, std::move(members), ranks_reserved));
-  } catch (const Error&) {
-    context.free_staging(memory_offset);
-    throw;
-  }
+  Founding founding = {std::move(options), {}, {}};
+  for (std::size_t i = 0; i < ranks.size(); ++i) founding.members.push_back({ranks[i], cards[i].offset});
+  return founding;
 }
 
 std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) {
-  const TeamOptions options = with_own_tree(given);
   TeamExchange exchange(*this);
-  const std::string digest = digest_text(context_, options);
-  Ticket ticket = {color, key, 0, digest_of(digest)};
-  if (color >= 0)
-    ticket.memory_offset =
-        context_.allocate_staging(team_control_bytes(ranks(), context_) + team_staging_bytes(ranks(), context_));
-  const std::vector<Ticket> tickets = gather_values(exchange, ticket);
-  try {
-    compare_tickets(exchange, tickets, digest);
-  } catch (const Error& error) {
-    if (color >= 0 && error.status() == Status::mismatch) context_.free_staging(ticket.memory_offset);
-    throw;
-  }
-  if (color < 0) return nullptr;
-  std::vector<int> chosen;
-  for (int member = 0; member < ranks(); ++member) {
-    if (tickets[static_cast<std::size_t>(member)].color == color) chosen.push_back(member);
-  }
-  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-    return tickets[static_cast<std::size_t>(a)].key < tickets[static_cast<std::size_t>(b)].key;
+  return form(context_, exchange, ranks(), color >= 0, [&](Exchange& agreed, std::uint64_t offset) {
+    const TeamOptions options = with_own_tree(given);
+    const std::string digest = digest_text(context_, options);
+    const std::vector<Ticket> tickets = gather_values(agreed, Ticket{color, key, offset, digest_of(digest)});
+    if (auto refusal = compare_tickets(agreed, tickets, digest)) return Founding{{}, {}, std::move(refusal)};
+    std::vector<int> chosen;
+    for (int member = 0; member < ranks(); ++member) {
+      if (color >= 0 && tickets[static_cast<std::size_t>(member)].color == color) chosen.push_back(member);
+    }
+    std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
+      return tickets[static_cast<std::size_t>(a)].key < tickets[static_cast<std::size_t>(b)].key;
+    });
+    std::vector<Member> members;
+    for (const int member : chosen) {
+      members.push_back({members_[static_cast<std::size_t>(member)].context_rank,
+                         tickets[static_cast<std::size_t>(member)].memory_offset});
+    }
+    Founding founding = {part_options(options, members), {}, {}};
+    founding.members = std::move(members);
+    return founding;
   });
-  std::vector<Member> members;
-  for (const int member : chosen) {
-    members.push_back({members_[static_cast<std::size_t>(member)].context_rank,
-                       tickets[static_cast<std::size_t>(member)].memory_offset});
-  }
-  const TeamOptions part = part_options(options, members);
-  return make(context_, part, std::move(members), ranks(), ticket.memory_offset);
 }
 
 /// A part stands on what its options say, or where they say nothing on the rows, planes or boxes of this team's torus

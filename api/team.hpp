@@ -240,8 +240,17 @@ class Team {
   };
 
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
-  static std::unique_ptr<Team> make(Context& context, const TeamOptions& options, std::vector<Member> members,
-                                    int ranks_reserved, std::uint64_t memory_offset);
+  /// What a team is made of, once all ranks have agreed on it.
+  struct Founding {
+    TeamOptions options;
+    std::vector<Member> members;        ///< none where this rank joins none
+    std::optional<Error> refusal = {};  ///< why the members of this part make none, while others make theirs
+  };
+  static Founding found(Context& context, Exchange& exchange, TeamOptions options, const std::vector<int>& ranks,
+                        std::uint64_t memory_offset);
+  template <class Choose>
+  static std::unique_ptr<Team> form(Context& context, Exchange& exchange, int ranks_reserved, bool joins,
+                                    const Choose& choose);
   /// `options` with the content of the tree file that they name.
   static TeamOptions with_own_tree(const TeamOptions& options);
   TeamOptions part_options(const TeamOptions& options, const std::vector<Member>& members) const;
@@ -333,8 +342,17 @@ class Team {
     std::uint64_t staging;
     std::uint64_t digest;
   };
-  std::vector<Survivor> agree_on_survivors(std::uint64_t digest, std::uint64_t staging);
-  std::vector<Survivor> agree_between_nodes(std::uint64_t digest, std::uint64_t staging);
+  /// What this rank tells the others: its part of the new team, or why it can make none.
+  struct SurvivorsOffer {
+    std::uint64_t digest = 0;
+    std::uint64_t staging = 0;
+    Status status = Status::ok;
+    std::string text;
+  };
+  void agree_on_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen);
+  void agree_between_nodes(const SurvivorsOffer& own, std::vector<Survivor>& chosen);
+  void tell_made(Status status, const std::string& text) noexcept;
+  void wait_until_made(const std::vector<Survivor>& chosen);
   void close_engines(const Letters::Decision& decision);
 
   Context& context_;
@@ -377,6 +395,7 @@ class Team {
   bool poisoned_ = false;         ///< the failure has been reported by a call of this rank
   bool survivors_made_ = false;
   bool tells_call_in_order_ = false;  ///< next_told()
+  bool owns_memory_ = false;  ///< all members have made their object: until then nobody puts, and nobody departs
   std::int64_t alive_checked_ns_ = 0;
 };
 

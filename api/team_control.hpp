@@ -63,9 +63,14 @@ constexpr std::size_t board_line(std::uint64_t sequence) noexcept {
 /// published or dead decides, in the first member's arena.
 struct alignas(kLineBytes) SurvivorsRecord {
   std::atomic<std::uint64_t> digest;   ///< own: of the new team's options
-  std::atomic<std::uint64_t> staging;  ///< own: offset of the new team's memory + 1, stored after the digest
+  std::atomic<std::uint64_t> staging;  ///< own: offset of the new team's memory + 1, stored after digest and status
   std::atomic<std::uint32_t> state;    ///< first member's: as FailureRecord::State
+  /// Own: why this rank can make no team, stored before `staging`; ok where it can.
+  std::atomic<std::int32_t> status;
+  /// Own: 0, then the status with which this rank has made the new team, + 1.
+  std::atomic<std::uint32_t> made;
   std::uint64_t members[kTeamRanksMax / 64];
+  char text[kFailureTextBytes];  ///< own: the reason of the one status that is not ok, stored before it
 };
 
 /// Fresh arena memory is zero, and a zeroed TeamControl is a valid one: nobody constructs it.

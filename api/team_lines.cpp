@@ -275,13 +275,21 @@ const Letters::Proposal* TeamLines::settle() noexcept {
   return settled_;
 }
 
-void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging) noexcept {
+void TeamLines::put_status(std::size_t offset, Letters::Offer& source, Status status,
+                           const std::string& text) noexcept {
+  source.status = static_cast<std::int32_t>(status);
+  std::strncpy(source.text, text.c_str(), Letters::Offer::kTextBytes - 1);
+  put_copies({.offset = offset,
+              .signal = kIsThere,
+              .payload = &source.digest,
+              .bytes = sizeof(Letters::Offer) - offsetof(Letters::Offer, digest)});
+}
+
+void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging, Status status,
+                          const std::string& text) noexcept {
   memory_->outbox.offer.digest = digest;
   memory_->outbox.offer.staging = staging;
-  put_copies({.offset = offsetof(Letters, offer),
-              .signal = kIsThere,
-              .payload = &memory_->outbox.offer.digest,
-              .bytes = 2 * sizeof(std::uint64_t)});
+  put_status(offsetof(Letters, offer), memory_->outbox.offer, status, text);
   for (int engine = 0; engine < engines_; ++engine) {
     put_to_all({.engine = engine,
                 .offset = offsetof(Inbox, hails) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
@@ -289,11 +297,13 @@ void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging) noexcept 
   }
 }
 
-std::optional<TeamLines::Offer> TeamLines::offer(int member) const noexcept {
-  const auto* const line = arrived(member, &Letters::offer);
-  if (line == nullptr) return {};
-  return Offer{line->digest, line->staging};
+void TeamLines::put_made(Status status, const std::string& text) noexcept {
+  put_status(offsetof(Letters, made), memory_->outbox.made, status, text);
 }
+
+const Letters::Offer* TeamLines::offer(int member) const noexcept { return arrived(member, &Letters::offer); }
+
+const Letters::Offer* TeamLines::made(int member) const noexcept { return arrived(member, &Letters::made); }
 
 std::uint64_t TeamLines::missed_from(int member) const noexcept {
   std::uint64_t engines = 0;
@@ -320,7 +330,7 @@ void TeamLines::put_decision() noexcept {
   put_copies({.offset = offsetof(Letters, decision),
               .signal = kIsThere,
               .payload = source.members,
-              .bytes = sizeof(source.members) + sizeof(source.engines)});
+              .bytes = sizeof(source.members) + sizeof(source.engines) + sizeof(source.refusing)});
   push_out();
 }
 
@@ -332,6 +342,7 @@ const Letters::Decision* TeamLines::decision() noexcept {
       Letters::Decision& own = memory_->outbox.decision;
       std::copy(std::begin(decision->members), std::end(decision->members), own.members);
       own.engines = decision->engines;
+      own.refusing = decision->refusing;
       put_decision();
     }
     return decision;
@@ -343,7 +354,9 @@ void TeamLines::decide() noexcept {
   if (has_decided_) return;
   Letters::Decision& own = memory_->outbox.decision;
   for (int member = 0; member < ranks(); ++member) {
-    if (!offer(member)) continue;
+    const Letters::Offer* const offered = offer(member);
+    if (offered == nullptr) continue;
+    if (own.refusing == 0 && offered->status != 0) own.refusing = static_cast<std::uint64_t>(member) + 1;
     own.members[member / 64] |= std::uint64_t{1} << (member % 64);
     own.engines |= missed_by(member).value_or(0);
   }

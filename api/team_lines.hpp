@@ -30,17 +30,23 @@ struct Standing {
 /// What is put once, with payload. Each engine that carries letters has a copy of its own: two puts of one line could
 /// meet half-way, and one engine may be lost.
 struct alignas(kLineBytes) Letters {
-  struct {
+  struct alignas(kLineBytes) Offer {
+    static constexpr std::size_t kTextBytes = 232;
     std::uint64_t signal;
+    std::uint64_t unused[7];
     std::uint64_t digest;   ///< of the new team's options
     std::uint64_t staging;  ///< offset of the new team's memory
-    std::uint64_t unused[5];
-  } offer;  ///< to the team of survivors
+    std::int32_t status;    ///< why the sender can make no team; ok where it can
+    char text[kTextBytes];
+  };
+  Offer offer;  ///< to the team of survivors
+  Offer made;   ///< the sender has made its object of the new team, or why it could not
   struct alignas(kLineBytes) Decision {
     std::uint64_t signal;
     std::uint64_t unused[7];
     std::uint64_t members[kTeamRanksMax / 64];
-    std::uint64_t engines;  ///< those that all members of the new team close; a set of bits as `members`
+    std::uint64_t engines;   ///< those that all members of the new team close; a set of bits as `members`
+    std::uint64_t refusing;  ///< the lowest member that can make no team, + 1; 0: all can
   } decision;
   struct alignas(kLineBytes) Proposal {
     std::uint64_t signal;
@@ -149,12 +155,13 @@ class TeamLines {
   /// member. nullptr when an alarm came, and no cause within a second.
   const Letters::Proposal* settle() noexcept;
 
-  void put_offer(std::uint64_t digest, std::uint64_t staging) noexcept;
-  struct Offer {
-    std::uint64_t digest;
-    std::uint64_t staging;
-  };
-  std::optional<Offer> offer(int member) const noexcept;
+  /// `staging` is that of the new team. A status other than ok: this member can make no team, for the reason `text`.
+  void put_offer(std::uint64_t digest, std::uint64_t staging, Status status = Status::ok,
+                 const std::string& text = {}) noexcept;
+  const Letters::Offer* offer(int member) const noexcept;
+  /// Tells all members that this one has made its object of the new team, or why it could not.
+  void put_made(Status status, const std::string& text) noexcept;
+  const Letters::Offer* made(int member) const noexcept;
   /// The engines by which nothing has come of a member's offer; a set of bits. None where it has made no offer.
   std::uint64_t missed_from(int member) const noexcept;
   /// Tells all members by which engines nothing has come of anybody's offer.
@@ -194,6 +201,7 @@ class TeamLines {
   /// One word by every engine.
   void put_everywhere(std::size_t offset, std::uint64_t value) noexcept;
   void put_decision() noexcept;
+  void put_status(std::size_t offset, Letters::Offer& source, Status status, const std::string& text) noexcept;
   /// The copy that has come of one part of a member's letters, or nullptr.
   template <class Part>
   const Part* arrived(int member, Part Letters::*part) const noexcept;

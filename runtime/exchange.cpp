@@ -43,6 +43,7 @@ class CallbackExchange final : public Exchange {
   explicit CallbackExchange(const JoinOffer& offer) : offer_(offer) {}
   int rank() const noexcept override { return offer_.rank; }
   int ranks() const noexcept override { return offer_.ranks; }
+  bool may_fail_alone() const noexcept override { return true; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     check_sizes(*this, mine.size(), all.size());
     call_exchange(offer_.function, offer_.data, offer_.rank, mine, all, "the exchange function of the embedder");
@@ -170,9 +171,9 @@ std::unique_ptr<Exchange> join_launcher(int fd, double timeout_s) {
 }  // namespace
 
 void call_exchange(ExchangeFunction function, void* data, int rank, std::span<const std::byte> mine,
-                   std::span<std::byte> all, const std::string& who) {
+                   std::span<std::byte> all, std::string_view who) {
   const auto fail = [&](const std::string& what) {
-    throw Error(Status::transport, who + " " + what + " on rank " + std::to_string(rank));
+    throw Error(Status::transport, std::string(who) + " " + what + " on rank " + std::to_string(rank));
   };
   // Something else than what must come, so that a function which does nothing is found out.
   const auto own = all.subspan(static_cast<std::size_t>(rank) * mine.size(), mine.size());

@@ -36,6 +36,10 @@ class Exchange {
   /// The number of this host's address from which the other ranks were reached: one to offer them. Empty when the
   /// exchange knows none.
   virtual std::string address() const { return {}; }
+  /// True when all_gather() may fail on one rank and succeed on others, as a function of the embedder's does.
+  virtual bool may_fail_alone() const noexcept { return false; }
+  /// The exchange behind this one, where this one only adds to it.
+  virtual Exchange& plain() noexcept { return *this; }
 };
 
 /// One value of every rank.
@@ -56,7 +60,7 @@ using ExchangeFunction = int (*)(const void* mine, void* all, std::size_t bytes,
 /// Calls it, and checks what can be checked of what it did: a code, an exception, this rank's own part of `all`. Throws
 /// Error{transport} that begins with `who`, as in "the exchange function of the embedder".
 void call_exchange(ExchangeFunction function, void* data, int rank, std::span<const std::byte> mine,
-                   std::span<std::byte> all, const std::string& who);
+                   std::span<std::byte> all, std::string_view who);
 
 /// What the embedder offers; without a function join() looks at the environment.
 struct JoinOffer {

@@ -138,7 +138,7 @@ TEST(Members, WithoutMemoryFailOnAll) {
     }
     torii_team* team = nullptr;
     EXPECT_EQ(torii_team_create(context, &options, &team), TORII_NO_RESOURCE);
-    EXPECT_NE(std::string(torii_last_error()).find("member 1 has no memory for the team's staging"), std::string::npos)
+    EXPECT_NE(std::string(torii_last_error()).find("rank 1: no memory for the team's staging"), std::string::npos)
         << torii_last_error();
     EXPECT_EQ(torii_free(context, filling), TORII_OK);
     EXPECT_EQ(torii_team_create(context, &options, &team), TORII_OK) << torii_last_error();
