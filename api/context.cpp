@@ -236,6 +236,13 @@ std::size_t Context::staging_bytes_max() const noexcept {
 
 void Context::free_staging(std::uint64_t offset) { arena_->free(offset); }
 
+void Context::reserve_staging(std::uint64_t offset, std::size_t bytes) {
+  const std::uint64_t first = offset / kPageBytes * kPageBytes;
+  arena_->reserve(first, (offset + bytes - first + kPageBytes - 1) / kPageBytes * kPageBytes);
+}
+
+std::size_t Context::own_node_ranks() const noexcept { return static_cast<std::size_t>(nodes_->own_ranks()); }
+
 std::optional<std::int64_t> Context::reachable(const void* address, std::size_t bytes) const noexcept {
   if (arena_->contains(address, bytes)) return static_cast<const std::byte*>(address) - arena_->base();
   return regions_->find(address, bytes);

@@ -71,6 +71,10 @@ class Context {
   /// Staging and control memory of a team, zeroed: taken page by page as it is touched, or that of a gone team.
   std::uint64_t allocate_staging(std::size_t bytes);
   void free_staging(std::uint64_t offset);
+  /// Takes the pages of a part of it from the machine. Throws Error{no_resource}.
+  void reserve_staging(std::uint64_t offset, std::size_t bytes);
+  /// Ranks of this rank's node.
+  std::size_t own_node_ranks() const noexcept;
   /// The most that one team takes: where a fabric has pinned the arena it is small, and others want some of it too.
   std::size_t staging_bytes_max() const noexcept;
   /// Frees a gone team's memory, or keeps it for the next team, as soon as no peer can write into it any more. Where a

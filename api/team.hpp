@@ -264,6 +264,7 @@ class Team {
   void install_on(Prepared& prepared, std::size_t channel);
   void install_one(Prepared& prepared, std::size_t channel);
   void depart_from(TeamControl& control) noexcept;
+  void reserve_staging(std::size_t end);
   void recycle_staging();
   void wait_for_recycled(std::uint64_t epoch);
   bool has_recycled(int member, std::uint64_t epoch) noexcept;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "api/team.hpp"
+#include "runtime/memory_limits.hpp"
 
 namespace torii {
 namespace {
@@ -311,6 +312,7 @@ void Team::install_one(Prepared& prepared, std::size_t channel) {
                                          "the fabric pins it");
   }
   if (staging_used_bytes_ + bytes > staging_bytes_) recycle_staging();
+  reserve_staging(staging_used_bytes_ + bytes);
   Placement placement;
   placement.transport = &context_.transport();
   for (const Member& member : members_) {
@@ -328,6 +330,17 @@ void Team::install_one(Prepared& prepared, std::size_t channel) {
 
 /// Forgets all plans in place. Every rank comes here at the same call, since staging is dealt out in the order of
 /// calls. First nobody uses the old plans any more, then everybody has cleared its staging, then the next put may come.
+/// Where memory is short, takes the pages of this rank's staging up to `end`: running out is then an error of this
+/// call, and no signal in the midst of it. Elsewhere pages come when they are touched, since most are never used.
+void Team::reserve_staging(std::size_t end) {
+  if (end <= staging_touched_bytes_) return;
+  const std::size_t all_bytes = context_.own_node_ranks() * staging_bytes_;
+  if (memory_limits().left().bytes / 2 >= all_bytes) return;
+  context_.reserve_staging(
+      members_[static_cast<std::size_t>(rank_)].memory_offset + control_bytes_ + staging_touched_bytes_,
+      end - staging_touched_bytes_);
+}
+
 void Team::recycle_staging() {
   if (channels_.size() - shared_channels_ != free_channels_.size()) {
     throw Error(Status::no_resource,

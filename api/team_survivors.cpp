@@ -221,7 +221,7 @@ void Team::tell_made(Status status, const std::string& text) noexcept {
 /// says. Throws where one could not: on all, since nobody has yet put into the others' memory.
 void Team::wait_until_made(const std::vector<Survivor>& chosen) {
   Transport& transport = context_.transport();
-  Waiting waiting(transport, wait_mode_);
+  Waiting waiting(transport, wait_mode_, timeout_ns_);
   const std::int64_t begun_ns = now_ns();
   const auto has_told = [&](int member) {
     if (lines_ != nullptr) return lines_->made(member) != nullptr;
@@ -232,7 +232,7 @@ void Team::wait_until_made(const std::vector<Survivor>& chosen) {
       (void)transport.progress();
       if (!waiting.pause(stays_idle, nullptr)) continue;
       if (!transport.alive(members_[static_cast<std::size_t>(one.member)].context_rank)) break;
-      if (now_ns() - begun_ns > timeout_ns_) throw_missing(one.member);
+      if (waiting.is_over()) throw_missing(one.member);
     }
   }
   if (lines_ != nullptr) lines_->push_out();

@@ -62,7 +62,7 @@ TEST(Doctor, NothingToLiftWhereNothingIsLimited) {
     EXPECT_FALSE(check.found.empty()) << check.name;
     EXPECT_TRUE(names.insert(check.name).second) << check.name << " twice";
   }
-  EXPECT_EQ(names.size(), 18u);
+  EXPECT_EQ(names.size(), 19u);
   const Report report = doctor(1);
   EXPECT_EQ(report.json.at("checks").size(), names.size()) << "the real machine is judged by the same checks";
 }
@@ -85,6 +85,12 @@ TEST(Doctor, Memory) {
   expect(found, "/dev/shm", State::ok, "is not there", "");
   found.overcommit = 2;
   expect(found, "overcommit", State::limit, "mode 2", "sysctl vm.overcommit_memory=0");
+  found.commit_memory = MemoryLeft{std::size_t{300} << 20, std::size_t{4} << 30, "the commit limit"};
+  expect(found, "overcommit", State::limit, "300 MiB are left of the commit limit of 4096 MiB", "sysctl");
+  found.group_memory = MemoryLeft{std::size_t{500} << 20, std::size_t{600} << 20, "the limit of 600"};
+  expect(found, "memory group", State::limit, "500 MiB are left of the limit of 600: allocations", "MemoryMax");
+  found.group_memory->bytes = std::size_t{512} << 20;
+  expect(found, "memory group", State::ok, "512 MiB are left of the limit of 600", "");
   found.overcommit = 1;
   expect(found, "overcommit", State::ok, "mode 1", "");
   found.locked_bytes = 65536;

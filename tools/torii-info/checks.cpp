@@ -49,9 +49,25 @@ Check check_overcommit(const Findings& found) {
   if (found.overcommit != 2) {
     return {"overcommit", State::ok, fmt::format("mode {}: address space costs nothing", found.overcommit), ""};
   }
-  return {"overcommit", State::limit,
-          "mode 2: memory is refused when it is mapped, so private tables of engines count in full",
-          "sysctl vm.overcommit_memory=0"};
+  std::string text = "mode 2: memory is refused when it is mapped, so private tables of engines count in full";
+  if (found.commit_memory) {
+    text += fmt::format("; {} MiB are left of the commit limit of {} MiB", found.commit_memory->bytes >> 20,
+                        found.commit_memory->limit_bytes >> 20);
+  }
+  return {"overcommit", State::limit, text, "sysctl vm.overcommit_memory=0"};
+}
+
+/// Teams touch some MiB of their staging; what is left for a rank should hold what programs allocate besides.
+Check check_group_memory(const Findings& found) {
+  constexpr std::size_t kPerRank = std::size_t{256} << 20;
+  if (!found.group_memory) return {"memory group", State::ok, "no control group limits memory", ""};
+  const std::string text =
+      fmt::format("{} MiB are left of {}", found.group_memory->bytes >> 20, found.group_memory->limit);
+  if (found.group_memory->bytes / static_cast<std::size_t>(found.ranks) >= kPerRank) {
+    return {"memory group", State::ok, text, ""};
+  }
+  return {"memory group", State::limit, text + ": allocations and plans beyond it are refused",
+          "a higher limit (systemd-run -p MemoryMax, docker run --memory), or fewer ranks"};
 }
 
 Check check_locked_memory(const Findings& found) {
@@ -59,7 +75,8 @@ Check check_locked_memory(const Findings& found) {
   return {"memlock", State::limit,
           fmt::format(
               "{} KiB; shared memory and sockets lock nothing, fabrics that pin memory lock 256 MiB to 1 GiB per rank "
-              "and engine, or all of TORII_ARENA where it is set",
+              "and engine, or all of TORII_ARENA where it is set; in a program that calls mlockall(MCL_FUTURE) all "
+              "arenas count",
               found.locked_bytes >> 10),
           "ulimit -l unlimited (for good: '* - memlock unlimited' in /etc/security/limits.conf; docker run --ulimit "
           "memlock=-1), or TORII_ARENA as small as the limit divided by TORII_ENGINES"};
@@ -138,8 +155,9 @@ const char* name(State state) {
 }
 
 std::vector<Check> judge_memory(const Findings& found) {
-  return {check_memfd(found),      check_wipe_on_fork(found),  check_address_space(found), check_shm(found),
-          check_overcommit(found), check_locked_memory(found), check_userfaultfd(found),   check_placement(found)};
+  return {check_memfd(found),         check_wipe_on_fork(found), check_address_space(found),
+          check_shm(found),           check_overcommit(found),   check_group_memory(found),
+          check_locked_memory(found), check_userfaultfd(found),  check_placement(found)};
 }
 
 std::vector<Check> judge_processes(const Findings& found) {

@@ -22,6 +22,7 @@
 #include "runtime/control_groups.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/descriptor.hpp"
+#include "runtime/memory_limits.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/status.hpp"
 #include "tools/torii-info/findings_network.hpp"
@@ -103,6 +104,8 @@ void look_at_memory(const Settings& settings, Findings& found) {
   getrlimit(RLIMIT_MEMLOCK, &locked);
   found.locked_bytes = locked.rlim_cur == RLIM_INFINITY ? UINT64_MAX : locked.rlim_cur;
   found.overcommit = first_value<int>("/proc/sys/vm/overcommit_memory").value_or(0);
+  found.group_memory = memory_limits().group();
+  found.commit_memory = memory_limits().commit();
   found.userfaultfd = try_descriptor(syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
   found.place_memory = try_on_page([](void* page) {
     const int refused = shared_memory::prefer_node(page, kPage, 0);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/memory_limits.hpp"
 #include "runtime/nics.hpp"
 
 namespace torii::tools {
@@ -54,6 +55,8 @@ struct Findings {
   std::optional<std::size_t> shm_bytes;     ///< of /dev/shm
   std::uint64_t locked_bytes = UINT64_MAX;  ///< RLIMIT_MEMLOCK
   int overcommit = 0;                       ///< vm.overcommit_memory
+  std::optional<MemoryLeft> group_memory;   ///< of the control group that has the least left; nothing: no limit
+  std::optional<MemoryLeft> commit_memory;  ///< in mode 2
   Tried userfaultfd = 0;
   Tried place_memory = 0;  ///< mbind
   int numa_nodes = 1;

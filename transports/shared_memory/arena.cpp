@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "runtime/cpus.hpp"
+#include "runtime/memory_limits.hpp"
 #include "runtime/status.hpp"
 
 namespace torii::shared_memory {
@@ -33,23 +33,33 @@ constexpr std::size_t round_down(std::size_t value, std::size_t to) { return val
 
 std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
 
-/// Memory and swap that the machine could still give, or SIZE_MAX when it does not tell.
-std::size_t available_bytes() {
-  std::FILE* const file = std::fopen("/proc/meminfo", "re");
-  if (file == nullptr) return SIZE_MAX;
-  std::size_t total = 0;
-  bool known = false;
-  char line[128];
-  while (std::fgets(line, sizeof(line), file) != nullptr) {
-    std::size_t kib = 0;
-    if (std::sscanf(line, "MemAvailable: %zu", &kib) == 1)
-      known = true;
-    else if (std::sscanf(line, "SwapFree: %zu", &kib) != 1)
-      continue;
-    total += kib * 1024;
+/// Asked for in pieces: a signal undoes and repeats the one that it interrupts, and others take memory meanwhile.
+constexpr std::size_t kPiece = std::size_t{8} << 20;
+/// At most so much is taken without asking; and so much has to stay, since others ask at the same time.
+constexpr std::size_t kUnasked = std::size_t{16} << 20;
+constexpr std::size_t kSpare = std::size_t{16} << 20;
+
+/// The soft limit, or SIZE_MAX.
+std::size_t limit_of(__rlimit_resource_t resource) {
+  rlimit limit{};
+  getrlimit(resource, &limit);
+  return limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : limit.rlim_cur;
+}
+
+std::string limit_text(__rlimit_resource_t resource) {
+  const std::size_t limit = limit_of(resource);
+  return limit == SIZE_MAX ? "unlimited" : std::to_string(limit) + " bytes";
+}
+
+/// Why a mapping was refused with this errno, and what to raise.
+std::string mapping_limits(int refused) {
+  // The kernel counts what a process maps after mlockall(MCL_FUTURE) in full, and refuses it so.
+  if (refused == EAGAIN) {
+    return "the process locks what it maps (mlockall), and its limit of locked memory (ulimit -l) is " +
+           limit_text(RLIMIT_MEMLOCK);
   }
-  std::fclose(file);
-  return known ? total : SIZE_MAX;
+  return "its limits are: address space (ulimit -v) " + limit_text(RLIMIT_AS) + ", file size (ulimit -f) " +
+         limit_text(RLIMIT_FSIZE);
 }
 
 }  // namespace
@@ -65,10 +75,16 @@ int prefer_node(void* base, std::size_t bytes, int node) noexcept {
 }
 
 Mapping::Mapping(int fd, std::size_t bytes) : bytes_(bytes) {
-  void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (address == MAP_FAILED) {
-    throw Error(Status::no_resource, "cannot map an arena of " + std::to_string(bytes) + " bytes" + reason() +
-                                         "; set TORII_ARENA lower or raise the limit of address space (ulimit -v)");
+  // In two steps: after mlockall(MCL_FUTURE) the kernel would take all pages of what is mapped accessible. So it takes
+  // and locks each page when it is touched.
+  void* const address = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  const bool is_mapped = address != MAP_FAILED;
+  if (!is_mapped || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) {
+    const int refused = errno;
+    if (is_mapped) munmap(address, bytes);
+    throw Error(Status::no_resource, "cannot map an arena of " + std::to_string(bytes) + " bytes (" +
+                                         std::strerror(refused) +
+                                         "); set TORII_ARENA lower: " + mapping_limits(refused));
   }
   base_ = static_cast<std::byte*>(address);
 }
@@ -89,30 +105,32 @@ Mapping::~Mapping() {
 
 std::size_t Arena::possible_bytes(std::size_t wanted_bytes, int arenas) {
   // Growing a file past this limit would end the process by SIGXFSZ.
-  rlimit file_size{};
-  getrlimit(RLIMIT_FSIZE, &file_size);
+  const std::size_t file_bytes_max = limit_of(RLIMIT_FSIZE);
+  int refused = 0;
   // Ranks that are threads of one process ask at the same time, and would find no room beside each other's probes.
   static std::mutex probing;
   const std::lock_guard lock(probing);
   for (std::size_t bytes = round_down(wanted_bytes, kBig); bytes >= kArenaBytesMin;
        bytes = round_down(bytes / 2, kBig)) {
-    if (file_size.rlim_cur != RLIM_INFINITY && bytes > file_size.rlim_cur) continue;
+    if (bytes > file_bytes_max) continue;
     std::size_t together = 0;
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(arenas), &together)) continue;
     void* const probe = mmap(nullptr, together, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (probe == MAP_FAILED) continue;
+    if (probe == MAP_FAILED) {
+      refused = errno;
+      continue;
+    }
     munmap(probe, together);
     return bytes;
   }
   throw Error(Status::no_resource, "this process cannot map " + std::to_string(arenas) + " arenas of even " +
-                                       std::to_string(kArenaBytesMin >> 20) +
-                                       " MiB; raise its limits of address space (ulimit -v) and file size (ulimit -f)");
+                                       std::to_string(kArenaBytesMin >> 20) + " MiB: " + mapping_limits(refused));
 }
 
 std::size_t Arena::pinnable_bytes(int ranks) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   constexpr std::size_t kPart = 4;  // of the memory that is available
-  const std::size_t share = available_bytes() / kPart / static_cast<std::size_t>(std::max(ranks, 1));
+  const std::size_t share = memory_limits().left().bytes / kPart / static_cast<std::size_t>(std::max(ranks, 1));
   return std::clamp(round_down(share, kBig), kArenaBytesMin, kMost);
 }
 
@@ -257,23 +275,35 @@ void Arena::release(std::size_t offset, std::size_t bytes) noexcept {
 /// Takes the pages of a range from the machine. Throws Error{no_resource}, leaving holes to give_back().
 void Arena::populate(std::size_t offset, std::size_t bytes) {
   if (is_pinned()) return;  // they are there already
-  // Asked beforehand for large ones, because the kernel grants what it has not and then ends some process.
-  constexpr std::size_t kAsk = std::size_t{16} << 20;
-  if (bytes >= kAsk && bytes > available_bytes()) {
-    throw Error(Status::no_resource, "an allocation of " + std::to_string(bytes) +
-                                         " bytes exceeds the memory that is available, " +
-                                         std::to_string(available_bytes()) + " bytes");
-  }
-  // In pieces, because a signal undoes and repeats the one it interrupts.
-  constexpr std::size_t kPiece = std::size_t{32} << 20;
+  if (bytes > kPiece) ask_for(bytes, bytes);
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(kPiece, bytes - done);
+    ask_for(bytes, piece);
     if (fallocate(fd_.get(), 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) == 0) {
       done += piece;
     } else if (errno != EINTR) {
       throw Error(Status::no_resource, "cannot get " + std::to_string(bytes) + " bytes of shared memory" + reason());
     }
   }
+}
+
+/// Throws when `bytes` more, of `together`, are not there: the kernel grants what it has not, and then ends some
+/// process. The less is left, the more often this asks.
+void Arena::ask_for(std::size_t together, std::size_t bytes) {
+  constexpr std::size_t kShare = 16;  // others take from what is left too
+  const std::size_t unasked = unasked_bytes_.load(std::memory_order_relaxed);
+  if (bytes <= unasked) {
+    unasked_bytes_.store(unasked - bytes, std::memory_order_relaxed);
+    return;
+  }
+  const MemoryLeft left = memory_limits().left();
+  if (left.bytes < bytes || left.bytes - bytes < kSpare) {
+    throw Error(Status::no_resource, "an allocation of " + std::to_string(together) +
+                                         " bytes exceeds the memory that is available: " + std::to_string(left.bytes) +
+                                         " bytes are left of " + left.limit + ", and " + std::to_string(kSpare) +
+                                         " must stay");
+  }
+  unasked_bytes_.store(std::min(kUnasked, (left.bytes - bytes - kSpare) / kShare), std::memory_order_relaxed);
 }
 
 }  // namespace torii::shared_memory

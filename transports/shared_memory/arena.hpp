@@ -3,6 +3,7 @@
 // offsets.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -85,6 +86,7 @@ class Arena {
   std::size_t take(std::size_t bytes, std::size_t alignment);
   void give_back(std::size_t offset, std::size_t bytes);
   void populate(std::size_t offset, std::size_t bytes);
+  void ask_for(std::size_t together, std::size_t bytes);
 
   std::size_t bytes_;
   std::size_t pinned_bytes_ = 0;  ///< 0: nothing is pinned
@@ -94,6 +96,7 @@ class Arena {
   std::map<std::size_t, std::size_t> free_;  // offset -> bytes; never adjacent; pages wholly inside are holes, so zero
   std::map<std::size_t, std::size_t> used_;  // offset -> bytes
   std::size_t used_bytes_ = 0;
+  std::atomic<std::size_t> unasked_bytes_ = 0;  ///< may be taken before the kernel is asked again what is left
 };
 
 }  // namespace torii::shared_memory
