@@ -21,6 +21,7 @@ namespace torii {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kSparesMax = 8;
 
 kernels::Isa chosen_isa(const std::string& text) {
   const auto isa = kernels::parse_isa(text);
@@ -67,6 +68,7 @@ void Context::open(Exchange& exchange) {
   regions_ = std::make_unique<Regions>(*arena_);
   peers_ = std::make_unique<shared_memory::NodePeers>(exchange, *nodes_, *arena_, settings_.timeout_s);
   transport_ = open_transport(exchange, settings_, *nodes_, *arena_, *peers_);
+  spares_.reserve(kSparesMax);  // keeping one must not fail in the midst of free_retired()
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());
   if (settings_.helpers != 0) helpers_ = std::make_unique<Helpers>(*this, settings_.helpers);
@@ -166,7 +168,6 @@ void Context::free_retired() {
 /// Members have dealt out as much as the one that has dealt out most, if calls differed: all have said how much that is
 /// before they departed. The dead have not, and what comes from other nodes is not counted here.
 void Context::keep_or_free(const RetiredStaging& retired) {
-  constexpr std::size_t kSparesMax = 8;
   constexpr std::size_t kTouchedMost = std::size_t{256} << 10;
   std::byte* const memory = arena_->base() + retired.offset;
   const auto& control = *reinterpret_cast<const TeamControl*>(memory);

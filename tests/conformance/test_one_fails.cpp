@@ -256,11 +256,15 @@ TEST_F(OneFails, TeamsOfWhichOneObjectCannotBeAllocated) {
         const std::string when = way.name + std::string(", allocation ") + std::to_string(nth++);
         if (rank == 0) expect_alike(answers_, when);
         EXPECT_EQ(torii_team_destroy(team), TORII_OK) << when;
-        if (rank == 1) goes_on = has_failed && !HasFailure();
+        if (rank == 1) goes_on = has_failed && !HasFailure() && nth < 300;
         end_.arrive_and_wait();
       } while (goes_on);
       EXPECT_GT(nth, kFirst + 10) << way.name << ": no allocation has failed";
     }
+    // Between nodes the last word of a team arrives with later calls.
+    for (int call = 0; call < 20; ++call) EXPECT_EQ(torii_barrier(whole), TORII_OK) << torii_last_error();
+    end_.arrive_and_wait();
+    (void)pieces_left(context(rank));  // an allocation that finds none left frees what gone teams have left
     EXPECT_EQ(pieces_left(context(rank)), before);
     EXPECT_EQ(torii_team_destroy(whole), TORII_OK);
     destroy(rank);
@@ -290,7 +294,7 @@ TEST_F(OneFails, ContextsOfWhichOneObjectCannotBeAllocated) {
       if (rank == 0) expect_alike(answers_, "allocation " + std::to_string(nth));
       ++nth;
       EXPECT_EQ(torii_context_destroy(context(rank)), TORII_OK);
-      if (rank == 1) goes_on = has_failed && !HasFailure();
+      if (rank == 1) goes_on = has_failed && !HasFailure() && nth < 300;
       end_.arrive_and_wait();
     } while (goes_on);
     EXPECT_GT(nth, 20) << "no allocation has failed";

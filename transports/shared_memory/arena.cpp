@@ -188,14 +188,18 @@ std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
   const std::lock_guard lock(mutex_);
   const bool big = bytes >= kBig;
   const std::size_t rounded = round_up(bytes, big ? kBig : kSmall);
+  // Made first: from here to its end free() needs no memory for it.
+  Ranges made = {{0, rounded}};
+  Ranges::node_type range = made.extract(made.begin());
   const std::size_t offset = take(rounded, big ? kBig : kSmall);
+  range.key() = offset;
   try {
     if (backing == Backing::reserved) populate(offset, rounded);
-    used_.emplace(offset, rounded);
   } catch (...) {
-    give_back(offset, rounded);
+    give_back(std::move(range));
     throw;
   }
+  used_.insert(std::move(range));
   used_bytes_ += rounded;
   // Big ones are whole pages, and free pages are holes; small ones may share a page with a neighbour.
   if (!big) std::memset(base() + offset, 0, rounded);
@@ -209,10 +213,8 @@ void Arena::free(std::size_t offset) {
     throw Error(Status::invalid_argument,
                 "nothing was allocated at offset " + std::to_string(offset) + " of the arena");
   }
-  const std::size_t bytes = found->second;
-  used_.erase(found);
-  used_bytes_ -= bytes;
-  give_back(offset, bytes);
+  used_bytes_ -= found->second;
+  give_back(used_.extract(found));
 }
 
 /// First fit: the lowest place that is large enough. Throws Error{no_resource}.
@@ -236,7 +238,9 @@ std::size_t Arena::take(std::size_t bytes, std::size_t alignment) {
 }
 
 /// Joins the range with its free neighbours and makes holes of the pages that thereby became free.
-void Arena::give_back(std::size_t offset, std::size_t bytes) {
+void Arena::give_back(Ranges::node_type range) noexcept {
+  const std::size_t offset = range.key();
+  const std::size_t bytes = range.mapped();
   std::size_t first = offset;
   std::size_t end = offset + bytes;
   auto next = free_.lower_bound(offset);
@@ -251,7 +255,9 @@ void Arena::give_back(std::size_t offset, std::size_t bytes) {
     end += next->second;
     free_.erase(next);
   }
-  free_.emplace(first, end - first);
+  range.key() = first;
+  range.mapped() = end - first;
+  free_.insert(std::move(range));
 
   const std::size_t hole_first = std::max(round_up(first, kPage), round_down(offset, kPage));
   const std::size_t hole_end = std::min(round_down(end, kPage), round_up(offset + bytes, kPage));

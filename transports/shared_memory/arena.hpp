@@ -84,7 +84,8 @@ class Arena {
 
  private:
   std::size_t take(std::size_t bytes, std::size_t alignment);
-  void give_back(std::size_t offset, std::size_t bytes);
+  using Ranges = std::map<std::size_t, std::size_t>;  // offset -> bytes
+  void give_back(Ranges::node_type range) noexcept;
   void populate(std::size_t offset, std::size_t bytes);
   void ask_for(std::size_t together, std::size_t bytes);
 
@@ -93,8 +94,8 @@ class Arena {
   Descriptor fd_;
   Mapping mapping_;
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;  // offset -> bytes; never adjacent; pages wholly inside are holes, so zero
-  std::map<std::size_t, std::size_t> used_;  // offset -> bytes
+  Ranges free_;  // never adjacent; pages wholly inside are holes, so zero
+  Ranges used_;
   std::size_t used_bytes_ = 0;
   std::atomic<std::size_t> unasked_bytes_ = 0;  ///< may be taken before the kernel is asked again what is left
 };
