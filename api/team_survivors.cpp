@@ -222,7 +222,6 @@ void Team::tell_made(Status status, const std::string& text) noexcept {
 void Team::wait_until_made(const std::vector<Survivor>& chosen) {
   Transport& transport = context_.transport();
   Waiting waiting(transport, wait_mode_, timeout_ns_);
-  const std::int64_t begun_ns = now_ns();
   const auto has_told = [&](int member) {
     if (lines_ != nullptr) return lines_->made(member) != nullptr;
     return control(member).survivors.made.load(std::memory_order_acquire) != 0;
