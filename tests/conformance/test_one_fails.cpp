@@ -273,9 +273,9 @@ TEST_F(OneFails, TeamsOfWhichOneObjectCannotBeAllocated) {
 
 /// As above; the first exchange has been made.
 TEST_F(OneFails, ContextsOfWhichOneObjectCannotBeAllocated) {
+  seats_[1].after = [](int) { arm(); };
   std::atomic<bool> goes_on = true;
   on_all([&](int rank) {
-    seats_[1].after = [](int) { arm(); };
     int nth = 1;
     do {
       end_.arrive_and_wait();
