@@ -97,9 +97,9 @@ void BareUcxLoop::connect(Exchange& exchange, Way& way) {
   void* key = nullptr;
   std::size_t key_bytes = 0;
   check(ucp_rkey_pack(way.context.get(), way.region, &key, &key_bytes), "packing the key of the slots");
-  const std::string mine = ucx::write_card({reinterpret_cast<std::uintptr_t>(memory()),
-                                            {reinterpret_cast<const char*>(address), address_bytes},
-                                            {static_cast<const char*>(key), key_bytes}});
+  const std::string mine = ucx::write_card({.arena_base = reinterpret_cast<std::uintptr_t>(memory()),
+                                            .address = {reinterpret_cast<const char*>(address), address_bytes},
+                                            .key = {static_cast<const char*>(key), key_bytes}});
   ucp_rkey_buffer_release(key);
   ucp_worker_release_address(way.worker.get(), address);
   const std::vector<std::string> both = gather_texts(exchange, mine);
