@@ -41,6 +41,15 @@ std::optional<RefusalNotice> read_notice(const RefusalNotice& place) noexcept {
   return notice;
 }
 
+std::optional<RefusalNotice> last_notice(std::span<const RefusalNotice> notices) noexcept {
+  std::optional<RefusalNotice> last;
+  for (const RefusalNotice& place : notices) {
+    const std::optional<RefusalNotice> notice = read_notice(place);
+    if (notice && (!last || notice->number > last->number)) last = notice;
+  }
+  return last;
+}
+
 const RefusalNotice& RefusedCalls::add(std::uint64_t sequence, std::string_view reason) noexcept {
   ++number_;
   RefusalNotice& notice = own_[number_ % kNotices];

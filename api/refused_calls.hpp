@@ -36,11 +36,15 @@ void write_notice(RefusalNotice& place, const RefusalNotice& notice) noexcept;
 /// Nothing where the place holds none, or not all of one.
 std::optional<RefusalNotice> read_notice(const RefusalNotice& place) noexcept;
 
+/// The latest of a rank's notices.
+std::optional<RefusalNotice> last_notice(std::span<const RefusalNotice> notices) noexcept;
+
 /// One per team and rank; for the team's caller.
 class RefusedCalls {
  public:
   /// Call number `sequence` is refused. Returns the notice that peers have to see.
   const RefusalNotice& add(std::uint64_t sequence, std::string_view reason) noexcept;
+  std::optional<RefusalNotice> last() const noexcept { return last_notice(own_); }
   /// A call that the peer refused and this rank, whose last call is `own_sequence`, made.
   std::optional<RefusalNotice> refused_by_peer_alone(std::span<const RefusalNotice> peer,
                                                      std::uint64_t own_sequence) const noexcept;

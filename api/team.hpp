@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -302,12 +303,14 @@ class Team {
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
   Status check_refusals();
   Status fail_refused(int member, const RefusalNotice& notice);
+  std::span<const RefusalNotice> notices_of(int member) noexcept;
+  std::string refusals_text(int member);
 
   // team_installs.cpp: agreement on the plans in place.
   void log_install(InstalledPlan& plan, const std::string& key);
   InstallLog::Verdict install_verdict(int member, std::uint64_t number) noexcept;
   bool is_agreed(Channel& channel) noexcept;
-  Status check_installs(const Request& request);
+  Status check_installs(const Waiting& waiting, const Request& request);
   void wait_in_start(int member, const std::string& purpose, const std::function<bool()>& is_there);
 
   // team_failure.cpp: what ends a call before its time.

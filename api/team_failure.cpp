@@ -190,7 +190,7 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
     if (lives != Status::ok) return lives;
     const Status differs = check_board(request);
     if (differs != Status::ok) return differs;
-    const Status plans = check_installs(request);
+    const Status plans = check_installs(waiting, request);
     if (plans != Status::ok) return plans;
     if (waiting.is_over()) return fail_timeout(waiting, request);
   } catch (const std::exception&) {
@@ -303,7 +303,8 @@ Status Team::compare_calls(int member, const Request& request, std::uint64_t seq
   const std::string their_text = "rank " + std::to_string(member) + their_call;
   std::string difference;
   if (own_call == their_call) {
-    difference = own->count == kUnequalOnBoard ? ", with other counts" : ", after calls that differ";
+    difference =
+        own->count == kUnequalOnBoard ? ", with other counts" : ", after calls that differ" + refusals_text(member);
   }
   // Named from the lower rank's side, so that the text does not depend on who noticed first.
   const bool mine_first = rank_ < member;

@@ -25,8 +25,7 @@ void Team::note_refusal(std::uint64_t sequence, const char* reason) noexcept {
 Status Team::check_refusals() {
   for (int member = 0; member < ranks(); ++member) {
     if (member == rank_) continue;
-    const std::span<const RefusalNotice> theirs =
-        lines_ != nullptr ? lines_->refusals(member) : std::span<const RefusalNotice>(control(member).refusals);
+    const std::span<const RefusalNotice> theirs = notices_of(member);
     // A member writes a notice before it writes its next call on the board. Between nodes lines may overtake each
     // other; there the member finds this rank's notice, or check_board() finds that signatures differ.
     const auto has_passed = [&](std::uint64_t sequence) {
@@ -36,6 +35,24 @@ Status Team::check_refusals() {
     if (const auto other = refused_.refused_by_peer_alone(theirs, sequence_)) return fail_refused(member, *other);
   }
   return Status::ok;
+}
+
+std::span<const RefusalNotice> Team::notices_of(int member) noexcept {
+  return lines_ != nullptr ? lines_->refusals(member) : std::span<const RefusalNotice>(control(member).refusals);
+}
+
+/// What this rank and that member refused last: a cause of differences that no call shows.
+std::string Team::refusals_text(int member) {
+  std::string text;
+  const auto add = [&](int rank, const std::optional<RefusalNotice>& notice) {
+    if (notice) text += "; " + member_text(rank) + " has refused a call: " + notice->text.data();
+  };
+  const auto own = refused_.last();
+  const auto theirs = last_notice(notices_of(member));
+  if (rank_ < member) add(rank_, own);
+  add(member, theirs);
+  if (rank_ > member) add(rank_, own);
+  return text;
 }
 
 Status Team::fail_refused(int member, const RefusalNotice& notice) {

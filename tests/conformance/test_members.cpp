@@ -164,8 +164,10 @@ TEST(Members, HearNothingOfAnEarlierTeam) {
         torii_team* team = nullptr;
         ASSERT_EQ(torii_team_create(context, &options, &team), TORII_OK) << torii_last_error();
         std::vector<int> value(count, rank == 0 ? 1000 * round : -1);
-        // The first call of a plan waits until all members have come to it.
-        ASSERT_EQ(torii_broadcast(team, value.data(), count, TORII_I32, 0), TORII_OK) << torii_last_error();
+        // The first call of a plan on each of the two channels waits until all members have come to it.
+        for (int channel = 0; channel < 2; ++channel) {
+          ASSERT_EQ(torii_broadcast(team, value.data(), count, TORII_I32, 0), TORII_OK) << torii_last_error();
+        }
         if (rank != 0) value.assign(count, -1);
         const bool is_unheard = round % 2 == 0;
         // The root of a short broadcast does not wait for its receivers.

@@ -193,6 +193,11 @@ TEST(Sweeps, AReceiverThatDoesNotComeHoldsUpNobody) {
       const int rank = torii_team_rank(team);
       std::vector<std::int64_t> all = vector_of(rank, rank == 0 ? kBlock * kRanks : 0);
       std::vector<std::int64_t> own(kBlock);
+      // The first call of a plan on each of the two channels waits until all members have come to it.
+      for (int channel = 0; channel < 2; ++channel) {
+        ASSERT_EQ(torii_scatter(team, all.data(), own.data(), kBlock, TORII_I64, 0), TORII_OK) << torii_last_error();
+      }
+      own.assign(kBlock, 0);
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(15);
       while (rank == 1 && have < kRanks - 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
       if (rank == 1) {

@@ -18,8 +18,8 @@ struct ThreadTeam {
   std::string algorithm;
   std::string determinism;
   std::size_t segment_bytes = 0;
-  std::vector<int> nodes = {};  ///< of each rank; none: all stand on one
-  std::string refusal = {};     ///< not empty: the team is refused as unsupported, with this among the reasons
+  std::vector<int> nodes = {};         ///< of each rank; none: all stand on one
+  std::string refusal = {};            ///< not empty: the team is refused as unsupported, with this among the reasons
   void (*idle)(void* data) = nullptr;  ///< as of torii_context_options
 };
 
