@@ -6,9 +6,11 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
+
+#include "runtime/control_groups.hpp"
 
 namespace torii {
 namespace {
@@ -41,66 +43,9 @@ std::size_t rest(std::size_t limit, std::size_t used) { return limit > used ? li
 
 std::size_t sum(std::size_t a, std::size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 
-/// A mounted hierarchy of control groups that has the memory controller.
-struct Mount {
-  std::string root;  ///< the group that is mounted
-  std::string point;
-  bool is_unified;
-};
-
-/// Lines as "31 24 0:27 ROOT POINT options - type source options".
-std::vector<Mount> memory_mounts(const std::string& mountinfo) {
-  std::vector<Mount> mounts;
-  std::istringstream lines(mountinfo);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string word;
-    std::string type;
-    std::string options;
-    Mount mount;
-    words >> word >> word >> word >> mount.root >> mount.point;
-    while (words >> word && word != "-") continue;
-    words >> type >> word >> options;
-    mount.is_unified = type == "cgroup2";
-    const bool has_memory = type == "cgroup" && ("," + options + ",").find(",memory,") != std::string::npos;
-    if (mount.is_unified || has_memory) mounts.push_back(std::move(mount));
-  }
-  return mounts;
-}
-
-/// The group of a line such as "4:memory:PATH", or "0::PATH" of version 2.
-std::optional<std::string> group_path(const std::string& cgroup, bool is_unified) {
-  std::istringstream lines(cgroup);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (is_unified ? controllers == ",," : controllers.find(",memory,") != std::string::npos) {
-      return line.substr(second + 1);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
-MemoryLimits::MemoryLimits(fs::path root) : root_(std::move(root)) {
-  const std::string cgroup = read_file(root_ / "proc/self/cgroup");
-  for (const Mount& mount : memory_mounts(read_file(root_ / "proc/self/mountinfo"))) {
-    const std::optional<std::string> path = group_path(cgroup, mount.is_unified);
-    if (!path) continue;
-    // In a container the mounted group may be the container's own, and the path that of the host.
-    fs::path below = fs::path(*path).lexically_relative(mount.root);
-    if (below.empty() || *below.begin() == "..") below = ".";
-    const fs::path point = root_ / fs::path(mount.point).relative_path();
-    for (below = below.lexically_normal();; below = below.parent_path()) {
-      const bool is_top = below.empty() || below == ".";
-      groups_.push_back({is_top ? point : point / below, mount.is_unified});
-      if (is_top) break;
-    }
-  }
-}
+MemoryLimits::MemoryLimits(fs::path root) : root_(std::move(root)), groups_(control_groups("memory", root_)) {}
 
 std::optional<MemoryLeft> MemoryLimits::machine() const {
   const std::string text = read_file(root_ / "proc/meminfo");
@@ -111,18 +56,20 @@ std::optional<MemoryLeft> MemoryLimits::machine() const {
                     "the machine's memory"};
 }
 
-std::optional<MemoryLeft> MemoryLimits::left_in(const Group& group, std::size_t free_swap_bytes) const {
-  const auto value = [&](const char* file) { return number(read_file(group.folder / file)); };
-  const char* const name = group.is_unified ? "memory.max" : "memory.limit_in_bytes";
+std::optional<MemoryLeft> MemoryLimits::left_in(const fs::path& group, std::size_t free_swap_bytes) {
+  const auto value = [&](const char* file) { return number(read_file(group / file)); };
+  std::error_code ignored;
+  const bool is_unified = fs::exists(group / "memory.max", ignored);  // version 2
+  const char* const name = is_unified ? "memory.max" : "memory.limit_in_bytes";
   const std::size_t limit = value(name).value_or(SIZE_MAX);  // version 2 writes "max" for none
   if (limit >= kNoLimit) return {};
-  const std::size_t used = value(group.is_unified ? "memory.current" : "memory.usage_in_bytes").value_or(0);
-  const std::string stat = read_file(group.folder / "memory.stat");
-  const std::string prefix = group.is_unified ? "" : "total_";
+  const std::size_t used = value(is_unified ? "memory.current" : "memory.usage_in_bytes").value_or(0);
+  const std::string stat = read_file(group / "memory.stat");
+  const std::string prefix = is_unified ? "" : "total_";
   const std::size_t files =
       number_of(stat, prefix + "inactive_file ").value_or(0) + number_of(stat, prefix + "active_file ").value_or(0);
   std::size_t left = rest(limit, rest(used, files));
-  if (group.is_unified) {
+  if (is_unified) {
     const std::size_t swap_limit = value("memory.swap.max").value_or(SIZE_MAX);
     const std::size_t swap_left = rest(swap_limit, value("memory.swap.current").value_or(0));
     left = sum(left, std::min(free_swap_bytes, swap_left));
@@ -134,14 +81,14 @@ std::optional<MemoryLeft> MemoryLimits::left_in(const Group& group, std::size_t 
   }
   return MemoryLeft{
       left, limit,
-      "the control group's limit of " + std::to_string(limit) + " bytes (" + (group.folder / name).string() + ")"};
+      "the control group's limit of " + std::to_string(limit) + " bytes (" + (group / name).string() + ")"};
 }
 
 std::optional<MemoryLeft> MemoryLimits::group() const {
   if (groups_.empty()) return {};
   const std::size_t free_swap = number_of(read_file(root_ / "proc/meminfo"), "SwapFree:").value_or(0) * 1024;
   std::optional<MemoryLeft> least;
-  for (const Group& group : groups_) {
+  for (const fs::path& group : groups_) {
     auto left = left_in(group, free_swap);
     if (left && (!least || left->bytes < least->bytes)) least = std::move(left);
   }

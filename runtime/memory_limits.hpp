@@ -35,14 +35,10 @@ class MemoryLimits {
   MemoryLeft left() const;
 
  private:
-  struct Group {
-    std::filesystem::path folder;
-    bool is_unified;  ///< version 2
-  };
-  std::optional<MemoryLeft> left_in(const Group& group, std::size_t free_swap_bytes) const;
+  static std::optional<MemoryLeft> left_in(const std::filesystem::path& group, std::size_t free_swap_bytes);
 
   std::filesystem::path root_;
-  std::vector<Group> groups_;  ///< from that of this process up to the mounted one
+  std::vector<std::filesystem::path> groups_;  ///< folders, from that of this process up to the mounted one
 };
 
 /// Of this process on this machine.

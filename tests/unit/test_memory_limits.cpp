@@ -80,6 +80,7 @@ TEST_F(PlantedMachine, TheCommitLimitHoldsInMode2Only) {
 
 TEST_F(PlantedMachine, AGroupOfVersion2AndThoseAboveIt) {
   plant_unified("jobs/one");
+  plant("sys/fs/cgroup/jobs/one/cgroup.procs", "1\n");
   const MemoryLimits limits(root_);
   EXPECT_FALSE(limits.group());
   plant("sys/fs/cgroup/jobs/one/memory.max", "max\n");
