@@ -11,10 +11,14 @@ class CallHistory {
  public:
   /// Of the next call; even, so that an odd signature stays odd.
   std::uint32_t salt() const noexcept { return static_cast<std::uint32_t>(hash_ >> 32) & ~1U; }
-  /// `kind` has the call's signature, which is odd, in its upper half (pack_kind()). Multiplying by an odd number loses
-  /// nothing, and the difference of two odd signatures is even: histories that differ in one call have unlike salts.
-  void add(std::uint64_t kind) noexcept { hash_ = (hash_ ^ kind) * 0x9e3779b97f4a7c15ULL; }
-  void add_refused() noexcept { add(std::uint64_t{0xd1b54a33} << 32); }
+  /// `signature` is the call's, which is odd. Multiplying by an odd number loses nothing, and the difference of two odd
+  /// signatures is even: histories that differ in one call have unlike salts.
+  void add(std::uint32_t signature) noexcept {
+    hash_ = (hash_ ^ static_cast<std::uint64_t>(signature) << 32) * 0x9e3779b97f4a7c15ULL;
+  }
+  /// A persistent operation is prepared.
+  void add_prepared(std::uint32_t signature) noexcept { add(signature ^ 0x80000000U); }
+  void add_refused() noexcept { add(0xd1b54a33U); }
 
  private:
   std::uint64_t hash_ = 0;

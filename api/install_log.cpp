@@ -14,6 +14,8 @@ std::uint64_t InstallLog::add(std::uint64_t fingerprint) noexcept {
 }
 
 InstallLog::Verdict InstallLog::compare(std::uint64_t peers_word, std::uint64_t number) const noexcept {
+  // A word is overwritten here only after all members agreed on it.
+  if (number + kWords <= number_) return Verdict::agrees;
   if (peers_word == word(number)) return Verdict::agrees;
   if (peers_word == 0) return Verdict::not_yet;
   // Numbers in one place are kWords apart, so their difference tells which is later even when they wrap.

@@ -249,6 +249,7 @@ Team::~Team() {
     std::vector<PutOwner> puts;
     if (lines_ != nullptr) {
       puts.push_back(lines_->take_puts());
+      puts.push_back(lines_->take_awaited_puts());
       for (const auto& channel : channels_) puts.push_back(channel->execution.take_puts());
     }
     context_.retire_staging({.offset = members_[static_cast<std::size_t>(rank_)].memory_offset,

@@ -301,7 +301,7 @@ class Team {
 
   // team_refusals.cpp: calls that this rank refused.
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
-  Status check_refusals();
+  Status check_refusals(std::uint64_t own_sequence);
   Status fail_refused(int member, const RefusalNotice& notice);
   std::span<const RefusalNotice> notices_of(int member) noexcept;
   std::string refusals_text(int member);
@@ -318,8 +318,8 @@ class Team {
   Status check_lives(const Waiting& waiting, const Request& request, std::int64_t now);
   bool has_departed(int member) noexcept;
   bool has_left_after(int member, const Request& request) noexcept;
-  Status check_board(const Request& request) noexcept;
-  Status compare_calls(int member, const Request& request, std::uint64_t sequence) noexcept;
+  Status check_board(const Request& request);
+  Status compare_calls(int member, const Request& request, std::uint64_t sequence);
   Standing next_told(const Request& request) noexcept;
   Status fail(Status status, int member, const std::string& text) noexcept;
   Status adopt_failure() noexcept;
@@ -396,7 +396,8 @@ class Team {
   std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
   bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
   std::string cause_;             ///< why the team failed, once it is poisoned
-  bool poisoned_ = false;         ///< the failure has been reported by a call of this rank
+  Status cause_status_ = Status::ok;
+  bool poisoned_ = false;  ///< the failure has been reported by a call of this rank
   bool survivors_made_ = false;
   bool tells_call_in_order_ = false;  ///< next_told()
   bool owns_memory_ = false;  ///< all members have made their object: until then nobody puts, and nobody departs

@@ -32,7 +32,7 @@ bool Team::run_again(const PlainCall& call, Status& status) noexcept {
   const Prepared::Place& place = prepared.places[at];
   if (++next_channel_ == shared_channels_) next_channel_ = 0;
   const std::uint32_t salt = history_.salt();
-  history_.add(prepared.board_kind);
+  history_.add(prepared.shape.signature);
   write_board(prepared, salted(prepared.board_kind, salt), ++sequence_);
   Execution& execution = channels_[at]->execution;
   execution.begin_straight(

@@ -131,6 +131,7 @@ Status Team::adopt_failure() noexcept {
   poisoned_ = true;
   set_last_error(text);
   cause_ = std::move(text);
+  cause_status_ = status;
   return status;
 }
 
@@ -184,7 +185,7 @@ Status Team::check(const Waiting& waiting, const Request& request) noexcept {
   control().looked_ns.store(now, std::memory_order_relaxed);
   if (lines_ != nullptr) lines_->publish(next_told(request), now, now - waiting.quiet_ns());
   try {
-    const Status refusals = check_refusals();
+    const Status refusals = check_refusals(sequence_);
     if (refusals != Status::ok) return refusals;
     const Status lives = check_lives(waiting, request, now);
     if (lives != Status::ok) return lives;
@@ -280,7 +281,7 @@ void Team::fail_transport(const Execution& execution, const Request& request) no
 
 /// Compares this rank's calls with those of its peers at the same places: the call that it waits in, and if that is a
 /// persistent operation, which is in no order with others, also the last call before it.
-Status Team::check_board(const Request& request) noexcept {
+Status Team::check_board(const Request& request) {
   for (int member = 0; member < ranks(); ++member) {
     Status status = compare_calls(member, request, request.sequence);
     if (status == Status::ok && is_persistent(request.sequence)) status = compare_calls(member, request, sequence_);
@@ -290,7 +291,7 @@ Status Team::check_board(const Request& request) noexcept {
 }
 
 /// A member of another node has told of one call only, which may not be the one that this rank asks for.
-Status Team::compare_calls(int member, const Request& request, std::uint64_t sequence) noexcept {
+Status Team::compare_calls(int member, const Request& request, std::uint64_t sequence) {
   const std::optional<Standing> theirs = is_distant(member) ? lines_->view(member, is_persistent(sequence)).standing
                                                             : read_board(control(member), sequence);
   if (!theirs || theirs->sequence == 0) return Status::ok;

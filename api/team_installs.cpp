@@ -45,6 +45,8 @@ bool Team::is_agreed(Channel& channel) noexcept {
   for (; channel.agreed_members < ranks(); ++channel.agreed_members) {
     if (install_verdict(channel.agreed_members, channel.awaited) != InstallLog::Verdict::agrees) return false;
   }
+  // Peers that wait for this rank's word are not served when this rank has left the call.
+  if (lines_ != nullptr && !lines_->words_have_left()) return false;
   const Prepared& prepared = *channel.current->prepared;
   prepared.places[channel.current->runs_on].plan->unagreed = 0;
   if (prepared.lengths != nullptr) prepared.lengths->places[channel.current->runs_on].plan->unagreed = 0;
@@ -86,11 +88,19 @@ void Team::wait_in_start(int member, const std::string& purpose, const std::func
   while (!is_there()) {
     // The member may be waiting for this rank on another team first.
     context_.progress_background(this);
+    if (progress_channels()) {
+      // Or for an operation of this team that only this rank's caller moves.
+      if (poisoned_) throw Error(cause_status_, cause_);
+      waiting.moved();
+      continue;
+    }
     if (lines_ != nullptr) (void)context_.transport().progress();
     if (waiting.is_turn_of_others()) context_.idle();
-    if (!waiting.pause([](void*) { return true; }, nullptr)) continue;
+    auto still_idle = [&] { return !is_there(); };
+    const auto ask = [](void* idle) { return (*static_cast<decltype(still_idle)*>(idle))(); };
+    if (!waiting.pause(ask, &still_idle)) continue;
     if (has_failed()) require(adopt_failure());
-    require(check_refusals());
+    require(check_refusals(sequence_ - 1));  // this rank may yet refuse the call that it starts
     if (!context_.transport().alive(members_[static_cast<std::size_t>(member)].context_rank)) {
       require(fail(Status::peer_lost, member,
                    member_text(member) + " died while rank " + std::to_string(rank_) + " waited for it " + purpose));

@@ -58,7 +58,7 @@ std::size_t team_lines_bytes(int ranks) noexcept {
 }
 
 void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes) {
-  if (bytes <= arena_bytes && staging <= arena_bytes - bytes) return;
+  if (bytes <= arena_bytes && staging <= arena_bytes - bytes && staging % kLineBytes == 0) return;
   throw Error(Status::transport,
               "rank " + std::to_string(member) + " offers " + std::to_string(bytes) + " bytes at offset " +
                   std::to_string(staging) + " of its arena, which has " + std::to_string(arena_bytes) +
@@ -103,7 +103,7 @@ void TeamLines::put_to_all(const Letter& letter) noexcept {
     put.target_offset = put.signal_offset + (letter.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
     if (letter.target_offset != 0) put.target_offset = member.offset + inbox_offset + letter.target_offset;
     put.signal = letter.signal;
-    put.owner = puts_.count();
+    put.owner = (letter.is_awaited ? awaited_puts_ : puts_).count();
     (void)transport_.put(put);
   }
 }
@@ -180,6 +180,7 @@ const TeamLines::View& TeamLines::view(int member, bool of_persistent) noexcept 
 void TeamLines::put_epoch(std::uint64_t epoch) noexcept {
   for (int engine = 0; engine < engines_; ++engine) {
     put_to_all({.engine = engine,
+                .is_awaited = epoch != kDeparted,
                 .offset = offsetof(Inbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
                 .signal = epoch});
   }
@@ -192,8 +193,9 @@ bool TeamLines::has_reached(int member, std::uint64_t epoch) const noexcept {
 }
 
 void TeamLines::put_install(std::uint64_t number, std::uint64_t word) noexcept {
-  put_to_all(
-      {.offset = offsetof(Inbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t), .signal = word});
+  put_to_all({.is_awaited = true,
+              .offset = offsetof(Inbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t),
+              .signal = word});
 }
 
 std::uint64_t TeamLines::install_word(int member, std::uint64_t number) const noexcept {
@@ -372,7 +374,7 @@ bool TeamLines::has_closed(int member) const noexcept { return load_word(bytes_o
 
 void TeamLines::push_out() noexcept {
   Deadline push(kPushNs);
-  while (!puts_.drained() && !push.is_over()) {
+  while (!(puts_.drained() && awaited_puts_.drained()) && !push.is_over()) {
     (void)transport_.progress();
     nap();
   }

@@ -134,6 +134,8 @@ class TeamLines {
   void put_epoch(std::uint64_t epoch) noexcept;
   bool has_reached(int member, std::uint64_t epoch) const noexcept;
   bool has_departed(int member) const noexcept { return has_reached(member, kDeparted); }
+  /// Whether the words of installations and epochs have left: until then no call may end that has put them.
+  bool words_have_left() const noexcept { return awaited_puts_.drained(); }
   /// Tells all members of a plan that this rank has put in place.
   void put_install(std::uint64_t number, std::uint64_t word) noexcept;
   std::uint64_t install_word(int member, std::uint64_t number) const noexcept;
@@ -180,6 +182,7 @@ class TeamLines {
   void push_out() noexcept;
   /// What still counts what was put. Nothing may be put through this object afterwards.
   PutOwner take_puts() noexcept { return std::move(puts_); }
+  PutOwner take_awaited_puts() noexcept { return std::move(awaited_puts_); }
 
  private:
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
@@ -187,7 +190,8 @@ class TeamLines {
   /// What is put to every member, this one included, into this rank's inbox there.
   struct Letter {
     int engine = 0;
-    std::size_t offset = 0;  ///< of the signal in the inbox, or of the alarm
+    bool is_awaited = false;  ///< words_have_left() waits for it
+    std::size_t offset = 0;   ///< of the signal in the inbox, or of the alarm
     bool is_alarm = false;
     std::uint64_t signal = 0;
     const void* payload = nullptr;  ///< up to kInlineBytes go into the signal's line, more into the next ones
@@ -210,6 +214,7 @@ class TeamLines {
 
   Transport& transport_;
   PutOwner puts_;
+  PutOwner awaited_puts_;  ///< words that others wait for in a call that this rank may leave before them
   std::vector<Member> members_;
   int rank_;
   int engines_;

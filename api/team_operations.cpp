@@ -105,7 +105,7 @@ void Team::take_place(Request& request) noexcept {
     return;
   }
   request.salt = history_.salt();
-  history_.add(request.prepared->board_kind);
+  history_.add(request.prepared->shape.signature);
   request.sequence = ++sequence_;
   request.runs_on = next_channel_;
   if (++next_channel_ == shared_channels_) next_channel_ = 0;
@@ -136,6 +136,7 @@ Status Team::start(Request& request) noexcept {
   Status status = Status::ok;
   request.prepared = prepare(request, status);
   if (request.prepared == nullptr) {
+    ++request.starts_refused;
     note_refusal(++sequence_, last_error());
     return status;
   }
@@ -333,6 +334,10 @@ bool Team::progress_in_background() noexcept {
 Status Team::open_channel(Request& request) noexcept {
   const CancellationHeld held;
   const Inside inside(busy_, in_background_);
+  if (context_.is_forked_child()) {
+    set_last_error("this process was forked from the one that made the context: it may only exec or exit");
+    return Status::invalid_argument;
+  }
   if (poisoned_ || has_failed()) return adopt_failure();
   Status status = Status::ok;
   // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
@@ -343,8 +348,8 @@ Status Team::open_channel(Request& request) noexcept {
     note_refusal(sequence, last_error());
     return status;
   }
+  history_.add_prepared(request.prepared->shape.signature);
   const std::uint64_t kind = request.prepared->board_kind ^ kPreparesOnBoard;
-  history_.add(kind);
   write_board(*request.prepared, salted(kind, request.salt_prepared), sequence);
   status = take_channel(request);
   if (status != Status::ok && !poisoned_) note_refusal(sequence, last_error());

@@ -380,6 +380,7 @@ void Team::wait_for_recycled(std::uint64_t epoch) {
   for (int member = 0; member < ranks(); ++member) {
     wait_in_start(member, "to recycle staging", [&] { return has_recycled(member, epoch); });
   }
+  if (lines_ != nullptr) lines_->push_out();
 }
 
 }  // namespace torii

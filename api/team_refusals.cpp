@@ -21,8 +21,8 @@ void Team::note_refusal(std::uint64_t sequence, const char* reason) noexcept {
   }
 }
 
-/// Compares what this rank refused with what each member did. May throw.
-Status Team::check_refusals() {
+/// Compares what this rank, whose calls up to `own_sequence` are settled, refused with what each member did. May throw.
+Status Team::check_refusals(std::uint64_t own_sequence) {
   for (int member = 0; member < ranks(); ++member) {
     if (member == rank_) continue;
     const std::span<const RefusalNotice> theirs = notices_of(member);
@@ -32,7 +32,7 @@ Status Team::check_refusals() {
       return !is_distant(member) && has_come_to(member, sequence + 1);
     };
     if (const auto own = refused_.refused_here_alone(theirs, has_passed)) return fail_refused(rank_, *own);
-    if (const auto other = refused_.refused_by_peer_alone(theirs, sequence_)) return fail_refused(member, *other);
+    if (const auto other = refused_.refused_by_peer_alone(theirs, own_sequence)) return fail_refused(member, *other);
   }
   return Status::ok;
 }

@@ -108,7 +108,8 @@ bool Execution::see(std::size_t announcement) noexcept {
   if (load_word(from.line) != signal_word(signature_, plan_->calls)) return false;
   ReadyToken token;
   std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
-  if (token.input == kInArena && !accepts(from.peer, token.input_offset, from.reads)) return false;
+  if (token.input != kByValue && token.input != kReadable && !accepts(from.peer, token.input_offset, from.reads))
+    return false;
   if (token.result_in_place != 0 && !accepts(from.peer, token.result_offset, from.stores)) return false;
   Announced& state = announced_[announcement];
   const auto base = reinterpret_cast<std::uintptr_t>(transport_.mapped(from.peer, 0));

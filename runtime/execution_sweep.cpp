@@ -287,7 +287,7 @@ bool Execution::take_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock&
     kernels::copy(to, payload(peer.in, message, bytes), bytes, shape_->streaming);
     if (shape_->streaming) kernels::store_fence();
   }
-  credit(peer.context_rank, peer.in.credits_offset, message);
+  give_credit(peer.in, message);
   turn.in_bytes += bytes;
   return true;
 }

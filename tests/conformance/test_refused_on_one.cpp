@@ -111,6 +111,69 @@ TEST(DifferingCalls, NeverMixTheirData) {
   }
 }
 
+/// More plans in place than a rank publishes words for, on ranks that prepare at different paces.
+TEST(ManyPlans, MayBePutInPlaceAtAnyPace) {
+  constexpr int kPlans = 40;
+  run_as_threads({2, "TIMEOUT=20", "", "", "", 0}, [](torii_context*, torii_team* team) {
+    const bool waits_at_once = torii_team_rank(team) == 1;
+    std::vector<torii_request*> requests(kPlans, nullptr);
+    std::vector<int> values(kPlans, 1);
+    std::vector<int> sums(kPlans, 0);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const torii_call call = make_call(TORII_ALLREDUCE, &values[i], &sums[i], 1, TORII_I32);
+      ASSERT_EQ(torii_prepare(team, &call, &requests[i]), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_restart(requests[i]), TORII_OK) << torii_last_error();
+      if (waits_at_once) {
+        ASSERT_EQ(torii_wait(requests[i]), TORII_OK) << torii_last_error();
+      }
+    }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(torii_wait(requests[i]), TORII_OK) << torii_last_error();
+      EXPECT_EQ(sums[i], 2);
+      EXPECT_EQ(torii_request_free(requests[i]), TORII_OK);
+    }
+  });
+}
+
+/// The first start of an operation may come long after many others were prepared.
+TEST(ManyPlans, MayBeStartedLate) {
+  constexpr std::size_t kPlans = 33;
+  run_as_threads({2, "TIMEOUT=20", "", "", "", 0}, [](torii_context*, torii_team* team) {
+    std::vector<torii_request*> requests(kPlans, nullptr);
+    const int value = 1;
+    int sum = 0;
+    const torii_call call = make_call(TORII_ALLREDUCE, &value, &sum, 1, TORII_I32);
+    for (std::size_t i = 0; i + 1 < kPlans; ++i) ASSERT_EQ(torii_prepare(team, &call, &requests[i]), TORII_OK);
+    if (torii_team_rank(team) == 0) {
+      ASSERT_EQ(torii_prepare(team, &call, &requests.back()), TORII_OK);
+    }
+    EXPECT_EQ(torii_restart(requests.front()), TORII_OK);
+    EXPECT_EQ(torii_wait(requests.front()), TORII_OK) << torii_last_error();
+    EXPECT_EQ(sum, 2);
+    if (torii_team_rank(team) == 1) {
+      ASSERT_EQ(torii_prepare(team, &call, &requests.back()), TORII_OK);
+    }
+    for (torii_request* request : requests) EXPECT_EQ(torii_request_free(request), TORII_OK);
+  });
+}
+
+/// What a collective does not read may differ between ranks, and later calls go on.
+TEST(DifferingCalls, AreEqualWhereTheCollectiveDoesNotLook) {
+  run_as_threads({2, "TIMEOUT=20", "", "", "", 0}, [](torii_context*, torii_team* team) {
+    const bool is_first = torii_team_rank(team) == 0;
+    int value = is_first ? 7 : 0;
+    const torii_call call = make_call(TORII_BROADCAST, nullptr, &value, 1, is_first ? TORII_I32 : TORII_F32,
+                                      is_first ? TORII_SUM : TORII_MAX);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+    EXPECT_EQ(value, 7);
+    torii_call barrier = make_call(TORII_BARRIER, nullptr, nullptr, 0, is_first ? TORII_U8 : TORII_F64);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(torii_run(team, &barrier), TORII_OK) << torii_last_error();
+    int sum = 0;
+    EXPECT_EQ(torii_allreduce(team, &value, &sum, 1, TORII_I32, TORII_SUM), TORII_OK) << torii_last_error();
+    EXPECT_EQ(sum, 14);
+  });
+}
+
 TEST(DifferingCalls, AMemberThatLeavesInsteadIsNamed) {
   run_as_threads({2, "TIMEOUT=20", "", "", "", 0}, [](torii_context*, torii_team* team) {
     torii_team* part = nullptr;

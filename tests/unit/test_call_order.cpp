@@ -8,13 +8,12 @@
 #include "api/call_history.hpp"
 #include "api/install_log.hpp"
 #include "api/refused_calls.hpp"
-#include "api/team_control.hpp"
 
 namespace torii {
 namespace {
 
-constexpr std::uint64_t kKind = pack_kind(0x1234567, 3, 4, 0);
-constexpr std::uint64_t kOtherKind = pack_kind(0x1234569, 3, 4, 0);
+constexpr std::uint32_t kSignature = 0x1234567;
+constexpr std::uint32_t kOtherSignature = 0x1234569;
 
 TEST(CallHistory, SaltsDifferAfterOneUnlikeCall) {
   for (int before = 0; before < 20; ++before) {
@@ -22,21 +21,21 @@ TEST(CallHistory, SaltsDifferAfterOneUnlikeCall) {
     CallHistory other;
     CallHistory refused;
     for (int i = 0; i < before; ++i) {
-      one.add(kKind);
-      other.add(kKind);
-      refused.add(kKind);
+      one.add(kSignature);
+      other.add(kSignature);
+      refused.add(kSignature);
     }
     EXPECT_EQ(one.salt(), other.salt());
-    one.add(kKind);
-    other.add(kOtherKind);
+    one.add(kSignature);
+    other.add(kOtherSignature);
     refused.add_refused();
     for (int i = 0; i < 1000; ++i) {
       ASSERT_NE(one.salt(), other.salt()) << before << " calls before, " << i << " after";
       ASSERT_NE(one.salt(), refused.salt()) << before << " calls before, " << i << " after";
       ASSERT_EQ(one.salt() % 2, 0U);
-      one.add(kKind);
-      other.add(kKind);
-      refused.add(kKind);
+      one.add(kSignature);
+      other.add(kSignature);
+      refused.add(kSignature);
     }
   }
 }
@@ -46,7 +45,7 @@ TEST(CallHistory, EachCallHasASaltOfItsOwn) {
   std::set<std::uint32_t> salts;
   for (int i = 0; i < 10000; ++i) {
     EXPECT_TRUE(salts.insert(history.salt()).second) << "call " << i;
-    history.add(kKind);
+    history.add(kSignature);
   }
 }
 
@@ -80,6 +79,17 @@ TEST(InstallLog, KnowsWordsBeforeAndBehindInTheSamePlace) {
   InstallLog ahead = own;
   for (std::size_t i = 0; i < InstallLog::kWords; ++i) ahead.add(i);
   EXPECT_EQ(own.compare(ahead.word(70000), 70000), InstallLog::Verdict::agrees);
+}
+
+TEST(InstallLog, AWordOverwrittenHereHadBeenAgreedOn) {
+  InstallLog own;
+  InstallLog peer;
+  for (std::uint64_t n = 1; n <= InstallLog::kWords; ++n) {
+    own.add(n);
+    peer.add(n);
+  }
+  own.add(0);
+  EXPECT_EQ(own.compare(peer.word(1), 1), InstallLog::Verdict::agrees);
 }
 
 /// A rank's refused calls, and what its peers see of them.

@@ -442,9 +442,9 @@ void Engine::take_error() noexcept {
   if (fi_cq_readerr(queue_.get(), &error, 0) < 0) return;
   Operation* const operation = operation_of(error.op_context);
   if (operation == nullptr) {
+    if (take_back_receive(error.op_context)) return shared_.peers.count_stranger();
     // An injected write, whose peer nobody tells; what is waited for will not come, and other writes find out why.
     if (is_lost_connection(error.err)) return;
-    if (take_back_receive(error.op_context)) return shared_.peers.count_stranger();
     break_down("failed", error.err);
     return;
   }
