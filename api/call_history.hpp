@@ -9,7 +9,7 @@ namespace torii {
 
 class CallHistory {
  public:
-  /// Of the next call; even, so that an odd signature stays odd.
+  /// Salts the signature of the next call. The salt is even, so an odd signature stays odd.
   std::uint32_t salt() const noexcept { return static_cast<std::uint32_t>(hash_ >> 32) & ~1U; }
   /// `signature` is the call's, which is odd. Multiplying by an odd number loses nothing, and the difference of two odd
   /// signatures is even: histories that differ in one call have unlike salts.

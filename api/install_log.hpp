@@ -25,7 +25,7 @@ class InstallLog {
   std::uint64_t number() const noexcept { return number_; }
   /// The word that stands for one of the last kWords installations. It depends on all installations before it, too.
   std::uint64_t word(std::uint64_t number) const noexcept { return words_[number % kWords]; }
-  /// What a peer's word, from place `number % kWords`, says of that installation.
+  /// Compares a peer's word, read from place `number % kWords`, with this rank's word for that installation.
   Verdict compare(std::uint64_t peers_word, std::uint64_t number) const noexcept;
 
  private:

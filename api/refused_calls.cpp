@@ -68,7 +68,7 @@ bool RefusedCalls::has_refused(std::uint64_t sequence) const noexcept {
 
 std::optional<RefusalNotice> RefusedCalls::refused_by_peer_alone(std::span<const RefusalNotice> peer,
                                                                  std::uint64_t own_sequence) const noexcept {
-  // What stood in the place of the oldest own notice is forgotten: this rank may have refused calls before it.
+  // Older notices of this rank are overwritten: it may have refused any call before its oldest notice.
   std::uint64_t known_from = 0;
   if (number_ > kNotices) known_from = own_[(number_ + 1) % kNotices].sequence;
   for (const RefusalNotice& place : peer) {

@@ -17,7 +17,7 @@
 
 namespace torii {
 
-/// What a rank tells its peers of one refused call. Peers may read it while it is written, or before all of it has
+/// A rank's message to its peers about one refused call. Peers may read it while it is written, or before all of it has
 /// come: they believe it where `check` fits.
 struct alignas(kLineBytes) RefusalNotice {
   static constexpr std::size_t kTextBytes = 104;

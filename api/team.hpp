@@ -214,7 +214,7 @@ class Team {
   void count_refusal(const char* reason) noexcept;
   /// From any thread.
   std::uint64_t engine_bytes(int engine) const noexcept;
-  /// Of any operation of this rank. From any thread.
+  /// The most entries of any operation of this rank. From any thread.
   int entries_in_flight_most() const noexcept;
   /// Moves the operations of a team on behalf of its caller; true when one moved. Only while in the background list.
   bool progress_in_background() noexcept;
@@ -241,7 +241,7 @@ class Team {
   };
 
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
-  /// What a team is made of, once all ranks have agreed on it.
+  /// The parts of a new team, once all ranks have agreed on them.
   struct Founding {
     TeamOptions options;
     std::vector<Member> members;        ///< none where this rank joins none

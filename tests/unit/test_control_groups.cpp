@@ -118,7 +118,7 @@ bool is_oversubscribed(int ranks, const std::vector<const Planted*>& machines) {
 TEST_F(ControlGroups, MoreRanksThanAGroupsQuotaAreOversubscribed) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-  if (CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "one CPU";
+  if (CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "this test needs two CPUs, and one is allowed here";
   planted_.plant("proc/self/mountinfo", kUnified);
   planted_.plant("proc/self/cgroup", "0::/job/step");
   planted_.plant("sys/fs/cgroup/job/step/cpu.max", "max 100000");
