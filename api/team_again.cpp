@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A blocking call like the one before it: from the caller's words to the first store in as few instructions as can be.
 #include "api/team.hpp"
-#include "runtime/cancellation.hpp"
 
 namespace torii {
 
@@ -51,7 +50,6 @@ bool Team::run_again(const PlainCall& call, Status& status) noexcept {
 
 /// The call has begun and has to wait: from here on it is a request as any other.
 Status Team::go_on(Prepared& prepared, std::size_t channel, const PlainCall& call, std::uint32_t salt) noexcept {
-  const CancellationHeld held;
   Request request;
   request.team = this;
   request.arguments = prepared.arguments;

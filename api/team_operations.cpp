@@ -113,6 +113,7 @@ void Team::take_place(Request& request) noexcept {
 
 /// Puts the request's plan in place, and makes room in the queue where it has to wait.
 Status Team::make_ready(Request& request) noexcept {
+  const CancellationHeld held;
   try {
     install_on(*request.prepared, request.runs_on);
     if (Channel& channel = *channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
@@ -172,13 +173,13 @@ Status Team::start(Request& request) noexcept {
 }
 
 Status Team::submit(Request& request) noexcept {
-  const CancellationHeld held;
+  const CancellationHeld held(context_.several_nodes());
   const Inside inside(busy_, in_background_);
   return start(request);
 }
 
 Status Team::run(Request& request) noexcept {
-  const CancellationHeld held;
+  const CancellationHeld held(context_.several_nodes());
   const Inside inside(busy_, in_background_);
   const Status status = start(request);
   return status == Status::ok ? run_to_end(request) : status;
@@ -261,7 +262,7 @@ bool Team::progress() noexcept {
 bool Team::still_idle(void* team) noexcept { return !static_cast<Team*>(team)->progress(); }
 
 Status Team::wait(Request& request) noexcept {
-  const CancellationHeld held;
+  const CancellationHeld held(context_.several_nodes());
   const Inside inside(busy_, in_background_);
   return run_to_end(request);
 }
@@ -278,6 +279,7 @@ Status Team::run_to_end(Request& request) noexcept {
 
 Status Team::wait_for(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
+  const CancellationHeld held;
   Waiting waiting(context_.transport(), wait_mode_, timeout_ns_);
   while (request.state != Request::State::done) {
     if (progress()) {
@@ -294,7 +296,7 @@ Status Team::wait_for(Request& request) noexcept {
 }
 
 bool Team::test(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());  // to look at shared memory takes no system call
+  const CancellationHeld held(context_.several_nodes());
   const Inside inside(busy_, in_background_);
   if (request.state == Request::State::done) return true;
   // Between two tests others may have moved what this caller then finds done, or waiting for more.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "api/team.hpp"
+#include "runtime/cancellation.hpp"
 #include "runtime/memory_limits.hpp"
 
 namespace torii {
@@ -180,6 +181,7 @@ Prepared* Team::prepare(Request& request, Status& status) noexcept {
   if (status != Status::ok) return nullptr;
   try {
     if (last_prepared_ == nullptr || !same_call(last_prepared_->arguments, request.arguments, ranks())) {
+      const CancellationHeld held;
       last_prepared_ = find_prepared(request.arguments);
     }
     check_buffers(request.arguments, *last_prepared_);

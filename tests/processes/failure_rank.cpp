@@ -26,6 +26,8 @@ namespace {
 
 using torii::tests::now_s;
 
+std::atomic<bool> was_told_to_end = false;
+
 void say(const std::string& line) {
   // One write per line, so that the lines of ranks on one pipe stay whole.
   const std::string whole = line + "\n";
@@ -173,13 +175,13 @@ class Rank {
     return 0;
   }
 
-  /// Nobody misbehaves, until the delay is over.
+  /// Nobody misbehaves, until the delay is over or rank 0 got SIGUSR1.
   int work() {
     const double end_s = now_s() + arguments_.delay_us * 1e-6;
     // Rank 0 counts itself in until then, so all see the end in the same call.
     for (bool goes_on = true; goes_on;) {
       std::vector<std::int64_t> data(1 + arguments_.count, team_.rank() + 1);
-      data[0] = team_.rank() == 0 && now_s() < end_s ? 1 : 0;
+      data[0] = team_.rank() == 0 && now_s() < end_s && !was_told_to_end ? 1 : 0;
       if (team_.allreduce(std::span(data)) != TORII_OK) {
         say_status(TORII_INTERNAL);
         return 1;
@@ -470,6 +472,7 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGUSR1, [](int) { was_told_to_end = true; });
   Arguments arguments;
   if (argc > 1) arguments.mode = argv[1];
   if (argc > 2) arguments.rank = std::atoi(argv[2]);
