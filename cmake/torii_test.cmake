@@ -3,16 +3,17 @@
 include_guard(GLOBAL)
 
 # torii_test(NAME name SOURCES file... [LIBS target...] [TIMEOUT seconds] [LABELS label...] [PROCESSORS n]
-#            [ENVIRONMENT name=value...])
+#            [SLEEPS] [ENVIRONMENT name=value...])
 # TIMEOUT is the watchdog, 60 s unless given; sanitizer builds get four times as much, TORII_TEST_FULL (which the
 # program finds in its environment) thirty times. LABELS sanitize builds and runs the test in the asan and tsan presets
 # too, sanitize_address in asan only: programs of one thread, and ranks that are processes, have nothing that the thread
 # sanitizer could see (TORII_TEST_FULL runs them there as well). PROCESSORS is how many CPUs it keeps busy, so that
-# `ctest -j` does not time two busy tests against each other: 1 unless given, right also for tests that mostly wait for
-# sockets or children. The program sees TORII_TEST_SOURCE_DIR (root of the sources) and TORII_TEST_BIN_DIR (where all
+# `ctest -j` does not time two busy tests against each other: 1 unless given. SLEEPS says that it mostly waits, for
+# sockets, children or deadlines: it starts first and takes half a CPU, ctest's unit here (`./dev test` gives it two
+# units per CPU). The program sees TORII_TEST_SOURCE_DIR (root of the sources) and TORII_TEST_BIN_DIR (where all
 # programs land).
 function(torii_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;PROCESSORS" "SOURCES;LIBS;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SLEEPS" "NAME;TIMEOUT;PROCESSORS" "SOURCES;LIBS;LABELS;ENVIRONMENT")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "torii_test needs NAME and SOURCES; not understood: '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -28,6 +29,10 @@ function(torii_test)
   endif()
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
+  endif()
+  math(EXPR units "2 * ${arg_PROCESSORS}")
+  if(arg_SLEEPS)
+    set(units 1)
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE torii_settings torii_test_support ${arg_LIBS} GTest::gtest
@@ -47,6 +52,9 @@ function(torii_test)
     return()
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
-  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${arg_PROCESSORS}
+  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${units}
                                               ENVIRONMENT "${arg_ENVIRONMENT}")
+  if(arg_SLEEPS)
+    set_tests_properties(${arg_NAME} PROPERTIES COST 1000)
+  endif()
 endfunction()
