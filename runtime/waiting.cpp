@@ -10,13 +10,14 @@ namespace torii {
 namespace {
 
 // From a prototype on two CPUs, not measured again here: a hand-over by yield takes 1.1 us, by a futex 1.8 us on the
-// same core and 16 us across cores. So with more ranks than CPUs a rank yields, and sleeps late. It does not poll
-// first: the peer it waits for most often waits for this CPU (perf/results/2026-11-24-spins-shared.txt has 1, 5, 15
-// and 50 polls).
-constexpr std::uint32_t kSpinsShared = 1;
+// same core and 16 us across cores. So with more ranks than CPUs a rank yields soon, and sleeps late. It polls only a
+// few times before: the peer it waits for most often waits for this CPU (perf/results/2026-11-24-spins-shared.txt has 1
+// to 50 polls).
+constexpr std::uint32_t kSpinsShared = 5;
 constexpr std::uint32_t kYieldsShared = 200;
-/// Over a network, where each poll is a system call or more, which a rank with work to do on the same CPU pays for; and
-/// what is waited for is further away than a sleep and a wake-up take.
+/// Over a network each poll is a system call or more, which a rank with work to do on the same CPU pays for; and what
+/// is waited for is further away than a sleep and a wake-up take.
+constexpr std::uint32_t kSpinsSharedNetwork = 1;
 constexpr std::uint32_t kYieldsSharedNetwork = 8;
 constexpr std::uint32_t kSpinsAlone = 20000;
 constexpr std::uint32_t kYieldsAlone = 2000;
@@ -52,8 +53,9 @@ Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) n
       sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped),
       is_crowded_(transport.crowded()),
       quiet_(timeout_ns, 0) {
+  const std::uint32_t few_spins = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
   if (transport.oversubscribed()) {
-    spins_ = kSpinsShared;
+    spins_ = few_spins;
     awake_ = spins_ + (sleeps_long_ ? kYieldsSharedNetwork : kYieldsShared);
   }
   if (mode == WaitMode::spin) spins_ = awake_ = kForever;
@@ -61,7 +63,7 @@ Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) n
     spins_ = kSpinsShared;
     awake_ = kForever;
   }
-  if (mode == WaitMode::sleep) spins_ = awake_ = kSpinsShared;
+  if (mode == WaitMode::sleep) spins_ = awake_ = few_spins;
 }
 
 /// Looks at the clock. False for the first look since something moved, which says nothing yet, and for one that finds
