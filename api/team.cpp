@@ -38,6 +38,7 @@ class TeamExchange final : public Exchange {
     const Status status = team_.run(request);
     if (status != Status::ok) throw Error(status, last_error());
   }
+  bool decide(bool agreed) override { return team_.decide_split(agreed); }
 
  private:
   Team& team_;
@@ -366,6 +367,26 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) 
     founding.members = std::move(members);
     return founding;
   });
+}
+
+/// A member may leave a split, and abort this team, while another one still waits for the last messages of it. On one
+/// node the first of the two decides by one word whether the parts are made. Between nodes there is no such word.
+bool Team::decide_split(bool agreed) {
+  if (lines_ != nullptr || (!agreed && !poisoned_)) return agreed;
+  // Release and acquire: who finds the split failed finds the failure, too.
+  std::uint32_t found = 2 * splits_;
+  const std::uint32_t decided = agreed ? found + 2 : found + 1;
+  if (first_control_->splits.compare_exchange_strong(found, decided, std::memory_order_acq_rel,
+                                                     std::memory_order_acquire)) {
+    found = decided;
+  }
+  // Others may have made later splits, or failed in them, but only after this one was made.
+  if (found / 2 > splits_) {
+    ++splits_;
+    return true;
+  }
+  if (!poisoned_) (void)adopt_failure();
+  throw Error(cause_status_, cause_);
 }
 
 /// A part stands on what its options say, or where they say nothing on the rows, planes or boxes of this team's torus

@@ -173,6 +173,8 @@ class Team {
                                        Exchange& exchange);
   /// Ranks of equal colour, ordered by (key, rank); nullptr for colour -1. Collective over this team.
   std::unique_ptr<Team> split(int color, int key, const TeamOptions& options);
+  /// For split(): Exchange::decide() over this team's members.
+  bool decide_split(bool agreed);
   /// The living members of a poisoned team. Collective over them.
   std::unique_ptr<Team> survivors(const TeamOptions& options);
   ~Team();
@@ -397,7 +399,8 @@ class Team {
   bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
   std::string cause_;             ///< why the team failed, once it is poisoned
   Status cause_status_ = Status::ok;
-  bool poisoned_ = false;  ///< the failure has been reported by a call of this rank
+  std::uint32_t splits_ = 0;  ///< that all members agreed on
+  bool poisoned_ = false;     ///< the failure has been reported by a call of this rank
   bool survivors_made_ = false;
   bool tells_call_in_order_ = false;  ///< next_told()
   bool owns_memory_ = false;  ///< all members have made their object: until then nobody puts, and nobody departs

@@ -76,6 +76,9 @@ struct alignas(kLineBytes) SurvivorsRecord {
 /// Fresh arena memory is zero, and a zeroed TeamControl is a valid one: nobody constructs it.
 struct TeamControl {
   FailureRecord failure;  ///< used in the first member's arena only
+  /// Twice the number of splits that all members agreed on, and one more after one that failed; then there are no more.
+  /// Used in the first member's arena only.
+  std::atomic<std::uint32_t> splits;
   BoardLine board[kBoardLines];
   SurvivorsRecord survivors;
   RefusalNotices refusals;                                                      ///< of this rank

@@ -106,14 +106,30 @@ void Agreement::all_gather(std::span<const std::byte> mine, std::span<std::byte>
 
 void Agreement::conclude() {
   if (verdict_) throw Error(*verdict_);
-  is_concluding_ = true;
-  gather_frames(Says::done, {});
+  try {
+    gather_frames(Says::done, {});
+  } catch (const Error& error) {
+    if (verdict_) throw;
+    if (decide(false)) return;
+    is_unsettled_ = true;
+    throw;
+  }
+  (void)decide(true);
+}
+
+bool Agreement::decide(bool agreed) {
+  try {
+    return plain_.decide(agreed);
+  } catch (const Error& error) {
+    verdict_.emplace(error);
+    throw;
+  }
 }
 
 void Agreement::fail(const std::exception& error) {
   const Error own = as_error(error);
   if (verdict_) throw Error(*verdict_);
-  if (is_broken_ && is_concluding_) throw Unsettled(own.status(), own.what(), own.rank());
+  if (is_unsettled_) throw Unsettled(own.status(), own.what(), own.rank());
   const bool misses_a_rank =
       own.status() == Status::timeout || (own.status() == Status::peer_lost && !plain_.notices_deaths());
   if (misses_a_rank || (is_broken_ && !plain_.may_fail_alone())) throw Error(own);

@@ -33,6 +33,7 @@ class Agreement final : public Exchange {
   bool may_fail_alone() const noexcept override { return plain_.may_fail_alone(); }
   std::string address() const override { return plain_.address(); }
   Exchange& plain() noexcept override { return plain_; }
+  bool decide(bool agreed) override;
   /// Throws besides what a rank has failed with, on all ranks.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
@@ -57,7 +58,7 @@ class Agreement final : public Exchange {
   std::unique_ptr<Trouble[]> troubles_;
   std::optional<Error> verdict_;  ///< what all ranks throw
   bool is_broken_ = false;        ///< the exchange itself has failed
-  bool is_concluding_ = false;
+  bool is_unsettled_ = false;     ///< conclude() has failed, perhaps on this rank alone
 };
 
 /// Calls body(exchange) on all ranks. What it throws on one rank is thrown on all of them, with that rank's status and

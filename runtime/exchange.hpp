@@ -38,6 +38,10 @@ class Exchange {
   virtual std::string address() const { return {}; }
   /// True when all_gather() may fail on one rank and succeed on others, as a function of the embedder's does.
   virtual bool may_fail_alone() const noexcept { return false; }
+  /// Each rank calls it after the last all_gather() of an agreement that no rank refused: `agreed` when that call told
+  /// it that all have agreed, false when the call failed, so that this rank does not know. Returns true on all ranks,
+  /// or throws Error on all. Where the exchange cannot tell, it returns `agreed`.
+  virtual bool decide(bool agreed) { return agreed; }
   /// The exchange behind this one, where this one only adds to it.
   virtual Exchange& plain() noexcept { return *this; }
 };
