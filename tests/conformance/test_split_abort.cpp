@@ -17,7 +17,7 @@ namespace {
 constexpr int kRanks = 2;
 constexpr int kTurns = 3000;
 
-// Of the turn under way. Only one test runs at a time.
+// What rank 0 is doing. All ranks of the one test read it.
 std::atomic<bool> is_splitting;
 std::atomic<bool> has_aborted;
 thread_local int own_rank = 0;
