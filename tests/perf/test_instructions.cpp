@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instructions per call: the program under no tool at all, the script's command line, and its verdicts where valgrind
+// is. The saved counts of the repository belong to one compiler, so ./dev instructions compares them and no test.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+namespace fs = std::filesystem;
+const std::string kBin = TORII_TEST_BIN_DIR;
+const std::string kScript = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "instructions").string();
+
+/// A folder that goes with the test.
+class InstructionsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "torii_instructions_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name).rdbuf();
+    return text.str();
+  }
+  /// The saved counts with another number for one cell, or without it.
+  std::string changed(const std::string& name, const std::string& cell, double factor) const {
+    std::istringstream lines(read("saved"));
+    std::ofstream file(folder_ / name);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind(cell + " ", 0) != 0) {
+        file << line << "\n";
+      } else if (factor > 0) {
+        file << cell << " " << factor * std::stod(line.substr(cell.size())) << "\n";
+      }
+    }
+    return path(name);
+  }
+  Outcome compare(const std::string& saved) const {
+    return Process({kScript, "--bin", kBin, "--saved", saved}).wait(60);
+  }
+  fs::path folder_;
+};
+
+TEST_F(InstructionsTest, TheProgramMakesItsCallsWithoutValgrind) {
+  const Outcome outcome = run({kBin + "/instructions_perf", "-n", "10", "-w", "5"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "allreduce 8 blocking 0 10\n")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "alltoall 64K started 1 10\n")) << outcome.output;
+  const Outcome isa = run({kBin + "/instructions_perf", "--isa", "abacus"});
+  EXPECT_EQ(isa.code, 2) << isa.output;
+  EXPECT_TRUE(holds(isa.output, "abacus")) << isa.output;
+}
+
+TEST_F(InstructionsTest, ScriptRefusesWhatItDoesNotKnow) {
+  const auto refuses = [](const std::vector<std::string>& command, const std::string& reason) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, reason)) << outcome.output;
+  };
+  refuses({kScript, "--fast"}, "'--fast'");
+  refuses({kScript, "--saved"}, "--saved needs a value");
+  refuses({kScript, "--within", "few"}, "--within 'few'");
+  refuses({kScript, "--saved", path("none")}, "cannot read '" + path("none") + "'");
+  EXPECT_EQ(run({kScript, "--help"}).code, 0);
+}
+
+TEST_F(InstructionsTest, CountsRepeatAndAGreaterOneFails) {
+  if (run({"which", "valgrind"}).code != 0) GTEST_SKIP() << "valgrind is not here (Debian package valgrind)";
+  const Outcome saved = Process({kScript, "--bin", kBin, "--saved", path("saved"), "--save"}).wait(60);
+  if (saved.code == 3) GTEST_SKIP() << saved.output;
+  ASSERT_EQ(saved.code, 0) << saved.output;
+  const Outcome same =
+      Process({kScript, "--bin", kBin, "--saved", path("saved"), "--within", "0.1", "--keep", path("kept")}).wait(60);
+  EXPECT_EQ(same.code, 0) << same.output;
+  EXPECT_TRUE(fs::exists(folder_ / "kept" / "broadcast-1K-started-1")) << same.output;
+  const std::string cell = "allreduce 8 blocking 0";
+  const Outcome dearer = compare(changed("less", cell, 0.97));
+  EXPECT_EQ(dearer.code, 1) << dearer.output;
+  EXPECT_TRUE(holds(dearer.output, "+3.09 %  too many")) << dearer.output;
+  const Outcome cheaper = compare(changed("more", cell, 1.1));
+  EXPECT_EQ(cheaper.code, 0) << cheaper.output;
+  EXPECT_TRUE(holds(cheaper.output, "-9.09 %\n")) << cheaper.output;
+  const Outcome missing = compare(changed("without", cell, 0));
+  EXPECT_EQ(missing.code, 1) << missing.output;
+  EXPECT_TRUE(holds(missing.output, "not saved")) << missing.output;
+  std::ofstream(path("other")) << "# built by a slide rule\n" << cell << " 1\n";
+  const Outcome other = compare(path("other"));
+  EXPECT_EQ(other.code, 3) << other.output;
+  EXPECT_TRUE(holds(other.output, "built by a slide rule")) << other.output;
+}
+
+}  // namespace
+}  // namespace torii::tests
