@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -21,20 +22,8 @@ const std::string kBin = TORII_TEST_BIN_DIR;
 const std::string kScript = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "against").string();
 const std::string kDev = (fs::path(TORII_TEST_SOURCE_DIR) / "dev").string();
 
-/// A folder that goes with the test.
-class AgainstTest : public testing::Test {
+class AgainstTest : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "torii_against_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return (folder_ / name).string();
-  }
   static std::string line(const std::string& side, int round, size_t bytes, double time_us, int wrong = 0) {
     const nlohmann::json json = {{"side", side},
                                  {"round", round},
@@ -49,7 +38,6 @@ class AgainstTest : public testing::Test {
                                  {"commit", "commit of " + side}};
     return json.dump() + "\n";
   }
-  fs::path folder_;
 };
 
 TEST_F(AgainstTest, ReportPairsRoundsAndPrintsTheWorstFirst) {
@@ -149,6 +137,22 @@ TEST_F(AgainstTest, OneBuildAgainstItself) {
   // Old, new, new, old: neither side always comes first. Every second run is another size.
   EXPECT_EQ(order.substr(0, 4), "onno") << order;
   EXPECT_EQ(std::count(order.begin(), order.end(), 'o'), std::count(order.begin(), order.end(), 'n')) << order;
+}
+
+/// What cannot run here is said once, however many runs it leaves out.
+TEST_F(AgainstTest, WhatIsMissingIsLeftOutOnce) {
+  const fs::path bare = folder_ / "bin";
+  fs::create_directory(bare);
+  std::ofstream(bare / "torii-run") << "#!/bin/sh\nexit 1\n";
+  fs::permissions(bare / "torii-run", fs::perms::owner_all);
+  const Outcome outcome = run({kScript, "--old", bare.string(), "--new", kBin, "--places", "node", "--ranks", "2,4",
+                               "--collectives", "scan", "--repeats", "2", "--json", path("l.json")});
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  const std::string told = "# left out: node: no scan_perf in " + bare.string();
+  const size_t first = outcome.output.find(told);
+  ASSERT_NE(first, std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find(told, first + 1), std::string::npos) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "nothing was timed")) << outcome.output;
 }
 
 /// A program that fails is named, with what it said, and the script ends with 1.

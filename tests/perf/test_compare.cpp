@@ -2,7 +2,6 @@
 // The comparison with MPI: a short run under each MPI that is here, and the report that picks the best setting.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -19,20 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 const std::string kBin = TORII_TEST_BIN_DIR;
 
-/// A folder that goes with the test.
-class CompareTest : public testing::Test {
+class CompareTest : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "torii_compare_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  fs::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return folder_ / name;
-  }
   static std::string line(const std::string& setting, double mpi_us, double torii_us, int wrong = 0) {
     nlohmann::json json = {{"collective", "allreduce"},
                            {"timing", "isolated"},
@@ -53,7 +41,6 @@ class CompareTest : public testing::Test {
     json["ratio_allocated"] = mpi_us;
     return json.dump() + "\n";
   }
-  fs::path folder_;
 };
 
 TEST_F(CompareTest, ReportPicksTheLeastMpiTimeAndItsOwnRatio) {
@@ -75,30 +62,30 @@ TEST_F(CompareTest, ReportShowsAdoptedMemoryWhereItWasMeasured) {
   with["torii_adopted_us"] = 2.34;
   with["ratio_adopted"] = 2.56;
   const fs::path svg = folder_ / "b.svg";
-  const Outcome outcome = run({kBin + "/compare_report", "--svg", svg.string(), write("n.json", with.dump()).string()});
+  const Outcome outcome = run({kBin + "/compare_report", "--svg", svg.string(), write("n.json", with.dump())});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find(" 2.34 "), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find(" 2.56 "), std::string::npos) << outcome.output;
-  const Outcome before = run({kBin + "/compare_report", write("o.json", line("old", 6, 4)).string()});
+  const Outcome before = run({kBin + "/compare_report", write("o.json", line("old", 6, 4))});
   EXPECT_EQ(before.code, 0) << before.output;
   EXPECT_NE(before.output.find(" - "), std::string::npos) << before.output;
 }
 
 TEST_F(CompareTest, ReportSaysWhatIsWrong) {
-  const Outcome wrong = run({kBin + "/compare_report", write("w.json", line("a", 2, 1, 5)).string()});
+  const Outcome wrong = run({kBin + "/compare_report", write("w.json", line("a", 2, 1, 5))});
   EXPECT_EQ(wrong.code, 1) << wrong.output;
   EXPECT_NE(wrong.output.find("WRONG data: 5"), std::string::npos) << wrong.output;
-  const Outcome bad = run({kBin + "/compare_report", write("b.json", line("a", 2, 1) + "{\"x\"\n").string()});
+  const Outcome bad = run({kBin + "/compare_report", write("b.json", line("a", 2, 1) + "{\"x\"\n")});
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.output.find("b.json:2:"), std::string::npos) << bad.output;
   const std::string levels = std::string(100'000, '[') + std::string(100'000, ']');
-  const Outcome deep = run({kBin + "/compare_report", write("d.json", line("a", 2, 1) + levels + "\n").string()});
+  const Outcome deep = run({kBin + "/compare_report", write("d.json", line("a", 2, 1) + levels + "\n")});
   EXPECT_EQ(deep.code, 2);
   EXPECT_NE(deep.output.find("d.json:2: a value is nested more than 16 deep"), std::string::npos) << deep.output;
-  const Outcome longer = run({kBin + "/compare_report", write("l.json", std::string(100'000, 'x')).string()});
+  const Outcome longer = run({kBin + "/compare_report", write("l.json", std::string(100'000, 'x'))});
   EXPECT_EQ(longer.code, 2);
   EXPECT_LT(longer.output.size(), 1000u);
-  const Outcome empty = run({kBin + "/compare_report", write("e.json", "").string()});
+  const Outcome empty = run({kBin + "/compare_report", write("e.json", "")});
   EXPECT_EQ(empty.code, 2);
   EXPECT_NE(empty.output.find("has no results"), std::string::npos) << empty.output;
   EXPECT_EQ(run({kBin + "/compare_report", (folder_ / "none").string()}).code, 2);

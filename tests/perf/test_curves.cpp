@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short runs of the commands behind the documentation's figures: curves of trinaryx3, and the bounds of plain copies.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -21,23 +21,14 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 const std::string kBin = TORII_TEST_BIN_DIR;
 
-/// A folder that goes with the test.
-class CurvesTest : public testing::Test {
+class CurvesTest : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "torii_curves_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   static std::vector<Json> rows(const std::string& path) {
     std::ifstream file(path);
     std::vector<Json> list;
     for (std::string line; std::getline(file, line);) list.push_back(Json::parse(line));
     return list;
   }
-  fs::path folder_;
 };
 
 TEST_F(CurvesTest, EveryCurveIsThereAndRight) {

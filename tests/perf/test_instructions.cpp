@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -19,17 +20,8 @@ namespace fs = std::filesystem;
 const std::string kBin = TORII_TEST_BIN_DIR;
 const std::string kScript = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "instructions").string();
 
-/// A folder that goes with the test.
-class InstructionsTest : public testing::Test {
+class InstructionsTest : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "torii_instructions_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string read(const std::string& name) const {
     std::ostringstream text;
     text << std::ifstream(folder_ / name).rdbuf();
@@ -51,7 +43,6 @@ class InstructionsTest : public testing::Test {
   Outcome compare(const std::string& saved) const {
     return Process({kScript, "--bin", kBin, "--saved", saved}).wait(60);
   }
-  fs::path folder_;
 };
 
 TEST_F(InstructionsTest, TheProgramMakesItsCallsWithoutValgrind) {
@@ -74,6 +65,8 @@ TEST_F(InstructionsTest, ScriptRefusesWhatItDoesNotKnow) {
   refuses({kScript, "--saved"}, "--saved needs a value");
   refuses({kScript, "--within", "few"}, "--within 'few'");
   refuses({kScript, "--saved", path("none")}, "cannot read '" + path("none") + "'");
+  const Outcome nothing = run({kScript, "--bin", folder_.string(), "--saved", write("empty", "")});
+  EXPECT_EQ(nothing.code, 3) << nothing.output;
   EXPECT_EQ(run({kScript, "--help"}).code, 0);
 }
 
@@ -96,6 +89,15 @@ TEST_F(InstructionsTest, CountsRepeatAndAGreaterOneFails) {
   const Outcome missing = compare(changed("without", cell, 0));
   EXPECT_EQ(missing.code, 1) << missing.output;
   EXPECT_TRUE(holds(missing.output, "not saved")) << missing.output;
+  // A place that cannot be written is told, and so is a saved file of another build.
+  const std::string none = path("none") + "/file";
+  const Outcome unsaved = Process({kScript, "--bin", kBin, "--saved", none, "--save"}).wait(60);
+  EXPECT_EQ(unsaved.code, 2) << unsaved.output;
+  EXPECT_TRUE(holds(unsaved.output, "cannot write '" + none + "'")) << unsaved.output;
+  const Outcome unkept =
+      Process({kScript, "--bin", kBin, "--saved", path("saved"), "--keep", path("saved") + "/kept"}).wait(60);
+  EXPECT_EQ(unkept.code, 2) << unkept.output;
+  EXPECT_TRUE(holds(unkept.output, "cannot make '")) << unkept.output;
   std::ofstream(path("other")) << "# built by a slide rule\n" << cell << " 1\n";
   const Outcome other = compare(path("other"));
   EXPECT_EQ(other.code, 3) << other.output;

@@ -2,7 +2,6 @@
 // Tune tables from measurements: how rows are merged, that selection obeys a table that was just measured, and what is
 // refused.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "collectives/selection.hpp"
 #include "perf/common/names.hpp"
 #include "perf/tuning/table.hpp"
+#include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::perf {
@@ -154,25 +154,12 @@ TEST(TuneCandidates, AreThoseOfTheCatalogue) {
   }
 }
 
-/// A folder that goes with the test.
-class TuneProgram : public testing::Test {
+class TuneProgram : public tests::FolderTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "torii_tune_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
   static tests::Outcome tune(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {(fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "tune").string(), "--bin", kBin});
     return tests::Process(arguments).wait(60);
   }
-  fs::path folder_;
 };
 
 std::string text_of(const std::string& path) {

@@ -13,21 +13,15 @@
 
 #include "runtime/exchange_file.hpp"
 #include "tests/processes/join_job.hpp"
+#include "tests/support/folder_test.hpp"
 
 namespace torii::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of its own, removed with what is in it.
-class JoinFile : public testing::Test {
+class JoinFile : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string form = (fs::temp_directory_path() / "torii-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(form.data()), nullptr);
-    folder_ = form;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   std::string path() const { return folder_ / "meeting"; }
   /// Everything on the loopback.
   Words environment() const { return {"TORII_RENDEZVOUS=file:" + path(), "TORII_INTERFACE=lo", "TORII_TIMEOUT=10"}; }
@@ -46,8 +40,6 @@ class JoinFile : public testing::Test {
     for (const Outcome& one : run_job(ranks, {"gather"}, environment() + more)) EXPECT_EQ(one.code, 0) << one.output;
     EXPECT_TRUE(fs::is_empty(folder_));
   }
-
-  fs::path folder_;
 };
 
 TEST_F(JoinFile, RanksMeetAndLeaveNothing) {
