@@ -105,7 +105,7 @@ void print_cell(const Cell& cell) {
              cell.high - cell.low, cell.pairs, cell.mark);
 }
 
-/// Of ratios the geometric mean: 2 and 0.5 are 1.
+/// The geometric mean, since these are ratios: that of 2 and 0.5 is 1.
 void print_mean(const std::string& of, const std::vector<Cell>& cells) {
   double sum = 0;
   std::vector<double> ratios;

@@ -164,7 +164,7 @@ class Rank {
     return turn;
   }
 
-  /// Of two ranks that all gave ones.
+  /// Both ranks gave ones.
   bool is_right(const Cell& cell) const {
     const float expected = combines(cell.collective) ? static_cast<float>(kRanks) : 1;
     const float* const begin = result_.get();
