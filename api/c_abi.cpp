@@ -52,10 +52,10 @@ struct LogTarget {
   }
 };
 
-/// Runs setup code that may throw.
+/// Runs code that may throw, and answers as the C interface does. The code makes no system call at which a cancelled
+/// thread would end.
 template <typename Body>
-torii_status guarded(Body&& body) noexcept {
-  const torii::CancellationHeld held;
+torii_status answered(Body&& body) noexcept {
   try {
     body();
     return TORII_OK;
@@ -68,6 +68,13 @@ torii_status guarded(Body&& body) noexcept {
   } catch (...) {
     return refuse(Status::internal, "a function of the caller threw what is no std::exception; it must not throw");
   }
+}
+
+/// answered() for setup code, which makes system calls.
+template <typename Body>
+torii_status guarded(Body&& body) noexcept {
+  const torii::CancellationHeld held;
+  return answered(std::forward<Body>(body));
 }
 
 /// The same for what belongs to a context, whose memory and sockets in a forked child are its parent's.
@@ -286,7 +293,7 @@ static torii_status make_request(torii_team* team, const torii_call* call, torii
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
   if (!read_call(call, arguments, status)) return refused_on(team, status);
-  status = guarded([&] {
+  status = answered([&] {
     *request = new torii_request{team, {}};
     (*request)->request.arguments = arguments;
     (*request)->request.team = team->team.get();
@@ -309,7 +316,7 @@ torii_status torii_start(torii_team* team, const torii_call* call, torii_request
   const Status status = team->team->submit((*request)->request);
   if (status != Status::ok) return drop_request(request, status);
   (*request)->active = true;
-  return guarded([&] { team->team->enter_background(); });
+  return answered([&] { team->team->enter_background(); });
 }
 
 torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request) {
@@ -332,7 +339,7 @@ torii_status torii_restart(torii_request* request) {
   const Status status = request->owner->team->submit(request->request);
   if (status != Status::ok) return to_c(status);
   request->active = true;
-  return guarded([&] { request->owner->team->enter_background(); });
+  return answered([&] { request->owner->team->enter_background(); });
 }
 
 torii_status torii_test(torii_request* request, int* done) {
