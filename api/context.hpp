@@ -3,20 +3,19 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
-#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "api/attached_team.hpp"
+#include "api/background.hpp"
 #include "api/regions.hpp"
+#include "api/staging_pool.hpp"
 #include "collectives/selection.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/exchange.hpp"
-#include "runtime/put_owner.hpp"
 #include "runtime/settings.hpp"
 #include "runtime/transport.hpp"
 
@@ -26,20 +25,9 @@ namespace shared_memory {
 class Arena;
 class NodePeers;
 class Nodes;
-enum class Backing;
 }  // namespace shared_memory
 
 class Helpers;
-
-/// A gone team's control memory and staging.
-struct RetiredStaging {
-  std::uint64_t offset;
-  std::size_t bytes;
-  std::vector<int> members;  ///< ranks of the context
-  bool several_nodes;
-  std::vector<PutOwner> puts = {};  ///< in whose names the team has put; what it put may still be read there
-  std::int64_t dead_since_ns = 0;   ///< since when nothing is awaited but the last words of dead members; 0: not yet
-};
 
 class Context {
  public:
@@ -68,19 +56,10 @@ class Context {
   /// Memory that peers map, at an offset of the own arena. Throws Error{no_resource | invalid_argument}.
   void* allocate(std::size_t bytes);
   void free(void* address);
-  /// Staging and control memory of a team, zeroed: taken page by page as it is touched, or that of a gone team.
-  std::uint64_t allocate_staging(std::size_t bytes);
-  void free_staging(std::uint64_t offset);
-  /// Takes the pages of a part of it from the machine. Throws Error{no_resource}.
-  void reserve_staging(std::uint64_t offset, std::size_t bytes);
+  /// Memory of teams in the own arena.
+  StagingPool& staging() noexcept { return *staging_; }
   /// Ranks of this rank's node.
   std::size_t own_node_ranks() const noexcept;
-  /// The most that one team takes: where a fabric has pinned the arena it is small, and others want some of it too.
-  std::size_t staging_bytes_max() const noexcept;
-  /// Frees a gone team's memory, or keeps it for the next team, as soon as no peer can write into it any more. Where a
-  /// member on another node has died without a last word, something that it put may come at any time: its place is
-  /// never used again.
-  void retire_staging(RetiredStaging retired);
   /// The table of a team that has one of its own. Of teams that are made alike the text is parsed once. Throws as
   /// TuneTable::parse().
   std::shared_ptr<const TuneTable> team_table(const std::string& text);
@@ -106,17 +85,10 @@ class Context {
 
   /// Bytes put by each engine for teams that are attached or were. From any thread.
   std::vector<std::uint64_t> engine_bytes() const;
-  void attach(const class Team* team);
-  void detach(const class Team* team);
-
-  /// Teams with non-blocking operations in flight: whoever waits on another team of this context moves them too, and
-  /// helper threads do.
-  void enter_background(class Team* team);
-  void leave_background(class Team* team);
-  /// True when an operation moved.
-  bool progress_background(const class Team* except) noexcept;
-  /// For helper threads: sleeps until a team has operations in flight. False when stopped before.
-  bool wait_for_background(const std::stop_token& stop);
+  void attach(const AttachedTeam* team);
+  void detach(const AttachedTeam* team);
+  /// Teams with operations in flight.
+  Background& background() noexcept { return background_; }
 
  private:
   Settings settings_;
@@ -130,6 +102,7 @@ class Context {
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<shared_memory::NodePeers> peers_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<StagingPool> staging_;  ///< behind the transport, which the memory of gone teams names
   void (*idle_)(void* data) = nullptr;
   void* idle_data_ = nullptr;
   struct ForkMarkEnd {
@@ -138,32 +111,15 @@ class Context {
   std::unique_ptr<char, ForkMarkEnd> fork_mark_;  ///< a page that is wiped in a forked child
   std::atomic<std::uint64_t> strangers_reported_ = 0;
   mutable std::mutex mutex_;
-  std::vector<const class Team*> teams_;
+  std::vector<const AttachedTeam*> teams_;
   std::vector<std::uint64_t> engine_bytes_;  ///< of teams that are gone
-  struct Spare {
-    std::uint64_t offset;
-    std::size_t bytes;
-  };
   struct TeamTable {
     std::string text;
     std::shared_ptr<const TuneTable> table;
   };
-  template <typename Change>
-  void change_background(const Change& change);
   void open(Exchange& exchange);
-  enum class Rest { none, safe, never };
-  Rest rest_of(RetiredStaging& retired) noexcept;
-  void free_retired();
-  void keep_or_free(const RetiredStaging& retired);
-  std::uint64_t take_from_arena(std::size_t bytes, shared_memory::Backing backing);
-  std::vector<RetiredStaging> retired_;
-  std::vector<Spare> spares_;
   TeamTable last_team_table_;
-  std::shared_mutex background_mutex_;       ///< shared by those who move, so that helpers move different teams at once
-  std::atomic<int> background_changes_ = 0;  ///< callers who want the list for themselves: movers keep away
-  std::condition_variable_any background_came_;
-  std::vector<class Team*> background_;
-  std::atomic<int> background_count_ = 0;
+  Background background_;
   std::unique_ptr<Helpers> helpers_;  ///< last, so that the threads end before anything that they use
 };
 

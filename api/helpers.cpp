@@ -10,7 +10,8 @@
 #include <string>
 #include <system_error>
 
-#include "api/context.hpp"
+#include "api/background.hpp"
+#include "runtime/status.hpp"
 
 namespace torii {
 namespace {
@@ -19,11 +20,11 @@ namespace {
 constexpr int kIdleYields = 100;
 constexpr std::chrono::microseconds kNap{50};
 
-void help(const std::stop_token& stop, Context& context) {
+void help(const std::stop_token& stop, Background& background) {
   int idle = 0;
   while (!stop.stop_requested()) {
-    if (!context.wait_for_background(stop)) continue;
-    if (context.progress_background(nullptr)) {
+    if (!background.wait(stop)) continue;
+    if (background.progress(nullptr)) {
       idle = 0;
     } else if (++idle < kIdleYields) {
       sched_yield();
@@ -51,11 +52,11 @@ class SignalsBlocked {
 
 }  // namespace
 
-Helpers::Helpers(Context& context, int count) {
+Helpers::Helpers(Background& background, int count) {
   const SignalsBlocked blocked;
   try {
     for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([&context](const std::stop_token& stop) { help(stop, context); });
+      threads_.emplace_back([&background](const std::stop_token& stop) { help(stop, background); });
       pthread_setname_np(threads_.back().native_handle(), "torii-helper");
     }
   } catch (const std::system_error& error) {

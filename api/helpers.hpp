@@ -8,14 +8,14 @@
 
 namespace torii {
 
-class Context;
+class Background;
 
 /// Threads that run for the context's life: asleep while no operation is in flight. They block all signals, so the
 /// program's handlers never run on them.
 class Helpers {
  public:
   /// Throws Error{no_resource} when a thread cannot be made.
-  Helpers(Context& context, int count);
+  Helpers(Background& background, int count);
   /// Ends and joins the threads; operations in flight stay where they are.
   ~Helpers();
   Helpers(const Helpers&) = delete;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "api/gone_team.hpp"
 #include "api/staging.hpp"
 #include "runtime/agreement.hpp"
 #include "runtime/log.hpp"
@@ -160,8 +161,8 @@ std::size_t team_staging_bytes(int ranks) noexcept {
   return (std::size_t{64} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{4} << 20);
 }
 
-std::size_t team_staging_bytes(int ranks, const Context& context) noexcept {
-  return std::min(team_staging_bytes(ranks), context.staging_bytes_max());
+std::size_t team_staging_bytes(int ranks, Context& context) noexcept {
+  return std::min(team_staging_bytes(ranks), context.staging().bytes_max());
 }
 
 Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
@@ -239,7 +240,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
 }
 
 Team::~Team() {
-  if (in_background_) context_.leave_background(this);
+  if (in_background_) context_.background().leave(this);
   context_.detach(this);
   if (!owns_memory_) return;
   for (int member = 0; member < ranks() && lines_ == nullptr; ++member) depart_from(control(member));
@@ -247,17 +248,15 @@ Team::~Team() {
   try {
     std::vector<int> peers;
     for (const Member& member : members_) peers.push_back(member.context_rank);
-    std::vector<PutOwner> puts;
+    auto memory =
+        std::make_unique<GoneTeam>(context_.transport(), members_[static_cast<std::size_t>(rank_)].memory_offset,
+                                   control_bytes_ + staging_bytes_, std::move(peers), several_nodes_);
     if (lines_ != nullptr) {
-      puts.push_back(lines_->take_puts());
-      puts.push_back(lines_->take_awaited_puts());
-      for (const auto& channel : channels_) puts.push_back(channel->execution.take_puts());
+      memory->add_puts(lines_->take_puts());
+      memory->add_puts(lines_->take_awaited_puts());
+      for (const auto& channel : channels_) memory->add_puts(channel->execution.take_puts());
     }
-    context_.retire_staging({.offset = members_[static_cast<std::size_t>(rank_)].memory_offset,
-                             .bytes = control_bytes_ + staging_bytes_,
-                             .members = std::move(peers),
-                             .several_nodes = several_nodes_,
-                             .puts = std::move(puts)});
+    context_.staging().retire(std::move(memory));
   } catch (const std::exception&) {
     log(LogLevel::error, "out of memory: that of a team stays set aside");
   }

@@ -163,7 +163,7 @@ struct Request {
   std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : prepared->result_bytes; }
 };
 
-class Team {
+class Team final : public AttachedTeam {
  public:
   /// The team of all ranks of the job. Collective. Throws Error.
   static std::unique_ptr<Team> make_world(Context& context, const TeamOptions& options);
@@ -214,12 +214,10 @@ class Team {
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept;
-  /// From any thread.
-  std::uint64_t engine_bytes(int engine) const noexcept;
+  std::uint64_t engine_bytes(int engine) const noexcept override;
   /// The most entries of any operation of this rank. From any thread.
   int entries_in_flight_most() const noexcept;
-  /// Moves the operations of a team on behalf of its caller; true when one moved. Only while in the background list.
-  bool progress_in_background() noexcept;
+  bool progress_in_background() noexcept override;
 
  private:
   struct Channel {
@@ -409,7 +407,7 @@ class Team {
 
 /// Bytes of a member's control memory and of its staging, for teams of up to `ranks` ranks of that context.
 std::size_t team_control_bytes(int ranks, const Context& context) noexcept;
-std::size_t team_staging_bytes(int ranks, const Context& context) noexcept;
+std::size_t team_staging_bytes(int ranks, Context& context) noexcept;
 /// Of a context whose memory is not pinned.
 std::size_t team_staging_bytes(int ranks) noexcept;
 

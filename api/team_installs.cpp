@@ -87,7 +87,7 @@ void Team::wait_in_start(int member, const std::string& purpose, const std::func
   Waiting waiting(context_.transport(), wait_mode_, timeout_ns_);
   while (!is_there()) {
     // The member may be waiting for this rank on another team first.
-    context_.progress_background(this);
+    context_.background().progress(this);
     if (progress_channels()) {
       // Or for an operation of this team that only this rank's caller moves.
       if (poisoned_) throw Error(cause_status_, cause_);

@@ -255,7 +255,7 @@ bool Team::progress_channels() noexcept {
 }
 
 bool Team::progress() noexcept {
-  context_.progress_background(this);
+  context_.background().progress(this);
   return progress_channels();
 }
 
@@ -312,7 +312,7 @@ bool Team::test(Request& request) noexcept {
 void Team::enter_background() {
   if (in_background_ || in_flight_ == 0) return;
   in_background_ = true;
-  context_.enter_background(this);
+  context_.background().enter(this);
 }
 
 void Team::leave_background_when_idle() {
@@ -321,7 +321,7 @@ void Team::leave_background_when_idle() {
     const Inside inside(busy_, true);
     if (in_flight_ != 0) return;
   }
-  context_.leave_background(this);
+  context_.background().leave(this);
   in_background_ = false;
 }
 

@@ -338,7 +338,7 @@ void Team::reserve_staging(std::size_t end) {
   if (end <= staging_touched_bytes_) return;
   const std::size_t all_bytes = context_.own_node_ranks() * staging_bytes_;
   if (memory_limits().left().bytes / 2 >= all_bytes) return;
-  context_.reserve_staging(
+  context_.staging().reserve(
       members_[static_cast<std::size_t>(rank_)].memory_offset + control_bytes_ + staging_touched_bytes_,
       end - staging_touched_bytes_);
 }

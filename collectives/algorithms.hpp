@@ -2,7 +2,7 @@
 // The rows of the catalogue, each defined in the file of its name.
 #pragma once
 
-#include "collectives/catalogue.hpp"
+#include "collectives/algorithm.hpp"
 
 namespace torii {
 

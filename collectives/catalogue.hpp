@@ -3,25 +3,11 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
-#include "runtime/expression.hpp"
-#include "runtime/plan.hpp"
+#include "collectives/algorithm.hpp"
 
 namespace torii {
-
-struct Algorithm {
-  std::string_view name;    ///< as on command lines, e.g. "trinaryx3"
-  std::string_view source;  ///< paper and section it stands on
-  /// Why the algorithm cannot serve this request, or an empty string.
-  std::string (*why_not)(const PlanRequest& request);
-  /// The plan of `rank`; call it only when why_not() is empty. Pure: equal requests give equal plans.
-  Plan (*plan)(const PlanRequest& request, int rank);
-  /// The declared order: the expression of every element of `block`, for combining collectives; of scan and exscan, of
-  /// the result of that rank. The verifier compares it with the one it derives from the plans.
-  ExpressionId (*order)(const PlanRequest& request, int block, ExpressionPool& pool);
-};
 
 std::span<const Algorithm> catalogue() noexcept;
 /// The row of that name, or nullptr.

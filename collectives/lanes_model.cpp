@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "collectives/sites.hpp"
+
 namespace torii {
 namespace {
 
@@ -75,12 +77,6 @@ double full_rate(const LongLink& link) {
   constexpr double kWider = 2;
   if (link.rates.size() < 2 || link.rates.back() < kAsFast * link.rates.front()) return link.capacity;
   return std::max(link.capacity, kWider * static_cast<double>(link.rates.size()) * link.rates.back());
-}
-
-std::vector<int> lane_shares(int messages, int lanes) {
-  std::vector<int> shares;
-  for (int lane = 0; lane < lanes; ++lane) shares.push_back(messages / lanes + (lane < messages % lanes ? 1 : 0));
-  return shares;
 }
 
 double crossing_s(const LongLink& link, int lanes, double bytes) {

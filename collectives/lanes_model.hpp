@@ -28,9 +28,6 @@ double stream_rate(const LongLink& link, int lanes);
 /// where the last of them was still as fast as the first, so that the link was not full and nobody knows.
 double full_rate(const LongLink& link);
 
-/// Messages on each of `lanes` lanes, as even as can be, the root's own lane first and with the largest share.
-std::vector<int> lane_shares(int messages, int lanes);
-
 /// How long `bytes` bytes take over one of `lanes` streams that are warm and idle. The first window leaves at the rate
 /// of the link, and each later one a round trip after the one before: on average a stream is half a window ahead of its
 /// rate. Streams that fill the link, and messages within a window, take the latency and the link's rate.

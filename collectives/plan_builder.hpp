@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/algorithm.hpp"
 
 namespace torii {
 

@@ -2,7 +2,7 @@
 // The scan and exscan of recursive_doubling.
 #pragma once
 
-#include "collectives/catalogue.hpp"
+#include "collectives/algorithm.hpp"
 
 namespace torii {
 

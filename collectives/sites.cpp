@@ -90,4 +90,10 @@ SiteWay way_between(const TreeTopology& tree, const Sites& sites, int from, int 
   return way;
 }
 
+std::vector<int> lane_shares(int messages, int lanes) {
+  std::vector<int> shares;
+  for (int lane = 0; lane < lanes; ++lane) shares.push_back(messages / lanes + (lane < messages % lanes ? 1 : 0));
+  return shares;
+}
+
 }  // namespace torii

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "collectives/lanes_model.hpp"
 #include "runtime/tree_topology.hpp"
 
 namespace torii {
@@ -31,5 +30,8 @@ struct SiteWay {
   double site_rate = 0;  ///< bytes per second, within the slower site on the way to the rank in the middle
 };
 SiteWay way_between(const TreeTopology& tree, const Sites& sites, int from, int to);
+
+/// Messages on each of `lanes` lanes, as even as can be, the root's own lane first and with the largest share.
+std::vector<int> lane_shares(int messages, int lanes);
 
 }  // namespace torii

@@ -6,6 +6,7 @@
 
 #include "collectives/sweep_expansion.hpp"
 #include "collectives/verify_checks.hpp"
+#include "collectives/verify_orders.hpp"
 
 namespace torii {
 namespace {

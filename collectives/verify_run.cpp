@@ -4,6 +4,7 @@
 
 #include "collectives/sweep_expansion.hpp"
 #include "collectives/verify_interpreter.hpp"
+#include "collectives/verify_orders.hpp"
 
 namespace torii::verification {
 

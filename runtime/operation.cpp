@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of collectives and determinism levels, as they stand on command lines and in JSON.
+// Names of collectives, as they stand on command lines and in JSON.
 #include "runtime/operation.hpp"
 
 #include <array>
@@ -10,26 +10,14 @@ namespace {
 constexpr std::array<std::string_view, kCollectiveCount> kCollectiveNames = {
     "barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
     "alltoall", "scatter",   "gather", "scan",      "exscan"};
-constexpr std::array<std::string_view, 2> kDeterminismNames = {"run", "canonical"};
 
 }  // namespace
 
 std::string_view name(Collective collective) noexcept { return kCollectiveNames[static_cast<std::size_t>(collective)]; }
 
-std::string_view name(Determinism determinism) noexcept {
-  return kDeterminismNames[static_cast<std::size_t>(determinism)];
-}
-
 std::optional<Collective> parse_collective(std::string_view text) noexcept {
   for (std::size_t i = 0; i < kCollectiveNames.size(); ++i) {
     if (kCollectiveNames[i] == text) return static_cast<Collective>(i);
-  }
-  return std::nullopt;
-}
-
-std::optional<Determinism> parse_determinism(std::string_view text) noexcept {
-  for (std::size_t i = 0; i < kDeterminismNames.size(); ++i) {
-    if (kDeterminismNames[i] == text) return static_cast<Determinism>(i);
   }
   return std::nullopt;
 }

@@ -25,14 +25,8 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr int kCollectiveCount = 11;
 
-/// How much of a result's bits is promised. `run`: a function of inputs, team, call and settings. `canonical`: a
-/// function of the inputs, the number of ranks and their order alone (docs/design.md, "Determinism").
-enum class Determinism : std::uint8_t { run, canonical };
-
 std::string_view name(Collective collective) noexcept;
-std::string_view name(Determinism determinism) noexcept;
 std::optional<Collective> parse_collective(std::string_view text) noexcept;
-std::optional<Determinism> parse_determinism(std::string_view text) noexcept;
 
 constexpr bool has_root(Collective c) {
   return c == Collective::broadcast || c == Collective::reduce || c == Collective::scatter || c == Collective::gather;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/determinism.hpp"
 #include "runtime/layout.hpp"
 #include "runtime/operation.hpp"
 #include "runtime/topology.hpp"

@@ -27,7 +27,6 @@ using Names = std::span<const std::string_view>;
 constexpr std::string_view kWaitNames[] = {"auto", "spin", "yield", "sleep"};
 constexpr std::string_view kSwitchNames[] = {"auto", "on", "off"};
 constexpr std::string_view kOriginNames[] = {"default", "environment", "option"};
-constexpr std::string_view kDeterminismNames[] = {"run", "canonical"};
 constexpr std::string_view kWireNames[] = {"type", "f32"};
 constexpr std::string_view kLogNames[] = {"error", "warn", "info", "debug"};
 constexpr std::string_view kFlagNames[] = {"0", "1"};

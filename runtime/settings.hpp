@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/determinism.hpp"
 #include "runtime/log.hpp"
-#include "runtime/operation.hpp"
 
 namespace torii {
 
