@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 #include "tools/exit_codes.hpp"
 
 namespace torii::tools {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "perf/transports/put_loop.hpp"
-#include "runtime/exchange.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "transports/libfabric/api.hpp"
 
 namespace torii::perf {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "perf/transports/put_loop.hpp"
-#include "runtime/exchange.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "transports/ucx/api.hpp"
 #include "transports/ucx/providers.hpp"
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/transport.hpp"
+#include "runtime/execution/transport.hpp"
 
 namespace torii::perf {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "perf/common/meeting.hpp"
-#include "runtime/words.hpp"
+#include "runtime/execution/words.hpp"
 
 namespace torii::perf {
 namespace {

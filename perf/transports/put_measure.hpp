@@ -8,7 +8,7 @@
 
 #include "perf/transports/put_loop.hpp"
 #include "perf/transports/put_perf.hpp"
-#include "runtime/exchange.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 
 namespace torii::perf {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "perf/transports/put_loop.hpp"
-#include "runtime/exchange.hpp"
-#include "transports/common/engine_options.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+#include "transports/network/engine_options.hpp"
 
 namespace torii::perf {
 

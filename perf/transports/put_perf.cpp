@@ -24,9 +24,9 @@
 #include "perf/common/program.hpp"
 #include "perf/transports/put_measure.hpp"
 #include "perf/transports/put_pair.hpp"
-#include "runtime/address.hpp"
-#include "runtime/settings.hpp"
-#include "runtime/words.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/devices/address.hpp"
+#include "runtime/execution/words.hpp"
 
 namespace torii::perf {
 namespace {

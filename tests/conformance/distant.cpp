@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "runtime/words.hpp"
+#include "runtime/execution/words.hpp"
 
 namespace torii::testing {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/transport.hpp"
+#include "runtime/execution/transport.hpp"
 
 namespace torii::testing {
 

@@ -9,10 +9,10 @@
 #include <array>
 #include <atomic>
 
-#include "collectives/verify.hpp"
-#include "runtime/execution.hpp"
-#include "runtime/waiting.hpp"
-#include "runtime/words.hpp"
+#include "collectives/proof/verify.hpp"
+#include "runtime/execution/execution.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/conformance/distant.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"

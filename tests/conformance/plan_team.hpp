@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/types.hpp"
-#include "runtime/status.hpp"
-#include "runtime/store_choice.hpp"
-#include "transports/faulty/faulty.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/store_choice.hpp"
+#include "tests/support/faulty.hpp"
 
 namespace torii::testing {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/thread_team.hpp"

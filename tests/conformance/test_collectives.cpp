@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/thread_team.hpp"
 
 namespace torii::testing {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/installed_plan.hpp"
+#include "runtime/execution/installed_plan.hpp"
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/conformance/thread_team.hpp"

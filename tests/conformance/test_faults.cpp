@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine_share.hpp"
+#include "runtime/execution/engine_share.hpp"
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/support/process.hpp"

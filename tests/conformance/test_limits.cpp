@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "api/team.hpp"
-#include "collectives/catalogue.hpp"
-#include "collectives/selection.hpp"
-#include "collectives/verify.hpp"
-#include "runtime/installed_plan.hpp"
-#include "runtime/status.hpp"
+#include "api/team/team.hpp"
+#include "collectives/proof/verify.hpp"
+#include "collectives/selection/catalogue.hpp"
+#include "collectives/selection/selection.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/installed_plan.hpp"
 #include "tests/conformance/thread_team.hpp"
 
 namespace torii::testing {

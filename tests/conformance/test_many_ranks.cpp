@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
-#include "tests/collectives/cluster_trees.hpp"
+#include "collectives/selection/catalogue.hpp"
+#include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
 
@@ -242,7 +242,7 @@ TEST(ManyRanks, FoldMoreThan32SourcesOfAStep) {
 
 /// As many operands of a user's on one node.
 TEST(ManyRanks, FoldMoreThan256SourcesOfAUsersOperation) {
-  if (!is_full()) GTEST_SKIP() << "260 threads take long; tests/kernels folds as many in short runs";
+  if (!is_full()) GTEST_SKIP() << "260 threads take long; tests/reduce_kernels folds as many in short runs";
   run_as_threads(threads(260), [](torii_context* context, torii_team*) {
     torii_team* const team = make_team(context, {260, "torus:1*260"}, "trinaryx3", false, false);
     if (team == nullptr) return;

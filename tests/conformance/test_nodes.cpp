@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/collectives/cluster_trees.hpp"
+#include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/thread_team.hpp"
 
 namespace torii::testing {

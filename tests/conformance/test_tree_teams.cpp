@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/collectives/cluster_trees.hpp"
+#include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/thread_team.hpp"
 
 namespace torii::testing {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/collectives/cluster_trees.hpp"
+#include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/thread_team.hpp"
 #include "tests/conformance/unequal_blocks.hpp"
 

@@ -8,8 +8,8 @@
 #include <exception>
 #include <string>
 
-#include "runtime/exchange.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
 

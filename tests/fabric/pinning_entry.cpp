@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module of libfabric with what verbs asks for imposed on tcp: a fabric that pins memory, for whole teams.
 #include "tests/fabric/imposed_modes.hpp"
-#include "transports/common/entry.hpp"
 #include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/providers.hpp"
+#include "transports/network/entry.hpp"
 
 namespace {
 

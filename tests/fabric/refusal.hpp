@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "tests/support/thread_ranks.hpp"
 
 namespace torii::tests {

@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "runtime/waiting.hpp"
-#include "runtime/words.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/fabric/places.hpp"
 
 namespace torii::tests {

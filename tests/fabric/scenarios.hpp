@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport.hpp"
+#include "runtime/execution/transport.hpp"
 
 namespace torii::tests {
 

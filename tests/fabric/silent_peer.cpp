@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/put_owner.hpp"
-#include "runtime/waiting.hpp"
-#include "runtime/words.hpp"
+#include "runtime/execution/put_owner.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/fabric/places.hpp"
 #include "tests/fabric/scenarios.hpp"
 

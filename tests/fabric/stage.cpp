@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "runtime/waiting.hpp"
-#include "runtime/words.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/fabric/scenarios.hpp"
 
 namespace torii::tests {

@@ -21,8 +21,8 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/descriptor.hpp"
-#include "runtime/words.hpp"
+#include "runtime/base/descriptor.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"

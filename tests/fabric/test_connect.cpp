@@ -18,13 +18,13 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/waiting.hpp"
-#include "runtime/words.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/scenarios.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"
-#include "transports/common/engine_transport.hpp"
+#include "transports/network/engine_transport.hpp"
 
 namespace torii::tests {
 namespace {

@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/descriptor.hpp"
-#include "runtime/words.hpp"
+#include "runtime/base/descriptor.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/fabric/imposed_modes.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/words.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/words.hpp"
+#include "runtime/execution/words.hpp"
 #include "tests/fabric/strangers.hpp"
 #include "transports/ucx/api.hpp"
 #include "transports/ucx/message.hpp"

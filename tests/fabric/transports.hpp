@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "runtime/transport.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/execution/transport.hpp"
 
 namespace torii::tests {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/address.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/devices/address.hpp"
 
 namespace {
 

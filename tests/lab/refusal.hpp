@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::tests {
 

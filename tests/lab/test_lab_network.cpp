@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/routing.hpp"
+#include "runtime/topology/routing.hpp"
 #include "tests/lab/refusal.hpp"
 #include "tools/torii-lab/network.hpp"
 #include "tools/torii-lab/report.hpp"

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <regex>
 
-#include "runtime/tree_topology.hpp"
+#include "runtime/topology/tree_topology.hpp"
 #include "tests/lab/lab_run.hpp"
 #include "tests/lab/refusal.hpp"
 #include "tools/torii-lab/switched.hpp"

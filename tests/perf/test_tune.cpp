@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
-#include "collectives/selection.hpp"
+#include "collectives/selection/catalogue.hpp"
+#include "collectives/selection/selection.hpp"
 #include "perf/common/names.hpp"
 #include "perf/tuning/table.hpp"
 #include "tests/support/folder_test.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "runtime/address.hpp"
+#include "runtime/devices/address.hpp"
 
 namespace torii::tests {
 

@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "tests/support/process.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "runtime/log.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/node_peers.hpp"

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "runtime/exchange_file.hpp"
+#include "runtime/bootstrap/exchange_file.hpp"
 #include "tests/processes/join_job.hpp"
 #include "tests/support/folder_test.hpp"
 

@@ -16,8 +16,8 @@
 #include <set>
 #include <thread>
 
-#include "runtime/address.hpp"
-#include "runtime/exchange_wire.hpp"
+#include "runtime/bootstrap/exchange_wire.hpp"
+#include "runtime/devices/address.hpp"
 #include "tests/processes/join_job.hpp"
 
 namespace torii::tests {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "runtime/address.hpp"
+#include "runtime/devices/address.hpp"
 #include "tests/processes/join_job.hpp"
 
 namespace torii::tests {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/sites.hpp"
-#include "runtime/status.hpp"
+#include "collectives/building/sites.hpp"
+#include "runtime/base/status.hpp"
 #include "tests/support/process.hpp"
 #include "tools/torii-info/measured_network.hpp"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/address.hpp"
+#include "runtime/devices/address.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {

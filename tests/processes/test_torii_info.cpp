@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "tests/support/process.hpp"
 #include "tools/torii-info/plan.hpp"
 #include "tools/torii-info/tune.hpp"
@@ -180,7 +180,7 @@ TEST(ToriiInfo, OverviewAsJson) {
 
 TEST(ToriiInfo, OverviewDrawsDevicesAndMemoriesOfTheMachine) {
   const std::filesystem::path source = TORII_TEST_SOURCE_DIR;
-  const std::string machine = source / "tests/unit/machines/two_sides.xml";
+  const std::string machine = source / "tests/runtime/devices/machines/two_sides.xml";
   const Outcome text = torii_info({}, {"HWLOC_XMLFILE=" + machine});
   EXPECT_EQ(text.code, 0) << text.output;
   for (const char* part : {"mlx5_0: InfiniBand or its like, ", "NUMA node 1, CPUs 2-3",

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 
 namespace torii::tests {
 

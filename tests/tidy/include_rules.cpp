@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The include law: reduce_kernels < runtime < collectives | transports < api < tools, perf, plugins, examples, tests.
+// The include law, on two levels: reduce_kernels < runtime < collectives | transports < api < tools, perf, plugins,
+// examples, tests; and the folders within runtime, collectives, transports and api (kSubfolders).
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -34,13 +35,42 @@ constexpr std::array kBenchmarks = {Benchmark{"perf/kernels/", "reduce_kernels"}
                                     Benchmark{"perf/transports/", "runtime"},
                                     Benchmark{"perf/transports/", "transports"}};
 
-/// What an algorithm may know of the runtime: enough to compute a plan, nothing that could move a byte.
-constexpr auto kPureHeaders =
-    std::to_array<std::string_view>({"runtime/topology.hpp", "runtime/routing.hpp", "runtime/network_model.hpp",
-                                     "runtime/operation.hpp", "runtime/plan.hpp", "runtime/expression.hpp",
-                                     "runtime/layout.hpp", "runtime/balanced_split.hpp", "runtime/status.hpp"});
-/// The files of collectives/ that are not algorithms.
-constexpr auto kNotAlgorithms = std::to_array<std::string_view>({"catalogue", "selection", "verify", "draw"});
+/// The folders within a folder: each may include itself and those of a lower level.
+struct Subfolder {
+  std::string_view folder;
+  std::string_view name;
+  int level;
+};
+constexpr auto kSubfolders = std::to_array<Subfolder>({
+    {"runtime", "base", 0},
+    {"runtime", "topology", 1},
+    {"runtime", "plan", 2},
+    {"runtime", "devices", 3},
+    {"runtime", "bootstrap", 4},
+    {"runtime", "execution", 5},
+    {"collectives", "trees", 0},
+    {"collectives", "orders", 0},
+    {"collectives", "schedules", 0},
+    {"collectives", "building", 1},
+    {"collectives", "algorithms", 2},
+    {"collectives", "selection", 3},
+    {"collectives", "proof", 4},
+    {"collectives", "drawing", 4},
+    {"transports", "shared_memory", 0},
+    {"transports", "network", 0},
+    {"transports", "simulated", 0},
+    {"transports", "libfabric", 1},
+    {"transports", "ucx", 1},
+    {"transports", "mixed", 1},
+    {"api", "context", 0},
+    {"api", "team", 1},
+    {"api", "redistribution", 2},
+    {"api", "c", 3},
+});
+/// The last folders of runtime and collectives that are arithmetic: what computes, chooses or proves a plan sees
+/// nothing that could move a byte.
+constexpr int kPureRuntimeLevel = 2;
+constexpr std::string_view kPureFolder = "collectives/";
 
 /// Libraries that must not reach an embedder; headers with a folder in their name are refused without a list.
 constexpr auto kPrivateHeaders =
@@ -117,19 +147,43 @@ void check_law(const fs::path&, const SourceFile& file, std::vector<Violation>& 
   }
 }
 
-void check_pure(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
-  constexpr std::string_view kFolder = "collectives/";
-  if (!file.path.starts_with(kFolder) || !file.path.ends_with(".cpp")) return;
-  const std::string_view name = std::string_view(file.path).substr(kFolder.size());
-  for (const std::string_view other : kNotAlgorithms) {
-    if (name.starts_with(other)) return;
+const Subfolder* subfolder_of(std::string_view path) {
+  const auto found = std::find_if(kSubfolders.begin(), kSubfolders.end(), [&](const Subfolder& one) {
+    return path.starts_with(std::string(one.folder) + "/" + std::string(one.name) + "/");
+  });
+  return found == kSubfolders.end() ? nullptr : &*found;
+}
+
+bool has_subfolders(std::string_view folder) {
+  return std::any_of(kSubfolders.begin(), kSubfolders.end(),
+                     [&](const Subfolder& one) { return one.folder == folder; });
+}
+
+void check_inner_law(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  const auto folder = folder_of(file.path);
+  if (file.kind != Kind::cpp || !folder || !has_subfolders(folder->name)) return;
+  const Subfolder* const own = subfolder_of(file.path);
+  if (own == nullptr) {
+    report(violations, "inner_law", file, 0,
+           "the sources of " + std::string(folder->name) + " are in its folders (docs/contributing.md, the law)");
+    return;
   }
   for (const Include& include : includes_of(file)) {
-    if (!include.quoted || include.target.starts_with(kFolder)) continue;
-    if (std::find(kPureHeaders.begin(), kPureHeaders.end(), include.target) == kPureHeaders.end()) {
-      report(violations, "pure_algorithms", file, include.line,
-             "an algorithm is arithmetic; it must not see " + include.target);
-    }
+    const Subfolder* const target = include.quoted ? subfolder_of(include.target) : nullptr;
+    if (target == nullptr || target->folder != own->folder || target == own || target->level < own->level) continue;
+    report(violations, "inner_law", file, include.line,
+           std::string(own->folder) + "/" + std::string(own->name) + " must not include " + include.target +
+               " (docs/contributing.md, the law)");
+  }
+}
+
+void check_pure(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  if (!file.path.starts_with(kPureFolder)) return;
+  for (const Include& include : includes_of(file)) {
+    const Subfolder* const target = include.quoted ? subfolder_of(include.target) : nullptr;
+    if (target == nullptr || target->folder != "runtime" || target->level <= kPureRuntimeLevel) continue;
+    report(violations, "pure_collectives", file, include.line,
+           "what computes a plan is arithmetic; it must not see " + include.target);
   }
 }
 
@@ -161,9 +215,9 @@ void check_embedder(const fs::path&, const SourceFile& file, std::vector<Violati
 }
 
 constexpr std::array kRules = {
-    Rule{"include_from_root", check_resolves},  Rule{"include_law", check_law},
-    Rule{"pure_algorithms", check_pure},        Rule{"embedder_headers", check_embedder},
-    Rule{"own_header_first", check_own_header},
+    Rule{"include_from_root", check_resolves}, Rule{"include_law", check_law},
+    Rule{"inner_law", check_inner_law},        Rule{"pure_collectives", check_pure},
+    Rule{"embedder_headers", check_embedder},  Rule{"own_header_first", check_own_header},
 };
 
 }  // namespace

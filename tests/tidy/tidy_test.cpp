@@ -79,137 +79,161 @@ class Planted : public testing::Test {
 };
 
 TEST_F(Planted, Licence) {
-  expect_caught("licence", 1, "runtime/a.cpp", "// Only a comment.\nint x;\n");
-  expect_caught("licence", 2, "runtime/a.cpp", "// SPDX-License-Identifier: Apache-2.0\nint x;\n");
+  expect_caught("licence", 1, "runtime/base/a.cpp", "// Only a comment.\nint x;\n");
+  expect_caught("licence", 2, "runtime/base/a.cpp", "// SPDX-License-Identifier: Apache-2.0\nint x;\n");
   expect_caught("licence", 2, "tools/run", "#!/bin/sh\necho\n");
   expect_clean("tools/run", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n# Says what it is.\n");
 }
 
 TEST_F(Planted, LineLength) {
-  expect_caught("line_length", 3, "runtime/a.cpp", head("// " + repeat("x", 118) + "\n"));
-  expect_clean("runtime/a.cpp", head("// " + repeat("\u00e9", 117) + "\n"));
+  expect_caught("line_length", 3, "runtime/base/a.cpp", head("// " + repeat("x", 118) + "\n"));
+  expect_clean("runtime/base/a.cpp", head("// " + repeat("\u00e9", 117) + "\n"));
 }
 
 TEST_F(Planted, FileLength) {
-  expect_caught("file_length", 501, "runtime/a.cpp", head(repeat("extern int x;\n", 499)));
-  expect_clean("runtime/a.cpp", head(repeat("extern int x;\n", 498)));
+  expect_caught("file_length", 501, "runtime/base/a.cpp", head(repeat("extern int x;\n", 499)));
+  expect_clean("runtime/base/a.cpp", head(repeat("extern int x;\n", 498)));
 }
 
 TEST_F(Planted, WhiteSpace) {
-  expect_caught("white_space", 3, "runtime/a.cpp", head("\tint x;\n"));
-  expect_caught("white_space", 3, "runtime/a.cpp", head("int x; \n"));
-  expect_caught("white_space", 3, "runtime/a.cpp", head("int x;\r\n"));
+  expect_caught("white_space", 3, "runtime/base/a.cpp", head("\tint x;\n"));
+  expect_caught("white_space", 3, "runtime/base/a.cpp", head("int x; \n"));
+  expect_caught("white_space", 3, "runtime/base/a.cpp", head("int x;\r\n"));
   expect_caught("white_space", 1, "docs/a.md", "no end of line");
 }
 
 TEST_F(Planted, Unfinished) {
-  expect_caught("unfinished", 3, "runtime/a.cpp", head("// TODO: later\n"));
+  expect_caught("unfinished", 3, "runtime/base/a.cpp", head("// TODO: later\n"));
   expect_caught("unfinished", 1, "docs/a.md", "FIXME\n");
-  expect_caught("unfinished", 3, "runtime/a.cpp", head("int x;  // HACK\n"));
-  expect_clean("runtime/a.cpp", head("const char* name = \"/dev/shm/torii-XXXXXX\";\n"));
+  expect_caught("unfinished", 3, "runtime/base/a.cpp", head("int x;  // HACK\n"));
+  expect_clean("runtime/base/a.cpp", head("const char* name = \"/dev/shm/torii-XXXXXX\";\n"));
 }
 
 TEST_F(Planted, MachinePath) {
-  plant("runtime/plan.hpp", header(""));
+  plant("runtime/plan/plan.hpp", header(""));
   const std::string elsewhere = "/some" + std::string("where/x");
   expect_caught("machine_path", 1, "docs/a.md", "see `" + elsewhere + "/torii`\n");
   expect_caught("machine_path", 1, "perf/results/a.json", "{\"path\": \"" + elsewhere + "\"}\n");
   expect_caught("machine_path", 1, "docs/a.md", "[notes](.." + std::string("/../notes.md)\n"));
   expect_clean("docs/a.md",
-               "[plan](../runtime/plan.hpp), /dev/shm, /proc/self/maps, and/or, 3 / 4 / 5, https://a.org/b\n");
+               "[plan](../runtime/plan/plan.hpp), /dev/shm, /proc/self/maps, and/or, 3 / 4 / 5, https://a.org/b\n");
 }
 
 TEST_F(Planted, Vocabulary) {
-  expect_caught("vocabulary", 3, "runtime/a.cpp", head("int chunk_bytes;\n"));
+  expect_caught("vocabulary", 3, "runtime/base/a.cpp", head("int chunk_bytes;\n"));
   expect_caught("vocabulary", 3, "transports/shared_memory/a.cpp", head("class Endpoint;\n"));
   expect_clean("transports/ucx/a.cpp", head("class Endpoint;\n"));
 }
 
 TEST_F(Planted, PragmaOnce) {
-  expect_caught("pragma_once", 1, "runtime/a.hpp", head("// #pragma once\n"));
+  expect_caught("pragma_once", 1, "runtime/base/a.hpp", head("// #pragma once\n"));
   expect_clean("reduce_kernels/fold-inl.hpp", head("inline int x;\n"));
 }
 
 TEST_F(Planted, UsingNamespace) {
-  expect_caught("using_namespace", 4, "runtime/a.hpp", header("using namespace std;\n"));
-  expect_clean("runtime/a.cpp", head("using namespace std::literals;\n"));
+  expect_caught("using_namespace", 4, "runtime/base/a.hpp", header("using namespace std;\n"));
+  expect_clean("runtime/base/a.cpp", head("using namespace std::literals;\n"));
 }
 
 TEST_F(Planted, CommentedCode) {
-  expect_caught("commented_code", 3, "runtime/a.cpp", head("// run(x);\nint x;\n"));
-  expect_caught("commented_code", 3, "runtime/a.cpp", head("/* x = 3; */\nint x;\n"));
-  expect_caught("commented_code", 3, "runtime/a.cpp", head("// const int y = run(x);\nint x;\n"));
-  expect_caught("commented_code", 3, "runtime/a.cpp", head("// return x;\nint x;\n"));
-  expect_caught("commented_code", 3, "runtime/a.cpp", head("// if (x < 3) {\nint x;\n"));
-  expect_caught("commented_code", 3, "runtime/a.cpp", head("// #include <vector>\n"));
-  expect_clean("runtime/a.cpp",
+  expect_caught("commented_code", 3, "runtime/base/a.cpp", head("// run(x);\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/base/a.cpp", head("/* x = 3; */\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/base/a.cpp", head("// const int y = run(x);\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/base/a.cpp", head("// return x;\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/base/a.cpp", head("// if (x < 3) {\nint x;\n"));
+  expect_caught("commented_code", 3, "runtime/base/a.cpp", head("// #include <vector>\n"));
+  expect_clean("runtime/base/a.cpp",
                head("// A segment waits for run(x); the lane (all of it, in place included);\nint x;\n"));
 }
 
 TEST_F(Planted, FunctionLength) {
   const std::string body = repeat("  x++;\n", 79);
-  expect_caught("function_length", 4, "runtime/a.cpp", head("int x;\nvoid f() {\n" + body + "}\n"));
-  expect_caught("function_length", 4, "runtime/a.cpp",
+  expect_caught("function_length", 4, "runtime/base/a.cpp", head("int x;\nvoid f() {\n" + body + "}\n"));
+  expect_caught("function_length", 4, "runtime/base/a.cpp",
                 head("namespace n {\ntemplate <class T>\nint C::f(T t = {}) {\n" + body + "}\n}\n"));
-  expect_caught("function_length", 5, "runtime/a.hpp",
+  expect_caught("function_length", 5, "runtime/base/a.hpp",
                 header("struct C {\n  C() : a_{1}, b_{2} {\n" + body + "  }\n};\n"));
-  expect_clean("runtime/a.cpp",
+  expect_clean("runtime/base/a.cpp",
                head("void f() {\n" + repeat("  x++;\n", 78) + "}\nvoid g() {\n" + body.substr(7) + "}\n"));
-  expect_clean("runtime/a.cpp", head("const int kTable[] = {\n" + repeat("  1,\n", 100) + "};\n"));
+  expect_clean("runtime/base/a.cpp", head("const int kTable[] = {\n" + repeat("  1,\n", 100) + "};\n"));
 }
 
 TEST_F(Planted, IncludeFromRoot) {
-  plant("runtime/b.hpp", header(""));
-  expect_caught("include_from_root", 3, "runtime/a.cpp", head("#include \"b.hpp\"\n"));
-  expect_caught("include_from_root", 3, "runtime/a.cpp", head("#include <runtime/b.hpp>\n"));
+  plant("runtime/base/b.hpp", header(""));
+  expect_caught("include_from_root", 3, "runtime/base/a.cpp", head("#include \"b.hpp\"\n"));
+  expect_caught("include_from_root", 3, "runtime/base/a.cpp", head("#include <runtime/base/b.hpp>\n"));
   expect_caught("include_from_root", 3, "tools/a.cpp", head("#include <torii/none.h>\n"));
-  expect_clean("runtime/a.cpp", head("#include <vector>\n\n#include \"runtime/b.hpp\"\n"));
+  expect_clean("runtime/base/a.cpp", head("#include <vector>\n\n#include \"runtime/base/b.hpp\"\n"));
 }
 
 TEST_F(Planted, IncludeLaw) {
-  for (const char* folder : {"reduce_kernels", "runtime", "collectives", "transports/ucx", "api", "tools", "perf"}) {
+  for (const char* folder :
+       {"reduce_kernels", "runtime/base", "collectives/trees", "transports/ucx", "api/context", "tools", "perf"}) {
     plant(std::string(folder) + "/b.hpp", header(""));
   }
   plant("include/torii/torii.hpp", header(""));
   const auto caught = [&](const std::string& path, std::string_view target) {
     expect_caught("include_law", 3, path, head("#include " + std::string(target) + "\n"));
   };
-  caught("reduce_kernels/a.cpp", "\"runtime/b.hpp\"");
-  caught("runtime/a.cpp", "\"collectives/b.hpp\"");
-  caught("runtime/a.cpp", "<torii/torii.hpp>");
-  caught("collectives/verify.cpp", "\"transports/ucx/b.hpp\"");
-  caught("transports/ucx/a.cpp", "\"collectives/b.hpp\"");
-  caught("transports/ucx/a.cpp", "\"api/b.hpp\"");
-  caught("api/a.cpp", "\"tools/b.hpp\"");
-  caught("perf/a.cpp", "\"api/b.hpp\"");
+  caught("reduce_kernels/a.cpp", "\"runtime/base/b.hpp\"");
+  caught("runtime/base/a.cpp", "\"collectives/trees/b.hpp\"");
+  caught("runtime/base/a.cpp", "<torii/torii.hpp>");
+  caught("collectives/proof/verify.cpp", "\"transports/ucx/b.hpp\"");
+  caught("transports/ucx/a.cpp", "\"collectives/trees/b.hpp\"");
+  caught("transports/ucx/a.cpp", "\"api/context/b.hpp\"");
+  caught("api/context/a.cpp", "\"tools/b.hpp\"");
+  caught("perf/a.cpp", "\"api/context/b.hpp\"");
   caught("perf/a.cpp", "\"reduce_kernels/b.hpp\"");
-  caught("perf/transports/a.cpp", "\"api/b.hpp\"");
+  caught("perf/transports/a.cpp", "\"api/context/b.hpp\"");
   caught("perf/a.cpp", "\"transports/ucx/b.hpp\"");
-  caught("examples/a.cpp", "\"runtime/b.hpp\"");
-  caught("plugins/openmpi/a.c", "\"api/b.hpp\"");
+  caught("examples/a.cpp", "\"runtime/base/b.hpp\"");
+  caught("plugins/openmpi/a.c", "\"api/context/b.hpp\"");
   caught("tools/a.cpp", "\"perf/b.hpp\"");
-  expect_clean("runtime/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
-  expect_clean("api/a.cpp", head("#include <torii/torii.hpp>\n\n#include \"collectives/b.hpp\"\n"));
+  expect_clean("runtime/base/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
+  expect_clean("api/context/a.cpp", head("#include <torii/torii.hpp>\n\n#include \"collectives/trees/b.hpp\"\n"));
   expect_clean("perf/kernels/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
-  expect_clean("perf/transports/a.cpp", head("#include \"transports/ucx/b.hpp\"\n#include \"runtime/b.hpp\"\n"));
-  expect_clean("tools/a.cpp", head("#include \"runtime/b.hpp\"\n"));
+  expect_clean("perf/transports/a.cpp", head("#include \"transports/ucx/b.hpp\"\n#include \"runtime/base/b.hpp\"\n"));
+  expect_clean("tools/a.cpp", head("#include \"runtime/base/b.hpp\"\n"));
   expect_clean("tests/x/a.cpp", head("#include \"perf/b.hpp\"\n"));
 }
 
 TEST_F(Planted, OwnHeaderFirst) {
-  plant("runtime/c.hpp", header(""));
-  plant("runtime/d.hpp", header(""));
-  expect_caught("own_header_first", 3, "runtime/c.cpp", head("#include <vector>\n\n#include \"runtime/c.hpp\"\n"));
-  expect_caught("own_header_first", 1, "runtime/d.cpp", head("int x;\n"));
-  expect_clean("runtime/c.cpp", head("#include \"runtime/c.hpp\"\n\n#include <vector>\n"));
+  plant("runtime/base/c.hpp", header(""));
+  plant("runtime/base/d.hpp", header(""));
+  expect_caught("own_header_first", 3, "runtime/base/c.cpp",
+                head("#include <vector>\n\n#include \"runtime/base/c.hpp\"\n"));
+  expect_caught("own_header_first", 1, "runtime/base/d.cpp", head("int x;\n"));
+  expect_clean("runtime/base/c.cpp", head("#include \"runtime/base/c.hpp\"\n\n#include <vector>\n"));
 }
 
-TEST_F(Planted, PureAlgorithms) {
-  plant("runtime/executor.hpp", header(""));
-  plant("runtime/plan.hpp", header(""));
-  expect_caught("pure_algorithms", 3, "collectives/ring.cpp", head("#include \"runtime/executor.hpp\"\n"));
-  expect_clean("collectives/ring.cpp", head("#include \"runtime/plan.hpp\"\n"));
-  expect_clean("collectives/verify.cpp", head("#include \"runtime/executor.hpp\"\n"));
+TEST_F(Planted, InnerLaw) {
+  for (const char* folder : {"runtime/plan", "runtime/bootstrap", "collectives/building", "collectives/proof",
+                             "transports/libfabric", "api/team"}) {
+    plant(std::string(folder) + "/b.hpp", header(""));
+  }
+  const auto caught = [&](const std::string& path, const std::string& target) {
+    expect_caught("inner_law", 3, path, head("#include \"" + target + "\"\n"));
+  };
+  caught("runtime/base/a.cpp", "runtime/plan/b.hpp");
+  caught("runtime/devices/a.cpp", "runtime/bootstrap/b.hpp");
+  caught("collectives/trees/a.cpp", "collectives/building/b.hpp");
+  caught("collectives/drawing/a.cpp", "collectives/proof/b.hpp");
+  caught("transports/ucx/a.cpp", "transports/libfabric/b.hpp");
+  caught("api/context/a.cpp", "api/team/b.hpp");
+  expect_caught("inner_law", 1, "runtime/a.cpp", head("int x;\n"));
+  expect_clean("runtime/execution/a.cpp",
+               head("#include \"runtime/bootstrap/b.hpp\"\n#include \"runtime/plan/b.hpp\"\n"));
+  expect_clean("collectives/algorithms/a.cpp", head("#include \"collectives/building/b.hpp\"\n"));
+  expect_clean("api/c/a.cpp", head("#include \"api/team/b.hpp\"\n"));
+}
+
+TEST_F(Planted, PureCollectives) {
+  plant("runtime/execution/executor.hpp", header(""));
+  plant("runtime/plan/plan.hpp", header(""));
+  for (const char* path : {"collectives/algorithms/a.cpp", "collectives/building/a.cpp", "collectives/proof/a.cpp"}) {
+    expect_caught("pure_collectives", 3, path, head("#include \"runtime/execution/executor.hpp\"\n"));
+    expect_clean(path, head("#include \"runtime/plan/plan.hpp\"\n"));
+  }
 }
 
 TEST_F(Planted, EmbedderHeaders) {
@@ -229,7 +253,7 @@ TEST_F(Planted, TopOfTree) {
 
 TEST_F(Planted, Documents) {
   plant("tools/a.cpp", head("const char* option = \"--depth\";\nconst char* name = \"TORII_DEPTH\";\n"));
-  plant("runtime/a.cpp", head("const char* setting = \"WIDTH\";\n"));
+  plant("runtime/base/a.cpp", head("const char* setting = \"WIDTH\";\n"));
   plant("docs/b.md", "# The `first` heading, of two\n");
   expect_caught("documents", 2, "docs/a.md", "`run --depth 3`\n`run --depht 3`\n");
   expect_caught("documents", 1, "docs/a.md", "`run --depth=3 --depths`\n");
@@ -244,22 +268,22 @@ TEST_F(Planted, Documents) {
 
 TEST_F(Planted, SettingsAreDocumented) {
   plant("docs/embedding.md", "| setting | default |\n|---|---|\n| DEPTH | 1 |\n");
-  expect_clean("runtime/settings.cpp", head("Row depth() { return integer(\"DEPTH\", 1); }\n"));
-  expect_caught("documents", 3, "runtime/settings.cpp", head("Row width() { return integer(\"WIDTH\", 1); }\n"));
-  expect_caught("documents", 4, "runtime/settings.cpp", head("Row width() {\n  return {\"WIDTH\", 1};\n}\n"));
+  expect_clean("runtime/base/settings.cpp", head("Row depth() { return integer(\"DEPTH\", 1); }\n"));
+  expect_caught("documents", 3, "runtime/base/settings.cpp", head("Row width() { return integer(\"WIDTH\", 1); }\n"));
+  expect_caught("documents", 4, "runtime/base/settings.cpp", head("Row width() {\n  return {\"WIDTH\", 1};\n}\n"));
 }
 
 TEST_F(Planted, ExceptionsNeedAReasonAndANeed) {
-  plant("runtime/a.hpp", head("int f();\n"));
+  plant("runtime/base/a.hpp", head("int f();\n"));
   EXPECT_EQ(check_tree(root_, "").size(), 1u);
-  EXPECT_TRUE(check_tree(root_, "# why\n\npragma_once runtime/a.hpp it is read by a tool\n").empty());
+  EXPECT_TRUE(check_tree(root_, "# why\n\npragma_once runtime/base/a.hpp it is read by a tool\n").empty());
   const auto rule_of = [&](std::string_view text) {
     const auto violations = check_tree(root_, text);
     return violations.empty() ? std::string("none") : violations.back().rule;
   };
-  EXPECT_EQ(rule_of("pragma_once runtime/a.hpp\n"), "exceptions");
-  EXPECT_EQ(rule_of("pragma_twice runtime/a.hpp because\n"), "exceptions");
-  EXPECT_EQ(rule_of("pragma_once runtime/a.hpp because\npragma_once runtime/b.hpp because\n"), "exceptions");
+  EXPECT_EQ(rule_of("pragma_once runtime/base/a.hpp\n"), "exceptions");
+  EXPECT_EQ(rule_of("pragma_twice runtime/base/a.hpp because\n"), "exceptions");
+  EXPECT_EQ(rule_of("pragma_once runtime/base/a.hpp because\npragma_once runtime/base/b.hpp because\n"), "exceptions");
 }
 
 TEST(Separator, KeepsCodeFromCommentsAndLiterals) {

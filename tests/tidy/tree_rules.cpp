@@ -113,7 +113,7 @@ void check_settings(const std::vector<SourceFile>& files, std::vector<Violation>
   const auto at = [&](std::string_view path) {
     return std::find_if(files.begin(), files.end(), [=](const auto& one) { return one.path == path; });
   };
-  const auto settings = at("runtime/settings.cpp");
+  const auto settings = at("runtime/base/settings.cpp");
   const auto document = at("docs/embedding.md");
   if (settings == files.end() || document == files.end()) return;
   for (size_t i = 0; i < settings->lines.size(); ++i) {

@@ -19,12 +19,12 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "runtime/control_groups.hpp"
-#include "runtime/cpus.hpp"
-#include "runtime/descriptor.hpp"
-#include "runtime/memory_limits.hpp"
-#include "runtime/settings.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/descriptor.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/devices/control_groups.hpp"
+#include "runtime/devices/cpus.hpp"
+#include "runtime/devices/memory_limits.hpp"
 #include "tools/torii-info/findings_network.hpp"
 #include "tools/torii-info/machine.hpp"
 #include "transports/shared_memory/arena.hpp"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/memory_limits.hpp"
-#include "runtime/nics.hpp"
+#include "runtime/devices/memory_limits.hpp"
+#include "runtime/devices/nics.hpp"
 
 namespace torii::tools {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "runtime/address.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/devices/address.hpp"
 #include "transports/libfabric/module.hpp"
 #include "transports/ucx/module.hpp"
 

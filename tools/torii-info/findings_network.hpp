@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/rails.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/devices/rails.hpp"
 #include "tools/torii-info/findings.hpp"
 
 namespace torii::tools {

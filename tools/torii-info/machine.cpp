@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/settings.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::tools {
 namespace {

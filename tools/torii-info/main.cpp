@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "tools/command_line.hpp"
 #include "tools/torii-info/doctor.hpp"
 #include "tools/torii-info/measure.hpp"

@@ -12,9 +12,9 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/settings.hpp"
-#include "runtime/status.hpp"
-#include "runtime/text_file.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/base/text_file.hpp"
 #include "tools/torii-info/measured_network.hpp"
 
 namespace torii::tools {

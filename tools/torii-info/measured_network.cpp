@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collectives/sites.hpp"
-#include "runtime/status.hpp"
+#include "collectives/building/sites.hpp"
+#include "collectives/selection/lanes_model.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::tools {
 namespace {

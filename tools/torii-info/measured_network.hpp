@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/selection.hpp"
+#include "collectives/selection/selection.hpp"
 #include "tools/torii-info/report.hpp"
 
 namespace torii::tools {

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/catalogue.hpp"
+#include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
-#include "runtime/control_groups.hpp"
-#include "runtime/settings.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/devices/control_groups.hpp"
 #include "tools/torii-info/findings_network.hpp"
 #include "tools/torii-info/machine.hpp"
 #include "tools/torii-info/probe.hpp"

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
-#include "collectives/floyd_hops.hpp"
-#include "collectives/phase_bound.hpp"
-#include "runtime/status.hpp"
+#include "collectives/building/floyd_hops.hpp"
+#include "runtime/base/status.hpp"
+#include "tools/torii-info/phase_bound.hpp"
 
 namespace torii::tools {
 namespace {

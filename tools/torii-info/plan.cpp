@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <charconv>
 
-#include "api/team.hpp"
+#include "api/team/team.hpp"
 #include "reduce_kernels/types.hpp"
-#include "runtime/rank_map.hpp"
-#include "runtime/settings.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/topology/rank_map.hpp"
 #include "tools/torii-info/tune.hpp"
-#include "transports/common/setup.hpp"
+#include "transports/network/setup.hpp"
 
 namespace torii::tools {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/selection.hpp"
-#include "collectives/verify.hpp"
-#include "runtime/installed_plan.hpp"
-#include "runtime/settings.hpp"
+#include "collectives/proof/verify.hpp"
+#include "collectives/selection/selection.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/execution/installed_plan.hpp"
 #include "tools/torii-info/report.hpp"
 
 namespace torii::tools {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "collectives/draw.hpp"
-#include "collectives/draw_schedule.hpp"
-#include "collectives/schedule_cache.hpp"
-#include "runtime/settings.hpp"
+#include "collectives/drawing/draw.hpp"
+#include "collectives/drawing/draw_schedule.hpp"
+#include "collectives/schedules/schedule_cache.hpp"
+#include "runtime/base/settings.hpp"
 #include "tools/torii-info/plan.hpp"
 
 namespace torii::tools {

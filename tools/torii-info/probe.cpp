@@ -15,7 +15,7 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 
 namespace torii::tools {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/nics.hpp"
-#include "runtime/rails.hpp"
+#include "runtime/devices/nics.hpp"
+#include "runtime/devices/rails.hpp"
 
 namespace torii::tools {
 

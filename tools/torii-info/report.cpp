@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::tools {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "runtime/settings.hpp"
+#include "runtime/base/settings.hpp"
 
 namespace torii::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "collectives/selection.hpp"
+#include "collectives/selection/selection.hpp"
 #include "tools/torii-info/report.hpp"
 
 namespace torii::tools {

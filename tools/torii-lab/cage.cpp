@@ -17,7 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/rank_job.hpp"
 

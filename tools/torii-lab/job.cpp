@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "runtime/exchange_wire.hpp"
+#include "runtime/bootstrap/exchange_wire.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/rank_job.hpp"
 

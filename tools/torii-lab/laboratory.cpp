@@ -19,7 +19,7 @@
 #include <sstream>
 #include <utility>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "tools/torii-lab/long_line.hpp"
 #include "tools/torii-lab/switched.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 #include "tools/torii-lab/network.hpp"
 
 namespace torii::tools {

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
 
 namespace torii::tools {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 
 namespace torii::tools {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "tools/command_line.hpp"
 #include "tools/rank_job.hpp"
 #include "tools/torii-lab/cage.hpp"

@@ -8,8 +8,8 @@
 #include <charconv>
 #include <climits>
 
-#include "runtime/routing.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/topology/routing.hpp"
 
 namespace torii::tools {
 namespace {

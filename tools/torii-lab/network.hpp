@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/topology.hpp"
+#include "runtime/topology/topology.hpp"
 
 namespace torii::tools {
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "collectives/selection.hpp"
-#include "runtime/layout.hpp"
-#include "runtime/routing.hpp"
-#include "runtime/settings.hpp"
-#include "runtime/status.hpp"
-#include "runtime/words.hpp"
+#include "collectives/selection/selection.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/words.hpp"
+#include "runtime/plan/layout.hpp"
+#include "runtime/topology/routing.hpp"
 
 namespace torii::tools {
 namespace {

@@ -10,9 +10,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "collectives/draw.hpp"
-#include "runtime/status.hpp"
-#include "runtime/topology.hpp"
+#include "collectives/drawing/draw.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/topology/topology.hpp"
 
 namespace torii::tools {
 namespace {

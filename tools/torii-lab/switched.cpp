@@ -8,8 +8,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "runtime/status.hpp"
-#include "runtime/tree_topology.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/topology/tree_topology.hpp"
 
 namespace torii::tools {
 namespace {

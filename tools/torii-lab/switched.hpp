@@ -29,8 +29,9 @@ LabNetwork sites_network(std::string_view sizes, const SitesOptions& options);
 /// payload of TCP.
 std::string sites_tree_text(const LabNetwork& network);
 
-/// The tree of a topology file (runtime/tree_topology.hpp). Each direction of a link gets its bandwidth; latencies are
-/// what the kernel's are. Throws Error{invalid_argument}, also for half-duplex links, which cables are not.
+/// The tree of a topology file (runtime/topology/tree_topology.hpp). Each direction of a link gets its bandwidth;
+/// latencies are what the kernel's are. Throws Error{invalid_argument}, also for half-duplex links, which cables are
+/// not.
 LabNetwork tree_network(const std::string& path);
 
 }  // namespace torii::tools

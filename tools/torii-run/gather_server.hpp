@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/deadline.hpp"
-#include "runtime/descriptor.hpp"
-#include "runtime/job_socket.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/deadline.hpp"
+#include "runtime/base/descriptor.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/job_socket.hpp"
 
 namespace torii::tools {
 

@@ -18,7 +18,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/job_socket.hpp"
+#include "runtime/bootstrap/job_socket.hpp"
 #include "tools/rank_job.hpp"
 #include "tools/torii-run/gather_server.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulates sweeps by the rules of runtime/network_model.hpp. With sharing `packet` the production executor runs
-// instead.
+// Simulates sweeps by the rules of runtime/topology/network_model.hpp. With sharing `packet` the production executor
+// runs instead.
 #include "tools/torii-sim/alltoall.hpp"
 
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "collectives/sweep_lists.hpp"
-#include "runtime/network_model.hpp"
-#include "runtime/routing.hpp"
-#include "runtime/status.hpp"
+#include "collectives/orders/sweep_lists.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/topology/network_model.hpp"
+#include "runtime/topology/routing.hpp"
 #include "tools/torii-sim/calls.hpp"
 #include "tools/torii-sim/curves.hpp"
 #include "tools/torii-sim/scan.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-sim/cliffs.hpp"
 #include "tools/torii-sim/collective.hpp"

@@ -11,11 +11,11 @@
 #include <memory>
 #include <optional>
 
-#include "collectives/selection.hpp"
-#include "collectives/trees.hpp"
-#include "collectives/verify.hpp"
+#include "collectives/proof/verify.hpp"
+#include "collectives/selection/selection.hpp"
+#include "collectives/trees/trees.hpp"
 #include "reduce_kernels/kernels.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-sim/data.hpp"
 #include "tools/torii-sim/pictures.hpp"

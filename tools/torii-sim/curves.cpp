@@ -10,7 +10,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "collectives/draw.hpp"
+#include "collectives/drawing/draw.hpp"
 
 namespace torii::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "transports/simulated/network.hpp"
 
 namespace torii::tools {

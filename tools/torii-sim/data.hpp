@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reduce_kernels/types.hpp"
-#include "runtime/operation.hpp"
+#include "runtime/plan/operation.hpp"
 
 namespace torii::tools {
 

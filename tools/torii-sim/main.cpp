@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "runtime/operation.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/plan/operation.hpp"
 #include "tools/command_line.hpp"
 #include "tools/torii-sim/alltoall.hpp"
 #include "tools/torii-sim/calls.hpp"

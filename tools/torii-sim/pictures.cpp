@@ -10,8 +10,8 @@
 #include <cstring>
 #include <memory>
 
-#include "runtime/routing.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/topology/routing.hpp"
 
 namespace torii::tools {
 namespace {

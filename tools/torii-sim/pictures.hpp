@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/topology.hpp"
+#include "runtime/topology/topology.hpp"
 #include "transports/simulated/network.hpp"
 
 namespace torii::tools {

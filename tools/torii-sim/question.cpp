@@ -9,7 +9,7 @@
 #include <string>
 
 #include "reduce_kernels/kernels.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::tools {
 namespace {

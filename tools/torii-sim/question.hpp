@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "reduce_kernels/types.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/plan/plan.hpp"
 #include "tools/torii-sim/options.hpp"
 #include "transports/simulated/network.hpp"
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::tools {
 namespace {

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <utility>
 
-#include "runtime/settings.hpp"
-#include "runtime/status.hpp"
-#include "runtime/transport.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/transport.hpp"
 
 namespace torii::tools {
 namespace {

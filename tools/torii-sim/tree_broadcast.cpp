@@ -8,9 +8,9 @@
 #include <chrono>
 #include <cstdio>
 
-#include "collectives/draw_schedule.hpp"
-#include "collectives/selection_trees.hpp"
-#include "runtime/status.hpp"
+#include "collectives/drawing/draw_schedule.hpp"
+#include "collectives/selection/selection_trees.hpp"
+#include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-sim/options.hpp"
 #include "tools/torii-sim/rows.hpp"

@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::libfabric {
 

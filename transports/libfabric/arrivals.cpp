@@ -8,8 +8,8 @@
 #include <atomic>
 #include <string>
 
-#include "runtime/status.hpp"
-#include "runtime/words.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/words.hpp"
 #include "transports/libfabric/notice.hpp"
 
 namespace torii::libfabric {

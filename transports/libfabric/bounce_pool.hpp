@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/words.hpp"
+#include "runtime/execution/words.hpp"
 
 namespace torii::libfabric {
 

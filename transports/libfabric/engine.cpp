@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/waiting.hpp"
+#include "runtime/execution/waiting.hpp"
 #include "transports/libfabric/notice.hpp"
 
 namespace torii::libfabric {

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport.hpp"
-#include "runtime/words.hpp"
-#include "transports/common/peer_states.hpp"
+#include "runtime/execution/transport.hpp"
+#include "runtime/execution/words.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/arrivals.hpp"
 #include "transports/libfabric/bounce_pool.hpp"
 #include "transports/libfabric/streams.hpp"
+#include "transports/network/peer_states.hpp"
 
 namespace torii::libfabric {
 

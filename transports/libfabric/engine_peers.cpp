@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 #include "transports/libfabric/engine.hpp"
 #include "transports/libfabric/notice.hpp"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/secret.hpp"
+#include "runtime/base/secret.hpp"
 #include "transports/libfabric/engine.hpp"
 #include "transports/libfabric/notice.hpp"
 #include "transports/libfabric/providers.hpp"

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "transports/common/rails.hpp"
-#include "transports/common/setup.hpp"
 #include "transports/libfabric/notice.hpp"
 #include "transports/libfabric/providers.hpp"
 #include "transports/libfabric/rails.hpp"
+#include "transports/network/rails.hpp"
+#include "transports/network/setup.hpp"
 
 namespace torii::libfabric {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "transports/common/engine_transport.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "transports/libfabric/engine.hpp"
 #include "transports/libfabric/options.hpp"
+#include "transports/network/engine_transport.hpp"
 
 namespace torii::libfabric {
 

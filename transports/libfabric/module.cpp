@@ -2,7 +2,7 @@
 // Opens the module beside the library.
 #include "transports/libfabric/module.hpp"
 
-#include "transports/common/entry.hpp"
+#include "transports/network/entry.hpp"
 
 namespace torii::libfabric {
 namespace {

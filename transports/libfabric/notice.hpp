@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "runtime/words.hpp"
+#include "runtime/execution/words.hpp"
 
 namespace torii::libfabric {
 

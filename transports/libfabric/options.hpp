@@ -2,7 +2,7 @@
 // What the libfabric transport is made from; nothing here needs libfabric.
 #pragma once
 
-#include "transports/common/engine_options.hpp"
+#include "transports/network/engine_options.hpp"
 
 namespace torii::libfabric {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "transports/common/setup.hpp"
+#include "transports/network/setup.hpp"
 
 namespace torii::libfabric {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/exchange.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/options.hpp"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "runtime/nics.hpp"
-#include "runtime/rails.hpp"
-#include "transports/common/rails.hpp"
+#include "runtime/devices/nics.hpp"
+#include "runtime/devices/rails.hpp"
+#include "transports/network/rails.hpp"
 
 namespace torii::libfabric {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/exchange.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "transports/libfabric/api.hpp"
 
 namespace torii::libfabric {

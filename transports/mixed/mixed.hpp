@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/descriptor.hpp"
-#include "runtime/transport.hpp"
+#include "runtime/base/descriptor.hpp"
+#include "runtime/execution/transport.hpp"
 #include "transports/shared_memory/nodes.hpp"
 
 namespace torii::mixed {

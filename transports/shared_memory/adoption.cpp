@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "runtime/log.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/status.hpp"
 #include "transports/shared_memory/page_exchange.hpp"
 
 namespace torii::shared_memory {

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cpus.hpp"
-#include "runtime/memory_limits.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/devices/cpus.hpp"
+#include "runtime/devices/memory_limits.hpp"
 
 namespace torii::shared_memory {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <mutex>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 
 namespace torii::shared_memory {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 
 namespace torii::shared_memory {

@@ -14,8 +14,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/deadline.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/deadline.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::shared_memory {
 namespace {

@@ -10,8 +10,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "runtime/descriptor.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/descriptor.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::shared_memory {
 namespace {

@@ -15,7 +15,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 #include "transports/shared_memory/watch.hpp"
 
 namespace torii::shared_memory {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exchange.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/handshake.hpp"
 #include "transports/shared_memory/nodes.hpp"

@@ -15,8 +15,8 @@
 #include <cstring>
 #include <map>
 
-#include "runtime/control_groups.hpp"
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/devices/control_groups.hpp"
 
 namespace torii::shared_memory {
 

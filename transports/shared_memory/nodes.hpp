@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "runtime/settings.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 
 namespace torii::shared_memory {
 

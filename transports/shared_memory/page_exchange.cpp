@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::shared_memory {
 namespace {

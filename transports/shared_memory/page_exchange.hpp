@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstddef>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 #include "transports/shared_memory/mappings.hpp"
 
 namespace torii::shared_memory {

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "reduce_kernels/kernels.hpp"
-#include "runtime/words.hpp"
+#include "runtime/execution/words.hpp"
 
 namespace torii::shared_memory {
 

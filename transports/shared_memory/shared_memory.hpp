@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "runtime/settings.hpp"
-#include "runtime/transport.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/execution/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/cross_memory.hpp"
 #include "transports/shared_memory/node_peers.hpp"

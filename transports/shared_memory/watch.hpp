@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "runtime/descriptor.hpp"
+#include "runtime/base/descriptor.hpp"
 
 namespace torii::shared_memory {
 

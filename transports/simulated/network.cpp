@@ -10,8 +10,8 @@
 #include <limits>
 #include <string>
 
-#include "runtime/status.hpp"
-#include "runtime/words.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/words.hpp"
 
 namespace torii::simulated {
 namespace {

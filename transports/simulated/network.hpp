@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/execution.hpp"
-#include "runtime/network_model.hpp"
-#include "runtime/routing.hpp"
-#include "runtime/topology.hpp"
-#include "runtime/transport.hpp"
+#include "runtime/execution/execution.hpp"
+#include "runtime/execution/transport.hpp"
+#include "runtime/topology/network_model.hpp"
+#include "runtime/topology/routing.hpp"
+#include "runtime/topology/topology.hpp"
 
 namespace torii::simulated {
 

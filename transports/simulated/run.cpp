@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "runtime/status.hpp"
-#include "runtime/words.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/words.hpp"
 #include "transports/simulated/simulated.hpp"
 
 namespace torii::simulated {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/execution/execution.hpp"
+#include "runtime/plan/plan.hpp"
 #include "transports/simulated/network.hpp"
 
 namespace torii::simulated {

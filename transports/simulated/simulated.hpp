@@ -2,7 +2,7 @@
 // One rank's door to a virtual network: peers are not mapped, and what is put arrives when virtual time has come.
 #pragma once
 
-#include "runtime/transport.hpp"
+#include "runtime/execution/transport.hpp"
 #include "transports/simulated/network.hpp"
 
 namespace torii::simulated {

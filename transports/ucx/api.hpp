@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::ucx {
 

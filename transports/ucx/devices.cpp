@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/address.hpp"
+#include "runtime/devices/address.hpp"
 #include "transports/ucx/api.hpp"
 
 namespace torii::ucx {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport.hpp"
-#include "runtime/words.hpp"
-#include "transports/common/peer_states.hpp"
+#include "runtime/execution/transport.hpp"
+#include "runtime/execution/words.hpp"
+#include "transports/network/peer_states.hpp"
 #include "transports/ucx/api.hpp"
 #include "transports/ucx/message.hpp"
 #include "transports/ucx/providers.hpp"

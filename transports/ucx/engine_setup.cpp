@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "runtime/secret.hpp"
+#include "runtime/base/secret.hpp"
 #include "transports/ucx/engine.hpp"
 
 namespace torii::ucx {

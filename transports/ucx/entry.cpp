@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the module offers to the library that opens it.
-#include "transports/common/entry.hpp"
+#include "transports/network/entry.hpp"
 #include "transports/ucx/providers.hpp"
 #include "transports/ucx/transport.hpp"
 

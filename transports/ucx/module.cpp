@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "transports/common/entry.hpp"
+#include "transports/network/entry.hpp"
 
 namespace torii::ucx {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exchange.hpp"
-#include "runtime/transport.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/execution/transport.hpp"
 #include "transports/ucx/options.hpp"
 
 namespace torii::ucx {

@@ -2,7 +2,7 @@
 // What the UCX transport is made from; nothing here needs UCX.
 #pragma once
 
-#include "transports/common/engine_options.hpp"
+#include "transports/network/engine_options.hpp"
 
 namespace torii::ucx {
 

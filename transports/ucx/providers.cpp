@@ -6,8 +6,8 @@
 #include <iterator>
 #include <string_view>
 
-#include "runtime/status.hpp"
-#include "transports/common/setup.hpp"
+#include "runtime/base/status.hpp"
+#include "transports/network/setup.hpp"
 
 namespace torii::ucx {
 namespace {

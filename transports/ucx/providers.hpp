@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exchange.hpp"
+#include "runtime/bootstrap/exchange.hpp"
 #include "transports/ucx/devices.hpp"
 #include "transports/ucx/options.hpp"
 

@@ -8,8 +8,8 @@
 #include <csignal>
 #include <string_view>
 
-#include "transports/common/rails.hpp"
-#include "transports/common/setup.hpp"
+#include "transports/network/rails.hpp"
+#include "transports/network/setup.hpp"
 #include "transports/ucx/providers.hpp"
 
 namespace torii::ucx {

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/exchange.hpp"
-#include "transports/common/engine_transport.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+#include "transports/network/engine_transport.hpp"
 #include "transports/ucx/engine.hpp"
 #include "transports/ucx/options.hpp"
 

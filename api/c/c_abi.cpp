@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface: checks what C callers hand in, turns exceptions into status codes, keeps the reason.
+#include <torii/torii.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "api/c/c_objects.hpp"
+#include "api/c/c_structs.hpp"
+#include "api/team/expectation.hpp"
+#include "api/team/members.hpp"
+#include "runtime/base/cancellation.hpp"
+
+using torii::Status;
+using torii::c::invalid;
+using torii::c::is_size;
+using torii::c::number_in;
+using torii::c::read_call;
+using torii::c::read_struct;
+using torii::c::refuse;
+using torii::c::refused_on;
+using torii::c::run_to_end;
+using torii::c::to_c;
+
+// The C enums and the C++ ones are one list of numbers.
+static_assert(TORII_INTERNAL == static_cast<int>(Status::internal));
+static_assert(TORII_PEER_LOST == static_cast<int>(Status::peer_lost));
+static_assert(TORII_POISONED == static_cast<int>(Status::poisoned));
+static_assert(TORII_REDUCE_SCATTER == static_cast<int>(torii::Collective::reduce_scatter));
+static_assert(TORII_EXSCAN == static_cast<int>(torii::Collective::exscan) &&
+              TORII_EXSCAN + 1 == torii::kCollectiveCount);
+static_assert(TORII_BROADCAST == static_cast<int>(torii::Collective::broadcast));
+static_assert(TORII_USER == static_cast<int>(torii::Op::user) && TORII_BXOR == static_cast<int>(torii::Op::bxor));
+static_assert(TORII_F64_I32 == static_cast<int>(torii::Type::f64_i32) &&
+              TORII_F16 == static_cast<int>(torii::Type::f16));
+
+namespace {
+
+constexpr const char* kForked = "this process was forked from the one that made the context: it may only exec or exit";
+
+/// The embedder's log function, behind the library's.
+struct LogTarget {
+  torii_log log = nullptr;
+  void* data = nullptr;
+  static void call(torii::LogLevel level, std::string_view message, void* self) {
+    const auto& target = *static_cast<const LogTarget*>(self);
+    target.log(static_cast<int>(level), std::string(message).c_str(), target.data);
+  }
+};
+
+/// Runs code that may throw, and answers as the C interface does. The code makes no system call at which a cancelled
+/// thread would end.
+template <typename Body>
+torii_status answered(Body&& body) noexcept {
+  try {
+    body();
+    return TORII_OK;
+  } catch (const torii::Error& error) {
+    return refuse(error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    return refuse(Status::no_resource, "out of memory");
+  } catch (const std::exception& error) {
+    return refuse(Status::internal, error.what());
+  } catch (...) {
+    return refuse(Status::internal, "a function of the caller threw what is no std::exception; it must not throw");
+  }
+}
+
+/// answered() for setup code, which makes system calls.
+template <typename Body>
+torii_status guarded(Body&& body) noexcept {
+  const torii::CancellationHeld held;
+  return answered(std::forward<Body>(body));
+}
+
+/// The same for what belongs to a context, whose memory and sockets in a forked child are its parent's.
+template <typename Body>
+torii_status guarded_in(const torii_context* context, Body&& body) noexcept {
+  return context->context.is_forked_child() ? invalid(kForked) : guarded(body);
+}
+
+torii::TeamOptions team_options(const torii_team_options& options) {
+  const auto text = [](const char* value) { return std::string(value == nullptr ? "" : value); };
+  torii::TeamOptions own = {text(options.topology), text(options.algorithm), text(options.determinism),
+                            text(options.wire),     options.segment_bytes,   text(options.tune_table),
+                            text(options.rank_map)};
+  own.channels = options.channels;
+  return own;
+}
+
+/// Hands out a team made by `make`, which may give none (colour -1).
+template <typename Make>
+torii_status hand_out_team(torii_context* context, torii_team** team, Make&& make) noexcept {
+  if (team == nullptr) return invalid("the place for the team is NULL");
+  *team = nullptr;
+  return guarded_in(context, [&] {
+    // Before the others are told that this rank has its team.
+    auto handle = std::make_unique<torii_team>(context, nullptr);
+    handle->team = make();
+    if (handle->team == nullptr) return;
+    *team = handle.release();
+    ++context->teams;
+  });
+}
+
+torii_status finish(torii_request* request) {
+  const Status status = request->request.status;
+  if (status != Status::ok) request->owner->team->tell_cause();
+  request->active = false;
+  request->owner->team->leave_background_when_idle();
+  if (!request->request.persistent) {
+    --request->owner->requests;
+    delete request;
+  }
+  return to_c(status);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* torii_version(void) { return TORII_VERSION; }
+
+const char* torii_status_name(torii_status status) {
+  // Every name is a literal, so its view ends with a 0.
+  return torii::name(static_cast<Status>(status)).data();
+}
+
+const char* torii_last_error(void) { return torii::last_error(); }
+
+void torii_set_log(torii_log log, void* data) {
+  static std::mutex mutex;
+  static LogTarget target;
+  const std::lock_guard lock(mutex);
+  torii::set_log_function(nullptr, nullptr);
+  target = {log, data};
+  if (log != nullptr) torii::set_log_function(LogTarget::call, &target);
+}
+
+size_t torii_type_bytes(torii_type type) {
+  return static_cast<unsigned>(type) > TORII_F64_I32 ? 0 : torii::size_of(static_cast<torii::Type>(type));
+}
+
+torii_status torii_context_create(const torii_context_options* options, torii_context** context) {
+  if (context == nullptr) return invalid("the place for the context is NULL");
+  *context = nullptr;
+  torii_status status = TORII_OK;
+  torii_context_options own;
+  if (!read_struct(options, own, "torii_context_options", status)) return status;
+  return guarded([&] {
+    torii::JoinOffer offer;
+    if (own.exchange != nullptr) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
+    torii::Settings settings;
+    try {
+      settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings);
+    } catch (const torii::Error& error) {
+      torii::Context::refuse(error, offer);
+    }
+    *context = new torii_context{torii::Context(settings, offer)};
+    (*context)->context.set_idle(own.idle, own.idle_data);
+  });
+}
+
+torii_status torii_context_destroy(torii_context* context) {
+  if (context == nullptr) return TORII_OK;
+  if (context->context.is_forked_child()) return invalid(kForked);
+  if (context->teams != 0) {
+    return invalid(std::to_string(context->teams) + " teams of the context are alive; destroy them first");
+  }
+  const torii::CancellationHeld held;
+  delete context;
+  return TORII_OK;
+}
+
+int torii_context_rank(const torii_context* context) { return context == nullptr ? -1 : context->context.rank(); }
+int torii_context_ranks(const torii_context* context) { return context == nullptr ? -1 : context->context.ranks(); }
+
+torii_status torii_allocate(torii_context* context, size_t bytes, void** address) {
+  if (context == nullptr || address == nullptr) return invalid("context or the place for the address is NULL");
+  *address = nullptr;
+  return guarded_in(context, [&] { *address = context->context.allocate(bytes); });
+}
+
+torii_status torii_free(torii_context* context, void* address) {
+  if (context == nullptr) return invalid("context is NULL");
+  if (address == nullptr) return TORII_OK;
+  return guarded_in(context, [&] { context->context.free(address); });
+}
+
+torii_status torii_register(torii_context* context, void* address, size_t bytes, unsigned flags,
+                            torii_region** region) {
+  if (context == nullptr || region == nullptr) return invalid("context or the place for the region is NULL");
+  *region = nullptr;
+  if ((flags & ~static_cast<unsigned>(TORII_REGISTER_ADOPT)) != 0) {
+    return invalid("flags is " + std::to_string(flags) + "; use 0 or TORII_REGISTER_ADOPT");
+  }
+  return guarded_in(context, [&] {
+    const bool adopt = (flags & TORII_REGISTER_ADOPT) != 0;
+    *region = reinterpret_cast<torii_region*>(context->context.regions().add(address, bytes, adopt));
+  });
+}
+
+torii_status torii_deregister(torii_context* context, torii_region* region) {
+  if (context == nullptr) return invalid("context is NULL");
+  if (region == nullptr) return TORII_OK;
+  return guarded_in(context, [&] { context->context.regions().remove(reinterpret_cast<torii::Region*>(region)); });
+}
+
+int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines) {
+  if (context == nullptr) return 0;
+  const auto all = context->context.engine_bytes();
+  for (int engine = 0; bytes != nullptr && engine < engines && engine < static_cast<int>(all.size()); ++engine) {
+    bytes[engine] = all[static_cast<std::size_t>(engine)];
+  }
+  return static_cast<int>(all.size());
+}
+
+torii_status torii_team_create(torii_context* context, const torii_team_options* options, torii_team** team) {
+  if (context == nullptr) return invalid("context is NULL");
+  torii_status status = TORII_OK;
+  torii_team_options own;
+  if (!read_struct(options, own, "torii_team_options", status)) return status;
+  return hand_out_team(context, team, [&] { return torii::make_team(context->context, own, team_options(own)); });
+}
+
+torii_status torii_team_split(torii_team* team, int color, int key, const torii_team_options* options,
+                              torii_team** part) {
+  if (team == nullptr) return invalid("team is NULL");
+  torii_status status = TORII_OK;
+  torii_team_options own;
+  if (!read_struct(options, own, "torii_team_options", status)) return refused_on(team, status);
+  if (part == nullptr) return refused_on(team, invalid("the place for the team is NULL"));
+  return hand_out_team(team->context, part, [&] { return team->team->split(color, key, team_options(own)); });
+}
+
+torii_status torii_team_survivors(torii_team* team, const torii_team_options* options, torii_team** survivors) {
+  if (team == nullptr) return invalid("team is NULL");
+  torii_status status = TORII_OK;
+  torii_team_options own;
+  if (!read_struct(options, own, "torii_team_options", status)) return status;
+  return hand_out_team(team->context, survivors, [&] { return team->team->survivors(team_options(own)); });
+}
+
+torii_status torii_team_destroy(torii_team* team) {
+  if (team == nullptr) return TORII_OK;
+  if (team->requests != 0) {
+    return invalid(std::to_string(team->requests) +
+                   " requests of the team are alive; wait for them or free them first");
+  }
+  if (team->context->context.is_forked_child()) return invalid(kForked);
+  const torii::CancellationHeld held;
+  --team->context->teams;
+  delete team;
+  return TORII_OK;
+}
+
+int torii_team_rank(const torii_team* team) { return team == nullptr ? -1 : team->team->rank(); }
+int torii_most_in_flight(const torii_team* team) { return team == nullptr ? -1 : team->team->entries_in_flight_most(); }
+
+int torii_team_ranks(const torii_team* team) { return team == nullptr ? -1 : team->team->ranks(); }
+
+torii_status torii_team_abort(torii_team* team, const char* reason) {
+  if (team == nullptr) return invalid("team is NULL");
+  return guarded_in(team->context, [&] { team->team->abort(reason == nullptr ? "" : reason); });
+}
+
+torii_status torii_run(torii_team* team, const torii_call* call) {
+  if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
+      call->load == nullptr && call->store == nullptr) {
+    const torii::PlainCall plain = {number_in(call->collective),
+                                    number_in(call->type),
+                                    number_in(call->op),
+                                    call->root,
+                                    call->input,
+                                    call->count,
+                                    call->result};
+    Status status = Status::ok;
+    if (team->team->run_again(plain, status)) return to_c(status);
+  }
+  torii_status status = TORII_OK;
+  torii::CallArguments arguments;
+  return read_call(call, arguments, status) ? run_to_end(team, arguments) : refused_on(team, status);
+}
+
+static torii_status make_request(torii_team* team, const torii_call* call, torii_request** request) {
+  if (team == nullptr) return invalid("team is NULL");
+  if (request == nullptr) return refused_on(team, invalid("the place for the request is NULL"));
+  *request = nullptr;
+  torii_status status = TORII_OK;
+  torii::CallArguments arguments;
+  if (!read_call(call, arguments, status)) return refused_on(team, status);
+  status = answered([&] {
+    *request = new torii_request{team, {}};
+    (*request)->request.arguments = arguments;
+    (*request)->request.team = team->team.get();
+    ++team->requests;
+  });
+  return status == TORII_OK ? status : refused_on(team, status);
+}
+
+static torii_status drop_request(torii_request** request, Status status) {
+  (*request)->owner->team->close_channel((*request)->request);
+  --(*request)->owner->requests;
+  delete *request;
+  *request = nullptr;
+  return to_c(status);
+}
+
+torii_status torii_start(torii_team* team, const torii_call* call, torii_request** request) {
+  const torii_status made = make_request(team, call, request);
+  if (made != TORII_OK) return made;
+  const Status status = team->team->submit((*request)->request);
+  if (status != Status::ok) return drop_request(request, status);
+  (*request)->active = true;
+  return answered([&] { team->team->enter_background(); });
+}
+
+torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request) {
+  const torii_status made = make_request(team, call, request);
+  if (made != TORII_OK) return made;
+  (*request)->request.persistent = true;
+  const Status status = team->team->open_channel((*request)->request);
+  return status == Status::ok ? TORII_OK : drop_request(request, status);
+}
+
+torii_status torii_restart(torii_request* request) {
+  if (request == nullptr) return invalid("request is NULL");
+  if (!request->request.persistent) {
+    return refused_on(request->owner, invalid("the request is not persistent: it was made by torii_start"));
+  }
+  if (request->active) {
+    ++request->request.starts_refused;
+    return refused_on(request->owner, invalid("the request is active: wait for it before it is started again"));
+  }
+  const Status status = request->owner->team->submit(request->request);
+  if (status != Status::ok) return to_c(status);
+  request->active = true;
+  return answered([&] { request->owner->team->enter_background(); });
+}
+
+torii_status torii_test(torii_request* request, int* done) {
+  if (request == nullptr || done == nullptr) return invalid("request or the place for the answer is NULL");
+  *done = 1;
+  if (!request->active) return TORII_OK;
+  *done = request->owner->team->test(request->request) ? 1 : 0;
+  return *done != 0 ? finish(request) : TORII_OK;
+}
+
+torii_status torii_wait(torii_request* request) {
+  if (request == nullptr) return invalid("request is NULL");
+  if (!request->active) return TORII_OK;
+  (void)request->owner->team->wait(request->request);
+  return finish(request);
+}
+
+torii_status torii_request_free(torii_request* request) {
+  if (request == nullptr) return TORII_OK;
+  if (request->active) return invalid("the request is active: wait for it first");
+  request->owner->team->close_channel(request->request);
+  --request->owner->requests;
+  delete request;
+  return TORII_OK;
+}
+
+torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,
+                          void* operand_data, void* out) {
+  if (team == nullptr || operand == nullptr || out == nullptr) return invalid("team, operand or out is NULL");
+  torii_status status = TORII_OK;
+  torii::Request request;
+  if (!read_call(call, request.arguments, status)) return status;
+  const torii::CancellationHeld held;
+  Status prepared_status = Status::ok;
+  const torii::Prepared* prepared = team->team->prepare(request, prepared_status);
+  if (prepared == nullptr) return to_c(prepared_status);
+  return guarded([&] {
+    torii::expect(*team->team, *prepared, first, count, operand, operand_data, static_cast<std::byte*>(out));
+  });
+}
+
+torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice* choice) {
+  if (team == nullptr || choice == nullptr) return invalid("team or choice is NULL");
+  torii_status status = TORII_OK;
+  if (!is_size(choice->size, "torii_choice", status)) return status;
+  torii::Request request;
+  if (!read_call(call, request.arguments, status)) return status;
+  const torii::CancellationHeld held;
+  Status prepared_status = Status::ok;
+  const torii::Prepared* prepared = team->team->prepare(request, prepared_status);
+  if (prepared == nullptr) return to_c(prepared_status);
+  torii_choice full = {};
+  full.size = choice->size;
+  full.algorithm = prepared->selected.algorithm->name.data();
+  torii::Context& context = team->team->context();
+  full.transport = context.transport().capabilities().name.data();
+  full.isa = torii::kernels::name(context.isa());
+  full.segment_bytes = prepared->selected.request.tuning.segment_bytes;
+  full.engines = context.transport().capabilities().engines;
+  full.window = prepared->selected.request.tuning.window;
+  std::memcpy(choice, &full, std::min(choice->size, sizeof(full)));
+  return TORII_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the handles of the C interface, and how its functions answer.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "api/redistribution/redistribution.hpp"
+#include "api/team/team.hpp"
+
+struct torii_context {
+  torii::Context context;
+  std::atomic<int> teams = 0;  ///< made and destroyed by any thread, where the members are named
+};
+
+struct torii_team {
+  torii_context* context;
+  std::unique_ptr<torii::Team> team;
+  int requests = 0;
+  torii::Scratch scratch = {};
+};
+
+struct torii_request {
+  torii_team* owner;
+  torii::Request request;
+  bool active = false;  ///< started and not yet waited for
+};
+
+namespace torii::c {
+
+inline torii_status to_c(Status status) { return static_cast<torii_status>(status); }
+
+inline torii_status refuse(Status status, const std::string& text) {
+  set_last_error(text);
+  return to_c(status);
+}
+
+inline torii_status invalid(const std::string& text) { return refuse(Status::invalid_argument, text); }
+
+/// A call on a team was refused, as `status` and last_error() say, before the team saw it. It counts as this rank's
+/// call all the same, so that the calls of its peers pair with the right ones.
+inline torii_status refused_on(torii_team* team, torii_status status) {
+  if (team != nullptr) team->team->count_refusal(last_error());
+  return status;
+}
+
+inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
+
+inline bool are_known(int type, int op) { return is_from_0_to(type, TORII_F64_I32) && is_from_0_to(op, TORII_USER); }
+
+inline torii_status unknown(int type, int op) {
+  return invalid("type is " + std::to_string(type) + " and op " + std::to_string(op) + "; types end at " +
+                 std::to_string(TORII_F64_I32) + ", operations at " + std::to_string(TORII_USER));
+}
+
+inline torii_status run_to_end(torii_team* team, const CallArguments& arguments) noexcept {
+  if (team == nullptr) return invalid("team is NULL");
+  Request request;
+  request.arguments = arguments;
+  return to_c(team->team->run(request));
+}
+
+}  // namespace torii::c

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns a torii_call into what a team runs.
+#include "api/c/c_structs.hpp"
+
+#include <string>
+
+namespace torii::c {
+namespace {
+
+bool read_unequal(const torii_call& call, CallArguments& arguments, torii_status& status) {
+  if (!may_be_unequal(arguments.collective)) {
+    status = invalid("unequal is " + std::to_string(call.unequal) + ", but blocks of " +
+                     std::string(name(arguments.collective)) +
+                     " are equal; use it with alltoall, scatter, gather, all_gather or reduce_scatter");
+    return false;
+  }
+  if (arguments.collective == Collective::reduce_scatter) {
+    if (call.input_counts == nullptr || call.input_displacements != nullptr) {
+      status = invalid(call.input_counts == nullptr
+                           ? "input_counts is NULL, but blocks are unequal"
+                           : "input_displacements is not NULL, but blocks of a reduce_scatter follow each other");
+      return false;
+    }
+    arguments.block_counts = call.input_counts;
+    return true;
+  }
+  arguments.unequal = true;
+  if (arguments.collective == Collective::alltoall) arguments.count = 0;
+  arguments.input_counts = call.input_counts;
+  arguments.input_displacements = call.input_displacements;
+  arguments.result_counts = call.result_counts;
+  arguments.result_displacements = call.result_displacements;
+  return true;
+}
+
+bool read_access(const torii_call& call, CallArguments& arguments, torii_status& status) {
+  if (arguments.collective != Collective::broadcast) {
+    status = invalid("load or store is set, but a call of " + std::string(name(arguments.collective)) +
+                     " reaches its vectors itself; use them with broadcast");
+    return false;
+  }
+  if (call.load == nullptr || call.store == nullptr) {
+    status = invalid(std::string(call.load == nullptr ? "load" : "store") +
+                     " is NULL, but the other is not; a broadcast needs both or none");
+    return false;
+  }
+  arguments.access = {call.load, call.store, call.access_data};
+  return true;
+}
+
+}  // namespace
+
+bool is_size(std::size_t size, const char* what, torii_status& status) {
+  if (size >= sizeof(size) && size <= 4096) return true;
+  status = invalid(std::string(what) + ".size is " + std::to_string(size) + "; set it to sizeof(" + what + ")");
+  return false;
+}
+
+bool is_zero_beyond(const void* given, std::size_t known, std::size_t bytes, const char* what, torii_status& status) {
+  const auto* const values = static_cast<const char*>(given);
+  for (std::size_t i = known; i < bytes; ++i) {
+    if (values[i] == 0) continue;
+    status = refuse(Status::unsupported, std::string(what) + " is set at byte " + std::to_string(i) +
+                                             ", which torii " TORII_VERSION " does not know; use a newer library");
+    return false;
+  }
+  return true;
+}
+
+bool read_call(const torii_call* given, CallArguments& arguments, torii_status& status) {
+  if (given == nullptr) {
+    status = invalid("call is NULL");
+    return false;
+  }
+  torii_call call;
+  if (!read_struct(given, call, "torii_call", status)) return false;
+  if (const int number = number_in(call.collective); !is_from_0_to(number, TORII_EXSCAN)) {
+    status = invalid("collective is " + std::to_string(number) + ", which is none");
+    return false;
+  }
+  if (const int type = number_in(call.type), op = number_in(call.op); !are_known(type, op)) {
+    status = unknown(type, op);
+    return false;
+  }
+  arguments.collective = static_cast<Collective>(call.collective);
+  if (arguments.collective == Collective::barrier) return true;
+  arguments.input = call.input;
+  arguments.result = call.result;
+  arguments.count = call.count;
+  arguments.type = static_cast<Type>(call.type);
+  arguments.op = static_cast<Op>(call.op);
+  arguments.root = has_root(arguments.collective) ? call.root : 0;
+  if (call.unequal != 0 && !read_unequal(call, arguments, status)) return false;
+  if ((call.load != nullptr || call.store != nullptr) && !read_access(call, arguments, status)) return false;
+  if (combines(arguments.collective) && arguments.op == Op::user) {
+    arguments.user = {call.user, call.user_data, call.user_bytes};
+    arguments.type = Type::u8;
+  }
+  return true;
+}
+
+}  // namespace torii::c

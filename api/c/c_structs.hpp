@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the structs that C callers hand in: sizes of other versions, enums with any number, fields that do not go
+// together.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "api/c/c_objects.hpp"
+
+namespace torii::c {
+
+/// Whether the size at the beginning of a struct of the caller can be one. If not, `status` says what is returned.
+bool is_size(std::size_t size, const char* what, torii_status& status);
+
+/// Whether all is zero from `known` to `bytes` in a struct of the caller. If not, `status` says what is returned.
+bool is_zero_beyond(const void* given, std::size_t known, std::size_t bytes, const char* what, torii_status& status);
+
+/// Copies a struct of an older or newer caller: what an older one does not have is zero, and what a newer one has
+/// beyond ours must be, since it would be ignored. NULL is read as all zero.
+template <typename Struct>
+bool read_struct(const Struct* given, Struct& own, const char* what, torii_status& status) {
+  std::memset(&own, 0, sizeof(own));
+  if (given == nullptr) return true;
+  if (!is_size(given->size, what, status)) return false;
+  std::memcpy(&own, given, std::min(given->size, sizeof(own)));
+  return is_zero_beyond(given, sizeof(own), given->size, what, status);
+}
+
+/// The number in an enum of a caller's struct: C can write any, and in C++ loading one without a name is undefined.
+template <typename Enum>
+int number_in(const Enum& field) {
+  int number = 0;
+  static_assert(sizeof(field) == sizeof(number));
+  std::memcpy(&number, &field, sizeof(number));
+  return number;
+}
+
+/// Reads a call; false when it makes no sense, and `status` says what is returned. Whether a team can run it, the team
+/// finds out.
+bool read_call(const torii_call* given, CallArguments& arguments, torii_status& status);
+
+}  // namespace torii::c

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The teams of a context that have operations in flight: threads that wait for another team move them too.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <shared_mutex>
+#include <stop_token>
+#include <vector>
+
+#include "api/context/attached_team.hpp"
+
+namespace torii {
+
+/// Thread-safe.
+class Background {
+ public:
+  void enter(AttachedTeam* team);
+  void leave(AttachedTeam* team);
+  /// Moves all but `except`; true if an operation moved.
+  bool progress(const AttachedTeam* except) noexcept;
+  /// For helper threads: sleeps until the list has an entry. False if stopped before.
+  bool wait(const std::stop_token& stop);
+
+ private:
+  template <typename Change>
+  void change(const Change& change);
+
+  std::shared_mutex mutex_;       ///< shared by threads that move, so that helpers move different teams at once
+  std::atomic<int> changes_ = 0;  ///< callers that want the list for themselves: movers keep away
+  std::condition_variable_any came_;
+  std::vector<AttachedTeam*> list_;
+  std::atomic<int> count_ = 0;
+};
+
+}  // namespace torii

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a context: reads settings, joins the job, maps the node's arenas, opens what reaches other nodes.
+#include "api/context/context.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "api/context/carriers.hpp"
+#include "api/context/helpers.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/bootstrap/agreement.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "runtime/topology/rank_map.hpp"
+#include "transports/shared_memory/arena.hpp"
+#include "transports/shared_memory/node_peers.hpp"
+
+namespace torii {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+kernels::Isa chosen_isa(const std::string& text) {
+  const auto isa = kernels::parse_isa(text);
+  const auto available = kernels::available_isas();
+  if (isa == kernels::Isa::automatic) return *isa;
+  if (isa && std::find(available.begin(), available.end(), *isa) != available.end()) return *isa;
+  std::string names;
+  for (const auto each : available) names += std::string(names.empty() ? "" : ", ") + kernels::name(each);
+  throw Error(isa ? Status::unsupported : Status::invalid_argument,
+              "TORII_ISA is '" + text + "'; this machine and build have: auto, " + names);
+}
+
+/// A page whose first byte is 1, and 0 in a forked child (MADV_WIPEONFORK): costs nothing and needs no fork handler.
+char* make_fork_mark() {
+  void* const page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw Error(Status::no_resource, "cannot map a page");
+  if (madvise(page, kPageBytes, MADV_WIPEONFORK) != 0) {
+    munmap(page, kPageBytes);
+    throw Error(Status::unsupported, "the kernel has no MADV_WIPEONFORK (Linux 4.14 or newer is needed)");
+  }
+  *static_cast<volatile char*>(page) = 1;
+  return static_cast<char*>(page);
+}
+
+}  // namespace
+
+Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(settings) {
+  set_log_level(settings_.log);
+  exchange_ = join(settings_, offer);
+  all_or_none(*exchange_, [this](Exchange& exchange) {
+    open(exchange);
+    return true;
+  });
+}
+
+/// All that can fail on one rank alone.
+void Context::open(Exchange& exchange) {
+  isa_ = chosen_isa(settings_.isa);
+  if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
+  tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
+  rank_map_ = read_rank_map(settings_.rank_map);
+  nodes_ = find_nodes(exchange, settings_);
+  arena_ = shared_memory::make_arena(exchange, *nodes_, settings_.arena_bytes);
+  regions_ = std::make_unique<Regions>(*arena_);
+  peers_ = std::make_unique<shared_memory::NodePeers>(exchange, *nodes_, *arena_, settings_.timeout_s);
+  transport_ = open_transport(exchange, settings_, *nodes_, *arena_, *peers_);
+  staging_ = std::make_unique<StagingPool>(*arena_);
+  engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
+  fork_mark_.reset(make_fork_mark());
+  if (settings_.helpers != 0) helpers_ = std::make_unique<Helpers>(background_, settings_.helpers);
+}
+
+void Context::refuse(const Error& error, const JoinOffer& offer) {
+  try {
+    const std::unique_ptr<Exchange> exchange = join({}, offer);
+    all_or_none(*exchange, [&](Exchange&) -> bool { throw Error(error); });
+  } catch (const Error& agreed) {
+    if (agreed.status() == error.status()) throw;
+  }
+  throw Error(error);
+}
+
+void Context::ForkMarkEnd::operator()(char* page) const noexcept { munmap(page, kPageBytes); }
+
+Context::~Context() {
+  helpers_.reset();
+  if (transport_ != nullptr) report_strangers();
+}
+
+void Context::report_strangers() noexcept {
+  const std::uint64_t count = transport_->strangers();
+  std::uint64_t reported = strangers_reported_.load(std::memory_order_relaxed);
+  if (count == 0 || count / 10 < reported) return;
+  if (!strangers_reported_.compare_exchange_strong(reported, count, std::memory_order_relaxed)) return;
+  try {
+    log(LogLevel::warn, "rank " + std::to_string(transport_->rank()) + " has dropped " + std::to_string(count) +
+                            " messages that no rank of the job sends: somebody else reaches the ports of its engines");
+  } catch (const std::exception&) {
+    log(LogLevel::warn, "messages that no rank of the job sends were dropped");
+  }
+}
+
+const std::string& Context::host(int rank) const { return nodes_->host(rank); }
+
+bool Context::several_nodes() const noexcept { return nodes_->count() > 1; }
+
+void* Context::allocate(std::size_t bytes) {
+  return arena_->base() + staging_->take(bytes, shared_memory::Backing::reserved);
+}
+
+void Context::free(void* address) {
+  if (!arena_->contains(address, 1)) {
+    throw Error(Status::not_registered, "the address was not given by torii_allocate of this context");
+  }
+  arena_->free(static_cast<std::size_t>(static_cast<std::byte*>(address) - arena_->base()));
+}
+
+std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (last_team_table_.table == nullptr || last_team_table_.text != text) {
+    last_team_table_ = {text, std::make_shared<const TuneTable>(TuneTable::parse(text, "the team's tune_table"))};
+  }
+  return last_team_table_.table;
+}
+
+std::size_t Context::own_node_ranks() const noexcept { return static_cast<std::size_t>(nodes_->own_ranks()); }
+
+std::optional<std::int64_t> Context::reachable(const void* address, std::size_t bytes) const noexcept {
+  if (arena_->contains(address, bytes)) return static_cast<const std::byte*>(address) - arena_->base();
+  return regions_->find(address, bytes);
+}
+
+std::vector<std::uint64_t> Context::engine_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> bytes = engine_bytes_;
+  for (const AttachedTeam* team : teams_) {
+    for (int engine = 0; engine < static_cast<int>(bytes.size()); ++engine) {
+      bytes[static_cast<std::size_t>(engine)] += team->engine_bytes(engine);
+    }
+  }
+  return bytes;
+}
+
+void Context::attach(const AttachedTeam* team) {
+  const std::lock_guard lock(mutex_);
+  teams_.push_back(team);
+}
+
+void Context::detach(const AttachedTeam* team) {
+  const std::lock_guard lock(mutex_);
+  std::erase(teams_, team);
+  for (std::size_t engine = 0; engine < engine_bytes_.size(); ++engine) {
+    engine_bytes_[engine] += team->engine_bytes(static_cast<int>(engine));
+  }
+}
+
+}  // namespace torii

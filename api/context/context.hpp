@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// One per process and job: settings, engines, memory, peers. Teams borrow them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/context/attached_team.hpp"
+#include "api/context/background.hpp"
+#include "api/context/regions.hpp"
+#include "api/context/staging_pool.hpp"
+#include "collectives/selection/selection.hpp"
+#include "reduce_kernels/kernels.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/execution/transport.hpp"
+
+namespace torii {
+
+namespace shared_memory {
+class Arena;
+class NodePeers;
+class Nodes;
+}  // namespace shared_memory
+
+class Helpers;
+
+class Context {
+ public:
+  /// Collective over the job. Throws Error.
+  Context(const Settings& settings, const JoinOffer& offer);
+  ~Context();
+  /// For a rank whose settings are refused, before it can make a context: the other ranks end with its reason. Throws
+  /// `error`, or what all ranks throw.
+  [[noreturn]] static void refuse(const Error& error, const JoinOffer& offer);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  int rank() const noexcept { return exchange_->rank(); }
+  int ranks() const noexcept { return exchange_->ranks(); }
+  const Settings& settings() const noexcept { return settings_; }
+  /// What read_rank_map() has read of the setting.
+  const std::string& rank_map() const noexcept { return rank_map_; }
+  const TuneTable& tune_table() const noexcept { return *tune_table_; }
+  kernels::Isa isa() const noexcept { return isa_; }
+  Transport& transport() noexcept { return *transport_; }
+  /// The exchange of the whole job: world teams are made with it.
+  Exchange& exchange() noexcept { return *exchange_; }
+  const std::string& host(int rank) const;
+  bool several_nodes() const noexcept;
+
+  /// Memory that peers map, at an offset of the own arena. Throws Error{no_resource | invalid_argument}.
+  void* allocate(std::size_t bytes);
+  void free(void* address);
+  /// Memory of teams in the own arena.
+  StagingPool& staging() noexcept { return *staging_; }
+  /// Ranks of this rank's node.
+  std::size_t own_node_ranks() const noexcept;
+  /// The table of a team that has one of its own. Of teams that are made alike the text is parsed once. Throws as
+  /// TuneTable::parse().
+  std::shared_ptr<const TuneTable> team_table(const std::string& text);
+  /// Memory that the caller registered.
+  Regions& regions() noexcept { return *regions_; }
+  /// The offset in the own arena, when all of [address, address + bytes) lies there or was adopted.
+  std::optional<std::int64_t> reachable(const void* address, std::size_t bytes) const noexcept;
+
+  /// The embedder's function for a thread that waits; set before the first team is made.
+  void set_idle(void (*function)(void* data), void* data) noexcept {
+    idle_ = function;
+    idle_data_ = data;
+  }
+  void idle() noexcept {
+    if (idle_ != nullptr) idle_(idle_data_);
+  }
+
+  /// Logs when something has come that no rank of the job sends: the first one, then whenever ten times as many have.
+  void report_strangers() noexcept;
+
+  /// True in a process forked from the one that made this context: no call may be made there.
+  bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_.get()) == 0; }
+
+  /// Bytes put by each engine for teams that are attached or were. From any thread.
+  std::vector<std::uint64_t> engine_bytes() const;
+  void attach(const AttachedTeam* team);
+  void detach(const AttachedTeam* team);
+  /// Teams with operations in flight.
+  Background& background() noexcept { return background_; }
+
+ private:
+  Settings settings_;
+  kernels::Isa isa_ = kernels::Isa::automatic;
+  std::optional<TuneTable> loaded_table_;
+  std::string rank_map_;
+  const TuneTable* tune_table_ = nullptr;
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<shared_memory::Nodes> nodes_;
+  std::unique_ptr<shared_memory::Arena> arena_;
+  std::unique_ptr<Regions> regions_;
+  std::unique_ptr<shared_memory::NodePeers> peers_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<StagingPool> staging_;  ///< behind the transport, which the memory of gone teams names
+  void (*idle_)(void* data) = nullptr;
+  void* idle_data_ = nullptr;
+  struct ForkMarkEnd {
+    void operator()(char* page) const noexcept;
+  };
+  std::unique_ptr<char, ForkMarkEnd> fork_mark_;  ///< a page that is wiped in a forked child
+  std::atomic<std::uint64_t> strangers_reported_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<const AttachedTeam*> teams_;
+  std::vector<std::uint64_t> engine_bytes_;  ///< of teams that are gone
+  struct TeamTable {
+    std::string text;
+    std::shared_ptr<const TuneTable> table;
+  };
+  void open(Exchange& exchange);
+  TeamTable last_team_table_;
+  Background background_;
+  std::unique_ptr<Helpers> helpers_;  ///< last, so that the threads end before anything that they use
+};
+
+}  // namespace torii

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of a helper thread.
+#include "api/context/helpers.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <system_error>
+
+#include "api/context/background.hpp"
+#include "runtime/base/status.hpp"
+
+namespace torii {
+namespace {
+
+/// A helper gives its CPU away this often before it naps, and naps so long: the caller's own work comes first.
+constexpr int kIdleYields = 100;
+constexpr std::chrono::microseconds kNap{50};
+
+void help(const std::stop_token& stop, Background& background) {
+  int idle = 0;
+  while (!stop.stop_requested()) {
+    if (!background.wait(stop)) continue;
+    if (background.progress(nullptr)) {
+      idle = 0;
+    } else if (++idle < kIdleYields) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+}
+
+/// Blocks all signals of the calling thread while it lives: threads made meanwhile inherit that.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Helpers::Helpers(Background& background, int count) {
+  const SignalsBlocked blocked;
+  try {
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([&background](const std::stop_token& stop) { help(stop, background); });
+      pthread_setname_np(threads_.back().native_handle(), "torii-helper");
+    }
+  } catch (const std::system_error& error) {
+    throw Error(Status::no_resource, "cannot start helper thread " + std::to_string(threads_.size() + 1) + " of " +
+                                         std::to_string(count) + " (TORII_HELPERS): " + error.what());
+  }
+}
+
+Helpers::~Helpers() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+}
+
+}  // namespace torii

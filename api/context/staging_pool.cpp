@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the memory of gone teams until nobody writes there, and the memory of some of them for the next teams.
+#include "api/context/staging_pool.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/status.hpp"
+
+namespace torii {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kSparesMax = 8;
+/// A team that has written more than this gives its pages back.
+constexpr std::size_t kTouchedMost = std::size_t{256} << 10;
+
+}  // namespace
+
+StagingPool::StagingPool(shared_memory::Arena& arena) : arena_(arena) {
+  spares_.reserve(kSparesMax);  // keeping one must not fail in the midst of free_retired()
+}
+
+void StagingPool::free_retired() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(retired_, [this](const std::unique_ptr<RetiredMemory>& memory) {
+    const RetiredMemory::Rest rest = memory->rest();
+    if (rest == RetiredMemory::Rest::none) return false;
+    memory->forget();
+    if (rest == RetiredMemory::Rest::safe) {
+      keep_or_free(*memory);
+    } else {
+      arena_.release(memory->offset(), memory->bytes());  // the pages; the addresses stay taken while the arena lives
+    }
+    return true;
+  });
+}
+
+/// Programs make and free groups in loops. Giving pages back to the machine, and taking them again one fault at a time
+/// on every rank that maps them, is most of what such a group costs. Clearing the few bytes that a short-lived team has
+/// written is quick.
+void StagingPool::keep_or_free(const RetiredMemory& memory) {
+  const std::optional<std::size_t> touched_bytes = memory.touched_bytes();
+  if (!touched_bytes || *touched_bytes > kTouchedMost || spares_.size() >= kSparesMax) {
+    arena_.free(memory.offset());
+    return;
+  }
+  std::memset(arena_.base() + memory.offset(), 0, *touched_bytes);
+  spares_.push_back({memory.offset(), memory.bytes()});
+}
+
+void StagingPool::retire(std::unique_ptr<RetiredMemory> memory) {
+  {
+    const std::lock_guard lock(mutex_);
+    retired_.push_back(std::move(memory));
+  }
+  free_retired();
+}
+
+std::uint64_t StagingPool::take(std::size_t bytes, shared_memory::Backing backing) {
+  try {
+    return arena_.allocate(bytes, backing);
+  } catch (const Error& error) {
+    if (error.status() != Status::no_resource) throw;
+  }
+  free_retired();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Spare& spare : spares_) arena_.free(spare.offset);
+    spares_.clear();
+  }
+  return arena_.allocate(bytes, backing);
+}
+
+std::uint64_t StagingPool::allocate(std::size_t bytes) {
+  free_retired();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto spare = std::ranges::find(spares_, bytes, &Spare::bytes);
+    if (spare != spares_.end()) {
+      const std::uint64_t offset = spare->offset;
+      spares_.erase(spare);
+      return offset;
+    }
+  }
+  return take(bytes, shared_memory::Backing::on_touch);
+}
+
+std::size_t StagingPool::bytes_max() const noexcept {
+  constexpr std::size_t kPart = 4;
+  return arena_.is_pinned() ? arena_.capacity_bytes() / kPart : SIZE_MAX;
+}
+
+void StagingPool::reserve(std::uint64_t offset, std::size_t bytes) {
+  const std::uint64_t first = offset / kPageBytes * kPageBytes;
+  arena_.reserve(first, (offset + bytes - first + kPageBytes - 1) / kPageBytes * kPageBytes);
+}
+
+}  // namespace torii

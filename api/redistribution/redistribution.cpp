@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transposes: packed block by block, exchanged by an alltoall, and put in their places.
+#include "api/redistribution/redistribution.hpp"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/transposition.hpp"
+
+namespace torii {
+namespace {
+
+/// The counts of both sides of an alltoall with unequal blocks.
+struct Counts {
+  std::vector<std::size_t> send;
+  std::vector<std::size_t> places;  ///< where the blocks to send begin; those that come stand one behind the other
+  std::vector<std::size_t> take;
+};
+
+/// Equal blocks up to here are an alltoall of the catalogue. Beyond, its rows are sweeps, which blocks of any lengths
+/// use as well.
+constexpr std::size_t kShortBlockBytes = 4096;
+
+void set_alltoall(CallArguments& call, const std::byte* send, std::byte* take, std::uint32_t tag) {
+  call.collective = Collective::alltoall;
+  call.input = send;
+  call.result = take;
+  call.is_internal = true;
+  call.tag = tag;
+}
+
+Status exchange_blocks(Team& team, const std::byte* send, std::byte* take, const Counts& counts, std::uint32_t tag) {
+  Request request;
+  CallArguments& call = request.arguments;
+  set_alltoall(call, send, take, tag);
+  call.unequal = true;
+  call.input_counts = counts.send.data();
+  call.input_displacements = counts.places.data();
+  call.result_counts = counts.take.data();
+  return team.run(request);
+}
+
+Status exchange_even_blocks(Team& team, const std::byte* send, std::byte* take, std::size_t bytes, std::uint32_t tag) {
+  Request request;
+  CallArguments& call = request.arguments;
+  set_alltoall(call, send, take, tag);
+  call.count = bytes;
+  return team.run(request);
+}
+
+void check_buffers(const Team& team, const Transposition& array, const std::byte* input, const std::byte* result) {
+  const std::string rank = "rank " + std::to_string(team.rank());
+  if (array.input_bytes() != 0 && input == nullptr) {
+    throw Error(Status::invalid_argument,
+                "input is NULL, but " + rank + " has " + std::to_string(array.input_bytes()) + " bytes of the array");
+  }
+  if (array.result_bytes() != 0 && result == nullptr) {
+    throw Error(Status::invalid_argument,
+                "result is NULL, but " + rank + " gets " + std::to_string(array.result_bytes()) + " bytes of it");
+  }
+}
+
+/// Dimension 0 stays where it is.
+void transpose_alone(Team& team, Scratch& scratch, const Transposition& array, const std::byte* input,
+                     std::byte* result) {
+  if (array.input_bytes() == 0) return;
+  std::byte* packed = input == result ? scratch.reserve(team, array.input_bytes()) : result;
+  array.pack(input, team.rank(), packed);
+  if (packed != result) std::memcpy(result, packed, array.input_bytes());
+}
+
+}  // namespace
+
+Scratch::~Scratch() {
+  if (address_ != nullptr) context_->free(address_);
+}
+
+std::byte* Scratch::reserve(Team& team, std::size_t bytes) {
+  if (bytes <= bytes_) return address_;
+  context_ = &team.context();
+  if (address_ != nullptr) context_->free(address_);
+  address_ = nullptr;
+  bytes_ = 0;
+  try {
+    address_ = static_cast<std::byte*>(context_->allocate(bytes));
+  } catch (const Error& error) {
+    team.abort("rank " + std::to_string(team.rank()) + " has no " + std::to_string(bytes) +
+               " bytes to redistribute data in: " + error.what());
+    throw;
+  }
+  bytes_ = bytes;
+  return address_;
+}
+
+Status transpose(Team& team, Scratch& scratch, const std::byte* input, std::byte* result,
+                 std::span<const std::size_t> extents, std::span<const int> axes, std::size_t element_bytes) {
+  const Transposition array(extents, axes, element_bytes, team.ranks(), team.rank());
+  check_buffers(team, array, input, result);
+  if (array.is_local()) {
+    transpose_alone(team, scratch, array, input, result);
+    return Status::ok;
+  }
+  // Whole lines apart, so that no line is packed by this rank and stored into by another.
+  const std::size_t packed_bytes = (array.input_bytes() + 63) / 64 * 64;
+  std::byte* packed = scratch.reserve(team, packed_bytes + array.result_bytes());
+  std::byte* came = packed + packed_bytes;
+  // Short blocks are an alltoall, whose algorithm may be one for them. Of long ones the own block stays where it is.
+  const bool is_short = array.is_even() && array.send_bytes(0) <= kShortBlockBytes;
+  Counts counts;
+  const std::byte* own = nullptr;
+  std::byte* next = packed;
+  for (int rank = 0; rank < team.ranks(); ++rank) {
+    array.pack(input, rank, next);
+    const bool stays = rank == team.rank() && !is_short;
+    if (stays) own = next;
+    next += array.send_bytes(rank);
+    counts.send.push_back(stays ? 0 : array.send_bytes(rank));
+    counts.take.push_back(stays ? 0 : array.take_bytes(rank));
+    counts.places.push_back(static_cast<std::size_t>(next - packed) - array.send_bytes(rank));
+  }
+  const Status status = is_short ? exchange_even_blocks(team, packed, came, counts.send.front(), array.digest())
+                                 : exchange_blocks(team, packed, came, counts, array.digest());
+  if (status != Status::ok) {
+    scratch.abandon();
+    return status;
+  }
+  for (int rank = 0; rank < team.ranks(); ++rank) {
+    const bool stayed = own != nullptr && rank == team.rank();
+    array.unpack(stayed ? own : came, rank, result);
+    came += counts.take[static_cast<std::size_t>(rank)];
+  }
+  return Status::ok;
+}
+
+}  // namespace torii

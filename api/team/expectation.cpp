@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluates expressions over ranges of elements that lie in one block.
+#include "api/team/expectation.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace torii {
+namespace {
+
+/// Elements evaluated at once: bounds the memory of deep expressions.
+constexpr std::size_t kPortionElements = 1024;
+
+/// The value of an expression: elements of the type, or floats where it has not been rounded to a 16-bit type.
+struct Value {
+  std::vector<std::byte> bytes;
+  bool wide = false;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const CallArguments& arguments, const ExpressionPool& pool, OperandFunction operand, void* data)
+      : arguments_(arguments),
+        pool_(pool),
+        operand_(operand),
+        data_(data),
+        narrow_(arguments.type == Type::f16 || arguments.type == Type::bf16),
+        element_bytes_(arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type)) {
+    if (arguments.user.call == nullptr) fold_ = kernels::find(arguments.op, arguments.type, kernels::Isa::reference);
+  }
+
+  Value of(ExpressionId id, std::size_t first, std::size_t count) const {
+    const ExpressionNode& node = pool_.node(id);
+    Value value;
+    if (node.leaf_rank >= 0) {
+      value.bytes.resize(count * element_bytes_);
+      operand_(node.leaf_rank, first, count, value.bytes.data(), data_);
+      return value;
+    }
+    const Value left = of(node.left, first, count);
+    const Value right = of(node.right, first, count);
+    value.wide = narrow_ && arguments_.user.call == nullptr && !node.rounded;
+    value.bytes.resize(count * (value.wide ? sizeof(float) : element_bytes_));
+    const void* sources[] = {left.bytes.data(), right.bytes.data()};
+    void* targets[] = {value.bytes.data()};
+    const std::uint8_t wide_sources[] = {left.wide ? std::uint8_t{1} : std::uint8_t{0},
+                                         right.wide ? std::uint8_t{1} : std::uint8_t{0}};
+    const kernels::Operands operands = {.sources = sources,
+                                        .source_count = 2,
+                                        .targets = targets,
+                                        .target_count = 1,
+                                        .wide_sources = left.wide || right.wide ? wide_sources : nullptr,
+                                        .wide_targets = value.wide ? 1U : 0U};
+    if (arguments_.user.call != nullptr) {
+      kernels::fold_user(arguments_.user, operands, count);
+    } else {
+      fold_(operands, count);
+    }
+    return value;
+  }
+
+ private:
+  const CallArguments& arguments_;
+  const ExpressionPool& pool_;
+  OperandFunction operand_;
+  void* data_;
+  bool narrow_;
+  std::size_t element_bytes_;
+  kernels::FoldFn fold_ = nullptr;
+};
+
+/// Of collectives that combine nothing: each block of the result is part of one rank's operand.
+void expect_blocks(const Team& team, const CallArguments& arguments, std::size_t first, std::size_t count,
+                   OperandFunction operand, void* operand_data, std::byte* out) {
+  const std::size_t element_bytes = size_of(arguments.type);
+  const std::size_t own_shift = arguments.count * static_cast<std::size_t>(team.rank());
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t at = first + done;
+    const std::size_t inside = at % arguments.count;
+    const std::size_t now = std::min({kPortionElements, count - done, arguments.count - inside});
+    const auto sender = static_cast<int>(at / arguments.count);
+    if (arguments.collective == Collective::scatter) {
+      operand(arguments.root, own_shift + at, now, out + done * element_bytes, operand_data);
+    } else {
+      const std::size_t shift = arguments.collective == Collective::alltoall ? own_shift : 0;
+      operand(sender, shift + inside, now, out + done * element_bytes, operand_data);
+    }
+    done += now;
+  }
+}
+
+}  // namespace
+
+void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t count, OperandFunction operand,
+            void* operand_data, std::byte* out) {
+  const CallArguments& arguments = prepared.arguments;
+  if (arguments.unequal) {
+    throw Error(Status::unsupported, "what blocks of unequal lengths give depends on lengths that only others know");
+  }
+  const std::size_t element_bytes = prepared.shape.element_bytes;
+  const std::size_t elements = prepared.result_bytes / element_bytes;
+  if (first > elements || count > elements - first) {
+    throw Error(Status::invalid_argument, "elements " + std::to_string(first) + " to " + std::to_string(first + count) +
+                                              " are not in the result, which has " + std::to_string(elements));
+  }
+  if (arguments.collective == Collective::broadcast) {
+    operand(arguments.root, first, count, out, operand_data);
+    return;
+  }
+  if (!combines(arguments.collective)) {
+    expect_blocks(team, arguments, first, count, operand, operand_data, out);
+    return;
+  }
+  ExpressionPool pool;
+  const Selected& selected = prepared.selected;
+  const Evaluation evaluation(arguments, pool, operand, operand_data);
+  const std::size_t shift = arguments.collective == Collective::reduce_scatter
+                                ? static_cast<std::size_t>(prepared.result_shift_bytes) / element_bytes
+                                : 0;
+  std::vector<ExpressionId> orders;  // by block
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t at = first + done;
+    const std::size_t now = std::min(kPortionElements, count - done);
+    const std::size_t unit_bytes = prepared.shape.unit_bytes;
+    const Layout& layout = prepared.shape.layout;
+    const int block = layout.block_of((shift + at) * unit_bytes);
+    std::size_t same = 1;
+    while (same < now && layout.block_of((shift + at + same) * unit_bytes) == block) ++same;
+    if (orders.empty()) orders.assign(static_cast<std::size_t>(layout.blocks()), kNoExpression);
+    ExpressionId& order = orders[static_cast<std::size_t>(block)];
+    if (order == kNoExpression) {
+      const int place = is_prefix(arguments.collective) ? team.rank() : block;
+      order = selected.algorithm->order(selected.request, place, pool);
+    }
+    const Value value = evaluation.of(order, shift + at, same);
+    std::copy_n(value.bytes.data(), same * element_bytes, out + done * element_bytes);
+    done += same;
+  }
+}
+
+}  // namespace torii

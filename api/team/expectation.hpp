@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operation must give, bit for bit: the declared expression evaluated with plain reference kernels.
+#pragma once
+
+#include <cstddef>
+
+#include "api/team/team.hpp"
+
+namespace torii {
+
+/// Writes `rank`'s input elements [first, first + count) to `out`.
+using OperandFunction = void (*)(int rank, std::size_t first, std::size_t count, void* out, void* data);
+
+/// Elements [first, first + count) of this rank's result. Throws Error{invalid_argument} when they are not in it.
+void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t count, OperandFunction operand,
+            void* operand_data, std::byte* out);
+
+}  // namespace torii

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds out when nobody writes into the memory of a gone team.
+#include "api/team/gone_team.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "api/team/team.hpp"
+#include "runtime/execution/waiting.hpp"
+
+namespace torii {
+namespace {
+
+/// How long the last words of dead members are awaited.
+constexpr std::int64_t kLastWordsNs = 2'000'000'000;
+
+}  // namespace
+
+GoneTeam::GoneTeam(Transport& transport, std::uint64_t offset, std::size_t bytes, std::vector<int> members,
+                   bool several_nodes)
+    : RetiredMemory(offset, bytes),
+      transport_(transport),
+      members_(std::move(members)),
+      several_nodes_(several_nodes) {}
+
+const std::byte* GoneTeam::memory() const noexcept { return transport_.mapped(transport_.rank(), offset()); }
+
+bool GoneTeam::has_departed(std::size_t member) const noexcept {
+  if (several_nodes_) {
+    return torii::has_departed(memory() + team_lines_offset(), static_cast<int>(member),
+                               transport_.capabilities().engines);
+  }
+  return reinterpret_cast<const TeamControl*>(memory())->departed[member].load(std::memory_order_acquire) != 0;
+}
+
+RetiredMemory::Rest GoneTeam::rest() noexcept {
+  bool may_come = false;
+  for (std::size_t member = 0; member < members_.size(); ++member) {
+    if (has_departed(member)) continue;
+    if (transport_.alive(members_[member])) return Rest::none;
+    may_come = may_come || transport_.node(members_[member]) != transport_.node(transport_.rank());
+  }
+  if (!std::ranges::all_of(puts_, [](const PutOwner& puts) { return puts.drained(); })) return Rest::none;
+  if (transport_.is_arriving(offset(), bytes())) return Rest::none;
+  if (!may_come) return Rest::safe;
+  if (dead_since_ns_ == 0) dead_since_ns_ = now_ns();
+  return now_ns() - dead_since_ns_ < kLastWordsNs ? Rest::none : Rest::never;
+}
+
+void GoneTeam::forget() noexcept {
+  if (several_nodes_) transport_.forget(offset(), bytes());
+}
+
+/// If calls differed, members have dealt out different amounts; each says how much before it departs. The dead have not
+/// said it, and bytes from other nodes are not counted.
+std::optional<std::size_t> GoneTeam::touched_bytes() const noexcept {
+  if (several_nodes_) return {};
+  for (std::size_t member = 0; member < members_.size(); ++member) {
+    if (!has_departed(member)) return {};
+  }
+  return reinterpret_cast<const TeamControl*>(memory())->touched_bytes.load(std::memory_order_relaxed);
+}
+
+}  // namespace torii

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control memory and staging of a team that this rank has left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "api/context/staging_pool.hpp"
+#include "runtime/execution/put_owner.hpp"
+#include "runtime/execution/transport.hpp"
+
+namespace torii {
+
+/// The memory is at rest when every member has said its last word or is dead, the team's own puts are done, and no
+/// engine reads it. A member's last word is its mark in TeamControl::departed or, between nodes, a word behind all that
+/// it has put through each engine.
+///
+/// A dead member of this node stores nothing any more. Bytes from a dead member of another node may still be in a
+/// socket, a switch or a device, and no fabric tells when the last of them has come. The last words of the dead may be
+/// among those bytes; after a while they are not awaited any more, and the memory is never used again.
+class GoneTeam final : public RetiredMemory {
+ public:
+  /// `members` are ranks of the context. The transport must outlive this.
+  GoneTeam(Transport& transport, std::uint64_t offset, std::size_t bytes, std::vector<int> members, bool several_nodes);
+  /// Puts in whose name the team has put: their sources may be in the memory.
+  void add_puts(PutOwner puts) { puts_.push_back(std::move(puts)); }
+
+  Rest rest() noexcept override;
+  void forget() noexcept override;
+  std::optional<std::size_t> touched_bytes() const noexcept override;
+
+ private:
+  const std::byte* memory() const noexcept;
+  bool has_departed(std::size_t member) const noexcept;
+
+  Transport& transport_;
+  std::vector<int> members_;
+  bool several_nodes_;
+  std::vector<PutOwner> puts_;
+  std::int64_t dead_since_ns_ = 0;  ///< since when only last words of dead members are awaited; 0: not yet
+};
+
+}  // namespace torii

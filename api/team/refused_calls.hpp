@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls that a rank refused: how its peers learn of them.
+//
+// A refused call (a bad argument, no memory) counts as that rank's call. If all members refuse the same call, the team
+// goes on; if one member made it, the team fails with `mismatch` and the refusing rank's reason. CallHistory keeps
+// messages of other calls out meanwhile, so the ranks wait, and a wait compares what everybody has refused.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+
+/// A rank's message to its peers about one refused call. Peers may read it while it is written, or before all of it has
+/// come: they believe it where `check` fits.
+struct alignas(kLineBytes) RefusalNotice {
+  static constexpr std::size_t kTextBytes = 104;
+  std::uint64_t number;    ///< the refused calls of the rank count from 1; 0: none
+  std::uint64_t sequence;  ///< of the call, as all calls of the team are counted
+  std::array<char, kTextBytes> text;
+  std::uint64_t check;
+};
+static_assert(sizeof(RefusalNotice) == 2 * kLineBytes);
+
+/// The last refused calls of a rank: number n stands in place n % kNotices. Zeroed memory holds none.
+inline constexpr std::size_t kNotices = 8;
+using RefusalNotices = std::array<RefusalNotice, kNotices>;
+
+void write_notice(RefusalNotice& place, const RefusalNotice& notice) noexcept;
+/// Nothing where the place holds none, or not all of one.
+std::optional<RefusalNotice> read_notice(const RefusalNotice& place) noexcept;
+
+/// The latest of a rank's notices.
+std::optional<RefusalNotice> last_notice(std::span<const RefusalNotice> notices) noexcept;
+
+/// One per team and rank; for the team's caller.
+class RefusedCalls {
+ public:
+  /// Call number `sequence` is refused. Returns the notice that peers have to see.
+  const RefusalNotice& add(std::uint64_t sequence, std::string_view reason) noexcept;
+  std::optional<RefusalNotice> last() const noexcept { return last_notice(own_); }
+  /// A call that the peer refused and this rank, whose last call is `own_sequence`, made.
+  std::optional<RefusalNotice> refused_by_peer_alone(std::span<const RefusalNotice> peer,
+                                                     std::uint64_t own_sequence) const noexcept;
+  /// The last call that this rank refused, if the peer made it: `has_passed(sequence)` tells whether the peer has made
+  /// or refused a later call than that, and is asked before the peer's notices are read.
+  template <class HasPassed>
+  std::optional<RefusalNotice> refused_here_alone(std::span<const RefusalNotice> peer,
+                                                  HasPassed&& has_passed) const noexcept {
+    if (number_ == 0 || !has_passed(latest().sequence)) return {};
+    return is_missing_in(peer, latest()) ? std::optional(latest()) : std::nullopt;
+  }
+
+ private:
+  const RefusalNotice& latest() const noexcept { return own_[number_ % kNotices]; }
+  bool has_refused(std::uint64_t sequence) const noexcept;
+  static bool is_missing_in(std::span<const RefusalNotice> peer, const RefusalNotice& own) noexcept;
+
+  RefusalNotices own_{};
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace torii

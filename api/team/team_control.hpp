@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a team keeps in each member's arena beside its staging: failures, the board of calls, departures.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "api/team/install_log.hpp"
+#include "api/team/refused_calls.hpp"
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+
+inline constexpr int kTeamRanksMax = 1024;
+inline constexpr std::size_t kFailureTextBytes = 472;
+
+/// Claimed once, by compare-and-swap, in the first member's arena: all survivors report the same cause. The memory
+/// stays readable when that member is dead, since every process maps it.
+struct alignas(kLineBytes) FailureRecord {
+  enum State : std::uint32_t { kNone = 0, kClaimed = 1, kPublished = 2 };
+  std::atomic<std::uint32_t> state;
+  std::int32_t status;
+  std::int32_t rank;  ///< in the team; -1: none
+  char text[kFailureTextBytes];
+};
+
+/// One line per recent call: what this rank called. Peers read it when they are stuck, to name calls that differ.
+struct alignas(kLineBytes) BoardLine {
+  std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1, or persistent_sequence(); 0 while written
+  std::atomic<std::uint64_t> count;
+  std::atomic<std::uint64_t> kind;  ///< signature with its salt, collective, type and operation: pack_kind()
+  std::atomic<std::int64_t> root;
+};
+
+constexpr std::uint64_t pack_kind(std::uint32_t signature, std::uint8_t collective, std::uint8_t type,
+                                  std::uint8_t op) noexcept {
+  return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint64_t>(collective) << 16 |
+         static_cast<std::uint64_t>(type) << 8 | op;
+}
+/// The same behind the calls before this one (CallHistory::salt()).
+constexpr std::uint64_t salted(std::uint64_t kind, std::uint32_t salt) noexcept {
+  return kind ^ static_cast<std::uint64_t>(salt) << 32;
+}
+/// Set in the kind of a persistent operation that is prepared, as opposed to a call of the same kind.
+inline constexpr std::uint64_t kPreparesOnBoard = std::uint64_t{1} << 63 | std::uint64_t{1} << 24;
+/// Lines of the calls that share channels, then lines of the persistent operations.
+inline constexpr std::size_t kSharedBoardLines = 16;
+inline constexpr std::size_t kBoardLines = 32;
+
+/// The sequence of a persistent operation's start: its channel, and how often it was started there. Never equal to that
+/// of a call on the shared channels, which count from 1.
+constexpr std::uint64_t persistent_sequence(std::size_t channel, std::uint64_t starts) noexcept {
+  return static_cast<std::uint64_t>(channel + 1) << 40 | starts;
+}
+constexpr bool is_persistent(std::uint64_t sequence) noexcept { return sequence >> 40 != 0; }
+constexpr std::size_t board_line(std::uint64_t sequence) noexcept {
+  return is_persistent(sequence) ? kSharedBoardLines + (sequence >> 40) % (kBoardLines - kSharedBoardLines)
+                                 : sequence % kSharedBoardLines;
+}
+
+/// How the members of a poisoned team agree who lives: each publishes its new staging, the first to find everybody
+/// published or dead decides, in the first member's arena.
+struct alignas(kLineBytes) SurvivorsRecord {
+  std::atomic<std::uint64_t> digest;   ///< own: of the new team's options
+  std::atomic<std::uint64_t> staging;  ///< own: offset of the new team's memory + 1, stored after digest and status
+  std::atomic<std::uint32_t> state;    ///< first member's: as FailureRecord::State
+  /// Own: why this rank can make no team, stored before `staging`; ok where it can.
+  std::atomic<std::int32_t> status;
+  /// Own: 0, then the status with which this rank has made the new team, + 1.
+  std::atomic<std::uint32_t> made;
+  std::uint64_t members[kTeamRanksMax / 64];
+  char text[kFailureTextBytes];  ///< own: the reason of the one status that is not ok, stored before it
+};
+
+/// Fresh arena memory is zero, and a zeroed TeamControl is a valid one: nobody constructs it.
+struct TeamControl {
+  FailureRecord failure;  ///< used in the first member's arena only
+  /// Twice the number of splits that all members agreed on, and one more after one that failed; then there are no more.
+  /// Used in the first member's arena only.
+  std::atomic<std::uint32_t> splits;
+  BoardLine board[kBoardLines];
+  SurvivorsRecord survivors;
+  RefusalNotices refusals;                                                      ///< of this rank
+  alignas(kLineBytes) std::atomic<std::uint64_t> installs[InstallLog::kWords];  ///< words of this rank
+  /// The last call up to which this rank has ended all: a rank that dies after a call does not hold that call up.
+  alignas(kLineBytes) std::atomic<std::uint64_t> completed;
+  /// When this rank last looked after a call it waits in (now_ns()): tells a rank that waits from one that is stuck.
+  std::atomic<std::int64_t> looked_ns;
+  alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
+  /// The most of this memory that any departed member may have written into, from its beginning.
+  std::atomic<std::uint64_t> touched_bytes;
+  alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< member m wrote its last word here
+};
+
+}  // namespace torii

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// Status lines, proposals and decisions: who puts what when, and what a reader believes.
+#include "api/team/team_lines.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/deadline.hpp"
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kFirstTellNs = 100 * kMs;
+constexpr std::int64_t kMostTellNs = 1000 * kMs;
+/// Everybody tells everybody: with more members than this a rank tells all of them the more rarely.
+constexpr std::int64_t kMembersPerSecond = 8;
+/// How long the choice of a cause waits for members that say nothing: they compute, and will find the others' proposals
+/// before they make one. Longer where ranks wait for CPUs.
+constexpr std::int64_t kGraceNs = 40 * kMs;
+constexpr std::int64_t kGraceSharedNs = 250 * kMs;
+/// How long an alarm may be without a cause before who raised it counts as dead.
+constexpr std::int64_t kCauseNs = 1000 * kMs;
+constexpr std::int64_t kPushNs = 100 * kMs;
+constexpr std::uint64_t kIsThere = 1;
+constexpr int kMissedShift = 8;  ///< of Inbox::missed
+/// What a member says of proposals of its own.
+enum Heard : std::uint64_t { kNothing = 0, kMakesNone = 1, kHasMade = 2 };
+
+const std::byte* bytes_of(const std::uint64_t& word) noexcept { return reinterpret_cast<const std::byte*>(&word); }
+
+std::uint64_t load(const std::uint64_t& word) noexcept {
+  return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
+}
+
+std::uint64_t check_of(const Standing& standing, std::uint64_t beat) noexcept {
+  std::uint64_t sum = beat * 0x9e3779b97f4a7c15ULL + 1;
+  for (const std::uint64_t value : {standing.sequence, standing.count, standing.kind,
+                                    static_cast<std::uint64_t>(standing.root), standing.completed}) {
+    sum = (sum ^ value ^ (sum >> 29)) * 0xbf58476d1ce4e5b9ULL;
+  }
+  return sum;
+}
+
+void nap() noexcept {
+  const timespec most = {0, 100'000};
+  nanosleep(&most, nullptr);
+}
+
+}  // namespace
+
+std::size_t team_lines_bytes(int ranks) noexcept {
+  return sizeof(LinesMemory) + static_cast<std::size_t>(ranks) * sizeof(Inbox);
+}
+
+void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes) {
+  if (bytes <= arena_bytes && staging <= arena_bytes - bytes && staging % kLineBytes == 0) return;
+  throw Error(Status::transport,
+              "rank " + std::to_string(member) + " offers " + std::to_string(bytes) + " bytes at offset " +
+                  std::to_string(staging) + " of its arena, which has " + std::to_string(arena_bytes) +
+                  " bytes, to the survivors' team",
+              member);
+}
+
+bool has_departed(const std::byte* memory, int member, int engines) noexcept {
+  const auto* const inbox = reinterpret_cast<const Inbox*>(memory + sizeof(LinesMemory)) + member;
+  return std::all_of(inbox->epochs, inbox->epochs + engines,
+                     [](const std::uint64_t& word) { return load_word(bytes_of(word)) == TeamLines::kDeparted; });
+}
+
+TeamLines::TeamLines(Transport& transport, std::vector<Member> members, int rank, std::int64_t timeout_ns)
+    : transport_(transport),
+      members_(std::move(members)),
+      rank_(rank),
+      engines_(transport.capabilities().engines),
+      grace_ns_(transport.oversubscribed() ? kGraceSharedNs : kGraceNs),
+      first_ns_(std::min(kFirstTellNs, timeout_ns / 8)),
+      most_ns_(
+          std::min(kMostTellNs * std::max<std::int64_t>(1, std::ssize(members_) / kMembersPerSecond), timeout_ns / 4)),
+      views_(members_.size()) {
+  const Member& own = members_[static_cast<std::size_t>(rank)];
+  std::byte* const memory = transport.mapped(own.context_rank, own.offset);
+  memory_ = reinterpret_cast<LinesMemory*>(memory);
+  inboxes_ = reinterpret_cast<Inbox*>(memory + sizeof(LinesMemory));
+}
+
+/// A put that fails is one to a lost peer, or the transport is broken: the waits for either find out.
+void TeamLines::put_to_all(const Letter& letter) noexcept {
+  const int own_node = transport_.node(members_[static_cast<std::size_t>(rank_)].context_rank);
+  for (const Member& member : members_) {
+    if (letter.only_other_nodes && transport_.node(member.context_rank) == own_node) continue;
+    Put put;
+    put.peer = member.context_rank;
+    put.engine = letter.engine;
+    put.source = static_cast<const std::byte*>(letter.payload);
+    put.bytes = letter.bytes;
+    const std::uint64_t inbox_offset = sizeof(LinesMemory) + static_cast<std::uint64_t>(rank_) * sizeof(Inbox);
+    put.signal_offset = member.offset + (letter.is_alarm ? offsetof(LinesMemory, alarm) : inbox_offset + letter.offset);
+    put.target_offset = put.signal_offset + (letter.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
+    if (letter.target_offset != 0) put.target_offset = member.offset + inbox_offset + letter.target_offset;
+    put.signal = letter.signal;
+    put.owner = (letter.is_awaited ? awaited_puts_ : puts_).count();
+    (void)transport_.put(put);
+  }
+}
+
+void TeamLines::put_copies(Letter letter) noexcept {
+  const std::size_t offset = offsetof(Inbox, letters) + letter.offset;
+  for (int copy = 0; copy < std::min(engines_, Inbox::kCopies); ++copy) {
+    letter.engine = copy;
+    letter.offset = offset + static_cast<std::size_t>(copy) * sizeof(Letters);
+    put_to_all(letter);
+  }
+}
+
+void TeamLines::put_everywhere(std::size_t offset, std::uint64_t value) noexcept {
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine, .offset = offset, .signal = value});
+  }
+}
+
+template <class Part>
+const Part* TeamLines::arrived(int member, Part Letters::*part) const noexcept {
+  for (const Letters& copy : inbox(member).letters) {
+    if (load_word(bytes_of((copy.*part).signal)) == kIsThere) return &(copy.*part);
+  }
+  return nullptr;
+}
+
+void TeamLines::tell(const Standing& standing) noexcept {
+  interval_ns_ = 0;
+  // The line goes to those who take it, whatever is still under way to one who does not. Should an engine still read a
+  // source that is written anew, the line is torn, and its sum does not fit.
+  Inbox::Status& source = memory_->status_sources[++beat_ % LinesMemory::kStatusSources];
+  source.standing = standing;
+  source.beat = beat_;
+  source.check = check_of(standing, beat_);
+  // By the engines in turn: one of them may be lost.
+  put_to_all({.engine = static_cast<int>(beat_ % static_cast<std::uint64_t>(engines_)),
+              .offset = offsetof(Inbox, status),
+              .signal = beat_,
+              .payload = &source.standing,
+              .bytes = sizeof(source) - sizeof(source.signal),
+              .only_other_nodes = true});
+}
+
+void TeamLines::publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
+  if (quiet_since_ns == 0) {
+    interval_ns_ = 0;
+    return;
+  }
+  const std::int64_t interval_ns = interval_ns_ == 0 ? first_ns_ : interval_ns_;
+  const std::int64_t since_ns = interval_ns_ == 0 ? quiet_since_ns : told_ns_;
+  if (now_ns - since_ns < interval_ns) return;
+  tell(standing);
+  told_ns_ = now_ns;
+  interval_ns_ = std::min(2 * interval_ns, most_ns_);
+}
+
+const TeamLines::View& TeamLines::view(int member, bool of_persistent) noexcept {
+  const Inbox::Status& line = inbox(member).status;
+  Standing standing;
+  standing.sequence = load(line.standing.sequence);
+  standing.count = load(line.standing.count);
+  standing.kind = load(line.standing.kind);
+  standing.root = std::atomic_ref(const_cast<std::int64_t&>(line.standing.root)).load(std::memory_order_relaxed);
+  standing.completed = load(line.standing.completed);
+  const std::uint64_t beat = load(line.beat);
+  Views& views = views_[static_cast<std::size_t>(member)];
+  View& told = is_persistent(standing.sequence) ? views.persistent : views.in_order;
+  const bool is_news = beat > std::max(views.in_order.beat, views.persistent.beat);
+  if (is_news && load(line.check) == check_of(standing, beat)) told = {standing, beat, now_ns()};
+  return of_persistent ? views.persistent : views.in_order;
+}
+
+void TeamLines::put_epoch(std::uint64_t epoch) noexcept {
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine,
+                .is_awaited = epoch != kDeparted,
+                .offset = offsetof(Inbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+                .signal = epoch});
+  }
+}
+
+bool TeamLines::has_reached(int member, std::uint64_t epoch) const noexcept {
+  const std::uint64_t* const words = inbox(member).epochs;
+  return std::all_of(words, words + engines_,
+                     [=](const std::uint64_t& word) { return load_word(bytes_of(word)) >= epoch; });
+}
+
+void TeamLines::put_install(std::uint64_t number, std::uint64_t word) noexcept {
+  put_to_all({.is_awaited = true,
+              .offset = offsetof(Inbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t),
+              .signal = word});
+}
+
+std::uint64_t TeamLines::install_word(int member, std::uint64_t number) const noexcept {
+  return load_word(bytes_of(inbox(member).installs[number % InstallLog::kWords]));
+}
+
+/// A source is used again after kNotices refused calls. Should an engine still read it then, the sum shows it.
+void TeamLines::put_refusal(const RefusalNotice& notice) noexcept {
+  const std::size_t place = notice.number % kNotices;
+  write_notice(memory_->refusal_sources[place], notice);
+  put_to_all({.offset = offsetof(Inbox, refusal_lines) + place * kLineBytes,
+              .signal = kIsThere,
+              .payload = &memory_->refusal_sources[place],
+              .bytes = sizeof(notice),
+              .target_offset = offsetof(Inbox, refusals) + place * sizeof(notice)});
+  push_out();
+}
+
+void TeamLines::depart() noexcept {
+  put_epoch(kDeparted);
+  push_out();
+}
+
+bool TeamLines::is_alarmed() const noexcept { return load_word(bytes_of(memory_->alarm)) != 0; }
+
+void TeamLines::propose(Status status, int member, const std::string& text) noexcept {
+  // Somebody's proposal may have come while this rank was not in a call.
+  constexpr int kLooks = 16;
+  for (int look = 0; look < kLooks; ++look) (void)transport_.progress();
+  if (is_alarmed() || proposed_.exchange(true, std::memory_order_acq_rel)) return;
+  Letters::Proposal& source = memory_->outbox.proposal;
+  source.status = static_cast<std::int32_t>(status);
+  source.rank = member;
+  std::strncpy(source.text, text.c_str(), kFailureTextBytes - 1);
+  const std::size_t bytes = offsetof(Letters::Proposal, text) - offsetof(Letters::Proposal, status) +
+                            std::min(text.size() + 1, kFailureTextBytes);
+  put_copies({.offset = offsetof(Letters, proposal),
+              .signal = kIsThere,
+              .payload = &source.status,
+              .bytes = std::max(bytes, kInlineBytes + 1)});
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine, .is_alarm = true, .signal = kIsThere});
+  }
+}
+
+/// True when no living member can make a proposal that is not here.
+bool TeamLines::is_closed() noexcept {
+  for (int member = 0; member < ranks(); ++member) {
+    const std::uint64_t heard = load_word(bytes_of(inbox(member).heard));
+    if (heard == kMakesNone || (heard == kHasMade && proposal_of(member) != nullptr) || has_departed(member)) continue;
+    bool is_said_dead = false;
+    for (int from = 0; from < ranks(); ++from) {
+      const Letters::Proposal* const said = proposal_of(from);
+      is_said_dead = is_said_dead || (said != nullptr && said->rank == member &&
+                                      said->status == static_cast<std::int32_t>(Status::peer_lost));
+    }
+    if (is_said_dead) continue;
+    if (transport_.alive(members_[static_cast<std::size_t>(member)].context_rank)) return false;
+  }
+  return true;
+}
+
+const Letters::Proposal* TeamLines::settle() noexcept {
+  if (has_settled_) return settled_;
+  const std::uint64_t heard = proposed_.load(std::memory_order_acquire) ? kHasMade : kMakesNone;
+  put_everywhere(offsetof(Inbox, heard), heard);
+  Deadline grace(grace_ns_);
+  Deadline cause(kCauseNs);
+  while (!has_settled_) {
+    (void)transport_.progress();
+    const bool is_late = cause.is_over();
+    if (grace.is_over() || is_closed()) {
+      for (int lowest = 0; lowest < ranks() && settled_ == nullptr; ++lowest) settled_ = proposal_of(lowest);
+    }
+    has_settled_ = settled_ != nullptr || is_late;
+    if (!has_settled_) nap();
+  }
+  push_out();
+  return settled_;
+}
+
+void TeamLines::put_status(std::size_t offset, Letters::Offer& source, Status status,
+                           const std::string& text) noexcept {
+  source.status = static_cast<std::int32_t>(status);
+  std::strncpy(source.text, text.c_str(), Letters::Offer::kTextBytes - 1);
+  put_copies({.offset = offset,
+              .signal = kIsThere,
+              .payload = &source.digest,
+              .bytes = sizeof(Letters::Offer) - offsetof(Letters::Offer, digest)});
+}
+
+void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging, Status status,
+                          const std::string& text) noexcept {
+  memory_->outbox.offer.digest = digest;
+  memory_->outbox.offer.staging = staging;
+  put_status(offsetof(Letters, offer), memory_->outbox.offer, status, text);
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine,
+                .offset = offsetof(Inbox, hails) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+                .signal = kIsThere});
+  }
+}
+
+void TeamLines::put_made(Status status, const std::string& text) noexcept {
+  put_status(offsetof(Letters, made), memory_->outbox.made, status, text);
+}
+
+const Letters::Offer* TeamLines::offer(int member) const noexcept { return arrived(member, &Letters::offer); }
+
+const Letters::Offer* TeamLines::made(int member) const noexcept { return arrived(member, &Letters::made); }
+
+std::uint64_t TeamLines::missed_from(int member) const noexcept {
+  std::uint64_t engines = 0;
+  for (int engine = 0; engine < engines_ && offer(member); ++engine) {
+    if (load_word(bytes_of(inbox(member).hails[engine])) != kIsThere) engines |= std::uint64_t{1} << engine;
+  }
+  return engines;
+}
+
+void TeamLines::put_missed(std::uint64_t engines) noexcept {
+  put_everywhere(offsetof(Inbox, missed), engines << kMissedShift | kIsThere);
+}
+
+std::optional<std::uint64_t> TeamLines::missed_by(int member) const noexcept {
+  const std::uint64_t word = load_word(bytes_of(inbox(member).missed));
+  if (word == 0) return {};
+  return word >> kMissedShift;
+}
+
+/// Everybody's decision is put once: its own, or the one that it learnt of first.
+void TeamLines::put_decision() noexcept {
+  has_decided_ = true;
+  const Letters::Decision& source = memory_->outbox.decision;
+  put_copies({.offset = offsetof(Letters, decision),
+              .signal = kIsThere,
+              .payload = source.members,
+              .bytes = sizeof(source.members) + sizeof(source.engines) + sizeof(source.refusing)});
+  push_out();
+}
+
+const Letters::Decision* TeamLines::decision() noexcept {
+  for (int member = 0; member < ranks(); ++member) {
+    const Letters::Decision* const decision = arrived(member, &Letters::decision);
+    if (decision == nullptr) continue;
+    if (!has_decided_) {
+      Letters::Decision& own = memory_->outbox.decision;
+      std::copy(std::begin(decision->members), std::end(decision->members), own.members);
+      own.engines = decision->engines;
+      own.refusing = decision->refusing;
+      put_decision();
+    }
+    return decision;
+  }
+  return nullptr;
+}
+
+void TeamLines::decide() noexcept {
+  if (has_decided_) return;
+  Letters::Decision& own = memory_->outbox.decision;
+  for (int member = 0; member < ranks(); ++member) {
+    const Letters::Offer* const offered = offer(member);
+    if (offered == nullptr) continue;
+    if (own.refusing == 0 && offered->status != 0) own.refusing = static_cast<std::uint64_t>(member) + 1;
+    own.members[member / 64] |= std::uint64_t{1} << (member % 64);
+    own.engines |= missed_by(member).value_or(0);
+  }
+  put_decision();
+}
+
+void TeamLines::put_closed() noexcept {
+  put_everywhere(offsetof(Inbox, closed), kIsThere);
+  push_out();
+}
+
+bool TeamLines::has_closed(int member) const noexcept { return load_word(bytes_of(inbox(member).closed)) == kIsThere; }
+
+void TeamLines::push_out() noexcept {
+  Deadline push(kPushNs);
+  while (!(puts_.drained() && awaited_puts_.drained()) && !push.is_over()) {
+    (void)transport_.progress();
+    nap();
+  }
+  // Small puts have left their source but may still be with the provider; they go on with these calls.
+  constexpr int kLast = 64;
+  for (int call = 0; call < kLast; ++call) (void)transport_.progress();
+}
+
+}  // namespace torii

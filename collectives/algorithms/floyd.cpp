@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// floyd: alltoall of short blocks in a few rounds. Blocks for many ranks travel together, and are sorted on the way as
+// a radix sort does, digit after digit of the way that they have to go.
+//
+//   4 ranks, radix 2: each sends what differs from it in the last bit, then what differs in the bit before
+//
+//   rank 0  blocks for 0 1 2 3        1 and 3 -> rank 1                     2 (its own and rank 1's) -> rank 2
+//   rank 1  blocks for 0 1 2 3        0 and 2 -> rank 0                     3 (its own and rank 0's) -> rank 3
+//
+// A block goes the way j, the distance from its sender to its receiver: sender xor receiver where ranks and radix are
+// powers of two, receiver - sender modulo the ranks otherwise. The way is made digit by digit, the lowest first: digit
+// i of value x is a hop over x radix^i. All blocks with this digit go in one message, a bundle. A block is copied once
+// per hop, out of the slot in which it came into the slot of the next rank (or out of the input, or into the result),
+// so nothing is packed or unpacked beside that. Results are stored after everything has been sent.
+//
+// Source: A. Tsukada, T. Tsuda, Optimizing Data Permutation on Highly Parallel Computers (in Japanese), section 5, for
+// powers of two; J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, IEEE TPDS 8(11), 1997, for any number of ranks
+// and any radix.
+// Cost on P ranks, radix r, blocks of n bytes: ceil(log_r P) rounds, at most (r - 1) ceil(log_r P) messages and, for
+// P = r^k, (r - 1) P/r log_r P blocks out of and into every rank. Radix P is direct: one round, P - 1 messages.
+#include <algorithm>
+
+#include "collectives/algorithms/algorithms.hpp"
+#include "collectives/building/floyd_hops.hpp"
+#include "collectives/building/plan_builder.hpp"
+
+namespace torii {
+namespace {
+
+/// Blocks are counted within a bundle, and hops within a plan's streams, in 16 bits.
+constexpr int kRanksMax = 65535;
+
+class FloydPlan {
+ public:
+  FloydPlan(const PlanRequest& request, int rank)
+      : request_(request),
+        rank_(rank),
+        hops_(request.topology.ranks(), request.tuning.radix),
+        builder_(request, rank, Dealing::even, hops_.ranks()),
+        writer_(builder_.lane(), hops_.ranks()),
+        came_(static_cast<std::size_t>(hops_.ranks())) {}
+
+  Plan make() {
+    builder_.balance_ties();
+    for (const FloydHops::Hop& hop : hops_.all()) send(hop);
+    writer_.add(rank_, {.sources = {{}}, .keep = true, .label = "own block"});
+    for (const FloydHops::Hop& hop : hops_.all()) take(hop);
+    Plan plan = builder_.take();
+    plan.in_streams_max = plan.out_streams_max = static_cast<int>(hops_.all().size());
+    for (const FloydHops::Hop& hop : hops_.all()) {
+      plan.bundle_max = std::max(plan.bundle_max, static_cast<int>(hop.ways.size()));
+    }
+    return plan;
+  }
+
+ private:
+  Stream stream(const FloydHops::Hop& hop, int peer) const {
+    const int blocks = static_cast<int>(hop.ways.size());
+    // A rank that begins the next window's segment has done this one, and in an alltoall word of that reaches everybody
+    // before anybody ends that window. One who sends in the window behind it knows that all have done with this one.
+    return {.peer = peer,
+            .tag = hop.number,
+            .messages_per_segment = blocks,
+            .bundle = blocks,
+            .credits = !credits_are_implied(request_.tuning, 2)};
+  }
+
+  /// Sends the bundle of a hop, and notes where the bundle that comes by the same hop will stand.
+  void send(const FloydHops::Hop& hop) {
+    const StreamEnd out = builder_.out(stream(hop, hops_.to(rank_, hop.distance)));
+    const StreamEnd in = builder_.in(stream(hop, hops_.from(rank_, hop.distance)));
+    for (std::size_t i = 0; i < hop.ways.size(); ++i) {
+      const int way = hop.ways[i];
+      const int before = hops_.gone_before(way, hop);
+      const StreamEnd target = at(out, static_cast<int>(i));
+      const int receiver = hops_.to(rank_, way - before);
+      if (before == 0) {
+        writer_.add(receiver, {.sources = {{}}, .targets = {target}, .label = "send"});
+      } else {
+        writer_.add(receiver,
+                    {.sources = {came_[static_cast<std::size_t>(way)]}, .targets = {target}, .label = "pass on"});
+      }
+    }
+    for (std::size_t i = 0; i < hop.ways.size(); ++i) {
+      came_[static_cast<std::size_t>(hop.ways[i])] = at(in, static_cast<int>(i));
+    }
+  }
+
+  /// Takes those of a hop's blocks for which it is the last one.
+  void take(const FloydHops::Hop& hop) {
+    for (const int way : hop.ways) {
+      if (!hops_.ends_with(way, hop)) continue;
+      writer_.add(hops_.from(rank_, way),
+                  {.sources = {came_[static_cast<std::size_t>(way)]}, .keep = true, .label = "take"});
+    }
+  }
+
+  const PlanRequest& request_;
+  const int rank_;
+  const FloydHops hops_;
+  PlanBuilder builder_;
+  StepWriter writer_;
+  std::vector<StreamEnd> came_;  ///< by way: where the block stands that has come the digits so far
+};
+
+std::string why_not(const PlanRequest& request) {
+  std::string reason = no_such_collective("floyd", {Collective::alltoall}, request.collective);
+  if (!reason.empty()) return reason;
+  const int ranks = request.topology.ranks();
+  if (ranks > kRanksMax) {
+    return "it is for up to " + std::to_string(kRanksMax) + " ranks, there are " + std::to_string(ranks);
+  }
+  if (request.tuning.radix < 2) {
+    return "the radix is " + std::to_string(request.tuning.radix) + "; it must be at least 2";
+  }
+  return why_not_any(request);
+}
+
+Plan plan(const PlanRequest& request, int rank) { return FloydPlan(request, rank).make(); }
+
+}  // namespace
+
+const Algorithm kFloyd = {"floyd",
+                          "paraFLOYD; Tsukada, Tsuda, section 5, and Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
+                          why_not, plan, nullptr};
+
+}  // namespace torii

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// node: the direct algorithm for ranks that share memory. Every rank combines its own block straight from all peers'
+// operands and stores it straight into all peers' results.
+//
+//   allreduce, 3 ranks, one segment          one_shot (short vectors, one message)
+//
+//        give        combine      take          send          combine
+//   0:  b1>1 b2>2   b0: 0+1+2   b1<1 b2<2       all>1,2       0+1+2
+//   1:  b2>2 b0>0   b1: 0+1+2   b2<2 b0<0       all>2,0       0+1+2
+//   2:  b0>0 b1>1   b2: 0+1+2   b0<0 b1<1       all>0,1       0+1+2
+//
+// What is given is lent and what is taken lands, so between buffers that peers can address the first and the third
+// column move tokens only. The order of operands is that of the ranks for every block.
+//
+// Scan and exscan: every rank sends its whole operand to all ranks after it, in one message that all of them read, and
+// combines those of the ranks before it. By value, since in place its result would overwrite what others still read.
+//
+// Scatter and gather are those of direct.cpp.
+//
+// Source: the direct algorithm of reduce-scatter and all-gather, in R. Thakur, R. Rabenseifner, W. Gropp, Optimization
+// of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005.
+// Cost of allreduce for n bytes on P ranks: 2 steps; each pair of ranks exchanges 2n/P bytes each way. one_shot: 1
+// step, n bytes each way.
+#include <algorithm>
+
+#include "collectives/algorithms/algorithms.hpp"
+#include "collectives/building/plan_builder.hpp"
+#include "collectives/building/sweep_plan.hpp"
+
+namespace torii {
+namespace {
+
+/// More ranks would have too many streams: there is one for each pair.
+constexpr int kRanksMax = 256;
+
+enum Tag : int { kGive = 0, kTake = 1 };
+
+bool is_one_shot(const PlanRequest& request) {
+  return request.tuning.one_shot &&
+         (request.collective == Collective::allreduce || request.collective == Collective::reduce);
+}
+
+bool deals_blocks(const PlanRequest& request) {
+  if (is_prefix(request.collective)) return false;
+  return request.collective == Collective::all_gather || (combines(request.collective) && !is_one_shot(request));
+}
+
+/// The stream by which `sender` gives its operand of one block to `receiver`, who combines it.
+Stream give_stream(const PlanRequest& request, int sender, int peer) {
+  Stream stream = {.peer = peer, .tag = kGive};
+  stream.carriage = request.tuning.one_shot ? Carriage::slots : Carriage::lend;
+  switch (request.collective) {
+    case Collective::allreduce:
+      // In one shot the receiver's own operand comes back a window later. Otherwise the receiver's block does, at once.
+      stream.credits = !credits_are_implied(request.tuning, is_one_shot(request) ? 2 : 1);
+      break;
+    case Collective::reduce:
+      // Only the root gets anything back.
+      stream.credits = is_one_shot(request) || sender != request.root || !credits_are_implied(request.tuning, 1);
+      break;
+    case Collective::reduce_scatter:
+      // What is lent in place sends no message that could imply a credit.
+      stream.credits = stream.carriage == Carriage::lend || !credits_are_implied(request.tuning, 2);
+      break;
+    default:
+      break;  // broadcast: nothing comes back
+  }
+  return stream;
+}
+
+/// The stream by which a rank stores its finished block into a peer's result.
+Stream take_stream(const PlanRequest& request, int peer) {
+  Stream stream = {.peer = peer, .tag = kTake};
+  if (request.collective == Collective::all_gather && !request.tuning.one_shot) {
+    stream.carriage = Carriage::lend;
+    return stream;
+  }
+  stream.carriage = request.tuning.one_shot ? Carriage::slots : Carriage::land;
+  // The peer's own block comes back a window later; a root that only takes sends none.
+  stream.credits = request.collective == Collective::reduce || !credits_are_implied(request.tuning, 2);
+  return stream;
+}
+
+class NodePlan {
+ public:
+  NodePlan(const PlanRequest& request, int rank)
+      : request_(request),
+        rank_(rank),
+        ranks_(request.topology.ranks()),
+        blocks_(deals_blocks(request) ? ranks_ : 1),
+        builder_(request, rank, Dealing::even, blocks_),
+        flows_(builder_.lane().flows) {}
+
+  Plan make() {
+    switch (request_.collective) {
+      case Collective::barrier:
+        meet();
+        break;
+      case Collective::broadcast:
+        broadcast();
+        break;
+      case Collective::all_gather:
+        all_gather();
+        break;
+      case Collective::scan:
+      case Collective::exscan:
+        prefix();
+        break;
+      default:
+        if (is_one_shot(request_)) {
+          send_whole();
+        } else {
+          give_blocks();
+        }
+        combine();
+        if (!is_one_shot(request_) && request_.collective != Collective::reduce_scatter) take_blocks();
+    }
+    return builder_.take();
+  }
+
+ private:
+  bool has_result(int rank) const { return request_.collective != Collective::reduce || rank == request_.root; }
+  /// The k-th peer: each rank starts with another one, so that not all meet at the same rank.
+  int peer(int k) const { return (rank_ + k) % ranks_; }
+  Walk walk(int block) const { return blocks_from(blocks_ == 1 ? 0 : block, 1, blocks_); }
+
+  void meet() {
+    Stream token = {.tag = kGive, .credits = !credits_are_implied(request_.tuning, 2)};
+    Flow enter = {.label = "enter"};
+    Flow leave = {.label = "leave"};
+    for (int k = 1; k < ranks_; ++k) {
+      token.peer = peer(k);
+      enter.targets.push_back(builder_.out(token));
+      leave.sources.push_back(builder_.in(token));
+    }
+    if (ranks_ == 1) return;
+    flows_.push_back(std::move(enter));
+    flows_.push_back(std::move(leave));
+  }
+
+  void broadcast() {
+    if (rank_ != request_.root) {
+      const StreamEnd from_root = builder_.in(give_stream(request_, request_.root, request_.root));
+      flows_.push_back({.sources = {from_root}, .keep = true, .label = "take"});
+    } else if (ranks_ > 1) {
+      send_whole();
+    }
+  }
+
+  /// The block is an operand as it stands, so it is lent where a message is not quicker.
+  void all_gather() {
+    Flow own = {.walk = walk(rank_), .sources = {{}}, .keep = true, .label = "own block"};
+    if (request_.tuning.one_shot) {
+      own.targets = to_all();
+    } else if (ranks_ > 1) {
+      flows_.push_back({.walk = walk(rank_), .sources = {{}}, .targets = to_all(), .label = "give"});
+    }
+    flows_.push_back(std::move(own));
+    take_blocks();
+  }
+
+  void prefix() {
+    Flow give = {.sources = {{}}, .label = "give"};
+    for (int peer = rank_ + 1; peer < ranks_; ++peer) {
+      give.targets.push_back(builder_.out({.peer = peer, .tag = kGive}));
+    }
+    if (!give.targets.empty()) flows_.push_back(std::move(give));
+    const bool canonical = request_.determinism == Determinism::canonical;
+    Flow fold = {.keep = true, .fold = canonical ? Fold::canonical : Fold::left, .label = "combine"};
+    for (int peer = 0; peer < rank_; ++peer) fold.sources.push_back(builder_.in({.peer = peer, .tag = kGive}));
+    if (request_.collective == Collective::scan) fold.sources.push_back(StreamEnd{});
+    if (!fold.sources.empty()) flows_.push_back(std::move(fold));
+  }
+
+  /// Sends the whole own operand to all who want it.
+  void send_whole() {
+    Flow send = {.sources = {{}}, .label = "send"};
+    for (int k = 1; k < ranks_; ++k) {
+      if (request_.collective == Collective::broadcast || has_result(peer(k))) {
+        send.targets.push_back(builder_.out(give_stream(request_, rank_, peer(k))));
+      }
+    }
+    if (!send.targets.empty()) flows_.push_back(std::move(send));
+  }
+
+  void give_blocks() {
+    for (int k = 1; k < ranks_; ++k) {
+      const StreamEnd give = builder_.out(give_stream(request_, rank_, peer(k)));
+      flows_.push_back({.walk = walk(peer(k)), .sources = {{}}, .targets = {give}, .label = "give"});
+    }
+  }
+
+  /// Combines the operands of all ranks in rank order: the own block, or the whole vector in one shot.
+  void combine() {
+    if (is_one_shot(request_) && !has_result(rank_)) return;
+    const bool canonical = request_.determinism == Determinism::canonical;
+    Flow fold = {.walk = walk(rank_), .fold = canonical ? Fold::canonical : Fold::left, .label = "combine"};
+    for (int rank = 0; rank < ranks_; ++rank) {
+      fold.sources.push_back(rank == rank_ ? StreamEnd{} : builder_.in(give_stream(request_, rank, rank)));
+    }
+    fold.keep = has_result(rank_);
+    if (!is_one_shot(request_) && request_.collective != Collective::reduce_scatter) fold.targets = to_all();
+    flows_.push_back(std::move(fold));
+  }
+
+  std::vector<StreamEnd> to_all() {
+    std::vector<StreamEnd> targets;
+    for (int k = 1; k < ranks_; ++k) {
+      if (has_result(peer(k))) targets.push_back(builder_.out(take_stream(request_, peer(k))));
+    }
+    return targets;
+  }
+
+  void take_blocks() {
+    if (!has_result(rank_)) return;
+    for (int k = 1; k < ranks_; ++k) {
+      const StreamEnd take = builder_.in(take_stream(request_, peer(k)));
+      flows_.push_back({.walk = walk(peer(k)), .sources = {take}, .keep = true, .label = "take"});
+    }
+  }
+
+  const PlanRequest& request_;
+  const int rank_;
+  const int ranks_;
+  const int blocks_;
+  PlanBuilder builder_;
+  std::vector<Flow>& flows_;
+};
+
+std::string why_not(const PlanRequest& request) {
+  if (request.collective == Collective::alltoall) return "node has no alltoall; direct has";
+  if (request.topology.ranks() > kRanksMax) {
+    return "node is for up to " + std::to_string(kRanksMax) + " ranks, there are " +
+           std::to_string(request.topology.ranks());
+  }
+  return why_not_any(request);
+}
+
+Plan draft(const PlanRequest& request, int rank) { return NodePlan(request, rank).make(); }
+
+Plan plan(const PlanRequest& request, int rank) {
+  if (is_personalised(request.collective)) return direct_plan(request, rank);
+  Plan result = draft(request, rank);
+  const int ranks = request.topology.ranks();
+  const int second = is_prefix(request.collective) ? ranks - 1 : (request.root + 1) % ranks;
+  set_maxima(result, request, draft, {request.root, second});
+  return result;
+}
+
+ExpressionId order(const PlanRequest& request, int rank, ExpressionPool& pool) {
+  int operands = request.topology.ranks();
+  if (is_prefix(request.collective)) operands = request.collective == Collective::scan ? rank + 1 : rank;
+  if (operands == 0) return kNoExpression;
+  const std::vector<ExpressionId> leaves = all_leaves(pool, operands);
+  return request.determinism == Determinism::canonical ? pool.canonical(leaves, true) : pool.fold(leaves, true);
+}
+
+}  // namespace
+
+const Algorithm kNode = {"node", "direct reduce-scatter and all-gather; Thakur, Rabenseifner, Gropp 2005, section 4",
+                         why_not, plan, order};
+
+}  // namespace torii

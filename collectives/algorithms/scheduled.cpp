@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// scheduled: the whole message from rank to rank on a tree of links, by the schedule of least time.
+//
+//   broadcast, rank 2 of    0>2 0>1 2>3        take    0 -> keep, hand over
+//   where 0>1 comes after 0>2                  told    token -> 0
+//                                              send    the result -> 3
+//   reduce runs the same backwards: 3>2 1>0, then, told of 1>0, 2>0; a rank folds its own operand first, then what
+//   comes in the order in which it comes by the schedule.
+//
+// Source: Hourai, Nishida, Oyanagi 2004, sections 2 and 5 (schedule.hpp).
+// Cost: what schedule.hpp says for a message of one segment, and one latency for each wait for a token. A transfer that
+// follows another one on a link starts when the receiver of that one has said that it has everything: that a put is
+// done only says that it is on its way. A vector longer than a segment is pipelined segment by segment.
+// Order: along the schedule of the tree with its links' directions exchanged, run backwards.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "collectives/algorithms/algorithms.hpp"
+#include "collectives/building/plan_builder.hpp"
+#include "collectives/schedules/schedule_cache.hpp"
+
+namespace torii {
+namespace {
+
+constexpr int kRanksMax = 256;
+constexpr std::size_t kNodesMax = 1024;
+
+constexpr int kDataTag = 0;
+constexpr int kTokenTag = 1;
+constexpr int kOwnTag = 2;  // and those that follow: within a rank
+
+std::size_t at(int value) { return static_cast<std::size_t>(value); }
+
+bool is_reduce(const PlanRequest& request) { return request.collective == Collective::reduce; }
+
+/// One transfer as the two ranks see it.
+struct Step {
+  int sender = 0;
+  int receiver = 0;
+  std::vector<int> asks;   ///< ranks whose tokens the sender awaits
+  std::vector<int> tells;  ///< ranks that await the receiver's token
+};
+
+/// The transfers in the order in which they run.
+struct Steps {
+  std::vector<Step> list;
+  int in_streams_max = 0;
+  int out_streams_max = 0;
+};
+
+/// Tokens are left out where the sender knows anyway: it received that message, or has been told before. One token from
+/// a rank says that all has come that it awaited before.
+std::vector<Step> steps_of(const Schedule& schedule, bool backwards) {
+  const std::vector<Transfer>& transfers = schedule.transfers;
+  const std::size_t count = transfers.size();
+  const auto place = [&](std::size_t transfer) { return backwards ? count - 1 - transfer : transfer; };
+  std::vector<Step> steps(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [sender, receiver] = std::pair(transfers[i].sender, transfers[i].receiver);
+    steps[place(i)] = {backwards ? receiver : sender, backwards ? sender : receiver, {}, {}};
+  }
+  struct Told {
+    std::size_t earlier;
+    std::size_t later;
+  };
+  std::map<std::pair<int, int>, Told> told;  // by who tells and who asks
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const int before : transfers[i].after) {
+      const std::size_t earlier = std::min(place(at(before)), place(i));
+      const std::size_t later = std::max(place(at(before)), place(i));
+      const int teller = steps[earlier].receiver;
+      const int asker = steps[later].sender;
+      if (teller == asker) continue;
+      Told& known = told.try_emplace({teller, asker}, Told{earlier, later}).first->second;
+      known = {std::max(known.earlier, earlier), std::min(known.later, later)};
+    }
+  }
+  for (const auto& [ranks, when] : told) {
+    steps[when.earlier].tells.push_back(ranks.second);
+    steps[when.later].asks.push_back(ranks.first);
+  }
+  return steps;
+}
+
+class Flows {
+ public:
+  Flows(const PlanRequest& request, const std::vector<Step>& steps, int rank)
+      : request_(request), steps_(steps), rank_(rank), builder_(request, rank, Dealing::even, 1) {}
+
+  Plan make() {
+    Lane& lane = builder_.lane(1);
+    if (is_reduce(request_)) {
+      reduce();
+    } else {
+      broadcast();
+    }
+    lane.flows = std::move(flows_);
+    return builder_.take();
+  }
+
+ private:
+  Stream stream(int peer, int tag, Carriage carriage = Carriage::slots) const {
+    return {.peer = peer, .tag = tag, .carriage = carriage};
+  }
+
+  void ask(const Step& step) {
+    for (const int rank : step.asks) {
+      flows_.push_back({.sources = {builder_.in(stream(rank, kTokenTag))}, .label = "await"});
+    }
+  }
+  void tell(const Step& step) {
+    if (step.tells.empty()) return;
+    Flow flow = {.label = "tell"};
+    for (const int rank : step.tells) flow.targets.push_back(builder_.out(stream(rank, kTokenTag)));
+    flows_.push_back(std::move(flow));
+  }
+
+  /// What has come stands in the result, and each later send is handed the right to read it.
+  void broadcast() {
+    std::vector<StreamEnd> handed;
+    std::size_t next = 0;
+    for (const Step& step : steps_) {
+      if (step.receiver == rank_) {
+        Flow take = {
+            .sources = {builder_.in(stream(step.sender, kDataTag, Carriage::land))}, .keep = true, .label = "take"};
+        const auto sends =
+            std::count_if(steps_.begin(), steps_.end(), [&](const Step& s) { return s.sender == rank_; });
+        for (int i = 0; i < sends; ++i) {
+          const Stream own = stream(rank_, kOwnTag + i, Carriage::handover);
+          take.targets.push_back(builder_.out(own));
+          handed.push_back(builder_.in(own));
+        }
+        flows_.push_back(std::move(take));
+        tell(step);
+      } else if (step.sender == rank_) {
+        ask(step);
+        const StreamEnd source = rank_ == request_.root ? StreamEnd{} : handed[next++];
+        const StreamEnd target = builder_.out(stream(step.receiver, kDataTag, Carriage::land));
+        flows_.push_back({.sources = {source}, .targets = {target}, .label = "send"});
+      }
+    }
+  }
+
+  /// Folds as late as it can, but before it tells anybody that an operand has come.
+  void reduce() {
+    const auto partial = [&](int peer) {
+      Stream result = stream(peer, kDataTag);
+      result.wide = request_.wide_wire;
+      return result;
+    };
+    std::vector<StreamEnd> operands = {{}};
+    int folds = 0;
+    for (const Step& step : steps_) {
+      if (step.receiver == rank_) {
+        operands.push_back(builder_.in(partial(step.sender)));
+        if (step.tells.empty()) continue;
+        const PlanBuilder::Onward onward = builder_.onward(kOwnTag + folds++, 1, true);
+        flows_.push_back(
+            {.sources = std::move(operands), .keep = onward.keep, .targets = {onward.target}, .label = "fold"});
+        operands = {onward.source};
+        tell(step);
+      } else if (step.sender == rank_) {
+        ask(step);
+        flows_.push_back(
+            {.sources = std::move(operands), .targets = {builder_.out(partial(step.receiver))}, .label = "send"});
+      }
+    }
+    if (rank_ == request_.root) flows_.push_back({.sources = std::move(operands), .keep = true, .label = "combine"});
+  }
+
+  const PlanRequest& request_;
+  const std::vector<Step>& steps_;
+  const int rank_;
+  PlanBuilder builder_;
+  std::vector<Flow> flows_;
+};
+
+/// What the schedule depends on, and besides it only what the streams at the ranks do.
+struct Key {
+  Topology topology;
+  int root;
+  bool backwards;
+  bool wide;
+  std::size_t bytes;
+  bool operator==(const Key&) const = default;
+};
+
+std::shared_ptr<const Steps> make_steps(const PlanRequest& request, const Key& key) {
+  auto steps = std::make_shared<Steps>();
+  steps->list = steps_of(*kept_schedule(key.topology, key.root, key.bytes, key.backwards), key.backwards);
+  for (int rank = 0; rank < key.topology.ranks(); ++rank) {
+    const Plan plan = Flows(request, steps->list, rank).make();
+    steps->in_streams_max = std::max(steps->in_streams_max, static_cast<int>(plan.in.size()));
+    steps->out_streams_max = std::max(steps->out_streams_max, static_cast<int>(plan.out.size()));
+  }
+  return steps;
+}
+
+/// Every rank works out its peers' plans too, so the last few are kept.
+std::shared_ptr<const Steps> find_steps(const PlanRequest& request) {
+  struct Kept {
+    Key key;
+    std::shared_ptr<const Steps> steps;
+  };
+  constexpr std::size_t kKeptMost = 32;
+  static std::mutex mutex;
+  static std::vector<Kept> kept;  // the last one used first
+  const Key key = {request.topology, request.root, is_reduce(request), request.wide_wire, request.tuning.segment_bytes};
+  const std::scoped_lock lock(mutex);
+  const auto found = std::find_if(kept.begin(), kept.end(), [&](const Kept& one) { return one.key == key; });
+  if (found != kept.end()) {
+    std::rotate(kept.begin(), found, found + 1);
+  } else {
+    auto steps = make_steps(request, key);
+    if (kept.size() == kKeptMost) kept.pop_back();
+    kept.insert(kept.begin(), {key, std::move(steps)});
+  }
+  return kept.front().steps;
+}
+
+ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& pool) {
+  const std::shared_ptr<const Steps> steps = find_steps(request);
+  std::vector<std::vector<ExpressionId>> operands;
+  for (int rank = 0; rank < request.topology.ranks(); ++rank) operands.push_back({pool.leaf(rank)});
+  for (const Step& step : steps->list) {
+    std::vector<ExpressionId>& here = operands[at(step.receiver)];
+    here.push_back(pool.fold(operands[at(step.sender)], !request.wide_wire));
+    if (!step.tells.empty()) here = {pool.fold(here, !request.wide_wire)};
+  }
+  return pool.fold(operands[at(request.root)], true);
+}
+
+std::string why_not(const PlanRequest& request) {
+  std::string reason = no_such_collective("scheduled", {Collective::broadcast, Collective::reduce}, request.collective);
+  if (reason.empty()) reason = why_not_any(request);
+  if (!reason.empty()) return reason;
+  if (request.topology.kind() == Topology::Kind::torus) {
+    return "scheduled stands on a tree of links; on " + request.topology.text() + " use trinaryx3";
+  }
+  const int ranks = request.topology.ranks();
+  const TreeTopology* tree = request.topology.tree();
+  if (ranks > kRanksMax || (tree != nullptr && tree->nodes().size() > kNodesMax)) {
+    return "scheduled is for up to " + std::to_string(kRanksMax) + " ranks and " + std::to_string(kNodesMax) +
+           " nodes, there are " + std::to_string(ranks) + " ranks";
+  }
+  return why_not_canonical(request, order);
+}
+
+Plan make_plan(const PlanRequest& request, int rank) {
+  const std::shared_ptr<const Steps> steps = find_steps(request);
+  Plan plan = Flows(request, steps->list, rank).make();
+  plan.in_streams_max = steps->in_streams_max;
+  plan.out_streams_max = steps->out_streams_max;
+  return plan;
+}
+
+}  // namespace
+
+const Algorithm kScheduled = {"scheduled", "Hourai, Nishida, Oyanagi 2004, sections 2 and 5", why_not, make_plan,
+                              order};
+
+}  // namespace torii

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of multilane that carries whole vectors: broadcast, reduce and allreduce between sites.
+#pragma once
+
+#include "runtime/plan/expression.hpp"
+#include "runtime/plan/plan.hpp"
+
+namespace torii {
+
+/// Lanes of a broadcast, reduce or allreduce: the most that the request's tuning asks for to any site, and never more
+/// than the largest site has ranks. What is asked for the root's own site counts too: one number serves all.
+int tree_lanes(const PlanRequest& request);
+
+/// The plan of `rank`; the topology is a tree of links with at least two sites.
+Plan lane_trees_plan(const PlanRequest& request, int rank);
+
+/// The order of the elements of share `block`: the ranks of a site under its head, in the order of ranks, then what the
+/// heads of the other sites have combined.
+ExpressionId lane_trees_order(const PlanRequest& request, int block, ExpressionPool& pool);
+
+}  // namespace torii

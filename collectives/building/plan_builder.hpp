@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all algorithms share: putting a plan together, and the reasons for which any of them may refuse a request.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collectives/building/algorithm.hpp"
+
+namespace torii {
+
+/// Collects the lanes and streams of one rank's plan.
+class PlanBuilder {
+ public:
+  PlanBuilder(const PlanRequest& request, int rank, Dealing dealing, int blocks);
+
+  int rank() const { return plan_.rank; }
+
+  /// Streams that are added from now on name balanced_ties() (runtime/topology/routing.hpp): for exchanges in which all
+  /// ranks send equally far at one time.
+  void balance_ties() { balances_ties_ = true; }
+
+  /// Adds the receiving (sending) end of a stream. The end returned is at position 0.
+  StreamEnd in(const Stream& stream);
+  StreamEnd out(const Stream& stream);
+
+  /// Both ends of a stream by which a value goes on within this rank.
+  struct Onward {
+    StreamEnd target;
+    StreamEnd source;
+    bool keep = false;  ///< the flow that feeds it must keep its value
+  };
+  /// The value stands in the result and only the right to read it is handed over. Where partial results are wide, or
+  /// the rank has no result, it goes through slots instead. `credits` as for any stream.
+  Onward onward(int tag, int messages_per_segment, bool credits);
+
+  /// Adds an empty lane; the reference holds until the next one is added.
+  Lane& lane(int window);
+  Lane& lane() { return lane(request_.tuning.window); }
+
+  /// The plan so far, without lanes that do nothing; its maxima are not set.
+  Plan take();
+
+ private:
+  const PlanRequest& request_;
+  Plan plan_;
+  bool balances_ties_ = false;
+};
+
+/// Adds the flows of a lane step by step. Steps that go on evenly (each stream's next message, blocks a constant
+/// distance apart) are one flow, so that a plan stays short whatever order its algorithm thinks in.
+class StepWriter {
+ public:
+  /// `blocks` of the plan. The lane must outlive the writer.
+  StepWriter(Lane& lane, int blocks) : lane_(lane), blocks_(blocks) {}
+  /// One step over `block`; the walk of `step` is set here.
+  void add(int block, Flow step);
+
+ private:
+  Lane& lane_;
+  int blocks_;
+};
+
+/// The same hold on a stream some messages further on.
+inline StreamEnd at(StreamEnd end, int position) {
+  return {end.stream, static_cast<std::uint16_t>(end.position + position)};
+}
+
+/// The walk that visits `count` blocks upwards from `first`.
+inline Walk blocks_from(int first, int count, int modulus) { return {first, 1, count, modulus}; }
+
+/// Sets the maxima of `plan` to those of the drafts of `busiest`: ranks among which one has the most in-streams of all
+/// ranks and one the most out-streams.
+void set_maxima(Plan& plan, const PlanRequest& request, Plan (*draft)(const PlanRequest&, int),
+                std::initializer_list<int> busiest);
+
+/// Whether credits need not be sent because the plan's own messages imply them, `windows` windows later.
+///
+/// A stream needs no credits when a chain of waits leads from the consumer of message n to the producer of message
+/// n + slots. Two kinds of links make such chains: a message (both ends in the same segment), and a lane's window (a
+/// segment starts after the one `window` before it is done). So when a chain with `windows` windows in it leads from a
+/// consumer back to the producer, message n + slots is safe if slots is that many windows; and if slots is more windows
+/// than that, the chain goes round some lane once more for each. Segments of a window run independently, hence whole
+/// windows only. This holds from one call to the next as well, where segments are counted on: a rank starts no segment
+/// of a call before it has done all segments of the call before, which is more than the window asks for, and whoever is
+/// about to send message n + slots knows that all segments before it exist.
+bool credits_are_implied(const Tuning& tuning, int windows);
+
+/// A reason that holds for every algorithm (root or tuning out of range), or an empty string.
+std::string why_not_any(const PlanRequest& request);
+
+/// The reason why `algorithm` has no plans for this collective: "trinaryx3 does barrier, broadcast; not all_gather".
+std::string no_such_collective(std::string_view algorithm, std::initializer_list<Collective> able, Collective asked);
+
+/// Empty unless the request is canonical and `order` gives another expression than the canonical one; then the reason.
+/// `order` must be the same for all blocks.
+std::string why_not_canonical(const PlanRequest& request, decltype(Algorithm::order) order);
+
+/// The operands of ranks 0 .. ranks-1.
+std::vector<ExpressionId> all_leaves(ExpressionPool& pool, int ranks);
+
+}  // namespace torii

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Up and down a tree.
+#include "collectives/building/tree_flows.hpp"
+
+#include <algorithm>
+
+namespace torii {
+namespace {
+
+class TreeFlows {
+ public:
+  TreeFlows(PlanBuilder& builder, const PlanRequest& request, int blocks, const TreePlace& place)
+      : builder_(builder),
+        request_(request),
+        rank_(builder.rank()),
+        blocks_(blocks),
+        mates_(place.mates.empty() ? std::span(&rank_, 1) : place.mates),
+        place_(place) {}
+
+  void add() {
+    switch (request_.collective) {
+      case Collective::barrier:
+        meet();
+        break;
+      case Collective::broadcast:
+        broadcast();
+        break;
+      case Collective::reduce:
+        up();
+        break;
+      default:
+        up_and_down();
+    }
+  }
+
+ private:
+  bool is_root() const { return place_.parent < 0; }
+  bool is_alone() const { return mates_.size() == 1; }
+  int slices() const { return static_cast<int>(mates_.size()); }
+  Walk slice_of(int mate) const {
+    const auto slice = static_cast<int>(std::find(mates_.begin(), mates_.end(), mate) - mates_.begin());
+    return blocks_from(place_.number * slices() + slice, 1, blocks_);
+  }
+  Walk all_slices() const { return blocks_from(place_.number * slices(), slices(), blocks_); }
+
+  Stream up_stream(int peer) const { return {.peer = peer, .tag = 2 * place_.number, .wide = request_.wide_wire}; }
+  Stream down_stream(int peer) const { return {.peer = peer, .tag = 2 * place_.number + 1, .carriage = place_.down}; }
+  /// Operands within the node.
+  Stream give_stream(int mate, int messages) const {
+    return {.peer = mate, .tag = 2 * place_.number, .messages_per_segment = messages, .carriage = Carriage::lend};
+  }
+
+  /// All tokens go up, then all come down, in one lane. A rank enters again only after it was let go, which the root
+  /// does only after all have entered, so no token meets a slot that is in use.
+  void meet() {
+    const bool credits = !credits_are_implied(request_.tuning, 1);
+    const auto token = [&](int peer, bool is_up) {
+      return Stream{.peer = peer, .tag = 2 * place_.number + (is_up ? 0 : 1), .credits = credits};
+    };
+    Flow enter = {.label = place_.up_label};
+    Flow leave = {.label = place_.down_label};
+    for (const int child : place_.children) enter.sources.push_back(builder_.in(token(child, true)));
+    for (const int child : place_.children) leave.targets.push_back(builder_.out(token(child, false)));
+    if (!is_root()) {
+      enter.targets = {builder_.out(token(place_.parent, true))};
+      leave.sources = {builder_.in(token(place_.parent, false))};
+    } else if (place_.children.empty()) {
+      return;
+    }
+    builder_.lane().flows = {std::move(enter), std::move(leave)};
+  }
+
+  /// The root's mates read all slices from it, and each sends its own on to the other nodes.
+  void broadcast() {
+    if (rank_ == request_.root) {
+      if (!is_alone()) lend_all();
+      down({.sources = {{}}}, false);
+    } else if (place_.taken_from >= 0) {
+      take_all(builder_.in(give_stream(place_.taken_from, slices())));
+    } else {
+      down({.sources = {builder_.in(down_stream(place_.parent))}, .keep = true}, true);
+    }
+  }
+
+  void lend_all() {
+    Flow flow = {.walk = all_slices(), .sources = {{}}, .label = "give"};
+    for (const int mate : mates_) {
+      if (mate != rank_) flow.targets.push_back(builder_.out(give_stream(mate, slices())));
+    }
+    builder_.lane().flows = {std::move(flow)};
+  }
+
+  void take_all(StreamEnd from) {
+    std::vector<Flow> flows;
+    for (const int mate : mates_) {
+      Flow flow = {.walk = slice_of(mate), .sources = {from}, .keep = true, .label = "take"};
+      if (mate == rank_) add_children(flow);
+      flows.push_back(std::move(flow));
+      from = at(from, 1);
+    }
+    builder_.lane().flows = std::move(flows);
+  }
+
+  /// Gives the operands of other slices to their mates, then combines those of the own slice.
+  std::vector<Flow> combine() {
+    std::vector<Flow> flows;
+    Flow flow = {.walk = slice_of(rank_), .label = place_.up_label};
+    for (const int mate : mates_) {
+      if (mate == rank_) {
+        flow.sources.push_back({});
+        continue;
+      }
+      flow.sources.push_back(builder_.in(give_stream(mate, 1)));
+      flows.push_back(
+          {.walk = slice_of(mate), .sources = {{}}, .targets = {builder_.out(give_stream(mate, 1))}, .label = "give"});
+    }
+    for (const int child : place_.children) flow.sources.push_back(builder_.in(up_stream(child)));
+    if (!is_root()) flow.targets = {builder_.out(up_stream(place_.parent))};
+    flows.push_back(std::move(flow));
+    return flows;
+  }
+
+  void up() {
+    std::vector<Flow> flows = combine();
+    if (is_root() && place_.deliver_to < 0) flows.back().keep = true;
+    if (is_root() && place_.deliver_to >= 0) {
+      const bool is_mate = std::find(mates_.begin(), mates_.end(), place_.deliver_to) != mates_.end();
+      flows.back().targets = {builder_.out(is_mate ? down_stream(place_.deliver_to)
+                                                   : Stream{.peer = place_.deliver_to, .tag = kDeliveryTag})};
+    }
+    if (rank_ == request_.root && is_root()) add_takes(flows);
+    builder_.lane().flows = std::move(flows);
+  }
+
+  void add_children(Flow& flow) {
+    for (auto child = place_.children.rbegin(); child != place_.children.rend(); ++child) {
+      flow.targets.push_back(builder_.out(down_stream(*child)));
+    }
+  }
+  void add_mates(Flow& flow) {
+    for (const int mate : mates_) {
+      if (mate != rank_) flow.targets.push_back(builder_.out(down_stream(mate)));
+    }
+  }
+  /// What the mates have finished.
+  void add_takes(std::vector<Flow>& flows) {
+    for (const int mate : mates_) {
+      if (mate == rank_) continue;
+      const StreamEnd from = builder_.in(down_stream(mate));
+      flows.push_back({.walk = slice_of(mate), .sources = {from}, .keep = true, .label = "take"});
+    }
+  }
+
+  void down(Flow flow, bool with_mates) {
+    flow.walk = slice_of(rank_);
+    flow.label = place_.down_label;
+    add_children(flow);
+    if (with_mates) add_mates(flow);
+    std::vector<Flow> flows;
+    if (flow.keep || !flow.targets.empty()) flows.push_back(std::move(flow));
+    if (with_mates) add_takes(flows);
+    builder_.lane().flows = std::move(flows);
+  }
+
+  void up_and_down() {
+    std::vector<Flow> flows = combine();
+    if (!is_root()) {
+      builder_.lane().flows = std::move(flows);
+      down({.sources = {builder_.in(down_stream(place_.parent))}, .keep = true}, true);
+      return;
+    }
+    flows.back().keep = true;
+    if (place_.children.empty() && is_alone()) {
+      builder_.lane().flows = std::move(flows);
+      return;
+    }
+    // What goes down is rounded and stands in the result, wide partial results or not.
+    const Stream turn = {.peer = rank_, .tag = 2 * place_.number, .carriage = Carriage::handover};
+    flows.back().targets = {builder_.out(turn)};
+    builder_.lane().flows = std::move(flows);
+    down({.sources = {builder_.in(turn)}}, true);
+  }
+
+  PlanBuilder& builder_;
+  const PlanRequest& request_;
+  const int rank_;
+  const int blocks_;
+  const std::span<const int> mates_;
+  const TreePlace& place_;
+};
+
+}  // namespace
+
+void add_tree_flows(PlanBuilder& builder, const PlanRequest& request, int blocks, const TreePlace& place) {
+  TreeFlows(builder, request, blocks, place).add();
+}
+
+void add_delivery(PlanBuilder& builder, int from) {
+  const StreamEnd delivered = builder.in({.peer = from, .tag = kDeliveryTag});
+  builder.lane().flows = {{.sources = {delivered}, .keep = true, .label = "deliver"}};
+}
+
+}  // namespace torii

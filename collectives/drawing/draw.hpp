@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The drawer: plans as text for reading and as SVG for looking at.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/plan/plan.hpp"
+
+namespace torii {
+
+/// A heading with what all ranks share, then each given rank's lanes, one line per flow:
+/// "up tree 0: own + child 3 + child 7 -> parent 1, block 0".
+std::string draw_text(const PlanRequest& request, std::span<const Plan> plans);
+/// The same for one rank.
+std::string draw_text(const PlanRequest& request, const Plan& plan);
+
+/// Most ranks that draw_svg() takes: beyond, arrows cover each other.
+inline constexpr int kRanksDrawnMost = 256;
+
+/// A self-contained SVG document: ranks on the grid of their topology (layers of z behind each other; a node as a
+/// circle), each stream an arrow, coloured by the block it carries and dashed by the kind of flow that feeds it, with
+/// title and legend. `plans` holds all ranks in order. Throws Error{invalid_argument} for more than kRanksDrawnMost or
+/// missing plans.
+std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans);
+
+/// Text as it may stand in SVG: '<' and '&' by their names, without control characters.
+std::string svg_text(std::string_view text);
+
+}  // namespace torii

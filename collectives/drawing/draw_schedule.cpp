@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules as text and as SVG.
+#include "collectives/drawing/draw_schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "collectives/drawing/draw.hpp"
+
+namespace torii {
+namespace {
+
+constexpr double kLeafPitch = 58;
+constexpr double kLevelPitch = 76;
+constexpr double kMargin = 40;
+constexpr double kTitleHeight = 56;
+constexpr double kNodeRadius = 14;
+constexpr double kRowHeight = 22;
+constexpr double kChartWidth = 760;
+constexpr double kChartLeft = 90;  // room for the names of ranks
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+std::string format(const char* form, double value) {
+  char text[48];
+  std::snprintf(text, sizeof(text), form, value);
+  return text;
+}
+std::string number(double value) { return format("%.1f", value); }
+std::string milliseconds(double seconds) { return format("%.3f ms", 1e3 * seconds); }
+
+std::string rate_text(std::int64_t bytes_per_second) {
+  const auto rate = static_cast<double>(bytes_per_second);
+  if (rate >= 1e9) return format("%g GB/s", rate / 1e9);
+  if (rate >= 1e6) return format("%g MB/s", rate / 1e6);
+  return rate >= 1e3 ? format("%g kB/s", rate / 1e3) : format("%g B/s", rate);
+}
+
+/// Early transfers are blue, late ones red.
+std::string colour(double moment, double end) {
+  return "hsl(" + number(215 - 215 * (end > 0 ? moment / end : 0)) + ",70%,42%)";
+}
+
+/// Leaves side by side in depth-first order, the others above the middle of what hangs on them. The top is the node
+/// from which the deepest leaf is nearest.
+class TreePicture {
+ public:
+  explicit TreePicture(const TreeTopology& tree) : tree_(tree), places_(tree.nodes().size()) {
+    const int one_end = farthest(0);
+    const std::vector<TreeHop> longest = tree.way(one_end, farthest(one_end));
+    int top = one_end;
+    for (std::size_t i = 0; i < longest.size() / 2; ++i) top = tree.reaches(longest[i]);
+    place(top, -1, 0);
+  }
+
+  Point at(int node) const { return places_[static_cast<std::size_t>(node)]; }
+  double width() const { return next_leaf_ * kLeafPitch; }
+  double height() const { return depth_most_ * kLevelPitch + 2 * kNodeRadius; }
+
+ private:
+  int farthest(int from) const {
+    std::vector<std::pair<int, int>> open = {{from, -1}};
+    for (std::size_t head = 0; head < open.size(); ++head) {
+      for (const TreeHop hop : tree_.hops(open[head].first)) {
+        if (hop.link != open[head].second) open.emplace_back(tree_.reaches(hop), hop.link);
+      }
+    }
+    return open.back().first;
+  }
+
+  /// Without recursion: a tree may be a long chain.
+  void place(int top, int came, int depth) {
+    struct Visit {
+      int node, came, depth;
+      bool is_done;
+    };
+    std::vector<Visit> open = {{top, came, depth, false}};
+    while (!open.empty()) {
+      const Visit here = open.back();
+      open.pop_back();
+      Point& place = places_[static_cast<std::size_t>(here.node)];
+      place.y = here.depth * kLevelPitch;
+      depth_most_ = std::max(depth_most_, here.depth);
+      double least = 1e300;
+      double most = -1e300;
+      if (!here.is_done) open.push_back({here.node, here.came, here.depth, true});
+      const std::span<const TreeHop> hops = tree_.hops(here.node);
+      for (auto hop = hops.rbegin(); hop != hops.rend(); ++hop) {
+        if (hop->link == here.came) continue;
+        if (!here.is_done) open.push_back({tree_.reaches(*hop), hop->link, here.depth + 1, false});
+        least = std::min(least, at(tree_.reaches(*hop)).x);
+        most = std::max(most, at(tree_.reaches(*hop)).x);
+      }
+      if (here.is_done) place.x = most < least ? kLeafPitch * next_leaf_++ : (least + most) / 2;
+    }
+  }
+
+  const TreeTopology& tree_;
+  std::vector<Point> places_;
+  int next_leaf_ = 0;
+  int depth_most_ = 0;
+};
+
+std::string text_at(double x, double y, const std::string& text, const char* more) {
+  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"" + more + ">" + svg_text(text) + "</text>\n";
+}
+
+std::string draw_links(const TreeTopology& tree, const TreePicture& picture, Point origin) {
+  std::int64_t most = 1;
+  for (const TreeLink& link : tree.links()) most = std::max({most, link.bandwidth[0], link.bandwidth[1]});
+  std::string svg;
+  for (const TreeLink& link : tree.links()) {
+    const Point a = picture.at(link.ends[0]);
+    const Point b = picture.at(link.ends[1]);
+    const double share =
+        static_cast<double>(std::min(link.bandwidth[0], link.bandwidth[1])) / static_cast<double>(most);
+    const std::string rates = link.bandwidth[0] == link.bandwidth[1]
+                                  ? rate_text(link.bandwidth[0])
+                                  : rate_text(link.bandwidth[0]) + ", " + rate_text(link.bandwidth[1]);
+    svg += "<path class=\"link\" d=\"M" + number(origin.x + a.x) + " " + number(origin.y + a.y) + "L" +
+           number(origin.x + b.x) + " " + number(origin.y + b.y) + "\" stroke=\"#999999\" stroke-width=\"" +
+           number(1 + 7 * std::sqrt(share)) + "\"" + (link.half_duplex ? " stroke-dasharray=\"6 4\"" : "") +
+           "><title>" + rates + (link.half_duplex ? ", half duplex" : "") + "</title></path>\n";
+    svg += text_at(origin.x + (a.x + b.x) / 2, origin.y + (a.y + b.y) / 2, rates,
+                   " font-size=\"8\" fill=\"#555555\" text-anchor=\"middle\"");
+  }
+  return svg;
+}
+
+/// An arc below the leaves, the deeper the farther it goes, with its number at its lowest point.
+std::string draw_arc(Point from, Point to, std::size_t place, const std::string& stroke, const std::string& title) {
+  const double depth = 24 + 0.28 * std::abs(to.x - from.x);
+  const Point low = {(from.x + to.x) / 2, std::max(from.y, to.y) + depth};
+  return "<path class=\"transfer\" d=\"M" + number(from.x) + " " + number(from.y + kNodeRadius) + "Q" + number(low.x) +
+         " " + number(low.y + depth / 2) + " " + number(to.x) + " " + number(to.y + kNodeRadius + 2) +
+         "\" fill=\"none\" stroke-width=\"1.6\" marker-end=\"url(#head)\" stroke=\"" + stroke + "\"><title>" + title +
+         "</title></path>\n" +
+         text_at(low.x, (low.y + depth / 2 + (from.y + to.y) / 2 + kNodeRadius) / 2 + 4, std::to_string(place + 1),
+                 " font-size=\"10\" text-anchor=\"middle\"");
+}
+
+std::string draw_tree(const TreeTopology& tree, const TreePicture& picture, const std::vector<Transfer>& transfers,
+                      double time_s, Point origin) {
+  std::string svg = draw_links(tree, picture, origin);
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    const Transfer& transfer = transfers[i];
+    const Point from = picture.at(tree.node_of(transfer.sender));
+    const Point to = picture.at(tree.node_of(transfer.receiver));
+    svg += draw_arc({origin.x + from.x, origin.y + from.y}, {origin.x + to.x, origin.y + to.y}, i,
+                    colour(transfer.start_s, time_s),
+                    std::to_string(transfer.sender) + " to " + std::to_string(transfer.receiver) + ", " +
+                        milliseconds(transfer.start_s) + " to " + milliseconds(transfer.end_s));
+  }
+  for (std::size_t node = 0; node < tree.nodes().size(); ++node) {
+    const Point at = picture.at(static_cast<int>(node));
+    const int rank = tree.nodes()[node].rank;
+    const std::string x = number(origin.x + at.x);
+    if (rank < 0) {
+      svg += "<rect class=\"relay\" x=\"" + number(origin.x + at.x - 9) + "\" y=\"" + number(origin.y + at.y - 9) +
+             "\" width=\"18\" height=\"18\" fill=\"#dddddd\" stroke=\"#333333\"><title>" +
+             svg_text(tree.nodes()[node].name) + "</title></rect>\n";
+      continue;
+    }
+    svg += "<circle class=\"rank\" cx=\"" + x + "\" cy=\"" + number(origin.y + at.y) + "\" r=\"" + number(kNodeRadius) +
+           "\" fill=\"#f4f4f4\" stroke=\"#333333\"><title>" + svg_text(tree.nodes()[node].name) +
+           "</title></circle>\n" +
+           text_at(origin.x + at.x, origin.y + at.y + 4, std::to_string(rank), " text-anchor=\"middle\"");
+  }
+  return svg;
+}
+
+std::string draw_gantt(int ranks, const std::vector<Transfer>& transfers, double time_s, Point origin) {
+  const double scale = time_s > 0 ? kChartWidth / time_s : 0;
+  std::string svg;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const double y = origin.y + rank * kRowHeight;
+    svg += text_at(origin.x + kChartLeft - 8, y + 15, "rank " + std::to_string(rank), " text-anchor=\"end\"");
+    svg += "<path d=\"M" + number(origin.x + kChartLeft) + " " + number(y + kRowHeight) + "h" + number(kChartWidth) +
+           "\" stroke=\"#eeeeee\"/>\n";
+  }
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    const Transfer& transfer = transfers[i];
+    const double x = origin.x + kChartLeft + transfer.start_s * scale;
+    const double y = origin.y + transfer.receiver * kRowHeight + 3;
+    const double width = std::max(1.0, (transfer.end_s - transfer.start_s) * scale);
+    const std::string label =
+        std::to_string(i + 1) + ": " + std::to_string(transfer.sender) + ">" + std::to_string(transfer.receiver);
+    svg += "<rect class=\"bar\" x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
+           "\" height=\"" + number(kRowHeight - 5) + "\" fill=\"" + colour(transfer.start_s, time_s) + "\"><title>" +
+           label + ", " + milliseconds(transfer.start_s) + " to " + milliseconds(transfer.end_s) + "</title></rect>\n";
+    const bool fits = width > 8.0 * static_cast<double>(label.size());
+    svg += fits ? text_at(x + 4, y + 12, label, " font-size=\"10\" fill=\"white\"")
+                : text_at(x - 4, y + 12, label, " font-size=\"10\" text-anchor=\"end\"");
+  }
+  const double bottom = origin.y + ranks * kRowHeight;
+  for (int tick = 0; tick <= 4; ++tick) {
+    const double x = origin.x + kChartLeft + kChartWidth * tick / 4;
+    svg += "<path d=\"M" + number(x) + " " + number(bottom) + "v5\" stroke=\"#333333\"/>\n" +
+           text_at(x, bottom + 18, milliseconds(time_s * tick / 4), " font-size=\"10\" text-anchor=\"middle\"");
+  }
+  return svg;
+}
+
+/// A reduce sends what a broadcast receives, as long before its end as that comes after the beginning.
+std::vector<Transfer> in_running_order(const Schedule& schedule, bool backwards) {
+  std::vector<Transfer> transfers = schedule.transfers;
+  if (!backwards) return transfers;
+  for (Transfer& transfer : transfers) {
+    transfer = {
+        transfer.receiver, transfer.sender, schedule.time_s - transfer.end_s, schedule.time_s - transfer.start_s, {}};
+  }
+  std::stable_sort(transfers.begin(), transfers.end(),
+                   [](const Transfer& a, const Transfer& b) { return a.start_s < b.start_s; });
+  return transfers;
+}
+
+}  // namespace
+
+std::string draw_schedule_text(const Schedule& schedule) {
+  std::string text;
+  for (std::size_t i = 0; i < schedule.transfers.size(); ++i) {
+    const Transfer& transfer = schedule.transfers[i];
+    text += std::to_string(i + 1) + ". " + milliseconds(transfer.start_s) + " to " + milliseconds(transfer.end_s) +
+            ": " + std::to_string(transfer.sender) + " > " + std::to_string(transfer.receiver);
+    for (const int before : transfer.after) {
+      text += (before == transfer.after.front() ? ", after " : ", ") + std::to_string(before + 1);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string draw_schedule_svg(const TreeTopology& tree, const Schedule& schedule, const std::string& title,
+                              bool backwards) {
+  const TreePicture picture(tree);
+  const std::vector<Transfer> transfers = in_running_order(schedule, backwards);
+  const double arcs_height = 40 + 0.22 * picture.width();
+  const double chart_top = kTitleHeight + kMargin + picture.height() + arcs_height;
+  const double width = std::max(picture.width() + kLeafPitch, kChartLeft + kChartWidth + kMargin) + 2 * kMargin;
+  const double height = chart_top + tree.ranks() * kRowHeight + kMargin;
+  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(width) + " " + number(height) +
+                    "\" width=\"" + number(width) + "\" height=\"" + number(height) +
+                    "\" font-family=\"sans-serif\" font-size=\"12\">\n"
+                    "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<title>" +
+                    svg_text(title) + "</title>\n" + text_at(kMargin, 34, title, " font-size=\"18\"") +
+                    "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" "
+                    "markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#333333\"/></marker></defs>\n";
+  svg += draw_tree(tree, picture, transfers, schedule.time_s, {kMargin + kLeafPitch / 2, kTitleHeight + kMargin});
+  svg += draw_gantt(tree.ranks(), transfers, schedule.time_s, {kMargin, chart_top});
+  return svg + "</svg>\n";
+}
+
+}  // namespace torii

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans as a picture: ranks on their grid, streams as arrows.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numbers>
+#include <set>
+#include <vector>
+
+#include "collectives/building/sweep_expansion.hpp"
+#include "collectives/drawing/draw.hpp"
+#include "runtime/base/status.hpp"
+
+namespace torii {
+namespace {
+
+constexpr double kPitch = 96;   // between neighbouring ranks, at least
+constexpr double kDepthX = 44;  // from one layer of z to the next
+constexpr double kDepthY = 32;
+constexpr double kMargin = 30;
+constexpr double kTitleHeight = 56;
+constexpr double kLegendLine = 20;
+constexpr double kLegendWidth = 230;
+constexpr double kRankRadius = 15;
+constexpr double kMateDistance = 40;  // between ranks of one node of a grid
+constexpr std::size_t kLegendMost = 24;
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+/// One look of an arrow. Streams whose flows have one label and carry the same block look alike.
+struct Style {
+  std::string_view label;
+  int block = 0;  ///< kSeveralBlocks when the stream carries more than one
+  int dash = 0;   ///< how many styles of the same block came before
+};
+constexpr int kSeveralBlocks = -1;
+
+struct Arrow {
+  int sender = 0;
+  int receiver = 0;
+  int tag = 0;
+  std::size_t style = 0;
+};
+
+struct Picture {
+  std::vector<Point> ranks;
+  double pitch = kPitch;  // between neighbours along x and y
+  double width = 0;
+  double height = 0;
+};
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f", value);
+  return text;
+}
+
+/// Colours that stay apart for most colour-blind readers; further blocks turn round the colour circle.
+std::string colour(int block) {
+  constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
+  if (block == kSeveralBlocks) return "#555555";
+  if (block < static_cast<int>(std::size(kColours))) return kColours[block];
+  return "hsl(" + std::to_string(block * 137 % 360) + ",65%,42%)";
+}
+
+std::string dashes(int dash) {
+  constexpr const char* kDashes[] = {"", "7 4", "2 3", "9 3 2 3"};
+  return kDashes[static_cast<std::size_t>(dash) % std::size(kDashes)];
+}
+
+/// A node is a circle, and so are the ranks of a tree, whose links draw_schedule_svg() shows. On a grid x goes right
+/// and y down; layers of z stand behind each other, to the right and upwards; ranks that share a place of the grid
+/// stand next to each other.
+Picture place_ranks(const Topology& topology) {
+  Picture picture;
+  const int ranks = topology.ranks();
+  picture.ranks.resize(static_cast<std::size_t>(ranks));
+  const bool node = topology.kind() != Topology::Kind::torus;
+  const double radius = kPitch * std::max(1.0, ranks / (2 * std::numbers::pi));
+  const int layers = topology.extents()[2];
+  const double mates_width = node ? 0 : (topology.per_node() - 1) * kMateDistance;
+  picture.pitch = node ? kPitch : std::max(kPitch, kDepthX * layers + 3 * kRankRadius) + mates_width;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const double angle = 2 * std::numbers::pi * rank / ranks - std::numbers::pi / 2;
+    const Coordinates at = topology.coordinates(rank);
+    const double mate = node ? 0 : topology.place_of(rank) * kMateDistance;
+    picture.ranks[rank] =
+        node ? Point{radius * std::cos(angle), radius * std::sin(angle)}
+             : Point{at[0] * picture.pitch + at[2] * kDepthX + mate, at[1] * picture.pitch - at[2] * kDepthY};
+  }
+  return picture;
+}
+
+std::size_t style_of(std::vector<Style>& styles, std::string_view label, int block) {
+  int dash = 0;
+  for (std::size_t i = 0; i < styles.size(); ++i) {
+    if (styles[i].block != block) continue;
+    if (styles[i].label == label) return i;
+    ++dash;
+  }
+  styles.push_back({label, block, dash});
+  return styles.size() - 1;
+}
+
+std::vector<Arrow> collect_arrows(std::span<const Plan> plans, std::vector<Style>& styles) {
+  std::vector<Arrow> arrows;
+  for (const Plan& plan : plans) {
+    for (std::size_t s = 0; s < plan.out.size(); ++s) {
+      const Flow* feeder = nullptr;
+      int block = kSeveralBlocks;
+      for (const Lane& lane : plan.lanes) {
+        for (const Flow& flow : lane.flows) {
+          const bool feeds = std::any_of(flow.targets.begin(), flow.targets.end(),
+                                         [&](const StreamEnd& target) { return target.stream == s; });
+          if (!feeds) continue;
+          const bool first = feeder == nullptr;
+          block = first && flow.walk.count == 1 ? flow.walk.block(0) : kSeveralBlocks;
+          if (first) feeder = &flow;
+        }
+      }
+      if (feeder == nullptr) continue;
+      const Stream& stream = plan.out[s];
+      arrows.push_back({plan.rank, stream.peer, stream.tag, style_of(styles, feeder->label, block)});
+    }
+  }
+  return arrows;
+}
+
+std::string head_id(int block) { return block == kSeveralBlocks ? "several" : "block" + std::to_string(block); }
+
+std::string arrow_heads(const std::vector<Style>& styles) {
+  std::set<int> blocks;
+  for (const Style& style : styles) blocks.insert(style.block);
+  std::string svg = "<defs>\n";
+  for (const int block : blocks) {
+    svg += "<marker id=\"" + head_id(block) +
+           "\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" orient=\"auto\">"
+           "<path d=\"M0 0L8 4L0 8z\" fill=\"" +
+           colour(block) + "\"/></marker>\n";
+  }
+  return svg + "</defs>\n";
+}
+
+std::string stroke(const Style& style) {
+  std::string text = " stroke=\"" + colour(style.block) + "\" stroke-width=\"1.6\" fill=\"none\" marker-end=\"url(#" +
+                     head_id(style.block) + ")\"";
+  const std::string pattern = dashes(style.dash);
+  if (!pattern.empty()) text += " stroke-dasharray=\"" + pattern + "\"";
+  return text;
+}
+
+/// The point towards which an arrow bends: to the right of its direction, so that the two directions of a pair stay
+/// apart, more for long ways, which go round the ranks between, and differently for each style.
+Point bend_of(const Picture& picture, const Arrow& arrow) {
+  const Point from = picture.ranks[arrow.sender];
+  const Point to = picture.ranks[arrow.receiver];
+  const double length = std::hypot(to.x - from.x, to.y - from.y);
+  const double far = std::max(0.0, length - 1.5 * picture.pitch);
+  const double bend = 8 + 9 * static_cast<double>(arrow.style % 6) + 0.25 * far;
+  return {(from.x + to.x) / 2 - (to.y - from.y) / length * bend, (from.y + to.y) / 2 + (to.x - from.x) / length * bend};
+}
+
+double loop_of(const Arrow& arrow) { return kRankRadius + 6 + 3 * static_cast<double>(arrow.style % 4); }
+
+std::string arrow_path(const Picture& picture, const Arrow& arrow) {
+  const Point from = picture.ranks[arrow.sender];
+  const Point to = picture.ranks[arrow.receiver];
+  if (arrow.sender == arrow.receiver) {
+    const double loop = loop_of(arrow);
+    const std::string top = number(from.y - 2 * loop);
+    const std::string rim = number(from.y - kRankRadius);
+    return "M" + number(from.x - 6) + " " + rim + "C" + number(from.x - loop) + " " + top + " " +
+           number(from.x + loop) + " " + top + " " + number(from.x + 6) + " " + rim;
+  }
+  const Point middle = bend_of(picture, arrow);
+  const auto rim = [&](Point centre, double gap) {
+    const double reach = std::hypot(middle.x - centre.x, middle.y - centre.y);
+    return Point{centre.x + (middle.x - centre.x) / reach * gap, centre.y + (middle.y - centre.y) / reach * gap};
+  };
+  const Point start = rim(from, kRankRadius);
+  const Point end = rim(to, kRankRadius + 1);
+  return "M" + number(start.x) + " " + number(start.y) + "Q" + number(middle.x) + " " + number(middle.y) + " " +
+         number(end.x) + " " + number(end.y);
+}
+
+/// Moves everything below the title and sets the size, so that no rank and no arrow is cut off.
+void fit(Picture& picture, const std::vector<Arrow>& arrows) {
+  Point least = picture.ranks.front();
+  Point most = least;
+  const auto include = [&](Point point, double around) {
+    least = {std::min(least.x, point.x - around), std::min(least.y, point.y - around)};
+    most = {std::max(most.x, point.x + around), std::max(most.y, point.y + around)};
+  };
+  for (const Point& rank : picture.ranks) include(rank, kRankRadius);
+  for (const Arrow& arrow : arrows) {
+    const Point from = picture.ranks[arrow.sender];
+    if (arrow.sender == arrow.receiver) {
+      include(from, 2 * loop_of(arrow));
+      continue;
+    }
+    const Point to = picture.ranks[arrow.receiver];
+    const Point middle = bend_of(picture, arrow);
+    include({(from.x + 2 * middle.x + to.x) / 4, (from.y + 2 * middle.y + to.y) / 4}, 0);  // the top of the curve
+  }
+  for (Point& rank : picture.ranks) rank = {rank.x - least.x + kMargin, rank.y - least.y + kMargin + kTitleHeight};
+  picture.width = most.x - least.x + 2 * kMargin + kLegendWidth;
+  picture.height = most.y - least.y + 2 * kMargin + kTitleHeight;
+}
+
+std::string style_text(const Style& style) {
+  const std::string label(style.label.empty() ? "flow" : style.label);
+  return label + (style.block == kSeveralBlocks ? ", several blocks" : ", block " + std::to_string(style.block));
+}
+
+std::string legend(const std::vector<Style>& styles, double left) {
+  std::string svg;
+  double y = kTitleHeight + kLegendLine;
+  for (std::size_t i = 0; i < std::min(styles.size(), kLegendMost); ++i, y += kLegendLine) {
+    svg += "<path d=\"M" + number(left) + " " + number(y - 4) + "h36\"" + stroke(styles[i]) + "/>\n<text x=\"" +
+           number(left + 44) + "\" y=\"" + number(y) + "\">" + svg_text(style_text(styles[i])) + "</text>\n";
+  }
+  if (styles.size() > kLegendMost) {
+    svg += "<text x=\"" + number(left) + "\" y=\"" + number(y) + "\">and " +
+           std::to_string(styles.size() - kLegendMost) + " more</text>\n";
+  }
+  return svg;
+}
+
+std::string title_of(const PlanRequest& request) {
+  std::string title = std::string(name(request.collective)) + " on " + request.topology.text();
+  if (request.topology.kind() == Topology::Kind::node)
+    title += " of " + std::to_string(request.topology.ranks()) + " ranks";
+  if (has_root(request.collective)) title += ", root " + std::to_string(request.root);
+  return title;
+}
+
+}  // namespace
+
+std::string svg_text(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<') {
+      result += "&lt;";
+    } else if (c == '&') {
+      result += "&amp;";
+    } else if (static_cast<unsigned char>(c) >= ' ') {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans) {
+  const int ranks = request.topology.ranks();
+  if (static_cast<int>(plans.size()) != ranks) {
+    throw Error(Status::invalid_argument, "a picture of " + std::to_string(ranks) +
+                                              " ranks needs all their plans, got " + std::to_string(plans.size()));
+  }
+  if (ranks > kRanksDrawnMost) {
+    throw Error(Status::invalid_argument, "a picture of " + std::to_string(ranks) +
+                                              " ranks could not be read; at most " + std::to_string(kRanksDrawnMost) +
+                                              " are drawn");
+  }
+  Picture picture = place_ranks(request.topology);
+  std::vector<Style> styles;
+  const std::vector<Arrow> arrows = collect_arrows(expand_sweeps(plans, Carriage::slots), styles);
+  fit(picture, arrows);
+  const double legend_bottom =
+      kTitleHeight + kLegendLine * static_cast<double>(std::min(styles.size(), kLegendMost) + 3);
+  const double height = std::max(picture.height, legend_bottom);
+  const std::string size = number(picture.width) + " " + number(height);
+  std::string svg =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + size + "\" width=\"" + number(picture.width) +
+      "\" height=\"" + number(height) +
+      "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  const std::string title = svg_text(title_of(request));
+  svg += "<title>" + title + "</title>\n<text x=\"" + number(kMargin) + "\" y=\"34\" font-size=\"18\">" + title +
+         "</text>\n";
+  svg += arrow_heads(styles);
+  for (const Arrow& arrow : arrows) {
+    svg += "<path class=\"stream\" d=\"" + arrow_path(picture, arrow) + "\"" + stroke(styles[arrow.style]) +
+           "><title>" + std::to_string(arrow.sender) + " to " + std::to_string(arrow.receiver) + ": " +
+           svg_text(style_text(styles[arrow.style])) + "</title></path>\n";
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Point at = picture.ranks[rank];
+    const bool root = has_root(request.collective) && rank == request.root;
+    svg += "<circle class=\"rank\" cx=\"" + number(at.x) + "\" cy=\"" + number(at.y) + "\" r=\"" + number(kRankRadius) +
+           "\" fill=\"" + (root ? "#ffe9a8" : "#f4f4f4") + "\" stroke=\"#333333\"/>\n<text x=\"" + number(at.x) +
+           "\" y=\"" + number(at.y + 4) + "\" text-anchor=\"middle\">" + std::to_string(rank) + "</text>\n";
+  }
+  return svg + legend(styles, picture.width - kLegendWidth + 10) + "</svg>\n";
+}
+
+}  // namespace torii

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sweep lists of any topology: the constructions in the topology's own axes, the ranks of a node, and the cache.
+#include "collectives/orders/sweep_lists.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "collectives/orders/sweep_parts.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/topology/routing.hpp"
+
+namespace torii {
+namespace {
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+/// The dimensions in the order of a SweepShape: the longest first, those that wrap before those of the same extent that
+/// do not.
+std::array<std::size_t, 3> shape_axes(const Topology& topology) {
+  std::array<std::size_t, 3> axes = {0, 1, 2};
+  std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
+    const auto key = [&](std::size_t d) {
+      return std::pair(topology.extents()[d], topology.wraps(static_cast<int>(d)));
+    };
+    return key(a) > key(b);
+  });
+  return axes;
+}
+
+SweepShape normal_shape(const Topology& topology, const std::array<std::size_t, 3>& axes) {
+  SweepShape shape;
+  for (std::size_t i = 0; i < 3; ++i) {
+    shape.extents[i] = topology.extents()[axes[i]];
+    if (shape.extents[i] == 1) break;
+    shape.wraps[i] = topology.wraps(static_cast<int>(axes[i]));
+    ++shape.dimensions;
+  }
+  return shape;
+}
+
+SweepOffsets shape_offsets(SweepOrder order, const SweepShape& shape, int controllers) {
+  const int x = shape.extents[0];
+  const int y = shape.extents[1];
+  if (shape.dimensions <= 2 && shape.wraps_nowhere()) return mesh_offsets(x, y);
+  if (order == SweepOrder::a2at_printed) return printed_torus_offsets(x, y);
+  if (shape.dimensions <= 2 && shape.wraps_everywhere()) return torus_offsets(x, y);
+  return box_offsets(shape, controllers);
+}
+
+/// One entry per other node, in the topology's own axes.
+SweepOffsets node_offsets(SweepOrder order, const Topology& topology, int controllers) {
+  if (order == SweepOrder::a2and) {
+    return counted_offsets(topology.extents(), {topology.wraps(0), topology.wraps(1), topology.wraps(2)});
+  }
+  const std::array<std::size_t, 3> axes = shape_axes(topology);
+  SweepOffsets offsets = shape_offsets(order, normal_shape(topology, axes), controllers);
+  for (SweepOffset& offset : offsets) {
+    const Coordinates steps = offset.steps;
+    for (std::size_t i = 0; i < 3; ++i) offset.steps[axes[i]] = steps[i];
+  }
+  return offsets;
+}
+
+/// With several ranks on each node the list of nodes is gone through once for every distance of places, and ties go
+/// the one way round and the other in turn. The sender's own node comes last: it needs no link.
+SweepOffsets with_places(const SweepOffsets& offsets, int per_node) {
+  SweepOffsets all;
+  all.reserve((offsets.size() + 1) * index(per_node) - 1);
+  for (int place = 0; place < per_node; ++place) {
+    for (SweepOffset offset : offsets) {
+      offset.place = place;
+      if (offset.by_parity && place % 2 == 1) {
+        for (int& steps : offset.steps) steps = -steps;
+      }
+      all.push_back(offset);
+    }
+  }
+  for (int place = 1; place < per_node; ++place) all.push_back({{0, 0, 0}, place, false});
+  return all;
+}
+
+SweepList make_list(SweepOrder order, const Topology& topology, int controllers) {
+  SweepList list;
+  list.entries = index(topology.ranks() - 1);
+  if (topology.kind() == Topology::Kind::torus && order != SweepOrder::a2a) {
+    list.offsets = with_places(node_offsets(order, topology, controllers), topology.per_node());
+  }
+  const std::size_t counted = list.offsets.empty() ? list.entries : list.offsets.size();
+  if (counted != list.entries) {
+    throw Error(Status::internal, "the sweep list " + std::string(name(order)) + " of " + topology.text() + " has " +
+                                      std::to_string(counted) + " entries for " + std::to_string(list.entries) +
+                                      " receivers");
+  }
+  return list;
+}
+
+/// Hops along one dimension to `steps` further on: the way of the sign where it wraps, back where a mesh would end.
+int hops_along(const Topology& topology, int dimension, int at, int steps) {
+  if (topology.wraps(dimension)) return steps;
+  const int extent = topology.extents()[index(dimension)];
+  return (at + steps + extent) % extent - at;
+}
+
+}  // namespace
+
+bool SweepShape::wraps_everywhere() const {
+  return std::all_of(wraps.begin(), wraps.begin() + dimensions, [](bool one) { return one; });
+}
+
+bool SweepShape::wraps_nowhere() const {
+  return std::none_of(wraps.begin(), wraps.begin() + dimensions, [](bool one) { return one; });
+}
+
+SweepOffsets counted_offsets(const Coordinates& extents, const std::array<bool, 3>& wraps) {
+  const auto shorter = [&](std::size_t d, int steps) {
+    return wraps[d] && 2 * steps > extents[d] ? steps - extents[d] : steps;
+  };
+  SweepOffsets offsets;
+  for (int x = 0; x < extents[0]; ++x) {
+    for (int y = 0; y < extents[1]; ++y) {
+      for (int z = 0; z < extents[2]; ++z) {
+        if (x == 0 && y == 0 && z == 0) continue;
+        offsets.push_back({{shorter(0, x), shorter(1, y), shorter(2, z)}});
+      }
+    }
+  }
+  return offsets;
+}
+
+std::string_view name(SweepOrder order) noexcept {
+  constexpr std::array<std::string_view, 4> kNames = {"a2a", "a2and", "a2at_printed", "a2at"};
+  return kNames[static_cast<std::size_t>(order)];
+}
+
+std::string why_no_sweep_list(SweepOrder order, const Topology& topology) {
+  if (order != SweepOrder::a2at_printed || topology.kind() != Topology::Kind::torus) return "";
+  const SweepShape shape = normal_shape(topology, shape_axes(topology));
+  if (shape.dimensions == 3) return "the paper's order is for one or two dimensions, " + topology.text() + " has three";
+  if (!shape.wraps_everywhere() && !shape.wraps_nowhere()) {
+    return "the paper's order is for tori and for meshes, " + topology.text() + " is a mixture";
+  }
+  return "";
+}
+
+const SweepList& sweep_list(SweepOrder order, const Topology& topology, int controllers) {
+  if (const std::string why = why_no_sweep_list(order, topology); !why.empty()) {
+    throw Error(Status::unsupported, "no sweep list " + std::string(name(order)) + ": " + why + "; use a2at");
+  }
+  // One lock for finding and making: two threads that want the same list make it once.
+  static std::mutex mutex;
+  static std::map<std::tuple<SweepOrder, int, std::string, int>, std::unique_ptr<const SweepList>> lists;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const int chosen_for = order != SweepOrder::a2at ? 0 : controllers < 4 ? 3 : controllers < 6 ? 4 : 6;
+  std::unique_ptr<const SweepList>& list = lists[{order, topology.ranks(), topology.text(), chosen_for}];
+  if (!list) list = std::make_unique<const SweepList>(make_list(order, topology, chosen_for));
+  return *list;
+}
+
+int receiver(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+  if (list.offsets.empty()) {
+    return static_cast<int>((index(rank) + entry + 1) % index(topology.ranks()));
+  }
+  const SweepOffset& offset = list.offsets[entry];
+  Coordinates at = topology.coordinates(rank);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const int extent = topology.extents()[d];
+    at[d] = (at[d] + offset.steps[d] + extent) % extent;
+  }
+  const int place = (topology.place_of(rank) + offset.place) % topology.per_node();
+  return topology.rank_at(topology.node_of(topology.rank(at)), place);
+}
+
+int sender(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+  const int ranks = topology.ranks();
+  if (list.offsets.empty()) return (rank - 1 - static_cast<int>(entry) + ranks) % ranks;
+  const SweepOffset& offset = list.offsets[entry];
+  Coordinates at = topology.coordinates(rank);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const int extent = topology.extents()[d];
+    at[d] = ((at[d] - offset.steps[d]) % extent + extent) % extent;
+  }
+  const int per_node = topology.per_node();
+  const int place = ((topology.place_of(rank) - offset.place) % per_node + per_node) % per_node;
+  return topology.rank_at(topology.node_of(topology.rank(at)), place);
+}
+
+Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+  if (topology.kind() != Topology::Kind::torus) return {0, 0, 0};
+  const Coordinates at = topology.coordinates(rank);
+  Coordinates hops = {0, 0, 0};
+  if (list.offsets.empty()) {
+    const Coordinates to = topology.coordinates(receiver(topology, list, rank, entry));
+    for (int d = 0; d < 3; ++d) {
+      const int extent = topology.extents()[index(d)];
+      int steps = (to[index(d)] - at[index(d)] + extent) % extent;
+      if (topology.wraps(d) && 2 * steps > extent) steps -= extent;
+      hops[index(d)] = hops_along(topology, d, at[index(d)], steps);
+    }
+    return hops;
+  }
+  const SweepOffset& offset = list.offsets[entry];
+  for (int d = 0; d < 3; ++d) {
+    const int steps = offset.steps[index(d)];
+    const bool is_tie = 2 * std::abs(steps) == topology.extents()[index(d)];
+    const bool turns = offset.by_parity && is_tie && at[index(d)] % 2 == 1;
+    hops[index(d)] = hops_along(topology, d, at[index(d)], turns ? -steps : steps);
+  }
+  return hops;
+}
+
+Ties sweep_ties(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+  if (!topology.selects_ties()) return {};
+  if (list.offsets.empty()) return balanced_ties(topology, rank, receiver(topology, list, rank, entry));
+  const Coordinates hops = sweep_hops(topology, list, rank, entry);
+  Ties ties = {};
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool is_tie = topology.wraps(static_cast<int>(d)) && 2 * std::abs(hops[d]) == topology.extents()[d];
+    if (is_tie) ties[d] = hops[d] > 0 ? 1 : -1;
+  }
+  return ties;
+}
+
+SweepTraffic sweep_traffic(const Topology& topology, const SweepList& list) {
+  SweepTraffic traffic;
+  traffic.entries = list.entries;
+  traffic.hops = [&](int rank, std::size_t entry) { return sweep_hops(topology, list, rank, entry); };
+  traffic.mates_alike = !list.offsets.empty();
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool is_last = std::all_of(topology.extents().begin() + static_cast<std::ptrdiff_t>(d) + 1,
+                                     topology.extents().end(), [](int extent) { return extent == 1; });
+    // Counted by rank, a step along any dimension but the last leads some ranks into the next row, and others not.
+    const bool is_even = topology.wraps(static_cast<int>(d)) && (is_last || !list.offsets.empty());
+    traffic.period[d] = is_even ? 1 : topology.extents()[d];
+    const bool by_parity = std::any_of(list.offsets.begin(), list.offsets.end(), [&](const SweepOffset& offset) {
+      return offset.by_parity && 2 * std::abs(offset.steps[d]) == topology.extents()[d];
+    });
+    if (is_even && by_parity) traffic.period[d] = 2;
+  }
+  return traffic;
+}
+
+}  // namespace torii

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folded graph of a plan set: which step waits for which, with the number of segments it looks back. The proofs of
+// deadlock freedom, of buffers and of implied credits are questions to this graph.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/proof/verify_steps.hpp"
+
+namespace torii::verification {
+
+/// The graph is a marked graph: one node per step, an edge u -> v of weight k where v of segment s waits for u of
+/// segment s - k. It is live if and only if no cycle has weight 0 (Commoner, Holt, Even, Pnueli 1971), whatever the
+/// number of segments. Edges: next step of a lane (0), last to first step of a lane (its window), message (0), credit
+/// of a stream with credits: consumer of message p to producer of message p + slots, which may stand some segments
+/// later.
+class Precedence {
+ public:
+  Precedence(const StepTable& table, int slots);
+
+  /// Empty when no cycle has weight 0; otherwise one such cycle in words.
+  const std::string& zero_cycle() const { return zero_cycle_; }
+  /// All steps, each after every step that it waits for within its own segment. Only without a zero cycle.
+  const std::vector<StepId>& order() const { return order_; }
+  /// Whether `after` of segment s always starts after `before` of segment s - weight is done, in every mode of lend and
+  /// land. Messages and credits of lend streams do not exist in place, and credits of land streams may not: they prove
+  /// nothing here. Segments of a window run independently, hence the weight has to be met exactly. True for a step and
+  /// itself at weight 0.
+  bool precedes(StepId before, StepId after, int weight);
+
+ private:
+  static constexpr int kEverywhere = -1;
+
+  template <typename Visit>
+  void for_each_next(StepId step, bool sure_only, Visit&& visit) const;
+  template <typename Visit>
+  void for_each_previous(StepId step, Visit&& visit) const;
+  void sort_steps();
+  std::string describe_zero_cycle(const std::vector<std::int32_t>& waiting) const;
+  void reserve_marks(int layers);
+  /// One search, among the steps of the two ranks alone when `local`.
+  bool search(StepId before, StepId after, int weight, bool local);
+  bool expand_forward(StepId after, int weight);
+  bool expand_backward(StepId before);
+  bool is_inside(StepId step) const;
+
+  const StepTable& table_;
+  int slots_;
+  std::string zero_cycle_;
+  std::vector<StepId> order_;
+  std::vector<std::int32_t> level_;  ///< longest path of weight-0 edges that ends at the step
+  // A search walks from both ends over the graph unrolled into layers of equal weight; marks hold the search's number.
+  std::uint32_t search_ = 0;
+  int local_ranks_[2] = {kEverywhere, kEverywhere};
+  std::vector<std::uint32_t> marks_forward_;
+  std::vector<std::uint32_t> marks_backward_;
+  std::vector<std::int64_t> queue_forward_;
+  std::vector<std::int64_t> queue_backward_;
+  std::size_t head_forward_ = 0;
+  std::size_t head_backward_ = 0;
+};
+
+}  // namespace torii::verification

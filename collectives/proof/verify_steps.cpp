@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tabulates a plan set and checks its structure: whatever the later proofs take for granted is established here.
+#include "collectives/proof/verify_steps.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "runtime/topology/routing.hpp"
+
+namespace torii::verification {
+namespace {
+
+/// What StreamEnd can number.
+constexpr std::size_t kStreamsMax = kOwn;
+constexpr int kMessagesMax = std::numeric_limits<std::uint16_t>::max() + 1;
+
+std::string flow_text(int rank, int lane, int flow, std::string_view label) {
+  std::string text = "rank " + std::to_string(rank) + " lane " + std::to_string(lane) + " flow " + std::to_string(flow);
+  if (!label.empty()) text += " (" + std::string(label) + ")";
+  return text;
+}
+
+std::string stream_text(int sender, int receiver, int tag) {
+  return "stream " + std::to_string(sender) + " -> " + std::to_string(receiver) + " tag " + std::to_string(tag);
+}
+
+bool same_but_for_peer(Stream a, Stream b) {
+  a.peer = b.peer = 0;
+  return a == b;
+}
+
+int largest_bundle(std::span<const Plan> plans) {
+  int most = 1;
+  for (const Plan& plan : plans) {
+    for (const Stream& stream : plan.out) most = std::max(most, stream.bundle);
+  }
+  return most;
+}
+
+void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, Faults& faults) {
+  const int ranks = request.topology.ranks();
+  if (static_cast<int>(plans.size()) != ranks) {
+    faults.add("the topology has " + std::to_string(ranks) + " ranks but there are " + std::to_string(plans.size()) +
+               " plans");
+    return;
+  }
+  std::size_t in_most = 0;
+  std::size_t out_most = 0;
+  for (const Plan& plan : plans) {
+    in_most = std::max(in_most, plan.in.size());
+    out_most = std::max(out_most, plan.out.size());
+  }
+  const int bundle_most = largest_bundle(plans);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Plan& plan = plans[rank];
+    const Plan& first = plans[0];
+    const auto say = [&](const std::string& what) { faults.add("rank " + std::to_string(rank) + ": " + what); };
+    if (plan.rank != rank) say("the plan says it is of rank " + std::to_string(plan.rank));
+    if (plan.ranks != ranks)
+      say("the plan says there are " + std::to_string(plan.ranks) + " ranks, not " + std::to_string(ranks));
+    if (plan.blocks < 1) say("the number of blocks is " + std::to_string(plan.blocks));
+    if (plan.blocks != first.blocks || plan.dealing != first.dealing) say("blocks or dealing differ from rank 0");
+    if (plan.slots < 1) say("the number of slots is " + std::to_string(plan.slots) + ", at least 1 is needed");
+    if (plan.slots != first.slots) say("the number of slots differs from rank 0");
+    if (plan.in_streams_max != static_cast<int>(in_most)) {
+      say("in_streams_max is " + std::to_string(plan.in_streams_max) + " but the most of any rank is " +
+          std::to_string(in_most));
+    }
+    if (plan.out_streams_max != static_cast<int>(out_most)) {
+      say("out_streams_max is " + std::to_string(plan.out_streams_max) + " but the most of any rank is " +
+          std::to_string(out_most));
+    }
+    const std::size_t streams = std::max(plan.in.size(), plan.out.size());
+    if (streams > kStreamsMax) {
+      say("it has " + std::to_string(streams) + " streams in one direction; numbers of 16 bits tell apart " +
+          std::to_string(kStreamsMax));
+    }
+    if (plan.bundle_max != bundle_most) {
+      say("bundle_max is " + std::to_string(plan.bundle_max) + " but the largest bundle of any rank is " +
+          std::to_string(bundle_most));
+    }
+  }
+  if (is_personalised(request.collective) && plans[0].blocks != ranks) {
+    faults.add("a plan of " + std::string(name(request.collective)) + " has one block per rank, not " +
+               std::to_string(plans[0].blocks) + " blocks");
+  }
+  if (is_prefix(request.collective) && plans[0].blocks != 1) {
+    faults.add("a plan of " + std::string(name(request.collective)) + " has one block, not " +
+               std::to_string(plans[0].blocks));
+  }
+  if (has_block_per_rank(request.collective) && (plans[0].blocks < ranks || plans[0].blocks % ranks != 0)) {
+    faults.add("a plan of " + std::string(name(request.collective)) +
+               " has one block per rank, or as many parts of each, not " + std::to_string(plans[0].blocks) + " blocks");
+  }
+}
+
+/// Checks one flow on its own: its walk, its stream numbers and the forms that lend, land and handover ask for.
+void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Faults& faults) {
+  const Walk& walk = flow.walk;
+  if (walk.count < 1 || walk.modulus < 1) {
+    faults.add(where + ": the walk visits " + std::to_string(walk.count) + " blocks modulo " +
+               std::to_string(walk.modulus));
+    return;
+  }
+  for (int place = 0; place < walk.count; ++place) {
+    if (walk.block(place) >= plan.blocks) {
+      faults.add(where + ": the walk leaves the " + std::to_string(plan.blocks) + " blocks at block " +
+                 std::to_string(walk.block(place)));
+      return;
+    }
+  }
+  for (const StreamEnd& source : flow.sources) {
+    if (source.stream == kOwn) continue;
+    if (source.stream >= plan.in.size()) {
+      faults.add(where + ": source stream " + std::to_string(source.stream) + " does not exist");
+      return;
+    }
+    const Stream& stream = plan.in[source.stream];
+    if (stream.carriage == Carriage::land && (flow.sources.size() != 1 || !flow.keep)) {
+      faults.add(where + ": a flow that takes a land stream has that stream as its only source and keeps it");
+    }
+  }
+  std::size_t lends = 0;
+  for (const StreamEnd& target : flow.targets) {
+    if (target.stream >= plan.out.size()) {
+      faults.add(where + ": target stream " + std::to_string(target.stream) + " does not exist");
+      return;
+    }
+    const Stream& stream = plan.out[target.stream];
+    if (stream.carriage == Carriage::lend) ++lends;
+    if (stream.carriage == Carriage::handover && !flow.keep) {
+      faults.add(where + ": hands over a result that it does not keep");
+    }
+  }
+  const bool lends_own =
+      flow.sources.size() == 1 && flow.sources[0].stream == kOwn && !flow.keep && lends == flow.targets.size();
+  if (lends != 0 && !lends_own)
+    faults.add(where + ": a flow that lends has the own operand as its only source, only lend targets and no keep");
+  if (flow.keep && flow.sources.empty()) faults.add(where + ": keeps a value but has no source");
+}
+
+void check_stream(const Stream& stream, int rank, const std::string& where, Faults& faults) {
+  if (stream.messages_per_segment < 1)
+    faults.add(where + ": " + std::to_string(stream.messages_per_segment) + " messages per segment");
+  if (stream.messages_per_segment > kMessagesMax) {
+    faults.add(where + ": " + std::to_string(stream.messages_per_segment) +
+               " messages per segment; numbers of 16 bits tell apart " + std::to_string(kMessagesMax));
+  }
+  if (stream.bundle < 1 || stream.messages_per_segment % std::max(stream.bundle, 1) != 0) {
+    faults.add(where + ": bundles of " + std::to_string(stream.bundle) + " do not divide " +
+               std::to_string(stream.messages_per_segment) + " messages per segment");
+  }
+  if (stream.bundle > 1 && (stream.carriage != Carriage::slots || stream.wide)) {
+    faults.add(where + ": only messages through slots, of the vector's own type, travel in bundles");
+  }
+  if (stream.wide && stream.carriage != Carriage::slots) faults.add(where + ": only streams through slots may be wide");
+  if (stream.carriage == Carriage::handover && stream.peer != rank) {
+    faults.add(where + ": a hand-over joins a rank with itself");
+  }
+  if (stream.peer == rank && (stream.carriage == Carriage::lend || stream.carriage == Carriage::land)) {
+    faults.add(where + ": a rank lends nothing to itself, nor lands");
+  }
+}
+
+/// A way may be named only where there are two and the topology leaves the choice to the sender.
+void check_ties(const Topology& topology, int rank, const Stream& stream, const std::string& where, Faults& faults) {
+  if (stream.ties == Ties{} || stream.peer < 0 || stream.peer >= topology.ranks()) return;
+  if (!topology.selects_ties()) {
+    faults.add(where + ": names a way, but " + topology.text() + " leaves it to the network");
+    return;
+  }
+  const Ties possible = balanced_ties(topology, rank, stream.peer);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const std::string along = " along dimension " + std::to_string(d);
+    if (stream.ties[d] < -1 || stream.ties[d] > 1) {
+      faults.add(where + ": the way" + along + " is " + std::to_string(stream.ties[d]) + "; it must be -1, 0 or 1");
+    } else if (stream.ties[d] != 0 && possible[d] == 0) {
+      faults.add(where + ": names a way" + along + ", where one is shorter than the other");
+    }
+  }
+}
+
+using StreamKey = std::tuple<int, int, int>;  // sender, receiver, tag
+
+/// Joins the two ends of every stream. Returns for every rank the number of each in- and out-stream.
+struct StreamIndex {
+  std::vector<std::vector<std::int32_t>> in;
+  std::vector<std::vector<std::int32_t>> out;
+};
+
+StreamIndex join_ends(const Topology& topology, std::span<const Plan> plans, StepTable& table, Faults& faults) {
+  StreamIndex index{std::vector<std::vector<std::int32_t>>(plans.size()),
+                    std::vector<std::vector<std::int32_t>>(plans.size())};
+  std::map<StreamKey, std::int32_t> sent;
+  std::int32_t messages = 0;
+  const int ranks = static_cast<int>(plans.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const Stream& stream : plans[rank].out) {
+      const std::string where = stream_text(rank, stream.peer, stream.tag);
+      check_stream(stream, rank, where, faults);
+      check_ties(topology, rank, stream, where, faults);
+      if (stream.peer < 0 || stream.peer >= ranks) faults.add(where + ": there is no such receiver");
+      const auto number = static_cast<std::int32_t>(table.streams.size());
+      if (!sent.emplace(StreamKey(rank, stream.peer, stream.tag), number).second)
+        faults.add(where + ": occurs twice at the sender");
+      table.streams.push_back({rank, stream.peer, stream, messages});
+      messages += std::max(stream.messages_per_segment, 0);
+      index.out[rank].push_back(number);
+    }
+  }
+  std::vector<bool> received(table.streams.size(), false);
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const Stream& stream : plans[rank].in) {
+      const std::string where = stream_text(stream.peer, rank, stream.tag);
+      const auto found = sent.find(StreamKey(stream.peer, rank, stream.tag));
+      if (found == sent.end()) {
+        faults.add(where + ": the receiver expects it but no rank sends it");
+        index.in[rank].push_back(kOwnStream);
+        continue;
+      }
+      if (received[found->second]) faults.add(where + ": occurs twice at the receiver");
+      received[found->second] = true;
+      if (!same_but_for_peer(stream, table.streams[found->second].stream)) faults.add(where + ": the two ends differ");
+      index.in[rank].push_back(found->second);
+    }
+  }
+  for (std::size_t c = 0; c < received.size(); ++c) {
+    if (!received[c]) faults.add(StepTable::text(table.streams[c]) + ": the receiver does not know it");
+  }
+  table.producer_of.assign(messages, kNoStep);
+  table.consumer_of.assign(messages, kNoStep);
+  return index;
+}
+
+void add_port(StepTable& table, StepId step, std::int32_t stream_number, int message, bool as_source, Faults& faults) {
+  const JoinedStream& joined = table.streams[stream_number];
+  const char* verb = as_source ? "consumed" : "produced";
+  if (message >= joined.stream.messages_per_segment) {
+    faults.add(table.text(step) + ": message " + std::to_string(message) + " of " + StepTable::text(joined) +
+               " is beyond its " + std::to_string(joined.stream.messages_per_segment) + " messages per segment");
+    return;
+  }
+  StepId& owner = (as_source ? table.consumer_of : table.producer_of)[joined.first_message + message];
+  if (owner != kNoStep) {
+    faults.add(table.text(step) + ": message " + std::to_string(message) + " of " + StepTable::text(joined) + " is " +
+               verb + " twice");
+    return;
+  }
+  owner = step;
+  table.ports.push_back({stream_number, message});
+}
+
+int block_of_step(const PlanRequest& request, const Plan& plan, const Flow& flow, int place) {
+  const int block = flow.walk.block(place);
+  if (request.collective != Collective::alltoall) return block;
+  const bool reads_own = !flow.sources.empty() && flow.sources[0].stream == kOwn;
+  if (!reads_own && !flow.keep && !flow.sources.empty()) return kPassedOn;
+  return reads_own ? plan.rank * plan.ranks + block : block * plan.ranks + plan.rank;
+}
+
+void lay_out_steps(const PlanRequest& request, const StreamIndex& index, StepTable& table, Faults& faults) {
+  for (int rank = 0; rank < static_cast<int>(table.plans.size()); ++rank) {
+    const Plan& plan = table.plans[rank];
+    table.first_lane_of_rank.push_back(static_cast<std::int32_t>(table.lanes.size()));
+    for (int lane = 0; lane < static_cast<int>(plan.lanes.size()); ++lane) {
+      const auto lane_number = static_cast<std::int32_t>(table.lanes.size());
+      table.lanes.push_back({rank, lane, table.step_count(), table.step_count(), plan.lanes[lane].window});
+      const std::vector<Flow>& flows = plan.lanes[lane].flows;
+      for (int f = 0; f < static_cast<int>(flows.size()); ++f) {
+        for (int place = 0; place < flows[f].walk.count; ++place) {
+          const StepId step = table.step_count();
+          const int block = block_of_step(request, plan, flows[f], place);
+          table.steps.push_back({lane_number, f, place, block});
+          table.first_source.push_back(static_cast<std::int32_t>(table.ports.size()));
+          for (const StreamEnd& source : flows[f].sources) {
+            if (source.stream != kOwn) {
+              add_port(table, step, index.in[rank][source.stream], source.position + place, true, faults);
+              continue;
+            }
+            table.ports.push_back({kOwnStream, 0});
+            if (!has_operand(request, rank, owner_of(request, plan, block)))
+              faults.add(table.text(step) + ": the rank has no operand for this block");
+          }
+          table.first_target.push_back(static_cast<std::int32_t>(table.ports.size()));
+          for (const StreamEnd& target : flows[f].targets) {
+            add_port(table, step, index.out[rank][target.stream], target.position + place, false, faults);
+          }
+          if (flows[f].keep && !has_result(request, rank, owner_of(request, plan, block))) {
+            faults.add(table.text(step) + ": keeps a block where this rank has no result of its own to fill");
+          }
+        }
+      }
+      table.lanes.back().end = table.step_count();
+    }
+  }
+  table.first_lane_of_rank.push_back(static_cast<std::int32_t>(table.lanes.size()));
+  table.first_source.push_back(static_cast<std::int32_t>(table.ports.size()));
+}
+
+void check_messages(const StepTable& table, Faults& faults) {
+  for (const JoinedStream& joined : table.streams) {
+    for (int message = 0; message < joined.stream.messages_per_segment; ++message) {
+      const StepId producer = table.producer(joined, message);
+      const StepId consumer = table.consumer(joined, message);
+      const std::string which = "message " + std::to_string(message) + " of " + StepTable::text(joined);
+      if (producer == kNoStep) faults.add(which + " is never produced");
+      if (consumer == kNoStep) faults.add(which + " is never consumed");
+      if (producer == kNoStep || consumer == kNoStep) continue;
+      if (table.steps[producer].block != table.steps[consumer].block) {
+        faults.add(which + " carries another block than is expected: " + table.text(producer) + ", " +
+                   table.text(consumer));
+      }
+      if (faults.full()) return;
+    }
+  }
+}
+
+}  // namespace
+
+std::string StepTable::text(StepId step) const {
+  const LaneSteps& lane = lane_of(step);
+  return flow_text(lane.rank, lane.lane, steps[step].flow, flow_of(step).label) + " block " +
+         std::to_string(steps[step].block);
+}
+
+std::string StepTable::text(const JoinedStream& joined) {
+  return stream_text(joined.sender, joined.receiver, joined.stream.tag);
+}
+
+int owner_of(const PlanRequest& request, const Plan& plan, int block) {
+  if (request.collective == Collective::alltoall) return block;
+  return has_block_per_rank(request.collective) ? block / (plan.blocks / request.topology.ranks()) : -1;
+}
+
+bool has_operand(const PlanRequest& request, int rank, int owner) {
+  if (request.collective == Collective::broadcast) return rank == request.root;
+  if (request.collective == Collective::scatter) return rank == request.root;
+  if (request.collective == Collective::alltoall) return rank == owner / request.topology.ranks();
+  if (request.collective == Collective::all_gather || request.collective == Collective::gather) return rank == owner;
+  return true;
+}
+
+bool has_result(const PlanRequest& request, int rank, int owner) {
+  switch (request.collective) {
+    case Collective::barrier:
+      return false;
+    case Collective::broadcast:
+      return rank != request.root;  // the root's operand is its result already
+    case Collective::reduce:
+    case Collective::gather:
+      return rank == request.root;
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return rank == owner;
+    case Collective::alltoall:
+      return rank == owner % request.topology.ranks();
+    case Collective::exscan:
+      return rank != 0;
+    case Collective::allreduce:
+    case Collective::all_gather:
+    case Collective::scan:
+      return true;
+  }
+  return false;
+}
+
+StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faults& faults) {
+  StepTable table;
+  table.plans = plans;
+  check_plan_shapes(request, plans, faults);
+  if (faults.any()) return table;
+  table.blocks = request.collective == Collective::alltoall ? request.topology.ranks() * request.topology.ranks()
+                                                            : plans[0].blocks;
+  const StreamIndex index = join_ends(request.topology, plans, table, faults);
+  for (const Plan& plan : plans) {
+    for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+      if (plan.lanes[lane].window < 1) {
+        faults.add("rank " + std::to_string(plan.rank) + " lane " + std::to_string(lane) + ": the window is " +
+                   std::to_string(plan.lanes[lane].window));
+      }
+      const std::vector<Flow>& flows = plan.lanes[lane].flows;
+      for (std::size_t f = 0; f < flows.size(); ++f) {
+        check_flow(plan, flows[f], flow_text(plan.rank, static_cast<int>(lane), static_cast<int>(f), flows[f].label),
+                   faults);
+      }
+    }
+  }
+  if (faults.any()) return table;
+  lay_out_steps(request, index, table, faults);
+  if (!faults.any() && request.collective == Collective::alltoall) name_passed_on(table, faults);
+  if (!faults.any()) check_messages(table, faults);
+  if (!faults.any()) check_bundles(table, faults);
+  return table;
+}
+
+}  // namespace torii::verification

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether blocks of an alltoall travel together in a few rounds or each by itself, and by which radix: what a model of
+// rounds, bytes and links says.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "runtime/plan/operation.hpp"
+#include "runtime/topology/topology.hpp"
+
+namespace torii {
+
+/// What floyd costs on a topology: the same for blocks of any length.
+struct FloydCost {
+  int rounds = 0;
+  double latency_s = 0;    ///< of the longest way, which every round waits for; between sites that of the long links
+  int messages = 0;        ///< that every rank sends
+  long long blocks = 0;    ///< that every rank sends
+  double link_blocks = 0;  ///< over the busiest link, or where there are no links the port, of each round; together
+};
+
+/// By the routes of the topology (runtime/topology/routing.hpp); of more than 16384 ranks by their ports alone.
+FloydCost floyd_cost(const Topology& topology, int radix);
+
+/// Seconds of an alltoall of blocks of so many bytes: by floyd with that cost, and in a message per pair of ranks with
+/// links as busy as alltoall_bound() says, which no order of messages beats.
+double floyd_seconds(const FloydCost& cost, std::size_t block_bytes);
+double message_per_pair_seconds(const Topology& topology, std::size_t block_bytes);
+
+/// The radix that the model finds quickest, from 2 to 16.
+int floyd_radix(const Topology& topology, std::size_t block_bytes);
+
+struct FloydChoice {
+  bool is_quicker = false;  ///< than a message per pair
+  Tuning tuning;
+  std::string why;  ///< with both times
+};
+
+/// The better of floyd and a message per pair. A function of its arguments.
+FloydChoice choose_floyd(const Topology& topology, std::size_t block_bytes);
+
+}  // namespace torii

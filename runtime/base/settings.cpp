@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of settings and the three places values come from.
+#include "runtime/base/settings.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "runtime/base/status.hpp"
+
+namespace torii {
+namespace {
+
+constexpr std::string_view kPrefix = "TORII_";
+// Variables with our prefix that are not settings: what torii-run hands to its ranks, and switches of the tests.
+constexpr std::string_view kNotSettings[] = {"JOB_FD", "RANK", "RANKS"};
+constexpr std::string_view kTestPrefix = "TEST_";
+
+using Names = std::span<const std::string_view>;
+constexpr std::string_view kWaitNames[] = {"auto", "spin", "yield", "sleep"};
+constexpr std::string_view kSwitchNames[] = {"auto", "on", "off"};
+constexpr std::string_view kOriginNames[] = {"default", "environment", "option"};
+constexpr std::string_view kWireNames[] = {"type", "f32"};
+constexpr std::string_view kLogNames[] = {"error", "warn", "info", "debug"};
+constexpr std::string_view kFlagNames[] = {"0", "1"};
+constexpr std::string_view kIsaNames[] = {"auto", "reference", "sse4", "avx2", "avx512", "neon", "sve"};
+constexpr std::string_view kTransportNames[] = {"auto", "shared_memory", "libfabric", "ucx", "simulated"};
+constexpr std::string_view kAlgorithmNames[] = {
+    "auto",  "trinaryx3", "ring",  "recursive_doubling", "rabenseifner", "binomial", "node",   "bucket",
+    "swing", "a2a",       "a2and", "a2at_printed",       "a2at",         "floyd",    "direct", "scheduled",
+    "chain", "multilane"};
+
+/// Whether a setting must have the same value on all ranks, because plans, staging or connections depend on it.
+enum class Reach : std::uint8_t { own, job };
+
+struct Row {
+  std::string name;
+  Reach reach;
+  std::string accepts;
+  std::string help;
+  std::function<bool(std::string_view text, Settings& settings)> parse;  ///< false: not accepted, settings untouched
+  std::function<std::string(const Settings& settings)> print;
+  bool secret = false;
+};
+
+bool parse_whole(std::string_view text, int& value) noexcept {
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  return result.ec == std::errc{} && result.ptr == text.data() + text.size();
+}
+
+std::string join_names(Names names) {
+  std::string text = "one of";
+  for (const std::string_view one : names) text.append(" ").append(one);
+  return text;
+}
+
+Row integer(std::string name, int Settings::*member, int low, int high, Reach reach, std::string help) {
+  auto parse = [=](std::string_view text, Settings& settings) {
+    int value = 0;
+    if (!parse_whole(text, value) || value < low || value > high) return false;
+    settings.*member = value;
+    return true;
+  };
+  auto print = [=](const Settings& settings) { return std::to_string(settings.*member); };
+  return {std::move(name), reach, "a whole number from " + std::to_string(low) + " to " + std::to_string(high),
+          std::move(help), parse, print};
+}
+
+Row size(std::string name, std::size_t Settings::*member, std::size_t low, std::size_t high, bool has_auto, Reach reach,
+         std::string help) {
+  constexpr std::size_t kGrain = 64;  // a cache line: slots and arenas are laid out in lines
+  auto parse = [=](std::string_view text, Settings& settings) {
+    std::size_t bytes = 0;
+    if (has_auto && (text == "auto" || text == "0")) {
+      settings.*member = 0;
+      return true;
+    }
+    if (!parse_bytes(text, bytes) || bytes < low || bytes > high || bytes % kGrain != 0) return false;
+    settings.*member = bytes;
+    return true;
+  };
+  auto print = [=](const Settings& settings) {
+    return has_auto && settings.*member == 0 ? std::string("auto") : bytes_text(settings.*member);
+  };
+  const std::string accepts = std::string(has_auto ? "auto, or " : "") + "bytes from " + bytes_text(low) + " to " +
+                              bytes_text(high) + ", a multiple of 64, with K, M or G";
+  return {std::move(name), reach, accepts, std::move(help), parse, print};
+}
+
+/// An enum or bool whose values are 0, 1, ... in the order of `names`.
+template <class Value>
+Row choice(std::string name, Value Settings::*member, Names names, Reach reach, std::string help) {
+  auto parse = [=](std::string_view text, Settings& settings) {
+    const auto at = std::find(names.begin(), names.end(), text);
+    if (at == names.end()) return false;
+    settings.*member = static_cast<Value>(at - names.begin());
+    return true;
+  };
+  auto print = [=](const Settings& settings) { return std::string(names[static_cast<std::size_t>(settings.*member)]); };
+  return {std::move(name), reach, join_names(names), std::move(help), parse, print};
+}
+
+/// A name that other folders resolve; here only the spelling is checked.
+Row word(std::string name, std::string Settings::*member, Names names, Reach reach, std::string help) {
+  auto parse = [=](std::string_view text, Settings& settings) {
+    if (std::find(names.begin(), names.end(), text) == names.end()) return false;
+    settings.*member = text;
+    return true;
+  };
+  auto print = [=](const Settings& settings) { return settings.*member; };
+  return {std::move(name), reach, join_names(names), std::move(help), parse, print};
+}
+
+Row free_text(std::string name, std::string Settings::*member, std::string accepts, std::string help, bool secret) {
+  auto parse = [=](std::string_view text, Settings& settings) {
+    settings.*member = text;
+    return true;
+  };
+  auto print = [=](const Settings& settings) { return settings.*member; };
+  return {std::move(name), Reach::own, std::move(accepts), std::move(help), parse, print, secret};
+}
+
+/// Extents are checked by Topology::parse(), which knows the number of ranks.
+Row topology_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    const bool known = text == "auto" || text == "node" || (text.size() > 6 && text.starts_with("torus:")) ||
+                       (text.size() > 5 && text.starts_with("mesh:")) || (text.size() > 5 && text.starts_with("tree:"));
+    if (known) settings.topology = text;
+    return known;
+  };
+  return {"TOPOLOGY",
+          Reach::job,
+          "auto, node, torus:XxYxZ, mesh:XxYxZ or tree:FILE",
+          "what the ranks stand on",
+          parse,
+          [](const Settings& settings) { return settings.topology; }};
+}
+
+/// Which names exist is known to libfabric only; here the characters of such names are checked.
+Row provider_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    const auto is_part_of_name = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ';';
+    };
+    if (text.empty() || text.size() > 63 || !std::ranges::all_of(text, is_part_of_name)) return false;
+    settings.provider = text;
+    return true;
+  };
+  return {"PROVIDER",
+          Reach::job,
+          "auto, or a libfabric provider as fi_info names it: verbs;ofi_rxm, tcp;ofi_rxm, net",
+          "what libfabric runs over",
+          parse,
+          [](const Settings& settings) { return settings.provider; }};
+}
+
+Row node_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    if (text.size() > kNodeBytesMax || text.find('\n') != std::string_view::npos) return false;
+    settings.node = text;
+    return true;
+  };
+  return {"NODE",
+          Reach::own,
+          "one line of at most 63 bytes; nothing: the machine alone decides",
+          "ranks of one machine that name different nodes share no memory",
+          parse,
+          [](const Settings& settings) { return settings.node; }};
+}
+
+Row timeout_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    double value = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
+    // A million seconds keeps deadlines far from the end of the clock's range.
+    if (!whole || !std::isfinite(value) || value <= 0 || value > 1e6) return false;
+    settings.timeout_s = value;
+    return true;
+  };
+  auto print = [](const Settings& settings) {
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), settings.timeout_s).ptr;
+    return std::string(text.data(), end);
+  };
+  return {"TIMEOUT", Reach::own, "seconds above 0, at most 1000000", "a call without progress for this long ends",
+          parse,     print};
+}
+
+Row rendezvous_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    const bool known = text == "auto" || (text.size() > 5 && text.starts_with("file:"));
+    if (known) settings.rendezvous = text == "auto" ? "" : text;
+    return known;
+  };
+  auto print = [](const Settings& settings) { return settings.rendezvous.empty() ? "auto" : settings.rendezvous; };
+  return {"RENDEZVOUS", Reach::own, "auto or file:PATH", "where ranks meet; auto: what the launcher offers",
+          parse,        print};
+}
+
+/// Which interfaces there are is looked at when one is needed; here only the form is checked.
+Row interface_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    std::string_view names = text;
+    if (names.starts_with('^')) names.remove_prefix(1);
+    if (names.starts_with('=')) names.remove_prefix(1);
+    const bool empty_name =
+        names.empty() || names.front() == ',' || names.back() == ',' || names.find(",,") != std::string_view::npos;
+    if (text != "auto" && empty_name) return false;
+    settings.interfaces = text == "auto" ? "" : text;
+    return true;
+  };
+  auto print = [](const Settings& settings) { return settings.interfaces.empty() ? "auto" : settings.interfaces; };
+  return {"INTERFACE",
+          Reach::own,
+          "auto, beginnings of names (eth,ib), whole names (=eth0), or either to leave out (^docker, ^=eth0)",
+          "interfaces that torii listens on and offers",
+          parse,
+          print};
+}
+
+Row ports_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    int low = 0;
+    int high = 0;
+    if (text != "auto") {
+      const std::size_t dash = text.find('-');
+      const bool whole = dash != std::string_view::npos && parse_whole(text.substr(0, dash), low) &&
+                         parse_whole(text.substr(dash + 1), high);
+      if (!whole || low < 1 || high > 65535 || low > high) return false;
+    }
+    settings.port_low = low;
+    settings.port_high = high;
+    return true;
+  };
+  auto print = [](const Settings& settings) {
+    if (settings.port_low == 0) return std::string("auto");
+    return std::to_string(settings.port_low) + "-" + std::to_string(settings.port_high);
+  };
+  return {"PORTS", Reach::own, "auto, or LOW-HIGH with ports from 1 to 65535", "ports that torii listens on",
+          parse,   print};
+}
+
+std::vector<Row> make_table() {
+  using S = Settings;
+  constexpr std::size_t kKiB = 1024;
+  constexpr std::size_t kGiB = kKiB * kKiB * kKiB;
+  std::vector<Row> rows;
+  rows.push_back(
+      integer("ENGINES", &S::engines, 1, 16, Reach::job, "puts that one rank has in progress at the same time"));
+  rows.push_back(size("SEGMENT", &S::segment_bytes, 64, kGiB, true, Reach::job, "largest payload of one put"));
+  rows.push_back(word("ALGORITHM", &S::algorithm, kAlgorithmNames, Reach::job, "algorithm of every collective"));
+  rows.push_back(topology_row());
+  rows.push_back(free_text("RANK_MAP", &S::rank_map,
+                           "a file with a line \"rank x y z\" per rank, list:0,1,2,..., or nothing for rank order",
+                           "which rank stands where on the torus", false));
+  rows.push_back(word("TRANSPORT", &S::transport, kTransportNames, Reach::job, "what carries the puts"));
+  rows.push_back(provider_row());
+  rows.push_back(node_row());
+  rows.push_back(
+      choice("DETERMINISM", &S::determinism, kDeterminismNames, Reach::job, "how much of the bits is promised"));
+  rows.push_back(
+      choice("WIRE", &S::wide_wire, kWireNames, Reach::job, "f32: partial results of f16 and bf16 stay float"));
+  rows.push_back(word("ISA", &S::isa, kIsaNames, Reach::own, "instruction set of the reduction kernels"));
+  rows.push_back(timeout_row());
+  rows.push_back(choice("LOG", &S::log, kLogNames, Reach::own, "what is said on stderr"));
+  rows.push_back(integer("CHANNELS", &S::channels, 1, 8, Reach::job, "operations of one team in flight"));
+  rows.push_back(integer("SLOTS", &S::slots, 0, 256, Reach::job, "slots of every stream; 0: auto"));
+  rows.push_back(integer("WINDOW", &S::window, 0, 32, Reach::job, "segments of one lane in flight; 0: auto"));
+  rows.push_back(free_text("TUNE_FILE", &S::tune_file, "a path, or nothing for the built-in table",
+                           "table that auto reads", false));
+  rows.push_back(size("ARENA", &S::arena_bytes, kGiB / 4, 4096 * kGiB, false, Reach::own,
+                      "address space of shared memory per rank"));
+  rows.push_back(choice("WAIT", &S::wait, kWaitNames, Reach::own, "how a rank waits for its peers"));
+  rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Reach::job, "read peers by process_vm_readv"));
+  rows.push_back(integer("HELPERS", &S::helpers, 0, 16, Reach::own, "threads that advance engines beside the caller"));
+  rows.push_back(choice("INSECURE", &S::insecure, kFlagNames, Reach::own, "1: several hosts without a job token"));
+  rows.push_back(free_text("JOB_TOKEN", &S::job_token, "any text, equal on all ranks",
+                           "secret that strangers on the bootstrap port do not know", true));
+  rows.push_back(rendezvous_row());
+  rows.push_back(interface_row());
+  rows.push_back(ports_row());
+  return rows;
+}
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows = make_table();
+  return rows;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string unknown_text(std::string_view name) {
+  const auto nearest = std::min_element(table().begin(), table().end(), [name](const Row& a, const Row& b) {
+    return edit_distance(name, a.name) < edit_distance(name, b.name);
+  });
+  return std::string(kPrefix).append(name) + " is not a setting; the nearest one is " + std::string(kPrefix) +
+         nearest->name;
+}
+
+/// Returns false when no row has that name.
+bool apply(Settings& settings, std::string_view key, std::string_view value, Origin origin) {
+  const std::vector<Row>& rows = table();
+  const auto row = std::find_if(rows.begin(), rows.end(), [key](const Row& one) { return one.name == key; });
+  if (row == rows.end()) return false;
+  if (!row->parse(value, settings)) {
+    throw Error(Status::invalid_argument, std::string(kPrefix) + row->name + " is '" + std::string(value) + "' (" +
+                                              std::string(name(origin)) + "); it must be " + row->accepts);
+  }
+  settings.origins[static_cast<std::size_t>(row - rows.begin())] = origin;
+  return true;
+}
+
+void apply_environment(Settings& settings, const char* const* environment) {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    std::string_view entry = *environment;
+    const std::size_t equals = entry.find('=');
+    if (!entry.starts_with(kPrefix) || equals == std::string_view::npos) continue;
+    const std::string_view key = entry.substr(kPrefix.size(), equals - kPrefix.size());
+    if (key.starts_with(kTestPrefix) || std::ranges::find(kNotSettings, key) != std::end(kNotSettings)) continue;
+    if (!apply(settings, key, entry.substr(equals + 1), Origin::environment)) {
+      settings.warnings.push_back(unknown_text(key));
+    }
+  }
+}
+
+void apply_overrides(Settings& settings, std::string_view overrides) {
+  while (!overrides.empty()) {
+    const std::size_t end = std::min(overrides.find('\n'), overrides.size());
+    std::string_view line = overrides.substr(0, end);
+    overrides.remove_prefix(std::min(end + 1, overrides.size()));
+    if (line.empty()) continue;
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) {
+      throw Error(Status::invalid_argument, "the settings line '" + std::string(line) + "' must be NAME=value");
+    }
+    std::string_view key = line.substr(0, equals);
+    if (key.starts_with(kPrefix)) key.remove_prefix(kPrefix.size());
+    // The program asked for it by name, so unlike a stray variable it is an error.
+    if (!apply(settings, key, line.substr(equals + 1), Origin::option)) {
+      throw Error(Status::invalid_argument, unknown_text(key));
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view name(WaitMode mode) noexcept { return kWaitNames[static_cast<std::size_t>(mode)]; }
+std::string_view name(Switch value) noexcept { return kSwitchNames[static_cast<std::size_t>(value)]; }
+std::string_view name(Origin origin) noexcept { return kOriginNames[static_cast<std::size_t>(origin)]; }
+
+Settings Settings::load(std::string_view overrides, const char* const* environment) {
+  Settings settings;
+  settings.origins.assign(table().size(), Origin::fallback);
+  apply_environment(settings, environment != nullptr ? environment : environ);
+  apply_overrides(settings, overrides);
+  return settings;
+}
+
+std::vector<SettingView> Settings::list() const {
+  const Settings fallback;
+  std::vector<SettingView> views;
+  for (std::size_t i = 0; i < table().size(); ++i) {
+    const Row& row = table()[i];
+    std::string value = row.print(*this);
+    if (row.secret && !value.empty()) value = "(set)";
+    views.push_back({std::string(kPrefix) + row.name, std::move(value), row.print(fallback), row.accepts, row.help,
+                     i < origins.size() ? origins[i] : Origin::fallback});
+  }
+  return views;
+}
+
+std::string Settings::digest_text() const {
+  std::string text;
+  for (const Row& row : table()) {
+    if (row.reach == Reach::job) text += row.name + "=" + row.print(*this) + "\n";
+  }
+  return text;
+}
+
+bool parse_bytes(std::string_view text, std::size_t& bytes) noexcept {
+  std::size_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc{}) return false;
+  const std::string_view unit = text.substr(static_cast<std::size_t>(result.ptr - text.data()));
+  constexpr std::string_view kUnits[] = {"", "K", "M", "G"};
+  const auto at = std::ranges::find(kUnits, unit);
+  if (at == std::end(kUnits)) return false;
+  const int shift = 10 * static_cast<int>(at - std::begin(kUnits));
+  if (value > (SIZE_MAX >> shift)) return false;
+  bytes = value << shift;
+  return true;
+}
+
+std::string bytes_text(std::size_t bytes) {
+  constexpr std::string_view kUnits[] = {"", "K", "M", "G"};
+  std::size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return std::to_string(bytes) + std::string(kUnits[unit]);
+}
+
+}  // namespace torii

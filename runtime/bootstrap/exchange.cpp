@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining by the embedder's function, by torii-run's socket, or alone; other ways stand in exchange_environment.
+#include "runtime/bootstrap/exchange.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <optional>
+
+#include "runtime/base/deadline.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/exchange_environment.hpp"
+#include "runtime/bootstrap/job_socket.hpp"
+
+namespace torii {
+namespace {
+
+void check_sizes(const Exchange& exchange, std::size_t mine_bytes, std::size_t all_bytes) {
+  if (all_bytes == mine_bytes * static_cast<std::size_t>(exchange.ranks())) return;
+  throw Error(Status::internal, "all_gather of " + std::to_string(mine_bytes) + " bytes by " +
+                                    std::to_string(exchange.ranks()) + " ranks into " + std::to_string(all_bytes) +
+                                    " bytes");
+}
+
+class SingleExchange final : public Exchange {
+ public:
+  int rank() const noexcept override { return 0; }
+  int ranks() const noexcept override { return 1; }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    check_sizes(*this, mine.size(), all.size());
+    std::ranges::copy(mine, all.begin());
+  }
+};
+
+class CallbackExchange final : public Exchange {
+ public:
+  explicit CallbackExchange(const JoinOffer& offer) : offer_(offer) {}
+  int rank() const noexcept override { return offer_.rank; }
+  int ranks() const noexcept override { return offer_.ranks; }
+  bool may_fail_alone() const noexcept override { return true; }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    check_sizes(*this, mine.size(), all.size());
+    call_exchange(offer_.function, offer_.data, offer_.rank, mine, all, "the exchange function of the embedder");
+  }
+
+ private:
+  JoinOffer offer_;
+};
+
+/// The socket of torii-run. It belongs to the process, not to this object: a later context of the process joins over it
+/// too.
+class LauncherExchange final : public Exchange {
+ public:
+  LauncherExchange(int fd, int rank, int ranks, double timeout_s)
+      : fd_(fd),
+        rank_(rank),
+        ranks_(ranks),
+        timeout_ms_(static_cast<std::uint32_t>(std::max(1.0, timeout_s * 1000))),
+        deadline_(Deadline::after_s(timeout_s + kGraceS)) {}
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return ranks_; }
+  bool notices_deaths() const noexcept override { return true; }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+
+ private:
+  /// torii-run knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
+  static constexpr double kGraceS = 2;
+
+  void send_all(std::span<const std::byte> bytes);
+  void receive_all(std::span<std::byte> bytes);
+  void wait_for(short events);
+
+  int fd_;
+  int rank_;
+  int ranks_;
+  std::uint32_t timeout_ms_;
+  Deadline deadline_;
+};
+
+void LauncherExchange::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  check_sizes(*this, mine.size(), all.size());
+  // Two threads that make contexts at once must not mix their bytes on the one socket.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  deadline_.restart();
+
+  job_socket::Request request;
+  request.timeout_ms = timeout_ms_;
+  request.bytes = mine.size();
+  send_all(std::as_bytes(std::span(&request, 1)));
+  send_all(mine);
+  job_socket::Reply reply;
+  receive_all(std::as_writable_bytes(std::span(&reply, 1)));
+  const bool failed = reply.status != static_cast<std::int32_t>(Status::ok);
+  if (reply.magic != job_socket::kMagic || (failed ? reply.bytes > 4096 : reply.bytes != all.size())) {
+    throw Error(Status::transport,
+                "what came over " + std::string(job_socket::kFdVariable) + " is not an answer of torii-run");
+  }
+  if (failed) {
+    std::string reason(reply.bytes, '\0');
+    receive_all(std::as_writable_bytes(std::span(reason)));
+    throw Error(static_cast<Status>(reply.status), reason, reply.rank);
+  }
+  receive_all(all);
+}
+
+void LauncherExchange::wait_for(short events) {
+  while (true) {
+    pollfd entry{fd_, events, 0};
+    const int ready = poll(&entry, 1, deadline_.nap_ms(1000));
+    if (ready > 0) return;
+    if (ready < 0 && errno != EINTR) throw Error(Status::transport, "poll on the socket of torii-run failed");
+    if (deadline_.is_over()) {
+      throw Error(Status::timeout, "torii-run has not answered rank " + std::to_string(rank_) + " in time");
+    }
+  }
+}
+
+void LauncherExchange::send_all(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    wait_for(POLLOUT);
+    const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    } else if (errno != EAGAIN && errno != EINTR) {
+      throw Error(Status::peer_lost, "torii-run has ended while rank " + std::to_string(rank_) + " was joining");
+    }
+  }
+}
+
+void LauncherExchange::receive_all(std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    wait_for(POLLIN);
+    const ssize_t got = recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+      throw Error(Status::peer_lost, "torii-run has ended while rank " + std::to_string(rank_) + " was joining");
+    }
+  }
+}
+
+std::unique_ptr<Exchange> join_launcher(int fd, double timeout_s) {
+  const std::string socket_text = std::string(job_socket::kFdVariable) + "=" + std::to_string(fd);
+  const std::optional<int> rank = number_in(job_socket::kRankVariable);
+  const std::optional<int> ranks = number_in(job_socket::kRanksVariable);
+  if (!rank || !ranks || *ranks < 1 || *rank < 0 || *rank >= *ranks) {
+    throw Error(Status::invalid_argument, socket_text +
+                                              " comes with TORII_RANK=" + (rank ? std::to_string(*rank) : "nothing") +
+                                              " and TORII_RANKS=" + (ranks ? std::to_string(*ranks) : "nothing") +
+                                              "; torii-run sets a rank from 0 to the number of ranks less one");
+  }
+  int type = 0;
+  socklen_t length = sizeof(type);
+  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) {
+    throw Error(Status::unsupported, socket_text +
+                                         " is not the socket of torii-run: a program between torii-run and this "
+                                         "one has closed it; let it pass on open files, or start torii-run inside it");
+  }
+  // A program that this rank starts is no rank of the job.
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return std::make_unique<LauncherExchange>(fd, *rank, *ranks, timeout_s);
+}
+
+}  // namespace
+
+void call_exchange(ExchangeFunction function, void* data, int rank, std::span<const std::byte> mine,
+                   std::span<std::byte> all, std::string_view who) {
+  const auto fail = [&](const std::string& what) {
+    throw Error(Status::transport, std::string(who) + " " + what + " on rank " + std::to_string(rank));
+  };
+  // Something else than what must come, so that a function which does nothing is found out.
+  const auto own = all.subspan(static_cast<std::size_t>(rank) * mine.size(), mine.size());
+  std::ranges::transform(mine, own.begin(), [](std::byte byte) { return ~byte; });
+  int code = 0;
+  try {
+    code = function(mine.data(), all.data(), mine.size(), data);
+  } catch (const std::exception& error) {
+    fail("threw '" + std::string(error.what()) + "'");
+  } catch (...) {
+    fail("threw what is no std::exception");
+  }
+  if (code != 0) fail("returned " + std::to_string(code));
+  if (!std::ranges::equal(mine, own)) {
+    fail("returned 0, but `all` does not hold this rank's " + std::to_string(mine.size()) + " bytes in their place");
+  }
+}
+
+std::vector<std::string> gather_texts(Exchange& exchange, std::string_view mine) {
+  const std::vector<std::size_t> lengths = gather_values(exchange, mine.size());
+  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::string padded(mine);
+  padded.resize(longest);
+  std::string all(longest * lengths.size(), '\0');
+  exchange.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) texts.push_back(all.substr(rank * longest, lengths[rank]));
+  return texts;
+}
+
+std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer) {
+  std::unique_ptr<Exchange> exchange;
+  if (offer.function != nullptr) {
+    if (offer.ranks < 1 || offer.rank < 0 || offer.rank >= offer.ranks) {
+      throw Error(Status::invalid_argument, "rank " + std::to_string(offer.rank) + " of " +
+                                                std::to_string(offer.ranks) +
+                                                " ranks; the rank must be from 0 to the number of ranks less one");
+    }
+    constexpr int kRanksMax = 1 << 20;  // as of a topology; more would only take memory for what they exchange
+    if (offer.ranks > kRanksMax) {
+      throw Error(Status::invalid_argument,
+                  "ranks is " + std::to_string(offer.ranks) + "; it must be at most " + std::to_string(kRanksMax));
+    }
+    exchange = std::make_unique<CallbackExchange>(offer);
+  } else if (const std::optional<int> fd = number_in(job_socket::kFdVariable)) {
+    exchange = join_launcher(*fd, settings.timeout_s);
+  } else {
+    exchange = join_environment(settings);
+    if (exchange == nullptr) exchange = std::make_unique<SingleExchange>();
+  }
+  if (exchange->rank() == 0) {
+    // As errors, because the default level shows nothing less and what the user meant to set is not set.
+    for (const std::string& warning : settings.warnings) log(LogLevel::error, warning);
+  }
+  return exchange;
+}
+
+}  // namespace torii

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rank 0 at its port: an event loop that tells ranks from strangers, with bounded memory and time for each connection.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "runtime/base/log.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/exchange_tcp.hpp"
+#include "runtime/bootstrap/job_socket.hpp"
+
+namespace torii {
+namespace {
+
+/// A rank speaks as soon as it is connected; who takes longer than this for the proof makes room for others.
+constexpr double kPatienceS = 5;
+/// Connections of each kind, silent and challenged, beyond one for each rank.
+constexpr std::size_t kPendingMax = 64;
+/// Connections accepted before those that are pending are heard again.
+constexpr int kAcceptedMost = 64;
+/// Different lines about refused connections; a stranger must not fill a log.
+constexpr std::size_t kComplaintsMax = 8;
+
+/// A connection that has proved nothing yet.
+struct Pending {
+  Descriptor socket;
+  Deadline deadline;
+  bool challenged = false;
+  std::size_t have = 0;  ///< bytes of the awaited message
+  wire::Hello hello;
+  wire::Challenge challenge;
+  wire::Response response;
+};
+
+template <class Message>
+bool send_message(int socket, const Message& message) {
+  // The socket's buffer is empty and larger than any of these, so a message that does not fit shows a broken peer.
+  return send(socket, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof(message));
+}
+
+template <class Message>
+Received receive_message(int socket, Message& message, std::size_t& have) {
+  const ssize_t got = recv(socket, reinterpret_cast<char*>(&message) + have, sizeof(message) - have, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Received::nothing_yet;
+  if (got <= 0) return Received::closed;
+  have += static_cast<std::size_t>(got);
+  if (have < sizeof(message)) return Received::nothing_yet;
+  have = 0;
+  return Received::some;
+}
+
+std::string name_of(const wire::Hello& hello) { return "a connection as rank " + std::to_string(hello.rank); }
+
+class Admission {
+ public:
+  Admission(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key)
+      : place_(place), listeners_(std::move(listeners)), key_(key), links_(static_cast<std::size_t>(place.ranks)) {
+    for (const Descriptor& one : listeners_) {
+      where_ += (where_.empty() ? "" : ", ") + Address::of_socket(one.get()).text();
+    }
+  }
+
+  std::vector<TcpLink> run() {
+    Deadline deadline = Deadline::after_s(place_.timeout_s);
+    for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
+      if (deadline.is_over()) throw too_late(missing);
+      wait(deadline);
+      // Those who may have answered come before new ones, which may displace them.
+      for (Pending& one : std::exchange(challenged_, {})) hear_and_keep(std::move(one));
+      for (Pending& one : std::exchange(silent_, {})) hear_and_keep(std::move(one));
+      for (const Descriptor& listener : listeners_) accept_from(listener.get());
+    }
+    return std::move(links_);
+  }
+
+ private:
+  std::vector<int> missing_ranks() const {
+    std::vector<int> missing;
+    for (int rank = 1; rank < place_.ranks; ++rank) {
+      if (!links_[static_cast<std::size_t>(rank)].socket.open()) missing.push_back(rank);
+    }
+    return missing;
+  }
+  Error too_late(const std::vector<int>& missing);
+  void tell_admitted(Status status, int rank, const std::string& sentence);
+  void wait(const Deadline& deadline);
+  void accept_from(int listener);
+  void hear_and_keep(Pending one);
+  bool hear(Pending& one);
+  bool challenge(Pending& one);
+  bool judge(Pending& one);
+  void complain(const std::string& sentence);
+
+  const TcpPlace& place_;
+  std::vector<Descriptor> listeners_;
+  wire::Key key_;
+  std::vector<TcpLink> links_;
+  /// Oldest first. A rank's Hello comes with its connection: the rank is silent only while its process waits for a CPU
+  /// between two system calls. A challenged connection has shown the job's key, or repeats a recorded Hello. A new
+  /// connection displaces only one of its own kind, so strangers cannot displace a rank that has been challenged.
+  std::deque<Pending> silent_;
+  std::deque<Pending> challenged_;
+  std::string where_;
+  std::string last_complaint_;
+  std::set<std::string> complaints_;
+};
+
+/// The error, after the ranks that are there have been told the same.
+Error Admission::too_late(const std::vector<int>& missing) {
+  std::string sentence = ranks_text(missing) + " not joined in time; rank 0 listens on " + where_;
+  if (!last_complaint_.empty()) sentence += "; last refused: " + last_complaint_;
+  tell_admitted(Status::timeout, missing[0], sentence);
+  return {Status::timeout, sentence, missing[0]};
+}
+
+void Admission::tell_admitted(Status status, int rank, const std::string& sentence) {
+  wire::FrameHead head;
+  head.status = static_cast<std::int32_t>(status);
+  head.rank = rank;
+  head.round = 1;
+  head.bytes = sentence.size();
+  const auto payload = std::as_bytes(std::span(sentence));
+  for (const TcpLink& link : links_) {
+    if (!link.socket.open()) continue;
+    const wire::Proof proof = wire::seal(link.send_key, head, payload);
+    std::string message(reinterpret_cast<const char*>(&head), sizeof(head));
+    message += sentence;
+    message.append(reinterpret_cast<const char*>(&proof), sizeof(proof));
+    // The buffer of a fresh connection holds it. Who cannot be told runs into its own deadline.
+    if (send(link.socket.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;
+  }
+}
+
+void Admission::wait(const Deadline& deadline) {
+  int nap_ms = deadline.nap_ms(1000);
+  std::vector<pollfd> entries;
+  for (const Descriptor& one : listeners_) entries.push_back({one.get(), POLLIN, 0});
+  for (const std::deque<Pending>* kind : {&silent_, &challenged_}) {
+    for (const Pending& one : *kind) {
+      entries.push_back({one.socket.get(), POLLIN, 0});
+      nap_ms = one.deadline.nap_ms(nap_ms);
+    }
+  }
+  poll(entries.data(), entries.size(), nap_ms);
+}
+
+void Admission::accept_from(int listener) {
+  // Not without end: who connects faster than we accept must not keep us from hearing the others.
+  for (int accepted = 0; accepted < kAcceptedMost; ++accepted) {
+    Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.open()) {
+      hear_and_keep({std::move(socket), Deadline::after_s(kPatienceS), false, 0, {}, {}, {}});
+      continue;
+    }
+    if (errno != EMFILE && errno != ENFILE) return;
+    if (silent_.empty() && challenged_.empty()) {
+      throw Error(Status::no_resource, "too many open files to admit the other ranks; raise the limit (ulimit -n)");
+    }
+    (silent_.empty() ? challenged_ : silent_).pop_front();
+  }
+}
+
+/// Drops the oldest of its kind where there is no room. A rank that is dropped dials again.
+void Admission::hear_and_keep(Pending one) {
+  if (!hear(one)) return;
+  std::deque<Pending>& kind = one.challenged ? challenged_ : silent_;
+  kind.push_back(std::move(one));
+  if (kind.size() > links_.size() + kPendingMax) kind.pop_front();
+}
+
+/// False when the connection is to be dropped, or has become a link.
+bool Admission::hear(Pending& one) {
+  if (one.deadline.is_over()) return false;
+  if (one.challenged) {
+    const Received received = receive_message(one.socket.get(), one.response, one.have);
+    if (received == Received::some) return judge(one);
+    return received == Received::nothing_yet;
+  }
+  const Received received = receive_message(one.socket.get(), one.hello, one.have);
+  if (received == Received::closed) return false;
+  // A Hello of another version may be shorter: a rank of that version is told before the rest comes.
+  const bool has_version = received == Received::some || one.have >= offsetof(wire::Hello, reserved);
+  if (has_version && one.hello.magic != wire::kMagic) return false;
+  if (has_version && one.hello.version != wire::kVersion) {
+    send_message(one.socket.get(), one.challenge);
+    return false;
+  }
+  return received == Received::nothing_yet || challenge(one);
+}
+
+/// The Hello is there: challenges, or refuses. False when the connection is to be dropped.
+bool Admission::challenge(Pending& one) {
+  const wire::Hello& hello = one.hello;
+  if (hello.rank < 1) return false;
+  if (!wire::equal(hello.mark, wire::mark_of(key_, hello))) {
+    one.challenge.refusal = wire::Refusal::token;
+    send_message(one.socket.get(), one.challenge);
+    complain(name_of(hello) + " was refused: its job token differs from that of rank 0");
+    return false;
+  }
+  // A recorded Hello that is said again takes no second place.
+  if (std::ranges::any_of(challenged_, [&](const Pending& each) { return each.hello.nonce == hello.nonce; }))
+    return false;
+  one.challenge.nonce = wire::random_nonce();
+  one.challenged = true;
+  return send_message(one.socket.get(), one.challenge);
+}
+
+/// The proof is there: admits, or says why not. Returns false: the connection is to be dropped, or has become a link.
+bool Admission::judge(Pending& one) {
+  const wire::Hello& hello = one.hello;
+  const std::string who = name_of(hello);
+  wire::Verdict verdict;
+  verdict.ranks = place_.ranks;
+  std::string complaint;
+  if (!wire::equal(one.response.proof, wire::prove(key_, "rank", hello, one.challenge))) {
+    verdict.refusal = wire::Refusal::token;
+    complaint = who + " was refused: its job token differs from that of rank 0";
+  } else if (hello.ranks != place_.ranks || hello.rank >= place_.ranks) {
+    verdict.refusal = wire::Refusal::ranks;
+    complaint = who + " was refused: it counts " + std::to_string(hello.ranks) + " ranks and rank 0 counts " +
+                std::to_string(place_.ranks);
+  } else if (links_[static_cast<std::size_t>(hello.rank)].socket.open()) {
+    verdict.refusal = wire::Refusal::taken;
+    complaint = who + " was refused: that rank has joined already";
+  } else {
+    verdict.proof = wire::prove(key_, "rank 0", hello, one.challenge);
+  }
+  const bool sent = send_message(one.socket.get(), verdict);
+  if (!complaint.empty()) complain(complaint);
+  if (!sent || !complaint.empty()) return false;
+  TcpLink& link = links_[static_cast<std::size_t>(hello.rank)];
+  link.send_key = wire::session_key(key_, "rank 0", hello, one.challenge);
+  link.reader = wire::FrameReader(wire::session_key(key_, "rank", hello, one.challenge), job_socket::kPartBytesMax);
+  link.socket = std::move(one.socket);
+  return false;
+}
+
+void Admission::complain(const std::string& sentence) {
+  last_complaint_ = sentence;
+  if (complaints_.size() == kComplaintsMax || !complaints_.insert(sentence).second) return;
+  log(LogLevel::error, sentence + " (rank 0 listens on " + where_ + ")");
+}
+
+}  // namespace
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  constexpr std::size_t kNamedMax = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kNamedMax); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  if (ranks.size() > kNamedMax) text += " and " + std::to_string(ranks.size() - kNamedMax) + " more";
+  return text + (ranks.size() == 1 ? " has" : " have");
+}
+
+std::vector<TcpLink> admit_ranks(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key) {
+  return Admission(place, std::move(listeners), key).run();
+}
+
+}  // namespace torii

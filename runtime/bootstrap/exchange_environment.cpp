@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the variables of launchers, and chooses the way to join or says what is missing.
+#include "runtime/bootstrap/exchange_environment.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <string>
+
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/exchange_file.hpp"
+#include "runtime/bootstrap/exchange_pmix.hpp"
+#include "runtime/bootstrap/exchange_tcp.hpp"
+
+namespace torii {
+namespace {
+
+/// The variables by which a launcher tells a rank its place.
+struct Launcher {
+  const char* rank;
+  const char* ranks;
+  bool needs_rank;  ///< the number of ranks alone does not mean that this process is one of them
+  const char* name;
+};
+constexpr Launcher kLaunchers[] = {{"RANK", "WORLD_SIZE", false, "RANK, WORLD_SIZE, MASTER_ADDR (torchrun)"},
+                                   {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false, "Open MPI's mpirun"},
+                                   {"PMI_RANK", "PMI_SIZE", false, "PMI (mpiexec of MPICH)"},
+                                   {"SLURM_PROCID", "SLURM_NTASKS", true, "srun"}};
+
+/// What the environment says of this rank.
+struct Place {
+  const Launcher* launcher = nullptr;  ///< the first that speaks of several ranks, or nullptr
+  int ranks = 1;
+  bool ranks_known = false;  ///< some launcher says how many there are
+};
+
+Place find_place() {
+  Place place;
+  for (const Launcher& launcher : kLaunchers) {
+    if (launcher.needs_rank && std::getenv(launcher.rank) == nullptr) continue;
+    const std::optional<int> ranks = number_in(launcher.ranks);
+    place.ranks_known = place.ranks_known || ranks.has_value();
+    if (ranks.value_or(1) <= 1 || place.launcher != nullptr) continue;
+    place.launcher = &launcher;
+    place.ranks = *ranks;
+  }
+  return place;
+}
+
+int rank_of(const Place& place) {
+  const std::string said = std::string(place.launcher->ranks) + "=" + std::to_string(place.ranks);
+  const std::optional<int> rank = number_in(place.launcher->rank);
+  if (!rank) {
+    throw Error(Status::invalid_argument,
+                said + " speaks of several ranks, but " + place.launcher->rank + " is not set");
+  }
+  if (*rank < 0 || *rank >= place.ranks) {
+    throw Error(Status::invalid_argument, std::string(place.launcher->rank) + " is " + std::to_string(*rank) +
+                                              "; with " + said + " it must be from 0 to " +
+                                              std::to_string(place.ranks - 1));
+  }
+  return *rank;
+}
+
+int meeting_port(const Settings& settings) {
+  const std::optional<int> port = number_in("MASTER_PORT");
+  if (port && (*port < 1 || *port > 65535)) {
+    throw Error(Status::invalid_argument,
+                "MASTER_PORT is " + std::to_string(*port) + "; it must be a port from 1 to 65535");
+  }
+  if (port) return *port;
+  if (settings.port_low != 0) return settings.port_low;
+  throw Error(Status::invalid_argument,
+              "MASTER_ADDR is set and MASTER_PORT is not: set it to a free port of that host, the same on all ranks");
+}
+
+std::unique_ptr<Exchange> join_rendezvous(const Settings& settings, const Place& place) {
+  if (place.launcher != nullptr) {
+    return join_file(settings, rank_of(place), place.ranks, settings.rendezvous.substr(sizeof("file:") - 1));
+  }
+  if (place.ranks_known) return nullptr;  // a job of one rank meets nobody
+  throw Error(Status::invalid_argument, "TORII_RENDEZVOUS is " + settings.rendezvous +
+                                            ", but nothing says which rank this is: set RANK and WORLD_SIZE");
+}
+
+[[noreturn]] void refuse(const std::string& seen, const std::string& name) {
+  throw Error(Status::unsupported,
+              seen + " says that " + name +
+                  " started several ranks, but offers no exchange that torii can use; start the ranks with torii-run, "
+                  "or set MASTER_ADDR and MASTER_PORT or TORII_RENDEZVOUS=file:PATH for them, or hand an exchange "
+                  "function to the context (inside MPI: one that calls MPI_Allgather), or unset the variable for a "
+                  "job of one rank");
+}
+
+}  // namespace
+
+std::optional<int> number_in(const char* variable) {
+  const char* const raw = std::getenv(variable);
+  if (raw == nullptr) return std::nullopt;
+  const std::string_view text = raw;
+  int value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) {
+    throw Error(Status::invalid_argument,
+                std::string(variable) + " is '" + std::string(text) + "'; it must be a whole number");
+  }
+  return value;
+}
+
+std::unique_ptr<Exchange> join_environment(const Settings& settings) {
+  const Place place = find_place();
+  if (!settings.rendezvous.empty()) return join_rendezvous(settings, place);
+  const char* const master = std::getenv("MASTER_ADDR");
+  const bool has_pmix = std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr;
+  const bool several = place.launcher != nullptr;
+  // Who sets RANK and WORLD_SIZE means them, even inside another launcher, whose own server is preferred otherwise.
+  const bool is_torchrun = place.launcher == &kLaunchers[0];
+  if (several && master != nullptr && (is_torchrun || !has_pmix)) {
+    return join_tcp(settings, rank_of(place), place.ranks, master, meeting_port(settings));
+  }
+  if (has_pmix && (several || !place.ranks_known)) return join_pmix(settings);
+  if (several) {
+    refuse(std::string(place.launcher->ranks) + "=" + std::to_string(place.ranks), place.launcher->name);
+  }
+  // PMIx alone does not tell the number of ranks, so several must be assumed.
+  if (!place.ranks_known && std::getenv("PMIX_RANK") != nullptr) refuse("PMIX_RANK", "a PMIx launcher");
+  return nullptr;
+}
+
+}  // namespace torii

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining through a PMIx server. The library that speaks to it is a module of its own, opened only when it is needed.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "runtime/bootstrap/exchange.hpp"
+
+namespace torii {
+
+/// What libtorii_pmix.so exports under the name torii_pmix_module. Its functions return a torii::Status as a number; a
+/// reason goes to `text` (`text_bytes` with the end), the rank that it speaks of, or -1, to `about`.
+struct PmixModule {
+  int version;
+  int (*open)(int* rank, int* ranks, char* text, std::size_t text_bytes);
+  int (*all_gather)(const void* mine, void* all, std::size_t bytes, double timeout_s, int* about, char* text,
+                    std::size_t text_bytes);
+  void (*close)();
+};
+
+/// The version of this table; a module of another one is refused.
+inline constexpr int kPmixModuleVersion = 1;
+
+/// Opens the module and joins. The module, once opened, stays. Throws Error: unsupported when this build has none or it
+/// cannot be opened, transport when the server does not answer.
+std::unique_ptr<Exchange> join_pmix(const Settings& settings);
+
+}  // namespace torii

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// All-gathers through rank 0: every part goes there, the whole or the reason why there is none comes back.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "runtime/base/status.hpp"
+#include "runtime/bootstrap/exchange_tcp.hpp"
+
+namespace torii {
+namespace {
+
+/// A frame on its way out. The payload belongs to the caller and may be shared by many.
+struct Outgoing {
+  wire::FrameHead head;
+  std::span<const std::byte> payload;
+  wire::Proof proof{};
+  std::size_t sent = 0;
+
+  Outgoing(const wire::Key& key, const wire::FrameHead& what, std::span<const std::byte> bytes)
+      : head(what), payload(bytes), proof(wire::seal(key, what, bytes)) {}
+  std::size_t bytes() const { return sizeof(head) + payload.size() + sizeof(proof); }
+  bool done() const { return sent == bytes(); }
+};
+
+/// Sends as much as the socket takes now; false when the connection is broken.
+bool push(int socket, Outgoing& frame) {
+  while (!frame.done()) {
+    std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&frame.head, 1)), frame.payload, frame.proof};
+    iovec parts[3];
+    std::size_t count = 0;
+    std::size_t skip = frame.sent;
+    for (const auto& piece : pieces) {
+      const std::size_t skipped = std::min(skip, piece.size());
+      skip -= skipped;
+      if (skipped == piece.size()) continue;
+      parts[count++] = {const_cast<std::byte*>(piece.data() + skipped), piece.size() - skipped};
+    }
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EAGAIN) return true;
+    if (sent < 0 && errno != EINTR) return false;
+    if (sent > 0) frame.sent += static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+void check_sizes(std::size_t mine_bytes, std::size_t all_bytes, int ranks) {
+  if (all_bytes == mine_bytes * static_cast<std::size_t>(ranks)) return;
+  throw Error(Status::internal, "all_gather of " + std::to_string(mine_bytes) + " bytes by " + std::to_string(ranks) +
+                                    " ranks into " + std::to_string(all_bytes) + " bytes");
+}
+
+/// What both ends have in common: who they are, which round it is, and the first failure, which stays.
+class Star : public Exchange {
+ public:
+  explicit Star(const TcpPlace& place) : place_(place) {}
+  int rank() const noexcept override { return place_.rank; }
+  int ranks() const noexcept override { return place_.ranks; }
+  bool notices_deaths() const noexcept override { return true; }
+
+ protected:
+  void begin(std::size_t mine_bytes, std::size_t all_bytes) {
+    check_sizes(mine_bytes, all_bytes, place_.ranks);
+    // After a failure the ranks no longer agree on what the next message means.
+    if (broken_) throw Error(*broken_);
+    ++round_;
+  }
+  [[noreturn]] void break_off(const Error& error) {
+    broken_ = error;
+    throw Error(error);
+  }
+
+  TcpPlace place_;
+  std::uint64_t round_ = 0;
+  std::optional<Error> broken_;
+};
+
+/// Rank 0.
+class Hub final : public Star {
+ public:
+  Hub(const TcpPlace& place, std::vector<TcpLink> links) : Star(place), links_(std::move(links)) {
+    for (std::size_t rank = 1; rank < links_.size(); ++rank) {
+      const int yes = 1;
+      setsockopt(links_[rank].socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    }
+  }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  std::string address() const override {
+    return links_.size() < 2 ? "" : Address::of_socket(links_[1].socket.get()).host();
+  }
+
+ private:
+  void collect(std::span<const std::byte> mine, std::span<std::byte> all);
+  void take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all);
+  void distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline);
+  [[noreturn]] void fail(Status status, int rank, const std::string& sentence);
+
+  std::vector<TcpLink> links_;  // by rank
+};
+
+void Hub::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  begin(mine.size(), all.size());
+  collect(mine, all);
+  wire::FrameHead head;
+  head.round = round_;
+  head.bytes = all.size();
+  distribute(head, all, Deadline::after_s(place_.timeout_s));
+}
+
+void Hub::collect(std::span<const std::byte> mine, std::span<std::byte> all) {
+  Deadline deadline = Deadline::after_s(place_.timeout_s);
+  std::ranges::copy(mine, all.begin());
+  std::vector<int> missing;
+  for (int rank = 1; rank < place_.ranks; ++rank) missing.push_back(rank);
+  while (true) {
+    std::erase_if(missing, [&](int rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      Received received = Received::closed;
+      try {
+        received = receive_frame(links_[at]);
+      } catch (const Error& error) {
+        fail(error.status(), rank, "rank " + std::to_string(rank) + " sent " + error.what());
+      }
+      if (received == Received::closed) {
+        fail(Status::peer_lost, rank,
+             "rank " + std::to_string(rank) + " ended before all ranks had exchanged what they need to join");
+      }
+      if (received == Received::some) take_part(at, mine, all);
+      return received == Received::some;
+    });
+    if (missing.empty()) return;
+    if (deadline.is_over()) fail(Status::timeout, missing[0], ranks_text(missing) + " not joined in time");
+    std::vector<pollfd> entries;
+    for (const int rank : missing) {
+      entries.push_back({links_[static_cast<std::size_t>(rank)].socket.get(), POLLIN, 0});
+    }
+    poll(entries.data(), entries.size(), deadline.nap_ms(1000));
+  }
+}
+
+void Hub::take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all) {
+  wire::FrameReader& reader = links_[rank].reader;
+  const std::string who = "rank " + std::to_string(rank);
+  if (reader.head().round != round_) {
+    fail(Status::transport, static_cast<int>(rank),
+         who + " sent part " + std::to_string(reader.head().round) + " when part " + std::to_string(round_) +
+             " was due");
+  }
+  const std::span<const std::byte> part = reader.payload();
+  if (part.size() != mine.size()) {
+    fail(Status::mismatch, static_cast<int>(rank),
+         who + " exchanges " + std::to_string(part.size()) + " bytes and rank 0 " + std::to_string(mine.size()) +
+             ": they do not run the same program or the same version");
+  }
+  std::ranges::copy(part, all.begin() + static_cast<std::ptrdiff_t>(rank * mine.size()));
+  reader.next();
+}
+
+/// A connection that breaks here is noticed by the next round; for the others this one is whole.
+void Hub::distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline) {
+  std::vector<std::pair<int, Outgoing>> frames;
+  for (std::size_t rank = 1; rank < links_.size(); ++rank) {
+    if (!links_[rank].socket.open()) continue;
+    frames.emplace_back(links_[rank].socket.get(), Outgoing(links_[rank].send_key, head, payload));
+  }
+  while (true) {
+    std::erase_if(frames, [](auto& one) { return !push(one.first, one.second) || one.second.done(); });
+    if (frames.empty() || deadline.is_over()) return;
+    std::vector<pollfd> entries;
+    for (const auto& one : frames) entries.push_back({one.first, POLLOUT, 0});
+    poll(entries.data(), entries.size(), deadline.nap_ms(1000));
+  }
+}
+
+void Hub::fail(Status status, int rank, const std::string& sentence) {
+  wire::FrameHead head;
+  head.status = static_cast<std::int32_t>(status);
+  head.rank = rank;
+  head.round = round_;
+  head.bytes = sentence.size();
+  constexpr double kLastWordS = 1;  // a sentence fits into any socket's buffer, unless its rank has stopped
+  distribute(head, std::as_bytes(std::span(sentence)), Deadline::after_s(kLastWordS));
+  break_off(Error(status, sentence, rank));
+}
+
+/// Every other rank.
+class Spoke final : public Star {
+ public:
+  Spoke(const TcpPlace& place, TcpLink link) : Star(place), link_(std::move(link)) {}
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  std::string address() const override { return Address::of_socket(link_.socket.get()).host(); }
+
+ private:
+  bool wait(short events, Deadline& deadline);
+  void read_answer(Deadline& deadline);
+
+  TcpLink link_;
+};
+
+void Spoke::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  begin(mine.size(), all.size());
+  // Rank 0 knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
+  constexpr double kGraceS = 2;
+  Deadline deadline = Deadline::after_s(place_.timeout_s + kGraceS);
+  wire::FrameHead head;
+  head.round = round_;
+  head.bytes = mine.size();
+  Outgoing frame(link_.send_key, head, mine);
+  // When the connection breaks here, the reason may still stand in the socket.
+  while (push(link_.socket.get(), frame) && !frame.done()) {
+    if (!wait(POLLOUT, deadline)) break;
+  }
+  read_answer(deadline);
+  const wire::FrameHead answer = link_.reader.head();
+  const std::span<const std::byte> payload = link_.reader.payload();
+  if (answer.status != static_cast<std::int32_t>(Status::ok)) {
+    const std::string sentence(reinterpret_cast<const char*>(payload.data()), payload.size());
+    break_off(Error(static_cast<Status>(answer.status), sentence, answer.rank));
+  }
+  if (answer.round != round_ || payload.size() != all.size()) {
+    break_off(Error(Status::transport,
+                    "rank 0 answered round " + std::to_string(answer.round) + " with " +
+                        std::to_string(payload.size()) + " bytes when round " + std::to_string(round_) + " of " +
+                        std::to_string(all.size()) + " bytes was due",
+                    0));
+  }
+  std::ranges::copy(payload, all.begin());
+  link_.reader.next();
+}
+
+bool Spoke::wait(short events, Deadline& deadline) {
+  pollfd entry{link_.socket.get(), events, 0};
+  return poll(&entry, 1, deadline.nap_ms(1000)) > 0 || !deadline.is_over();
+}
+
+void Spoke::read_answer(Deadline& deadline) {
+  while (true) {
+    Received received = Received::closed;
+    try {
+      received = receive_frame(link_);
+    } catch (const Error& error) {
+      break_off(Error(error.status(), std::string("rank 0 sent ") + error.what(), 0));
+    }
+    if (received == Received::some) return;
+    if (received == Received::closed) {
+      break_off(Error(Status::peer_lost, "rank 0 ended before all ranks had exchanged what they need to join", 0));
+    }
+    if (!wait(POLLIN, deadline)) {
+      break_off(Error(
+          Status::timeout,
+          "rank 0 has not answered rank " + std::to_string(place_.rank) + " in time: it is missing, or hangs", 0));
+    }
+  }
+}
+
+}  // namespace
+
+Received receive_frame(TcpLink& link) {
+  while (!link.reader.complete()) {
+    const std::span<std::byte> room = link.reader.room();
+    const ssize_t got = recv(link.socket.get(), room.data(), room.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      link.reader.filled(static_cast<std::size_t>(got));
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+      return Received::closed;
+    } else if (errno == EAGAIN) {
+      return Received::nothing_yet;
+    }
+  }
+  return Received::some;
+}
+
+std::unique_ptr<Exchange> make_star(const TcpPlace& place, std::vector<TcpLink> links) {
+  if (place.rank == 0) return std::make_unique<Hub>(place, std::move(links));
+  return std::make_unique<Spoke>(place, std::move(links.at(0)));
+}
+
+}  // namespace torii

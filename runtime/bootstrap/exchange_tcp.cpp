@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: who listens where, and when that needs a token.
+#include "runtime/bootstrap/exchange_tcp.hpp"
+
+#include <algorithm>
+
+#include "runtime/base/status.hpp"
+
+namespace torii {
+namespace {
+
+/// Rank 0 listens on the first address of the name that is one of its host.
+Descriptor listen_on_first(const std::vector<Address>& addresses, const std::string& host, int ranks) {
+  for (std::size_t i = 0;; ++i) {
+    try {
+      return listen_on(addresses[i], {}, queue_length(ranks));
+    } catch (const Error& error) {
+      if (error.status() == Status::unsupported && i + 1 < addresses.size()) continue;
+      std::string sentence = "MASTER_ADDR=" + host + ": rank 0 must listen there, but ";
+      sentence += error.what();
+      if (error.status() == Status::no_resource) {
+        sentence += "; another job or the launcher itself uses MASTER_PORT, so set it to a free one";
+      }
+      throw Error(error.status(), sentence, 0);
+    }
+  }
+}
+
+void check_token(const Settings& settings, const std::vector<Address>& addresses, const std::string& host) {
+  if (!settings.job_token.empty() || settings.insecure) return;
+  for (const Address& one : addresses) {
+    if (one.is_loopback()) continue;
+    throw Error(Status::invalid_argument,
+                "MASTER_ADDR=" + host + " is " + one.host() +
+                    ", which other hosts can reach, and TORII_JOB_TOKEN is empty: set it to the same random text on "
+                    "all ranks, or TORII_INSECURE=1 where everybody on the network is trusted");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Exchange> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port) {
+  const TcpPlace place{rank, ranks, settings.timeout_s};
+  const wire::Key key = wire::job_key(settings.job_token);
+  if (rank != 0) {
+    // The name is asked for until rank 0 is found: a resolver may learn it later than we start.
+    const auto find = [&](std::string& why_not) -> std::optional<Meeting> {
+      std::vector<Address> addresses;
+      try {
+        addresses = Address::resolve(host, port);
+      } catch (const Error& error) {
+        why_not = error.what();
+        return std::nullopt;
+      }
+      check_token(settings, addresses, host);
+      return Meeting{std::move(addresses), key};
+    };
+    std::vector<TcpLink> links;
+    links.push_back(dial_rank_0(place, {find, true}));
+    return make_star(place, std::move(links));
+  }
+  const std::vector<Address> addresses = Address::resolve(host, port);
+  check_token(settings, addresses, host);
+  std::vector<Descriptor> listeners;
+  listeners.push_back(listen_on_first(addresses, host, ranks));
+  return make_star(place, admit_ranks(place, std::move(listeners), key));
+}
+
+}  // namespace torii

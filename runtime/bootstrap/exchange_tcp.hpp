@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining over TCP: rank 0 listens on one port, the others connect, and all-gathers go through rank 0.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/deadline.hpp"
+#include "runtime/base/descriptor.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/exchange_wire.hpp"
+#include "runtime/devices/address.hpp"
+
+namespace torii {
+
+/// Who this process is in the job.
+struct TcpPlace {
+  int rank = 0;
+  int ranks = 1;
+  double timeout_s = 30;  ///< for all ranks to come together, and for each all-gather
+};
+
+/// One end of a connection between rank 0 and another rank, after each has proved to the other that it knows the key.
+struct TcpLink {
+  Descriptor socket;
+  wire::Key send_key{};
+  wire::FrameReader reader;
+};
+
+/// The length of the kernel's queue of connections that rank 0 has yet to accept; the kernel lowers it to its own
+/// limit. A connection that finds the queue full is tried again by the kernel after 1 s: strangers must not fill it
+/// easily.
+constexpr int queue_length(int ranks) noexcept { return ranks + 1024; }
+
+/// Rank 0: admits every other rank once, then closes the listeners. Whoever is silent, slow or no rank of this job is
+/// dropped and changes nothing; who has a wrong token or number of ranks is told so, and reported on stderr. Returns
+/// the links by rank, the own one unused. Throws Error: timeout naming the missing ranks, no_resource.
+std::vector<TcpLink> admit_ranks(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key);
+
+/// Where rank 0 may be found.
+struct Meeting {
+  std::vector<Address> addresses;  ///< tried in this order
+  wire::Key key{};
+};
+
+struct DialPlan {
+  /// Where rank 0 is now, or nothing with the reason; asked anew before each attempt.
+  std::function<std::optional<Meeting>(std::string& why_not)> find;
+  /// A refusal ends it. False where rank 0 may yet turn out to be somewhere else.
+  bool refusals_are_final = true;
+};
+
+/// The other ranks: connects to rank 0, again and again until the deadline. Throws Error: timeout about rank 0 with the
+/// last reason, mismatch when refused for its token or number of ranks, invalid_argument when its rank is taken.
+TcpLink dial_rank_0(const TcpPlace& place, const DialPlan& plan);
+
+/// An exchange over links: of rank 0 to all others, or of another rank to rank 0 (then `links` holds that one).
+std::unique_ptr<Exchange> make_star(const TcpPlace& place, std::vector<TcpLink> links);
+
+/// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Rank 0 listens on `host`, which must be an address of its host; the key
+/// is that of TORII_JOB_TOKEN. Without a token only an address that other hosts cannot reach is allowed, unless
+/// TORII_INSECURE=1. Throws Error: those above, and invalid_argument.
+std::unique_ptr<Exchange> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port);
+
+/// Why reading stopped.
+enum class Received { some, nothing_yet, closed };
+
+/// Fills the reader as far as the socket has something. `some` when a frame is complete. Throws as FrameReader does.
+Received receive_frame(TcpLink& link);
+
+/// "rank 3 has", "ranks 1, 2, 5 and 4 more have".
+std::string ranks_text(const std::vector<int>& ranks);
+
+}  // namespace torii

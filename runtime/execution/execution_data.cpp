@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor's data path: where a step's operands and targets are, and the kernels that run over them.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/execution/execution.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+namespace {
+
+/// A value that goes to several places is computed and copied on in pieces of this size, which stay in the first-level
+/// cache between the two. The figure comes from a prototype of two threads; it has not been swept here.
+constexpr std::size_t kHotBytes = 8 * 1024;
+
+/// Where a value that goes past the caches to several places is computed, and copied from while it is hot: targets are
+/// rarely aligned alike, so a kernel could stream to one of them only. Wide elements take twice the bytes.
+alignas(64) thread_local std::byte hot_value[2 * kHotBytes];
+
+}  // namespace
+
+std::byte* Execution::payload(const InstalledStream& stream, std::uint64_t message, std::size_t bytes) const noexcept {
+  if (bytes <= kInlineBytes) return slot_address(stream, message) + sizeof(std::uint64_t);
+  return stream.payload_slots + slot(message) * plan_->shape.slot_bytes + kLineBytes;
+}
+
+/// Where this step's message stands: behind those before it in its bundle.
+std::byte* Execution::message_payload(const InstalledStream& installed, const StreamEnd& end,
+                                      const Step& step) const noexcept {
+  const Stream& stream = installed.stream;
+  const std::size_t bytes = message_bytes(stream, step);
+  const auto bundle = static_cast<std::size_t>(stream.bundle);
+  const std::size_t before = bundle == 1 ? 0 : static_cast<std::size_t>(end.position + step.visit) % bundle;
+  return payload(installed, number(stream, end, step), bytes * bundle) + before * bytes;
+}
+
+/// True when an earlier target of this step has stored the payload for the whole group.
+bool Execution::is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept {
+  if (out.leader < 0 || bytes <= kInlineBytes) return false;
+  std::uint64_t& last = stored_in_step_[static_cast<std::size_t>(out.leader)];
+  if (last == step_count_) return true;
+  last = step_count_;
+  return false;
+}
+
+Execution::Place Execution::source_place(const StreamEnd& end, const Step& step) const noexcept {
+  if (end.stream == kOwn) return {.base = own_base(true, step.block), .callers = buffers_.access != nullptr};
+  const InstalledStream& in = plan_->in[end.stream];
+  switch (in.stream.carriage) {
+    case Carriage::handover:
+      return {.base = buffers_.result, .callers = buffers_.access != nullptr};
+    case Carriage::land:
+      if (buffers_.result_reachable && !in.remote) return {buffers_.result};
+      break;
+    case Carriage::lend: {
+      if (in.remote) break;
+      const Announced& from = announced_[static_cast<std::size_t>(in.announcement)];
+      if (from.input_readable) return {from.input, false, false, false, false, in.peer};
+      if (from.input_in_place) return {from.input};
+      break;
+    }
+    case Carriage::slots:
+      break;
+  }
+  const std::byte* at = message_payload(in, end, step);
+  return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && plan_->wide};
+}
+
+/// A base of 0 says that nothing is to be stored there.
+Execution::Place Execution::target_place(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledStream& out = plan_->out[end.stream];
+  if (out.stream.carriage == Carriage::handover) return {};
+  if (lends_in_place(out)) return {};
+  if (out.stream.carriage == Carriage::land && !out.remote) {
+    const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
+    if (to.result_in_place) return {to.result, false, false, shape_->streaming, true};
+  }
+  if (leaves_standing(out)) return {};
+  if (is_stored_already(out, message_bytes(out.stream, step))) return {};
+  const std::byte* at = message_payload(out, end, step);
+  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide, false, !out.remote};
+}
+
+/// Where engines may take the step's value from: the own operand, or the result that the step keeps or finds kept.
+/// nullptr where that is nowhere in one piece, or nobody on another node wants it.
+const std::byte* Execution::standing(const Step& step) const noexcept {
+  if (!input_stands_ && !result_stands_) return nullptr;
+  const Flow& flow = *step.flow;
+  if (std::ranges::none_of(flow.targets, [this](StreamEnd end) { return plan_->out[end.stream].remote; }))
+    return nullptr;
+  const std::uint16_t only = flow.sources.size() == 1 ? flow.sources[0].stream : kOwn;
+  const bool is_own = flow.sources.size() == 1 && only == kOwn;
+  const bool is_kept = flow.keep || (only != kOwn && plan_->in[only].stream.carriage == Carriage::handover);
+  if (!(is_own && input_stands_) && !(is_kept && result_stands_)) return nullptr;
+  const std::optional<Piece> piece = shape_->layout.single_piece(step.block, step.segment);
+  if (!piece || memory_bytes(piece->length_bytes) < kStandingBytesMin) return nullptr;
+  const std::int64_t offset = is_own && input_stands_ ? buffers_.input_offset : buffers_.result_offset;
+  return transport_.mapped(transport_.rank(), 0) + offset + memory_bytes(piece->offset_bytes);
+}
+
+void Execution::move_data(const Step& step) noexcept {
+  if (step.flow->sources.empty()) return;
+  standing_ = standing(step);
+  const std::size_t peers_bytes = find_places(step);
+  if (target_places_.empty()) return;
+  if (buffers_.access == nullptr) {
+    store_pieces(step, peers_bytes);
+    return;
+  }
+  const TimedChoice::Turn turn = step.stores->functions.next();
+  functions_reach_slots_ = turn.way == 1;
+  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
+  store_pieces(step, peers_bytes);
+  const std::size_t bytes = memory_bytes(shape_->layout.segment_length_bytes(step.block, step.segment));
+  if (!turn.timed || bytes == 0) return;
+  const auto time_ns = static_cast<double>(now_ns() - begun_ns);
+  step.stores->functions.record(turn.way, static_cast<float>(time_ns / static_cast<double>(bytes)));
+}
+
+void Execution::store_pieces(const Step& step, std::size_t peers_bytes) noexcept {
+  // What functions load straight into a slot goes through the caches.
+  const bool functions_store = functions_reach_slots_ && source_places_[0].callers;
+  if (peers_bytes < StoreChoice::kBytesMin || functions_store) {
+    move_pieces(step);
+    if (shape_->streaming) kernels::store_fence();
+    return;
+  }
+  const bool lands = std::ranges::any_of(target_places_, [](const Place& at) { return at.peers && !at.packed; });
+  StoreChoice& stores = step.stores->of(lands);
+  const StoreChoice::Turn turn = stores.next();
+  if (turn.way == StoreChoice::Way::streaming) {
+    for (Place& place : target_places_) place.streaming = place.streaming || place.peers;
+  }
+  // Of the caller's functions, whose time is not the stores', only what goes on is timed.
+  times_copies_ = turn.timed && buffers_.access != nullptr;
+  copies_ns_ = 0;
+  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
+  move_pieces(step);
+  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
+  if (shape_->streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
+  if (turn.timed) stores.record(turn.way, times_copies_ ? copies_ns_ : now_ns() - begun_ns, peers_bytes);
+  times_copies_ = false;
+}
+
+/// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.
+std::size_t Execution::find_places(const Step& step) noexcept {
+  const Flow& flow = *step.flow;
+  ++step_count_;
+  target_places_.clear();
+  source_places_.clear();
+  for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
+  // A single source that stands in the result already is kept as it is.
+  const Place kept = {.base = own_base(false, step.block),
+                      // Engines read it shortly.
+                      .streaming = shape_->streaming && standing_ == nullptr,
+                      .callers = buffers_.access != nullptr};
+  const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
+  if (flow.keep && !stands) target_places_.push_back(kept);
+  std::size_t peers_bytes = 0;
+  for (const StreamEnd& end : flow.targets) {
+    const Place place = target_place(end, step);
+    if (place.base == 0) continue;
+    target_places_.push_back(place);
+    if (place.peers) peers_bytes += message_bytes(plan_->out[end.stream].stream, step);
+  }
+  return peers_bytes;
+}
+
+void Execution::move_pieces(const Step& step) noexcept {
+  sources_.resize(source_places_.size());
+  targets_.resize(target_places_.size());
+  wide_sources_.clear();
+  if (std::ranges::any_of(source_places_, &Place::wide)) {
+    for (const Place& place : source_places_) wide_sources_.push_back(place.wide ? 1 : 0);
+  }
+  shape_->layout.for_each_piece(step.block, step.segment, [&](const Piece& piece, std::size_t packed_offset_bytes) {
+    move_piece(piece, packed_offset_bytes, step.flow->fold);
+  });
+}
+
+void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept {
+  const std::size_t offset_bytes = memory_bytes(piece.offset_bytes);
+  const std::size_t length_bytes = memory_bytes(piece.length_bytes);
+  const std::size_t packed_bytes = memory_bytes(packed_offset_bytes);
+  const auto at = [&](const Place& place, std::size_t done_bytes) {
+    if (!place.packed) return place.base + offset_bytes + done_bytes;
+    return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
+  };
+  const std::size_t hot_bytes = std::max(kHotBytes / shape_->element_bytes, std::size_t{1}) * shape_->element_bytes;
+  const bool by_hot_memory = buffers_.access != nullptr && !functions_reach_slots_;
+  std::size_t portion_bytes = target_places_.size() == 1 && !by_hot_memory ? length_bytes : hot_bytes;
+  const bool reads = source_places_[0].reader_of >= 0;
+  if (reads) portion_bytes = LendChoice::kReadBytes / shape_->element_bytes * shape_->element_bytes;
+  for (std::size_t done = 0; done < length_bytes; done += portion_bytes) {
+    const std::size_t bytes = std::min(portion_bytes, length_bytes - done);
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      sources_[i] = reinterpret_cast<const void*>(at(source_places_[i], done));
+    }
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      targets_[i] = reinterpret_cast<void*>(at(target_places_[i], done));
+    }
+    if (reads) read_source(bytes);
+    if (status_ != Status::ok) return;
+    if (buffers_.access != nullptr) {
+      access_portion(offset_bytes + done, bytes);
+      continue;
+    }
+    combine(bytes / shape_->element_bytes, order);
+  }
+}
+
+/// Takes this portion of an operand that stands in a peer's private memory: straight to its first own target, or else
+/// to a place from which it goes on. Such an operand is a step's only source.
+void Execution::read_source(std::size_t bytes) noexcept {
+  std::byte* to = plan_->read.get();
+  for (std::size_t i = targets_.size(); i-- > 0;) {
+    if (!target_places_[i].peers && !target_places_[i].wide && !target_places_[i].callers)
+      to = static_cast<std::byte*>(targets_[i]);
+  }
+  const int peer = source_places_[0].reader_of;
+  note(transport_.read(peer, reinterpret_cast<std::uintptr_t>(sources_[0]), to, bytes), peer);
+  sources_[0] = to;
+}
+
+/// Moves the current portion of a vector that the caller's functions reach, by hot memory or straight
+/// (StoreChoices::functions).
+void Execution::access_portion(std::size_t offset_bytes, std::size_t bytes) noexcept {
+  const Access& access = *buffers_.access;
+  const void* value = sources_[0];
+  if (source_places_[0].callers) {
+    void* const loaded = functions_reach_slots_ ? first_slot() : hot_value;
+    access.load(loaded, offset_bytes, bytes, access.data);
+    value = loaded;
+  }
+  const std::int64_t begun_ns = times_copies_ ? now_ns() : 0;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (target_places_[i].callers || targets_[i] == value) continue;
+    kernels::copy(targets_[i], value, bytes, target_places_[i].streaming);
+  }
+  if (times_copies_) copies_ns_ += now_ns() - begun_ns;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (!target_places_[i].callers) continue;
+    if (source_places_[0].packed && !functions_reach_slots_) {
+      kernels::copy(hot_value, value, bytes, false);
+      value = hot_value;
+    }
+    access.store(value, offset_bytes, bytes, access.data);
+  }
+}
+
+/// The first of the current portion's targets that no function stores to; hot memory where there is none.
+void* Execution::first_slot() const noexcept {
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (!target_places_[i].callers) return targets_[i];
+  }
+  return hot_value;
+}
+
+/// Folds the current portion into its targets, wide ones first since a narrow one may be a source in place.
+void Execution::combine(std::size_t count, Fold order) noexcept {
+  const std::size_t bytes = count * shape_->element_bytes;
+  const bool has_wide_source = !wide_sources_.empty();
+  for (const bool wide : {true, false}) {
+    const std::size_t primary = primary_target(wide);
+    if (primary == targets_.size()) continue;
+    const bool streaming = target_places_[primary].streaming;
+    const void* value = sources_[0];
+    if (sources_.size() != 1 || has_wide_source != wide) {
+      // What was stored past the caches is not read again.
+      void* const folded = streaming && targets_.size() > 1 ? hot_value : targets_[primary];
+      fold({.sources = sources_.data(),
+            .source_count = static_cast<int>(sources_.size()),
+            .targets = &folded,
+            .target_count = 1,
+            .wide_sources = has_wide_source ? wide_sources_.data() : nullptr,
+            .wide_targets = wide ? 1U : 0U,
+            .streaming_targets = streaming && folded != hot_value ? 1U : 0U},
+           count, order);
+      value = folded;
+    }
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      if (target_places_[i].wide != wide || targets_[i] == value) continue;
+      kernels::copy(targets_[i], value, wide ? 2 * bytes : bytes, target_places_[i].streaming);
+    }
+  }
+}
+
+/// The target of that width to fold into: one that stays in the caches where there is one, since the others are copied
+/// from it while it is hot. targets_.size() when there is none.
+std::size_t Execution::primary_target(bool wide) const noexcept {
+  std::size_t primary = targets_.size();
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (target_places_[i].wide != wide) continue;
+    if (primary == targets_.size() || (target_places_[primary].streaming && !target_places_[i].streaming)) primary = i;
+  }
+  return primary;
+}
+
+void Execution::fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept {
+  if (shape_->user != nullptr) {
+    if (order == Fold::canonical) {
+      kernels::fold_user_canonical(*shape_->user, operands, count);
+    } else {
+      kernels::fold_user(*shape_->user, operands, count);
+    }
+  } else if (order == Fold::canonical) {
+    kernels::fold_canonical(shape_->fold, shape_->type, operands, count);
+  } else {
+    shape_->fold(operands, count);
+  }
+}
+
+}  // namespace torii

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a flow's stores into peers' memory go through the caches or past them: found out by timing, message by
+// message.
+//
+// A store through the caches first has to take the line from the peer that read its last content. Where both run on one
+// cache that costs a few cycles a line, across caches 50 and more, and a virtual machine's CPUs move between the two in
+// the middle of a job. A store past the caches takes nothing from anybody, but the reader then finds the line in
+// memory. The choice is the sender's own, for each message: it changes neither the plan nor a bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/timed_choice.hpp"
+
+namespace torii {
+
+/// The choice for one flow and kind of target.
+class StoreChoice {
+ public:
+  enum class Way : std::uint8_t { cached = 0, streaming = 1 };
+  /// Messages below this are stored through the caches: a line that arrives from memory costs its reader more than the
+  /// sender can save.
+  static constexpr std::size_t kBytesMin = 2048;
+
+  /// What to do with the next message: the way to store it, and whether to time it and call record() afterwards.
+  struct Turn {
+    Way way;
+    bool timed;
+  };
+  Turn next() noexcept {
+    const TimedChoice::Turn turn = choice_.next();
+    return {static_cast<Way>(turn.way), turn.timed};
+  }
+
+  /// The time of a message of `bytes` that was stored this way; everything that the step did counts alike in both.
+  void record(Way way, std::int64_t time_ns, std::size_t bytes) noexcept {
+    choice_.record(static_cast<int>(way),
+                   static_cast<float>(static_cast<double>(time_ns) * 64.0 / static_cast<double>(bytes)));
+  }
+
+  Way best() const noexcept { return static_cast<Way>(choice_.best()); }
+  /// For tests: always this way, never timed.
+  void force(Way way) noexcept { choice_.force(static_cast<int>(way)); }
+
+ private:
+  /// What a line costs its reader more when it comes from memory and not from a cache: about 8 cycles at 2.6 GHz on the
+  /// machine of the first results. slot_copy_perf, with and without --streaming, shows the sum of both sides' costs.
+  static constexpr float kReaderLineNs = 3.0F;
+
+  /// Messages that it takes to fill all of a stream's slots once, where it has many.
+  static constexpr std::uint32_t kColdMessages = 64;
+
+  TimedChoice choice_{kReaderLineNs, kColdMessages};
+};
+
+/// One flow's choices. A slot is read soon and filled again, a result in a peer's memory is neither: what is
+/// quicker for one is up to three times slower for the other, and calls of one plan may do both.
+struct StoreChoices {
+  StoreChoice slots;
+  StoreChoice in_place;
+  /// Of a vector that functions of the caller reach: 0 gives them hot memory, between which and the slots kernels copy,
+  /// 1 the slots themselves. Where lines of a slot come from afar, element by element each would be waited for; where
+  /// they are near, the copy is for nothing.
+  TimedChoice functions;
+
+  StoreChoice& of(bool lands_in_place) noexcept { return lands_in_place ? in_place : slots; }
+  void force(StoreChoice::Way way) noexcept {
+    slots.force(way);
+    in_place.force(way);
+  }
+};
+
+}  // namespace torii

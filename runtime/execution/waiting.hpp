@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank waits: it spins, then gives the CPU away, then sleeps, by how many CPUs there are for how many ranks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/base/deadline.hpp"
+#include "runtime/base/settings.hpp"
+#include "runtime/execution/transport.hpp"
+
+namespace torii {
+
+/// One wait. Made when a rank first finds nothing to do; cheap to make.
+class Waiting {
+ public:
+  /// It is over after `timeout_ns` in which nothing has moved.
+  Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) noexcept;
+
+  /// Waits a little. `still_idle(data)` tells whether there is still nothing to do; it is asked before a sleep.
+  /// Returns true about once a millisecond: the time for slow checks (deadline, peers' death, mismatch). Not at once
+  /// after a time in which this process did not run: what its peers did meanwhile has to be looked at first.
+  bool pause(bool (*still_idle)(void* data), void* data) noexcept;
+  /// For callers that poll at their own pace: never waits, and returns true when it is time for slow checks.
+  bool poll() noexcept;
+  /// Whether other work of the caller should get a turn now: seldom while it polls, before every sleep.
+  bool is_turn_of_others() const noexcept { return polls_ % kPollsPerTurn == kPollsPerTurn - 1 || polls_ >= awake_; }
+  /// Something moved: the next pause spins again. But where ranks share CPUs, who has slept for what a network brought
+  /// will sleep for the next, too, and leaves the CPU to others that much sooner.
+  void moved() noexcept {
+    polls_ = has_slept_ && is_crowded_ ? awake_ - std::min(awake_ - spins_, kYieldsAfterSleep) : 0;
+    has_slept_ = false;
+    has_looked_ = false;
+  }
+  /// For how long nothing has moved, as far as the slow checks have seen, and as Deadline counts.
+  std::int64_t quiet_ns() const noexcept { return has_looked_ ? quiet_.waited_ns() : 0; }
+  bool is_over() const noexcept { return has_looked_ && quiet_.has_passed(); }
+  /// When this process was last found to run again after a time in which it did not (now_ns()); 0: never in this wait.
+  std::int64_t resumed_ns() const noexcept { return has_looked_ ? resumed_ns_ : 0; }
+  /// The part of quiet_ns() since then: for so long peers have had the time to answer.
+  std::int64_t attentive_ns() const noexcept { return has_looked_ ? quiet_.waited_ns() - absent_ns_ : 0; }
+
+  /// Polls are counted up to here; the count then goes on from a cycle before, so that it never ends and that what is
+  /// done every so many polls is done for ever.
+  static constexpr std::uint32_t kPollsMost = 32768;
+
+ private:
+  static constexpr std::uint32_t kYieldsAfterSleep = 2;
+  static constexpr std::uint32_t kPollsPerTurn = 64;
+  static constexpr std::uint32_t kPollsPerCycle = 1024;
+
+  void count() noexcept {
+    if (++polls_ == kPollsMost) polls_ -= kPollsPerCycle;
+  }
+  bool look(std::int64_t away_ns) noexcept;
+  bool is_time_for_checks(std::int64_t away_ns) noexcept;
+  int sleep_us() const noexcept;
+
+  Transport& transport_;
+  std::uint32_t polls_ = 0;
+  std::uint32_t spins_;  ///< polls up to this one spin, later ones yield
+  std::uint32_t awake_;  ///< polls up to this one do not sleep
+  bool sleeps_long_;
+  bool is_crowded_;          ///< Transport::crowded()
+  bool has_slept_ = false;   ///< since something moved
+  bool has_looked_ = false;  ///< at the clock, since something moved
+  bool polls_rarely_ = false;
+  Deadline quiet_;
+  std::int64_t checked_ns_ = 0;
+  std::int64_t resumed_ns_ = 0;
+  std::int64_t absent_ns_ = 0;  ///< of quiet_: counted up to resumed_ns_
+};
+
+}  // namespace torii

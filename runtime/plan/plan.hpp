@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan: what one rank does in one operation, as data. Executed, simulated, verified and drawn; never interpreted
+// twice.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/determinism.hpp"
+#include "runtime/plan/layout.hpp"
+#include "runtime/plan/operation.hpp"
+#include "runtime/topology/topology.hpp"
+
+namespace torii {
+
+/// Everything a plan depends on. Two ranks that hold equal requests make plans that fit each other.
+struct PlanRequest {
+  Collective collective = Collective::allreduce;
+  Topology topology = Topology::node(1);
+  int root = 0;  ///< broadcast and reduce; 0 for the others
+  Determinism determinism = Determinism::run;
+  bool wide_wire = false;  ///< f16 and bf16 partial results travel as float
+  Tuning tuning;
+  bool operator==(const PlanRequest&) const = default;
+};
+
+/// The blocks a flow visits within one segment: block(w) = (first + w * step) mod modulus, for w = 0 .. count-1.
+struct Walk {
+  int first = 0;
+  int step = 1;
+  int count = 1;
+  int modulus = 1;
+  int block(int position) const noexcept {
+    const int raw = (first + position * step) % modulus;
+    return raw < 0 ? raw + modulus : raw;
+  }
+  auto operator<=>(const Walk&) const = default;
+};
+
+/// How a stream's payload travels. The mode changes who stores where, never a bit of the result.
+///   slots     by value, through the receiver's slots
+///   lend      the receiver reads the sender's own operand in place where it can; otherwise as `slots`
+///   land      the sender stores into the receiver's result in place where it can; otherwise as `slots`
+///   handover  both flows are of one rank: no payload, the data stands in that rank's result
+enum class Carriage : std::uint8_t { slots, lend, land, handover };
+
+/// One end of a stream. Both ends carry equal values except `peer`, which is the rank at the other end.
+/// Streams are matched by (sender, receiver, tag). Message n of a segment is the n-th in the order of `position`.
+struct Stream {
+  int peer = 0;
+  int tag = 0;                   ///< tells apart the streams of one ordered pair of ranks
+  int messages_per_segment = 1;  ///< the sum of the counts of the flows that feed it
+  /// So many messages in a row travel as one: they stand one behind the other in one slot, the signal goes with the
+  /// last of them, and so does the credit. More than 1 only through `slots`, and where all blocks are equally long.
+  int bundle = 1;
+  Carriage carriage = Carriage::slots;
+  bool wide = false;    ///< f16 and bf16 travel as float (partial results of a wide plan)
+  bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
+  /// The ways of its messages, where the topology says that they can be chosen (Topology::selects_ties()); else all 0.
+  Ties ties = {};
+  bool operator==(const Stream&) const = default;
+  /// How many times per segment a slot is filled.
+  int bundles_per_segment() const noexcept { return messages_per_segment / bundle; }
+  bool ends_bundle(int position) const noexcept { return bundle == 1 || (position + 1) % bundle == 0; }
+};
+
+/// The stream index that stands for the rank's own operand (its input vector).
+inline constexpr std::uint16_t kOwn = 0xffff;
+
+/// A flow's hold on a stream: which stream (an index into Plan::in for a source, Plan::out for a target; or kOwn), and
+/// the place of this flow's first message among the messages of one segment. Step w of the flow uses message position +
+/// w.
+struct StreamEnd {
+  std::uint16_t stream = kOwn;
+  std::uint16_t position = 0;
+  auto operator<=>(const StreamEnd&) const = default;
+};
+
+/// left: ((s0 op s1) op s2) ... ; canonical: E(lo,hi) = E(lo,m) op E(m,hi), m = lo + largest power of two below hi -
+/// lo.
+enum class Fold : std::uint8_t { left, canonical };
+
+/// One rank's part in one pipelined movement. Step (segment, w) waits for its sources' messages and for its targets'
+/// credits, folds the sources in the order listed, and stores the value in the result (keep) and in every target.
+/// A flow without sources moves tokens only. A flow with one source copies. In an alltoall a flow that only passes a
+/// block on, from a stream to a stream, names the rank for which the block is meant.
+struct Flow {
+  Walk walk = {};
+  std::vector<StreamEnd> sources = {};
+  bool keep = false;
+  std::vector<StreamEnd> targets = {};
+  Fold fold = Fold::left;
+  std::string_view label = {};  ///< for pictures and messages, e.g. "up tree 0"; points to static text
+  auto operator<=>(const Flow&) const = default;
+};
+
+/// The steps of a segment run in the order of the flows and, inside a flow, of its walk. Segment s + window does not
+/// start before segment s is done in this lane; segments inside the window run independently, lowest first.
+struct Lane {
+  std::vector<Flow> flows = {};
+  int window = 1;
+  auto operator<=>(const Lane&) const = default;
+};
+
+/// In which order the ranks of a sweep meet: at entry e rank u sends to receiver(u, e), and takes from sender(u, e).
+/// Every rank meets every other one once as receiver and once as sender, and receiver(u, e) = v if and only if
+/// sender(v, e) = u: then all ranks that draw their entries in this order get on, however few they have in flight
+/// (docs/design.md, "Sweeps"). One object serves the plans of all ranks; plans refer to it.
+class EntryOrder {
+ public:
+  EntryOrder() = default;
+  EntryOrder(const EntryOrder&) = delete;
+  EntryOrder& operator=(const EntryOrder&) = delete;
+  virtual ~EntryOrder() = default;
+  virtual std::string_view name() const noexcept = 0;
+  /// Ranks without the own one.
+  virtual int entries() const noexcept = 0;
+  virtual int receiver(int rank, int entry) const noexcept = 0;
+  virtual int sender(int rank, int entry) const noexcept = 0;
+  /// The way of the message that `rank` sends, as Stream::ties.
+  virtual Ties ties(int /*rank*/, int /*entry*/) const noexcept { return {}; }
+};
+
+/// Personalised messages, a stream from each sender to each receiver: engines draw the entries from one list. An entry
+/// ends in the receiver's slots, or without them where one end can address the other's buffer.
+struct Sweep {
+  std::shared_ptr<const EntryOrder> order;  ///< nullptr: the plan has no sweep
+  int in_flight = 4;                        ///< most entries that have begun and have not arrived
+  int from = -1;                            ///< scatter: the only rank that sends; -1: all do
+  int to = -1;                              ///< gather: the only rank that takes; -1: all do
+  bool lends = false;                       ///< where both ends could: receivers read, rather than that senders store
+
+  bool exists() const noexcept { return order != nullptr; }
+  bool sends(int rank) const noexcept { return from < 0 || rank == from; }
+  bool takes(int rank) const noexcept { return to < 0 || rank == to; }
+  /// The number of the stream from `peer` among the in-streams of `rank`, and of the one to `peer` among its
+  /// out-streams. Ranks ascend, without the own one.
+  int in_stream(int rank, int peer) const noexcept { return from >= 0 ? 0 : peer - (peer > rank ? 1 : 0); }
+  int out_stream(int rank, int peer) const noexcept { return to >= 0 ? 0 : peer - (peer > rank ? 1 : 0); }
+};
+
+/// What one rank does. Offsets and stream numbers only, no addresses: the same plan serves every length and every call.
+struct Plan {
+  int rank = 0;
+  int ranks = 1;
+  Dealing dealing = Dealing::even;
+  int blocks = 1;           ///< all_gather, reduce_scatter: so many equal parts of each rank's block, rank by rank
+  int slots = 2;            ///< slots of every stream of the plan
+  int in_streams_max = 0;   ///< the most in-streams any rank has; equal on all ranks, sizes the staging
+  int out_streams_max = 0;  ///< the most out-streams any rank has; equal on all ranks
+  int bundle_max = 1;       ///< the largest bundle of any stream of any rank: a slot holds so many segments
+  std::vector<Lane> lanes;
+  std::vector<Stream> in;
+  std::vector<Stream> out;
+  Sweep sweep;  ///< its streams are not in `in` and `out`, but counted by the maxima; a plan has lanes or a sweep
+};
+
+}  // namespace torii

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sweeps on virtual time: every rank's engines draw from its list, and rates change whenever a message starts or ends.
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "runtime/base/status.hpp"
+#include "runtime/topology/network_model.hpp"
+#include "runtime/topology/routing.hpp"
+
+namespace torii {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+/// Ends so close together are one: equal times that were reached by different sums.
+constexpr double kSameTime = 1e-9;
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+[[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
+
+void check(const Topology& topology, const SweepTraffic& traffic, const SweepRun& run) {
+  if (run.controllers < 1) bad(std::to_string(run.controllers) + " controllers; there must be at least 1");
+  if (!(run.skew >= 0) || !(run.skew < kNever))
+    bad("a skew of " + std::to_string(run.skew) + "; it must be at least 0");
+  if (!(run.jitter >= 0) || !(run.jitter < kNever)) {
+    bad("a jitter of " + std::to_string(run.jitter) + "; it must be at least 0");
+  }
+  if (topology.kind() == Topology::Kind::node)
+    bad("a sweep on a node: it has no links whose sharing could be simulated");
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (traffic.period[d] < 1 || topology.extents()[d] % traffic.period[d] != 0) {
+      bad("period " + std::to_string(traffic.period[d]) + " of dimension " + std::to_string(d) +
+          "; it must divide the extent " + std::to_string(topology.extents()[d]));
+    }
+  }
+}
+
+/// One period of the ranks, with links that stand for all links that are a multiple of the period apart.
+class Sweep {
+ public:
+  Sweep(const Topology& topology, const SweepTraffic& traffic, const SweepRun& run)
+      : whole_(topology), traffic_(traffic), run_(run), random_(run.seed) {
+    // Ranks that start at different times are not alike, whatever they send.
+    const bool is_regular = run.skew == 0 && run.jitter == 0;
+    period_ = is_regular ? traffic.period : topology.extents();
+    const bool mates_alike = is_regular && traffic.mates_alike;
+    places_ = mates_alike ? 1 : topology.per_node();
+    copies_ = topology.per_node() / places_;
+    nodes_ = period_[0] * period_[1] * period_[2];
+    next_.assign(index(nodes_ * places_), 0);
+    crossings_.assign(index(link_numbers(nodes_)), 0);
+  }
+
+  SweepTimes simulate() {
+    const int engines = nodes_ * places_ * run_.controllers;
+    LinkSharing sharing(link_numbers(nodes_), engines, run_.sharing);
+    begin(engines);
+    double now = 0;
+    double last = 0;
+    for (;;) {
+      now = *std::min_element(wakes_.begin(), wakes_.end());
+      if (now == kNever) break;
+      last = now;
+      for (int engine = 0; engine < engines; ++engine) {
+        if (wakes_[index(engine)] <= now + kSameTime) wake(engine, now, sharing);
+      }
+      for (const int engine : sharing.settle()) {
+        const double left = lefts(engine, now);
+        rates_[index(engine)] = sharing.rate(engine);
+        wakes_[index(engine)] = now + left / rates_[index(engine)];
+      }
+    }
+    return times(last, sharing);
+  }
+
+ private:
+  double random() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+
+  void begin(int engines) {
+    wakes_.assign(index(engines), 0);
+    rates_.assign(index(engines), 0);
+    is_sending_.assign(index(engines), false);
+    for (std::size_t rank = 0; run_.skew > 0 && rank < next_.size(); ++rank) {
+      const auto first = wakes_.begin() + static_cast<std::ptrdiff_t>(rank) * run_.controllers;
+      std::fill(first, first + run_.controllers, run_.skew * random());
+    }
+  }
+
+  /// What is left of the message of an engine whose rate was right until now; 1 when it has just started.
+  double lefts(int engine, double now) const {
+    const double rate = rates_[index(engine)];
+    return rate == 0 ? 1 : std::max(0.0, wakes_[index(engine)] - now) * rate;
+  }
+
+  /// An engine has ended a message or a rest: it rests, starts its rank's next message, or is done.
+  void wake(int engine, double now, LinkSharing& sharing) {
+    const int rank = engine / run_.controllers;
+    const bool has_sent = is_sending_[index(engine)];
+    if (has_sent) sharing.end(engine);
+    is_sending_[index(engine)] = false;
+    if (next_[index(rank)] == traffic_.entries) {
+      wakes_[index(engine)] = kNever;
+      return;
+    }
+    if (has_sent && run_.jitter > 0) {
+      wakes_[index(engine)] = now + run_.jitter * random();
+      return;
+    }
+    find_uses(rank, next_[index(rank)]++);
+    rates_[index(engine)] = 0;
+    is_sending_[index(engine)] = true;
+    sharing.start(engine, uses_);
+  }
+
+  /// The links that the message takes, into uses_.
+  void find_uses(int rank, std::size_t entry) {
+    const int node = rank / places_;
+    Coordinates at = {node % period_[0], node / period_[0] % period_[1], node / (period_[0] * period_[1])};
+    Coordinates hops = traffic_.hops(whole_.rank(at) + rank % places_, entry);
+    uses_.clear();
+    for (std::size_t d = 0; d < 3; ++d) {
+      const int period = period_[d];
+      const int extent = whole_.extents()[d];
+      const bool is_tie = whole_.wraps(static_cast<int>(d)) && 2 * std::abs(hops[d]) == extent;
+      if (is_tie && !run_.ties) hops[d] = std::abs(hops[d]);
+      const int direction = hops[d] < 0 ? -1 : 1;
+      const int length = std::abs(hops[d]);
+      for (int hop = 0; hop < std::min(length, period); ++hop) {
+        const int from = at[0] + period_[0] * (at[1] + period_[1] * at[2]);
+        const LinkId link = link_id(from, static_cast<int>(d), direction);
+        // A way of several periods comes over the same link again.
+        const int times = copies_ * ((length - hop + period - 1) / period);
+        uses_.push_back({link, times});
+        crossings_[index(link)] += times;
+        at[d] = (at[d] + direction + period) % period;
+      }
+      // After whole periods the way goes on from where it began.
+      if (length > period) at[d] = (at[d] + direction * (length % period) + period) % period;
+    }
+  }
+
+  SweepTimes times(double last, const LinkSharing& sharing) const {
+    SweepTimes result;
+    result.time = last;
+    result.messages = static_cast<std::int64_t>(traffic_.entries) * whole_.ranks();
+    for (LinkId link = 0; link < link_numbers(nodes_); ++link) {
+      result.link_messages_most = std::max(result.link_messages_most, crossings_[index(link)]);
+      if (sharing.most(link) > 1) result.links_shared += whole_.nodes() / nodes_;
+    }
+    return result;
+  }
+
+  const Topology& whole_;
+  const SweepTraffic& traffic_;
+  const SweepRun& run_;
+  std::mt19937_64 random_;
+  Coordinates period_ = {1, 1, 1};
+  int places_ = 1;  ///< ranks simulated of each node, each for `copies_`
+  int copies_ = 1;
+  int nodes_ = 1;
+  std::vector<std::size_t> next_;        ///< by rank
+  std::vector<double> wakes_;            ///< by engine: the end of its message or rest
+  std::vector<double> rates_;            ///< by engine; 0 until the first settle() of a message
+  std::vector<bool> is_sending_;         ///< by engine
+  std::vector<std::int64_t> crossings_;  ///< by link
+  std::vector<LinkSharing::Use> uses_;
+};
+
+}  // namespace
+
+SweepTimes simulate_sweep(const Topology& topology, const SweepTraffic& traffic, const SweepRun& run) {
+  check(topology, traffic, run);
+  return Sweep(topology, traffic, run).simulate();
+}
+
+double alltoall_bound(const Topology& topology) {
+  double bound = 0;
+  if (topology.kind() == Topology::Kind::node) return bound;
+  const double mates = topology.per_node();
+  for (int d = 0; d < 3; ++d) {
+    const int extent = topology.extents()[index(d)];
+    const double across = static_cast<double>(extent / 2) * ((extent + 1) / 2);
+    const double one = across * topology.nodes() / extent * mates * mates;
+    bound = std::max(bound, topology.wraps(d) ? one / 2 : one);
+  }
+  return bound;
+}
+
+}  // namespace torii

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tori, meshes, trees and nodes: coordinates, neighbours, and the text form.
+#include "runtime/topology/topology.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/excerpt.hpp"
+#include "runtime/base/status.hpp"
+
+namespace torii {
+namespace {
+
+constexpr int kRanksMax = 1 << 20;
+constexpr std::string_view kTies = ",ties";  ///< the end of the text of a torus whose senders choose
+
+[[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
+
+std::string quoted(std::string_view text) { return "'" + excerpt(text) + "'"; }
+
+/// One extent of the text: a whole number, in a torus followed by `m` where the dimension does not wrap.
+struct Extent {
+  int extent;
+  bool wraps;
+};
+
+Extent parse_extent(std::string_view token, bool torus, std::string_view text) {
+  const std::string where = "topology " + quoted(text) + ": ";
+  if (token.empty()) bad(where + "an extent is missing; write one number per dimension, as in torus:4x4x4");
+  std::string_view digits = token;
+  const bool ends = token.back() == 'm';
+  if (ends && !torus) bad(where + quoted(token) + ": no dimension of a mesh wraps, so write it without the m");
+  if (ends) digits.remove_suffix(1);
+  Extent result{0, torus && !ends};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), result.extent);
+  if (error != std::errc() || end != digits.data() + digits.size()) {
+    bad(where + quoted(token) + " is no extent; write a whole number from 1 to " + std::to_string(kRanksMax) +
+        (torus ? ", followed by m where the dimension does not wrap" : ""));
+  }
+  if (result.extent < 1 || result.extent > kRanksMax) {
+    bad(where + "the extent " + std::to_string(result.extent) + " is not in 1.." + std::to_string(kRanksMax));
+  }
+  return result;
+}
+
+/// The ranks of each node, behind the star.
+int parse_per_node(std::string_view token, std::string_view text) {
+  int result = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), result);
+  if (error != std::errc() || end != token.data() + token.size() || result < 1 || result > kRanksMax) {
+    bad("topology " + quoted(text) + ": " + quoted(token) +
+        " is no number of ranks on each node; write a whole number from 1 to " + std::to_string(kRanksMax) +
+        " behind the star, as in torus:3x3*2");
+  }
+  return result;
+}
+
+}  // namespace
+
+Topology Topology::node(int ranks) {
+  if (ranks < 1 || ranks > kRanksMax) {
+    bad("a node of " + std::to_string(ranks) + " ranks; there must be 1 to " + std::to_string(kRanksMax));
+  }
+  Topology topology;
+  topology.ranks_ = ranks;
+  topology.per_node_ = ranks;
+  topology.extents_ = {ranks, 1, 1};
+  return topology;
+}
+
+Topology Topology::torus(Coordinates extents, std::array<bool, 3> wraps, int dimensions, int per_node) {
+  if (dimensions < 1 || dimensions > 3) {
+    bad("a torus of " + std::to_string(dimensions) + " dimensions; there must be 1 to 3");
+  }
+  if (per_node < 1 || per_node > kRanksMax) {
+    bad(std::to_string(per_node) + " ranks on each node; there must be 1 to " + std::to_string(kRanksMax));
+  }
+  Topology topology;
+  topology.kind_ = Kind::torus;
+  topology.dimensions_ = dimensions;
+  topology.per_node_ = per_node;
+  long long ranks = per_node;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool counts = static_cast<int>(d) < dimensions;
+    if (extents[d] < 1 || (!counts && extents[d] != 1)) {
+      bad("extent " + std::to_string(extents[d]) + " of dimension " + std::to_string(d) + "; it must be at least 1" +
+          (counts ? "" : ", and 1 beyond the last dimension"));
+    }
+    ranks *= extents[d];
+    if (ranks > kRanksMax) {
+      bad("the extents" + std::string(per_node > 1 ? " and the ranks of a node" : "") + " multiply to more than " +
+          std::to_string(kRanksMax) + " ranks");
+    }
+    topology.extents_[d] = extents[d];
+    topology.wraps_[d] = counts && wraps[d];
+  }
+  topology.ranks_ = static_cast<int>(ranks);
+  return topology;
+}
+
+Topology Topology::of_tree(TreeTopology tree, std::string path) {
+  Topology topology;
+  topology.kind_ = Kind::tree;
+  topology.ranks_ = tree.ranks();
+  topology.extents_ = {topology.ranks_, 1, 1};
+  topology.tree_ = std::make_shared<const TreeTopology>(std::move(tree));
+  topology.path_ = std::move(path);
+  return topology;
+}
+
+bool Topology::operator==(const Topology& other) const noexcept {
+  const bool same_tree = tree_ == other.tree_ || (tree_ != nullptr && other.tree_ != nullptr && *tree_ == *other.tree_);
+  return same_tree && kind_ == other.kind_ && ranks_ == other.ranks_ && per_node_ == other.per_node_ &&
+         dimensions_ == other.dimensions_ && extents_ == other.extents_ && wraps_ == other.wraps_ &&
+         selects_ties_ == other.selects_ties_ && positions_ == other.positions_;
+}
+
+Topology Topology::parse_tree(std::string_view text, const std::string& content, int ranks) {
+  const std::string path(text.substr(std::min(text.find(':') + 1, text.size())));
+  Topology topology = of_tree(TreeTopology::parse(content, path), path);
+  if (topology.ranks() != ranks) {
+    bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " comm nodes, but there are " +
+        std::to_string(ranks) + " ranks");
+  }
+  return topology;
+}
+
+Topology Topology::parse(std::string_view text, int ranks) {
+  if (text == "node") return node(ranks);
+  const std::size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  if (kind == "tree" && colon != std::string_view::npos) {
+    return parse_tree(text, TreeTopology::read(std::string(text.substr(colon + 1))), ranks);
+  }
+  if (colon == std::string_view::npos || (kind != "torus" && kind != "mesh")) {
+    bad("topology " + quoted(text) + ": " + quoted(kind) +
+        " is none of torus:4x4x4, torus:4x4x2m, mesh:8x8, torus:3x3*2, torus:4x4,ties, tree:FILE, node");
+  }
+  Coordinates extents = {1, 1, 1};
+  std::array<bool, 3> wraps = {false, false, false};
+  int dimensions = 0;
+  std::string_view rest = text.substr(colon + 1);
+  const bool ties = rest.ends_with(kTies);
+  if (ties) rest.remove_suffix(kTies.size());
+  const std::size_t star = rest.find('*');
+  const int per_node = star == std::string_view::npos ? 1 : parse_per_node(rest.substr(star + 1), text);
+  rest = rest.substr(0, star);
+  for (bool more = true; more;) {
+    const std::size_t cross = rest.find('x');
+    const Extent parsed = parse_extent(rest.substr(0, cross), kind == "torus", text);
+    if (dimensions == 3) bad("topology " + quoted(text) + ": more than 3 dimensions");
+    extents[static_cast<std::size_t>(dimensions)] = parsed.extent;
+    wraps[static_cast<std::size_t>(dimensions)] = parsed.wraps;
+    ++dimensions;
+    more = cross != std::string_view::npos;
+    if (more) rest.remove_prefix(cross + 1);
+  }
+  Topology topology = torus(extents, wraps, dimensions, per_node);
+  if (ties) topology = topology.with_ties();
+  if (topology.ranks() != ranks) {
+    bad("topology " + quoted(text) + " has " + std::to_string(topology.ranks()) + " places, but there are " +
+        std::to_string(ranks) + " ranks");
+  }
+  return topology;
+}
+
+Topology Topology::of_nodes() const {
+  if (kind_ != Kind::torus) return torus({1, 1, 1});
+  Topology nodes = torus(extents_, wraps_, dimensions_);
+  nodes.selects_ties_ = selects_ties_;
+  return nodes;
+}
+
+Topology Topology::with_ties() const {
+  if (!has_ties()) {
+    bad("topology '" + text() + std::string(kTies) +
+        "': no message can go either way, since no dimension of even extent " + "wraps; write " + text());
+  }
+  Topology result = *this;
+  result.selects_ties_ = true;
+  return result;
+}
+
+bool Topology::has_ties() const noexcept {
+  bool any = false;
+  for (std::size_t d = 0; d < 3; ++d) any |= wraps_[d] && extents_[d] % 2 == 0;
+  return any;
+}
+
+Coordinates Topology::coordinates(int rank) const noexcept {
+  const int node = kind_ == Kind::node ? rank : node_of(rank);
+  return {node % extents_[0], node / extents_[0] % extents_[1], node / (extents_[0] * extents_[1])};
+}
+
+int Topology::rank(const Coordinates& at) const noexcept {
+  const int node = at[0] + extents_[0] * (at[1] + extents_[1] * at[2]);
+  return kind_ == Kind::node ? node : rank_at(node, 0);
+}
+
+int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
+  const auto d = static_cast<std::size_t>(dimension);
+  if (kind_ != Kind::torus || extents_[d] == 1) return -1;
+  Coordinates at = coordinates(rank);
+  const int to = at[d] + direction;
+  if (!wraps_[d] && (to < 0 || to >= extents_[d])) return -1;
+  at[d] = (to + extents_[d]) % extents_[d];
+  return rank_at(at[0] + extents_[0] * (at[1] + extents_[1] * at[2]), place_of(rank));
+}
+
+namespace {
+
+/// One axis of a part: the dimension of the whole along which it runs, from where, and which way.
+struct Axis {
+  int dimension = 0;
+  int direction = 1;
+  int extent = 1;
+};
+
+/// The dimension in which two nodes differ, by one step; dimension -1 where they are no neighbours. The two nodes of a
+/// torus's extent of 2 are neighbours both ways round; the way upwards counts.
+Axis step_between(const Topology& whole, int from, int to) {
+  for (int dimension = 0; dimension < 3; ++dimension) {
+    for (const int direction : {1, -1}) {
+      if (whole.neighbour(from, dimension, direction) == to) return {dimension, direction, 1};
+    }
+  }
+  return {-1, 0, 0};
+}
+
+/// The node at `index` of the box of these axes from `first`; -1 where it leaves the whole.
+int node_of_box(const Topology& whole, int first, std::span<const Axis> axes, int index) {
+  int node = first;
+  for (const Axis& axis : axes) {
+    for (int step = index % axis.extent; step > 0 && node >= 0; --step) {
+      node = whole.neighbour(node, axis.dimension, axis.direction);
+    }
+    index /= axis.extent;
+    if (node < 0) return -1;
+  }
+  return node;
+}
+
+/// The axes of the box that `nodes` form in their order: each axis goes on as long as the nodes do. Empty when they
+/// form none.
+std::vector<Axis> box_axes(const Topology& whole, std::span<const int> nodes) {
+  const int count = static_cast<int>(nodes.size());
+  std::vector<Axis> axes;
+  int covered = 1;
+  while (covered < count) {
+    Axis axis = step_between(whole, nodes[0], nodes[static_cast<std::size_t>(covered)]);
+    const bool is_new =
+        std::none_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.dimension == axis.dimension; });
+    if (axis.dimension < 0 || !is_new) return {};
+    int node = nodes[0];
+    const int most = whole.extents()[static_cast<std::size_t>(axis.dimension)];
+    while (axis.extent < most && axis.extent * covered < count) {
+      node = whole.neighbour(node, axis.dimension, axis.direction);
+      if (node != nodes[static_cast<std::size_t>(axis.extent * covered)]) break;
+      ++axis.extent;
+    }
+    covered *= axis.extent;
+    axes.push_back(axis);
+  }
+  if (covered != count) return {};
+  for (int index = 0; index < count; ++index) {
+    if (node_of_box(whole, nodes[0], axes, index) != nodes[static_cast<std::size_t>(index)]) return {};
+  }
+  return axes;
+}
+
+}  // namespace
+
+Topology Topology::with_positions(std::vector<int> positions) const {
+  std::vector<int> ranks_at(positions.size(), -1);
+  bool is_whole = kind_ == Kind::torus && positions.size() == static_cast<std::size_t>(ranks_);
+  for (std::size_t rank = 0; is_whole && rank < positions.size(); ++rank) {
+    is_whole = positions[rank] >= 0 && positions[rank] < ranks_;
+    if (is_whole) ranks_at[static_cast<std::size_t>(positions[rank])] = static_cast<int>(rank);
+  }
+  if (!is_whole || std::ranges::find(ranks_at, -1) != ranks_at.end()) {
+    throw Error(Status::internal, "positions that do not hold every place of " + text() + " once");
+  }
+  Topology mapped = *this;
+  const bool changes = !std::ranges::is_sorted(positions);
+  mapped.positions_ = changes ? std::move(positions) : std::vector<int>();
+  mapped.ranks_at_ = changes ? std::move(ranks_at) : std::vector<int>();
+  return mapped;
+}
+
+std::optional<Topology> Topology::part(std::span<const int> ranks) const {
+  if (kind_ == Kind::node || ranks.empty()) return std::nullopt;
+  if (kind_ == Kind::tree) return of_tree(tree_->part(ranks), path_);
+  const std::optional<Topology> in_order = part_in_order(ranks);
+  return in_order || !is_mapped() ? in_order : part_in_any_order(ranks);
+}
+
+/// Members in the order of their places form the part, if they form any; each then stands in it where it stands here.
+std::optional<Topology> Topology::part_in_any_order(std::span<const int> ranks) const {
+  std::vector<int> order(ranks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int member) { return position_of(ranks[static_cast<std::size_t>(member)]); });
+  std::vector<int> sorted;
+  std::vector<int> positions(ranks.size());
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    const auto member = static_cast<std::size_t>(order[position]);
+    sorted.push_back(ranks[member]);
+    positions[member] = static_cast<int>(position);
+  }
+  const std::optional<Topology> shape = part_in_order(sorted);
+  if (!shape) return std::nullopt;
+  return shape->with_positions(std::move(positions));
+}
+
+std::optional<Topology> Topology::part_in_order(std::span<const int> ranks) const {
+  const auto next_node =
+      std::find_if(ranks.begin(), ranks.end(), [&](int rank) { return node_of(rank) != node_of(ranks[0]); });
+  const auto per_node = static_cast<std::size_t>(next_node - ranks.begin());
+  if (next_node == ranks.end() || ranks.size() % per_node != 0) return std::nullopt;
+  std::vector<int> nodes;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int node = node_of(ranks[i]);
+    if (i % per_node == 0) nodes.push_back(node);
+    if (node != nodes.back()) return std::nullopt;
+  }
+  const std::vector<Axis> axes = box_axes(of_nodes(), nodes);
+  if (axes.empty()) return std::nullopt;
+  Coordinates extents = {1, 1, 1};
+  std::array<bool, 3> wraps = {false, false, false};
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto dimension = static_cast<std::size_t>(axes[i].dimension);
+    extents[i] = axes[i].extent;
+    wraps[i] = wraps_[dimension] && axes[i].extent == extents_[dimension];
+  }
+  Topology result = torus(extents, wraps, static_cast<int>(axes.size()), static_cast<int>(per_node));
+  result.selects_ties_ = selects_ties_ && result.has_ties();
+  return result;
+}
+
+std::string Topology::text() const {
+  if (kind_ == Kind::node) return "node";
+  if (kind_ == Kind::tree) return "tree:" + path_;
+  const bool mesh = !wraps_[0] && !wraps_[1] && !wraps_[2];
+  std::string result = mesh ? "mesh:" : "torus:";
+  for (std::size_t d = 0; d < static_cast<std::size_t>(dimensions_); ++d) {
+    if (d != 0) result += 'x';
+    result += std::to_string(extents_[d]);
+    if (!mesh && !wraps_[d]) result += 'm';
+  }
+  if (per_node_ > 1) result += '*' + std::to_string(per_node_);
+  if (selects_ties_) result += kTies;
+  return result;
+}
+
+std::string Topology::map_text() const {
+  std::string result;
+  for (const int position : positions_) result += (result.empty() ? "list:" : ",") + std::to_string(position);
+  return result;
+}
+
+}  // namespace torii

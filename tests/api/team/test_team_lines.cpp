@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// What members of a team on several nodes tell each other: status lines in any order, proposals at once, decisions of
+// members that die. Ranks are threads; between nodes puts arrive late and in any order.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/team/team_lines.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "tests/conformance/distant.hpp"
+#include "tests/support/thread_ranks.hpp"
+#include "transports/shared_memory/shared_memory.hpp"
+
+namespace torii::tests {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kTimeoutNs = 10'000 * kMs;
+
+/// A rank with its lines.
+class Seat {
+ public:
+  Seat(Exchange& exchange, const std::vector<int>& nodes, std::uint64_t seed)
+      : exchange_(exchange),
+        places_(exchange),
+        arena_(shared_memory::make_arena(exchange, places_, shared_memory::kArenaBytesMin)),
+        peers_(exchange, places_, *arena_, 20),
+        shared_memory_(exchange, *arena_, peers_, 3, Switch::off),
+        distant_(shared_memory_, nodes, seed + static_cast<std::uint64_t>(exchange.rank())) {
+    const std::size_t offset = arena_->allocate(team_lines_bytes(exchange.ranks()));
+    std::vector<TeamLines::Member> members;
+    for (const std::size_t each : gather_values(exchange, offset)) {
+      members.push_back({static_cast<int>(members.size()), each});
+    }
+    memory_ = arena_->base() + offset;
+    lines_ = std::make_unique<TeamLines>(distant_, std::move(members), exchange.rank(), kTimeoutNs);
+  }
+  /// All that is under way arrives, everywhere.
+  void meet() {
+    distant_.flush();
+    gather_values(exchange_, 0);
+  }
+  int rank() const { return exchange_.rank(); }
+  TeamLines& lines() { return *lines_; }
+  testing::Distant& transport() { return distant_; }
+  Inbox& inbox(int sender) { return reinterpret_cast<Inbox*>(memory_ + sizeof(LinesMemory))[sender]; }
+  LinesMemory& memory() { return *reinterpret_cast<LinesMemory*>(memory_); }
+
+ private:
+  Exchange& exchange_;
+  shared_memory::Nodes places_;
+  std::unique_ptr<shared_memory::Arena> arena_;
+  shared_memory::NodePeers peers_;
+  shared_memory::SharedMemory shared_memory_;
+  testing::Distant distant_;
+  std::byte* memory_ = nullptr;
+  std::unique_ptr<TeamLines> lines_;
+};
+
+void play(const std::vector<int>& nodes, std::uint64_t seed, const std::function<void(Seat&)>& body) {
+  run_ranks_as_threads(static_cast<int>(nodes.size()), [&](Exchange& exchange) {
+    Seat seat(exchange, nodes, seed);
+    seat.meet();
+    body(seat);
+    seat.meet();
+    seat.meet();
+  });
+}
+
+Standing standing_of(int rank, std::uint64_t sequence) { return {sequence, 10 * sequence, 77, rank, sequence - 1}; }
+
+TEST(TeamLines, TellOtherNodesAndKeepTheLatest) {
+  play({0, 0, 1}, 1, [](Seat& seat) {
+    // More than there are sources, so some are written anew.
+    for (std::uint64_t sequence = 1; sequence <= 20; ++sequence) {
+      seat.lines().tell(standing_of(seat.rank(), sequence));
+      (void)seat.transport().progress();
+    }
+    seat.meet();
+    for (int member = 0; member < 3; ++member) {
+      const bool is_other_node = (member == 2) != (seat.rank() == 2);
+      const TeamLines::View& view = seat.lines().view(member);
+      EXPECT_EQ(view.beat != 0, is_other_node) << seat.rank() << " sees " << member;
+      if (!is_other_node) continue;
+      EXPECT_EQ(view.standing.root, member);
+      EXPECT_EQ(view.standing.count, 10 * view.standing.sequence);
+      EXPECT_EQ(view.standing.completed, view.standing.sequence - 1);
+      EXPECT_GT(view.changed_ns, 0);
+    }
+  });
+}
+
+TEST(TeamLines, TornAndOlderLinesAreNotBelieved) {
+  play({0, 1}, 2, [](Seat& seat) {
+    seat.lines().tell(standing_of(seat.rank(), 5));
+    seat.meet();
+    const int peer = 1 - seat.rank();
+    const Inbox::Status before = seat.inbox(peer).status;
+    const std::int64_t seen_ns = seat.lines().view(peer).changed_ns;
+    EXPECT_EQ(seat.lines().view(peer).standing.sequence, 5U);
+    // Half of a later line; the whole of an earlier one.
+    seat.inbox(peer).status.beat += 1;
+    seat.inbox(peer).status.standing.sequence = 6;
+    EXPECT_EQ(seat.lines().view(peer).standing.sequence, 5U);
+    seat.inbox(peer).status = {};
+    EXPECT_EQ(seat.lines().view(peer).standing.sequence, 5U);
+    seat.inbox(peer).status = before;
+    EXPECT_EQ(seat.lines().view(peer).changed_ns, seen_ns);
+  });
+}
+
+TEST(TeamLines, ArePutRarely) {
+  play({0, 1}, 3, [](Seat& seat) {
+    const auto puts_until = [&](std::int64_t last_ms) {
+      const std::uint64_t before = seat.transport().distant_puts();
+      for (std::int64_t ms = 0; ms <= last_ms; ++ms) {
+        seat.lines().publish(standing_of(0, 1), 5000 * kMs + ms * kMs, 5000 * kMs);
+        (void)seat.transport().progress();
+        seat.transport().flush();
+      }
+      return seat.transport().distant_puts() - before;
+    };
+    EXPECT_EQ(puts_until(99), 0U);
+    EXPECT_FALSE(seat.lines().owes_end());
+    // At 100, then 200, 400, 800 and 1000 ms after each other.
+    EXPECT_EQ(puts_until(3600), 6U);
+    EXPECT_TRUE(seat.lines().owes_end());
+    seat.lines().publish(standing_of(0, 1), 9000 * kMs, 0);
+    EXPECT_FALSE(seat.lines().owes_end());
+  });
+}
+
+TEST(TeamLines, AnEpochIsReachedWhenAllEnginesSaySo) {
+  play({0, 1, 1}, 4, [](Seat& seat) {
+    seat.lines().put_epoch(1);
+    seat.meet();
+    for (int member = 0; member < 3; ++member) {
+      EXPECT_TRUE(seat.lines().has_reached(member, 1));
+      EXPECT_FALSE(seat.lines().has_reached(member, 2));
+      EXPECT_FALSE(seat.lines().has_departed(member));
+    }
+    seat.inbox(0).epochs[2] = 0;
+    EXPECT_FALSE(seat.lines().has_reached(0, 1));
+    seat.meet();
+    seat.lines().depart();
+    seat.meet();
+    const auto* const memory = reinterpret_cast<const std::byte*>(&seat.memory());
+    for (int member = 0; member < 3; ++member) EXPECT_TRUE(has_departed(memory, member, 3));
+    seat.inbox(1).epochs[1] = 1;
+    EXPECT_FALSE(has_departed(memory, 1, 3));
+  });
+}
+
+std::string text_of(const Letters::Proposal* proposal) {
+  return proposal == nullptr ? "none" : std::to_string(proposal->status) + " " + proposal->text;
+}
+
+TEST(TeamLines, AllTakeOneCauseHoweverManyPropose) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<int> nodes;
+    const int ranks = 2 + static_cast<int>(random() % 4);
+    for (int rank = 0; rank < ranks; ++rank) nodes.push_back(static_cast<int>(random() % 3));
+    const std::uint64_t proposers = random() | 1U << random() % static_cast<unsigned>(ranks);
+    std::vector<std::string> causes(static_cast<std::size_t>(ranks));
+    play(nodes, seed, [&](Seat& seat) {
+      if ((proposers >> seat.rank() & 1) != 0) {
+        seat.lines().propose(Status::aborted, seat.rank(),
+                             "cause of rank " + std::to_string(seat.rank()) +
+                                 std::string(static_cast<std::size_t>(600 * (seat.rank() % 2)), 'x'));
+        EXPECT_TRUE(seat.lines().is_alarmed());
+      }
+      const std::int64_t begun_ns = now_ns();
+      while (!seat.lines().is_alarmed() && now_ns() - begun_ns < kTimeoutNs) (void)seat.transport().progress();
+      causes[static_cast<std::size_t>(seat.rank())] = text_of(seat.lines().settle());
+      EXPECT_EQ(text_of(seat.lines().settle()), causes[static_cast<std::size_t>(seat.rank())]);
+    });
+    EXPECT_EQ(std::set<std::string>(causes.begin(), causes.end()).size(), 1U) << "seed " << seed << ": " << causes[0];
+    EXPECT_NE(causes[0], "none") << "seed " << seed;
+  }
+}
+
+TEST(TeamLines, WhoHasHeardOfAFailureProposesNothing) {
+  play({0, 1}, 5, [](Seat& seat) {
+    EXPECT_FALSE(seat.lines().is_alarmed());
+    seat.meet();
+    if (seat.rank() == 0) seat.lines().propose(Status::timeout, 1, "first");
+    seat.meet();
+    if (seat.rank() == 1) seat.lines().propose(Status::aborted, 1, "second");
+    seat.meet();
+    for (const Letters& copy : seat.inbox(1).letters) EXPECT_EQ(copy.proposal.signal, 0U);
+    EXPECT_EQ(text_of(seat.lines().settle()), std::to_string(static_cast<int>(Status::timeout)) + " first");
+  });
+}
+
+TEST(TeamLines, AnAlarmWithoutACauseEnds) {
+  play({0, 1}, 6, [](Seat& seat) {
+    seat.memory().alarm = 1;
+    const std::int64_t begun_ns = now_ns();
+    EXPECT_EQ(seat.lines().settle(), nullptr);
+    EXPECT_LT(now_ns() - begun_ns, kTimeoutNs);
+  });
+}
+
+TEST(TeamLines, ADecisionThatReachedOneReachesAll) {
+  play({0, 1, 2}, 7, [](Seat& seat) {
+    seat.lines().put_offer(40 + static_cast<std::uint64_t>(seat.rank()), 4096);
+    seat.meet();
+    for (int member = 0; member < 3; ++member) {
+      const auto offer = seat.lines().offer(member);
+      ASSERT_TRUE(offer);
+      EXPECT_EQ(offer->digest, 40U + static_cast<std::uint64_t>(member));
+      EXPECT_EQ(offer->staging, 4096U);
+    }
+    EXPECT_EQ(seat.lines().decision(), nullptr);
+    seat.meet();
+    // Rank 0 decides for 0 and 2, reaches rank 1 only, and ends.
+    if (seat.rank() == 1) {
+      Letters::Decision& decision = seat.inbox(0).letters[2].decision;
+      decision.members[0] = 5;
+      decision.engines = 2;
+      decision.signal = 1;
+      ASSERT_NE(seat.lines().decision(), nullptr);
+    }
+    seat.meet();
+    if (seat.rank() == 0) return;
+    const Letters::Decision* const decision = seat.lines().decision();
+    ASSERT_NE(decision, nullptr);
+    EXPECT_EQ(decision->members[0], 5U);
+    EXPECT_EQ(decision->engines, 2U);
+    seat.lines().decide();  // too late: the other decision stands
+    EXPECT_EQ(seat.lines().decision()->members[0], 5U);
+  });
+}
+
+TEST(TeamLines, TheDecisionHoldsAllWhoseOffersCame) {
+  play({0, 1, 1}, 8, [](Seat& seat) {
+    if (seat.rank() != 1) seat.lines().put_offer(1, 64);
+    seat.meet();
+    if (seat.rank() == 0) seat.lines().decide();
+    seat.meet();
+    const Letters::Decision* const decision = seat.lines().decision();
+    ASSERT_NE(decision, nullptr);
+    EXPECT_EQ(decision->members[0], 5U);
+    EXPECT_EQ(decision->engines, 0U);
+    seat.meet();
+  });
+}
+
+TEST(TeamLines, WhatAnyMemberHasMissedIsInTheDecision) {
+  play({0, 1, 2}, 9, [](Seat& seat) {
+    TeamLines& lines = seat.lines();
+    EXPECT_EQ(lines.missed_from(0), 0U) << "nothing is missed of who has made no offer";
+    EXPECT_FALSE(lines.missed_by(0));
+    seat.meet();
+    lines.put_offer(1, 64);
+    seat.meet();
+    if (seat.rank() == 2) seat.inbox(0).hails[1] = 0;
+    std::uint64_t missed = 0;
+    for (int member = 0; member < 3; ++member) missed |= lines.missed_from(member);
+    EXPECT_EQ(missed, seat.rank() == 2 ? 2U : 0U);
+    lines.put_missed(missed);
+    seat.meet();
+    EXPECT_EQ(lines.missed_by(2), 2U);
+    EXPECT_EQ(lines.missed_by(1), 0U);
+    if (seat.rank() == 0) lines.decide();
+    seat.meet();
+    ASSERT_NE(lines.decision(), nullptr);
+    EXPECT_EQ(lines.decision()->engines, 2U);
+    EXPECT_EQ(lines.decision()->members[0], 7U);
+    EXPECT_FALSE(lines.has_closed(1));
+    seat.meet();
+    if (seat.rank() == 1) lines.put_closed();
+    seat.meet();
+    EXPECT_TRUE(lines.has_closed(1));
+    EXPECT_FALSE(lines.has_closed(0));
+    seat.meet();
+  });
+}
+
+TEST(TeamLines, OffersOutsideTheArenaAreRefused) {
+  EXPECT_NO_THROW(check_offer(1, 4096, 4096, 8192));
+  for (const std::uint64_t staging : {std::uint64_t{4160}, std::uint64_t{8192}, UINT64_MAX, UINT64_MAX - 4095}) {
+    try {
+      check_offer(1, staging, 4096, 8192);
+      ADD_FAILURE() << staging;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::transport);
+      EXPECT_EQ(error.rank(), 1);
+      EXPECT_EQ(std::string(error.what()), "rank 1 offers 4096 bytes at offset " + std::to_string(staging) +
+                                               " of its arena, which has 8192 bytes, to the survivors' team");
+    }
+  }
+  EXPECT_THROW(check_offer(1, 0, 8193, 8192), Error);
+}
+
+/// The first engine loses all: what is told once comes all the same.
+TEST(TeamLines, LettersComeByMoreThanOneEngine) {
+  play({0, 1}, 10, [](Seat& seat) {
+    seat.transport().lose_engine(0);
+    if (seat.rank() == 0) seat.lines().propose(Status::timeout, 1, "a cable is cut");
+    seat.meet();
+    EXPECT_TRUE(seat.lines().is_alarmed());
+    EXPECT_EQ(text_of(seat.lines().settle()), std::to_string(static_cast<int>(Status::timeout)) + " a cable is cut");
+    seat.lines().put_offer(3, 64);
+    seat.meet();
+    ASSERT_TRUE(seat.lines().offer(1 - seat.rank()));
+    EXPECT_EQ(seat.lines().missed_from(1 - seat.rank()), 1U);
+    for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
+      seat.lines().tell(standing_of(seat.rank(), sequence));
+      seat.meet();
+    }
+    EXPECT_GE(seat.lines().view(1 - seat.rank()).standing.sequence, 2U);
+  });
+}
+
+}  // namespace
+}  // namespace torii::tests

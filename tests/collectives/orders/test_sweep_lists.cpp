@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every sweep list leads each rank to every other rank once, each entry is a permutation, and ways are the shortest.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collectives/orders/sweep_lists.hpp"
+#include "runtime/base/status.hpp"
+
+namespace torii::test {
+namespace {
+
+constexpr SweepOrder kOrders[] = {SweepOrder::a2a, SweepOrder::a2and, SweepOrder::a2at_printed, SweepOrder::a2at};
+
+/// Every entry is a permutation of the ranks, and the receivers of `rank` are all others.
+void expect_alltoall(SweepOrder order, const Topology& topology) {
+  const SweepList& list = sweep_list(order, topology);
+  const auto ranks = static_cast<std::size_t>(topology.ranks());
+  const std::string what =
+      std::string(name(order)) + " of " + topology.text() + ", " + std::to_string(ranks) + " ranks";
+  ASSERT_EQ(list.entries, ranks - 1) << what;
+  std::vector<std::size_t> receives(ranks * ranks, 0);
+  for (std::size_t entry = 0; entry < list.entries; ++entry) {
+    std::vector<bool> is_taken(ranks, false);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const int to = receiver(topology, list, static_cast<int>(rank), entry);
+      ASSERT_TRUE(to >= 0 && to < topology.ranks()) << what << ": entry " << entry << " leads to " << to;
+      ASSERT_FALSE(is_taken[static_cast<std::size_t>(to)]) << what << ": two send to " << to << " with entry " << entry;
+      is_taken[static_cast<std::size_t>(to)] = true;
+      ++receives[rank * ranks + static_cast<std::size_t>(to)];
+    }
+  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t to = 0; to < ranks; ++to) {
+      ASSERT_EQ(receives[rank * ranks + to], rank == to ? 0U : 1U) << what << ": " << rank << " to " << to;
+    }
+  }
+}
+
+/// The hops of every message end at its receiver's node and are the fewest.
+void expect_shortest_ways(SweepOrder order, const Topology& topology) {
+  const SweepList& list = sweep_list(order, topology);
+  for (int rank = 0; rank < topology.ranks(); ++rank) {
+    for (std::size_t entry = 0; entry < list.entries; ++entry) {
+      const Coordinates from = topology.coordinates(rank);
+      const Coordinates to = topology.coordinates(receiver(topology, list, rank, entry));
+      const Coordinates hops = sweep_hops(topology, list, rank, entry);
+      for (int d = 0; d < 3; ++d) {
+        const auto i = static_cast<std::size_t>(d);
+        const int extent = topology.extents()[i];
+        const int straight = std::abs(to[i] - from[i]);
+        ASSERT_EQ((from[i] + hops[i] + extent) % extent, to[i]) << topology.text() << " entry " << entry;
+        ASSERT_EQ(std::abs(hops[i]), topology.wraps(d) ? std::min(straight, extent - straight) : straight)
+            << name(order) << " of " << topology.text() << " rank " << rank << " entry " << entry;
+      }
+    }
+  }
+}
+
+Topology random_topology(std::mt19937& random) {
+  const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
+  const int dimensions = 1 + below(3);
+  Coordinates extents = {1, 1, 1};
+  for (int d = 0; d < dimensions; ++d) extents[static_cast<std::size_t>(d)] = 1 + below(dimensions == 3 ? 6 : 12);
+  return Topology::torus(extents, {random() % 2 == 0, random() % 2 == 0, random() % 2 == 0}, dimensions, 1 + below(3));
+}
+
+TEST(SweepLists, LeadEverywhereOnceOnFlatShapes) {
+  const int most = std::getenv("TORII_TEST_FULL") != nullptr ? 16 : 7;
+  for (int x = 1; x <= most; ++x) {
+    for (int y = 1; y <= most; ++y) {
+      for (const bool wraps : {true, false}) {
+        const Topology topology = Topology::torus({x, y, 1}, {wraps, wraps, false}, 2);
+        for (const SweepOrder order : kOrders) expect_alltoall(order, topology);
+      }
+    }
+  }
+}
+
+TEST(SweepLists, LeadEverywhereOnceOnRandomShapes) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const int shapes = std::getenv("TORII_TEST_FULL") != nullptr ? 500 : 24;
+  for (int i = 0; i < shapes; ++i) {
+    const Topology topology = random_topology(random);
+    for (const SweepOrder order : kOrders) {
+      if (!why_no_sweep_list(order, topology).empty()) continue;
+      expect_alltoall(order, topology);
+      expect_shortest_ways(order, topology);
+    }
+  }
+}
+
+TEST(SweepLists, ANodeIsARotation) {
+  for (const int ranks : {1, 2, 3, 8, 17}) {
+    const Topology topology = Topology::node(ranks);
+    for (const SweepOrder order : kOrders) {
+      expect_alltoall(order, topology);
+      const SweepList& list = sweep_list(order, topology);
+      for (std::size_t entry = 0; entry < list.entries; ++entry) {
+        EXPECT_EQ(receiver(topology, list, 0, entry), static_cast<int>(entry) + 1);
+        EXPECT_EQ(sweep_hops(topology, list, 0, entry), (Coordinates{0, 0, 0}));
+      }
+    }
+  }
+}
+
+TEST(SweepLists, ThePapersOrderIsRefusedWhereThereIsNone) {
+  for (const Topology& topology : {Topology::torus({3, 3, 3}), Topology::torus({4, 4, 1}, {true, false, false}, 2)}) {
+    try {
+      sweep_list(SweepOrder::a2at_printed, topology);
+      ADD_FAILURE() << topology.text();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::unsupported);
+      EXPECT_NE(std::string(error.what()).find(topology.text()), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(why_no_sweep_list(SweepOrder::a2at_printed, Topology::torus({5, 1, 4})), "");
+}
+
+TEST(SweepLists, AreMadeOnceForAllThreads) {
+  const Topology topology = Topology::torus({7, 5, 3});
+  std::vector<const SweepList*> found(4, nullptr);
+  std::vector<std::thread> threads;
+  for (const SweepList*& list : found) {
+    threads.emplace_back([&list, &topology] { list = &sweep_list(SweepOrder::a2at, topology); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const SweepList* list : found) EXPECT_EQ(list, found[0]);
+}
+
+}  // namespace
+}  // namespace torii::test

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verifier on plan sets made by hand: what is right passes, and every single fault is found and named.
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "collectives/proof/verify.hpp"
+#include "collectives/selection/catalogue.hpp"
+#include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/verify_run.hpp"
+
+namespace torii::test {
+namespace {
+
+::testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "\"" << part << "\" is not in \"" << text << "\"";
+}
+
+Verdict verdict_of(const PlanSet& set) {
+  ExpressionPool pool;
+  return verify(set.request, set.plans, pool);
+}
+
+std::string first_fault(const PlanSet& set) {
+  const Verdict verdict = verdict_of(set);
+  return verdict.ok() ? "no fault" : verdict.faults.front();
+}
+
+/// What some random run says, or an empty string when all go well. Wrong results are told by the expressions of
+/// `right`.
+std::string random_fault(const PlanSet& set, const PlanSet& right, int runs = 60) {
+  ExpressionPool pool;
+  const Verdict verdict = verify(right.request, right.plans, pool);
+  for (int seed = 1; seed <= runs; ++seed) {
+    const RandomRun run = {static_cast<std::uint64_t>(seed), 5, 2};
+    std::string fault = run_randomly(set.request, set.plans, verdict.result_expression, pool, run);
+    if (!fault.empty()) return fault;
+  }
+  return "";
+}
+
+TEST(Verify, RightPlansPass) {
+  for (const PlanSet& set : {exchange(), chain(), halves(true, true), halves(false, true), up_and_down()}) {
+    EXPECT_EQ(first_fault(set), "no fault");
+    EXPECT_EQ(random_fault(set, set), "");
+  }
+}
+
+TEST(Verify, NamesTheExpression) {
+  const PlanSet set = exchange();
+  ExpressionPool pool;
+  const Verdict verdict = verify(set.request, set.plans, pool);
+  ASSERT_EQ(verdict.result_expression.size(), 1u);
+  const ExpressionId leaves[] = {pool.leaf(0), pool.leaf(1)};
+  EXPECT_EQ(verdict.result_expression[0], pool.fold(leaves, true));
+}
+
+/// Each rank has a result of its own; operands out of rank order are right for no scan.
+TEST(Verify, PrefixesAreInRankOrder) {
+  for (const Collective collective : {Collective::scan, Collective::exscan}) {
+    PlanSet set(collective, 4);
+    set.plans = plan_all(*find_algorithm("node"), set.request);
+    ExpressionPool pool;
+    const Verdict right = verify(set.request, set.plans, pool);
+    ASSERT_TRUE(right.ok()) << right.faults.front();
+    ASSERT_EQ(right.result_expression.size(), 4U);
+    EXPECT_EQ(pool.text(right.result_expression[3]), collective == Collective::scan ? "(((0 1) 2) 3)" : "((0 1) 2)");
+    EXPECT_EQ(right.result_expression[0], collective == Collective::scan ? pool.leaf(0) : kNoExpression);
+    std::vector<StreamEnd>& sources = set.plans[2].lanes[0].flows[1].sources;
+    std::swap(sources[0], sources[1]);
+    EXPECT_EQ(first_fault(set), std::string("the result of rank 2 should combine ranks 0 to ") +
+                                    (collective == Collective::scan ? "2 in this order, but is ((1 0) 2)"
+                                                                    : "1 in this order, but is (1 0)"));
+    set.plans[2].blocks = 2;
+    EXPECT_NE(first_fault(set), "no fault");
+  }
+}
+
+TEST(Verify, HeightCountsMessagesBetweenRanks) {
+  EXPECT_EQ(verdict_of(chain()).height, 2);
+  EXPECT_EQ(verdict_of(up_and_down()).height, 4);
+}
+
+TEST(Verify, FewestSlotsOfPlansWithoutCyclesIsOne) {
+  EXPECT_EQ(verdict_of(chain()).slots_least, 1);
+  EXPECT_EQ(verdict_of(up_and_down()).slots_least, 1);
+}
+
+/// Two messages per segment that are sent before the first is taken, in a lane that both wait in: two slots at least.
+PlanSet two_before_one(int slots) {
+  PlanSet set(Collective::allreduce, 2, 2);
+  Stream two;
+  two.messages_per_segment = 2;
+  PlanSet::Ends ends[2] = {set.stream(0, 1, two), set.stream(1, 0, two)};
+  for (int rank = 0; rank < 2; ++rank) {
+    const StreamEnd theirs = ends[1 - rank].in;
+    const Walk both = {0, 1, 2, 2};
+    set.flow(rank, 0, {both, {own()}, false, {ends[rank].out}, Fold::left, "give"});
+    const std::vector<StreamEnd> in_rank_order = rank == 0 ? std::vector{own(), theirs} : std::vector{theirs, own()};
+    set.flow(rank, 0, {both, in_rank_order, true, {}, Fold::left, "combine"});
+  }
+  for (Plan& plan : set.plans) plan.slots = slots;
+  return set.finish();
+}
+
+TEST(Verify, OneSlotFewerThanLeastDeadlocks) {
+  EXPECT_EQ(verdict_of(two_before_one(8)).slots_least, 2);
+  EXPECT_EQ(first_fault(two_before_one(2)), "no fault");
+  EXPECT_TRUE(contains(first_fault(two_before_one(1)), "deadlock: rank"));
+  EXPECT_EQ(random_fault(two_before_one(2), two_before_one(2)), "");
+  EXPECT_TRUE(contains(random_fault(two_before_one(1), two_before_one(2)), "deadlock"));
+}
+
+TEST(Verify, TakingBeforeGivingDeadlocks) {
+  PlanSet set = exchange();
+  for (Plan& plan : set.plans) std::swap(plan.lanes[0].flows[0], plan.lanes[0].flows[1]);
+  EXPECT_TRUE(contains(first_fault(set), "deadlock"));
+  EXPECT_TRUE(contains(first_fault(set), "rank 0 lane 0 flow 0 (combine) block 0"));
+  EXPECT_TRUE(contains(random_fault(set, exchange()), "deadlock"));
+}
+
+TEST(Verify, SwappedSourcesGiveTwoExpressions) {
+  PlanSet set = exchange();
+  std::vector<StreamEnd>& sources = set.plans[1].lanes[0].flows[1].sources;
+  std::swap(sources[0], sources[1]);
+  EXPECT_TRUE(contains(first_fault(set), "the result block 0 of rank 1 is (1 0)"));
+  EXPECT_TRUE(contains(random_fault(set, exchange()), "wrong result"));
+}
+
+/// What StreamEnd cannot number would be another stream, or another message.
+TEST(Verify, NumbersThatDoNotFitAreFaults) {
+  PlanSet streams = chain();
+  streams.plans[0].out.resize(65536);
+  EXPECT_TRUE(contains(first_fault(streams.finish()), "rank 0: it has 65536 streams in one direction"));
+  PlanSet messages = chain();
+  messages.plans[0].out[0].messages_per_segment = messages.plans[1].in[0].messages_per_segment = 65537;
+  EXPECT_TRUE(contains(first_fault(messages), "stream 0 -> 1 tag 0: 65537 messages per segment"));
+}
+
+TEST(Verify, OperandsCombinedTwiceAreCounted) {
+  PlanSet set = up_and_down();
+  set.plans[1].lanes[0].flows[0].sources.push_back(own());
+  EXPECT_TRUE(contains(first_fault(set), "the operand of rank 1 is combined 2 times"));
+}
+
+TEST(Verify, MissingOperandsAreCounted) {
+  PlanSet set = up_and_down();
+  std::vector<StreamEnd>& sources = set.plans[1].lanes[0].flows[0].sources;
+  sources.erase(sources.begin());
+  EXPECT_TRUE(contains(first_fault(set), "the operand of rank 1 is combined 0 times"));
+}
+
+TEST(Verify, DeclaredOrderIsCompared) {
+  const PlanSet set = exchange();
+  ExpressionPool pool;
+  const auto other_order = [](int, ExpressionPool& into) {
+    const ExpressionId leaves[] = {into.leaf(1), into.leaf(0)};
+    return into.fold(leaves, true);
+  };
+  const Verdict verdict = verify(set.request, set.plans, pool, other_order);
+  ASSERT_FALSE(verdict.ok());
+  EXPECT_TRUE(contains(verdict.faults.front(), "the declared order is"));
+}
+
+TEST(Verify, CanonicalOrderIsCompared) {
+  PlanSet set = up_and_down();  // (0 (1 2)), canonical is ((0 1) 2)
+  set.request.determinism = Determinism::canonical;
+  EXPECT_TRUE(contains(first_fault(set), "the canonical order is"));
+  PlanSet pair = exchange();
+  pair.request.determinism = Determinism::canonical;
+  EXPECT_EQ(first_fault(pair), "no fault");
+}
+
+TEST(Verify, RoundingOfPartialResultsIsPartOfTheExpression) {
+  PlanSet narrow = up_and_down();
+  PlanSet wide = up_and_down();
+  for (Plan& plan : wide.plans) {
+    for (Stream& stream : plan.in) stream.wide = stream.carriage == Carriage::slots && stream.tag == 0;
+    for (Stream& stream : plan.out) stream.wide = stream.carriage == Carriage::slots && stream.tag == 0;
+  }
+  ExpressionPool pool;
+  const Verdict rounded = verify(narrow.request, narrow.plans, pool);
+  const Verdict unrounded = verify(wide.request, wide.plans, pool);
+  ASSERT_TRUE(rounded.ok());
+  ASSERT_TRUE(unrounded.ok());
+  EXPECT_NE(rounded.result_expression[0], unrounded.result_expression[0]);
+}
+
+TEST(Verify, RemovedKeepLeavesAResultUnwritten) {
+  PlanSet set = exchange();
+  set.plans[0].lanes[0].flows[1].keep = false;
+  EXPECT_TRUE(contains(first_fault(set), "the result block 0 of rank 0 is never written"));
+}
+
+TEST(Verify, KeepWhereNoResultIsWanted) {
+  PlanSet set = chain();
+  set.plans[0].lanes[0].flows[0].keep = true;
+  EXPECT_TRUE(contains(first_fault(set), "rank 0 lane 0 flow 0 (send) block 0: keeps a block where"));
+}
+
+TEST(Verify, ChainNeedsItsCredits) {
+  PlanSet set = chain();
+  set.plans[0].out[0].credits = false;
+  set.plans[1].in[0].credits = false;
+  EXPECT_TRUE(contains(first_fault(set), "stream 0 -> 1 tag 0 has no credits"));
+  EXPECT_TRUE(contains(random_fault(set, chain()), "still in use"));
+}
+
+TEST(Verify, ExchangeImpliesCreditsOnlyWhenSlotsAreMultiplesOfTheWindow) {
+  // Rank 0 fills slot s mod slots again in segment s + slots. That segment waits for segment s + slots - window, not
+  // for all before it, so only multiples of the window are proved.
+  for (const int slots : {1, 2, 3, 4, 6}) {
+    PlanSet set = halves(false, true);
+    for (Plan& plan : set.plans) plan.slots = slots;
+    if (slots % 2 == 0) {
+      EXPECT_EQ(first_fault(set), "no fault") << slots;
+      EXPECT_EQ(random_fault(set, set), "") << slots;
+    } else {
+      EXPECT_TRUE(contains(first_fault(set), "has no credits, but with " + std::to_string(slots) + " slots")) << slots;
+      EXPECT_TRUE(contains(random_fault(set, halves(true, true), 300), "still in use")) << slots;
+    }
+  }
+}
+
+TEST(Verify, LandedResultsNeedCreditsWhenNothingComesBack) {
+  const PlanSet set = halves(true, false);
+  EXPECT_TRUE(contains(first_fault(set), "stream 0 -> 1 tag 1 has no credits"));
+  EXPECT_TRUE(contains(random_fault(set, halves(true, true), 300), "still in use"));
+}
+
+/// Broadcast where the root lends its vector.
+PlanSet lent_broadcast(bool credits) {
+  PlanSet set(Collective::broadcast, 2);
+  Stream lend;
+  lend.carriage = Carriage::lend;
+  lend.credits = credits;
+  const auto ends = set.stream(0, 1, lend);
+  set.flow(0, 0, {{}, {own()}, false, {ends.out}, Fold::left, "give"});
+  set.flow(1, 0, {{}, {ends.in}, true, {}, Fold::left, "take"});
+  return set.finish();
+}
+
+TEST(Verify, LenderMustOutlastItsReaders) {
+  EXPECT_EQ(first_fault(lent_broadcast(true)), "no fault");
+  EXPECT_EQ(random_fault(lent_broadcast(true), lent_broadcast(true)), "");
+  bool found = false;
+  for (const std::string& fault : verdict_of(lent_broadcast(false)).faults)
+    found |= fault.find("may end before rank 1") != std::string::npos;
+  EXPECT_TRUE(found);
+  EXPECT_NE(random_fault(lent_broadcast(false), lent_broadcast(true)), "");
+}
+
+/// Rank 1 reduces block 0 of the lent vector and rank 0 fills its own result block 0 meanwhile with what it takes from
+/// `early`: in place it would overwrite what rank 1 still reads.
+PlanSet overwritten_operand() {
+  PlanSet set(Collective::allreduce, 2);
+  Stream lend;
+  lend.carriage = Carriage::lend;
+  const auto lent = set.stream(0, 1, lend);
+  const auto early = set.stream(1, 0);
+  set.flow(0, 0, {{}, {own()}, false, {lent.out}, Fold::left, "give"});
+  set.flow(0, 0, {{}, {own(), early.in}, true, {}, Fold::left, "combine"});
+  set.flow(1, 0, {{}, {own()}, false, {early.out}, Fold::left, "early"});
+  set.flow(1, 0, {{}, {lent.in, own()}, true, {}, Fold::left, "reduce"});
+  return set.finish();
+}
+
+TEST(Verify, OperandsAreNotOverwrittenInPlace) {
+  EXPECT_TRUE(contains(first_fault(overwritten_operand()),
+                       "in place, rank 0 lane 0 flow 1 (combine) block 0 may overwrite the operand block 0 of rank 0 "
+                       "before it is read by rank 1"));
+  EXPECT_NE(random_fault(overwritten_operand(), exchange(), 300), "");
+}
+
+TEST(Verify, HandedOverResultsAreNotOverwritten) {
+  // Rank 0 hands its partial result to lane 1 and keeps another value in the same block without waiting for lane 1.
+  PlanSet set = up_and_down();
+  Stream extra;
+  extra.tag = 7;
+  const auto more = set.stream(2, 0, extra);
+  set.plans[2].lanes[0].flows[0].targets.push_back(more.out);
+  set.flow(0, 0, {{}, {more.in}, true, {}, Fold::left, "overwrite"});
+  set.finish();
+  bool found = false;
+  for (const std::string& fault : verdict_of(set).faults)
+    found |= fault.find("(overwrite) block 0 may overwrite the result block 0 of rank 0") != std::string::npos;
+  EXPECT_TRUE(found);
+  EXPECT_NE(random_fault(set, up_and_down(), 300), "");
+}
+
+TEST(Verify, TwoWritersNeedAnOrder) {
+  PlanSet set(Collective::broadcast, 2);
+  Stream other;
+  other.tag = 1;
+  const auto first = set.stream(0, 1);
+  const auto second = set.stream(0, 1, other);
+  set.flow(0, 0, {{}, {own()}, false, {first.out, second.out}, Fold::left, "send"});
+  set.flow(1, 0, {{}, {first.in}, true, {}, Fold::left, "take"});
+  set.flow(1, 1, {{}, {second.in}, true, {}, Fold::left, "take again"});
+  EXPECT_TRUE(contains(first_fault(set.finish()), "is written in no fixed order"));
+}
+
+TEST(Verify, BarrierHearsOfEveryRank) {
+  PlanSet set(Collective::barrier, 3);
+  const auto up1 = set.stream(1, 0);
+  const auto up2 = set.stream(2, 0);
+  const auto down1 = set.stream(0, 1);
+  const auto down2 = set.stream(0, 2);
+  set.flow(0, 0, {{}, {up1.in, up2.in}, false, {down1.out, down2.out}, Fold::left, "turn"});
+  set.flow(1, 0, {{}, {}, false, {up1.out}, Fold::left, "up"});
+  set.flow(1, 0, {{}, {down1.in}, false, {}, Fold::left, "down"});
+  set.flow(2, 0, {{}, {}, false, {up2.out}, Fold::left, "up"});
+  set.flow(2, 0, {{}, {down2.in}, false, {}, Fold::left, "down"});
+  EXPECT_EQ(first_fault(set.finish()), "no fault");
+  EXPECT_EQ(random_fault(set, set), "");
+
+  PlanSet broken = set;  // rank 0 answers rank 1 before rank 2 has said anything
+  broken.plans[0].lanes[0].flows = {{{}, {up1.in}, false, {down1.out}, Fold::left, "turn"},
+                                    {{}, {up2.in}, false, {down2.out}, Fold::left, "turn"}};
+  EXPECT_EQ(first_fault(broken), "rank 1 may leave the barrier before rank 2 has entered");
+  EXPECT_TRUE(contains(random_fault(broken, set), "before all have entered"));
+}
+
+TEST(Verify, TokensAreNotData) {
+  PlanSet set = chain();
+  set.plans[0].lanes[0].flows[0].sources.clear();
+  EXPECT_TRUE(contains(first_fault(set), "takes a token for data"));
+}
+
+TEST(Verify, NonsenseInStructureIsNamed) {
+  const auto broken = [](auto change) {
+    PlanSet set = exchange();
+    change(set.plans);
+    return first_fault(set);
+  };
+  using Plans = std::vector<Plan>;
+  EXPECT_TRUE(contains(broken([](Plans& p) { p.pop_back(); }), "2 ranks but there are 1 plans"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].rank = 0; }), "rank 1: the plan says it is of rank 0"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].ranks = 3; }), "there are 3 ranks, not 2"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].slots = 0; }), "the number of slots is 0"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].slots = 3; }), "the number of slots differs"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].blocks = 0; }), "the number of blocks is 0"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].dealing = Dealing::dealt; }), "blocks or dealing differ"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].in_streams_max = 2; }), "in_streams_max is 2"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out_streams_max = 0; }), "out_streams_max is 0"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].window = 0; }), "rank 0 lane 0: the window is 0"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].tag = 5; }), "stream 0 -> 1 tag 0: the receiver expects it"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].wide = true; }), "stream 0 -> 1 tag 0: the two ends differ"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].peer = 9; }), "there is no such receiver"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].flows[0].walk.count = 0; }), "the walk visits 0 blocks"));
+  EXPECT_TRUE(contains(broken([](Plans& p) {
+                         p[0].lanes[0].flows[0].walk = {1, 1, 1, 2};
+                       }),
+                       "the walk leaves the 1 blocks at block 1"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].flows[0].targets[0].stream = 4; }),
+                       "target stream 4 does not exist"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].flows[1].sources[1].stream = 4; }),
+                       "source stream 4 does not exist"));
+  EXPECT_TRUE(
+      contains(broken([](Plans& p) { p[0].lanes[0].flows[0].targets[0].position = 1; }), "is beyond its 1 messages"));
+  EXPECT_TRUE(
+      contains(broken([](Plans& p) { p[0].lanes[0].flows.push_back(p[0].lanes[0].flows[0]); }), "is produced twice"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].flows.pop_back(); }), "is never consumed"));
+  EXPECT_TRUE(
+      contains(broken([](Plans& p) { p[0].lanes[0].flows.erase(p[0].lanes[0].flows.begin()); }), "is never produced"));
+  EXPECT_TRUE(
+      contains(broken([](Plans& p) { p[0].lanes[0].flows[1].sources.clear(); }), "keeps a value but has no source"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].messages_per_segment = p[1].in[0].messages_per_segment = 0; }),
+                       "0 messages per segment"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].carriage = p[1].in[0].carriage = Carriage::handover; }),
+                       "joins a rank with itself"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].carriage = p[1].in[0].carriage = Carriage::land; }),
+                       "a flow that takes a land stream"));
+}
+
+TEST(Verify, FormsOfLendAndHandover) {
+  PlanSet set = lent_broadcast(true);
+  set.plans[0].out[0].wide = set.plans[1].in[0].wide = true;
+  EXPECT_TRUE(contains(first_fault(set), "only streams through slots may be wide"));
+  set = lent_broadcast(true);
+  set.plans[0].out[0].peer = set.plans[1].in[0].peer = 0;
+  EXPECT_TRUE(contains(first_fault(set), "a rank lends nothing to itself"));
+  set = halves(true, true);
+  set.plans[0].lanes[0].flows[0].keep = true;
+  EXPECT_TRUE(contains(first_fault(set), "a flow that lends has"));
+  set = up_and_down();
+  set.plans[0].lanes[0].flows[0].keep = false;
+  EXPECT_TRUE(contains(first_fault(set), "hands over a result that it does not keep"));
+}
+
+TEST(Verify, BlocksOfBothEndsAgree) {
+  PlanSet set = halves(true, true);
+  set.plans[0].lanes[0].flows[0].walk = at_block(0);
+  EXPECT_TRUE(contains(first_fault(set), "carries another block than is expected"));
+}
+
+TEST(Verify, OneBlockPerRankWhereTheCollectiveAsks) {
+  PlanSet set = exchange();
+  set.request.collective = Collective::all_gather;
+  EXPECT_TRUE(contains(first_fault(set), "has one block per rank, or as many parts of each, not 1 blocks"));
+}
+
+}  // namespace
+}  // namespace torii::test

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of the catalogue, broken on purpose: each mutation of its plans is rejected. Where a mutation can be
+// harmless (two flows that do not depend on each other swapped, credits that were implied anyway) random runs have to
+// confirm it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "collectives/proof/verify.hpp"
+#include "tests/collectives/algorithms/cluster_trees.hpp"
+#include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/verify_run.hpp"
+
+namespace torii::test {
+namespace {
+
+using Random = std::mt19937_64;
+
+std::size_t pick(std::size_t count, Random& random) { return static_cast<std::size_t>(random() % count); }
+
+struct Case {
+  const Algorithm* algorithm;
+  PlanRequest request;
+  std::vector<Plan> plans;
+  std::vector<ExpressionId> expected;
+  int slots_least;
+  std::string text() const { return std::string(algorithm->name) + " " + describe(request); }
+};
+
+ExpressionPool& pool() {
+  static ExpressionPool shared;
+  return shared;
+}
+
+std::vector<Case> make_cases() {
+  std::vector<Case> cases;
+  for (const Topology& topology :
+       {Topology::node(2), Topology::node(5), Topology::node(8), Topology::torus({3, 2, 2}), Topology::torus({3, 3, 3}),
+        Topology::torus({4, 3, 1}, {false, false, false}), Topology::torus({2, 2, 1}, {true, true, true}, 2, 2),
+        Topology::of_tree(sites_tree({2, 1}), "sites")}) {
+    for (const Tuning& tuning : {Tuning{4096, 4, 2, false}, Tuning{4096, 4, 4, true}}) {
+      for (const PlanRequest& request : requests_on(topology, tuning)) {
+        if (request.wide_wire) continue;
+        for (const Algorithm& algorithm : catalogue()) {
+          if (!algorithm.why_not(request).empty()) continue;
+          const Verdict verdict = verify(algorithm, request, pool());
+          EXPECT_TRUE(verdict.ok()) << algorithm.name << " " << describe(request) << ": " << verdict.faults.front();
+          if (!verdict.ok()) continue;
+          std::vector<Plan> plans = plan_all(algorithm, request);
+          if (plans.front().sweep.exists()) continue;  // nothing of theirs can be broken here: test_verify_sweeps.cpp
+          cases.push_back({&algorithm, request, std::move(plans), verdict.result_expression, verdict.slots_least});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = make_cases();
+  return all;
+}
+
+Verdict verdict_of(const Case& base, const std::vector<Plan>& plans) {
+  DeclaredOrder order;
+  if (combines(base.request.collective)) {
+    order = [&](int block, ExpressionPool& into) { return base.algorithm->order(base.request, block, into); };
+  }
+  return verify(base.request, plans, pool(), order);
+}
+
+Lane* random_lane(std::vector<Plan>& plans, Random& random, std::size_t flows_least) {
+  constexpr int kTries = 50;
+  for (int i = 0; i < kTries; ++i) {
+    Plan& plan = plans[pick(plans.size(), random)];
+    if (plan.lanes.empty()) continue;
+    Lane& lane = plan.lanes[pick(plan.lanes.size(), random)];
+    if (lane.flows.size() >= flows_least) return &lane;
+  }
+  return nullptr;
+}
+
+/// Changes `plans` at a random place, or returns false when there is nothing to change.
+using Mutation = std::function<bool(std::vector<Plan>& plans, Random& random)>;
+
+bool drop_flow(std::vector<Plan>& plans, Random& random) {
+  Lane* lane = random_lane(plans, random, 1);
+  if (lane == nullptr) return false;
+  lane->flows.erase(lane->flows.begin() + static_cast<std::ptrdiff_t>(pick(lane->flows.size(), random)));
+  return true;
+}
+
+bool duplicate_flow(std::vector<Plan>& plans, Random& random) {
+  Lane* lane = random_lane(plans, random, 1);
+  if (lane == nullptr) return false;
+  const Flow copy = lane->flows[pick(lane->flows.size(), random)];
+  lane->flows.push_back(copy);
+  return !copy.sources.empty() || !copy.targets.empty();
+}
+
+bool swap_flows(std::vector<Plan>& plans, Random& random) {
+  Lane* lane = random_lane(plans, random, 2);
+  if (lane == nullptr) return false;
+  const std::size_t first = pick(lane->flows.size() - 1, random);
+  std::swap(lane->flows[first], lane->flows[first + 1]);
+  return true;
+}
+
+bool swap_sources(std::vector<Plan>& plans, Random& random) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Lane* lane = random_lane(plans, random, 1);
+    if (lane == nullptr) return false;
+    std::vector<StreamEnd>& sources = lane->flows[pick(lane->flows.size(), random)].sources;
+    if (sources.size() < 2) continue;
+    const std::size_t first = pick(sources.size() - 1, random);
+    std::swap(sources[first], sources[first + 1]);
+    return true;
+  }
+  return false;
+}
+
+bool remove_keep(std::vector<Plan>& plans, Random& random) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Lane* lane = random_lane(plans, random, 1);
+    if (lane == nullptr) return false;
+    Flow& flow = lane->flows[pick(lane->flows.size(), random)];
+    if (!flow.keep) continue;
+    flow.keep = false;
+    return true;
+  }
+  return false;
+}
+
+bool shift_position(std::vector<Plan>& plans, Random& random) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Lane* lane = random_lane(plans, random, 1);
+    if (lane == nullptr) return false;
+    Flow& flow = lane->flows[pick(lane->flows.size(), random)];
+    std::vector<StreamEnd>& ends = random() % 2 == 0 ? flow.sources : flow.targets;
+    if (ends.empty() || ends.front().stream == kOwn) continue;
+    ++ends.front().position;
+    return true;
+  }
+  return false;
+}
+
+/// Both ends agree that a stream exists, yet one flow no longer feeds it with what the other one expects.
+bool drop_source(std::vector<Plan>& plans, Random& random) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Lane* lane = random_lane(plans, random, 1);
+    if (lane == nullptr) return false;
+    std::vector<StreamEnd>& sources = lane->flows[pick(lane->flows.size(), random)].sources;
+    if (sources.size() < 2) continue;
+    sources.erase(sources.begin() + static_cast<std::ptrdiff_t>(pick(sources.size(), random)));
+    return true;
+  }
+  return false;
+}
+
+bool imply_credits(std::vector<Plan>& plans, Random& random) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    Plan& sender = plans[pick(plans.size(), random)];
+    if (sender.out.empty()) continue;
+    Stream& out = sender.out[pick(sender.out.size(), random)];
+    if (!out.credits) continue;
+    out.credits = false;
+    for (Stream& in : plans[static_cast<std::size_t>(out.peer)].in) {
+      if (in.peer == sender.rank && in.tag == out.tag) in.credits = false;
+    }
+    return true;
+  }
+  return false;
+}
+
+bool always(const PlanRequest&) { return true; }
+bool not_barrier(const PlanRequest& request) { return request.collective != Collective::barrier; }
+bool only_combining(const PlanRequest& request) { return combines(request.collective); }
+
+struct Tally {
+  int tried = 0;
+  int rejected = 0;
+};
+
+/// Tries a mutation on every case that it concerns; every one has to be rejected.
+Tally reject_all(const Mutation& mutation, bool (*concerns)(const PlanRequest&)) {
+  Tally tally;
+  Random random(2026);
+  const int times = full_tests() ? 20 : 3;
+  for (const Case& base : cases()) {
+    if (!concerns(base.request)) continue;
+    for (int i = 0; i < times; ++i) {
+      std::vector<Plan> plans = base.plans;
+      if (!mutation(plans, random)) continue;
+      ++tally.tried;
+      if (!verdict_of(base, plans).ok()) {
+        ++tally.rejected;
+      } else {
+        ADD_FAILURE() << base.text() << ": a mutated plan set passes";
+      }
+    }
+  }
+  EXPECT_GT(tally.tried, 0);
+  return tally;
+}
+
+/// Tries a mutation that may be harmless: what passes has to survive random runs.
+Tally reject_what_fails(const Mutation& mutation) {
+  Tally tally;
+  Random random(2027);
+  const int times = full_tests() ? 5 : 1;
+  const std::uint64_t seeds = full_tests() ? 3 : 1;
+  for (const Case& base : cases()) {
+    for (int i = 0; i < times; ++i) {
+      std::vector<Plan> plans = base.plans;
+      if (!mutation(plans, random)) continue;
+      ++tally.tried;
+      if (!verdict_of(base, plans).ok()) {
+        ++tally.rejected;
+        continue;
+      }
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        EXPECT_EQ(run_randomly(base.request, plans, base.expected, pool(), {seed, 5, 2}), "") << base.text();
+      }
+    }
+  }
+  EXPECT_GT(tally.rejected, 0);
+  return tally;
+}
+
+TEST(VerifyMutations, EveryRowIsTried) {
+  std::map<std::string_view, int> counts;
+  for (const Case& base : cases()) ++counts[base.algorithm->name];
+  const auto rows = catalogue();
+  // Those of one order are sweeps for every block.
+  const auto only_sweeps =
+      std::ranges::count_if(rows, [](const Algorithm& row) { return row.name.starts_with("a2a"); });
+  EXPECT_EQ(counts.size(), rows.size() - static_cast<std::size_t>(only_sweeps));
+}
+
+TEST(VerifyMutations, DroppedFlow) { reject_all(drop_flow, always); }
+TEST(VerifyMutations, DuplicatedFlow) { reject_all(duplicate_flow, always); }
+TEST(VerifyMutations, SwappedSources) { reject_all(swap_sources, only_combining); }
+TEST(VerifyMutations, DroppedSource) { reject_all(drop_source, not_barrier); }
+TEST(VerifyMutations, RemovedKeep) { reject_all(remove_keep, not_barrier); }
+TEST(VerifyMutations, ShiftedPosition) { reject_all(shift_position, always); }
+TEST(VerifyMutations, SwappedFlows) { reject_what_fails(swap_flows); }
+TEST(VerifyMutations, CreditsFalselyImplied) { reject_what_fails(imply_credits); }
+
+TEST(VerifyMutations, OneSlotFewer) {
+  int above_one = 0;
+  for (const Case& base : cases()) {
+    std::vector<Plan> plans = base.plans;
+    const auto with_slots = [&](int slots) {
+      for (Plan& plan : plans) plan.slots = slots;
+      return verdict_of(base, plans).ok();
+    };
+    EXPECT_TRUE(with_slots(base.slots_least)) << base.text();
+    EXPECT_FALSE(with_slots(base.slots_least - 1)) << base.text();
+    above_one += base.slots_least > 1 ? 1 : 0;
+  }
+  EXPECT_GT(above_one, 0) << "no case in which a slot could be missing";
+}
+
+}  // namespace
+}  // namespace torii::test

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost model of lanes between sites against figures worked out by hand and its choices; sites of trees; the plans
+// of multilane, proved and run in random order.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "collectives/building/sites.hpp"
+#include "collectives/proof/verify.hpp"
+#include "collectives/schedules/schedule_cache.hpp"
+#include "collectives/selection/lanes_model.hpp"
+#include "collectives/selection/selection.hpp"
+#include "collectives/selection/selection_floyd.hpp"
+#include "collectives/selection/selection_trees.hpp"
+#include "tests/collectives/algorithms/cluster_trees.hpp"
+#include "tests/support/verify_run.hpp"
+
+namespace torii::test {
+namespace {
+
+/// 16 ranks at each of two sites, 8 ms apart, 100 kB for each rank, 1 Gbit/s within a site.
+LongLink sixteen(double window_bytes, double capacity) {
+  return {16, 16, 1e5, 8e-3, window_bytes, capacity, 125e6, {}};
+}
+
+TEST(Lanes, TimesOfTwoSites) {
+  const LongLink narrow = sixteen(64e3, 125e6);
+  EXPECT_NEAR(1e3 * lanes_time_s(narrow, 1, false), 420.8, 0.05);
+  EXPECT_NEAR(1e3 * lanes_time_s(narrow, 16, false), 45.8, 0.05);
+  EXPECT_EQ(choose_lanes(narrow, false).lanes, 16);
+  const LongLink slow = sixteen(64e3, 12.5e6);
+  EXPECT_EQ(choose_lanes(slow, false).lanes, 4);
+  EXPECT_NEAR(1e3 * choose_lanes(slow, false).time_s, 148.8, 0.05);
+  EXPECT_NEAR(1e3 * lanes_time_s(slow, 4, true), 138.6, 1);
+  const LongLink wide = sixteen(256e3, 125e6);
+  EXPECT_EQ(choose_lanes(wide, false).lanes, 7);
+  EXPECT_NEAR(1e3 * choose_lanes(wide, false).time_s, 32.5, 0.05);
+  EXPECT_NEAR(1e3 * lanes_time_s(wide, 8, true), 26.8, 0.5);
+}
+
+/// A scatter of 100 kB per rank between two sites of 8 ranks in the laboratory (400 Mbit/s, windows of 64 KiB, 8.2 ms):
+/// what one of P streams carried, and what the scatter took (perf/results/2026-11-22-sites-400.json).
+TEST(Lanes, TheModelKeepsToWhatWasMeasured) {
+  struct Measured {
+    int lanes;
+    double rate;
+    double time_ms;
+  };
+  for (const Measured& one :
+       {Measured{1, 2.75e6, 328.6}, {2, 2.72e6, 139.6}, {4, 2.66e6, 74.5}, {6, 2.74e6, 71.3}, {8, 2.72e6, 38.7}}) {
+    LongLink link = {8, 8, 1e5, 8.2e-3, 65536, 8 * one.rate, 119.6e6};
+    link.rates.assign(8, one.rate);
+    link.segment_bytes = 25024;
+    EXPECT_NEAR(1e3 * lanes_time_s(link, one.lanes, true) / one.time_ms, 1, 0.15) << one.lanes;
+  }
+}
+
+/// Within a window a message takes the latency and the link's rate; a long one the stream's rate; a stream that fills
+/// the link both. Nowhere do more bytes take less.
+TEST(Lanes, StreamsStartAWindowAhead) {
+  LongLink link = sixteen(64e3, 125e6);
+  EXPECT_NEAR(crossing_s(link, 1, 1000), 8e-3 + 1000 / 125e6, 1e-9);
+  EXPECT_NEAR(crossing_s(link, 1, 4e6), 1 + 8e-3 * 4 / 125, 1e-9);
+  link.capacity = 2e6;
+  EXPECT_NEAR(crossing_s(link, 1, 4e6), 2 + 8e-3, 1e-9);
+  for (int lanes = 1; lanes <= 16; ++lanes) {
+    for (double bytes = 100; bytes < 1e6; bytes *= 1.3) {
+      EXPECT_LT(crossing_s(link, lanes, bytes), crossing_s(link, lanes, 1.3 * bytes));
+    }
+  }
+}
+
+/// 1 MB to 8 + 8 ranks: over one stream of 4 MB/s 250 ms, over eight 31 ms and a little; then back.
+TEST(Lanes, WholeVectorsAreShared) {
+  LongLink link = {8, 8, 0, 8e-3, 64e3, 125e6, 125e6};
+  link.segment_bytes = 16e3;
+  EXPECT_NEAR(1e3 * spread_time_s(link, 1, 1e6, 1), 250, 2);
+  EXPECT_NEAR(1e3 * spread_time_s(link, 8, 1e6, 1), 33.6, 0.5);
+  EXPECT_NEAR(1e3 * exchange_time_s(link, 8, 1e6, 1), 41.8, 0.7);
+  // By one lane the head hands the whole vector to seven ranks: the cable of the head is the bound, not the stream.
+  link.window_bytes = 4e6;
+  EXPECT_NEAR(1e3 * spread_time_s(link, 1, 1e6, 1), 64 + 8, 1);
+}
+
+/// The busiest lane has as many messages as it must: 9 lanes for 16 messages carry 2 at most.
+TEST(Lanes, SharesAreEven) {
+  EXPECT_EQ(lane_shares(16, 9), (std::vector<int>{2, 2, 2, 2, 2, 2, 2, 1, 1}));
+  for (int messages = 1; messages < 40; ++messages) {
+    for (int lanes = 1; lanes <= messages; ++lanes) {
+      const std::vector<int> shares = lane_shares(messages, lanes);
+      EXPECT_EQ(std::accumulate(shares.begin(), shares.end(), 0), messages);
+      EXPECT_EQ(shares.front(), (messages + lanes - 1) / lanes);
+    }
+  }
+}
+
+TEST(Lanes, MeasuredRatesComeBeforeTheModel) {
+  LongLink link = sixteen(64e3, 125e6);
+  EXPECT_DOUBLE_EQ(stream_rate(link, 1), 4e6);
+  link.rates = {2.8375e6, 2.7875e6};
+  EXPECT_DOUBLE_EQ(stream_rate(link, 2), 2.7875e6);
+  EXPECT_DOUBLE_EQ(stream_rate(link, 3), 4e6);
+  EXPECT_GT(lanes_time_s(link, 1, false), 0.5);
+  // Where the last stream was as fast as the first, the link was not full.
+  link.capacity = 5e6;
+  EXPECT_DOUBLE_EQ(full_rate(link), 2 * 2 * 2.7875e6);
+  link.rates = {2.8375e6, 2.5e6};
+  EXPECT_DOUBLE_EQ(full_rate(link), 5e6);
+}
+
+TEST(Lanes, SeveralSitesShareTheRootsSite) {
+  const std::vector<LongLink> near = {sixteen(64e3, 125e6), sixteen(64e3, 125e6)};
+  const std::vector<LaneChoice> choices = choose_lanes(near, 125e6, false);
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[0].lanes, 8) << "16 ranks for two sites";
+  EXPECT_EQ(choices[1].lanes, 8);
+  // The farther site gets more lanes than the nearer one.
+  std::vector<LongLink> far = near;
+  far[1].latency_s = 32e-3;
+  const std::vector<LaneChoice> uneven = choose_lanes(far, 125e6, false);
+  ASSERT_EQ(uneven.size(), 2u);
+  EXPECT_GT(uneven[1].lanes, uneven[0].lanes);
+  EXPECT_LE(uneven[0].lanes + uneven[1].lanes, 16);
+  // No room for two streams.
+  EXPECT_TRUE(choose_lanes(near, 5e6, false).empty());
+  EXPECT_TRUE(choose_lanes(std::vector<LongLink>{}, 1, false).empty());
+}
+
+PlanRequest request_on(const TreeTopology& tree, Collective collective, int root, int lanes = 0) {
+  PlanRequest request = {collective, Topology::of_tree(tree, "sites"), root, Determinism::run, false, {}};
+  request.tuning = {4096, 4, 2, false};
+  request.tuning.lanes.fill(static_cast<std::uint8_t>(lanes));
+  return request;
+}
+
+TEST(Sites, AreWhatLongLinksLeave) {
+  const TreeTopology tree = sites_tree({3, 2, 1});
+  const Sites sites = sites_of(tree);
+  EXPECT_EQ(sites.ranks, (std::vector<std::vector<int>>{{0, 1, 2}, {3, 4}, {5}}));
+  EXPECT_EQ(sites.of_rank, (std::vector<int>{0, 0, 0, 1, 1, 2}));
+  const SiteWay way = way_between(tree, sites, 2, 0);
+  EXPECT_EQ(way.from, "switch2");
+  EXPECT_EQ(way.to, "switch0");
+  EXPECT_DOUBLE_EQ(way.latency_s, 8e-3);
+  EXPECT_DOUBLE_EQ(way.capacity, 12.5e6);
+  EXPECT_DOUBLE_EQ(way.site_rate, 125e6);
+  // Parts keep the names; ranks are numbered anew.
+  const TreeTopology part = tree.part(std::vector<int>{4, 1});
+  EXPECT_EQ(way_between(part, sites_of(part), 0, 1).from, "switch1");
+  EXPECT_EQ(sites_of(TreeTopology::star(4)).ranks.size(), 1u);
+}
+
+/// Every size of two and three small sites, every root, every number of lanes.
+TEST(Multilane, EveryPlanIsProved) {
+  const Algorithm& multilane = *find_algorithm("multilane");
+  std::uint64_t seed = 1;
+  for (const std::vector<int>& sizes :
+       {std::vector<int>{1, 1}, {1, 4}, {4, 1}, {3, 3}, {2, 5}, {2, 1, 3}, {1, 2, 2, 1}}) {
+    const TreeTopology tree = sites_tree(sizes);
+    for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce,
+                                        Collective::scatter, Collective::gather, Collective::alltoall}) {
+      for (int root = 0; root < (has_root(collective) ? tree.ranks() : 1); ++root) {
+        for (int lanes = 0; lanes <= 3; ++lanes) {
+          const PlanRequest request = request_on(tree, collective, root, lanes);
+          ASSERT_EQ(multilane.why_not(request), "");
+          ExpressionPool pool;
+          const Verdict verdict = verify(multilane, request, pool);
+          ASSERT_TRUE(verdict.ok()) << name(collective) << " root " << root << " lanes " << lanes << ": "
+                                    << verdict.faults.front();
+          if (++seed % 5 != 0) continue;
+          ASSERT_EQ(run_randomly(request, plan_all(multilane, request), verdict.result_expression, pool, {seed, 3, 2}),
+                    "");
+        }
+      }
+    }
+  }
+}
+
+/// Between which ranks the plans cross a long link.
+std::set<std::pair<int, int>> crossings(const PlanRequest& request) {
+  const Sites sites = sites_of(*request.topology.tree());
+  std::set<std::pair<int, int>> pairs;
+  for (const Plan& plan : plan_all(*find_algorithm("multilane"), request)) {
+    for (const Stream& stream : plan.out) {
+      const auto site = [&](int rank) { return sites.of_rank[static_cast<std::size_t>(rank)]; };
+      if (site(plan.rank) != site(stream.peer)) pairs.emplace(plan.rank, stream.peer);
+    }
+  }
+  return pairs;
+}
+
+/// Each lane joins two heads of its own; the root is the first head.
+TEST(Multilane, LanesJoinPairsOfHeads) {
+  const TreeTopology tree = sites_tree({4, 5});
+  using Pairs = std::set<std::pair<int, int>>;
+  EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 1)), (Pairs{{2, 4}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 3)), (Pairs{{2, 4}, {3, 6}, {0, 8}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::gather, 2, 3)), (Pairs{{4, 2}, {6, 3}, {8, 0}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 0)).size(), 4u);
+  EXPECT_EQ(crossings(request_on(tree, Collective::scatter, 2, 9)).size(), 4u) << "no more than the smaller site has";
+}
+
+/// Trees of whole vectors cross between the same heads: both ways in an allreduce, one way with a root. A smaller site
+/// has fewer heads, and they take turns.
+TEST(Multilane, SharesCrossBetweenPairsOfHeads) {
+  const TreeTopology tree = sites_tree({4, 5});
+  using Pairs = std::set<std::pair<int, int>>;
+  EXPECT_EQ(crossings(request_on(tree, Collective::broadcast, 2, 3)), (Pairs{{2, 4}, {3, 5}, {0, 6}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::reduce, 2, 1)), (Pairs{{4, 2}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::allreduce, 0, 2)), (Pairs{{0, 4}, {4, 0}, {1, 5}, {5, 1}}));
+  EXPECT_EQ(crossings(request_on(tree, Collective::broadcast, 2, 0)), (Pairs{{2, 4}, {3, 5}, {0, 6}, {1, 7}, {2, 8}}));
+}
+
+TEST(Multilane, CanonicalOrderIsRefusedWhereItCombines) {
+  PlanRequest request = request_on(sites_tree({2, 2}), Collective::allreduce, 0);
+  request.determinism = Determinism::canonical;
+  EXPECT_NE(find_algorithm("multilane")->why_not(request).find("in an order of its own"), std::string::npos);
+  request.collective = Collective::broadcast;
+  EXPECT_EQ(find_algorithm("multilane")->why_not(request), "");
+}
+
+TEST(Multilane, OneSiteIsRefusedWithAReason) {
+  const Algorithm& multilane = *find_algorithm("multilane");
+  const std::string reason = multilane.why_not(request_on(TreeTopology::star(3), Collective::scatter, 0));
+  EXPECT_NE(reason.find("multilane is for 2 to 16 sites"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("tree:sites has 1"), std::string::npos) << reason;
+  EXPECT_NE(multilane.why_not(request_on(sites_tree(std::vector<int>(17, 1)), Collective::gather, 0)).find("has 17"),
+            std::string::npos);
+  EXPECT_NE(multilane.why_not(request_on(sites_tree({1, 1}), Collective::scan, 0)).find("scatter, gather; not"),
+            std::string::npos);
+}
+
+constexpr const char* kStreams =
+    R"({"version": 1, "rows": "built-in", "streams": [{"from": "switch0", "to": "switch1",
+        "rates": [2838000, 2838000, 2838000, 2790000, 2300000, 1950000, 1660000, 1460000]}]})";
+
+TEST(Multilane, TheModelChoosesLanes) {
+  const TreeTopology tree = sites_tree({8, 8});
+  PlanRequest request = request_on(tree, Collective::scatter, 0);
+  const std::size_t bytes = 16 * 100'000;
+  const TuneTable table = TuneTable::parse(kStreams, "test");
+  ASSERT_EQ(table.streams().size(), 1u);
+  EXPECT_EQ(table.rows().size(), TuneTable::built_in().rows().size());
+  const Selected selected = select(table, {}, request, bytes);
+  EXPECT_EQ(selected.algorithm->name, "multilane");
+  EXPECT_EQ(selected.request.tuning.lanes[1], 8);
+  EXPECT_NE(selected.by_model.find("lanes 8, 7"), std::string::npos) << selected.by_model;
+  // Rates of the way back serve where none else are known; a gather goes there.
+  request.collective = Collective::gather;
+  EXPECT_EQ(select(table, {}, request, bytes).request.tuning.lanes[1], 8);
+  // A wider line takes all lanes that there are, and several sites share them.
+  request.topology = Topology::of_tree(sites_tree({8, 8}, "50MB/s 50MB/s"), "wide");
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes[1], 8);
+  request.topology = Topology::of_tree(sites_tree({4, 4, 4}, "50MB/s 50MB/s"), "three");
+  const SiteLanes lanes = select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes;
+  EXPECT_EQ(lanes[1] + lanes[2], 4);
+  // More sites than the root's has ranks.
+  request.topology = Topology::of_tree(sites_tree({1, 2, 2}), "small");
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, bytes).request.tuning.lanes[1], 1);
+}
+
+/// Long vectors between sites go over lanes. Short ones with a root cross once: a schedule would cross for every
+/// rank, and wait each time to be told. Others go by what the table says.
+TEST(Multilane, ServesLongVectors) {
+  PlanRequest request = request_on(sites_tree({8, 8}, "50MB/s 50MB/s"), Collective::broadcast, 3);
+  for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce}) {
+    request.collective = collective;
+    request.root = has_root(collective) ? 3 : 0;
+    const Selected selected = select(TuneTable::built_in(), {}, request, 1'000'000);
+    EXPECT_EQ(selected.algorithm->name, "multilane") << name(collective);
+    EXPECT_EQ(selected.request.tuning.lanes[0], 8) << selected.by_model;
+    EXPECT_TRUE(selected.by_model.starts_with("by the model of lanes between sites: lanes 8, ")) << selected.by_model;
+    EXPECT_NE(select(TuneTable::built_in(), {}, request, 64).algorithm->name, "multilane") << name(collective);
+    // Where a hop inside a site takes time a chain through all ranks is long, and one lane is enough.
+    PlanRequest brief = request;
+    brief.topology = Topology::of_tree(sites_tree({8, 8}, "50MB/s 50MB/s", "100us"), "hosts");
+    const Selected one = select(TuneTable::built_in(), {}, brief, 64);
+    EXPECT_EQ(one.algorithm->name == "multilane", has_root(collective)) << name(collective) << one.by_model;
+    EXPECT_EQ(one.request.tuning.lanes[1], has_root(collective) ? 1 : 0) << one.by_model;
+    // No long link, no lanes.
+    PlanRequest near = request;
+    near.topology = Topology::of_tree(star_of(16), "star");
+    EXPECT_NE(select(TuneTable::built_in(), {}, near, 1'000'000).algorithm->name, "multilane");
+    // Canonical orders are not those of lanes.
+    near = request;
+    near.determinism = Determinism::canonical;
+    if (combines(collective)) {
+      EXPECT_NE(select(TuneTable::built_in(), {}, near, 1'000'000).algorithm->name, "multilane");
+    }
+  }
+  // A rank has streams with most others, so segments shrink as ranks grow in number.
+  request.topology = Topology::of_tree(sites_tree({64, 64}, "500MB/s 500MB/s"), "large");
+  const Selected large = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 1'000'000'000);
+  EXPECT_EQ(large.request.tuning.segment_bytes, 4096u);
+  request.topology = Topology::of_tree(sites_tree({8, 8}), "small");
+  const Selected forced = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 64);
+  EXPECT_EQ(forced.request.tuning.lanes[1], 1) << "a short vector needs one lane: " << forced.by_model;
+}
+
+/// The schedule of least time sends to all ranks beyond the link from this side, which takes a round trip for each.
+TEST(Sites, TokensOverLongLinksAreCounted) {
+  PlanRequest request = request_on(sites_tree({4, 4}), Collective::broadcast, 0);
+  const TreeChoice far = choose_on_tree(request, 128);
+  EXPECT_EQ(far.algorithm->name, "chain") << far.why;
+  const auto schedule = kept_schedule(request.topology, 0, 128, false);
+  EXPECT_LT(schedule->time_s, far.time_s) << "without tokens the schedule would be the quicker one";
+  EXPECT_NE(far.why.find(", with tokens "), std::string::npos) << far.why;
+  // Inside a site they are not.
+  request.topology = Topology::of_tree(star_of(8), "star");
+  const TreeChoice near = choose_on_tree(request, 128);
+  EXPECT_EQ(near.algorithm->name, "scheduled") << near.why;
+  EXPECT_NEAR(near.time_s, kept_schedule(request.topology, 0, 128, false)->time_s, 1e-9);
+  EXPECT_EQ(near.why.find("tokens"), std::string::npos) << near.why;
+}
+
+/// A single stream that fills the link needs no lanes, but slots for what a round trip holds.
+TEST(Multilane, LeavesAFullLinkToTheChain) {
+  const PlanRequest request = request_on(sites_tree({4, 4}), Collective::broadcast, 0);
+  const TuneTable table = TuneTable::parse(
+      R"({"version": 1, "rows": "built-in",
+          "streams": [{"from": "switch0", "to": "switch1", "rates": [12500000, 6250000]}]})",
+      "test");
+  const Selected selected = select(table, {}, request, 4'000'000);
+  EXPECT_EQ(selected.algorithm->name, "chain");
+  const Tuning& tuning = selected.request.tuning;
+  EXPECT_GE(static_cast<double>(tuning.segment_bytes) * tuning.slots, 12.5e6 * 16e-3);
+  PlanRequest near = request;
+  near.topology = Topology::of_tree(star_of(8), "star");
+  EXPECT_EQ(select(table, {}, near, 4'000'000).request.tuning.slots, 8);
+}
+
+TEST(Multilane, IsForLongBlocks) {
+  const PlanRequest request = request_on(sites_tree({4, 4}), Collective::scatter, 0);
+  EXPECT_NE(select(TuneTable::built_in(), {}, request, 8 * 1000).algorithm->name, "multilane");
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, 8 * 4000).algorithm->name, "multilane");
+  // Nobody knows unequal lengths yet: as many lanes as for long blocks.
+  const Selected unequal = select(TuneTable::built_in(), {}, request, SIZE_MAX);
+  EXPECT_EQ(unequal.algorithm->name, "multilane");
+  EXPECT_EQ(unequal.request.tuning.lanes[1],
+            select(TuneTable::built_in(), {}, request, 8 << 20).request.tuning.lanes[1]);
+  EXPECT_NE(unequal.by_model.find(" ms as if all blocks had 1 MiB"), std::string::npos) << unequal.by_model;
+  const TuneTable table = TuneTable::parse(
+      R"({"version": 1, "rows": [{"collective": "scatter", "topology": "tree", "ranks": [1, 64], "bytes_max": null,
+          "algorithm": "multilane", "segment": 4096, "slots": 8, "window": 4, "lanes": 3}]})",
+      "test");
+  const Selected selected = select(table, {}, request, 8 * 1000);
+  EXPECT_EQ(selected.algorithm->name, "multilane");
+  EXPECT_EQ(selected.request.tuning.lanes[1], 3);
+  EXPECT_TRUE(selected.by_model.starts_with("by the row, with the time of the model of lanes between sites: lanes 3, "))
+      << selected.by_model;
+}
+
+/// A round between sites takes a long link's latency, four of them as much as 16 ranks need for everything at once.
+TEST(Sites, ShortAlltoallsMakeNoRounds) {
+  PlanRequest request = request_on(sites_tree({8, 8}), Collective::alltoall, 0);
+  EXPECT_DOUBLE_EQ(floyd_cost(request.topology, 2).latency_s, 8e-3);
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, 16 * 8, true).algorithm->name, "direct");
+  EXPECT_DOUBLE_EQ(floyd_cost(Topology::of_tree(sites_tree({1, 2, 3}), "three"), 2).latency_s, 8e-3);
+  request.topology = Topology::of_tree(star_of(16), "star");
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, 16 * 8, true).algorithm->name, "floyd");
+}
+
+/// An alltoall of 8 + 8 ranks in the laboratory, 400 and 100 Mbit/s: what it took, with so many messages under way from
+/// each rank (on a machine that had other work; the least of 5).
+TEST(Lanes, TheModelOfSweepsKeepsToWhatWasMeasured) {
+  struct Measured {
+    double capacity;
+    double bytes;
+    int in_flight;
+    double time_ms;
+  };
+  for (const Measured& one : {Measured{50e6, 1e5, 1, 408.5},
+                              {50e6, 1e5, 2, 253.9},
+                              {50e6, 1e5, 4, 202.9},
+                              {50e6, 1e4, 1, 135.7},
+                              {50e6, 1e4, 2, 70.9},
+                              {50e6, 1e4, 4, 37.8},
+                              {12.5e6, 1e5, 1, 683.8},
+                              {12.5e6, 1e5, 2, 604.2},
+                              {12.5e6, 1e5, 4, 600.7},
+                              {12.5e6, 1e4, 2, 85.0},
+                              {12.5e6, 1e4, 4, 73.3},
+                              {12.5e6, 1e4, 8, 67.5}}) {
+    LongLink link = {8, 8, one.bytes, 8.2e-3, 2 * 8.2e-3 * 2.72e6, one.capacity, 119.6e6};
+    EXPECT_NEAR(1e3 * sweep_time_s(std::span(&link, 1), one.in_flight) / one.time_ms, 1, 0.4)
+        << one.capacity << ' ' << one.bytes << ' ' << one.in_flight;
+  }
+}
+
+/// Long blocks of an alltoall by multilane have as many streams as fill the link; short ones go all at once.
+TEST(Multilane, AlltoallHasNoMoreStreamsThanFillTheLink) {
+  PlanRequest request = request_on(sites_tree({8, 8}, "50MB/s 50MB/s"), Collective::alltoall, 0);
+  const auto in_flight = [&](std::size_t block) {
+    EXPECT_EQ(select(TuneTable::built_in(), {}, request, 16 * block, true).algorithm->name, "direct");
+    const Selected selected = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 16 * block, true);
+    EXPECT_TRUE(selected.by_model.starts_with("by the model of lanes between sites: ")) << selected.by_model;
+    EXPECT_EQ(selected.algorithm->plan(selected.request, 3).sweep.in_flight, selected.request.tuning.window);
+    return selected.request.tuning.window;
+  };
+  EXPECT_EQ(in_flight(100'000), 4);
+  EXPECT_EQ(in_flight(10'000), 8);
+  EXPECT_LT(in_flight(1'000'000), 4);
+  request.topology = Topology::of_tree(sites_tree({6, 6, 4}, "50MB/s 50MB/s"), "three");
+  EXPECT_LE(in_flight(100'000), 4);
+  EXPECT_EQ(select(TuneTable::built_in(), {}, request, SIZE_MAX, true).algorithm->name, "direct");
+}
+
+TEST(Multilane, BadStreamsAreNamed) {
+  const auto fault = [](const std::string& entry) {
+    try {
+      (void)TuneTable::parse(R"({"version": 1, "rows": "built-in", "streams": )" + entry + "}", "FILE");
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  EXPECT_EQ(fault("[]"), "taken");
+  for (const auto& [entry, text] :
+       {std::pair("{}", "\"streams\" must be an array"), std::pair("[3]", "FILE, streams 0: streams must be objects"),
+        std::pair(R"([{"to": "b", "rates": [1]}])", "\"from\" must be a string"),
+        std::pair(R"([{"from": "a", "to": "b"}])", "\"rates\" must be a list"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": []}])", "must be a list"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": [5, 0]}])", "a rate is 0;"),
+        std::pair(R"([{"from": "a", "to": "b", "rates": ["x"]}])", "a rate is \"x\";")}) {
+    EXPECT_NE(fault(entry).find(text), std::string::npos) << entry << ": " << fault(entry);
+  }
+  EXPECT_THROW((void)TuneTable::parse(R"({"version": 1, "rows": "other"})", "FILE"), std::exception);
+}
+
+}  // namespace
+}  // namespace torii::test

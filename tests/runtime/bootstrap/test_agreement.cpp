@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that ranks take together: values pass unchanged, and what one rank throws all throw, in time.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "runtime/bootstrap/agreement.hpp"
+#include "tests/support/thread_ranks.hpp"
+
+namespace torii::tests {
+namespace {
+
+constexpr int kRanks = 4;
+
+template <std::size_t Bytes>
+void gather_blob(Exchange& exchange) {
+  std::array<char, Bytes> mine;
+  mine.fill(static_cast<char>('a' + exchange.rank()));
+  const auto all = gather_values(exchange, mine);
+  for (int rank = 0; rank < exchange.ranks(); ++rank) {
+    EXPECT_EQ(all[static_cast<std::size_t>(rank)].front(), 'a' + rank);
+    EXPECT_EQ(all[static_cast<std::size_t>(rank)].back(), 'a' + rank);
+  }
+}
+
+/// As in a real set-up: short values, a text, values at the limit of a frame and beyond.
+void steps(Exchange& exchange, int failing_rank, int failing_step, const std::exception_ptr& failure) {
+  int step = 0;
+  const auto next = [&] {
+    if (exchange.rank() == failing_rank && step++ == failing_step) std::rethrow_exception(failure);
+  };
+  next();
+  gather_blob<1>(exchange);
+  next();
+  gather_blob<48>(exchange);
+  next();
+  gather_blob<49>(exchange);
+  next();
+  EXPECT_EQ(gather_texts(exchange, "").size(), static_cast<std::size_t>(exchange.ranks()));
+  next();
+  gather_blob<3000>(exchange);
+  next();
+}
+
+struct Ended {
+  Status status = Status::ok;
+  std::string text;
+  int rank = -1;
+};
+
+/// What each rank throws when those of `failing` throw `failure` before the step.
+template <class Body>
+std::vector<Ended> run_together(Body&& body) {
+  std::vector<Ended> ended(kRanks);
+  run_ranks_as_threads(
+      kRanks,
+      [&](Exchange& exchange) {
+        try {
+          EXPECT_EQ(all_or_none(exchange,
+                                [&](Exchange& agreed) {
+                                  body(agreed);
+                                  return agreed.rank();
+                                }),
+                    exchange.rank());
+        } catch (const Error& error) {
+          ended[static_cast<std::size_t>(exchange.rank())] = {error.status(), error.what(), error.rank()};
+        }
+        gather_values(exchange, 0);  // all have made equally many exchanges
+      },
+      5);
+  return ended;
+}
+
+TEST(Agreement, ValuesPass) {
+  for (const Ended& one : run_together([](Exchange& exchange) { steps(exchange, -1, 0, {}); })) {
+    EXPECT_EQ(one.status, Status::ok) << one.text;
+  }
+}
+
+TEST(Agreement, OneFailsAtEachStep) {
+  for (int step = 0; step < 6; ++step) {
+    for (const int failing : {0, 2}) {
+      const auto failure = std::make_exception_ptr(Error(Status::unsupported, "no such thing", 7));
+      for (const Ended& one : run_together([&](Exchange& exchange) { steps(exchange, failing, step, failure); })) {
+        EXPECT_EQ(one.status, Status::unsupported) << "step " << step;
+        EXPECT_EQ(one.text, "rank " + std::to_string(failing) + ": no such thing") << "step " << step;
+        EXPECT_EQ(one.rank, failing);
+      }
+    }
+  }
+}
+
+TEST(Agreement, TheLowestOfSeveralIsNamed) {
+  const auto failure = std::make_exception_ptr(std::bad_alloc());
+  for (const Ended& one : run_together([&](Exchange& exchange) {
+         if (exchange.rank() == 3) throw std::logic_error("never mind");
+         steps(exchange, 1, 0, failure);
+       })) {
+    EXPECT_EQ(one.status, Status::no_resource);
+    EXPECT_EQ(one.text, "rank 1: out of memory");
+  }
+}
+
+TEST(Agreement, WhatAllHaveFoundAlikeIsNoRanksOwn) {
+  for (const Ended& one : run_together([](Exchange&) { throw Error(Status::mismatch, "rank 2 differs", 2); })) {
+    EXPECT_EQ(one.status, Status::mismatch);
+    EXPECT_EQ(one.text, "rank 2 differs");
+    EXPECT_EQ(one.rank, 2);
+  }
+}
+
+TEST(Agreement, RanksAtDifferentStepsAreTold) {
+  for (const Ended& one : run_together([](Exchange& exchange) {
+         if (exchange.rank() == 2) {
+           gather_blob<8>(exchange);
+         } else {
+           gather_blob<9>(exchange);
+         }
+       })) {
+    EXPECT_EQ(one.status, Status::mismatch);
+    EXPECT_EQ(one.text, "rank 2 exchanges 8 bytes, rank 0 9: they are at different steps");
+  }
+}
+
+/// An inner agreement may fail on all, and the ranks go on: so transports are tried one after the other.
+TEST(Agreement, AnInnerOneMayFailOnAll) {
+  for (const Ended& one : run_together([](Exchange& exchange) {
+         const auto inner = [](Exchange& agreed) {
+           const auto failure = std::make_exception_ptr(Error(Status::unsupported, "not here"));
+           steps(agreed, 1, 3, failure);
+           return 0;
+         };
+         EXPECT_THROW(all_or_none(exchange, inner), Error);
+         steps(exchange, -1, 0, {});
+       })) {
+    EXPECT_EQ(one.status, Status::ok) << one.text;
+  }
+}
+
+/// A rank that misses another one leaves at once: the others miss that one too.
+TEST(Agreement, AMissingRankIsToldByNobody) {
+  const auto begun = std::chrono::steady_clock::now();
+  run_ranks_as_threads(
+      2,
+      [&](Exchange& exchange) {
+        if (exchange.rank() == 1) return;  // never comes
+        EXPECT_THROW(
+            all_or_none(exchange, [](Exchange&) -> int { throw Error(Status::timeout, "rank 1 does not come", 1); }),
+            Error);
+      },
+      5);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(3));
+}
+
+}  // namespace
+}  // namespace torii::tests

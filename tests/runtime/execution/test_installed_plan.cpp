@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which streams share one copy of their payload, which messages a credit, and which engines serve a pair of ranks.
+#include "runtime/execution/installed_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "collectives/selection/catalogue.hpp"
+
+namespace torii {
+namespace {
+
+Plan plan_of(std::string_view algorithm, Collective collective, const Topology& topology, int rank) {
+  PlanRequest request;
+  request.collective = collective;
+  request.topology = topology;
+  request.tuning = {.segment_bytes = 4096, .slots = 4, .window = 2};
+  return find_algorithm(algorithm)->plan(request, rank);
+}
+
+TEST(Cells, StandBehindTheSlotsOfEachStream) {
+  const Plan plan = plan_of("node", Collective::broadcast, Topology::node(5), 3);
+  const StagingShape shape = staging_shape(plan, 4096, false, false);
+  EXPECT_EQ(shape.cells_offset, 4 * shape.slot_bytes);
+  EXPECT_GE(shape.wide_cells_offset, shape.cells_offset + 4 * kCellBytes);
+  EXPECT_GE(shape.stream_bytes, shape.wide_cells_offset + 4 * kWideCellBytes);
+  EXPECT_EQ(shape.stream_bytes % kLineBytes, 0U);
+  EXPECT_EQ(shape.ready_offset, shape.stream_bytes) << "one stream comes in, and ready lines follow";
+  EXPECT_EQ(staging_shape(plan, 4096, true, false).cells_offset, 0U) << "wide elements may take twice the bytes";
+  const Plan sweep = plan_of("direct", Collective::scatter, Topology::node(5), 3);
+  EXPECT_EQ(staging_shape(sweep, 4096, false, false).cells_offset, 0U);
+}
+
+TEST(Cells, ServeCallsWhoseBlocksAllFit) {
+  const StagingShape shape =
+      staging_shape(plan_of("node", Collective::broadcast, Topology::node(2), 0), 4096, false, false);
+  const auto cell_bytes = [](const StagingShape& of, const Layout& layout) { return cells_of(of, layout).bytes; };
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 8, 1, 4096)), kCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 9, 1, 4096)), kWideCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 24, 1, 4096)), kWideCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 25, 1, 4096)), 0U);
+  EXPECT_EQ(cell_bytes(shape, Layout(24, 3, 4096, 8, {})), kCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout({0, 8, 17}, 4096)), kWideCellBytes) << "one block is longer";
+  EXPECT_EQ(cell_bytes(shape, Layout({0, 8, 33}, 4096)), 0U);
+  EXPECT_EQ(cell_bytes(StagingShape{}, Layout(Dealing::even, 8, 1, 4096)), 0U);
+}
+
+TEST(Signals, DifferFromThoseOfAllOtherNumbers) {
+  constexpr std::uint64_t kRound = std::uint64_t{1} << 32;
+  EXPECT_NE(signal_word(5, 7), signal_word(5, 7 + kRound));
+  EXPECT_NE(signal_word(5, 7), signal_word(5, 8));
+  EXPECT_NE(signal_word(5, 7), signal_word(6, 7));
+}
+
+TEST(GroupLeaders, ABroadcastIsOneGroup) {
+  const Plan root = plan_of("node", Collective::broadcast, Topology::node(5), 0);
+  EXPECT_EQ(group_leaders(root, Nodes(5)), (std::vector<int>{0, 0, 0, 0}));
+  EXPECT_TRUE(group_leaders(plan_of("node", Collective::broadcast, Topology::node(5), 3), Nodes(5)).empty());
+}
+
+TEST(GroupLeaders, OperandsForDifferentRanksAreAloneAndFinishedBlocksAGroup) {
+  const Plan plan = plan_of("node", Collective::allreduce, Topology::node(4), 1);
+  ASSERT_EQ(plan.out.size(), 6U);
+  const std::vector<int> leaders = group_leaders(plan, Nodes(4));
+  int lent = 0;
+  int landing = 0;
+  for (std::size_t i = 0; i < plan.out.size(); ++i) {
+    if (plan.out[i].carriage == Carriage::lend) {
+      ++lent;
+      EXPECT_EQ(leaders[i], -1);
+    } else {
+      ++landing;
+      EXPECT_GE(leaders[i], 0);
+      EXPECT_EQ(leaders[static_cast<std::size_t>(leaders[i])], leaders[i]) << "a leader leads itself";
+    }
+  }
+  EXPECT_EQ(lent, 3);
+  EXPECT_EQ(landing, 3);
+}
+
+TEST(GroupLeaders, ARingHasNone) {
+  for (const int leader : group_leaders(plan_of("ring", Collective::allreduce, Topology::node(4), 2), Nodes(4))) {
+    EXPECT_EQ(leader, -1);
+  }
+}
+
+/// One flow with the targets `ends`.
+Plan one_flow(std::vector<Stream> out, std::vector<StreamEnd> ends) {
+  Plan plan;
+  plan.out = std::move(out);
+  plan.lanes.resize(1);
+  plan.lanes[0].flows.push_back({.sources = {{}}, .targets = std::move(ends)});
+  return plan;
+}
+
+TEST(GroupLeaders, OnlyEqualStreamsShare) {
+  const Stream plain = {.peer = 1};
+  Stream wide = plain;
+  wide.wide = true;
+  Stream twice = plain;
+  twice.messages_per_segment = 2;
+  Stream lent = plain;
+  lent.carriage = Carriage::lend;
+  Stream own = plain;
+  own.carriage = Carriage::handover;
+  for (const Stream& other : {wide, twice, lent}) {
+    EXPECT_EQ(group_leaders(one_flow({plain, other}, {{0, 0}, {1, 0}}), Nodes(3)), (std::vector<int>{-1, -1}));
+    EXPECT_EQ(group_leaders(one_flow({plain, other, plain}, {{0, 0}, {1, 0}, {2, 0}}), Nodes(3)),
+              (std::vector<int>{0, -1, 0}));
+  }
+  EXPECT_EQ(group_leaders(one_flow({own, own}, {{0, 0}, {1, 0}}), Nodes(3)), (std::vector<int>{-1, -1}));
+  EXPECT_EQ(group_leaders(one_flow({twice, twice}, {{0, 0}, {1, 1}}), Nodes(3)), (std::vector<int>{-1, -1}))
+      << "their messages stand in different slots";
+}
+
+TEST(GroupLeaders, PeersOfOtherNodesAreAGroupOfTheirOwn) {
+  const Plan root = plan_of("node", Collective::broadcast, Topology::node(5), 0);
+  // Targets in order: ranks 1, 2, 3, 4.
+  EXPECT_EQ(group_leaders(root, {0, 1, 0, 2, 0}), (std::vector<int>{0, 1, 0, 1}));
+}
+
+TEST(GroupLeaders, AStreamOfTwoFlowsIsAlone) {
+  Plan plan = one_flow({{.peer = 1}, {.peer = 2}}, {{0, 0}, {1, 0}});
+  plan.lanes[0].flows.push_back({.sources = {{}}, .targets = {{1, 1}}});
+  EXPECT_EQ(group_leaders(plan, Nodes(3)), (std::vector<int>{-1, -1}));
+}
+
+TEST(CreditGroup, IsAPowerOfTwoThatLeavesMostSlotsFree) {
+  const Stream stream = {.peer = 1};
+  for (int slots = 1; slots < EngineShare::kSlotsLeast; ++slots) {
+    const int group = credit_group(stream, slots);
+    EXPECT_EQ(group & (group - 1), 0) << slots;
+    EXPECT_EQ(slots % group, 0) << slots;
+    EXPECT_TRUE(group == 1 || slots / group >= 4) << slots;
+    EXPECT_TRUE(group == 1 || slots / group <= kCreditGroupsMax) << slots;
+  }
+  EXPECT_EQ(credit_group(stream, 4), 1);
+  EXPECT_EQ(credit_group(stream, 8), 2);
+  EXPECT_EQ(credit_group(stream, 12), 2);
+  EXPECT_EQ(credit_group(stream, 16), 4);
+  EXPECT_EQ(credit_group(stream, 15), 1);
+}
+
+TEST(CreditGroup, IsOneWhereEachCreditCounts) {
+  EXPECT_EQ(credit_group({.peer = 1}, EngineShare::kSlotsLeast), 1) << "engines are timed by it";
+  Stream several = {.peer = 1};
+  several.messages_per_segment = 3;
+  EXPECT_EQ(credit_group(several, 16), 1) << "a wait could be for the same segment";
+}
+
+/// A stream over two engines, of which the second takes ten times as long, and its credits.
+class SharedStream {
+ public:
+  /// A call of 32 messages, all drawn at once; the credits come as the engines carry them, but only those of the first
+  /// half are looked at in the call. Returns how many the slow engine drew.
+  int call(std::int64_t pause_ns) {
+    now_ns_ += pause_ns;
+    share_.resume();
+    share_.look(bytes(), now_ns_);
+    std::vector<std::int64_t> comes_ns(kSlots);
+    std::int64_t through_ns[] = {now_ns_, now_ns_};
+    int slow = 0;
+    for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
+      const int engine = share_.next();
+      share_.sent(engine, number_ + slot, now_ns_);
+      slow += engine;
+      comes_ns[slot] = through_ns[engine] += engine == 0 ? 1'000'000 : 10'000'000;
+    }
+    const std::int64_t leaves_ns = now_ns_ + 16'000'000;
+    for (; now_ns_ < leaves_ns; now_ns_ += 100'000) {
+      for (std::uint64_t slot = 0; slot < kSlots; ++slot) {
+        if (comes_ns[slot] <= now_ns_) words_[slot] = number_ + slot + 1;
+      }
+      share_.look(bytes(), now_ns_);
+    }
+    for (std::uint64_t slot = 0; slot < kSlots; ++slot) words_[slot] = number_ + slot + 1;
+    number_ += kSlots;
+    return slow;
+  }
+
+ private:
+  static constexpr std::uint64_t kSlots = EngineShare::kSlotsLeast;
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(words_.data()); }
+
+  EngineShare share_{static_cast<int>(kSlots), 2};
+  std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(kSlots);
+  std::uint64_t number_ = 0;
+  std::int64_t now_ns_ = 1'000'000'000;
+};
+
+TEST(EngineShare, TheTimeBetweenCallsIsNotTheEngines) {
+  SharedStream stream;
+  for (int call = 0; call < 5; ++call) stream.call(0);
+  for (int call = 0; call < 5; ++call) {
+    EXPECT_LE(stream.call(10'000'000'000), 5) << "32 messages over 11 parts give the slow engine three";
+  }
+}
+
+/// Of a network: what installing asks of it.
+class Network final : public Transport {
+ public:
+  Network(int rank, int ranks, int engines, int rails, bool crowded)
+      : rank_(rank), ranks_(ranks), oversubscribed_(crowded), arena_(1 << 22) {
+    capabilities_ = {.name = "network", .wakes_on_put = true, .engines = engines, .rails = rails};
+  }
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  int rank() const noexcept override { return rank_; }
+  int ranks() const noexcept override { return ranks_; }
+  int node(int rank) const noexcept override { return rank; }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
+    return peer == rank_ ? arena_.data() + offset : nullptr;
+  }
+  Status put(const Put&) noexcept override { return Status::ok; }
+  Status put_word(int, std::uint64_t, std::uint64_t) noexcept override { return Status::ok; }
+  Status progress() noexcept override { return Status::ok; }
+  bool drained() noexcept override { return true; }
+  void sleep(int, bool (*)(void*), void*) noexcept override {}
+  bool alive(int) noexcept override { return true; }
+  bool oversubscribed() const noexcept override { return oversubscribed_; }
+
+ private:
+  int rank_;
+  int ranks_;
+  bool oversubscribed_;
+  std::vector<std::byte> arena_;
+  Capabilities capabilities_;
+};
+
+/// By pair of ranks, the engines of the one on its way to the other: first and count.
+using Deal = std::map<std::pair<int, int>, std::pair<int, int>>;
+
+Deal deal(const Topology& topology, int engines, int rails, bool crowded = false) {
+  Deal deal;
+  const int ranks = topology.ranks();
+  for (int rank = 0; rank < ranks; ++rank) {
+    Network network(rank, ranks, engines, rails, crowded);
+    Placement placement;
+    placement.transport = &network;
+    for (int member = 0; member < ranks; ++member) placement.context_ranks.push_back(member);
+    placement.staging_offsets.assign(static_cast<std::size_t>(ranks), 0);
+    const auto plan = [&](int of) { return plan_of("trinaryx3", Collective::allreduce, topology, of); };
+    placement.plan_of = plan;
+    const InstalledPlan installed = install(plan(rank), 4096, false, placement);
+    for (const auto* streams : {&installed.in, &installed.out}) {
+      for (const InstalledStream& one : *streams) {
+        if (!one.remote) continue;
+        const std::pair<int, int> engines_of_pair = {one.first_engine, one.engine_count};
+        const auto [at, fresh] = deal.try_emplace({rank, one.peer}, engines_of_pair);
+        EXPECT_EQ(at->second, engines_of_pair) << "all streams of a pair go by the same engines";
+      }
+    }
+  }
+  return deal;
+}
+
+TEST(Engines, APairMeetsOnOneOfEachRail) {
+  for (const int rails : {1, 2, 3, 4}) {
+    const Deal pairs = deal(Topology::parse("torus:4x4", 16), 4, rails);
+    ASSERT_FALSE(pairs.empty());
+    std::set<int> used;
+    for (const auto& [pair, engines] : pairs) {
+      EXPECT_EQ(engines, pairs.at({pair.second, pair.first})) << pair.first << " and " << pair.second;
+      EXPECT_GE(engines.second, rails) << "no rail lies idle between them";
+      EXPECT_LE(engines.first + engines.second, 4);
+      if (4 % rails == 0) {
+        EXPECT_EQ(engines.second, rails);
+      }
+      for (int i = 0; i < engines.second; ++i) used.insert(engines.first + i);
+    }
+    EXPECT_EQ(used.size(), 4U) << rails << " rails";
+  }
+}
+
+TEST(Engines, OfCrowdedRanksTheFirstOfEachRailServes) {
+  for (const int rails : {1, 2}) {
+    const Deal pairs = deal(Topology::parse("torus:4x4", 16), 4, rails, true);
+    ASSERT_FALSE(pairs.empty());
+    for (const auto& [pair, engines] : pairs) {
+      EXPECT_EQ(engines, std::pair(0, rails)) << pair.first << " and " << pair.second;
+    }
+  }
+}
+
+TEST(Engines, BetweenTwoNodesAllServe) {
+  for (const auto& [pair, engines] : deal(Topology::parse("torus:2", 2), 4, 1)) {
+    EXPECT_EQ(engines, (std::pair<int, int>{0, 4}));
+  }
+}
+
+}  // namespace
+}  // namespace torii

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// What transports over a network have in common: engines, puts spread over them, and how a rank sleeps on them.
+#pragma once
+
+#include <poll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/deadline.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/execution/transport.hpp"
+#include "runtime/execution/words.hpp"
+#include "transports/network/engine_options.hpp"
+#include "transports/network/peer_states.hpp"
+#include "transports/network/setup.hpp"
+
+namespace torii::transports {
+
+/// An Engine is thread-safe and offers put(), put_word(), progress() (false: there was nothing), drained(), probe(),
+/// and for a sleeper wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether
+/// they have; greet() says to a peer's engine of the same number that this one is there, is_greeted() whether it has
+/// said so; take_leave() says that this rank is about to close its engines, has_left() whether the peer has said so;
+/// doubt() finds out whether a peer is there that another engine has lost; close() ends all that it does.
+template <class Engine>
+class EngineTransport : public Transport {
+ public:
+  const Capabilities& capabilities() const noexcept final { return capabilities_; }
+  int rank() const noexcept final { return rank_; }
+  int ranks() const noexcept final { return ranks_; }
+  int node(int rank) const noexcept final { return rank; }
+  std::byte* mapped(int peer, std::uint64_t offset) noexcept final { return peer == rank_ ? arena_ + offset : nullptr; }
+
+  Status put(const Put& put) noexcept final {
+    if (put.peer != rank_) {
+      // With an engine lost the others go on: members tell each other over them why a team has failed.
+      if (peers_.is_broken()) return Status::transport;
+      const std::size_t engine = carrier(static_cast<std::size_t>(put.engine));
+      wake(engine);
+      return engines_[engine]->put(put);
+    }
+    if (put.source != nullptr) std::memcpy(arena_ + put.target_offset, put.source, put.bytes);
+    store_word(arena_ + put.signal_offset, put.signal);
+    return Status::ok;
+  }
+
+  Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept final {
+    if (peer == rank_) {
+      store_word(arena_ + offset, value);
+      return Status::ok;
+    }
+    if (peers_.is_broken()) return Status::transport;
+    // A word goes through one engine always, so that its values do not overtake each other where the network orders.
+    const std::size_t engine = carrier(offset / sizeof(std::uint64_t) % engines_.size());
+    wake(engine);
+    return engines_[engine]->put_word(peer, offset, value);
+  }
+
+  /// A look at an engine over sockets is a system call or two, and mostly some engines have nothing to do for long.
+  /// Those that have been quiet take turns, one in each fourth round while others are busy. While all are quiet every
+  /// second round is for the one that brought something last: a series of short calls has all that it says there.
+  Status progress() noexcept final {
+    const std::uint32_t turn = turn_.load(std::memory_order_relaxed) + 1;
+    turn_.store(turn, std::memory_order_relaxed);
+    std::array<std::size_t, kEnginesMax> quiet;
+    std::size_t quiet_count = 0;
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (quiet_looks_[i].load(std::memory_order_relaxed) >= kQuietLooks) {
+        quiet[quiet_count++] = i;
+      } else {
+        look(i);
+      }
+    }
+    if (quiet_count == engines_.size()) {
+      look(turn % 2 == 0 ? last_busy_.load(std::memory_order_relaxed) : turn / 2 % quiet_count);
+    } else if (quiet_count != 0 && turn % kRoundsPerQuietLook == 0) {
+      look(quiet[turn / kRoundsPerQuietLook % quiet_count]);
+    }
+    return peers_.status();
+  }
+
+  bool drained() noexcept final {
+    return std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->drained(); });
+  }
+
+  void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
+    // A put that comes from here on makes a descriptor readable, so none is slept through. But another thread, in a
+    // call on another team, may take in what came for this one, and the descriptor is silent again: where that has
+    // happened, sleeps are short.
+    if (is_shared_.load(std::memory_order_relaxed)) most_us = std::min(most_us, kSharedSleepUs);
+    if (!still_idle(data)) return;
+    const Sleeper sleeper(sleepers_);
+    pollfd entries[kEnginesMax];
+    for (std::size_t i = 0; capabilities_.wakes_on_put && i < engines_.size(); ++i) {
+      if (!engines_[i]->may_sleep(most_us)) return wake(i);
+      entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
+    }
+    const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
+    if (!capabilities_.wakes_on_put) {
+      nanosleep(&most, nullptr);
+      for (std::size_t i = 0; i < engines_.size(); ++i) wake(i);
+      return;
+    }
+    const bool woken = ppoll(entries, engines_.size(), &most, nullptr) > 0;
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (!woken) quiet_looks_[i].store(kQuietLooks - 1, std::memory_order_relaxed);  // one look, to be sure
+      if (woken && entries[i].revents != 0) wake(i);
+    }
+  }
+
+  bool alive(int peer) noexcept final {
+    if (peer == rank_) return true;
+    if (peers_.is_lost(peer)) return false;
+    const std::int64_t now = now_ns();
+    const bool is_doubted = peers_.is_doubted(peer);
+    // A rank that leaves closes one engine after the other.
+    const auto has_left = [peer](const auto& engine) { return engine->has_left(peer); };
+    if (is_doubted && std::any_of(engines_.begin(), engines_.end(), has_left)) {
+      peers_.lose(peer, "it has left");
+      return false;
+    }
+    for (const auto& engine : engines_) {
+      if (is_doubted) {
+        engine->doubt(peer, now);
+      } else if (engine->probe(peer, now)) {
+        break;
+      }
+    }
+    return !peers_.is_lost(peer);
+  }
+
+  void close_engines(std::uint32_t engines) noexcept final {
+    std::size_t open_count = 0;
+    std::array<std::uint8_t, kEnginesMax> open{};
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (((engines | peers_.closed()) >> i & 1) == 0) open[open_count++] = static_cast<std::uint8_t>(i);
+    }
+    if (open_count == 0) std::abort();  // the interface's contract: one stays open
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (((engines | peers_.closed()) >> i & 1) != 0) carriers_[i].store(open[i % open_count]);
+    }
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (((engines & ~peers_.closed()) >> i & 1) == 0) continue;
+      peers_.close(static_cast<int>(i));
+      engines_[i]->close();
+    }
+  }
+  std::uint32_t lost_engines() const noexcept final { return peers_.lost_engines(); }
+  std::uint32_t closed_engines() const noexcept final { return peers_.closed(); }
+
+  std::uint64_t strangers() const noexcept final { return peers_.strangers(); }
+  std::string failure_text() const final { return peers_.text(); }
+  bool oversubscribed() const noexcept final { return oversubscribed_; }
+
+ protected:
+  EngineTransport(const Exchange& exchange, const EngineOptions& options)
+      : arena_(options.arena),
+        rank_(exchange.rank()),
+        ranks_(exchange.ranks()),
+        oversubscribed_(options.oversubscribed),
+        peers_(exchange.ranks(), options.engines) {
+    for (std::size_t i = 0; i < carriers_.size(); ++i) carriers_[i].store(static_cast<std::uint8_t>(i));
+  }
+
+  /// Collective. Every engine greets those of all peers on other nodes and waits for their greetings: a provider may
+  /// connect at the first put only, and then needs both ends in progress(), while a peer may be in no call for long.
+  /// Throws Error on all ranks: timeout or peer_lost with the rank that is missing, transport.
+  void connect_all(Exchange& exchange, const EngineOptions& options) {
+    together(exchange, [&] { greet_all(options); });
+  }
+
+  /// Waits up to a second for peers to confirm what was put to them, then closes the engines. Destructors call it.
+  void finish(bool confirms) noexcept {
+    if (confirms && !peers_.is_broken()) {
+      for (const auto& engine : engines_) {
+        for (const int peer : connected_) engine->take_leave(peer);
+        engine->flush();
+      }
+      Deadline deadline(kConfirmMostNs);
+      const auto is_open = [](const auto& engine) { return !engine->confirmed(); };
+      while (std::any_of(engines_.begin(), engines_.end(), is_open) && !deadline.is_over()) {
+        (void)progress();
+        sleep(
+            1000, [](void*) { return true; }, nullptr);
+      }
+    }
+    engines_.clear();
+  }
+
+  std::byte* arena_;
+  int rank_;
+  int ranks_;
+  bool oversubscribed_;
+  Capabilities capabilities_;
+  PeerStates peers_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  /// Of each engine: looks in vain since the last that was not. Any thread counts; a count lost between two does no
+  /// harm.
+  std::array<std::atomic<std::uint32_t>, kEnginesMax> quiet_looks_{};
+  std::atomic<std::uint32_t> turn_ = 0;
+  std::atomic<std::size_t> last_busy_ = 0;  ///< the engine that brought something last
+  std::atomic<int> sleepers_ = 0;           ///< threads in sleep()
+  std::atomic<bool> is_shared_ = false;     ///< something came to one thread while another one slept
+
+ private:
+  std::array<std::atomic<std::uint8_t>, kEnginesMax> carriers_;
+  std::vector<int> connected_;                     ///< peers that the engines have greeted
+  static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many in vain an engine counts as quiet
+  static constexpr std::uint32_t kRoundsPerQuietLook = 4;
+
+  static constexpr int kSharedSleepUs = 1000;
+  /// A thread counts as asleep while this lives.
+  class Sleeper {
+   public:
+    explicit Sleeper(std::atomic<int>& sleepers) noexcept : sleepers_(sleepers) {
+      sleepers_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Sleeper() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+   private:
+    std::atomic<int>& sleepers_;
+  };
+
+  void look(std::size_t engine) noexcept {
+    const std::uint32_t looks = quiet_looks_[engine].load(std::memory_order_relaxed);
+    const bool came = engines_[engine]->progress();
+    if (came) {
+      last_busy_.store(engine, std::memory_order_relaxed);
+      if (sleepers_.load(std::memory_order_relaxed) != 0) is_shared_.store(true, std::memory_order_relaxed);
+    }
+    quiet_looks_[engine].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
+  }
+  /// The engine that carries what is put through this one: itself while it is open.
+  std::size_t carrier(std::size_t engine) const noexcept { return carriers_[engine].load(std::memory_order_relaxed); }
+  /// The next progress() looks at this engine.
+  void wake(std::size_t engine) noexcept { quiet_looks_[engine].store(0, std::memory_order_relaxed); }
+
+  static constexpr std::int64_t kConfirmMostNs = 1'000'000'000;
+  static constexpr std::size_t kGreetedAtOnce = 4;  ///< by one engine: one that connects to all at once is busy asking
+
+  void greet_all(const EngineOptions& options) {
+    std::vector<int> silent;
+    // Each begins behind its own number, lest all connect to one rank at once.
+    for (int step = 1; step < ranks_; ++step) {
+      const int peer = (rank_ + step) % ranks_;
+      const auto node = [&](int rank) {
+        return options.nodes.empty() ? rank : options.nodes[static_cast<std::size_t>(rank)];
+      };
+      if (node(peer) != node(rank_)) silent.push_back(peer);
+    }
+    connected_ = silent;
+    const std::vector<int>& peers = connected_;
+    std::vector<std::size_t> greeted(engines_.size(), 0);  // by engine: so many of `peers`
+    Deadline deadline = Deadline::after_s(options.timeout_s);
+    const auto has_come = [this](int peer) {
+      return std::all_of(engines_.begin(), engines_.end(), [=](const auto& one) { return one->is_greeted(peer); });
+    };
+    for (bool greets = true; greets || !silent.empty() || !drained();) {
+      greets = false;
+      for (std::size_t i = 0; i < engines_.size(); ++i) {
+        const std::size_t most = engines_[i]->drained() ? std::min(greeted[i] + kGreetedAtOnce, peers.size()) : 0;
+        while (greeted[i] < most) engines_[i]->greet(peers[greeted[i]++]);
+        greets = greets || greeted[i] < peers.size();
+      }
+      if (progress() != Status::ok) throw Error(Status::transport, "cannot connect to its peers: " + failure_text());
+      const auto lost = [this](int peer) { return peers_.is_doubted(peer) ? !alive(peer) : peers_.is_lost(peer); };
+      if (const auto at = std::find_if(silent.begin(), silent.end(), lost); at != silent.end()) {
+        throw Error(Status::peer_lost, "rank " + std::to_string(*at) + " was lost while all connect: " + failure_text(),
+                    *at);
+      }
+      if (std::erase_if(silent, has_come) != 0) deadline.restart();
+      if (deadline.is_over()) fail_to_connect(silent, options.timeout_s);
+      sleep(
+          1000, [](void*) { return true; }, nullptr);
+    }
+  }
+
+  [[noreturn]] static void fail_to_connect(const std::vector<int>& silent, double timeout_s) {
+    const std::string within = " within " + std::to_string(static_cast<std::int64_t>(timeout_s * 1000)) + " ms";
+    if (silent.empty()) throw Error(Status::timeout, "its greetings have not left for its peers" + within);
+    std::string ranks;
+    for (const int peer : silent) ranks += (ranks.empty() ? "" : ", ") + std::to_string(peer);
+    throw Error(Status::timeout,
+                "has not heard of rank" + std::string(silent.size() > 1 ? "s " : " ") + ranks + " over every engine" +
+                    within + "; a firewall, or a route in one direction only?",
+                silent.front());
+  }
+};
+
+}  // namespace torii::transports

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks up this host's networks, and tells the other ranks.
+#include "transports/network/rails.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
+#include "runtime/base/status.hpp"
+#include "runtime/devices/address.hpp"
+#include "runtime/devices/nics.hpp"
+#include "runtime/devices/rails.hpp"
+
+namespace torii::transports {
+namespace {
+
+/// Equal for ranks of one machine and network namespace.
+std::string host_name() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  struct stat space {};
+  if (stat("/proc/self/ns/net", &space) != 0) space.st_ino = 0;
+  return boot + "." + std::to_string(space.st_ino);
+}
+
+std::vector<RailSource> describe(const std::vector<std::string>& addresses) {
+  std::vector<Interface> interfaces;
+  try {
+    interfaces = interfaces_of_host();
+  } catch (const Error&) {
+    interfaces.clear();  // then every address is a network of its own
+  }
+  std::vector<RailSource> sources;
+  for (const std::string& address : addresses) {
+    const auto is_it = [&](const Interface& one) { return one.address.host() == address; };
+    const auto found = std::ranges::find_if(interfaces, is_it);
+    if (found == interfaces.end()) {
+      sources.push_back({address, address, ""});
+    } else {
+      sources.push_back({address, network_of(*found), found->name});
+    }
+  }
+  return sources;
+}
+
+}  // namespace
+
+std::vector<Nic> nics_that_are_up() {
+  std::vector<Nic> nics;
+  for (const MachineNic& one : nics_of_machine()) {
+    if (one.is_up) nics.push_back(one.nic);
+  }
+  return nics;
+}
+
+std::vector<RankRails> gather_rails(Exchange& exchange, const RankRails& mine) {
+  std::vector<RankRails> all;
+  for (const std::string& text : gather_texts(exchange, rails_text(mine))) all.push_back(parse_rails(text));
+  return all;
+}
+
+RankRails rails_of_host() { return {host_name(), {}}; }
+
+std::vector<std::string> agree_on_sources(Exchange& exchange, const EngineOptions& options) {
+  const std::vector<RailSource> sources = describe(options.source_addresses);
+  RankRails mine = rails_of_host();
+  // One address needs no choice, and no look at the machine.
+  const std::vector<Nic> nics = sources.size() > 1 ? nics_that_are_up() : std::vector<Nic>();
+  for (const std::size_t source : preferred_sources(sources, nics, allowed_cpus(), options.named_interfaces)) {
+    mine.rails.push_back({sources[source].network, sources[source].address});
+  }
+  const std::vector<std::size_t> rails = engine_rails(gather_rails(exchange, mine), exchange.rank(), options.engines);
+  std::vector<std::string> chosen;
+  for (const std::size_t rail : rails) chosen.push_back(mine.rails[rail].name);
+  if (!rails.empty() || sources.empty()) return chosen;
+  // The networks of the ranks are joined by routers, if at all: what was offered first is what peers reach.
+  const std::size_t known = options.named_interfaces ? sources.size() : 1;
+  for (std::size_t engine = 0; engine < static_cast<std::size_t>(options.engines); ++engine) {
+    chosen.push_back(sources[engine % known].address);
+  }
+  return chosen;
+}
+
+}  // namespace torii::transports

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Agreement between ranks on options and provider.
+#include "transports/network/setup.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/base/descriptor.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/transport.hpp"
+
+namespace torii::transports {
+namespace {
+
+constexpr const char* kFine = "fine";
+
+/// Throws Error{invalid_argument} unless it is an address of this host: networks find out late and name it not.
+void check_source(const std::string& text) {
+  const sockaddr_storage address = parse_source(text);
+  const socklen_t bytes = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  const Descriptor trial(socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!trial.open() || bind(trial.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return;
+  if (errno != EADDRNOTAVAIL) return;  // the provider will say what else is wrong
+  throw Error(Status::invalid_argument, "the source address " + text + " is none of this host's");
+}
+
+/// What must be equal on all ranks.
+struct RankCard {
+  std::uint64_t engines;
+  std::uint64_t arena_bytes;
+};
+
+}  // namespace
+
+void together(Exchange& exchange, const std::function<void()>& step) {
+  std::string mine = kFine;
+  try {
+    step();
+  } catch (const Error& error) {
+    mine = std::to_string(static_cast<int>(error.status())) + " " + error.what();
+  }
+  const std::vector<std::string> all = gather_texts(exchange, mine);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == kFine) continue;
+    const std::size_t space = all[rank].find(' ');
+    throw Error(static_cast<Status>(std::stoi(all[rank])),
+                "rank " + std::to_string(rank) + ": " + all[rank].substr(space + 1), static_cast<int>(rank));
+  }
+}
+
+void check_options(Exchange& exchange, const EngineOptions& options) {
+  together(exchange, [&] {
+    if (options.engines < 1 || options.engines > kEnginesMax) {
+      throw Error(Status::invalid_argument,
+                  std::to_string(options.engines) + " engines; they must be 1 to " + std::to_string(kEnginesMax));
+    }
+    for (const std::string& source : options.source_addresses) check_source(source);
+  });
+  const RankCard mine = {static_cast<std::uint64_t>(options.engines), options.arena_bytes};
+  const std::vector<RankCard> cards = gather_values(exchange, mine);
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    if (cards[rank].engines == mine.engines && cards[rank].arena_bytes == mine.arena_bytes) continue;
+    throw Error(Status::mismatch,
+                "rank " + std::to_string(rank) + " has " + std::to_string(cards[rank].engines) +
+                    " engines and an arena of " + std::to_string(cards[rank].arena_bytes) + " bytes, rank " +
+                    std::to_string(exchange.rank()) + " " + std::to_string(mine.engines) + " and " +
+                    std::to_string(mine.arena_bytes),
+                static_cast<int>(rank));
+  }
+}
+
+sockaddr_storage parse_source(const std::string& text) {
+  sockaddr_storage address{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+  if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    address.ss_family = AF_INET;
+  } else if (inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    address.ss_family = AF_INET6;
+  } else {
+    throw Error(Status::invalid_argument,
+                "the source address '" + text + "' must be numeric, such as 127.0.0.1 or fd00::1");
+  }
+  return address;
+}
+
+std::string choose_provider(Exchange& exchange, const std::string& wanted,
+                            const std::function<std::vector<ProviderReport>()>& list_all,
+                            const std::function<ProviderReport(const std::string&)>& report_one,
+                            const std::string& lister) {
+  const std::vector<std::string> asked = gather_texts(exchange, wanted);
+  for (std::size_t rank = 1; rank < asked.size(); ++rank) {
+    if (asked[rank] == asked[0]) continue;
+    throw Error(Status::mismatch,
+                "rank " + std::to_string(rank) + " has TORII_PROVIDER '" + asked[rank] + "', rank 0 '" + asked[0] + "'",
+                static_cast<int>(rank));
+  }
+  // Every rank says what it can use; all then take the first that all have.
+  const std::vector<ProviderReport> mine = wanted == "auto" ? list_all() : std::vector{report_one(wanted)};
+  std::string text;
+  for (const ProviderReport& one : mine) text += one.usable ? "y" : "n";
+  const std::vector<std::string> all = gather_texts(exchange, text);
+  const std::vector<std::string> reasons = gather_texts(exchange, mine.front().reason + ".");
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const auto lacks = [i](const std::string& usable) { return usable[i] != 'y'; };
+    const auto rank = std::find_if(all.begin(), all.end(), lacks) - all.begin();
+    if (rank == static_cast<std::ptrdiff_t>(all.size())) return mine[i].name;
+    if (wanted == "auto") continue;
+    throw Error(Status::unsupported,
+                "rank " + std::to_string(rank) + " cannot use TORII_PROVIDER '" + wanted +
+                    "': " + reasons[static_cast<std::size_t>(rank)] + " " + lister + " lists what there is",
+                static_cast<int>(rank));
+  }
+  throw Error(Status::unsupported, "no provider is usable on all ranks; torii-info says why");
+}
+
+}  // namespace torii::transports
