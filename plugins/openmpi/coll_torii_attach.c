@@ -10,32 +10,10 @@
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
 /* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
 #define SETTING_ARENA "ARENA=256G\n"
-/* Of the teams of non-blocking and of persistent operations: so few plans, so small, that a team's staging never runs
- * out with up to 16 roots. Dealing it anew waits for all ranks, which a non-blocking call must not. */
-static const char background_table[] =
-    "{\"version\": 1, \"rows\": ["
-    "{\"collective\": \"barrier\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 64, \"slots\": 4, \"window\": 1},"
-    "{\"collective\": \"broadcast\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"reduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"allreduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"all_gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"reduce_scatter\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"scan\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"exscan\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"alltoall\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
-    "\"segment\": 4096, \"slots\": 4, \"window\": 8},"
-    "{\"collective\": \"scatter\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
-    "\"segment\": 4096, \"slots\": 4, \"window\": 8},"
-    "{\"collective\": \"gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
-    "\"segment\": 4096, \"slots\": 4, \"window\": 8}]}";
+/* The tune table of the teams of non-blocking and of persistent operations: the text of tune_table_background.json. Its
+ * plans are few and small, so a team's staging never runs out with up to 16 roots. Dealing staging anew waits for all
+ * ranks, and a non-blocking call must not wait. */
+extern const char coll_torii_background_table[];
 
 /* One set-up, in which every rank either exchanges the same number of bytes with all others, or has failed, or is done.
  * With each exchange all tell which; so a rank that fails alone leaves nobody waiting, and all know how it ended. */
@@ -209,7 +187,7 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind, int* members) {
   /* One call after the other: a second channel would only spread them over more lines of memory. */
   if (kind == TEAM_BLOCKING || kind == TEAM_ORDERED) options.channels = 1;
   /* These have one team for what commutes and what does not; so all combine in the order of ranks. */
-  if (kind == TEAM_BACKGROUND || kind == TEAM_PERSISTENT) options.tune_table = background_table;
+  if (kind == TEAM_BACKGROUND || kind == TEAM_PERSISTENT) options.tune_table = coll_torii_background_table;
   const torii_status status = torii_team_create(own->context, &options, &setup->module->teams[kind]);
   if (status != TORII_OK) {
     coll_torii_say(status == TORII_NO_RESOURCE ? 1 : 0, "communicator %u is left to others: %s",

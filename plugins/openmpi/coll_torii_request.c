@@ -2,7 +2,7 @@
  * Requests, the callback that moves them, and the slots of non-blocking operations. */
 #include "plugins/openmpi/coll_torii_request.h"
 
-/* Up to here a background team's staging holds the plans for every root; see background_table. */
+/* Up to here a background team's staging holds the plans for every root; see tune_table_background.json. */
 #define ROOTED_RANKS_MAX 16
 
 static void construct_request(coll_torii_request_t* request) {
