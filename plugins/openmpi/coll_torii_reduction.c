@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From MPI's operation and type to torii's kernels, or to a user function that calls Open MPI's. */
-#include "plugins/openmpi/coll_torii.h"
+#include "plugins/openmpi/coll_torii_reduction.h"
+
+#include "plugins/openmpi/coll_torii_elements.h"
 
 /* The largest element that torii takes with a user function. */
 #define USER_BYTES_MAX 4096
@@ -46,7 +48,7 @@ static class_t class_of(int base) {
   }
 }
 
-/* The integer of torii of that many bytes; false where there is none. */
+/* Torii's integer of that many bytes. False if there is none. */
 static bool integer_of(size_t bytes, bool is_signed, torii_type* type) {
   switch (bytes) {
     case 1:
@@ -86,7 +88,7 @@ static bool type_of(class_t class, size_t bytes, torii_type* type) {
   return false;
 }
 
-/* Pairs are torii's where they are laid out as the C struct {value; int32_t}. */
+/* Torii has kernels for pairs whose layout is that of the C struct {value; int32_t}. */
 static bool pair_of(int base, torii_type* type) {
   switch (base) {
     case OMPI_OP_BASE_TYPE_FLOAT_INT:
@@ -110,7 +112,7 @@ static bool pair_of(int base, torii_type* type) {
   }
 }
 
-/* False where `op` is none of torii's, or none that MPI defines for the class. */
+/* False if torii has no such operation, or MPI does not define it for the class. */
 static bool op_of(enum ompi_op_type op, class_t class, torii_op* own) {
   const bool counts = class == CLASS_SIGNED || class == CLASS_UNSIGNED;
   switch (op) {
@@ -149,14 +151,14 @@ static bool op_of(enum ompi_op_type op, class_t class, torii_op* own) {
   }
 }
 
-/* right = left op right, of elements side by side; MPI's functions find their first byte `lb` behind the address. */
+/* right = left op right, for elements side by side; MPI's functions find their first byte `lb` behind the address. */
 static void fold(const coll_torii_user_t* user, const void* left, void* right, size_t count) {
   const ptrdiff_t lb = user->type->super.lb;
   ompi_op_reduce(user->op, (char*)left - lb, (char*)right - lb, count, user->type);
 }
 
-/* torii folds into any of three places, MPI's functions only into their second argument; and they may look at no other
- * order than this one: the second argument is what stands on the right. */
+/* Torii folds into any of three places, MPI's functions only into their second argument, which is always the right
+ * operand. */
 static void combine(const void* left, const void* right, void* out, size_t count, void* data) {
   const coll_torii_user_t* const user = data;
   const size_t extent = (size_t)coll_torii_extent(user->type);
@@ -176,7 +178,7 @@ static void combine(const void* left, const void* right, void* out, size_t count
   }
 }
 
-/* Elements whose bytes all lie between their bounds: they can be moved as a whole, holes included. */
+/* Whether all bytes of an element lie between its bounds: it can then be moved as a whole, holes included. */
 static bool is_movable(const ompi_datatype_t* type) {
   const opal_datatype_t* const layout = &type->super;
   const ptrdiff_t extent = coll_torii_extent(type);
