@@ -104,7 +104,9 @@ TuneRow parse_row(const json& row, const std::string& where) {
     bad(where, "\"algorithm\" is \"" + excerpt(result.algorithm) + "\", which is not in the catalogue");
   }
   result.tuning.segment_bytes = static_cast<std::size_t>(whole_number(row, "segment", 64, kSegmentBytesMax, where));
-  if (result.tuning.segment_bytes % 64 != 0) bad(where, "\"segment\" must be a multiple of 64");
+  if (result.tuning.segment_bytes % 64 != 0) {
+    bad(where, "\"segment\" is " + std::to_string(result.tuning.segment_bytes) + "; it must be a multiple of 64");
+  }
   result.tuning.slots = static_cast<int>(whole_number(row, "slots", 1, kSlotsMax, where));
   result.tuning.window = static_cast<int>(whole_number(row, "window", 1, kWindowMax, where));
   result.tuning.radix = row.contains("radix") ? static_cast<int>(whole_number(row, "radix", 2, kRadixMax, where)) : 0;

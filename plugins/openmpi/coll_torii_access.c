@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Vectors with holes that torii moves part by part, straight between the caller's memory and its slots: elements are
- * packed and unpacked while other parts are on their way, and nothing stands in staging. */
-#include <opal/datatype/opal_convertor.h>
+ * Vectors with holes that torii moves part by part. */
+#include "plugins/openmpi/coll_torii_access.h"
+
 #include <opal/datatype/opal_datatype_internal.h>
 #include <stdlib.h>
 
-#include "plugins/openmpi/coll_torii.h"
+#include "plugins/openmpi/coll_torii_elements.h"
 
-/* Below this, packing the whole takes less than the parts' bookkeeping. Of two ranks one reads what the other has
- * packed in place, which is quicker for longer (mpi_side_by_side, bcast_holes). */
+/* Shorter vectors are packed as a whole, which takes less time than the bookkeeping of parts. With two ranks the limit
+ * is higher, because one rank reads in place what the other has packed (mpi_side_by_side, bcast_holes). */
 #define LEAST_BYTES ((size_t)32768)
 #define LEAST_BYTES_OF_TWO ((size_t)262144)
-/* The largest element of which every part holds whole ones; larger are rare. */
+/* The largest basic element for which every part holds whole elements; larger ones are rare. */
 #define UNIT_BYTES_MAX ((size_t)64)
 
 struct coll_torii_access_t {
@@ -19,9 +19,9 @@ struct coll_torii_access_t {
   opal_convertor_t store;
 };
 
-/* The bytes of each of the type's basic elements, where they are all equal and a power of two; otherwise 0. Only then
- * no part ends inside an element: a convertor that packs cannot cut one, and one that unpacks overruns its own buffer
- * where the element is larger than 16 bytes. */
+/* The bytes of each of the type's basic elements if they are all equal and a power of two; 0 for other types, because a
+ * part could end inside an element. A convertor cannot pack a part of an element, and it overruns its own buffer when
+ * it unpacks a part of an element larger than 16 bytes. */
 static size_t unit_of(const ompi_datatype_t* type) {
   size_t unit = 0;
   for (int id = OPAL_DATATYPE_FIRST_TYPE; id < OPAL_DATATYPE_MAX_PREDEFINED; ++id) {
@@ -37,42 +37,25 @@ bool coll_torii_moves_by_parts(size_t count, const ompi_datatype_t* type, int ra
   return count * type->super.size >= (ranks > 2 ? LEAST_BYTES : LEAST_BYTES_OF_TWO) && unit_of(type) != 0;
 }
 
-/* Moves whole units. The convertor may stop short of the room that it is given. */
-static void move_units(opal_convertor_t* convertor, bool loads, char* memory, size_t offset, size_t bytes) {
-  (void)opal_convertor_set_position(convertor, &offset);
-  for (size_t done = 0; done < bytes;) {
-    struct iovec piece = {.iov_base = memory + done, .iov_len = bytes - done};
-    uint32_t pieces = 1;
-    size_t moved = bytes - done;
-    if (loads) {
-      (void)opal_convertor_pack(convertor, &piece, &pieces, &moved);
-    } else {
-      (void)opal_convertor_unpack(convertor, &piece, &pieces, &moved);
-    }
-    if (moved == 0) break; /* a count that its type does not hold */
-    done += moved;
-  }
+/* Parts begin at multiples of 64 bytes, hence between two units. */
+static void load_part(void* to, size_t offset, size_t bytes, void* data) {
+  coll_torii_access_t* const access = data;
+  (void)opal_convertor_set_position(&access->load, &offset);
+  coll_torii_convert(&access->load, true, to, bytes);
 }
 
-/* Parts begin at multiples of 64 bytes, so between two units. */
-static void load_part(void* to, size_t offset, size_t bytes, void* access) {
-  move_units(&((coll_torii_access_t*)access)->load, true, to, offset, bytes);
-}
-
-static void store_part(const void* from, size_t offset, size_t bytes, void* access) {
-  move_units(&((coll_torii_access_t*)access)->store, false, (char*)from, offset, bytes);
+static void store_part(const void* from, size_t offset, size_t bytes, void* data) {
+  coll_torii_access_t* const access = data;
+  (void)opal_convertor_set_position(&access->store, &offset);
+  coll_torii_convert(&access->store, false, (char*)from, bytes);
 }
 
 bool coll_torii_begin_access(coll_torii_operation_t* operation) {
   const coll_torii_move_t* const move = &operation->store;
   coll_torii_access_t* const access = malloc(sizeof(*access));
   if (access == NULL) return false;
-  OBJ_CONSTRUCT(&access->load, opal_convertor_t);
-  OBJ_CONSTRUCT(&access->store, opal_convertor_t);
-  opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &move->type->super, move->count, move->memory, 0,
-                                           &access->load);
-  opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &move->type->super, move->count, move->memory, 0,
-                                           &access->store);
+  coll_torii_make_convertor(&access->load, true, move->memory, move->count, move->type);
+  coll_torii_make_convertor(&access->store, false, move->memory, move->count, move->type);
   operation->access = access;
   operation->call.load = load_part;
   operation->call.store = store_part;

@@ -1,44 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The context of the job, and the teams of communicators: set-up through the collectives of the component below. */
+ * Set-up of context and teams. */
+#include "plugins/openmpi/coll_torii_attach.h"
+
 #include <opal/mca/pmix/pmix.h>
 #include <stdlib.h>
 
-#include "plugins/openmpi/coll_torii.h"
+#include "plugins/openmpi/coll_torii_report.h"
+#include "plugins/openmpi/coll_torii_state.h"
 
 #define RANKS_MAX 1024
-/* MPI knows no deadline: a rank may come to a call hours after the others. */
+/* MPI has no deadline: a rank may come to a call hours after the others. */
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
 /* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
 #define SETTING_ARENA "ARENA=256G\n"
-/* Of the teams of non-blocking and of persistent operations: so few plans, so small, that a team's staging never runs
- * out with up to 16 roots. Dealing it anew waits for all ranks, which a non-blocking call must not. */
-static const char background_table[] =
-    "{\"version\": 1, \"rows\": ["
-    "{\"collective\": \"barrier\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 64, \"slots\": 4, \"window\": 1},"
-    "{\"collective\": \"broadcast\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"reduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"allreduce\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"all_gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"reduce_scatter\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 16384, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"scan\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"exscan\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"node\", "
-    "\"segment\": 8192, \"slots\": 4, \"window\": 2},"
-    "{\"collective\": \"alltoall\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
-    "\"segment\": 4096, \"slots\": 4, \"window\": 8},"
-    "{\"collective\": \"scatter\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
-    "\"segment\": 4096, \"slots\": 4, \"window\": 8},"
-    "{\"collective\": \"gather\", \"ranks\": [1, 1024], \"bytes_max\": null, \"algorithm\": \"direct\", "
-    "\"segment\": 4096, \"slots\": 4, \"window\": 8}]}";
+/* The tune table of the teams of non-blocking and of persistent operations: the text of tune_table_background.json. Its
+ * plans are few and small, so a team's staging never runs out with up to 16 roots. Dealing staging anew waits for all
+ * ranks, and a non-blocking call must not wait. */
+extern const char coll_torii_background_table[];
 
-/* One set-up, in which every rank either exchanges the same number of bytes with all others, or has failed, or is done.
- * With each exchange all tell which; so a rank that fails alone leaves nobody waiting, and all know how it ended. */
+/* One set-up. In each exchange every rank says whether it exchanges the same number of bytes as all others, has failed
+ * or is done. So no rank waits for one that failed alone, and all know the outcome. */
 typedef struct setup_t {
   struct ompi_communicator_t* comm;
   coll_torii_module_t* module;
@@ -53,15 +34,14 @@ static int gather(const setup_t* setup, const void* mine, void* all, int bytes) 
                                         setup->module->below_allgather_module);
 }
 
-/* What a rank says, and in the same message what it exchanges, where that is short: an exchange is then one allgather.
- */
+/* One message of a rank. It contains the data as well if they are short: an exchange is then one allgather. */
 #define FRAME_BYTES 256
 typedef struct frame_t {
   int64_t says; /* bytes to exchange, FAILED or DONE */
   char data[FRAME_BYTES];
 } frame_t;
 
-/* True when every rank says `says`; the first bytes of everybody's data then stand in `all`, which may be NULL. */
+/* True if every rank says `says`; `all`, which may be NULL, then has the first bytes of all ranks' data. */
 static bool all_say(setup_t* setup, int64_t says, const void* mine, void* all) {
   const int ranks = ompi_comm_size(setup->comm);
   const size_t bytes = says > 0 && says <= FRAME_BYTES ? (size_t)says : 0;
@@ -91,15 +71,15 @@ bool coll_torii_gather(coll_torii_module_t* module, struct ompi_communicator_t* 
   return gather(&setup, mine, all, (int)bytes) == OMPI_SUCCESS;
 }
 
-/* The end of a set-up: true when it has succeeded on all ranks. */
+/* Ends a set-up. True if it has succeeded on all ranks. */
 static bool agree(setup_t* setup, bool succeeded) {
   if (setup->is_agreed) return false;
   return all_say(setup, succeeded ? DONE : FAILED, NULL, NULL) && succeeded;
 }
 
-/* What must be equal on all ranks for this component to work, beside torii's own settings, which torii compares. */
+/* Writes the values that all ranks must share for this component to work; torii itself compares its own settings. */
 static void describe(char* text, size_t bytes) {
-  const coll_torii_component_t* const own = &mca_coll_torii_component;
+  const coll_torii_state_t* const own = &coll_torii_state;
   memset(text, 0, bytes);
   snprintf(text, bytes, "%s;%d;%s;%s;%s", torii_version(), own->priority, own->algorithm, own->determinism,
            own->topology);
@@ -107,16 +87,16 @@ static void describe(char* text, size_t bytes) {
 
 #define CARD_BYTES 256
 
-void coll_torii_announce(void) {
-  if (opal_pmix.put == NULL) return; /* ompi_info, which is no process of a job */
+void coll_torii_announce(const mca_base_component_t* component) {
+  if (opal_pmix.put == NULL) return; /* ompi_info is no process of a job */
   char card[CARD_BYTES];
   describe(card, sizeof(card));
   int status = OPAL_SUCCESS;
-  OPAL_MODEX_SEND(status, OPAL_PMIX_GLOBAL, &mca_coll_torii_component.super.collm_version, card, sizeof(card));
+  OPAL_MODEX_SEND(status, OPAL_PMIX_GLOBAL, component, card, sizeof(card));
   if (status != OPAL_SUCCESS) coll_torii_say(1, "cannot announce itself to the job (%d)", status);
 }
 
-bool coll_torii_peers_agree(struct ompi_communicator_t* comm) {
+bool coll_torii_peers_agree(const mca_base_component_t* component, struct ompi_communicator_t* comm) {
   char own[CARD_BYTES];
   describe(own, sizeof(own));
   for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
@@ -124,8 +104,7 @@ bool coll_torii_peers_agree(struct ompi_communicator_t* comm) {
     char* card = NULL;
     size_t bytes = 0;
     int status = OPAL_SUCCESS;
-    OPAL_MODEX_RECV(status, &mca_coll_torii_component.super.collm_version, &proc->super.proc_name, (void**)&card,
-                    &bytes);
+    OPAL_MODEX_RECV(status, component, &proc->super.proc_name, (void**)&card, &bytes);
     const bool equal = status == OPAL_SUCCESS && bytes == sizeof(own) && memcmp(card, own, sizeof(own)) == 0;
     if (!equal) {
       coll_torii_say(1, "rank %d has no coll/torii of the same version and parameters ('%.200s' here, '%.200s' there)",
@@ -155,14 +134,14 @@ int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module
                                    .settings = settings,
                                    .idle = idle};
   torii_context* context = NULL;
-  /* Open MPI sets this at the end of MPI_Init only: without it ranks that share CPUs would wait out each other's slices
-   * in every exchange. */
+  /* Open MPI sets this at the end of MPI_Init only. Without it, ranks that share CPUs would wait in every exchange
+   * until the time slices of others end. */
   const bool yields = opal_progress_set_yield_when_idle(true);
   const torii_status status = torii_context_create(&options, &context);
   const bool agreed = agree(&setup, status == TORII_OK);
   (void)opal_progress_set_yield_when_idle(yields);
   if (agreed) {
-    mca_coll_torii_component.context = context;
+    coll_torii_state.context = context;
     return OMPI_SUCCESS;
   }
   coll_torii_say(0, "left out of this job: no context (%s)",
@@ -171,7 +150,7 @@ int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module
   return OMPI_ERR_NOT_AVAILABLE;
 }
 
-/* The members as ranks of the context; NULL where one is of another job. The caller frees it. */
+/* The members as ranks of the context; NULL if one belongs to another job. The caller frees the array. */
 static int* members_of(struct ompi_communicator_t* comm) {
   const int ranks = ompi_comm_size(comm);
   if (ranks > RANKS_MAX) return NULL;
@@ -190,7 +169,7 @@ static int* members_of(struct ompi_communicator_t* comm) {
 static const char* text_or_null(const char* text) { return text == NULL || text[0] == '\0' ? NULL : text; }
 
 static bool make_team(setup_t* setup, coll_torii_team_t kind, int* members) {
-  const coll_torii_component_t* const own = &mca_coll_torii_component;
+  const coll_torii_state_t* const own = &coll_torii_state;
   const int ranks = ompi_comm_size(setup->comm);
   torii_team_options options = {.size = sizeof(options),
                                 .algorithm = "auto",
@@ -203,13 +182,13 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind, int* members) {
   if (kind == TEAM_BLOCKING) {
     options.algorithm = text_or_null(own->algorithm);
     options.determinism = text_or_null(own->determinism);
-    /* A torus is that of the job; parts of it are plain nodes here. */
+    /* The torus is that of the job; a part of it is a plain node here. */
     if (ranks == torii_context_ranks(own->context)) options.topology = text_or_null(own->topology);
   }
   /* One call after the other: a second channel would only spread them over more lines of memory. */
   if (kind == TEAM_BLOCKING || kind == TEAM_ORDERED) options.channels = 1;
-  /* These have one team for what commutes and what does not; so all combine in the order of ranks. */
-  if (kind == TEAM_BACKGROUND || kind == TEAM_PERSISTENT) options.tune_table = background_table;
+  /* These teams also run operations that do not commute, so they always combine in the order of ranks. */
+  if (kind == TEAM_BACKGROUND || kind == TEAM_PERSISTENT) options.tune_table = coll_torii_background_table;
   const torii_status status = torii_team_create(own->context, &options, &setup->module->teams[kind]);
   if (status != TORII_OK) {
     coll_torii_say(status == TORII_NO_RESOURCE ? 1 : 0, "communicator %u is left to others: %s",
@@ -228,8 +207,8 @@ static void make_teams(coll_torii_module_t* module, struct ompi_communicator_t* 
                        coll_torii_team_t last) {
   for (coll_torii_team_t kind = first; kind <= last; ++kind) module->states[kind] = STATE_BUSY;
   setup_t setup = {.comm = comm, .module = module};
-  /* Equal on all members: all have the same members, and a context stands on all ranks of a job or on none. */
-  int* const members = mca_coll_torii_component.context == NULL ? NULL : members_of(comm);
+  /* All members get the same result: they have the same members, and all ranks of a job have a context or none has. */
+  int* const members = coll_torii_state.context == NULL ? NULL : members_of(comm);
   bool made = members != NULL;
   for (coll_torii_team_t kind = first; kind <= last && made; ++kind) made = make_team(&setup, kind, members);
   if (members != NULL) made = agree(&setup, made);

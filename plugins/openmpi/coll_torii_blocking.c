@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The slots of blocking operations: torii's where it takes the call, otherwise the saved ones. */
-#include "plugins/openmpi/coll_torii.h"
+ * The slots of blocking operations. A call that torii does not take goes to the saved slot. */
+#include "plugins/openmpi/coll_torii_attach.h"
+#include "plugins/openmpi/coll_torii_describe.h"
+#include "plugins/openmpi/coll_torii_report.h"
+#include "plugins/openmpi/coll_torii_slots.h"
+#include "plugins/openmpi/coll_torii_staging.h"
 
-/* Runs the call on `team`, with staging where the caller's memory will not do. */
+/* Runs the call on `team`, with staging in place of the caller's memory. */
 static torii_status run_staged(coll_torii_operation_t* operation, torii_team* team) {
   coll_torii_acquire(operation);
   coll_torii_load(operation);
@@ -10,14 +14,14 @@ static torii_status run_staged(coll_torii_operation_t* operation, torii_team* te
   if (operation->status == OMPI_SUCCESS) {
     ended = torii_run(team, &operation->call);
   } else {
-    /* The others are in the call, or will be: they must not wait for this rank. */
+    /* The other ranks come to the call too; they must not wait for this rank. */
     (void)torii_team_abort(team, "a rank has no memory for staging");
   }
   if (ended == TORII_OK) coll_torii_store(operation);
   return ended;
 }
 
-/* Runs what was described. False where it is left to the component below, on all ranks alike. */
+/* Runs a described call. False if the call is left to the component below; all ranks then leave it. */
 static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
                 struct ompi_communicator_t* comm, int* status) {
   *status = OMPI_SUCCESS;
@@ -32,7 +36,7 @@ static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, c
   if (!coll_torii_is_direct(operation)) coll_torii_release(operation);
   if (answer == ANSWER_DONE) return true;
   if (ended == TORII_UNSUPPORTED) {
-    /* Calls with which the component below sets up the teams are nobody's calls. */
+    /* The calls by which the component below sets up the teams are not counted. */
     if (module->states[TEAM_BLOCKING] != STATE_BUSY) coll_torii_count_left(FORM_BLOCKING, operation->kind);
     return false;
   }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From MPI's arguments to torii's: operations in which every rank has the same in the end, or a block of equal length
- * from or for every rank. */
-#include "plugins/openmpi/coll_torii.h"
+ * From MPI's arguments to torii's: barrier, broadcast, and operations with blocks of equal length for every rank. */
+#include "plugins/openmpi/coll_torii_describe.h"
+
+#include "plugins/openmpi/coll_torii_access.h"
+#include "plugins/openmpi/coll_torii_elements.h"
 
 static void set_call(coll_torii_operation_t* operation, torii_collective collective, size_t bytes, int root) {
   operation->call.collective = collective;
@@ -10,7 +12,7 @@ static void set_call(coll_torii_operation_t* operation, torii_collective collect
   operation->call.root = root;
 }
 
-/* `count` elements that go in, where they stand or packed. */
+/* Sets an input of `count` elements, in the caller's memory or packed. */
 static void set_input(coll_torii_operation_t* operation, const void* input, size_t count, ompi_datatype_t* type,
                       bool aside) {
   if (coll_torii_is_plain(count, type) && !aside) {
@@ -80,7 +82,7 @@ coll_torii_answer_t coll_torii_describe_allgather(coll_torii_operation_t* operat
   return ANSWER_TAKE;
 }
 
-/* In place the input is overwritten while others still want it, so it is set aside. */
+/* In place, the result overwrites the input while others still read it, so the input is copied. */
 coll_torii_answer_t coll_torii_describe_alltoall(coll_torii_operation_t* operation, const void* input, int input_count,
                                                  ompi_datatype_t* input_type, void* result, int result_count,
                                                  ompi_datatype_t* result_type, struct ompi_communicator_t* comm) {
@@ -138,7 +140,7 @@ coll_torii_answer_t coll_torii_describe_scatter(coll_torii_operation_t* operatio
     set_result(operation, result, (size_t)result_count, result_type);
     return ANSWER_TAKE;
   }
-  operation->result_in_input = true; /* where it stands already */
+  operation->result_in_input = true; /* it is there already */
   operation->own_offset = bytes * (size_t)root;
   return ANSWER_TAKE;
 }

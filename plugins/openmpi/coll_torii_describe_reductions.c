@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From MPI's arguments to torii's: operations that combine. */
+#include "plugins/openmpi/coll_torii_describe.h"
+
 #include <stdlib.h>
 
-#include "plugins/openmpi/coll_torii.h"
+#include "plugins/openmpi/coll_torii_elements.h"
+#include "plugins/openmpi/coll_torii_reduction.h"
 
-/* Elements with holes are staged where a user function runs: torii moves whole elements, and the holes of the caller's
- * result are the caller's. torii's own pairs are C structs, whose holes nobody owns. */
+/* Elements with holes are staged if a user function runs: torii moves whole elements, but must not write the holes of
+ * the caller's result. Torii's own pairs are C structs, whose holes may be written. */
 static bool must_stage(const coll_torii_operation_t* operation, const ompi_datatype_t* type) {
   return operation->call.op == TORII_USER && type->super.size != (size_t)coll_torii_extent(type);
 }
@@ -29,7 +32,7 @@ static void set_result(coll_torii_operation_t* operation, void* result, size_t c
   coll_torii_set_move(&operation->store, MOVE_ELEMENTS, result, count, type, 0);
 }
 
-/* What all of them begin with. */
+/* Begins every description. */
 static coll_torii_answer_t set_call(coll_torii_operation_t* operation, torii_collective collective, int count,
                                     ompi_datatype_t* type, ompi_op_t* op) {
   if (coll_torii_is_empty(count, type)) return ANSWER_DONE;
@@ -62,7 +65,8 @@ coll_torii_answer_t coll_torii_describe_reduce(coll_torii_operation_t* operation
   return ANSWER_TAKE;
 }
 
-/* In place MPI puts the own block at the beginning of the buffer, torii where it stood: so the result is made aside. */
+/* In place, MPI puts the own block at the beginning of the buffer and torii leaves it at its place, so the result is
+ * staged. */
 coll_torii_answer_t coll_torii_describe_reduce_scatter_block(coll_torii_operation_t* operation, const void* input,
                                                              void* result, int count, ompi_datatype_t* type,
                                                              ompi_op_t* op, struct ompi_communicator_t* comm) {
@@ -74,7 +78,7 @@ coll_torii_answer_t coll_torii_describe_reduce_scatter_block(coll_torii_operatio
   return ANSWER_TAKE;
 }
 
-/* Counts are the same on all ranks; where all are equal the plan for equal blocks serves. */
+/* All ranks have the same counts. If the counts are equal, the plan for equal blocks serves the call. */
 coll_torii_answer_t coll_torii_describe_reduce_scatter(coll_torii_operation_t* operation, const void* input,
                                                        void* result, const int* counts, ompi_datatype_t* type,
                                                        ompi_op_t* op, struct ompi_communicator_t* comm) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From MPI's arguments to torii's: blocks of lengths of their own. Of alltoallv and alltoallw no rank knows all
- * lengths, of gatherv and scatterv the root alone, so every such call is torii's. */
+ * From MPI's arguments to torii's: blocks with lengths of their own. In alltoallv and alltoallw no rank knows all
+ * lengths, in gatherv and scatterv only the root does, so torii takes every such call. */
+#include "plugins/openmpi/coll_torii_describe.h"
+
 #include <stdlib.h>
 
-#include "plugins/openmpi/coll_torii.h"
+#include "plugins/openmpi/coll_torii_elements.h"
 
-/* Blocks of all_gather travel as blocks of the longest, as long as not more than this many bytes go in vain: one plan
- * for short blocks is quicker than the one that serves all lengths. */
+/* Blocks of all_gather are padded to the longest if the padding is at most this long: the plan for short equal blocks
+ * is quicker than the plan for all lengths. */
 #define PADDING_BYTES_MAX ((size_t)4096)
 
 /* One direction of a call as MPI describes it. */
@@ -27,14 +29,14 @@ static size_t bytes_of(const side_t* side, int block) {
   return (size_t)side->counts[block] * type_of(side, block)->super.size;
 }
 
-/* How far behind the beginning of the memory the block's first byte stands. */
+/* The offset of the block's first byte in the memory. */
 static ptrdiff_t place_of(const side_t* side, int block) {
   const ompi_datatype_t* const type = type_of(side, block);
   const ptrdiff_t unit = side->types == NULL ? coll_torii_extent(type) : 1;
   return unit * side->places[block] + type->super.true_lb;
 }
 
-/* Where the first of the blocks that are not empty begins; 0 where all are. */
+/* The lowest offset of a block that is not empty; 0 if all are empty. */
 static ptrdiff_t first_place(const side_t* side) {
   ptrdiff_t first = 0;
   bool is_found = false;
@@ -55,16 +57,16 @@ static bool is_plain(const side_t* side) {
   return true;
 }
 
-/* Room for what torii takes as counts and displacements: two arrays for each of two directions, which
- * operation->lengths holds. NULL where there is no memory. */
+/* Room for torii's counts and displacements: two arrays for each of two directions, held by operation->lengths. NULL if
+ * there is no memory. */
 static size_t* lengths_of(coll_torii_operation_t* operation, size_t direction, int blocks) {
   if (operation->lengths == NULL) operation->lengths = malloc(4 * (size_t)blocks * sizeof(*operation->lengths));
   if (operation->lengths == NULL) operation->status = OMPI_ERR_OUT_OF_RESOURCE;
   return operation->lengths == NULL ? NULL : operation->lengths + direction * 2 * (size_t)blocks;
 }
 
-/* Bytes of every block, then where they begin: in the caller's memory, which then begins at the address returned, or
- * one behind the other in staging. */
+/* Writes the bytes of every block, then their offsets: from the returned address in the caller's memory, or one behind
+ * the other in staging. */
 static char* measure(const side_t* side, size_t* lengths, bool in_staging) {
   const ptrdiff_t first = in_staging ? 0 : first_place(side);
   size_t packed = 0;
@@ -118,7 +120,7 @@ static void set_result(coll_torii_operation_t* operation, const side_t* side) {
   operation->store = blocks_of(side, lengths + side->blocks);
 }
 
-/* This rank's own block, of gatherv, allgatherv and scatterv. */
+/* Sets this rank's own block of gatherv, allgatherv or scatterv. */
 static void set_own(coll_torii_operation_t* operation, const void* memory, int count, ompi_datatype_t* type,
                     bool is_input) {
   const size_t bytes = (size_t)count * type->super.size;
@@ -144,7 +146,7 @@ static void set_call(coll_torii_operation_t* operation, torii_collective collect
   operation->call.unequal = 1;
 }
 
-/* In place the input is overwritten while others still want it, so it is set aside. */
+/* In place, the result overwrites the input while others still read it, so the input is copied. */
 static coll_torii_answer_t describe_alltoall(coll_torii_operation_t* operation, const side_t* input,
                                              const side_t* result) {
   set_call(operation, TORII_ALLTOALL, 0);
@@ -210,13 +212,13 @@ coll_torii_answer_t coll_torii_describe_scatterv(coll_torii_operation_t* operati
     set_own(operation, result, result_count, result_type, false);
   } else if (operation->lengths != NULL) {
     operation->call.count = operation->lengths[root];
-    operation->result_in_input = true; /* where it stands already */
+    operation->result_in_input = true; /* it is there already */
     operation->own_offset = operation->lengths[ompi_comm_size(comm) + root];
   }
   return ANSWER_TAKE;
 }
 
-/* Blocks of equal places in staging, `bytes` apart: those of an all_gather whose blocks are as long as the longest. */
+/* Puts the blocks of an all_gather `bytes` apart in staging, where `bytes` is the length of the longest. */
 static void set_padded(coll_torii_operation_t* operation, const side_t* result, size_t bytes) {
   operation->call.unequal = 0;
   operation->call.count = bytes;
@@ -227,7 +229,7 @@ static void set_padded(coll_torii_operation_t* operation, const side_t* result, 
   operation->store = blocks_of(result, offsets);
 }
 
-/* The counts of all ranks are known to every rank, and the bytes that they stand for are equal everywhere. */
+/* Every rank knows the counts of all ranks, and they mean the same bytes everywhere. */
 coll_torii_answer_t coll_torii_describe_allgatherv(coll_torii_operation_t* operation, const void* input,
                                                    int input_count, ompi_datatype_t* input_type, void* result,
                                                    const int* counts, const int* places, ompi_datatype_t* result_type,
@@ -236,7 +238,7 @@ coll_torii_answer_t coll_torii_describe_allgatherv(coll_torii_operation_t* opera
   const int rank = ompi_comm_rank(comm);
   const side_t out = {result, counts, places, result_type, NULL, ranks};
   size_t bytes = 0, longest = 0;
-  /* As allgather would put them: several elements even where blocks have one each. */
+  /* Whether allgather would put the blocks like this. The result has several elements even if each block has one. */
   bool is_dense = coll_torii_is_plain(2, result_type);
   for (int block = 0; block < ranks; ++block) {
     const size_t own = bytes_of(&out, block);
@@ -265,7 +267,7 @@ coll_torii_answer_t coll_torii_describe_allgatherv(coll_torii_operation_t* opera
   }
   set_padded(operation, &out, longest);
   if (own == longest) return ANSWER_TAKE;
-  /* What is sent is longer than the caller's block. */
+  /* The padded block is longer than the caller's. */
   operation->input_bytes = longest;
   coll_torii_set_move(&operation->load, MOVE_PACKED, input, (size_t)input_count, input_type, 0);
   return ANSWER_TAKE;

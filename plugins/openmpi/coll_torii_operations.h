@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every operation of MPI that the component takes, once: each is a blocking, a non-blocking and a persistent slot. */
+ * Every operation of MPI that the component takes, once: each has a blocking, a non-blocking and a persistent slot. */
 #pragma once
 
-/* X(name, (parameters), (arguments)): what MPI's function of this name takes in front of the communicator; a comma
- * behind each. */
+/* X(name, (parameters), (arguments)): MPI's function of this name takes them in front of the communicator. A comma
+ * follows each. */
 #define COLL_TORII_OPERATIONS(X)                                                                                     \
   X(allgather,                                                                                                       \
     (const void* input, int input_count, ompi_datatype_t* input_type, void* result, int result_count,                \
@@ -58,3 +58,12 @@
 
 /* A list of the table without its parentheses. */
 #define COLL_TORII_LIST(...) __VA_ARGS__
+
+typedef enum coll_torii_kind_t {
+#define COLL_TORII_KIND(name, parameters, arguments) KIND_##name,
+  COLL_TORII_OPERATIONS(COLL_TORII_KIND)
+#undef COLL_TORII_KIND
+      KIND_COUNT
+} coll_torii_kind_t;
+
+typedef enum { FORM_BLOCKING, FORM_NON_BLOCKING, FORM_PERSISTENT, FORM_COUNT } coll_torii_form_t;

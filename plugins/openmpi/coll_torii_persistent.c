@@ -2,13 +2,18 @@
  * The slots of persistent operations (MPIX_*_init): prepared once, on all ranks together, then started in any order. */
 #include <stdlib.h>
 
+#include "plugins/openmpi/coll_torii_attach.h"
+#include "plugins/openmpi/coll_torii_describe.h"
+#include "plugins/openmpi/coll_torii_report.h"
 #include "plugins/openmpi/coll_torii_request.h"
+#include "plugins/openmpi/coll_torii_slots.h"
+#include "plugins/openmpi/coll_torii_staging.h"
 
 /* How many freed operations a rank offers at a time. */
 #define OFFERS_MAX 31
 
-/* torii wants operations freed in one order on all ranks, MPI lets a rank free when it likes. So a freed one is kept,
- * and ranks that come to prepare another tell each other which they keep; what all keep goes. */
+/* Torii wants operations freed in one order on all ranks; MPI lets each rank free them at any time. So a rank keeps a
+ * freed operation. When ranks prepare another, they tell which ones they keep, and free those that all keep. */
 typedef struct offer_t {
   int64_t count;
   int64_t numbers[OFFERS_MAX]; /* ascending */
@@ -29,7 +34,7 @@ static void free_first(coll_torii_module_t* module, coll_torii_request_t** place
   OBJ_RELEASE(request);
 }
 
-/* Frees what all ranks have freed. False where the exchange failed. */
+/* Frees the operations that all ranks have freed. False if the exchange failed. */
 static bool free_together(coll_torii_module_t* module, struct ompi_communicator_t* comm) {
   const int ranks = ompi_comm_size(comm);
   offer_t mine = {0};
@@ -59,38 +64,32 @@ void coll_torii_forget_persistent(coll_torii_module_t* module) {
   while (module->freed != NULL) free_first(module, &module->freed);
 }
 
-/* Types and operations may be freed as soon as the operation is prepared. */
+static void hold_one(void* object, bool holds) {
+  opal_object_t* counted = object;
+  if (holds) {
+    OBJ_RETAIN(counted);
+  } else {
+    OBJ_RELEASE(counted);
+  }
+}
+
+static void hold_type(ompi_datatype_t* type, bool holds) {
+  if (!ompi_datatype_is_predefined(type)) hold_one(type, holds);
+}
+
+/* Programs may free types and operations as soon as the operation is prepared, so the request holds them. */
 static void hold(const coll_torii_operation_t* operation, bool holds) {
   const coll_torii_move_t* const moves[] = {&operation->load, &operation->store};
   for (int i = 0; i < 2; ++i) {
     if (moves[i]->form == MOVE_NOTHING) continue;
     const int types = moves[i]->types == NULL ? 1 : moves[i]->blocks;
     for (int which = 0; which < types; ++which) {
-      ompi_datatype_t* type = moves[i]->types == NULL ? moves[i]->type : moves[i]->types[which];
-      if (ompi_datatype_is_predefined(type)) continue;
-      if (holds) {
-        OBJ_RETAIN(type);
-      } else {
-        OBJ_RELEASE(type);
-      }
+      hold_type(moves[i]->types == NULL ? moves[i]->type : moves[i]->types[which], holds);
     }
   }
-  ompi_op_t* op = operation->user.op;
-  ompi_datatype_t* type = operation->user.type;
-  if (op != NULL && !ompi_op_is_intrinsic(op)) {
-    if (holds) {
-      OBJ_RETAIN(op);
-    } else {
-      OBJ_RELEASE(op);
-    }
-  }
-  if (type != NULL && !ompi_datatype_is_predefined(type)) {
-    if (holds) {
-      OBJ_RETAIN(type);
-    } else {
-      OBJ_RELEASE(type);
-    }
-  }
+  const coll_torii_user_t* const user = &operation->user;
+  if (user->op != NULL && !ompi_op_is_intrinsic(user->op)) hold_one(user->op, holds);
+  if (user->type != NULL) hold_type(user->type, holds);
 }
 
 static int free_persistent(ompi_request_t** handle) {
@@ -144,7 +143,7 @@ static int start_persistent(size_t count, ompi_request_t** requests) {
   return OMPI_SUCCESS;
 }
 
-/* How many of the members have prepared the operation; -1 where that cannot be found out. */
+/* How many members have prepared the operation; -1 if the exchange failed. */
 static int count_prepared(coll_torii_module_t* module, struct ompi_communicator_t* comm, bool prepared) {
   const int ranks = ompi_comm_size(comm);
   char* const all = malloc((size_t)ranks);
@@ -155,7 +154,7 @@ static int count_prepared(coll_torii_module_t* module, struct ompi_communicator_
   return count;
 }
 
-/* With none alive the staging may be dealt anew, which waits for the others; nobody else then uses the team. */
+/* If no operation is alive the staging may be dealt anew, which waits for the others; no thread then uses the team. */
 static torii_status prepare_on(torii_team* team, coll_torii_module_t* module, coll_torii_request_t* request) {
   const bool locks = module->alive != 0;
   if (locks) pthread_mutex_lock(&coll_torii_lock);
@@ -164,7 +163,7 @@ static torii_status prepare_on(torii_team* team, coll_torii_module_t* module, co
   return status;
 }
 
-/* Prepares the operation on all ranks or on none. True where it is prepared. */
+/* Prepares the operation on all ranks or on none. True if it is prepared. */
 static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, struct ompi_communicator_t* comm) {
   torii_team* const team = coll_torii_attach(module, comm, TEAM_PERSISTENT);
   if (team == NULL || !free_together(module, comm)) return false;
@@ -178,14 +177,14 @@ static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, 
   }
   coll_torii_say(1, "communicator %u: a persistent operation is left to others: %s", comm->c_contextid,
                  prepared ? "another rank could not prepare it" : torii_last_error());
-  /* Where some have prepared it and some have not, their staging is no longer dealt alike. */
+  /* If only some have prepared it, their staging is no longer dealt alike. */
   if (count != 0) module->states[TEAM_PERSISTENT] = STATE_FAILED;
   if (prepared) (void)torii_request_free(request->request);
   request->request = NULL;
   return false;
 }
 
-/* False where the operation is left to the component below, on all ranks alike. A call that fails leaves
+/* False if the operation is left to the component below; all ranks then leave it. A call that fails leaves
  * MPI_REQUEST_NULL in `handle`. */
 static bool init(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
                  struct ompi_communicator_t* comm, ompi_request_t** handle, int* status) {

@@ -1,52 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From MPI's operation and type to torii's kernels, or to a user function that calls Open MPI's. */
-#include "plugins/openmpi/coll_torii.h"
+#include "plugins/openmpi/coll_torii_reduction.h"
+
+#include "plugins/openmpi/coll_torii_elements.h"
 
 /* The largest element that torii takes with a user function. */
 #define USER_BYTES_MAX 4096
 
-typedef enum { CLASS_NONE, CLASS_SIGNED, CLASS_UNSIGNED, CLASS_REAL, CLASS_COMPLEX, CLASS_TRUTH, CLASS_BYTE } class_t;
+/* The classes of types for which MPI defines the same operations, as bits. */
+typedef enum {
+  CLASS_NONE = 0,
+  CLASS_SIGNED = 1,
+  CLASS_UNSIGNED = 2,
+  CLASS_REAL = 4,
+  CLASS_COMPLEX = 8,
+  CLASS_TRUTH = 16,
+  CLASS_BYTE = 32
+} class_t;
+#define CLASS_INTEGER (CLASS_SIGNED | CLASS_UNSIGNED)
 
-static class_t class_of(int base) {
-  switch (base) {
-    case OMPI_OP_BASE_TYPE_INT8_T:
-    case OMPI_OP_BASE_TYPE_INT16_T:
-    case OMPI_OP_BASE_TYPE_INT32_T:
-    case OMPI_OP_BASE_TYPE_INT64_T:
-    case OMPI_OP_BASE_TYPE_INTEGER:
-    case OMPI_OP_BASE_TYPE_INTEGER1:
-    case OMPI_OP_BASE_TYPE_INTEGER2:
-    case OMPI_OP_BASE_TYPE_INTEGER4:
-    case OMPI_OP_BASE_TYPE_INTEGER8:
-    case OMPI_OP_BASE_TYPE_LONG:
-      return CLASS_SIGNED;
-    case OMPI_OP_BASE_TYPE_UINT8_T:
-    case OMPI_OP_BASE_TYPE_UINT16_T:
-    case OMPI_OP_BASE_TYPE_UINT32_T:
-    case OMPI_OP_BASE_TYPE_UINT64_T:
-    case OMPI_OP_BASE_TYPE_UNSIGNED_LONG:
-      return CLASS_UNSIGNED;
-    case OMPI_OP_BASE_TYPE_FLOAT:
-    case OMPI_OP_BASE_TYPE_DOUBLE:
-    case OMPI_OP_BASE_TYPE_REAL:
-    case OMPI_OP_BASE_TYPE_REAL4:
-    case OMPI_OP_BASE_TYPE_REAL8:
-    case OMPI_OP_BASE_TYPE_DOUBLE_PRECISION:
-      return CLASS_REAL;
-    case OMPI_OP_BASE_TYPE_C_FLOAT_COMPLEX:
-    case OMPI_OP_BASE_TYPE_C_DOUBLE_COMPLEX:
-      return CLASS_COMPLEX;
-    case OMPI_OP_BASE_TYPE_LOGICAL:
-    case OMPI_OP_BASE_TYPE_BOOL:
-      return CLASS_TRUTH;
-    case OMPI_OP_BASE_TYPE_BYTE:
-      return CLASS_BYTE;
-    default:
-      return CLASS_NONE;
-  }
-}
+/* By Open MPI's base type; other types have none. */
+static const class_t classes[OMPI_OP_BASE_TYPE_MAX] = {
+    [OMPI_OP_BASE_TYPE_INT8_T] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_INT16_T] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_INT32_T] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_INT64_T] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_INTEGER] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_INTEGER1] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_INTEGER2] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_INTEGER4] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_INTEGER8] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_LONG] = CLASS_SIGNED,
+    [OMPI_OP_BASE_TYPE_UINT8_T] = CLASS_UNSIGNED,
+    [OMPI_OP_BASE_TYPE_UINT16_T] = CLASS_UNSIGNED,
+    [OMPI_OP_BASE_TYPE_UINT32_T] = CLASS_UNSIGNED,
+    [OMPI_OP_BASE_TYPE_UINT64_T] = CLASS_UNSIGNED,
+    [OMPI_OP_BASE_TYPE_UNSIGNED_LONG] = CLASS_UNSIGNED,
+    [OMPI_OP_BASE_TYPE_FLOAT] = CLASS_REAL,
+    [OMPI_OP_BASE_TYPE_DOUBLE] = CLASS_REAL,
+    [OMPI_OP_BASE_TYPE_REAL] = CLASS_REAL,
+    [OMPI_OP_BASE_TYPE_REAL4] = CLASS_REAL,
+    [OMPI_OP_BASE_TYPE_REAL8] = CLASS_REAL,
+    [OMPI_OP_BASE_TYPE_DOUBLE_PRECISION] = CLASS_REAL,
+    [OMPI_OP_BASE_TYPE_C_FLOAT_COMPLEX] = CLASS_COMPLEX,
+    [OMPI_OP_BASE_TYPE_C_DOUBLE_COMPLEX] = CLASS_COMPLEX,
+    [OMPI_OP_BASE_TYPE_LOGICAL] = CLASS_TRUTH,
+    [OMPI_OP_BASE_TYPE_BOOL] = CLASS_TRUTH,
+    [OMPI_OP_BASE_TYPE_BYTE] = CLASS_BYTE,
+};
 
-/* The integer of torii of that many bytes; false where there is none. */
+/* Torii's integer of that many bytes. False if there is none. */
 static bool integer_of(size_t bytes, bool is_signed, torii_type* type) {
   switch (bytes) {
     case 1:
@@ -86,7 +89,7 @@ static bool type_of(class_t class, size_t bytes, torii_type* type) {
   return false;
 }
 
-/* Pairs are torii's where they are laid out as the C struct {value; int32_t}. */
+/* Torii has kernels for pairs whose layout is that of the C struct {value; int32_t}. */
 static bool pair_of(int base, torii_type* type) {
   switch (base) {
     case OMPI_OP_BASE_TYPE_FLOAT_INT:
@@ -110,53 +113,31 @@ static bool pair_of(int base, torii_type* type) {
   }
 }
 
-/* False where `op` is none of torii's, or none that MPI defines for the class. */
-static bool op_of(enum ompi_op_type op, class_t class, torii_op* own) {
-  const bool counts = class == CLASS_SIGNED || class == CLASS_UNSIGNED;
-  switch (op) {
-    case OMPI_OP_MAX:
-      *own = TORII_MAX;
-      return counts || class == CLASS_REAL;
-    case OMPI_OP_MIN:
-      *own = TORII_MIN;
-      return counts || class == CLASS_REAL;
-    case OMPI_OP_SUM:
-      *own = TORII_SUM;
-      return counts || class == CLASS_REAL || class == CLASS_COMPLEX;
-    case OMPI_OP_PROD:
-      *own = TORII_PROD;
-      return counts || class == CLASS_REAL || class == CLASS_COMPLEX;
-    case OMPI_OP_LAND:
-      *own = TORII_LAND;
-      return counts || class == CLASS_TRUTH;
-    case OMPI_OP_LOR:
-      *own = TORII_LOR;
-      return counts || class == CLASS_TRUTH;
-    case OMPI_OP_LXOR:
-      *own = TORII_LXOR;
-      return counts || class == CLASS_TRUTH;
-    case OMPI_OP_BAND:
-      *own = TORII_BAND;
-      return counts || class == CLASS_BYTE;
-    case OMPI_OP_BOR:
-      *own = TORII_BOR;
-      return counts || class == CLASS_BYTE;
-    case OMPI_OP_BXOR:
-      *own = TORII_BXOR;
-      return counts || class == CLASS_BYTE;
-    default:
-      return false;
-  }
-}
+/* Torii's operations, and the classes for which MPI defines them; by Open MPI's operation. */
+static const struct {
+  torii_op own;
+  int classes;
+} operations[OMPI_OP_NUM_OF_TYPES] = {
+    [OMPI_OP_MAX] = {TORII_MAX, CLASS_INTEGER | CLASS_REAL},
+    [OMPI_OP_MIN] = {TORII_MIN, CLASS_INTEGER | CLASS_REAL},
+    [OMPI_OP_SUM] = {TORII_SUM, CLASS_INTEGER | CLASS_REAL | CLASS_COMPLEX},
+    [OMPI_OP_PROD] = {TORII_PROD, CLASS_INTEGER | CLASS_REAL | CLASS_COMPLEX},
+    [OMPI_OP_LAND] = {TORII_LAND, CLASS_INTEGER | CLASS_TRUTH},
+    [OMPI_OP_LOR] = {TORII_LOR, CLASS_INTEGER | CLASS_TRUTH},
+    [OMPI_OP_LXOR] = {TORII_LXOR, CLASS_INTEGER | CLASS_TRUTH},
+    [OMPI_OP_BAND] = {TORII_BAND, CLASS_INTEGER | CLASS_BYTE},
+    [OMPI_OP_BOR] = {TORII_BOR, CLASS_INTEGER | CLASS_BYTE},
+    [OMPI_OP_BXOR] = {TORII_BXOR, CLASS_INTEGER | CLASS_BYTE},
+};
 
-/* right = left op right, of elements side by side; MPI's functions find their first byte `lb` behind the address. */
+/* right = left op right, for elements side by side; MPI's functions find their first byte `lb` behind the address. */
 static void fold(const coll_torii_user_t* user, const void* left, void* right, size_t count) {
   const ptrdiff_t lb = user->type->super.lb;
   ompi_op_reduce(user->op, (char*)left - lb, (char*)right - lb, count, user->type);
 }
 
-/* torii folds into any of three places, MPI's functions only into their second argument; and they may look at no other
- * order than this one: the second argument is what stands on the right. */
+/* Torii folds into any of three places, MPI's functions only into their second argument, which is always the right
+ * operand. */
 static void combine(const void* left, const void* right, void* out, size_t count, void* data) {
   const coll_torii_user_t* const user = data;
   const size_t extent = (size_t)coll_torii_extent(user->type);
@@ -176,7 +157,7 @@ static void combine(const void* left, const void* right, void* out, size_t count
   }
 }
 
-/* Elements whose bytes all lie between their bounds: they can be moved as a whole, holes included. */
+/* Whether all bytes of an element lie between its bounds: it can then be moved as a whole, holes included. */
 static bool is_movable(const ompi_datatype_t* type) {
   const opal_datatype_t* const layout = &type->super;
   const ptrdiff_t extent = coll_torii_extent(type);
@@ -192,8 +173,9 @@ bool coll_torii_map_reduction(coll_torii_operation_t* operation, ompi_op_t* op, 
       call->op = op->op_type == OMPI_OP_MINLOC ? TORII_MINLOC : TORII_MAXLOC;
       if (pair_of(base, &call->type)) return true;
     } else {
-      const class_t class = class_of(base);
-      if (op_of(op->op_type, class, &call->op) && type_of(class, type->super.size, &call->type)) return true;
+      const class_t class = classes[base];
+      call->op = operations[op->op_type].own;
+      if ((operations[op->op_type].classes & class) != 0 && type_of(class, type->super.size, &call->type)) return true;
       if (op->op_type == OMPI_OP_REPLACE || op->op_type == OMPI_OP_NULL) return false;
     }
   }

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that stands in for the caller's, and what moves elements between the two. */
-#include <opal/datatype/opal_convertor.h>
+ * Memory that replaces the caller's, and the moves of elements between the two. */
+#include "plugins/openmpi/coll_torii_staging.h"
+
 #include <opal/threads/mutex.h>
 #include <stdlib.h>
 
-#include "plugins/openmpi/coll_torii.h"
+#include "plugins/openmpi/coll_torii_access.h"
+#include "plugins/openmpi/coll_torii_elements.h"
+#include "plugins/openmpi/coll_torii_state.h"
 
-/* Staging is kept for the next call: taking memory from the arena costs a system call and cleared pages. */
+/* Staging is kept for the next call: new memory of the arena costs a system call and cleared pages. */
 #define KEPT_COUNT 16
 #define KEPT_BYTES_EACH ((size_t)64 << 20)
 #define LEAST_BYTES ((size_t)4096)
 
-/* Locked where the program has several threads only: short calls feel it. */
+/* Locked only if the program has several threads: short calls get faster. */
 static opal_mutex_t kept_lock = OPAL_MUTEX_STATIC_INIT;
 static coll_torii_staging_t kept[KEPT_COUNT];
 
-/* The least power of two not below `bytes`, so that what is kept fits many calls. */
+/* The least power of two not below `bytes`, so that kept staging fits many calls. */
 static size_t rounded(size_t bytes) {
   size_t size = LEAST_BYTES;
   while (size < bytes) size *= 2;
@@ -34,7 +37,7 @@ static bool take(coll_torii_staging_t* staging, size_t bytes) {
   }
   OPAL_THREAD_UNLOCK(&kept_lock);
   staging->bytes = wanted;
-  return torii_allocate(mca_coll_torii_component.context, wanted, &staging->memory) == TORII_OK;
+  return torii_allocate(coll_torii_state.context, wanted, &staging->memory) == TORII_OK;
 }
 
 static void give(coll_torii_staging_t* staging) {
@@ -42,7 +45,7 @@ static void give(coll_torii_staging_t* staging) {
   if (gone == NULL) return;
   if (staging->bytes <= KEPT_BYTES_EACH) {
     OPAL_THREAD_LOCK(&kept_lock);
-    /* An empty place, or that of something larger, so that seldom and large ones do not fill the places. */
+    /* An empty place, or one with larger memory, so that rare large calls do not fill the places. */
     int place = -1;
     for (int i = 0; i < KEPT_COUNT && (place < 0 || kept[place].memory != NULL); ++i) {
       if (kept[i].memory == NULL || kept[i].bytes > staging->bytes) place = i;
@@ -54,80 +57,27 @@ static void give(coll_torii_staging_t* staging) {
     OPAL_THREAD_UNLOCK(&kept_lock);
   }
   staging->memory = NULL;
-  if (gone != NULL) (void)torii_free(mca_coll_torii_component.context, gone);
+  if (gone != NULL) (void)torii_free(coll_torii_state.context, gone);
 }
 
 void coll_torii_free_staging(void) {
   for (int i = 0; i < KEPT_COUNT; ++i) {
-    if (kept[i].memory != NULL) (void)torii_free(mca_coll_torii_component.context, kept[i].memory);
+    if (kept[i].memory != NULL) (void)torii_free(coll_torii_state.context, kept[i].memory);
     kept[i].memory = NULL;
   }
 }
 
-/* Stands where a rank has no elements and MPI allows NULL. */
-static char nothing[1];
-
-bool coll_torii_is_empty(int count, const ompi_datatype_t* type) { return count == 0 || type->super.size == 0; }
-
-ptrdiff_t coll_torii_extent(const ompi_datatype_t* type) { return type->super.ub - type->super.lb; }
-
-bool coll_torii_is_plain(size_t count, const ompi_datatype_t* type) {
-  /* Only "one" and "several" make a difference. */
-  return opal_datatype_is_contiguous_memory_layout(&type->super, count > 1 ? 2 : 1);
-}
-
-void* coll_torii_first_byte(const void* buffer, const ompi_datatype_t* type) {
-  char* const first = (char*)buffer + type->super.true_lb; /* MPI_BOTTOM is NULL: only the sum is an address */
-  return first == NULL ? nothing : first;
-}
-
-/* The convertor may stop short of the room that it is given, so it is called until it says that it is done. */
-static void pack(const void* buffer, size_t count, const ompi_datatype_t* type, void* packed) {
-  const size_t total = count * type->super.size;
-  if (coll_torii_is_plain(count, type)) {
-    memmove(packed, coll_torii_first_byte(buffer, type), total);
-    return;
-  }
-  opal_convertor_t convertor;
-  OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-  opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, count, buffer, 0, &convertor);
-  for (size_t done = 0; done < total;) {
-    struct iovec piece = {.iov_base = (char*)packed + done, .iov_len = total - done};
-    uint32_t pieces = 1;
-    size_t bytes = total - done;
-    (void)opal_convertor_pack(&convertor, &piece, &pieces, &bytes);
-    if (bytes == 0) break; /* a count that its type does not hold */
-    done += bytes;
-  }
-  OBJ_DESTRUCT(&convertor);
-}
-
-static void unpack(const void* packed, size_t count, const ompi_datatype_t* type, void* buffer) {
-  const size_t total = count * type->super.size;
-  if (coll_torii_is_plain(count, type)) {
-    memmove(coll_torii_first_byte(buffer, type), packed, total);
-    return;
-  }
-  opal_convertor_t convertor;
-  OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-  opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, count, buffer, 0, &convertor);
-  for (size_t done = 0; done < total;) {
-    struct iovec piece = {.iov_base = (char*)packed + done, .iov_len = total - done};
-    uint32_t pieces = 1;
-    size_t bytes = total - done;
-    (void)opal_convertor_unpack(&convertor, &piece, &pieces, &bytes);
-    if (bytes == 0) break;
-    done += bytes;
-  }
-  OBJ_DESTRUCT(&convertor);
-}
-
 static void move_one(const void* memory, size_t count, const ompi_datatype_t* type, char* packed, bool to_staging) {
-  if (to_staging) {
-    pack(memory, count, type, packed);
-  } else {
-    unpack(packed, count, type, (void*)memory);
+  const size_t bytes = count * type->super.size;
+  if (coll_torii_is_plain(count, type)) {
+    void* const first = coll_torii_first_byte(memory, type);
+    memmove(to_staging ? packed : first, to_staging ? first : packed, bytes);
+    return;
   }
+  opal_convertor_t convertor;
+  coll_torii_make_convertor(&convertor, to_staging, memory, count, type);
+  coll_torii_convert(&convertor, to_staging, packed, bytes);
+  OBJ_DESTRUCT(&convertor);
 }
 
 static void move_blocks(const coll_torii_move_t* move, char* staging, bool to_staging) {

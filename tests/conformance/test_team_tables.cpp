@@ -159,7 +159,7 @@ TEST(TeamTables, BadOnesAreNamed) {
       {"rows", "the team's tune_table: not JSON"},
       {R"({"version": 2, "rows": []})", "the team's tune_table: \"version\" is 2; this library reads 1"},
       {table("quantum", 64), "the team's tune_table, row 0: \"algorithm\" is \"quantum\""},
-      {table("ring", 100), "the team's tune_table, row 0: \"segment\" must be a multiple of 64"},
+      {table("ring", 100), "the team's tune_table, row 0: \"segment\" is 100; it must be a multiple of 64"},
   };
   ThreadTeam options;
   options.settings = "ARENA=1G\nTIMEOUT=10";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The include law, on two levels: reduce_kernels < runtime < collectives | transports < api < tools, perf, plugins,
 // examples, tests; and the folders within runtime, collectives, transports and api (kSubfolders).
+// The files of plugins/openmpi have an order of their own.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -71,6 +72,30 @@ constexpr auto kSubfolders = std::to_array<Subfolder>({
 /// nothing that could move a byte.
 constexpr int kPureRuntimeLevel = 2;
 constexpr std::string_view kPureFolder = "collectives/";
+
+/// The files of plugins/openmpi, lowest first, without what all names begin with. coll_torii_openmpi.h says what the
+/// layers are.
+constexpr std::string_view kOpenMpiBegin = "plugins/openmpi/coll_torii_";
+constexpr std::string_view kOpenMpiOrder[] = {"openmpi",
+                                              "operations",
+                                              "state",
+                                              "report",
+                                              "elements",
+                                              "call",
+                                              "reduction",
+                                              "access",
+                                              "describe",
+                                              "describe_reductions",
+                                              "describe_unequal",
+                                              "staging",
+                                              "module",
+                                              "attach",
+                                              "request",
+                                              "slots",
+                                              "blocking",
+                                              "non_blocking",
+                                              "persistent",
+                                              "component"};
 
 /// Libraries that must not reach an embedder; headers with a folder in their name are refused without a list.
 constexpr auto kPrivateHeaders =
@@ -187,11 +212,37 @@ void check_pure(const fs::path&, const SourceFile& file, std::vector<Violation>&
   }
 }
 
+/// The place of a file of plugins/openmpi in kOpenMpiOrder; its size if the file has none.
+size_t openmpi_place(std::string_view path) {
+  if (!path.starts_with(kOpenMpiBegin)) return std::size(kOpenMpiOrder);
+  const std::string_view name = path.substr(kOpenMpiBegin.size(), path.rfind('.') - kOpenMpiBegin.size());
+  const auto* const found = std::find(std::begin(kOpenMpiOrder), std::end(kOpenMpiOrder), name);
+  return static_cast<size_t>(found - std::begin(kOpenMpiOrder));
+}
+
+/// A file of plugins/openmpi includes its own header and those of earlier files, so calls between files have no circle.
+void check_openmpi_order(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
+  constexpr std::string_view kFolder = "plugins/openmpi/";
+  if (file.kind != Kind::cpp || !file.path.starts_with(kFolder)) return;
+  if (file.path.find('/', kFolder.size()) != std::string::npos) return;
+  const size_t own = openmpi_place(file.path);
+  if (own == std::size(kOpenMpiOrder)) {
+    report(violations, "openmpi_order", file, 0,
+           "the file has no place in kOpenMpiOrder (tests/tidy/include_rules.cpp)");
+    return;
+  }
+  for (const Include& include : includes_of(file)) {
+    if (!include.quoted || !include.target.starts_with(kFolder) || openmpi_place(include.target) <= own) continue;
+    report(violations, "openmpi_order", file, include.line,
+           include.target + " is of a later file (kOpenMpiOrder in tests/tidy/include_rules.cpp)");
+  }
+}
+
 /// The source file of a header's name shows that the header needs nothing before it.
 void check_own_header(const fs::path& root, const SourceFile& file, std::vector<Violation>& violations) {
-  constexpr std::string_view kEnding = ".cpp";
-  if (!file.path.ends_with(kEnding)) return;
-  const std::string header = file.path.substr(0, file.path.size() - kEnding.size()) + ".hpp";
+  const fs::path source = file.path;
+  if (source.extension() != ".cpp" && source.extension() != ".c") return;
+  const std::string header = fs::path(source).replace_extension(source.extension() == ".c" ? ".h" : ".hpp").string();
   if (!fs::is_regular_file(root / header)) return;
   const std::vector<Include> includes = includes_of(file);
   if (includes.empty() || includes.front().target != header) {
@@ -215,9 +266,10 @@ void check_embedder(const fs::path&, const SourceFile& file, std::vector<Violati
 }
 
 constexpr std::array kRules = {
-    Rule{"include_from_root", check_resolves}, Rule{"include_law", check_law},
-    Rule{"inner_law", check_inner_law},        Rule{"pure_collectives", check_pure},
-    Rule{"embedder_headers", check_embedder},  Rule{"own_header_first", check_own_header},
+    Rule{"include_from_root", check_resolves},  Rule{"include_law", check_law},
+    Rule{"inner_law", check_inner_law},         Rule{"pure_collectives", check_pure},
+    Rule{"embedder_headers", check_embedder},   Rule{"own_header_first", check_own_header},
+    Rule{"openmpi_order", check_openmpi_order},
 };
 
 }  // namespace

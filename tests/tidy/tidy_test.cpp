@@ -187,7 +187,7 @@ TEST_F(Planted, IncludeLaw) {
   caught("perf/transports/a.cpp", "\"api/context/b.hpp\"");
   caught("perf/a.cpp", "\"transports/ucx/b.hpp\"");
   caught("examples/a.cpp", "\"runtime/base/b.hpp\"");
-  caught("plugins/openmpi/a.c", "\"api/context/b.hpp\"");
+  caught("plugins/openmpi/coll_torii_state.c", "\"api/context/b.hpp\"");
   caught("tools/a.cpp", "\"perf/b.hpp\"");
   expect_clean("runtime/base/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
   expect_clean("api/context/a.cpp", head("#include <torii/torii.hpp>\n\n#include \"collectives/trees/b.hpp\"\n"));
@@ -204,6 +204,22 @@ TEST_F(Planted, OwnHeaderFirst) {
                 head("#include <vector>\n\n#include \"runtime/base/c.hpp\"\n"));
   expect_caught("own_header_first", 1, "runtime/base/d.cpp", head("int x;\n"));
   expect_clean("runtime/base/c.cpp", head("#include \"runtime/base/c.hpp\"\n\n#include <vector>\n"));
+  plant("tools/e.h", header(""));
+  expect_caught("own_header_first", 3, "tools/e.c", head("#include <stdio.h>\n\n#include \"tools/e.h\"\n"));
+}
+
+TEST_F(Planted, OpenMpiOrder) {
+  const std::string folder = "plugins/openmpi/coll_torii_";
+  for (const char* name : {"state", "report", "slots"}) plant(folder + name + ".h", header(""));
+  const auto including = [&](const std::string& name) { return head("#include \"" + folder + name + ".h\"\n"); };
+  expect_caught("openmpi_order", 4, folder + "state.c",
+                head("#include \"" + folder + "state.h\"\n#include \"" + folder + "report.h\"\n"));
+  expect_caught("openmpi_order", 1, "plugins/openmpi/other.c", head("int x;\n"));
+  expect_caught("openmpi_order", 1, folder + "other.h", header(""));
+  expect_clean(folder + "component.c", including("slots"));
+  expect_clean(folder + "state.c", including("state"));
+  fs::remove(root_ / (folder + "state.c"));
+  expect_caught("openmpi_order", 4, folder + "state.h", header("#include \"" + folder + "slots.h\"\n"));
 }
 
 TEST_F(Planted, InnerLaw) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
 
 #include "runtime/base/status.hpp"
 
@@ -232,6 +233,25 @@ TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
       EXPECT_NE(text.find("file.json"), std::string::npos) << text;
       EXPECT_NE(text.find(one.said), std::string::npos) << text;
     }
+  }
+}
+
+/// plugins/openmpi compiles this file in. One row for each collective keeps the staging of a background team small.
+TEST(TuneFile, TheTableOfOpenMpiHasOneRowForEachCollective) {
+  const std::filesystem::path source = TORII_TEST_SOURCE_DIR;
+  const TuneTable table = TuneTable::load(source / "plugins/openmpi/tune_table_background.json");
+  EXPECT_EQ(table.rows().size(), static_cast<std::size_t>(kCollectiveCount));
+  for (int collective = 0; collective < kCollectiveCount; ++collective) {
+    const PlanRequest request = request_of(static_cast<Collective>(collective), 256);
+    EXPECT_TRUE(select(table, {}, request, std::size_t{1} << 40).row.has_value()) << name(request.collective);
+  }
+  std::string text = table.text();
+  text.replace(text.find("16384"), 5, "16380");
+  try {
+    (void)TuneTable::parse(text, "the team's tune_table");
+    FAIL() << text;
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "the team's tune_table, row 3: \"segment\" is 16380; it must be a multiple of 64");
   }
 }
 

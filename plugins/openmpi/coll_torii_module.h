@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The data of one communicator: its teams, its persistent operations and the slots of the component below. */
+#pragma once
+
+#include "plugins/openmpi/coll_torii_call.h"
+
+/* BUSY: the collectives of the component below set the teams up; these may call this component again. ATTACHED: the
+ * teams exist. FAILED: the members have agreed to have none. */
+typedef enum { STATE_NEW, STATE_BUSY, STATE_ATTACHED, STATE_FAILED } coll_torii_team_state_t;
+
+/* The teams of a communicator. Its first blocking or persistent operation makes the first two; the others are made
+ * when they are first needed. */
+typedef enum {
+  TEAM_BLOCKING,
+  /* Non-blocking operations have a team of their own: Open MPI starts some from inside opal_progress(). Each rank may
+   * then be at another blocking operation, or inside one. */
+  TEAM_BACKGROUND,
+  TEAM_ORDERED,    /* for blocking operations that do not commute: combines in the order of ranks */
+  TEAM_PERSISTENT, /* persistent operations hold staging as long as they live */
+  TEAM_COUNT
+} coll_torii_team_t;
+
+struct coll_torii_request_t;
+
+typedef struct coll_torii_module_t {
+  mca_coll_base_module_t super;
+  coll_torii_team_state_t states[TEAM_COUNT]; /* the first two are equal */
+  torii_team* teams[TEAM_COUNT];
+  coll_torii_user_t user;             /* of the blocking operation that runs */
+  struct coll_torii_request_t* freed; /* persistent operations that other ranks may still hold, oldest first */
+  int64_t prepared;                   /* persistent operations so far, hence the number of the next */
+  int64_t alive;                      /* persistent operations that torii holds */
+#define COLL_TORII_SAVED_ONE(name)                 \
+  mca_coll_base_module_##name##_fn_t below_##name; \
+  mca_coll_base_module_t* below_##name##_module;
+#define COLL_TORII_SAVED(name, parameters, arguments) \
+  COLL_TORII_SAVED_ONE(name) COLL_TORII_SAVED_ONE(i##name) COLL_TORII_SAVED_ONE(name##_init)
+  COLL_TORII_OPERATIONS(COLL_TORII_SAVED)
+#undef COLL_TORII_SAVED
+#undef COLL_TORII_SAVED_ONE
+} coll_torii_module_t;
+
+OBJ_CLASS_DECLARATION(coll_torii_module_t);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The slots of non-blocking operations. */
+#include "plugins/openmpi/coll_torii_describe.h"
+#include "plugins/openmpi/coll_torii_report.h"
+#include "plugins/openmpi/coll_torii_request.h"
+#include "plugins/openmpi/coll_torii_slots.h"
+#include "plugins/openmpi/coll_torii_staging.h"
+
+/* With more ranks the staging of a background team cannot hold the plans for all roots (tune_table_background.json). */
+#define ROOTED_RANKS_MAX 16
+
+/* Open MPI numbers communicators by iallreduce of one int by max or min. MPI_Comm_idup starts these calls from inside
+ * opal_progress(), on each rank at another place among the operations of the communicator. Torii wants one order on all
+ * ranks, so it leaves every call that looks like them. */
+static bool looks_internal(const coll_torii_operation_t* operation) {
+  const torii_call* const call = &operation->call;
+  return operation->kind == KIND_allreduce && call->count == 1 && (call->op == TORII_MAX || call->op == TORII_MIN) &&
+         torii_type_bytes(call->type) == sizeof(int);
+}
+
+static torii_status start_prepared(coll_torii_request_t* request, torii_team* team) {
+  torii_status status = TORII_NO_RESOURCE;
+  pthread_mutex_lock(&coll_torii_lock);
+  if (request->operation.status == OMPI_SUCCESS) {
+    status = torii_start(team, &request->operation.call, &request->request);
+    if (status == TORII_OK) coll_torii_add_active(request);
+  } else {
+    (void)torii_team_abort(team, "a rank has no memory for staging");
+  }
+  pthread_mutex_unlock(&coll_torii_lock);
+  return status;
+}
+
+/* Starts a described call. False if the call is left to the component below; all ranks then leave it. A call that fails
+ * leaves MPI_REQUEST_NULL in `handle`, as calls of libnbc do. */
+static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
+                  struct ompi_communicator_t* comm, ompi_request_t** handle, int* status) {
+  *status = OMPI_SUCCESS;
+  *handle = MPI_REQUEST_NULL;
+  if (answer == ANSWER_DONE) {
+    *handle = &ompi_request_empty;
+    coll_torii_release(operation);
+    return true;
+  }
+  /* There is no team before the first blocking operation, because making one waits for other ranks. */
+  const bool has_plans = !operation->rooted || ompi_comm_size(comm) <= ROOTED_RANKS_MAX;
+  torii_status started = TORII_UNSUPPORTED;
+  if (answer == ANSWER_TAKE && module->states[TEAM_BACKGROUND] == STATE_ATTACHED && has_plans &&
+      !looks_internal(operation)) {
+    coll_torii_request_t* const request = coll_torii_make_request(module, comm, operation, false);
+    if (request == NULL) {
+      coll_torii_release(operation);
+      (void)torii_team_abort(module->teams[TEAM_BACKGROUND], "a rank has no memory for a request");
+      *status = OMPI_ERR_OUT_OF_RESOURCE;
+      return true;
+    }
+    coll_torii_keep_arrays(&request->operation);
+    coll_torii_acquire(&request->operation);
+    coll_torii_load(&request->operation);
+    started = start_prepared(request, module->teams[TEAM_BACKGROUND]);
+    if (started == TORII_OK) {
+      *handle = &request->super.super;
+    } else {
+      coll_torii_drop_request(request);
+    }
+  } else {
+    coll_torii_release(operation);
+  }
+  if (started == TORII_UNSUPPORTED) {
+    coll_torii_count_left(FORM_NON_BLOCKING, operation->kind);
+    return false;
+  }
+  if (started != TORII_OK) coll_torii_say(0, "communicator %u: %s", comm->c_contextid, torii_last_error());
+  *status = coll_torii_error_of(started);
+  coll_torii_count_taken(FORM_NON_BLOCKING, operation->kind);
+  return true;
+}
+
+#define SLOT(name, parameters, arguments)                                                                      \
+  static int i##name(COLL_TORII_LIST parameters struct ompi_communicator_t* comm, ompi_request_t** handle,     \
+                     mca_coll_base_module_t* base) {                                                           \
+    coll_torii_module_t* const module = (coll_torii_module_t*)base;                                            \
+    coll_torii_operation_t operation;                                                                          \
+    int status;                                                                                                \
+    coll_torii_begin(&operation, KIND_##name);                                                                 \
+    const coll_torii_answer_t answer = coll_torii_describe_##name(&operation, COLL_TORII_LIST arguments comm); \
+    if (start(&operation, answer, module, comm, handle, &status)) return status;                               \
+    return module->below_i##name(COLL_TORII_LIST arguments comm, handle, module->below_i##name##_module);      \
+  }
+COLL_TORII_OPERATIONS(SLOT)
+#undef SLOT
+
+void coll_torii_set_non_blocking(mca_coll_base_module_t* module) {
+#define SET(name, parameters, arguments) module->coll_i##name = i##name;
+  COLL_TORII_OPERATIONS(SET)
+#undef SET
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Messages to the user, error codes for MPI, and the counts of calls that torii took or left to the component below. */
+#pragma once
+
+#include "plugins/openmpi/coll_torii_openmpi.h"
+#include "plugins/openmpi/coll_torii_operations.h"
+
+#include <torii/torii.h>
+
+/* Prints a message if the parameter `verbose` is `level` or higher. */
+void coll_torii_say(int level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints the counts of all operations at level 1. */
+void coll_torii_say_counts(void);
+void coll_torii_count_taken(coll_torii_form_t form, coll_torii_kind_t kind);
+void coll_torii_count_left(coll_torii_form_t form, coll_torii_kind_t kind);
+int coll_torii_error_of(torii_status status);

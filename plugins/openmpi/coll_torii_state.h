@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The state of the component in this process: parameters, context and counts. */
+#pragma once
+
+#include "plugins/openmpi/coll_torii_openmpi.h"
+#include "plugins/openmpi/coll_torii_operations.h"
+
+#include <stdatomic.h>
+#include <torii/torii.h>
+
+typedef struct coll_torii_state_t {
+  /* Open MPI writes the parameters (docs/openmpi.md, use). */
+  bool enable;
+  int priority;
+  int verbose;
+  char* algorithm;
+  char* determinism;
+  char* topology;
+  int stream;                                    /* of opal_output; negative: none yet */
+  torii_context* context;                        /* of the ranks of MPI_COMM_WORLD; NULL on all of them or on none */
+  _Atomic int64_t taken[FORM_COUNT][KIND_COUNT]; /* calls that torii ran; starts of persistent ones */
+  _Atomic int64_t left[FORM_COUNT][KIND_COUNT];  /* calls that the component below got */
+} coll_torii_state_t;
+
+extern coll_torii_state_t coll_torii_state;
