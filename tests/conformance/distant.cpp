@@ -8,7 +8,7 @@
 
 #include "runtime/execution/words.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 
 Status Distant::put(const Put& put) noexcept {
   if (is_near(put.peer)) return inner_.put(put);
@@ -75,4 +75,4 @@ void Distant::flush() noexcept {
   while (!pending_.empty()) deliver(pending_.size() - 1);
 }
 
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -10,7 +10,7 @@
 
 #include "runtime/execution/transport.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 
 /// Passes on to `inner`, which must outlive it. For one thread. What providers may do with memory it does: a source is
 /// read as late as possible, and the line before it is overwritten where the put says so.
@@ -90,4 +90,4 @@ class Distant final : public Transport {
   std::uint64_t reads_ = 0;  ///< out of peers' private memory
 };
 
-}  // namespace torii::testing
+}  // namespace torii::tests

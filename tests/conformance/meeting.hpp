@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-namespace torii::testing {
+namespace torii::tests {
 
 /// Where the threads meet. Each call of exchange() is one all-gather, of the size that its ranks give.
 class Meeting {
@@ -81,4 +81,4 @@ class Meeting {
   double timeout_s_;
 };
 
-}  // namespace torii::testing
+}  // namespace torii::tests

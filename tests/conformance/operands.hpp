@@ -9,7 +9,7 @@
 
 #include "reduce_kernels/types.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 
 inline std::uint64_t random_word(std::uint64_t seed, int rank, std::size_t index) {
   std::uint64_t x = seed * 0x2545f4914f6cdd1dULL + (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL +
@@ -43,4 +43,4 @@ inline void fill_operand(Type type, std::uint64_t seed, int rank, std::size_t fi
   }
 }
 
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -17,7 +17,7 @@
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr int kEngines = 4;
@@ -217,4 +217,4 @@ PlanRun make_run(std::string_view algorithm, const PlanRequest& request, std::si
   return run;
 }
 
-}  // namespace torii::testing
+}  // namespace torii::tests

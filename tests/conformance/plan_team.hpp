@@ -16,7 +16,7 @@
 #include "runtime/execution/store_choice.hpp"
 #include "tests/support/faulty.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 
 struct PlanRun {
   std::vector<Plan> plans;  ///< of all ranks, in order; of broadcast, reduce or allreduce, or a sweep (whole blocks)
@@ -61,4 +61,4 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill);
 /// A run of the named algorithm's plans. The algorithm must accept the request.
 PlanRun make_run(std::string_view algorithm, const PlanRequest& request, std::size_t count);
 
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -10,7 +10,7 @@
 namespace {
 
 using namespace torii;
-using namespace torii::testing;
+using namespace torii::tests;
 
 /// Declares all credits implied where data dependencies imply none. Returns how many streams said otherwise.
 int drop_credits(PlanRun& run) {

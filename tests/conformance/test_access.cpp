@@ -7,7 +7,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr std::size_t kStride = 3;  ///< every third byte of the memory is one of the vector
@@ -173,4 +173,4 @@ TEST(Access, RequestsMoveThemToo) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -19,7 +19,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 void expect_refused(torii_status got, torii_status status, const std::string& part) {
@@ -178,4 +178,4 @@ TEST_F(BadEmbedder, AnItemOfAlmostAllBytesDoesNotOverflow) {
 TEST_F(BadEmbedder, EngineBytesWantsNoPlaceForThem) { EXPECT_EQ(torii_engine_bytes(context_, nullptr, 4), 4); }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

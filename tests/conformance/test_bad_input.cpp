@@ -13,7 +13,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr std::size_t kCount = 100;
@@ -337,4 +337,4 @@ TEST(BadTeams, AnAlgorithmThatCannotSaysWhoCan) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

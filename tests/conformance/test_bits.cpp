@@ -18,7 +18,7 @@
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr torii_type kTypes[] = {TORII_F32, TORII_F64, TORII_BF16, TORII_F16, TORII_I32};
@@ -329,4 +329,4 @@ TEST(Engines, NoneCarriesLessThanItsShare) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

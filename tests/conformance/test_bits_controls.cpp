@@ -12,7 +12,7 @@
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 /// The hash of rank 0's result of an allreduce.
@@ -86,4 +86,4 @@ TEST(Controls, AnExtraRoundingShows) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

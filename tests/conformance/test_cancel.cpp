@@ -11,7 +11,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 /// Runs `call` on a thread of its own, cancels that 60 ms later, and tells whether the call ended and the thread did so
@@ -98,4 +98,4 @@ TEST(Cancellation, OfAThreadInTheEmbeddersIdleFunction) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -10,7 +10,7 @@
 #include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 /// Operand element `index` of `rank`: a float with a random mantissa, sign and exponent.
@@ -217,4 +217,4 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Collectives, ::testing::ValuesIn(cases()), [
 });
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

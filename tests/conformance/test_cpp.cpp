@@ -14,7 +14,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 /// Rank r has 1000000 r, 1000000 r + 1, ...
@@ -150,4 +150,4 @@ TEST(Cpp, ClassesInsideHaveOtherNames) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -22,7 +22,7 @@
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 TEST(CrossMemory, ChangesNoBit) {
@@ -160,4 +160,4 @@ TEST(CrossMemory, ReadsOfWhatIsNotThereFail) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -13,7 +13,7 @@
 #include "tests/conformance/plan_team.hpp"
 #include "tests/support/process.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
@@ -230,4 +230,4 @@ TEST(PlantedFaults, ASlotFilledBeforeItsCreditIsReported) {
 TEST(PlantedFaults, UnknownOnesAreRefused) { EXPECT_EQ(planted("bogus").code, 2); }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

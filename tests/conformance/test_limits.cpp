@@ -18,7 +18,7 @@
 #include "runtime/execution/installed_plan.hpp"
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr int kRanksMost = 1024;
@@ -261,4 +261,4 @@ TEST(Limits, ACallWithDefaultsIsNotRefusedForStaging) {
 #endif
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -16,7 +16,7 @@
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
@@ -316,4 +316,4 @@ TEST(ManyRanks, OfAStarGiveTheDeclaredExpression) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -15,7 +15,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 /// The exchange of some threads: each puts its blob to its place, then all read.
@@ -271,4 +271,4 @@ TEST(Idle, IsCalledByWhoWaits) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -9,7 +9,7 @@
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 struct Shape {
@@ -26,7 +26,7 @@ constexpr Shape kShapes[] = {
 
 /// "sites" are one of two ranks and one of three.
 Topology topology_of(const Shape& shape) {
-  if (shape.topology == "sites") return Topology::of_tree(test::sites_tree({2, 3}), "sites");
+  if (shape.topology == "sites") return Topology::of_tree(tests::sites_tree({2, 3}), "sites");
   return Topology::parse(shape.topology, shape.ranks);
 }
 
@@ -140,4 +140,4 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Nodes, ::testing::ValuesIn(kShapes), [](cons
 });
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

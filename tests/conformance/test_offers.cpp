@@ -10,7 +10,7 @@
 #include "tests/conformance/plan_team.hpp"
 #include "transports/shared_memory/arena.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr std::size_t kCount = 5000;  // times 4 bytes, and 3 ranks
@@ -62,4 +62,4 @@ INSTANTIATE_TEST_SUITE_P(All, Offers,
                          [](const auto& shape) { return std::string(name(shape.param.first)); });
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

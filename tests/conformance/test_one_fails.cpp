@@ -48,7 +48,7 @@ void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr int kRanks = 3;
@@ -353,4 +353,4 @@ TEST_F(OneFails, AnExchangeOfOneRank) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -12,7 +12,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr int kRanks = 5;
@@ -181,4 +181,4 @@ TEST(PrefixResult, OfRankZeroMayBeMissingInAnExscan) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

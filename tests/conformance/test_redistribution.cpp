@@ -12,7 +12,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 ThreadTeam team_of(int ranks) {
@@ -212,4 +212,4 @@ TEST(Redistribution, FloydRefusesUnequalBlocksWithAReason) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

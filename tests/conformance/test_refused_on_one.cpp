@@ -8,7 +8,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 const ThreadTeam kTwo = {2, "TIMEOUT=20", "", "", "", 0};
@@ -189,4 +189,4 @@ TEST(DifferingCalls, AMemberThatLeavesInsteadIsNamed) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -16,7 +16,7 @@
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -210,4 +210,4 @@ TEST(Regions, OthersMayRegisterDuringACall) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -14,7 +14,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 /// A vector of its own for one allreduce, with a value that tells operations apart.
@@ -428,4 +428,4 @@ TEST(Requests, WhatHelpersMoveIsProgress) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

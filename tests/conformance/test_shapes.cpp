@@ -16,7 +16,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
@@ -344,4 +344,4 @@ TEST(Shapes, APlanThatNeedsMoreStagingIsRefused) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

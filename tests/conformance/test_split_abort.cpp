@@ -11,7 +11,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr int kRanks = 2;
@@ -84,4 +84,4 @@ TEST(SplitAbort, AllHaveTheirPartOrNoneHas) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -17,7 +17,7 @@
 #include "tests/conformance/plan_team.hpp"
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr std::size_t kElement = sizeof(float);
@@ -281,4 +281,4 @@ TEST(Sweeps, TellHowManyWereInFlight) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -8,7 +8,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 std::string table(const std::string& algorithm, int segment_bytes) {
@@ -184,4 +184,4 @@ TEST(TeamTables, RanksMustAgree) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

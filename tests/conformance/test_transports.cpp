@@ -17,7 +17,7 @@
 #include "collectives/selection/catalogue.hpp"
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
@@ -157,4 +157,4 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Fabrics,
                                                        : std::vector<int>{3}));
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -13,7 +13,7 @@
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -62,7 +62,7 @@ void check_calls(torii_team* team, std::size_t count, int root) {
 TEST(TreeTeams, RunBothAlgorithmsFromEveryRoot) {
   const Folder folder;
   ThreadTeam options;
-  options.topology = "tree:" + folder.write("mixed", test::tree_of({2, 2, 2, true, true}));
+  options.topology = "tree:" + folder.write("mixed", tests::tree_of({2, 2, 2, true, true}));
   options.ranks = 8;
   options.settings = "ARENA=1G\nTIMEOUT=20";
   for (const char* algorithm : {"scheduled", "chain", "auto"}) {
@@ -80,7 +80,7 @@ TEST(TreeTeams, RunBothAlgorithmsFromEveryRoot) {
 TEST(TreeTeams, TheModelChoosesByLength) {
   const Folder folder;
   ThreadTeam options;
-  options.topology = "tree:" + folder.write("mixed", test::tree_of({2, 2, 2, true, true}));
+  options.topology = "tree:" + folder.write("mixed", tests::tree_of({2, 2, 2, true, true}));
   options.ranks = 8;
   options.settings = "ARENA=256M\nTIMEOUT=20";
   run_as_threads(options, [&](torii_context*, torii_team* team) {
@@ -96,9 +96,9 @@ TEST(TreeTeams, TheModelChoosesByLength) {
 /// The same relative path is another file for a thread with a working folder of its own.
 TEST(TreeTeams, FilesThatDifferBetweenRanksAreNoticed) {
   const Folder folder;
-  folder.write("0/net", test::star_of(3));
-  folder.write("1/net", test::star_of(3));
-  folder.write("2/net", test::star_of(3, false));
+  folder.write("0/net", tests::star_of(3));
+  folder.write("1/net", tests::star_of(3));
+  folder.write("2/net", tests::star_of(3, false));
   ThreadTeam options;
   options.ranks = 3;
   options.settings = "ARENA=256M\nTIMEOUT=20";
@@ -236,7 +236,7 @@ TEST(TreeTeams, AlltoallBetweenSites) {
 
 TEST(TreeTeams, PartsStandOnTheWaysBetweenTheirRanks) {
   const Folder folder;
-  const std::string file = folder.write("mixed", test::tree_of({2, 2, 2, true, true}));
+  const std::string file = folder.write("mixed", tests::tree_of({2, 2, 2, true, true}));
   ThreadTeam options;
   options.topology = "tree:" + file;
   options.ranks = 8;
@@ -260,4 +260,4 @@ TEST(TreeTeams, PartsStandOnTheWaysBetweenTheirRanks) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

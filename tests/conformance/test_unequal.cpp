@@ -11,7 +11,7 @@
 #include "tests/conformance/thread_team.hpp"
 #include "tests/conformance/unequal_blocks.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr int kRanks = 5;
@@ -290,4 +290,4 @@ TEST(Unequal, BadArraysAreRefused) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

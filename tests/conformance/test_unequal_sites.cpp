@@ -13,7 +13,7 @@
 #include "tests/conformance/thread_team.hpp"
 #include "tests/conformance/unequal_blocks.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,7 +27,7 @@ class SitesTeam {
     EXPECT_GE(file, 0);
     close(file);
     path_ = path;
-    const TreeTopology tree = test::sites_tree(sizes);
+    const TreeTopology tree = tests::sites_tree(sizes);
     std::ofstream(path_) << tree.text();
     options_.topology = "tree:" + path;
     options_.ranks = tree.ranks();
@@ -248,4 +248,4 @@ TEST(Unequal, LengthsThatDifferBetweenSitesAreNamed) {
 }
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 /// One all-gather at a time: everybody writes, everybody reads, then the next may begin.
@@ -120,4 +120,4 @@ std::string algorithm_of(torii_team* team, const torii_call& call) {
   return choice.algorithm;
 }
 
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace torii::testing {
+namespace torii::tests {
 
 struct ThreadTeam {
   int ranks = 2;
@@ -33,4 +33,4 @@ torii_call make_call(torii_collective collective, const void* input, void* resul
 /// What the team would run for the call.
 std::string algorithm_of(torii_team* team, const torii_call& call);
 
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace torii::testing {
+namespace torii::tests {
 
 using Counts = std::vector<std::size_t>;
 
@@ -89,4 +89,4 @@ inline int wrong_elements(const std::int64_t* data, const Blocks& blocks, int re
   return wrong;
 }
 
-}  // namespace torii::testing
+}  // namespace torii::tests

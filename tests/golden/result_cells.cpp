@@ -49,7 +49,7 @@ std::map<std::pair<Type, int>, Vector> all_operands() {
     for (int rank = 0; rank < kRanksMost; ++rank) {
       Vector& operand = operands[{type, rank}];
       operand.resize(kElementsMost * size_of(type));
-      testing::fill_operand(type, kSeed, rank, 0, kElementsMost, operand.data());
+      tests::fill_operand(type, kSeed, rank, 0, kElementsMost, operand.data());
     }
   }
   return operands;
@@ -102,8 +102,8 @@ std::uint64_t run_call(torii_team* team, const Cell& cell) {
   }
   if (collective == Collective::all_gather) input += rank * cell.block_bytes();
   std::byte* const place = result.data() + (collective == Collective::reduce_scatter ? rank * cell.block_bytes() : 0);
-  const torii_call call = testing::make_call(static_cast<torii_collective>(collective), input, place, cell.count(),
-                                             static_cast<torii_type>(cell.type), TORII_SUM, cell.request.root);
+  const torii_call call = tests::make_call(static_cast<torii_collective>(collective), input, place, cell.count(),
+                                           static_cast<torii_type>(cell.type), TORII_SUM, cell.request.root);
   EXPECT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
   return digest_of_rank(cell, rank, result);
 }
@@ -130,10 +130,10 @@ void run_over_shared_memory(int ranks, std::vector<TeamCells>& teams) {
   for (TeamCells& calls : teams) {
     calls.digests.assign(calls.cells.size(), std::vector<std::uint64_t>(static_cast<std::size_t>(ranks)));
   }
-  testing::ThreadTeam options;
+  tests::ThreadTeam options;
   options.ranks = ranks;
   options.settings = "ARENA=1G\nTIMEOUT=30";
-  testing::run_as_threads(options, [&](torii_context* context, torii_team* all) {
+  tests::run_as_threads(options, [&](torii_context* context, torii_team* all) {
     const auto rank = static_cast<std::size_t>(torii_team_rank(all));
     for (TeamCells& calls : teams) run_team(context, rank, calls);
   });

@@ -28,7 +28,7 @@ NamedShape shape_of(const std::string& text, int ranks, bool all_variants) {
 NamedShape sites_shape(const std::vector<int>& sizes, bool all_variants) {
   std::string name = "sites";
   for (const int size : sizes) name += "_" + std::to_string(size);
-  return tree_shape(name, test::sites_tree(sizes), all_variants);
+  return tree_shape(name, tests::sites_tree(sizes), all_variants);
 }
 
 std::vector<NamedShape> plan_shapes() {
@@ -53,9 +53,9 @@ std::vector<NamedShape> plan_shapes() {
           shape_of("torus:2*4", 8),
           shape_of("torus:3x3*2", 18, true),
           mapped_shape("torus:3x4", 12),
-          tree_shape("star_5", test::star_of(5)),
-          tree_shape("cluster_8", test::tree_of({2, 2, 2, false, true})),
-          tree_shape("mixed_12", test::tree_of({2, 3, 2, true, true}), true),
+          tree_shape("star_5", tests::star_of(5)),
+          tree_shape("cluster_8", tests::tree_of({2, 2, 2, false, true})),
+          tree_shape("mixed_12", tests::tree_of({2, 3, 2, true, true}), true),
           sites_shape({3, 2}, true),
           sites_shape({2, 3, 2}, true)};
 }
@@ -73,7 +73,7 @@ std::vector<NamedShape> selection_shapes() {
           shape_of("torus:4x4x4", 64),
           shape_of("mesh:3x4", 12),
           shape_of("torus:3x3*2", 18),
-          tree_shape("star_5", test::star_of(5)),
+          tree_shape("star_5", tests::star_of(5)),
           sites_shape({3, 2}),
           sites_shape({2, 3, 2})};
 }

@@ -8,7 +8,7 @@
 
 #include "tests/conformance/operands.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr torii_type kTypes[] = {TORII_U8, TORII_I32, TORII_I64};
@@ -171,4 +171,4 @@ std::vector<std::byte> expected_result(const CallSpec& spec, int ranks, int rank
   }
 }
 
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr int kPauseMostUs = 3000;
@@ -137,4 +137,4 @@ std::string text_of(const History& history) {
   return text;
 }
 
-}  // namespace torii::testing
+}  // namespace torii::tests

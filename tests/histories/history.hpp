@@ -8,7 +8,7 @@
 
 #include "tests/histories/calls.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 
 /// What one rank does at a step instead of the call.
 enum class Deviation : std::uint8_t {
@@ -54,4 +54,4 @@ History random_history(std::uint64_t seed, int ranks, int parts_most);
 /// "step 3: team 0, started allreduce of 7 x type 4; rank 1 is refused".
 std::string text_of(const History& history);
 
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -11,7 +11,7 @@
 
 #include "tests/conformance/thread_team.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 constexpr int kRefusals = 13;
@@ -222,4 +222,4 @@ void Player::make_survivors(std::size_t team) {
   EXPECT_EQ(torii_team_destroy(survivors), TORII_OK) << torii_last_error();
 }
 
-}  // namespace torii::testing
+}  // namespace torii::tests

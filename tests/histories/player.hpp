@@ -13,7 +13,7 @@
 
 #include "tests/histories/history.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 
 /// What the ranks of one history have in common.
 struct Stage {
@@ -70,4 +70,4 @@ class Player {
   std::vector<void*> arena_memory_;
 };
 
-}  // namespace torii::testing
+}  // namespace torii::tests

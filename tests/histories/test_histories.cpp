@@ -12,7 +12,7 @@
 #include "tests/histories/history.hpp"
 #include "tests/histories/player.hpp"
 
-namespace torii::testing {
+namespace torii::tests {
 namespace {
 
 struct Group {
@@ -73,4 +73,4 @@ INSTANTIATE_TEST_SUITE_P(OneNode, Histories, ::testing::ValuesIn(kShared), name_
 INSTANTIATE_TEST_SUITE_P(SeveralNodes, Histories, ::testing::ValuesIn(kNodes), name_of);
 
 }  // namespace
-}  // namespace torii::testing
+}  // namespace torii::tests

@@ -13,7 +13,7 @@
 #include "runtime/base/status.hpp"
 #include "tools/torii-info/phase_bound.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 Holdings one_for_each(int ranks) { return Holdings(static_cast<std::size_t>(ranks) * ranks, 1); }
@@ -150,4 +150,4 @@ TEST(PhaseBound, WrongInputIsNamed) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -11,7 +11,7 @@
 #include "tools/torii-sim/curves.hpp"
 #include "tools/torii-sim/scan.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 using tools::read_scan;
@@ -156,4 +156,4 @@ TEST(Curves, EveryPointIsInsideTheAxes) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

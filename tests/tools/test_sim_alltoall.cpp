@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 /// Exit code and output, both streams together.
@@ -101,4 +101,4 @@ TEST(SimAlltoall, RefusalsSayWhatWouldBeRight) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

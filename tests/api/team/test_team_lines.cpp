@@ -49,7 +49,7 @@ class Seat {
   }
   int rank() const { return exchange_.rank(); }
   TeamLines& lines() { return *lines_; }
-  testing::Distant& transport() { return distant_; }
+  tests::Distant& transport() { return distant_; }
   Inbox& inbox(int sender) { return reinterpret_cast<Inbox*>(memory_ + sizeof(LinesMemory))[sender]; }
   LinesMemory& memory() { return *reinterpret_cast<LinesMemory*>(memory_); }
 
@@ -59,7 +59,7 @@ class Seat {
   std::unique_ptr<shared_memory::Arena> arena_;
   shared_memory::NodePeers peers_;
   shared_memory::SharedMemory shared_memory_;
-  testing::Distant distant_;
+  tests::Distant distant_;
   std::byte* memory_ = nullptr;
   std::unique_ptr<TeamLines> lines_;
 };

@@ -9,7 +9,7 @@
 
 #include "runtime/topology/tree_topology.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 
 /// `clusters` of `machines` dual-processor machines on a switch each; with `mixed` the first cluster, in which rank 0
 /// is, and the link between the switches are fast Ethernet, the other gigabit. One cluster has one switch.
@@ -104,4 +104,4 @@ inline TreeTopology sites_tree(const std::vector<int>& sizes, const std::string&
   return TreeTopology::parse(nodes + links, "sites");
 }
 
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -15,7 +15,7 @@
 #include "collectives/selection/catalogue.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 PlanRequest request_on(const Topology& topology, Collective collective, Tuning tuning = {}) {
@@ -332,4 +332,4 @@ TEST(Algorithms, ButterfliesNeedOneSlot) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -10,7 +10,7 @@
 #include "runtime/topology/routing.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 const Algorithm& bucket() { return *find_algorithm("bucket"); }
@@ -159,4 +159,4 @@ TEST(Bucket, UsesBothCablesOfAnExtentOfTwo) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

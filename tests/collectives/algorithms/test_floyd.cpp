@@ -16,7 +16,7 @@
 #include "tests/collectives/proof/test_verify_plans.hpp"
 #include "tests/support/verify_run.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 const Algorithm& floyd() { return *find_algorithm("floyd"); }
@@ -304,4 +304,4 @@ TEST(Floyd, BlocksPassedOnToOthersAreRejected) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -11,7 +11,7 @@
 #include "tests/collectives/proof/test_verify_plans.hpp"
 #include "tests/support/verify_run.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 std::vector<Topology> trees() {
@@ -128,4 +128,4 @@ TEST(TreeRows, ToriAreRefusedWithAReason) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

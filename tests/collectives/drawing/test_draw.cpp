@@ -9,7 +9,7 @@
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -202,4 +202,4 @@ TEST(DrawSchedule, TreeAndChartShowEveryTransfer) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -12,7 +12,7 @@
 #include "collectives/orders/sweep_lists.hpp"
 #include "runtime/base/status.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 constexpr SweepOrder kOrders[] = {SweepOrder::a2a, SweepOrder::a2and, SweepOrder::a2at_printed, SweepOrder::a2at};
@@ -136,4 +136,4 @@ TEST(SweepLists, AreMadeOnceForAllThreads) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

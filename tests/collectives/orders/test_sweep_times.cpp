@@ -10,7 +10,7 @@
 #include "collectives/orders/sweep_lists.hpp"
 #include "runtime/topology/network_model.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 constexpr Sharing kSharings[] = {Sharing::min, Sharing::maxmin};
@@ -156,4 +156,4 @@ TEST(SweepTimes, SeveralRanksOnANodeTakeTheSquareOfTheirNumber) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -9,7 +9,7 @@
 #include "tests/collectives/proof/test_verify_plans.hpp"
 #include "tests/support/verify_run.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 ::testing::AssertionResult contains(const std::string& text, const std::string& part) {
@@ -402,4 +402,4 @@ TEST(Verify, OneBlockPerRankWhereTheCollectiveAsks) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -10,7 +10,7 @@
 #include "tests/collectives/proof/test_verify_plans.hpp"
 #include "tests/support/verify_run.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 /// Counts proofs per row and collective, so that a row that refuses everything is noticed.
@@ -215,4 +215,4 @@ TEST(VerifyCatalogue, SharedLinksOfRecursiveDoubling) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -10,7 +10,7 @@
 #include "runtime/topology/routing.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 std::vector<LinkId> route(const Topology& topology, int from, int to, int turn = 0, const Ties& ties = {}) {
@@ -240,4 +240,4 @@ TEST(VerifyLinks, RankMapsChangeNothingButWhoStandsWhere) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -14,7 +14,7 @@
 #include "tests/collectives/proof/test_verify_plans.hpp"
 #include "tests/support/verify_run.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 using Random = std::mt19937_64;
@@ -270,4 +270,4 @@ TEST(VerifyMutations, OneSlotFewer) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

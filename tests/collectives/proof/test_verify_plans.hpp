@@ -10,7 +10,7 @@
 #include "collectives/selection/catalogue.hpp"
 #include "runtime/plan/plan.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 
 /// Collects streams and flows of a plan set; maxima are filled in by finish().
 class PlanSet {
@@ -176,4 +176,4 @@ inline std::vector<PlanRequest> requests_on(const Topology& topology, const Tuni
   return requests;
 }
 
-}  // namespace torii::test
+}  // namespace torii::tests

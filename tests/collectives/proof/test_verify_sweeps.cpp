@@ -10,7 +10,7 @@
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/selection.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 /// An order of lists: entry e of rank u goes to receivers[u][e].
@@ -165,4 +165,4 @@ TEST(Sweeps, SegmentsShrinkSoThatSlotsStayBounded) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

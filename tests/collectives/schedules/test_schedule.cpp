@@ -12,7 +12,7 @@
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 /// The least time over all orders of transfers, each placed as early as it fits; kNever when there are too many.
@@ -284,4 +284,4 @@ TEST(Schedule, ARootThatIsNoRankIsNamed) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

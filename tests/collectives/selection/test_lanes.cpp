@@ -16,7 +16,7 @@
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/support/verify_run.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 /// 16 ranks at each of two sites, 8 ms apart, 100 kB for each rank, 1 Gbit/s within a site.
@@ -429,4 +429,4 @@ TEST(Multilane, BadStreamsAreNamed) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -15,7 +15,7 @@
 #include "runtime/base/status.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 /// Tori, meshes and all mixtures of extents 1..5.
@@ -410,4 +410,4 @@ TEST(Binomial, IsAsHighAsTheLogarithm) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

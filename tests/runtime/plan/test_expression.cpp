@@ -7,7 +7,7 @@
 
 #include "runtime/plan/expression.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 std::vector<ExpressionId> leaves(ExpressionPool& pool, int ranks) {
@@ -92,4 +92,4 @@ TEST(Expression, TextIsCutToTheLengthAsked) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -11,7 +11,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/plan/layout.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
@@ -265,4 +265,4 @@ TEST(Layout, BadArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -8,7 +8,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/topology/tree_topology.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 constexpr const char* kSeeds[] = {
@@ -79,4 +79,4 @@ TEST(FuzzTreeTopology, ReadsBackOrSaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -14,7 +14,7 @@
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 using Uses = std::vector<LinkSharing::Use>;
@@ -200,4 +200,4 @@ TEST(NetworkSweep, RunsWithoutSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -13,7 +13,7 @@
 #include "runtime/base/status.hpp"
 #include "runtime/topology/topology.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 /// Tori, meshes and mixtures of all extents 1..4.
@@ -334,4 +334,4 @@ TEST(Topology, BadArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

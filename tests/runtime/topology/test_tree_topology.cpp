@@ -12,7 +12,7 @@
 #include "runtime/topology/topology.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 constexpr const char* kPair = R"(# two machines and a switch
@@ -204,4 +204,4 @@ TEST(TreeTopology, TopologiesOfTrees) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

@@ -403,15 +403,15 @@ TEST_P(Bits, AreThoseOfSharedMemory) {
     if (!find_algorithm(shape.algorithm)->why_not(request).empty()) continue;
     for (const std::size_t length : {std::size_t{9}, std::size_t{4001}}) {
       const std::size_t count = length * static_cast<std::size_t>(has_block_per_rank(collective) ? shape.ranks : 1);
-      testing::PlanRun real = testing::make_run(shape.algorithm, request, count);
-      const testing::PlanOutcome expected = testing::run_plans(
-          real, [&](int rank, int, std::byte* out) { testing::fill_operand(real.type, 5, rank, 0, count, out); });
+      tests::PlanRun real = tests::make_run(shape.algorithm, request, count);
+      const tests::PlanOutcome expected = tests::run_plans(
+          real, [&](int rank, int, std::byte* out) { tests::fill_operand(real.type, 5, rank, 0, count, out); });
       ASSERT_TRUE(expected.ok());
       Call call = make_call(shape.algorithm, request, count * sizeof(float));
       call.network.topology = Topology::parse(shape.runs_on, shape.ranks);
       call.network.jitter_us = 5;
       call.shape.fold = kernels::find(real.op, real.type, kernels::Isa::reference);
-      call.fill = [&](int rank, std::byte* out) { testing::fill_operand(real.type, 5, rank, 0, count, out); };
+      call.fill = [&](int rank, std::byte* out) { tests::fill_operand(real.type, 5, rank, 0, count, out); };
       const Outcome got = run(call);
       for (int rank = 0; rank < shape.ranks; ++rank) {
         const bool is_root = has_root(collective) && rank == request.root;
