@@ -57,6 +57,12 @@ if(TORII_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TORII_CCACHE})
 endif()
 
+# With a precompiled header g++ preprocesses as ccache needs it only if told to.
+set(torii_header_options)
+if(TORII_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(torii_header_options $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()
+
 # torii_share_headers(target...): in sanitizer builds the sources of these libraries read the standard headers that most
 # of them include from one precompiled file. Not elsewhere: release builds still find an include that is missing.
 add_library(torii_standard_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/standard_headers.cpp)
@@ -68,6 +74,7 @@ function(torii_share_headers)
   if(torii_sanitize_flags)
     foreach(target IN LISTS ARGN)
       target_precompile_headers(${target} REUSE_FROM torii_standard_headers)
+      target_compile_options(${target} PRIVATE ${torii_header_options})
     endforeach()
   endif()
 endfunction()

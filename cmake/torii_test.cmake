@@ -40,6 +40,7 @@ function(torii_test)
   target_compile_definitions(${arg_NAME} PRIVATE TORII_TEST_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                                  TORII_TEST_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   target_precompile_headers(${arg_NAME} REUSE_FROM torii_test_headers)
+  target_compile_options(${arg_NAME} PRIVATE ${torii_header_options})
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
   set(sanitized FALSE)
   if("sanitize" IN_LIST arg_LABELS)
