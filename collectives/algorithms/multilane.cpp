@@ -19,7 +19,6 @@
 // streams.
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/multilane_trees.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sites.hpp"
@@ -239,7 +238,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kMultilane = {"multilane", "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
-                              why_not, make_plan, lane_trees_order};
+extern const Algorithm kMultilane = {"multilane", "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
+                                     why_not, make_plan, lane_trees_order};
 
 }  // namespace torii

@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/algorithms/prefix_doubling.hpp"
 #include "collectives/building/butterfly.hpp"
 
@@ -269,7 +268,7 @@ Plan plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kRecursiveDoubling = {
+extern const Algorithm kRecursiveDoubling = {
     "recursive_doubling", "recursive doubling; Thakur, Rabenseifner, Gropp 2005, section 4", why_not, plan, order};
 
 }  // namespace torii
