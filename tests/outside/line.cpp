@@ -8,7 +8,7 @@
 // Order: ((0 1) 2) 3 ...
 #include <algorithm>
 
-#include "collectives/building/plan_builder.hpp"
+#include "collectives/building/steps.hpp"
 
 namespace torii {
 namespace {
@@ -29,24 +29,21 @@ std::string why_not(const PlanRequest& request) {
 }
 
 Plan plan(const PlanRequest& request, int rank) {
-  PlanBuilder builder(request, rank, Dealing::even, 1);
-  const bool is_last = rank == request.topology.ranks() - 1;
-  const auto up = [&](int peer) { return Stream{.peer = peer, .tag = 0, .wide = request.wide_wire}; };
-  const auto back = [](int peer) { return Stream{.peer = peer, .tag = 1}; };
-  Flow sum = {.keep = is_last, .label = "up"};
-  if (rank > 0) sum.sources.push_back(builder.in(up(rank - 1)));
-  sum.sources.push_back({});
-  Flow result = {.keep = true, .label = "back"};
-  if (!is_last) {
-    sum.targets.push_back(builder.out(up(rank + 1)));
-    result.sources.push_back(builder.in(back(rank + 1)));
+  const int last = request.topology.ranks() - 1;
+  const auto up = [&](int peer) { return Link{{.peer = peer, .tag = 0, .wide = request.wide_wire}}; };
+  const auto back = [](int peer) { return Link{{.peer = peer, .tag = 1}}; };
+  Steps steps(request, rank, 1);
+  steps.begin("up");
+  if (rank > 0) steps.combine(up(rank - 1));
+  steps.combine(Steps::own());
+  if (rank < last) {
+    steps.send(up(rank + 1));
+    steps.begin("back").combine(back(rank + 1));
   }
-  if (rank > 0) (is_last ? sum : result).targets.push_back(builder.out(back(rank - 1)));
-  std::vector<Flow>& flows = builder.lane().flows;
-  flows.push_back(sum);
-  if (!is_last) flows.push_back(result);
-  Plan plan = builder.take();
-  plan.in_streams_max = plan.out_streams_max = std::min(plan.ranks - 1, 2);
+  steps.keep();
+  if (rank > 0) steps.send(back(rank - 1));
+  Plan plan = steps.take();
+  plan.in_streams_max = plan.out_streams_max = std::min(last, 2);
   return plan;
 }
 
