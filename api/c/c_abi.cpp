@@ -13,6 +13,7 @@
 #include "api/c/c_structs.hpp"
 #include "api/team/expectation.hpp"
 #include "api/team/members.hpp"
+#include "collectives/selection/catalogue.hpp"
 #include "runtime/base/cancellation.hpp"
 
 using torii::Status;
@@ -132,6 +133,13 @@ const char* torii_status_name(torii_status status) {
 
 const char* torii_last_error(void) { return torii::last_error(); }
 
+const char* torii_algorithm_name(int index) {
+  const auto rows = torii::catalogue();
+  if (index < 0 || static_cast<std::size_t>(index) >= rows.size()) return nullptr;
+  // Every name is a literal, so its view ends with a 0.
+  return rows[static_cast<std::size_t>(index)].name.data();
+}
+
 void torii_set_log(torii_log log, void* data) {
   static std::mutex mutex;
   static LogTarget target;
@@ -156,7 +164,7 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
     if (own.exchange != nullptr) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
     torii::Settings settings;
     try {
-      settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings);
+      settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings, nullptr, torii::algorithm_names());
     } catch (const torii::Error& error) {
       torii::Context::refuse(error, offer);
     }

@@ -17,7 +17,6 @@
 // another root therefore combines at rank 0, which delivers the result.
 #include <array>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/tree_flows.hpp"
 
 namespace torii {
@@ -87,7 +86,7 @@ ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& po
 
 }  // namespace
 
-const Algorithm kBinomial = {"binomial", "Thakur, Rabenseifner, Gropp 2005, broadcast and reduce", why_not, make_plan,
-                             order};
+extern const Algorithm kBinomial = {"binomial", "Thakur, Rabenseifner, Gropp 2005, broadcast and reduce", why_not,
+                                    make_plan, order};
 
 }  // namespace torii

@@ -24,7 +24,6 @@
 // phase before. docs/algorithms.md writes it down.
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/bucket_parts.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/trees/trees.hpp"
@@ -393,6 +392,7 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
 
 }  // namespace
 
-const Algorithm kBucket = {"bucket", "rings along all dimensions; Jain and Sabharwal, ICS 2010", why_not, plan, order};
+extern const Algorithm kBucket = {"bucket", "rings along all dimensions; Jain and Sabharwal, ICS 2010", why_not, plan,
+                                  order};
 
 }  // namespace torii

@@ -14,7 +14,6 @@
 #include <array>
 #include <numeric>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/tree_flows.hpp"
 
 namespace torii {
@@ -69,7 +68,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kChain = {"chain", "depth-first pipeline; docs/algorithms.md, Broadcast on trees", why_not, make_plan,
-                          order};
+extern const Algorithm kChain = {"chain", "depth-first pipeline; docs/algorithms.md, Broadcast on trees", why_not,
+                                 make_plan, order};
 
 }  // namespace torii

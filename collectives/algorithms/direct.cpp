@@ -22,7 +22,6 @@
 #include <memory>
 #include <mutex>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sweep_plan.hpp"
 
@@ -139,7 +138,7 @@ std::shared_ptr<const EntryOrder> rotation(int ranks) {
   return order;
 }
 
-const Algorithm kDirect = {"direct", "linear and pairwise exchange; Thakur, Rabenseifner, Gropp 2005, section 4.3",
-                           why_not, plan, nullptr};
+extern const Algorithm kDirect = {
+    "direct", "linear and pairwise exchange; Thakur, Rabenseifner, Gropp 2005, section 4.3", why_not, plan, nullptr};
 
 }  // namespace torii

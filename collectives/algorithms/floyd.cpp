@@ -20,7 +20,6 @@
 // P = r^k, (r - 1) P/r log_r P blocks out of and into every rank. Radix P is direct: one round, P - 1 messages.
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/floyd_hops.hpp"
 #include "collectives/building/plan_builder.hpp"
 
@@ -120,8 +119,8 @@ Plan plan(const PlanRequest& request, int rank) { return FloydPlan(request, rank
 
 }  // namespace
 
-const Algorithm kFloyd = {"floyd",
-                          "paraFLOYD; Tsukada, Tsuda, section 5, and Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
-                          why_not, plan, nullptr};
+extern const Algorithm kFloyd = {"floyd",
+                                 "paraFLOYD; Tsukada, Tsuda, section 5, and Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
+                                 why_not, plan, nullptr};
 
 }  // namespace torii

@@ -19,10 +19,10 @@
 // streams.
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/multilane_trees.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sites.hpp"
+#include "collectives/building/steps.hpp"
 #include "collectives/building/sweep_plan.hpp"
 
 namespace torii {
@@ -105,58 +105,51 @@ std::vector<Hop> hops_of(const PlanRequest& request) {
   return hops;
 }
 
-/// The flows of one rank.
-class Flows {
+/// The steps of one rank.
+class LanePlan {
  public:
-  Flows(const PlanRequest& request, const std::vector<Hop>& hops, int rank)
+  LanePlan(const PlanRequest& request, const std::vector<Hop>& hops, int rank)
       : request_(request),
         hops_(hops),
         rank_(rank),
-        ranks_(request.topology.ranks()),
-        builder_(request, rank, Dealing::even, ranks_),
-        next_(at(ranks_), StreamEnd{}) {}
+        steps_(request, rank, request.topology.ranks()),
+        other_(at(request.topology.ranks()), nullptr) {}
 
   Plan make() {
     // A rank goes along the streams on the root's side of its blocks' ways, and looks up where each block goes on or
     // has come from. The root has only the other side.
     const bool goes_along_in = is_gather(request_) == (rank_ == request_.root);
+    std::vector<const Hop*> along;
     for (const Hop& hop : hops_) {
-      if (hop.sender == rank_) open(hop, builder_.out(stream(hop, hop.receiver)), !goes_along_in);
-      if (hop.receiver == rank_) open(hop, builder_.in(stream(hop, hop.sender)), goes_along_in);
+      if (hop.sender != rank_ && hop.receiver != rank_) continue;
+      const bool comes_in = hop.receiver == rank_;
+      if (comes_in) {
+        steps_.open_in(link(hop));
+      } else {
+        steps_.open_out(link(hop));
+      }
+      if (comes_in == goes_along_in) {
+        along.push_back(&hop);
+        continue;
+      }
+      for (const int block : hop.blocks) other_[at(block)] = &hop;
     }
-    for (const Held& held : held_) {
-      if (held.hop->tag != kLastTag) add(held, builder_.lane());
+    for (const Hop* hop : along) {
+      if (hop->tag == kLastTag) continue;
+      steps_.lane();
+      move(*hop);
     }
-    Lane& last = builder_.lane();
-    for (const Held& held : held_) {
-      if (held.hop->tag == kLastTag) add(held, last);
+    steps_.lane();
+    for (const Hop* hop : along) {
+      if (hop->tag == kLastTag) move(*hop);
     }
-    if (rank_ == request_.root) {
-      last.flows.push_back(
-          {.walk = blocks_from(rank_, 1, ranks_), .sources = {{}}, .keep = true, .label = "own block"});
-    }
-    return builder_.take();
+    if (rank_ == request_.root) steps_.begin("own block", rank_).combine(Steps::own()).keep();
+    return steps_.take();
   }
 
  private:
-  /// A stream along whose blocks this rank goes.
-  struct Held {
-    const Hop* hop;
-    StreamEnd end;
-  };
-
-  void open(const Hop& hop, StreamEnd end, bool goes_along) {
-    if (goes_along) {
-      held_.push_back({&hop, end});
-      return;
-    }
-    for (std::size_t i = 0; i < hop.blocks.size(); ++i) {
-      next_[at(hop.blocks[i])] = torii::at(end, static_cast<int>(i));
-    }
-  }
-
-  Stream stream(const Hop& hop, int peer) const {
-    Stream stream = {.peer = peer, .tag = hop.tag, .messages_per_segment = static_cast<int>(hop.blocks.size())};
+  Link link(const Hop& hop) const {
+    Stream stream = {.peer = hop.sender == rank_ ? hop.receiver : hop.sender, .tag = hop.tag};
     const bool from_owner = is_gather(request_) ? hop.tag == kLastTag : hop.sender == request_.root;
     const bool to_owner = is_gather(request_) ? hop.receiver == request_.root : hop.tag == kLastTag;
     if (from_owner) {
@@ -164,41 +157,29 @@ class Flows {
     } else if (to_owner) {
       stream.carriage = Carriage::land;
     }
-    return stream;
+    return {stream, hop.blocks};
   }
 
-  void add(const Held& held, Lane& lane) {
-    StepWriter writer(lane, ranks_);
-    const bool comes_in = held.hop->receiver == rank_;
-    for (std::size_t i = 0; i < held.hop->blocks.size(); ++i) {
-      const int block = held.hop->blocks[i];
-      const StreamEnd here = torii::at(held.end, static_cast<int>(i));
-      const StreamEnd there = next_[at(block)];
-      Flow step = {.label = "forward"};
-      if (comes_in) {
-        step.sources = {here};
-        step.keep = there.stream == kOwn;
-        if (step.keep) {
-          step.label = "take";
-        } else {
-          step.targets = {there};
-        }
+  /// Moves the blocks of `hop`. A block without another stream begins or ends here.
+  void move(const Hop& hop) {
+    for (const int block : hop.blocks) {
+      const Hop* from = hop.receiver == rank_ ? &hop : other_[at(block)];
+      const Hop* to = hop.sender == rank_ ? &hop : other_[at(block)];
+      if (from == nullptr) {
+        steps_.begin("send", block).combine(Steps::own()).send(link(*to));
+      } else if (to == nullptr) {
+        steps_.begin("take", block).combine(link(*from)).keep();
       } else {
-        step.sources = {there};
-        step.targets = {here};
-        if (there.stream == kOwn) step.label = "send";
+        steps_.begin("forward", block).combine(link(*from)).send(link(*to));
       }
-      writer.add(block, std::move(step));
     }
   }
 
   const PlanRequest& request_;
   const std::vector<Hop>& hops_;
   const int rank_;
-  const int ranks_;
-  PlanBuilder builder_;
-  std::vector<Held> held_;
-  std::vector<StreamEnd> next_;  ///< by block; the own operand or result where the rank does not forward it
+  Steps steps_;
+  std::vector<const Hop*> other_;  ///< by block, on the other side
 };
 
 std::string why_not(const PlanRequest& request) {
@@ -225,7 +206,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
   if (!is_personalised(request.collective)) return lane_trees_plan(request, rank);
   if (request.collective == Collective::alltoall) return sweep_plan(request, rank, rotation(request.topology.ranks()));
   const std::vector<Hop> hops = hops_of(request);
-  Plan plan = Flows(request, hops, rank).make();
+  Plan plan = LanePlan(request, hops, rank).make();
   std::vector<int> in(at(plan.ranks), 0);
   std::vector<int> out(at(plan.ranks), 0);
   for (const Hop& hop : hops) {
@@ -239,7 +220,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kMultilane = {"multilane", "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
-                              why_not, make_plan, lane_trees_order};
+extern const Algorithm kMultilane = {"multilane", "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
+                                     why_not, make_plan, lane_trees_order};
 
 }  // namespace torii

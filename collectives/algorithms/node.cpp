@@ -23,7 +23,6 @@
 // step, n bytes each way.
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sweep_plan.hpp"
 
@@ -257,7 +256,7 @@ ExpressionId order(const PlanRequest& request, int rank, ExpressionPool& pool) {
 
 }  // namespace
 
-const Algorithm kNode = {"node", "direct reduce-scatter and all-gather; Thakur, Rabenseifner, Gropp 2005, section 4",
-                         why_not, plan, order};
+extern const Algorithm kNode = {
+    "node", "direct reduce-scatter and all-gather; Thakur, Rabenseifner, Gropp 2005, section 4", why_not, plan, order};
 
 }  // namespace torii

@@ -20,8 +20,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
-#include "collectives/building/plan_builder.hpp"
+#include "collectives/building/steps.hpp"
 
 namespace torii {
 namespace {
@@ -77,77 +78,64 @@ class Groups {
 class PrefixPlan {
  public:
   PrefixPlan(const PlanRequest& request, int rank)
-      : request_(request),
-        rank_(rank),
-        groups_(request.topology.ranks()),
-        builder_(request, rank, Dealing::even, 1),
-        flows_(builder_.lane().flows) {}
+      : request_(request), rank_(rank), groups_(request.topology.ranks()), steps_(request, rank, 1) {}
 
   Plan make() {
     const bool is_inclusive = request_.collective == Collective::scan;
-    if (is_inclusive) prefix_ = {StreamEnd{}};
-    Flow give = {.sources = {total_}, .targets = takers(0), .label = "give"};
-    if (!give.targets.empty()) flows_.push_back(std::move(give));
+    if (is_inclusive) prefix_ = Steps::own();
+    steps_.begin("give").combine(total_);
+    give(0);
     for (int stage = 0; stage < groups_.stages(); ++stage) {
       // The own operand is read for the last time before the prefix, which may stand in its place, is written.
       if (groups_.merges(rank_, stage)) merge(stage);
       if (Groups::is_upper(rank_, stage)) extend_prefix(stage);
     }
-    if (is_inclusive && rank_ == 0) flows_.push_back({.sources = {{}}, .keep = true, .label = "own"});
-    return builder_.take();
+    if (is_inclusive && rank_ == 0) steps_.begin("own").combine(Steps::own()).keep();
+    return steps_.take();
   }
 
  private:
-  Stream total_stream(int peer, int stage) const {
-    return {.peer = peer, .tag = 2 * stage, .wide = request_.wide_wire};
-  }
-  Stream prefix_stream(int peer, int stage) const {
-    return {.peer = peer, .tag = 2 * stage + 1, .wide = request_.wide_wire};
-  }
+  Link total(int peer, int stage) const { return {{.peer = peer, .tag = 2 * stage, .wide = request_.wide_wire}}; }
+  Link prefix(int peer, int stage) const { return {{.peer = peer, .tag = 2 * stage + 1, .wide = request_.wide_wire}}; }
 
-  /// Where the total goes that this rank has before `stage`.
-  std::vector<StreamEnd> takers(int stage) {
-    std::vector<StreamEnd> targets;
-    if (stage == groups_.stages()) return targets;
+  /// Sends the total that this rank has before `stage` to the ranks that take it there.
+  void give(int stage) {
+    if (stage == groups_.stages()) return;
     const int partner = Groups::partner(rank_, stage);
-    if (groups_.gives_prefix(rank_, stage)) targets.push_back(builder_.out(prefix_stream(partner, stage)));
-    if (groups_.gives_total(rank_, stage)) targets.push_back(builder_.out(total_stream(partner, stage)));
-    return targets;
+    if (groups_.gives_prefix(rank_, stage)) steps_.send(prefix(partner, stage));
+    if (groups_.gives_total(rank_, stage)) steps_.send(total(partner, stage));
   }
 
   void merge(int stage) {
-    const StreamEnd theirs = builder_.in(total_stream(Groups::partner(rank_, stage), stage));
-    Flow flow = {.sources = {total_, theirs}, .targets = takers(stage + 1), .label = "merge"};
-    if (Groups::is_upper(rank_, stage)) std::reverse(flow.sources.begin(), flow.sources.end());
-    if (stage + 1 < groups_.stages() && groups_.merges(rank_, stage + 1)) {
-      // The result is the prefix's place, so a total goes on through slots.
-      flow.targets.push_back(builder_.out(total_stream(rank_, stage)));
-      total_ = builder_.in(total_stream(rank_, stage));
+    const Link theirs = total(Groups::partner(rank_, stage), stage);
+    steps_.begin("merge");
+    if (Groups::is_upper(rank_, stage)) {
+      steps_.combine(theirs).combine(total_);
+    } else {
+      steps_.combine(total_).combine(theirs);
     }
-    flows_.push_back(std::move(flow));
+    give(stage + 1);
+    // The result is the prefix's place, so a total goes on through slots.
+    if (stage + 1 < groups_.stages() && groups_.merges(rank_, stage + 1)) total_ = steps_.hold(total(rank_, stage));
   }
 
   void extend_prefix(int stage) {
-    Flow flow = {
-        .sources = {builder_.in(prefix_stream(Groups::partner(rank_, stage), stage))}, .keep = true, .label = "prefix"};
-    flow.sources.insert(flow.sources.end(), prefix_.begin(), prefix_.end());
+    steps_.begin("prefix").combine(prefix(Groups::partner(rank_, stage), stage));
+    if (prefix_) steps_.combine(*prefix_);
     const bool is_last = rank_ >> (stage + 1) == 0;
-    if (!is_last) {
-      const PlanBuilder::Onward onward = builder_.onward(2 * stage + 1, 1, true);
-      flow.targets.push_back(onward.target);
-      flow.keep = onward.keep;
-      prefix_ = {onward.source};
+    if (is_last) {
+      steps_.keep();
+    } else {
+      prefix_ = steps_.hold(2 * stage + 1, true);
     }
-    flows_.push_back(std::move(flow));
   }
 
   const PlanRequest& request_;
   const int rank_;
   const Groups groups_;
-  PlanBuilder builder_;
-  std::vector<Flow>& flows_;
-  StreamEnd total_;                ///< of this rank's group: at first the own operand
-  std::vector<StreamEnd> prefix_;  ///< what this rank's result is so far; nothing yet in an exscan
+  Steps steps_;
+  StreamEnd total_ = Steps::own();   ///< of this rank's group
+  std::optional<StreamEnd> prefix_;  ///< this rank's result so far; an exscan begins without one
 };
 
 /// Of the 2^stage ranks from `first` on.

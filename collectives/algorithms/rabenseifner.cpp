@@ -18,7 +18,6 @@
 // Cost of allreduce for n bytes on P = 2^k ranks: 2k steps, 2n(P-1)/P bytes per rank; otherwise 2 steps and 2n more.
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/butterfly.hpp"
 
 namespace torii {
@@ -230,7 +229,7 @@ Plan plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kRabenseifner = {"rabenseifner", "recursive halving and doubling; Rabenseifner, ICCS 2004", why_not,
-                                 plan, Butterfly::order};
+extern const Algorithm kRabenseifner = {"rabenseifner", "recursive halving and doubling; Rabenseifner, ICCS 2004",
+                                        why_not, plan, Butterfly::order};
 
 }  // namespace torii

@@ -19,10 +19,12 @@
 // block, otherwise one for each step.
 #include <algorithm>
 #include <bit>
+#include <numeric>
+#include <span>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/algorithms/prefix_doubling.hpp"
 #include "collectives/building/butterfly.hpp"
+#include "collectives/building/steps.hpp"
 
 namespace torii {
 namespace {
@@ -40,90 +42,57 @@ enum Tag : int { kExchange = 0, kFoldIn = 1, kFoldOut = 2 };
 class ExchangePlan {
  public:
   ExchangePlan(const PlanRequest& request, int rank)
-      : request_(request),
-        rank_(rank),
-        core_(request.topology.ranks()),
-        carries_data_(request.collective != Collective::barrier),
-        builder_(request, rank, Dealing::even, 1),
-        flows_(builder_.lane().flows) {}
+      : request_(request), rank_(rank), core_(request.topology.ranks()), steps_(request, rank, 1) {}
 
   Plan make() {
-    builder_.balance_ties();
-    if (!core_.in_core(rank_)) {
-      fold_in_and_out();
-    } else if (core_.stages() == 0) {
-      if (carries_data_) flows_.push_back({.sources = {{}}, .keep = true, .label = "own"});
-    } else {
+    steps_.balance_ties();
+    if (core_.in_core(rank_)) {
       exchange();
+    } else {
+      steps_.begin("fold in").combine(Steps::own()).send(fold_in());
+      steps_.begin("fold out").combine(fold_out()).keep();
     }
-    return builder_.take();
+    return steps_.take();
   }
 
  private:
-  std::vector<StreamEnd> own() const { return carries_data_ ? std::vector{StreamEnd{}} : std::vector<StreamEnd>{}; }
-
-  Stream fold_in() const {
-    // The result comes back in the same segment, before the lane may go on by a window. As for fold_out() the other
-    // way.
-    return {.peer = core_.pair_of(rank_), .tag = kFoldIn, .credits = !credits_are_implied(request_.tuning, 1)};
-  }
-  Stream fold_out() const {
-    return {.peer = core_.pair_of(rank_), .tag = kFoldOut, .credits = !credits_are_implied(request_.tuning, 1)};
-  }
-  Stream with_partner(int stage) const {
-    // The partner's message of the next window shows that it has done this one; it reaches the sending flow, which may
-    // come before the receiving one, another window later.
-    return {.peer = core_.partner(core_.index(rank_), stage),
-            .tag = kExchange,
-            .wide = request_.wide_wire,
-            .credits = !credits_are_implied(request_.tuning, 2)};
-  }
-
-  void fold_in_and_out() {
-    flows_.push_back({.sources = own(), .targets = {builder_.out(fold_in())}, .label = "fold in"});
-    flows_.push_back({.sources = {builder_.in(fold_out())}, .keep = carries_data_, .label = "fold out"});
-  }
-
-  /// Sends the value of `flow` to the partner of `stage` and on to this rank's next flow, whose source is returned.
-  StreamEnd send_on(Flow flow, int stage) {
-    flow.targets.push_back(builder_.out(with_partner(stage)));
-    StreamEnd held;  // an operand stays where it is
-    if (carries_data_ && flow.sources.size() > 1) {
-      const PlanBuilder::Onward onward = builder_.onward(stage, 1, !credits_are_implied(request_.tuning, 1));
-      flow.targets.push_back(onward.target);
-      flow.keep = onward.keep;
-      held = onward.source;
-    }
-    flows_.push_back(std::move(flow));
-    return held;
-  }
-
+  /// In each stage the value goes to the partner, and the partner's value is combined with it.
   void exchange() {
     const bool paired = core_.pair_of(rank_) >= 0;
-    Flow first = {.sources = own(), .label = paired ? "fold in" : "exchange"};
-    if (paired) first.sources.push_back(builder_.in(fold_in()));
-    StreamEnd held = send_on(std::move(first), 0);
+    steps_.begin(core_.stages() == 0 ? "own" : paired ? "fold in" : "exchange").combine(Steps::own());
+    if (paired) steps_.combine(fold_in());
     for (int stage = 0; stage < core_.stages(); ++stage) {
-      Flow flow = {.label = "exchange"};
-      if (carries_data_) flow.sources.push_back(held);
-      flow.sources.push_back(builder_.in(with_partner(stage)));
-      if ((core_.index(rank_) >> stage & 1) != 0) std::reverse(flow.sources.begin(), flow.sources.end());
-      if (stage + 1 < core_.stages()) {
-        held = send_on(std::move(flow), stage + 1);
-        continue;
-      }
-      flow.keep = carries_data_;
-      if (paired) flow.targets.push_back(builder_.out(fold_out()));
-      flows_.push_back(std::move(flow));
+      steps_.send(with_partner(stage));
+      const StreamEnd mine = steps_.hold(stage, !credits_are_implied(request_.tuning, 1));
+      const bool is_lower = (core_.index(rank_) >> stage & 1) == 0;
+      steps_.begin("exchange");
+      if (is_lower) steps_.combine(mine);
+      steps_.combine(with_partner(stage));
+      if (!is_lower) steps_.combine(mine);
     }
+    steps_.keep();
+    if (paired) steps_.send(fold_out());
+  }
+
+  /// The result comes back in the same segment, before the lane may go on by a window; fold_out() likewise.
+  Link fold_in() const { return with_pair(kFoldIn); }
+  Link fold_out() const { return with_pair(kFoldOut); }
+  Link with_pair(Tag tag) const {
+    return {{.peer = core_.pair_of(rank_), .tag = tag, .credits = !credits_are_implied(request_.tuning, 1)}};
+  }
+  Link with_partner(int stage) const {
+    // The partner's message of the next window shows that it has done this one; it reaches the sending flow, which may
+    // come before the receiving one, another window later.
+    return {{.peer = core_.partner(core_.index(rank_), stage),
+             .tag = kExchange,
+             .wide = request_.wide_wire,
+             .credits = !credits_are_implied(request_.tuning, 2)}};
   }
 
   const PlanRequest& request_;
   const int rank_;
   const Butterfly core_;
-  const bool carries_data_;
-  PlanBuilder builder_;
-  std::vector<Flow>& flows_;
+  Steps steps_;
 };
 
 /// all_gather in pairs: before stage k a rank has the blocks of its aligned group of 2^k ranks. Each block goes on to
@@ -133,39 +102,32 @@ class ExchangePlan {
 Plan pair_gather(const PlanRequest& request, int rank) {
   const int ranks = request.topology.ranks();
   const Butterfly core(ranks);
-  PlanBuilder builder(request, rank, Dealing::even, ranks);
-  builder.balance_ties();
-  const auto group = [](int member, int stage) { return member >> stage << stage; };
-  const auto stream = [&](int stage) {
-    return Stream{.peer = core.partner(rank, stage),
-                  .tag = kExchange,
-                  .messages_per_segment = 1 << stage,
-                  .carriage = Carriage::land};
+  std::vector<int> blocks(static_cast<std::size_t>(ranks));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  const auto group = [&](int member, int stage) {
+    const int first = member >> stage << stage;
+    return std::span(blocks).subspan(static_cast<std::size_t>(first), std::size_t{1} << stage);
   };
-  std::vector<StreamEnd> out;
-  out.reserve(static_cast<std::size_t>(core.stages()));
-  for (int stage = 0; stage < core.stages(); ++stage) out.push_back(builder.out(stream(stage)));
-  const auto targets = [&](int first_block, int stage) {
-    std::vector<StreamEnd> result;
-    for (; stage < core.stages(); ++stage) {
-      result.push_back(at(out[static_cast<std::size_t>(stage)], first_block - group(rank, stage)));
-    }
-    return result;
+  const auto with_partner = [&](int stage, int sender) {
+    return Link{{.peer = core.partner(rank, stage), .tag = kExchange, .carriage = Carriage::land},
+                group(sender, stage)};
   };
-  builder.lane().flows = {{.walk = blocks_from(rank, 1, ranks),
-                           .sources = {{}},
-                           .keep = true,
-                           .targets = targets(rank, 0),
-                           .label = "own block"}};
+  Steps steps(request, rank, ranks);
+  steps.balance_ties();
+  const auto send_on = [&](int first_stage) {
+    for (int stage = first_stage; stage < core.stages(); ++stage) steps.send(with_partner(stage, rank));
+  };
+  steps.begin("own block", rank).combine(Steps::own()).keep();
+  send_on(0);
   for (int stage = 0; stage < core.stages(); ++stage) {
-    const int first_block = group(core.partner(rank, stage), stage);
-    builder.lane().flows = {{.walk = blocks_from(first_block, 1 << stage, ranks),
-                             .sources = {builder.in(stream(stage))},
-                             .keep = true,
-                             .targets = targets(first_block, stage + 1),
-                             .label = "exchange"}};
+    const int partner = core.partner(rank, stage);
+    steps.lane();
+    for (const int block : group(partner, stage)) {
+      steps.begin("exchange", block).combine(with_partner(stage, partner)).keep();
+      send_on(stage + 1);
+    }
   }
-  return builder.take();
+  return steps.take();
 }
 
 /// all_gather in rounds: before stage k a rank has its own block and the 2^k - 1 that follow it, round the end to rank
@@ -269,7 +231,7 @@ Plan plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kRecursiveDoubling = {
+extern const Algorithm kRecursiveDoubling = {
     "recursive_doubling", "recursive doubling; Thakur, Rabenseifner, Gropp 2005, section 4", why_not, plan, order};
 
 }  // namespace torii

@@ -15,7 +15,6 @@
 // section 3; reduce, broadcast, scan and exscan are the pipelined chain.
 // Cost of allreduce for n bytes on P ranks: 2(P-1) steps, 2n(P-1)/P bytes over each link to the next rank: the least.
 // Scan: P-1 steps for the first segment, n bytes over each link.
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/plan_builder.hpp"
 
 namespace torii {
@@ -226,6 +225,6 @@ Plan plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kRing = {"ring", "ring of blocks; Patarasuk and Yuan 2009, section 3", why_not, plan, order};
+extern const Algorithm kRing = {"ring", "ring of blocks; Patarasuk and Yuan 2009, section 3", why_not, plan, order};
 
 }  // namespace torii

@@ -17,7 +17,6 @@
 #include <memory>
 #include <mutex>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/schedules/schedule_cache.hpp"
 
@@ -258,7 +257,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kScheduled = {"scheduled", "Hourai, Nishida, Oyanagi 2004, sections 2 and 5", why_not, make_plan,
-                              order};
+extern const Algorithm kScheduled = {"scheduled", "Hourai, Nishida, Oyanagi 2004, sections 2 and 5", why_not, make_plan,
+                                     order};
 
 }  // namespace torii

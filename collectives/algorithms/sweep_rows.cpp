@@ -13,7 +13,6 @@
 #include <string>
 #include <utility>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sweep_plan.hpp"
 #include "collectives/orders/sweep_lists.hpp"
@@ -70,13 +69,13 @@ Plan plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kA2a = {"a2a", "A2AT paper, the order it is compared with", why_not<SweepOrder::a2a>,
-                        plan<SweepOrder::a2a>, nullptr};
-const Algorithm kA2and = {"a2and", "A2AT paper, the order by coordinates", why_not<SweepOrder::a2and>,
-                          plan<SweepOrder::a2and>, nullptr};
-const Algorithm kA2atPrinted = {"a2at_printed", "A2AT paper, as printed with two corrections",
-                                why_not<SweepOrder::a2at_printed>, plan<SweepOrder::a2at_printed>, nullptr};
-const Algorithm kA2at = {"a2at", "A2AT paper, with balanced orders for all tori", why_not<SweepOrder::a2at>,
-                         plan<SweepOrder::a2at>, nullptr};
+extern const Algorithm kA2a = {"a2a", "A2AT paper, the order it is compared with", why_not<SweepOrder::a2a>,
+                               plan<SweepOrder::a2a>, nullptr};
+extern const Algorithm kA2and = {"a2and", "A2AT paper, the order by coordinates", why_not<SweepOrder::a2and>,
+                                 plan<SweepOrder::a2and>, nullptr};
+extern const Algorithm kA2atPrinted = {"a2at_printed", "A2AT paper, as printed with two corrections",
+                                       why_not<SweepOrder::a2at_printed>, plan<SweepOrder::a2at_printed>, nullptr};
+extern const Algorithm kA2at = {"a2at", "A2AT paper, with balanced orders for all tori", why_not<SweepOrder::a2at>,
+                                plan<SweepOrder::a2at>, nullptr};
 
 }  // namespace torii

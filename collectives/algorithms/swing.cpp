@@ -23,7 +23,7 @@
 // Order of block b, at rank b: own, then what came at steps 0, 1, ..., each the same way.
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.hpp"
+#include "collectives/building/plan_builder.hpp"
 #include "collectives/building/swing_parts.hpp"
 
 namespace torii {
@@ -182,7 +182,7 @@ Plan plan(const PlanRequest& request, int rank) {
 
 }  // namespace
 
-const Algorithm kSwing = {"swing", "swing; De Sensi, Bonato, Saam, Hoefler, NSDI 2024, sections 3 and 4", why_not, plan,
-                          order};
+extern const Algorithm kSwing = {"swing", "swing; De Sensi, Bonato, Saam, Hoefler, NSDI 2024, sections 3 and 4",
+                                 why_not, plan, order};
 
 }  // namespace torii

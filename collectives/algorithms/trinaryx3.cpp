@@ -17,7 +17,6 @@
 // trees by their position, so that an element's bits do not depend on the vector's length.
 #include <algorithm>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/tree_flows.hpp"
 #include "collectives/trees/trees.hpp"
 
@@ -125,6 +124,7 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
 
 }  // namespace
 
-const Algorithm kTrinaryx3 = {"trinaryx3", "Trinaryx3, SACSIS 2012, sections 4.1 and 4.2", why_not, make_plan, order};
+extern const Algorithm kTrinaryx3 = {"trinaryx3", "Trinaryx3, SACSIS 2012, sections 4.1 and 4.2", why_not, make_plan,
+                                     order};
 
 }  // namespace torii

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of all algorithms. Where no table decides, the first that can serve a request does.
+// Looking for algorithms by name. The rows are listed in catalogue.txt, from which the build writes catalogue().
 #include "collectives/selection/catalogue.hpp"
 
-#include <array>
-
-#include "collectives/algorithms/algorithms.hpp"
+#include <vector>
 
 namespace torii {
-
-std::span<const Algorithm> catalogue() noexcept {
-  // Copied together at the first use, when the rows of all files are there.
-  static const std::array kRows = {
-      kTrinaryx3, kRing, kBucket, kRecursiveDoubling, kRabenseifner, kBinomial, kNode,     kSwing, kScheduled, kChain,
-      kDirect,    kA2a,  kA2and,  kA2atPrinted,       kA2at,         kFloyd,    kMultilane};
-  return kRows;
-}
 
 const Algorithm* find_algorithm(std::string_view name) noexcept {
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.name == name) return &algorithm;
   }
   return nullptr;
+}
+
+std::span<const std::string_view> algorithm_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> result;
+    for (const Algorithm& algorithm : catalogue()) result.push_back(algorithm.name);
+    return result;
+  }();
+  return names;
 }
 
 }  // namespace torii

@@ -9,8 +9,11 @@
 
 namespace torii {
 
+/// The rows that catalogue.txt lists, in its order.
 std::span<const Algorithm> catalogue() noexcept;
 /// The row of that name, or nullptr.
 const Algorithm* find_algorithm(std::string_view name) noexcept;
+/// The names of all rows in the order of the catalogue, for Settings::load(). They live as long as the process.
+std::span<const std::string_view> algorithm_names();
 
 }  // namespace torii

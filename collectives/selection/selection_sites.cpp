@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <limits>
 
-#include "collectives/algorithms/algorithms.hpp"
 #include "collectives/building/multilane_trees.hpp"
 #include "collectives/building/sites.hpp"
+#include "collectives/selection/catalogue.hpp"
 
 namespace torii {
 namespace {
@@ -67,7 +67,7 @@ bool serves(const PlanRequest& request, std::size_t bytes) {
   if (request.topology.tree() == nullptr) return false;
   PlanRequest tuned = request;
   tuned.tuning = multilane_tuning(request, bytes);
-  return kMultilane.why_not(tuned).empty();
+  return find_algorithm("multilane")->why_not(tuned).empty();
 }
 
 /// Those to other sites.

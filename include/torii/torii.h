@@ -97,6 +97,9 @@ TORII_API const char* torii_version(void);
 TORII_API const char* torii_status_name(torii_status status);
 /* The reason of this thread's last failed call; valid until its next failing call. Never NULL. */
 TORII_API const char* torii_last_error(void);
+/* The name of an algorithm that the setting ALGORITHM and torii_team_options.algorithm accept, besides "auto". Indices
+ * count from 0; NULL behind the last one. */
+TORII_API const char* torii_algorithm_name(int index);
 /* Receives what the library says at the level of the setting LOG (error, warn, info, debug: 0 to 3) instead of stderr;
  * NULL: back to stderr. One call at a time, from any thread that uses the library. */
 typedef void (*torii_log)(int level, const char* message, void* data);

@@ -65,18 +65,21 @@ constexpr std::array kOps = {
 };
 static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
 
-constexpr std::array kAlgorithms = {"trinaryx3", "ring",     "bucket", "recursive_doubling", "rabenseifner",
-                                    "binomial",  "node",     "swing",  "scheduled",          "chain",
-                                    "direct",    "a2a",      "a2and",  "a2at_printed",       "a2at",
-                                    "floyd",     "multilane"};
-
 constexpr std::array kCollectives = {"barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
                                      "alltoall", "scatter",   "gather", "scan",      "exscan"};
 static_assert(kCollectives.size() == TORII_EXSCAN + 1);
 
 }  // namespace
 
-std::span<const char* const> all_algorithms() { return kAlgorithms; }
+std::span<const std::string_view> all_algorithms() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> result;
+    while (const char* name = torii_algorithm_name(static_cast<int>(result.size()))) result.emplace_back(name);
+    return result;
+  }();
+  return names;
+}
+
 std::span<const TypeInfo> all_types() { return kTypes; }
 std::span<const OpInfo> all_ops() { return kOps; }
 

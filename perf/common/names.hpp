@@ -41,8 +41,8 @@ struct OpInfo {
 std::span<const TypeInfo> all_types();
 std::span<const OpInfo> all_ops();
 
-/// The algorithms that a team can be made with, in the order of the catalogue.
-std::span<const char* const> all_algorithms();
+/// The algorithms that the library has, in the order of its catalogue.
+std::span<const std::string_view> all_algorithms();
 
 const TypeInfo& info(torii_type type);
 const char* name(torii_op op);

@@ -21,6 +21,7 @@
 #include "perf/common/host.hpp"
 #include "perf/common/job.hpp"
 #include "perf/common/measure.hpp"
+#include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
 #include "perf/transports/put_measure.hpp"
 #include "perf/transports/put_pair.hpp"
@@ -69,7 +70,7 @@ Settings load_settings(const std::string& engines, const std::string& provider, 
   if (!provider.empty()) lines += "PROVIDER=" + provider + "\n";
   lines += "TRANSPORT=" + transport + "\n";
   try {
-    return Settings::load(lines);
+    return Settings::load(lines, nullptr, all_algorithms());
   } catch (const Error& error) {
     throw Failure(kBadCommandLine, error.what());
   }

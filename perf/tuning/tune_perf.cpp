@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,9 +35,9 @@ struct TuneOptions {
   std::string json, tune_file, command;
 };
 
-std::string joined(std::span<const char* const> words) {
+std::string joined(std::span<const std::string_view> words) {
   std::string text;
-  for (const char* word : words) text += (text.empty() ? "" : ",") + std::string(word);
+  for (const std::string_view word : words) text.append(text.empty() ? "" : ",").append(word);
   return text;
 }
 

@@ -32,10 +32,6 @@ constexpr std::string_view kLogNames[] = {"error", "warn", "info", "debug"};
 constexpr std::string_view kFlagNames[] = {"0", "1"};
 constexpr std::string_view kIsaNames[] = {"auto", "reference", "sse4", "avx2", "avx512", "neon", "sve"};
 constexpr std::string_view kTransportNames[] = {"auto", "shared_memory", "libfabric", "ucx", "simulated"};
-constexpr std::string_view kAlgorithmNames[] = {
-    "auto",  "trinaryx3", "ring",  "recursive_doubling", "rabenseifner", "binomial", "node",   "bucket",
-    "swing", "a2a",       "a2and", "a2at_printed",       "a2at",         "floyd",    "direct", "scheduled",
-    "chain", "multilane"};
 
 /// Whether a setting must have the same value on all ranks, because plans, staging or connections depend on it.
 enum class Reach : std::uint8_t { own, job };
@@ -125,6 +121,30 @@ Row free_text(std::string name, std::string Settings::*member, std::string accep
   };
   auto print = [=](const Settings& settings) { return settings.*member; };
   return {std::move(name), Reach::own, std::move(accepts), std::move(help), parse, print, secret};
+}
+
+/// The catalogue names the algorithms, and this folder does not know it: the names are in the settings.
+Row algorithm_row() {
+  auto parse = [](std::string_view text, Settings& settings) {
+    const Names names = settings.algorithms;
+    if (text != "auto" && !names.empty() && std::ranges::find(names, text) == names.end()) return false;
+    settings.algorithm = text;
+    return true;
+  };
+  return {"ALGORITHM",
+          Reach::job,
+          "auto or the name of an algorithm",
+          "algorithm of every collective",
+          parse,
+          [](const Settings& settings) { return settings.algorithm; }};
+}
+
+/// What the row accepts, with the names of algorithms that `settings` knows.
+std::string accepts(const Row& row, const Settings& settings) {
+  if (row.name != "ALGORITHM" || settings.algorithms.empty()) return row.accepts;
+  std::string text = "one of auto";
+  for (const std::string_view one : settings.algorithms) text.append(" ").append(one);
+  return text;
 }
 
 /// Extents are checked by Topology::parse(), which knows the number of ranks.
@@ -256,7 +276,7 @@ std::vector<Row> make_table() {
   rows.push_back(
       integer("ENGINES", &S::engines, 1, 16, Reach::job, "puts that one rank has in progress at the same time"));
   rows.push_back(size("SEGMENT", &S::segment_bytes, 64, kGiB, true, Reach::job, "largest payload of one put"));
-  rows.push_back(word("ALGORITHM", &S::algorithm, kAlgorithmNames, Reach::job, "algorithm of every collective"));
+  rows.push_back(algorithm_row());
   rows.push_back(topology_row());
   rows.push_back(free_text("RANK_MAP", &S::rank_map,
                            "a file with a line \"rank x y z\" per rank, list:0,1,2,..., or nothing for rank order",
@@ -325,7 +345,7 @@ bool apply(Settings& settings, std::string_view key, std::string_view value, Ori
   if (row == rows.end()) return false;
   if (!row->parse(value, settings)) {
     throw Error(Status::invalid_argument, std::string(kPrefix) + row->name + " is '" + std::string(value) + "' (" +
-                                              std::string(name(origin)) + "); it must be " + row->accepts);
+                                              std::string(name(origin)) + "); it must be " + accepts(*row, settings));
   }
   settings.origins[static_cast<std::size_t>(row - rows.begin())] = origin;
   return true;
@@ -369,8 +389,10 @@ std::string_view name(WaitMode mode) noexcept { return kWaitNames[static_cast<st
 std::string_view name(Switch value) noexcept { return kSwitchNames[static_cast<std::size_t>(value)]; }
 std::string_view name(Origin origin) noexcept { return kOriginNames[static_cast<std::size_t>(origin)]; }
 
-Settings Settings::load(std::string_view overrides, const char* const* environment) {
+Settings Settings::load(std::string_view overrides, const char* const* environment,
+                        std::span<const std::string_view> algorithms) {
   Settings settings;
+  settings.algorithms = algorithms;
   settings.origins.assign(table().size(), Origin::fallback);
   apply_environment(settings, environment != nullptr ? environment : environ);
   apply_overrides(settings, overrides);
@@ -384,8 +406,8 @@ std::vector<SettingView> Settings::list() const {
     const Row& row = table()[i];
     std::string value = row.print(*this);
     if (row.secret && !value.empty()) value = "(set)";
-    views.push_back({std::string(kPrefix) + row.name, std::move(value), row.print(fallback), row.accepts, row.help,
-                     i < origins.size() ? origins[i] : Origin::fallback});
+    views.push_back({std::string(kPrefix) + row.name, std::move(value), row.print(fallback), accepts(row, *this),
+                     row.help, i < origins.size() ? origins[i] : Origin::fallback});
   }
   return views;
 }

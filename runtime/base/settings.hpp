@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,14 +66,17 @@ struct Settings {
   int port_low = 0;        ///< 0: any port
   int port_high = 0;
 
+  /// The names that ALGORITHM accepts beside `auto`; without any, ALGORITHM accepts every word.
+  std::span<const std::string_view> algorithms;
   std::vector<Origin> origins;        ///< one per row of the table
   std::vector<std::string> warnings;  ///< sentences about unknown TORII_ variables; join() logs them on rank 0
 
   /// Table defaults, overridden by TORII_<NAME> variables, overridden by `overrides`: lines "NAME=value" (empty lines
   /// are skipped, a TORII_ before the name is allowed). `environment` ends with nullptr; nullptr alone stands for the
-  /// process's own.
+  /// process's own. `algorithms` must outlive the settings; the catalogue has them (algorithm_names()).
   /// Throws Error{invalid_argument} that names variable, value and what would be right.
-  static Settings load(std::string_view overrides = {}, const char* const* environment = nullptr);
+  static Settings load(std::string_view overrides = {}, const char* const* environment = nullptr,
+                       std::span<const std::string_view> algorithms = {});
 
   /// All rows in the order of the table.
   std::vector<SettingView> list() const;

@@ -135,7 +135,7 @@ TEST(TuneRows, TextIsStableAndReadBack) {
   EXPECT_TRUE(table.rows()[1].tuning.one_shot);
 }
 
-/// Every candidate is one that a table can name, and the names are those of the catalogue.
+/// Every candidate is one that a table can name, and the library names the algorithms of the catalogue.
 TEST(TuneCandidates, AreThoseOfTheCatalogue) {
   std::vector<std::string> names;
   for (const Algorithm& algorithm : catalogue()) names.emplace_back(algorithm.name);

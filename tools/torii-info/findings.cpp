@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "collectives/selection/catalogue.hpp"
 #include "runtime/base/descriptor.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
@@ -132,7 +133,7 @@ void look_at_processes(const Machine& machine, Findings& found) {
 }  // namespace
 
 Findings find_out(int ranks) {
-  const Settings settings = Settings::load();
+  const Settings settings = Settings::load({}, nullptr, algorithm_names());
   const Machine machine = read_machine();
   Findings found;
   found.ranks = ranks != 0 ? ranks : std::max(machine.cpus_allowed, 1);

@@ -12,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "collectives/selection/catalogue.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/base/text_file.hpp"
@@ -219,7 +220,7 @@ Report measure(const std::string& tree_path, const std::string& tune_path) {
     check_call(team.barrier());
     if (team.rank() != 0) return {};
     write_text(tree_path, tree_text(network));
-    const std::string table = Settings::load("").tune_file;
+    const std::string table = Settings::load("", nullptr, algorithm_names()).tune_file;
     write_text(tune_path,
                tune_text(table.empty() ? "" : read_text_file(table, "TORII_TUNE_FILE"), stream_rates(network)));
     return report_network(network);

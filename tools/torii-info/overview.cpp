@@ -214,7 +214,7 @@ void add_settings(const Settings& settings, Report& report) {
 }  // namespace
 
 Report overview() {
-  const Settings settings = Settings::load();
+  const Settings settings = Settings::load({}, nullptr, algorithm_names());
   Report report;
   add_build(report);
   add_transports(settings.list(), report);

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "api/team/team.hpp"
+#include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/types.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
@@ -158,7 +159,7 @@ std::vector<Plan> plans_shown(const Algorithm& algorithm, const PlanRequest& req
 
 PlanAnswer answer(const PlanQuestion& question) {
   PlanAnswer answer;
-  answer.settings = Settings::load(question.overrides);
+  answer.settings = Settings::load(question.overrides, nullptr, algorithm_names());
   answer.several_nodes = question.several_nodes;
   const Settings& settings = answer.settings;
   PlanRequest& request = answer.selected.request;

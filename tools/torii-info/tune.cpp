@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "collectives/selection/catalogue.hpp"
 #include "runtime/base/settings.hpp"
 
 namespace torii::tools {
@@ -50,7 +51,7 @@ std::string row_text(const TuneRow& row) {
 }
 
 Report print_table(const std::string& overrides) {
-  const Settings settings = Settings::load(overrides);
+  const Settings settings = Settings::load(overrides, nullptr, algorithm_names());
   const TuneTable table = TuneTable::load(settings.tune_file);
   const std::string origin = settings.tune_file.empty() ? "built-in" : settings.tune_file;
   Report report;

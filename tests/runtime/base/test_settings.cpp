@@ -13,11 +13,13 @@
 namespace torii {
 namespace {
 
+constexpr std::string_view kAlgorithms[] = {"trinaryx3", "ring"};
+
 /// Settings from these variables alone.
 Settings load(const std::vector<const char*>& environment, std::string_view overrides = {}) {
   std::vector<const char*> terminated = environment;
   terminated.push_back(nullptr);
-  return Settings::load(overrides, terminated.data());
+  return Settings::load(overrides, terminated.data(), kAlgorithms);
 }
 
 /// The message that these variables or overrides are refused with.
@@ -147,6 +149,19 @@ TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
     messages.insert(message);
   }
   EXPECT_EQ(messages.size(), std::size(cases)) << "two cases have the same message";
+}
+
+/// The catalogue says which algorithms there are; without it the table takes any word.
+TEST(Settings, NamesOfAlgorithmsComeFromTheCaller) {
+  const auto algorithm = [](const Settings& settings) { return row(settings, "TORII_ALGORITHM"); };
+  EXPECT_EQ(algorithm(load({})).accepts, "one of auto trinaryx3 ring");
+  EXPECT_EQ(refusal({"TORII_ALGORITHM=line"}),
+            "TORII_ALGORITHM is 'line' (environment); it must be one of auto trinaryx3 ring");
+  EXPECT_EQ(refusal({}, "ALGORITHM="), "TORII_ALGORITHM is '' (option); it must be one of auto trinaryx3 ring");
+  const char* const environment[] = {"TORII_ALGORITHM=line", nullptr};
+  const Settings settings = Settings::load({}, environment);
+  EXPECT_EQ(settings.algorithm, "line");
+  EXPECT_EQ(algorithm(settings).accepts, "auto or the name of an algorithm");
 }
 
 TEST(Settings, UnknownVariablesWarnWithTheNearestName) {

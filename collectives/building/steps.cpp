@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// From verbs to streams and flows.
+#include "collectives/building/steps.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace torii {
+
+Steps::Steps(const PlanRequest& request, int rank, int blocks)
+    : has_data_(request.collective != Collective::barrier),
+      blocks_(blocks),
+      builder_(request, rank, Dealing::even, blocks) {
+  lane();
+}
+
+void Steps::lane() {
+  finish_step();
+  writer_.emplace(builder_.lane(), blocks_);
+}
+
+Steps& Steps::begin(std::string_view label, int block) {
+  finish_step();
+  step_.label = label;
+  block_ = block;
+  return *this;
+}
+
+Steps& Steps::combine(StreamEnd value) {
+  if (has_data_ || value != own()) step_.sources.push_back(value);
+  return *this;
+}
+
+Steps& Steps::combine(const Link& from) {
+  step_.sources.push_back(end_of(from, in_, true));
+  return *this;
+}
+
+Steps& Steps::keep() {
+  step_.keep = has_data_;
+  return *this;
+}
+
+Steps& Steps::send(const Link& to) {
+  step_.targets.push_back(end_of(to, out_, false));
+  return *this;
+}
+
+StreamEnd Steps::hold(int tag, bool credits) {
+  const bool is_operand = step_.sources.size() == 1 && step_.sources.front() == own();
+  if (!has_data_ || is_operand) return own();
+  const PlanBuilder::Onward onward = builder_.onward(tag, 1, credits);
+  step_.targets.push_back(onward.target);
+  step_.keep = onward.keep;
+  return onward.source;
+}
+
+StreamEnd Steps::hold(const Link& through) {
+  send(through);
+  return end_of(through, in_, true);
+}
+
+Plan Steps::take() {
+  finish_step();
+  Plan plan = builder_.take();
+  plan.in_streams_max = static_cast<int>(plan.in.size());
+  plan.out_streams_max = static_cast<int>(plan.out.size());
+  return plan;
+}
+
+Steps::Opened& Steps::opened(const Link& link, std::vector<Opened>& streams, bool is_in) {
+  const auto found = std::ranges::find_if(
+      streams, [&](const Opened& one) { return one.peer == link.stream.peer && one.tag == link.stream.tag; });
+  if (found != streams.end()) return *found;
+  Stream stream = link.stream;
+  stream.messages_per_segment = static_cast<int>(link.blocks.size());
+  const StreamEnd end = is_in ? builder_.in(stream) : builder_.out(stream);
+  return streams.emplace_back(Opened{stream.peer, stream.tag, end});
+}
+
+StreamEnd Steps::end_of(const Link& link, std::vector<Opened>& streams, bool is_in) {
+  Opened& stream = opened(link, streams, is_in);
+  for (std::size_t tried = 0; tried < link.blocks.size(); ++tried) {
+    const std::size_t position = (stream.next + tried) % link.blocks.size();
+    if (link.blocks[position] != block_) continue;
+    stream.next = position + 1;
+    return at(stream.end, static_cast<int>(position));
+  }
+  std::abort();  // the algorithm sends a block over a link that does not carry it
+}
+
+void Steps::finish_step() {
+  Flow step = std::exchange(step_, {});
+  const bool reads_only = step.targets.empty() && !step.keep &&
+                          std::ranges::count(step.sources, own()) == static_cast<std::ptrdiff_t>(step.sources.size());
+  if (!reads_only) writer_->add(block_, std::move(step));
+}
+
+}  // namespace torii

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The algorithm of line.cpp is in no list but its own: it is proved, drawn, simulated, run, listed and forced by name.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collectives/drawing/draw.hpp"
+#include "collectives/proof/verify.hpp"
+#include "collectives/selection/catalogue.hpp"
+#include "collectives/selection/selection.hpp"
+#include "tests/collectives/proof/test_verify_plans.hpp"
+#include "tests/support/process.hpp"
+
+namespace torii::test {
+namespace {
+
+using nlohmann::json;
+using tests::holds;
+using tests::Outcome;
+
+constexpr const char* kListed = "multilane line";
+
+Outcome copied(const std::string& program, std::vector<std::string> arguments,
+               const std::vector<std::string>& environment = {}) {
+  arguments.insert(arguments.begin(), OUTSIDE_DIR "/" + program);
+  return tests::run(arguments, environment);
+}
+
+json json_of(const std::string& program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Outcome outcome = copied(program, arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  return json::parse(outcome.output);
+}
+
+TEST(Outside, TheCatalogueEndsWithTheAlgorithm) {
+  EXPECT_EQ(catalogue().back().name, "line");
+  EXPECT_EQ(find_algorithm("line"), &catalogue().back());
+  EXPECT_EQ(algorithm_names().back(), "line");
+}
+
+TEST(Outside, PlansAreProvedAndDrawn) {
+  int proved = 0;
+  for (const Topology& topology :
+       {Topology::node(1), Topology::node(2), Topology::node(7), Topology::torus({3, 2, 2})}) {
+    for (const Tuning& tuning : {Tuning{4096, 1, 1, false}, Tuning{4096, 4, 2, true}}) {
+      for (const PlanRequest& request : requests_on(topology, tuning)) {
+        if (!find_algorithm("line")->why_not(request).empty()) continue;
+        const Verdict verdict = verify(*find_algorithm("line"), request);
+        ASSERT_TRUE(verdict.ok()) << describe(request) << ": " << verdict.faults.front();
+        ++proved;
+      }
+    }
+  }
+  // Two widths on four shapes with two tunings; one and two ranks are canonical too.
+  EXPECT_EQ(proved, 2 * 4 * 2 + 2 * 2 * 2);
+  PlanRequest request;
+  request.topology = Topology::node(3);
+  const std::vector<Plan> plans = plan_all(*find_algorithm("line"), request);
+  EXPECT_TRUE(holds(draw_text(request, plans), "back")) << draw_text(request, plans);
+  EXPECT_TRUE(holds(draw_svg(request, plans), "<svg"));
+}
+
+TEST(Outside, TablesAndSettingsNameTheAlgorithm) {
+  const TuneTable table = TuneTable::parse(R"({"version": 1, "rows": [{"collective": "allreduce", "ranks": [1, 4],
+    "algorithm": "line", "segment": 4096, "slots": 4, "window": 2}]})",
+                                           "test");
+  PlanRequest request;
+  request.topology = Topology::node(3);
+  EXPECT_EQ(select(table, {}, request, 4096).algorithm->name, "line");
+  EXPECT_EQ(select(TuneTable::built_in(), {.algorithm = "line"}, request, 4096).algorithm->name, "line");
+}
+
+TEST(Outside, ToriiInfoListsAndPlansTheAlgorithm) {
+  const json all = json_of("torii-info", {});
+  EXPECT_EQ(all.at("algorithms").back(), "line");
+  for (const json& setting : all.at("settings")) {
+    if (setting.at("name") != "TORII_ALGORITHM") continue;
+    EXPECT_TRUE(holds(setting.at("accepts"), kListed)) << setting;
+  }
+  const json plan = json_of("torii-info", {"plan", "allreduce", "--ranks", "4", "--algorithm", "line"});
+  EXPECT_EQ(plan.at("algorithm"), "line");
+  const Outcome wrong = copied("torii-info", {"plan", "allreduce"}, {"TORII_ALGORITHM=lime"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(holds(wrong.output, "TORII_ALGORITHM is 'lime' (environment); it must be one of auto")) << wrong.output;
+  EXPECT_TRUE(holds(wrong.output, kListed)) << wrong.output;
+}
+
+TEST(Outside, TheSimulatorRunsTheAlgorithm) {
+  const json row = json_of("torii-sim", {"allreduce", "--algorithm", "line", "--topology", "torus:3x3", "--bytes",
+                                         "64K", "--data", "--type", "f32"});
+  EXPECT_EQ(row.at("algorithm"), "line");
+  EXPECT_EQ(row.at("wrong"), 0);
+}
+
+#ifdef OUTSIDE_PERF
+/// The library comes before the one that the program was linked with.
+Outcome preloaded(const std::string& program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/" + program);
+  return tests::run(arguments, {"LD_PRELOAD=" OUTSIDE_DIR "/libtorii.so"});
+}
+
+TEST(Outside, PerfBinariesRunTheAlgorithm) {
+  const Outcome run = preloaded("all_reduce_perf", {"--ranks", "3", "-b", "4", "-e", "64K", "-f", "128", "-n", "2",
+                                                    "--algorithm", "line", "--json", "-"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_TRUE(holds(run.output, R"("algorithm":"line")")) << run.output;
+  EXPECT_TRUE(holds(run.output, "# data: OK")) << run.output;
+  const Outcome help = preloaded("tune_perf", {"--help"});
+  EXPECT_TRUE(holds(help.output, "multilane,line")) << help.output;
+}
+#endif
+
+}  // namespace
+}  // namespace torii::test
