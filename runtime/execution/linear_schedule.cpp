@@ -117,14 +117,8 @@ inline void LinearSchedule::move(const RunningCall& call, const StraightStep& st
     store(call, step, count, false);
     return;
   }
-  StoreChoice& stores = call.plan->stores[step.flow].slots;
-  const StoreChoice::Turn turn = stores.next();
-  const bool streaming = turn.way == StoreChoice::Way::streaming;
-  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
-  store(call, step, count, streaming);
-  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
-  if (streaming) kernels::store_fence();
-  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, step.length_bytes * (count - (step.keep ? 1 : 0)));
+  store_and_time(call.plan->stores[step.flow].slots, step.length_bytes * (count - (step.keep ? 1 : 0)),
+                 [&](bool streaming) { store(call, step, count, streaming); });
 }
 
 /// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if

@@ -182,8 +182,7 @@ void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
     if (turn.out_bytes < block.bytes && put_segment(peer, turn, block)) moved = true;
     // What goes over a network is under way until the receiver has taken it. The last entries need not wait for that.
     const std::uint64_t last = peer.sent + messages - 1;
-    arrived = !peer.remote || sends_.next == call_.plan->sweep.sends_in.size() ||
-              load_word(peer.out.credits + call_.slot(last) * sizeof(std::uint64_t)) == last + 1;
+    arrived = !peer.remote || sends_.next == call_.plan->sweep.sends_in.size() || call_.is_taken(peer.out, last);
   } else if (turn.out_way == Way::land) {
     moved = store_landed(peer, turn, block) || moved;
   } else {
@@ -198,10 +197,7 @@ void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
 bool PairwiseSchedule::put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const InstalledStream& out = peer.out;
   const std::uint64_t message = peer.sent + turn.out_bytes / call_.shape->layout.segment_bytes();
-  if (message >= call_.ring.slots &&
-      load_word(out.credits + call_.slot(message) * sizeof(std::uint64_t)) != message - call_.ring.slots + 1) {
-    return false;
-  }
+  if (!call_.may_fill(out, message)) return false;
   const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.out_bytes);
   std::byte* to = call_.payload(out, message, bytes);
   const std::int64_t offset = block.offset + static_cast<std::int64_t>(turn.out_bytes);
@@ -247,6 +243,11 @@ bool PairwiseSchedule::store_landed(SweepPeer& peer, Turn& turn, const Block& bl
   return true;
 }
 
+void PairwiseSchedule::store_in_result(void* to, const void* from, std::size_t bytes) const noexcept {
+  kernels::copy(to, from, bytes, call_.shape->streaming);
+  if (call_.shape->streaming) kernels::store_fence();
+}
+
 /// Through the caches or past them, whichever is quicker now.
 void PairwiseSchedule::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes,
                                      StoreChoice& stores) noexcept {
@@ -254,13 +255,7 @@ void PairwiseSchedule::store_in_peer(std::byte* to, const std::byte* from, std::
     kernels::copy(to, from, bytes, false);
     return;
   }
-  const StoreChoice::Turn turn = stores.next();
-  const bool streaming = turn.way == StoreChoice::Way::streaming;
-  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
-  kernels::copy(to, from, bytes, streaming);
-  // Streaming stores are weakly ordered: they must be visible before the signal.
-  if (streaming) kernels::store_fence();
-  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, bytes);
+  store_and_time(stores, bytes, [&](bool streaming) { kernels::copy(to, from, bytes, streaming); });
 }
 
 void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
@@ -271,7 +266,7 @@ void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
     if (!take_segment(peer, turn, block)) return;
   } else if (turn.in_way == Way::land) {
     const std::uint64_t last = peer.taken + messages - 1;
-    if (load_word(call_.slot_address(peer.in, last)) != signal_word(pair_signature(block.bytes), last)) return;
+    if (!call_.has_arrived(peer.in, last, pair_signature(block.bytes))) return;
     turn.in_bytes = block.bytes;
     give_back(peer, messages);
   } else {
@@ -286,14 +281,12 @@ void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
 
 bool PairwiseSchedule::take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::uint64_t message = peer.taken + turn.in_bytes / call_.shape->layout.segment_bytes();
-  if (load_word(call_.slot_address(peer.in, message)) != signal_word(pair_signature(block.bytes), message))
-    return false;
+  if (!call_.has_arrived(peer.in, message, pair_signature(block.bytes))) return false;
   const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes);
   auto* to =
       reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
   if (call_.model == nullptr || call_.model->runs(1, bytes)) {
-    kernels::copy(to, call_.payload(peer.in, message, bytes), bytes, call_.shape->streaming);
-    if (call_.shape->streaming) kernels::store_fence();
+    store_in_result(to, call_.payload(peer.in, message, bytes), bytes);
   }
   give_credit(call_, peer.in, message);
   turn.in_bytes += bytes;
@@ -310,8 +303,7 @@ bool PairwiseSchedule::take_lent(SweepPeer& peer, Turn& turn, const Block& block
     call_.note(call_.transport.read(peer.context_rank, from, to, bytes), peer.context_rank);
     if (call_.status != Status::ok) return false;
   } else {
-    kernels::copy(to, reinterpret_cast<const void*>(from), bytes, call_.shape->streaming);
-    if (call_.shape->streaming) kernels::store_fence();
+    store_in_result(to, reinterpret_cast<const void*>(from), bytes);
   }
   turn.in_bytes += bytes;
   return true;
@@ -335,9 +327,7 @@ void PairwiseSchedule::keep_own_block() noexcept {
   const std::uintptr_t target = call_.buffers.result + static_cast<std::uintptr_t>(to.offset);
   if (source == target || from.bytes == 0) return;
   if (call_.model != nullptr && !call_.model->runs(1, from.bytes)) return;
-  kernels::copy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), from.bytes,
-                call_.shape->streaming);
-  if (call_.shape->streaming) kernels::store_fence();
+  store_in_result(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), from.bytes);
 }
 
 /// The caller may overwrite its input after the call, so readers must have given it back.
@@ -347,7 +337,7 @@ bool PairwiseSchedule::lent_blocks_are_free() noexcept {
     const SweepPeer& peer = call_.plan->sweep.peers[lent_seen_];
     const bool lends = turn.out_way == Way::lend || turn.out_way == Way::read;
     if (!lends || peer.sent == 0 || peer.out.slots == nullptr) continue;
-    if (load_word(peer.out.credits + call_.slot(peer.sent - 1) * sizeof(std::uint64_t)) != peer.sent) return false;
+    if (!call_.is_taken(peer.out, peer.sent - 1)) return false;
   }
   return true;
 }

@@ -58,6 +58,7 @@ class PairwiseSchedule {
   bool take_lent(SweepPeer& peer, Turn& turn, const Block& block) noexcept;
   void give_back(const SweepPeer& peer, std::uint64_t messages) noexcept;
   void store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores) noexcept;
+  void store_in_result(void* to, const void* from, std::size_t bytes) const noexcept;
   void keep_own_block() noexcept;
   bool lent_blocks_are_free() noexcept;
   std::uint64_t reach_of_input() const noexcept;

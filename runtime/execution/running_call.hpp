@@ -20,6 +20,18 @@ namespace torii {
 /// A shorter payload is better copied into a send slot, whose line travels in front of it without being gathered.
 inline constexpr std::size_t kStandingBytesMin = 16384;
 
+/// Stores a message of `bytes` through the caches or past them, whichever is faster now: `store(streaming)`.
+template <class Store>
+inline void store_and_time(StoreChoice& stores, std::size_t bytes, Store&& store) noexcept {
+  const StoreChoice::Turn turn = stores.next();
+  const bool streaming = turn.way == StoreChoice::Way::streaming;
+  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
+  store(streaming);
+  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
+  if (streaming) kernels::store_fence();
+  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, bytes);
+}
+
 /// What advance() has done: nothing, something, or the last step of the call.
 enum class Progress { idle, moved, done };
 
@@ -117,11 +129,25 @@ struct RunningCall {
     return shifts == nullptr ? base : base + static_cast<std::uintptr_t>(shifts[block]);
   }
   std::uint64_t slot(std::uint64_t message) const noexcept { return ring.of(message); }
-  /// Whether the slot of `message`, the first of which is number `ring.slots`, is free again: the group of the message
-  /// that had it before has been credited, in the word of the group's first slot.
+  /// Messages of the stream that share a credit. On virtual time every message has its own.
+  std::uint64_t group_of(const InstalledStream& stream) const noexcept {
+    return model == nullptr ? static_cast<std::uint64_t>(stream.credit_group) : 1;
+  }
+  /// Whether the slot of `message`, not one of the first, is free again: the group of the message that had it before
+  /// has been credited, in the word of the group's first slot.
   bool is_credited(const std::byte* words, std::uint64_t message, std::uint64_t group) const noexcept {
     const std::uint64_t first = (message - ring.slots) & ~(group - 1);
     return load_word(words + slot(first) * sizeof(std::uint64_t)) == first + group;
+  }
+  bool may_fill(const InstalledStream& out, std::uint64_t message) const noexcept {
+    return message < ring.slots || is_credited(out.credits, message, group_of(out));
+  }
+  /// Whether the receiver has taken all messages up to this one, which has a credit of its own.
+  bool is_taken(const InstalledStream& out, std::uint64_t message) const noexcept {
+    return load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message + 1;
+  }
+  bool has_arrived(const InstalledStream& in, std::uint64_t message, std::uint32_t of_signature) const noexcept {
+    return load_word(slot_address(in, message)) == signal_word(of_signature, message);
   }
   std::uint64_t number(const Stream& stream, const StreamEnd& end, const Step& step) const noexcept {
     const std::uint64_t segment = segments_base + static_cast<std::uint64_t>(step.segment);

@@ -77,7 +77,7 @@ static void give_credit_now(RunningCall& call, const InstalledStream& in, std::u
 
 void give_credit(RunningCall& call, InstalledStream& in, std::uint64_t message) noexcept {
   if (!in.remote || call.model != nullptr) return credit(call, in.peer, in.credits_offset, message);
-  const std::uint64_t group = group_of(call, in);
+  const std::uint64_t group = call.group_of(in);
   const std::uint64_t first = message & ~(group - 1);
   if (group > 1) {
     std::uint8_t& taken = in.taken[call.slot(first) / group];

@@ -22,9 +22,4 @@ void credit(RunningCall& call, int peer, std::uint64_t credits_offset, std::uint
 /// For a message that came through a slot: alone, or with the last one of its group to be taken.
 void give_credit(RunningCall& call, InstalledStream& in, std::uint64_t message) noexcept;
 
-/// Messages that share a credit. On virtual time every message has its own.
-inline std::uint64_t group_of(const RunningCall& call, const InstalledStream& stream) noexcept {
-  return call.model == nullptr ? static_cast<std::uint64_t>(stream.credit_group) : 1;
-}
-
 }  // namespace torii

@@ -40,8 +40,7 @@ bool WindowSchedule::arrived(const StreamEnd& end, const Step& step) noexcept {
     }
     // No token comes from a lender by value: its message in the slot says that it is one.
   }
-  const std::uint64_t message = call_.number(in.stream, end, step);
-  return load_word(call_.slot_address(in, message)) == signal_word(call_.signature, message);
+  return call_.has_arrived(in, call_.number(in.stream, end, step), call_.signature);
 }
 
 bool WindowSchedule::may_send(const StreamEnd& end, const Step& step) noexcept {
@@ -51,9 +50,7 @@ bool WindowSchedule::may_send(const StreamEnd& end, const Step& step) noexcept {
     if (!offers_.has_come(static_cast<std::size_t>(out.announcement))) return false;
   }
   if (!out.stream.credits) return true;
-  const std::uint64_t message = call_.number(out.stream, end, step);
-  const bool is_free = message < call_.ring.slots || call_.is_credited(out.credits, message, group_of(call_, out));
-  if (is_free && (out.share < 0 || is_drawn(call_, out))) return true;
+  if (call_.may_fill(out, call_.number(out.stream, end, step)) && (out.share < 0 || is_drawn(call_, out))) return true;
   lacks_credit_ = true;
   return false;
 }
@@ -203,8 +200,7 @@ bool WindowSchedule::lent_operands_are_free() const noexcept {
     if (out.stream.carriage != Carriage::lend || out.remote || !out.stream.credits) continue;
     const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
                                static_cast<std::uint64_t>(out.stream.messages_per_segment);
-    if (next == 0) continue;
-    if (load_word(out.credits + call_.slot(next - 1) * sizeof(std::uint64_t)) != next) return false;
+    if (next != 0 && !call_.is_taken(out, next - 1)) return false;
   }
   return true;
 }
