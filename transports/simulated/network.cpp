@@ -321,14 +321,15 @@ void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
   message.hold.let_go();
   // Who waits for nothing but its last put has to be asked once more.
   Rank& sender = rank(message.from);
-  if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->has_run_all())) wake(message.from, woken);
+  if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->lanes().has_run_all()))
+    wake(message.from, woken);
   free_messages_.push_back(number);
 }
 
 void Network::change(int number, std::uint64_t offset, std::uint64_t value) noexcept {
   store_word(arena(number) + offset, value);
   Rank& one = rank(number);
-  if (one.reader != nullptr) one.reader->changed(offset);
+  if (one.reader != nullptr) one.reader->lanes().changed(offset);
 }
 
 void Network::wake(int number, std::vector<int>& woken) noexcept {
@@ -394,7 +395,7 @@ void Network::fetch_ahead(std::size_t at) const noexcept {
   }
   if (const Event* const event = signal_after(1)) {
     const Execution* const reader = ranks_[place(*event).first].reader;
-    if (reader != nullptr) reader->fetch_ahead();
+    if (reader != nullptr) reader->lanes().fetch_ahead();
   }
 }
 

@@ -196,7 +196,7 @@ class Run {
       throw Error(Status::internal, "rank " + std::to_string(rank) + " put what belongs to no stream");
     }
     const bool is_sweep = member.plan.plan.sweep.exists();  // its entries end with credits
-    network_.wake_by_words(rank, is_sweep || member.execution.waits_for_credit() || member.work.is_busy());
+    network_.wake_by_words(rank, is_sweep || member.execution.lanes().waits_for_credit() || member.work.is_busy());
     if (progress != Execution::Progress::done) return;
     member.is_done = true;
     end_ = network_.now();

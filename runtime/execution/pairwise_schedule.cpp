@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor's path for sweeps: personalised messages. Entries are drawn in the order of the list, a bounded number
-// of them is under way, and whichever can move does, so a receiver that is behind holds up nobody but itself.
+// Sweeps: personalised messages. Entries are drawn in the order of the list, a bounded number of them is under way, and
+// whichever can move does, so a receiver that is behind holds up nobody but itself.
+#include "runtime/execution/pairwise_schedule.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
-#include "runtime/execution/execution.hpp"
+#include "runtime/execution/sending.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
 
@@ -30,34 +32,35 @@ static_assert(sizeof(SweepToken) <= kInlineBytes, "a token fits into its signal'
 
 }  // namespace
 
-std::uint64_t Execution::reach_of_input() const noexcept {
-  return buffers_.input_reachable ? kInArena : lends_readable_ ? kReadable : kByValue;
+std::uint64_t PairwiseSchedule::reach_of_input() const noexcept {
+  return call_.buffers.input_reachable ? kInArena : call_.lending.readable ? kReadable : kByValue;
 }
 
 /// Of messages between two ranks: lengths that differ between pairs are no part of the call's signature, so they enter
 /// here, and ranks that disagree about one wait instead of mixing data.
-std::uint32_t Execution::pair_signature(std::size_t bytes) const noexcept {
-  if (buffers_.blocks == nullptr) return signature_;
+std::uint32_t PairwiseSchedule::pair_signature(std::size_t bytes) const noexcept {
+  if (call_.buffers.blocks == nullptr) return call_.signature;
   const auto mixed = static_cast<std::uint32_t>((bytes * 0x9e3779b97f4a7c15ULL) >> 32);
-  return (signature_ ^ mixed) | 1U;
+  return (call_.signature ^ mixed) | 1U;
 }
 
-void Execution::begin_sweep() noexcept {
-  const InstalledSweep& sweep = plan_->sweep;
-  turns_.assign(sweep.peers.size(), SweepTurn{});
+void PairwiseSchedule::begin() noexcept {
+  const InstalledSweep& sweep = call_.plan->sweep;
+  turns_.assign(sweep.peers.size(), Turn{});
   sends_.active.clear();
   takes_.active.clear();
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
   lent_seen_ = 0;
   // Of scatter and gather in place only the own block is both, and it stays as it is.
-  find_what_stands(plan_->plan.sweep.from >= 0 || plan_->plan.sweep.to >= 0, false);
-  if (plan_->lends_readable && !buffers_.input_reachable) {
-    std::size_t bytes = shape_->layout.total_bytes();
-    if (buffers_.blocks != nullptr) {
-      bytes = std::accumulate(buffers_.blocks->send_bytes.begin(), buffers_.blocks->send_bytes.end(), std::size_t{0});
+  call_.find_what_stands(call_.plan->plan.sweep.from >= 0 || call_.plan->plan.sweep.to >= 0, false);
+  if (call_.plan->lends_readable && !call_.buffers.input_reachable) {
+    std::size_t bytes = call_.shape->layout.total_bytes();
+    if (call_.buffers.blocks != nullptr) {
+      bytes = std::accumulate(call_.buffers.blocks->send_bytes.begin(), call_.buffers.blocks->send_bytes.end(),
+                              std::size_t{0});
     }
-    choose_lending(bytes);
+    call_.lending.choose(call_.plan->lend, bytes);
   }
   for (std::size_t i = 0; i < sweep.peers.size(); ++i) {
     const SweepPeer& peer = sweep.peers[i];
@@ -68,15 +71,15 @@ void Execution::begin_sweep() noexcept {
   }
 }
 
-void Execution::tell(const SweepPeer& peer) noexcept {
-  const SweepBlock to = block_to(peer.rank);
-  const SweepBlock from = block_from(peer.rank);
+void PairwiseSchedule::tell(const SweepPeer& peer) noexcept {
+  const Block to = block_to(peer.rank);
+  const Block from = block_from(peer.rank);
   const std::int64_t input =
-      buffers_.input_reachable ? buffers_.input_offset : static_cast<std::int64_t>(buffers_.input);
+      call_.buffers.input_reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input);
   const SweepToken token = {reach_of_input(),
                             input + to.offset,
-                            buffers_.result_reachable,
-                            buffers_.result_offset + from.offset,
+                            call_.buffers.result_reachable,
+                            call_.buffers.result_offset + from.offset,
                             peer.out.slots == nullptr ? 0 : to.bytes,
                             peer.in.slots == nullptr ? 0 : from.bytes};
   const std::uint64_t line = peer.tokens % 2 * kLineBytes;
@@ -84,48 +87,48 @@ void Execution::tell(const SweepPeer& peer) noexcept {
   Put put;
   put.peer = peer.context_rank;
   put.signal_offset = peer.tells_offset + line;
-  put.signal = signal_word(signature_, peer.tokens);
-  note(transport_.put(put), put.peer);
+  put.signal = signal_word(call_.signature, peer.tokens);
+  call_.note(call_.transport.put(put), put.peer);
 }
 
-Execution::Way Execution::way(std::uint64_t reach, bool can_land) const noexcept {
-  if (can_land && !(plan_->plan.sweep.lends && reach != kByValue)) return Way::land;
+PairwiseSchedule::Way PairwiseSchedule::way(std::uint64_t reach, bool can_land) const noexcept {
+  if (can_land && !(call_.plan->plan.sweep.lends && reach != kByValue)) return Way::land;
   return reach == kInArena ? Way::lend : reach == kReadable ? Way::read : Way::slots;
 }
 
 /// Both ends know both tokens of the pair, and so the same two ways.
-bool Execution::agree(const SweepPeer& peer, SweepTurn& turn) noexcept {
+bool PairwiseSchedule::agree(const SweepPeer& peer, Turn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
   const std::byte* line = peer.hears + peer.tokens % 2 * kLineBytes;
-  if (load_word(line) != signal_word(signature_, peer.tokens)) return false;
+  if (load_word(line) != signal_word(call_.signature, peer.tokens)) return false;
   SweepToken token;
   std::memcpy(&token, line + sizeof(std::uint64_t), sizeof(token));
   const std::size_t own_send = peer.out.slots == nullptr ? 0 : block_to(peer.rank).bytes;
   const std::size_t own_take = peer.in.slots == nullptr ? 0 : block_from(peer.rank).bytes;
   if (token.send_bytes != own_take || token.take_bytes != own_send) {
-    note(Status::mismatch, peer.context_rank);
+    call_.note(Status::mismatch, peer.context_rank);
     return false;
   }
   const bool reads = token.reach == kInArena;
-  if (reads && !accepts(peer.context_rank, static_cast<std::uint64_t>(token.input), own_take)) return false;
+  if (reads && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(token.input), own_take)) return false;
   const bool stores = token.result_in_place != 0;
-  if (stores && !accepts(peer.context_rank, static_cast<std::uint64_t>(token.result), own_send)) return false;
-  const auto base = reinterpret_cast<std::uintptr_t>(transport_.mapped(peer.context_rank, 0));
+  if (stores && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(token.result), own_send)) return false;
+  const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(peer.context_rank, 0));
   turn.out_way = way(reach_of_input(), token.result_in_place != 0);
-  turn.in_way = way(token.reach, buffers_.result_reachable);
+  turn.in_way = way(token.reach, call_.buffers.result_reachable);
   turn.peer_input = (token.reach == kReadable ? 0 : base) + static_cast<std::uintptr_t>(token.input);
   turn.peer_result = base + static_cast<std::uintptr_t>(token.result);
   return true;
 }
 
-Execution::Progress Execution::advance_sweep() noexcept {
-  const InstalledSweep& sweep = plan_->sweep;
-  const auto limit = static_cast<std::size_t>(std::max(plan_->plan.sweep.in_flight, 1));
+Progress PairwiseSchedule::advance() noexcept {
+  const InstalledSweep& sweep = call_.plan->sweep;
+  const auto limit = static_cast<std::size_t>(std::max(call_.plan->plan.sweep.in_flight, 1));
   bool moved = false;
   for (bool again = true; again;) {
     again = pass(sends_, sweep.sends_in, limit, true);
     again = pass(takes_, sweep.takes_in, kTakesAtOnce, false) || again;
-    if (status_ != Status::ok) return Progress::idle;
+    if (call_.status != Status::ok) return Progress::idle;
     if (!again && !own_block_kept_) {
       keep_own_block();
       again = true;
@@ -135,8 +138,8 @@ Execution::Progress Execution::advance_sweep() noexcept {
   const bool all = sends_.active.empty() && takes_.active.empty() && sends_.next == sweep.sends_in.size() &&
                    takes_.next == sweep.takes_in.size() && lent_blocks_are_free();
   if (!all) return moved ? Progress::moved : Progress::idle;
-  InstalledSweep& done = plan_->sweep;
-  if (!finish()) return Progress::idle;
+  InstalledSweep& done = call_.plan->sweep;
+  if (!call_.finish()) return Progress::idle;
   for (std::size_t i = 0; i < turns_.size(); ++i) {
     if (turns_[i].out_way != Way::unknown) ++done.peers[i].tokens;
   }
@@ -144,7 +147,8 @@ Execution::Progress Execution::advance_sweep() noexcept {
 }
 
 /// Lets every entry of the pool move once, and fills the pool from the list.
-bool Execution::pass(SweepPool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept {
+bool PairwiseSchedule::pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit,
+                            bool sends) noexcept {
   bool moved = false;
   std::size_t kept = 0;
   for (std::size_t i = 0;; ++i) {
@@ -156,12 +160,12 @@ bool Execution::pass(SweepPool& pool, const std::vector<std::uint32_t>& order, s
       if (sends && begun > entries_in_flight_most()) entries_in_flight_most_.store(begun, std::memory_order_relaxed);
     }
     const std::uint32_t index = pool.active[i];
-    SweepPeer& peer = plan_->sweep.peers[index];
-    SweepTurn& turn = turns_[index];
+    SweepPeer& peer = call_.plan->sweep.peers[index];
+    Turn& turn = turns_[index];
     if (sends) {
-      if (!turn.sent) sweep_send(peer, turn, moved);
+      if (!turn.sent) send(peer, turn, moved);
     } else if (!turn.taken) {
-      sweep_take(peer, turn, moved);
+      take(peer, turn, moved);
     }
     if (!(sends ? turn.sent : turn.taken)) pool.active[kept++] = index;
   }
@@ -169,17 +173,16 @@ bool Execution::pass(SweepPool& pool, const std::vector<std::uint32_t>& order, s
   return moved;
 }
 
-void Execution::sweep_send(SweepPeer& peer, SweepTurn& turn, bool& moved) noexcept {
+void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   if (!agree(peer, turn)) return;
-  const SweepBlock block = block_to(peer.rank);
+  const Block block = block_to(peer.rank);
   const std::uint64_t messages = messages_of(block.bytes);
   bool arrived = true;
   if (turn.out_way == Way::slots) {
     if (turn.out_bytes < block.bytes && put_segment(peer, turn, block)) moved = true;
     // What goes over a network is under way until the receiver has taken it. The last entries need not wait for that.
     const std::uint64_t last = peer.sent + messages - 1;
-    arrived = !peer.remote || sends_.next == plan_->sweep.sends_in.size() ||
-              load_word(peer.out.credits + slot(last) * sizeof(std::uint64_t)) == last + 1;
+    arrived = !peer.remote || sends_.next == call_.plan->sweep.sends_in.size() || call_.is_taken(peer.out, last);
   } else if (turn.out_way == Way::land) {
     moved = store_landed(peer, turn, block) || moved;
   } else {
@@ -191,81 +194,79 @@ void Execution::sweep_send(SweepPeer& peer, SweepTurn& turn, bool& moved) noexce
   moved = true;
 }
 
-bool Execution::put_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept {
+bool PairwiseSchedule::put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const InstalledStream& out = peer.out;
-  const std::uint64_t message = peer.sent + turn.out_bytes / shape_->layout.segment_bytes();
-  if (message >= slots_ && load_word(out.credits + slot(message) * sizeof(std::uint64_t)) != message - slots_ + 1) {
-    return false;
-  }
-  const std::size_t bytes = std::min(shape_->layout.segment_bytes(), block.bytes - turn.out_bytes);
-  std::byte* to = payload(out, message, bytes);
+  const std::uint64_t message = peer.sent + turn.out_bytes / call_.shape->layout.segment_bytes();
+  if (!call_.may_fill(out, message)) return false;
+  const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.out_bytes);
+  std::byte* to = call_.payload(out, message, bytes);
   const std::int64_t offset = block.offset + static_cast<std::int64_t>(turn.out_bytes);
-  const auto* from = reinterpret_cast<const std::byte*>(buffers_.input + static_cast<std::uintptr_t>(offset));
-  const bool stands = peer.remote && input_stands_ && bytes >= kStandingBytesMin;
+  const auto* from = reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(offset));
+  const bool stands = peer.remote && call_.input_stands && bytes >= kStandingBytesMin;
   if (stands) {
-    to = transport_.mapped(transport_.rank(), 0) + buffers_.input_offset + offset;
+    to = call_.transport.mapped(call_.transport.rank(), 0) + call_.buffers.input_offset + offset;
   } else if (peer.remote) {
-    if (model_ == nullptr || model_->runs(1, bytes)) kernels::copy(to, from, bytes, false);
+    if (call_.model == nullptr || call_.model->runs(1, bytes)) kernels::copy(to, from, bytes, false);
   } else {
-    store_in_peer(to, from, bytes, plan_->stores[0].slots);
+    store_in_peer(to, from, bytes, call_.plan->stores[0].slots);
   }
   Put put;
   put.peer = peer.context_rank;
   put.bytes = bytes;
-  put.signal_offset = out.slots_offset + slot(message) * plan_->shape.slot_bytes;
+  put.signal_offset = out.slots_offset + call_.slot(message) * call_.plan->shape.slot_bytes;
   put.signal = signal_word(pair_signature(block.bytes), message);
   if (peer.remote) {
     put.source = to;
     put.line_before = !stands;
   }
-  post(put, next_engine());
+  post(call_, put, call_.engines.next());
   turn.out_bytes += bytes;
   return true;
 }
 
 /// Stores a portion into the peer's result; after the last one the signal of the last message says that all is there.
-bool Execution::store_landed(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept {
+bool PairwiseSchedule::store_landed(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.out_bytes);
-  store_in_peer(
-      reinterpret_cast<std::byte*>(turn.peer_result + turn.out_bytes),
-      reinterpret_cast<const std::byte*>(buffers_.input + static_cast<std::uintptr_t>(block.offset) + turn.out_bytes),
-      bytes, plan_->stores[0].in_place);
+  store_in_peer(reinterpret_cast<std::byte*>(turn.peer_result + turn.out_bytes),
+                reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(block.offset) +
+                                                   turn.out_bytes),
+                bytes, call_.plan->stores[0].in_place);
   turn.out_bytes += bytes;
   if (turn.out_bytes != block.bytes) return true;
   const std::uint64_t last = peer.sent + messages_of(block.bytes) - 1;
   Put put;
   put.peer = peer.context_rank;
   put.bytes = block.bytes;
-  put.signal_offset = peer.out.slots_offset + slot(last) * plan_->shape.slot_bytes;
+  put.signal_offset = peer.out.slots_offset + call_.slot(last) * call_.plan->shape.slot_bytes;
   put.signal = signal_word(pair_signature(block.bytes), last);
-  post(put, next_engine());
+  post(call_, put, call_.engines.next());
   return true;
 }
 
+void PairwiseSchedule::store_in_result(void* to, const void* from, std::size_t bytes) const noexcept {
+  kernels::copy(to, from, bytes, call_.shape->streaming);
+  if (call_.shape->streaming) kernels::store_fence();
+}
+
 /// Through the caches or past them, whichever is quicker now.
-void Execution::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores) noexcept {
+void PairwiseSchedule::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes,
+                                     StoreChoice& stores) noexcept {
   if (bytes < StoreChoice::kBytesMin) {
     kernels::copy(to, from, bytes, false);
     return;
   }
-  const StoreChoice::Turn turn = stores.next();
-  const bool streaming = turn.way == StoreChoice::Way::streaming;
-  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
-  kernels::copy(to, from, bytes, streaming);
-  // Streaming stores are weakly ordered: they must be visible before the signal.
-  if (streaming) kernels::store_fence();
-  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, bytes);
+  store_and_time(stores, bytes, [&](bool streaming) { kernels::copy(to, from, bytes, streaming); });
 }
 
-void Execution::sweep_take(SweepPeer& peer, SweepTurn& turn, bool& moved) noexcept {
+void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   if (!agree(peer, turn)) return;
-  const SweepBlock block = block_from(peer.rank);
+  const Block block = block_from(peer.rank);
   const std::uint64_t messages = messages_of(block.bytes);
   if (turn.in_way == Way::slots) {
     if (!take_segment(peer, turn, block)) return;
   } else if (turn.in_way == Way::land) {
     const std::uint64_t last = peer.taken + messages - 1;
-    if (load_word(slot_address(peer.in, last)) != signal_word(pair_signature(block.bytes), last)) return;
+    if (!call_.has_arrived(peer.in, last, pair_signature(block.bytes))) return;
     turn.in_bytes = block.bytes;
     give_back(peer, messages);
   } else {
@@ -278,82 +279,81 @@ void Execution::sweep_take(SweepPeer& peer, SweepTurn& turn, bool& moved) noexce
   turn.taken = true;
 }
 
-bool Execution::take_segment(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept {
-  const std::uint64_t message = peer.taken + turn.in_bytes / shape_->layout.segment_bytes();
-  if (load_word(slot_address(peer.in, message)) != signal_word(pair_signature(block.bytes), message)) return false;
-  const std::size_t bytes = std::min(shape_->layout.segment_bytes(), block.bytes - turn.in_bytes);
-  auto* to = reinterpret_cast<std::byte*>(buffers_.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
-  if (model_ == nullptr || model_->runs(1, bytes)) {
-    kernels::copy(to, payload(peer.in, message, bytes), bytes, shape_->streaming);
-    if (shape_->streaming) kernels::store_fence();
+bool PairwiseSchedule::take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+  const std::uint64_t message = peer.taken + turn.in_bytes / call_.shape->layout.segment_bytes();
+  if (!call_.has_arrived(peer.in, message, pair_signature(block.bytes))) return false;
+  const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes);
+  auto* to =
+      reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
+  if (call_.model == nullptr || call_.model->runs(1, bytes)) {
+    store_in_result(to, call_.payload(peer.in, message, bytes), bytes);
   }
-  give_credit(peer.in, message);
+  give_credit(call_, peer.in, message);
   turn.in_bytes += bytes;
   return true;
 }
 
 /// False when the peer's memory could not be read.
-bool Execution::take_lent(SweepPeer& peer, SweepTurn& turn, const SweepBlock& block) noexcept {
+bool PairwiseSchedule::take_lent(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.in_bytes);
-  auto* to = reinterpret_cast<std::byte*>(buffers_.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
+  auto* to =
+      reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
   const std::uintptr_t from = turn.peer_input + turn.in_bytes;
   if (turn.in_way == Way::read) {
-    note(transport_.read(peer.context_rank, from, to, bytes), peer.context_rank);
-    if (status_ != Status::ok) return false;
+    call_.note(call_.transport.read(peer.context_rank, from, to, bytes), peer.context_rank);
+    if (call_.status != Status::ok) return false;
   } else {
-    kernels::copy(to, reinterpret_cast<const void*>(from), bytes, shape_->streaming);
-    if (shape_->streaming) kernels::store_fence();
+    store_in_result(to, reinterpret_cast<const void*>(from), bytes);
   }
   turn.in_bytes += bytes;
   return true;
 }
 
 /// What used no slots leaves their credits as if it had: those of the last message in each slot.
-void Execution::give_back(const SweepPeer& peer, std::uint64_t messages) noexcept {
+void PairwiseSchedule::give_back(const SweepPeer& peer, std::uint64_t messages) noexcept {
   const std::uint64_t next = peer.taken + messages;
-  for (std::uint64_t message = next - std::min(messages, slots_); message < next; ++message) {
-    credit(peer.context_rank, peer.in.credits_offset, message);
+  for (std::uint64_t message = next - std::min(messages, call_.ring.slots); message < next; ++message) {
+    credit(call_, peer.context_rank, peer.in.credits_offset, message);
   }
 }
 
-void Execution::keep_own_block() noexcept {
+void PairwiseSchedule::keep_own_block() noexcept {
   own_block_kept_ = true;
-  const Plan& plan = plan_->plan;
+  const Plan& plan = call_.plan->plan;
   if (!plan.sweep.sends(plan.rank) || !plan.sweep.takes(plan.rank)) return;
-  const SweepBlock from = block_to(plan.rank);
-  const SweepBlock to = block_from(plan.rank);
-  const std::uintptr_t source = buffers_.input + static_cast<std::uintptr_t>(from.offset);
-  const std::uintptr_t target = buffers_.result + static_cast<std::uintptr_t>(to.offset);
+  const Block from = block_to(plan.rank);
+  const Block to = block_from(plan.rank);
+  const std::uintptr_t source = call_.buffers.input + static_cast<std::uintptr_t>(from.offset);
+  const std::uintptr_t target = call_.buffers.result + static_cast<std::uintptr_t>(to.offset);
   if (source == target || from.bytes == 0) return;
-  if (model_ != nullptr && !model_->runs(1, from.bytes)) return;
-  kernels::copy(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), from.bytes, shape_->streaming);
-  if (shape_->streaming) kernels::store_fence();
+  if (call_.model != nullptr && !call_.model->runs(1, from.bytes)) return;
+  store_in_result(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), from.bytes);
 }
 
 /// The caller may overwrite its input after the call, so readers must have given it back.
-bool Execution::lent_blocks_are_free() noexcept {
+bool PairwiseSchedule::lent_blocks_are_free() noexcept {
   for (; lent_seen_ < turns_.size(); ++lent_seen_) {
-    const SweepTurn& turn = turns_[lent_seen_];
-    const SweepPeer& peer = plan_->sweep.peers[lent_seen_];
+    const Turn& turn = turns_[lent_seen_];
+    const SweepPeer& peer = call_.plan->sweep.peers[lent_seen_];
     const bool lends = turn.out_way == Way::lend || turn.out_way == Way::read;
     if (!lends || peer.sent == 0 || peer.out.slots == nullptr) continue;
-    if (load_word(peer.out.credits + slot(peer.sent - 1) * sizeof(std::uint64_t)) != peer.sent) return false;
+    if (!call_.is_taken(peer.out, peer.sent - 1)) return false;
   }
   return true;
 }
 
-Stall Execution::sweep_stall() const noexcept {
+Stall PairwiseSchedule::stall() const noexcept {
   Stall stall;
   stall.label = "sweep";
-  const auto& sweep = plan_->sweep;
+  const auto& sweep = call_.plan->sweep;
   if (!takes_.active.empty()) {
     const std::uint32_t index = takes_.active.front();
     stall.peer = sweep.peers[index].context_rank;
-    stall.segment = static_cast<std::int64_t>(turns_[index].in_bytes / shape_->layout.segment_bytes());
+    stall.segment = static_cast<std::int64_t>(turns_[index].in_bytes / call_.shape->layout.segment_bytes());
   } else if (!sends_.active.empty()) {
     const std::uint32_t index = sends_.active.front();
     stall.peer = sweep.peers[index].context_rank;
-    stall.segment = static_cast<std::int64_t>(turns_[index].out_bytes / shape_->layout.segment_bytes());
+    stall.segment = static_cast<std::int64_t>(turns_[index].out_bytes / call_.shape->layout.segment_bytes());
   } else if (lent_seen_ < sweep.peers.size()) {
     stall.peer = sweep.peers[lent_seen_].context_rank;
   }

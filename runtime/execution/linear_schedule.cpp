@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor's path for straight lists: the same waits, folds, signals and credits as the general one, without its
-// choice of lanes and segments. A call of 8 bytes is a line there and a line back, so here every instruction counts.
+// Straight lists: the same waits, folds, signals and credits as the window schedule's, without its choice of lanes and
+// segments. A call of 8 bytes is a line there and a line back, so here every instruction counts.
+#include "runtime/execution/linear_schedule.hpp"
+
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/execution/execution.hpp"
+#include "runtime/execution/data_mover.hpp"
+#include "runtime/execution/sending.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
 
@@ -41,32 +44,45 @@ inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
   }
 }
 
-}  // namespace
-
 /// The credit of the slot's last message; and once it is there, how much further the peer has come. Looking costs the
 /// line that the peer writes its credits to, so a ring of slots is looked at once a round while the peer keeps up. The
 /// peer gives a credit of one call after it has taken all messages of the calls before: the acquire that sees the one
 /// happens after all the peer's reads of the others. Words of a mapped peer change in order; others may overtake each
 /// other on their way, so there every credit is waited for by itself.
-bool Execution::may_fill(const StraightEnd& target, std::uint64_t message) noexcept {
-  if (!is_credited(target.credit_words, message, model_ == nullptr ? target.credit_group : 1)) return false;
-  if (target.free_until == nullptr || segments_base_ == 0) return true;
-  const std::uint64_t last = segments_base_ * target.messages - 1;
-  if (load_word(target.credit_words + slot(last) * sizeof(std::uint64_t)) == last + 1) {
-    *target.free_until = plan_->last_begun * target.messages + slots_;
+bool may_fill(const RunningCall& call, const StraightEnd& target, std::uint64_t message) noexcept {
+  if (!call.is_credited(target.credit_words, message, call.model == nullptr ? target.credit_group : 1)) return false;
+  if (target.free_until == nullptr || call.segments_base == 0) return true;
+  const std::uint64_t last = call.segments_base * target.messages - 1;
+  if (load_word(target.credit_words + call.slot(last) * sizeof(std::uint64_t)) == last + 1) {
+    *target.free_until = call.plan->last_begun * target.messages + call.ring.slots;
   }
   return true;
 }
 
-inline bool Execution::straight_ready(const StraightStep& step) noexcept {
-  const std::uint64_t base = segments_base_;
+/// Claims the lines of a slot of the near future, if it is known to be free: calls in a row then do not wait for one
+/// slot's lines after the other. Longer payloads are left to the processor, which sees where their stores lead. A
+/// function of its own, because inside the loop it made calls of cells slower, which do not need it.
+[[gnu::noinline]] void claim(const RunningCall& call, const StraightEnd& target, std::uint64_t message,
+                             std::size_t bytes) noexcept {
+  if (message >= *target.free_until) return;
+  const std::size_t slot_offset = call.slot(message) * target.stride;
+  claim_line(target.slots + slot_offset);
+  if (bytes > kClaimedBytesMax || target.payload_offset < kLineBytes || !target.stores) return;
+  const std::byte* const payload = target.payload_slots + slot_offset + target.payload_offset;
+  for (std::size_t at = 0; at < bytes; at += kLineBytes) claim_line(payload + at);
+}
+
+}  // namespace
+
+inline bool LinearSchedule::is_ready(const RunningCall& call, const StraightStep& step) noexcept {
+  const std::uint64_t base = call.segments_base;
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   for (; sources_seen_ < step.source_count; ++sources_seen_) {
     const StraightEnd& source = sources[sources_seen_];
     if (source.own) continue;
     const std::uint64_t message = base * source.messages + source.position;
-    const std::size_t slot_offset = slot(message) * source.stride;
-    if (load_word(source.slots + slot_offset) != signal_word(signature_, message)) return false;
+    const std::size_t slot_offset = call.slot(message) * source.stride;
+    if (load_word(source.slots + slot_offset) != signal_word(call.signature, message)) return false;
     sources_[sources_seen_] = source.payload_slots + slot_offset + source.payload_offset;
   }
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
@@ -75,53 +91,50 @@ inline bool Execution::straight_ready(const StraightStep& step) noexcept {
     if (!target.credits) continue;
     const std::uint64_t message = base * target.messages + target.position;
     const std::uint64_t free_until = target.free_until != nullptr ? *target.free_until : 0;
-    if (message < std::max(free_until, slots_)) continue;
-    if (!may_fill(target, message)) return false;
+    if (message < std::max(free_until, call.ring.slots)) continue;
+    if (!may_fill(call, target, message)) return false;
   }
   return true;
 }
 
-inline void Execution::straight_move(const StraightStep& step) noexcept {
+inline void LinearSchedule::move(const RunningCall& call, const StraightStep& step) noexcept {
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
-  const auto own = reinterpret_cast<const void*>(buffers_.input + step.offset_bytes);
+  const std::uint64_t base = call.segments_base;
+  const auto own = reinterpret_cast<const void*>(call.buffers.input + step.offset_bytes);
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
     if (sources[i].own) sources_[i] = own;
   }
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
   std::uint32_t count = 0;
-  if (step.keep) targets_[count++] = reinterpret_cast<void*>(buffers_.result + step.offset_bytes);
+  if (step.keep) targets_[count++] = reinterpret_cast<void*>(call.buffers.result + step.offset_bytes);
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     if (!targets[i].stores) continue;
-    const std::uint64_t message = segments_base_ * targets[i].messages + targets[i].position;
-    targets_[count++] = targets[i].payload_slots + slot(message) * targets[i].stride + targets[i].payload_offset;
+    const std::uint64_t message = base * targets[i].messages + targets[i].position;
+    targets_[count++] = targets[i].payload_slots + call.slot(message) * targets[i].stride + targets[i].payload_offset;
   }
   if (count == 0) return;
   if (!step.may_stream) {
-    straight_store(step, count, false);
+    store(call, step, count, false);
     return;
   }
-  StoreChoice& stores = plan_->stores[step.flow].slots;
-  const StoreChoice::Turn turn = stores.next();
-  const bool streaming = turn.way == StoreChoice::Way::streaming;
-  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
-  straight_store(step, count, streaming);
-  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
-  if (streaming) kernels::store_fence();
-  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, step.length_bytes * (count - (step.keep ? 1 : 0)));
+  store_and_time(call.plan->stores[step.flow].slots, step.length_bytes * (count - (step.keep ? 1 : 0)),
+                 [&](bool streaming) { store(call, step, count, streaming); });
 }
 
 /// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
 /// others are copied from it; the own result, where there is one, stands first.
-inline void Execution::straight_store(const StraightStep& step, std::uint32_t count, bool streaming) noexcept {
+inline void LinearSchedule::store(const RunningCall& call, const StraightStep& step, std::uint32_t count,
+                                  bool streaming) noexcept {
   std::uint32_t first = 0;
   const void* value = sources_[0];
   if (step.source_count > 1) {
-    fold({.sources = sources_.data(),
+    fold(*call.shape,
+         {.sources = sources_.data(),
           .source_count = static_cast<int>(step.source_count),
           .targets = targets_.data(),
           .target_count = 1,
           .streaming_targets = streaming && count == 1 ? 1U : 0U},
-         step.length_bytes / shape_->element_bytes, step.fold);
+         step.length_bytes / call.shape->element_bytes, step.fold);
     value = targets_[0];
     first = 1;
   }
@@ -135,45 +148,33 @@ inline void Execution::straight_store(const StraightStep& step, std::uint32_t co
   }
 }
 
-/// Claims the lines of a slot of the near future, if it is known to be free: calls in a row then do not wait for one
-/// slot's lines after the other. Longer payloads are left to the processor, which sees where their stores lead. A
-/// function of its own, because inside the loop it made calls of cells slower, which do not need it.
-[[gnu::noinline]] void Execution::claim(const StraightEnd& target, std::uint64_t message, std::size_t bytes) noexcept {
-  if (message >= *target.free_until) return;
-  const std::size_t slot_offset = slot(message) * target.stride;
-  claim_line(target.slots + slot_offset);
-  if (bytes > kClaimedBytesMax || target.payload_offset < kLineBytes || !target.stores) return;
-  const std::byte* const payload = target.payload_slots + slot_offset + target.payload_offset;
-  for (std::size_t at = 0; at < bytes; at += kLineBytes) claim_line(payload + at);
-}
-
-inline void Execution::straight_signal(const StraightStep& step) noexcept {
-  const std::uint64_t base = segments_base_;
+inline void LinearSchedule::signal(RunningCall& call, const StraightStep& step) noexcept {
+  const std::uint64_t base = call.segments_base;
   const StraightEnd* targets = straight_->targets.data() + step.first_target;
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     const StraightEnd& target = targets[i];
     if (!target.ends_bundle) continue;
     const std::uint64_t message = base * target.messages + target.position;
     const std::size_t bytes = step.length_bytes * target.bundle;
-    const std::size_t slot_offset = slot(message) * target.stride;
-    const std::uint64_t signal = signal_word(signature_, message);
+    const std::size_t slot_offset = call.slot(message) * target.stride;
+    const std::uint64_t word = signal_word(call.signature, message);
     if (target.sleeping != nullptr) {
-      store_word(target.slots + slot_offset, signal);
-      if (target.sleeping->load(std::memory_order_relaxed) != 0) transport_.ring(target.peer);
-      if (target.claims) claim(target, message + kClaimedAhead, step.length_bytes);
-      rotate(bytes);
+      store_word(target.slots + slot_offset, word);
+      if (target.sleeping->load(std::memory_order_relaxed) != 0) call.transport.ring(target.peer);
+      if (target.claims) claim(call, target, message + kClaimedAhead, step.length_bytes);
+      call.engines.rotate(bytes);
       continue;
     }
     Put put;
     put.peer = target.peer;
     put.bytes = step.source_count != 0 ? bytes : 0;  // tokens have no payload
     put.signal_offset = target.slots_offset + slot_offset;
-    put.signal = signal;
+    put.signal = word;
     if (target.remote) {
       put.source = target.payload_slots + slot_offset + target.payload_offset - target.bundle_offset;
       put.line_before = target.stores;
     }
-    post(put, target.remote ? engine_of(plan_->out[target.stream], message) : next_engine());
+    post(call, put, target.remote ? engine_of(call, call.plan->out[target.stream], message) : call.engines.next());
   }
   const StraightEnd* sources = straight_->sources.data() + step.first_source;
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
@@ -181,28 +182,41 @@ inline void Execution::straight_signal(const StraightStep& step) noexcept {
     if (source.own || !source.credits || !source.ends_bundle) continue;
     const std::uint64_t message = base * source.messages + source.position;
     if (source.remote) {
-      give_credit(plan_->in[source.stream], message);
+      give_credit(call, call.plan->in[source.stream], message);
     } else if (source.sleeping == nullptr) {
-      credit(source.peer, source.credits_offset, message);
+      credit(call, source.peer, source.credits_offset, message);
     } else {
-      store_word(source.credit_words + slot(message) * sizeof(std::uint64_t), message + 1);
-      if (source.sleeping->load(std::memory_order_relaxed) != 0) transport_.ring(source.peer);
+      store_word(source.credit_words + call.slot(message) * sizeof(std::uint64_t), message + 1);
+      if (source.sleeping->load(std::memory_order_relaxed) != 0) call.transport.ring(source.peer);
     }
   }
 }
 
-Execution::Progress Execution::advance_straight() noexcept {
-  const std::size_t begun = straight_at_;
-  while (straight_at_ < straight_->steps.size()) {
-    const StraightStep& step = straight_->steps[straight_at_];
-    if (!straight_ready(step)) return straight_at_ == begun ? Progress::idle : Progress::moved;
-    if (step.length_bytes != 0 && step.source_count != 0) straight_move(step);
-    straight_signal(step);
-    if (status_ != Status::ok) return Progress::idle;
+Progress LinearSchedule::advance(RunningCall& call) noexcept {
+  const std::size_t begun = at_;
+  while (at_ < straight_->steps.size()) {
+    const StraightStep& step = straight_->steps[at_];
+    if (!is_ready(call, step)) return at_ == begun ? Progress::idle : Progress::moved;
+    if (step.length_bytes != 0 && step.source_count != 0) move(call, step);
+    signal(call, step);
+    if (call.status != Status::ok) return Progress::idle;
     sources_seen_ = 0;
-    ++straight_at_;
+    ++at_;
   }
-  return finish() ? Progress::done : Progress::idle;
+  return call.finish() ? Progress::done : Progress::idle;
+}
+
+Stall LinearSchedule::stall() const noexcept {
+  Stall stall;
+  if (at_ == straight_->steps.size()) return stall;
+  const StraightStep& step = straight_->steps[at_];
+  stall.label = "one segment";
+  if (sources_seen_ < step.source_count) {
+    stall.peer = straight_->sources[step.first_source + sources_seen_].peer;
+  } else if (step.target_count != 0) {
+    stall.peer = straight_->targets[step.first_target].peer;
+  }
+  return stall;
 }
 
 }  // namespace torii

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor's data path: where a step's operands and targets are, and the kernels that run over them.
+// Where a step's operands and targets are, and the kernels that run over them.
+#include "runtime/execution/data_mover.hpp"
+
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/execution/execution.hpp"
 #include "runtime/execution/waiting.hpp"
-#include "runtime/execution/words.hpp"
 
 namespace torii {
 namespace {
@@ -20,23 +20,22 @@ alignas(64) thread_local std::byte hot_value[2 * kHotBytes];
 
 }  // namespace
 
-std::byte* Execution::payload(const InstalledStream& stream, std::uint64_t message, std::size_t bytes) const noexcept {
-  if (bytes <= kInlineBytes) return slot_address(stream, message) + sizeof(std::uint64_t);
-  return stream.payload_slots + slot(message) * plan_->shape.slot_bytes + kLineBytes;
-}
-
-/// Where this step's message stands: behind those before it in its bundle.
-std::byte* Execution::message_payload(const InstalledStream& installed, const StreamEnd& end,
-                                      const Step& step) const noexcept {
-  const Stream& stream = installed.stream;
-  const std::size_t bytes = message_bytes(stream, step);
-  const auto bundle = static_cast<std::size_t>(stream.bundle);
-  const std::size_t before = bundle == 1 ? 0 : static_cast<std::size_t>(end.position + step.visit) % bundle;
-  return payload(installed, number(stream, end, step), bytes * bundle) + before * bytes;
+void fold(const CallShape& shape, const kernels::Operands& operands, std::size_t count, Fold order) noexcept {
+  if (shape.user != nullptr) {
+    if (order == Fold::canonical) {
+      kernels::fold_user_canonical(*shape.user, operands, count);
+    } else {
+      kernels::fold_user(*shape.user, operands, count);
+    }
+  } else if (order == Fold::canonical) {
+    kernels::fold_canonical(shape.fold, shape.type, operands, count);
+  } else {
+    shape.fold(operands, count);
+  }
 }
 
 /// True when an earlier target of this step has stored the payload for the whole group.
-bool Execution::is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept {
+bool DataMover::is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept {
   if (out.leader < 0 || bytes <= kInlineBytes) return false;
   std::uint64_t& last = stored_in_step_[static_cast<std::size_t>(out.leader)];
   if (last == step_count_) return true;
@@ -44,18 +43,18 @@ bool Execution::is_stored_already(const InstalledStream& out, std::size_t bytes)
   return false;
 }
 
-Execution::Place Execution::source_place(const StreamEnd& end, const Step& step) const noexcept {
-  if (end.stream == kOwn) return {.base = own_base(true, step.block), .callers = buffers_.access != nullptr};
-  const InstalledStream& in = plan_->in[end.stream];
+DataMover::Place DataMover::source_place(const StreamEnd& end, const Step& step) const noexcept {
+  if (end.stream == kOwn) return {.base = call_.own_base(true, step.block), .callers = call_.buffers.access != nullptr};
+  const InstalledStream& in = call_.plan->in[end.stream];
   switch (in.stream.carriage) {
     case Carriage::handover:
-      return {.base = buffers_.result, .callers = buffers_.access != nullptr};
+      return {.base = call_.buffers.result, .callers = call_.buffers.access != nullptr};
     case Carriage::land:
-      if (buffers_.result_reachable && !in.remote) return {buffers_.result};
+      if (call_.buffers.result_reachable && !in.remote) return {call_.buffers.result};
       break;
     case Carriage::lend: {
       if (in.remote) break;
-      const Announced& from = announced_[static_cast<std::size_t>(in.announcement)];
+      const BufferOffers::Announced& from = offers_.of(in.announcement);
       if (from.input_readable) return {from.input, false, false, false, false, in.peer};
       if (from.input_in_place) return {from.input};
       break;
@@ -63,48 +62,54 @@ Execution::Place Execution::source_place(const StreamEnd& end, const Step& step)
     case Carriage::slots:
       break;
   }
-  const std::byte* at = message_payload(in, end, step);
-  return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && plan_->wide};
+  const std::byte* at = call_.message_payload(in, end, step);
+  return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && call_.plan->wide};
 }
 
 /// A base of 0 says that nothing is to be stored there.
-Execution::Place Execution::target_place(const StreamEnd& end, const Step& step) noexcept {
-  const InstalledStream& out = plan_->out[end.stream];
+DataMover::Place DataMover::target_place(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledStream& out = call_.plan->out[end.stream];
   if (out.stream.carriage == Carriage::handover) return {};
-  if (lends_in_place(out)) return {};
+  if (call_.lends_in_place(out)) return {};
   if (out.stream.carriage == Carriage::land && !out.remote) {
-    const Announced& to = announced_[static_cast<std::size_t>(out.announcement)];
-    if (to.result_in_place) return {to.result, false, false, shape_->streaming, true};
+    const BufferOffers::Announced& to = offers_.of(out.announcement);
+    if (to.result_in_place) return {to.result, false, false, call_.shape->streaming, true};
   }
   if (leaves_standing(out)) return {};
-  if (is_stored_already(out, message_bytes(out.stream, step))) return {};
-  const std::byte* at = message_payload(out, end, step);
-  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && plan_->wide, false, !out.remote};
+  if (is_stored_already(out, call_.message_bytes(out.stream, step))) return {};
+  const std::byte* at = call_.message_payload(out, end, step);
+  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && call_.plan->wide, false, !out.remote};
 }
 
 /// Where engines may take the step's value from: the own operand, or the result that the step keeps or finds kept.
 /// nullptr where that is nowhere in one piece, or nobody on another node wants it.
-const std::byte* Execution::standing(const Step& step) const noexcept {
-  if (!input_stands_ && !result_stands_) return nullptr;
+const std::byte* DataMover::standing(const Step& step) const noexcept {
+  if (!call_.input_stands && !call_.result_stands) return nullptr;
   const Flow& flow = *step.flow;
-  if (std::ranges::none_of(flow.targets, [this](StreamEnd end) { return plan_->out[end.stream].remote; }))
+  if (std::ranges::none_of(flow.targets, [this](StreamEnd end) { return call_.plan->out[end.stream].remote; }))
     return nullptr;
   const std::uint16_t only = flow.sources.size() == 1 ? flow.sources[0].stream : kOwn;
   const bool is_own = flow.sources.size() == 1 && only == kOwn;
-  const bool is_kept = flow.keep || (only != kOwn && plan_->in[only].stream.carriage == Carriage::handover);
-  if (!(is_own && input_stands_) && !(is_kept && result_stands_)) return nullptr;
-  const std::optional<Piece> piece = shape_->layout.single_piece(step.block, step.segment);
-  if (!piece || memory_bytes(piece->length_bytes) < kStandingBytesMin) return nullptr;
-  const std::int64_t offset = is_own && input_stands_ ? buffers_.input_offset : buffers_.result_offset;
-  return transport_.mapped(transport_.rank(), 0) + offset + memory_bytes(piece->offset_bytes);
+  const bool is_kept = flow.keep || (only != kOwn && call_.plan->in[only].stream.carriage == Carriage::handover);
+  if (!(is_own && call_.input_stands) && !(is_kept && call_.result_stands)) return nullptr;
+  const std::optional<Piece> piece = call_.shape->layout.single_piece(step.block, step.segment);
+  if (!piece || call_.memory_bytes(piece->length_bytes) < kStandingBytesMin) return nullptr;
+  const std::int64_t offset = is_own && call_.input_stands ? call_.buffers.input_offset : call_.buffers.result_offset;
+  return call_.transport.mapped(call_.transport.rank(), 0) + offset + call_.memory_bytes(piece->offset_bytes);
 }
 
-void Execution::move_data(const Step& step) noexcept {
+void DataMover::begin() noexcept {
+  step_count_ = 0;
+  stored_in_step_.assign(call_.plan->out.size(), 0);
+}
+
+void DataMover::run(const Step& step) noexcept {
+  standing_ = nullptr;
   if (step.flow->sources.empty()) return;
   standing_ = standing(step);
   const std::size_t peers_bytes = find_places(step);
   if (target_places_.empty()) return;
-  if (buffers_.access == nullptr) {
+  if (call_.buffers.access == nullptr) {
     store_pieces(step, peers_bytes);
     return;
   }
@@ -112,18 +117,18 @@ void Execution::move_data(const Step& step) noexcept {
   functions_reach_slots_ = turn.way == 1;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   store_pieces(step, peers_bytes);
-  const std::size_t bytes = memory_bytes(shape_->layout.segment_length_bytes(step.block, step.segment));
+  const std::size_t bytes = call_.memory_bytes(call_.shape->layout.segment_length_bytes(step.block, step.segment));
   if (!turn.timed || bytes == 0) return;
   const auto time_ns = static_cast<double>(now_ns() - begun_ns);
   step.stores->functions.record(turn.way, static_cast<float>(time_ns / static_cast<double>(bytes)));
 }
 
-void Execution::store_pieces(const Step& step, std::size_t peers_bytes) noexcept {
+void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept {
   // What functions load straight into a slot goes through the caches.
   const bool functions_store = functions_reach_slots_ && source_places_[0].callers;
   if (peers_bytes < StoreChoice::kBytesMin || functions_store) {
     move_pieces(step);
-    if (shape_->streaming) kernels::store_fence();
+    if (call_.shape->streaming) kernels::store_fence();
     return;
   }
   const bool lands = std::ranges::any_of(target_places_, [](const Place& at) { return at.peers && !at.packed; });
@@ -133,28 +138,28 @@ void Execution::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
     for (Place& place : target_places_) place.streaming = place.streaming || place.peers;
   }
   // Of the caller's functions, whose time is not the stores', only what goes on is timed.
-  times_copies_ = turn.timed && buffers_.access != nullptr;
+  times_copies_ = turn.timed && call_.buffers.access != nullptr;
   copies_ns_ = 0;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   move_pieces(step);
   // Streaming stores are weakly ordered: they must be visible before any signal of this step.
-  if (shape_->streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
+  if (call_.shape->streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
   if (turn.timed) stores.record(turn.way, times_copies_ ? copies_ns_ : now_ns() - begun_ns, peers_bytes);
   times_copies_ = false;
 }
 
 /// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.
-std::size_t Execution::find_places(const Step& step) noexcept {
+std::size_t DataMover::find_places(const Step& step) noexcept {
   const Flow& flow = *step.flow;
   ++step_count_;
   target_places_.clear();
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
   // A single source that stands in the result already is kept as it is.
-  const Place kept = {.base = own_base(false, step.block),
+  const Place kept = {.base = call_.own_base(false, step.block),
                       // Engines read it shortly.
-                      .streaming = shape_->streaming && standing_ == nullptr,
-                      .callers = buffers_.access != nullptr};
+                      .streaming = call_.shape->streaming && standing_ == nullptr,
+                      .callers = call_.buffers.access != nullptr};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
   std::size_t peers_bytes = 0;
@@ -162,36 +167,38 @@ std::size_t Execution::find_places(const Step& step) noexcept {
     const Place place = target_place(end, step);
     if (place.base == 0) continue;
     target_places_.push_back(place);
-    if (place.peers) peers_bytes += message_bytes(plan_->out[end.stream].stream, step);
+    if (place.peers) peers_bytes += call_.message_bytes(call_.plan->out[end.stream].stream, step);
   }
   return peers_bytes;
 }
 
-void Execution::move_pieces(const Step& step) noexcept {
+void DataMover::move_pieces(const Step& step) noexcept {
   sources_.resize(source_places_.size());
   targets_.resize(target_places_.size());
   wide_sources_.clear();
   if (std::ranges::any_of(source_places_, &Place::wide)) {
     for (const Place& place : source_places_) wide_sources_.push_back(place.wide ? 1 : 0);
   }
-  shape_->layout.for_each_piece(step.block, step.segment, [&](const Piece& piece, std::size_t packed_offset_bytes) {
-    move_piece(piece, packed_offset_bytes, step.flow->fold);
-  });
+  call_.shape->layout.for_each_piece(step.block, step.segment,
+                                     [&](const Piece& piece, std::size_t packed_offset_bytes) {
+                                       move_piece(piece, packed_offset_bytes, step.flow->fold);
+                                     });
 }
 
-void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept {
-  const std::size_t offset_bytes = memory_bytes(piece.offset_bytes);
-  const std::size_t length_bytes = memory_bytes(piece.length_bytes);
-  const std::size_t packed_bytes = memory_bytes(packed_offset_bytes);
+void DataMover::move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept {
+  const std::size_t offset_bytes = call_.memory_bytes(piece.offset_bytes);
+  const std::size_t length_bytes = call_.memory_bytes(piece.length_bytes);
+  const std::size_t packed_bytes = call_.memory_bytes(packed_offset_bytes);
   const auto at = [&](const Place& place, std::size_t done_bytes) {
     if (!place.packed) return place.base + offset_bytes + done_bytes;
     return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
   };
-  const std::size_t hot_bytes = std::max(kHotBytes / shape_->element_bytes, std::size_t{1}) * shape_->element_bytes;
-  const bool by_hot_memory = buffers_.access != nullptr && !functions_reach_slots_;
+  const std::size_t hot_bytes =
+      std::max(kHotBytes / call_.shape->element_bytes, std::size_t{1}) * call_.shape->element_bytes;
+  const bool by_hot_memory = call_.buffers.access != nullptr && !functions_reach_slots_;
   std::size_t portion_bytes = target_places_.size() == 1 && !by_hot_memory ? length_bytes : hot_bytes;
   const bool reads = source_places_[0].reader_of >= 0;
-  if (reads) portion_bytes = LendChoice::kReadBytes / shape_->element_bytes * shape_->element_bytes;
+  if (reads) portion_bytes = LendChoice::kReadBytes / call_.shape->element_bytes * call_.shape->element_bytes;
   for (std::size_t done = 0; done < length_bytes; done += portion_bytes) {
     const std::size_t bytes = std::min(portion_bytes, length_bytes - done);
     for (std::size_t i = 0; i < sources_.size(); ++i) {
@@ -201,32 +208,32 @@ void Execution::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
       targets_[i] = reinterpret_cast<void*>(at(target_places_[i], done));
     }
     if (reads) read_source(bytes);
-    if (status_ != Status::ok) return;
-    if (buffers_.access != nullptr) {
+    if (call_.status != Status::ok) return;
+    if (call_.buffers.access != nullptr) {
       access_portion(offset_bytes + done, bytes);
       continue;
     }
-    combine(bytes / shape_->element_bytes, order);
+    combine(bytes / call_.shape->element_bytes, order);
   }
 }
 
 /// Takes this portion of an operand that stands in a peer's private memory: straight to its first own target, or else
 /// to a place from which it goes on. Such an operand is a step's only source.
-void Execution::read_source(std::size_t bytes) noexcept {
-  std::byte* to = plan_->read.get();
+void DataMover::read_source(std::size_t bytes) noexcept {
+  std::byte* to = call_.plan->read.get();
   for (std::size_t i = targets_.size(); i-- > 0;) {
     if (!target_places_[i].peers && !target_places_[i].wide && !target_places_[i].callers)
       to = static_cast<std::byte*>(targets_[i]);
   }
   const int peer = source_places_[0].reader_of;
-  note(transport_.read(peer, reinterpret_cast<std::uintptr_t>(sources_[0]), to, bytes), peer);
+  call_.note(call_.transport.read(peer, reinterpret_cast<std::uintptr_t>(sources_[0]), to, bytes), peer);
   sources_[0] = to;
 }
 
 /// Moves the current portion of a vector that the caller's functions reach, by hot memory or straight
 /// (StoreChoices::functions).
-void Execution::access_portion(std::size_t offset_bytes, std::size_t bytes) noexcept {
-  const Access& access = *buffers_.access;
+void DataMover::access_portion(std::size_t offset_bytes, std::size_t bytes) noexcept {
+  const Access& access = *call_.buffers.access;
   const void* value = sources_[0];
   if (source_places_[0].callers) {
     void* const loaded = functions_reach_slots_ ? first_slot() : hot_value;
@@ -250,7 +257,7 @@ void Execution::access_portion(std::size_t offset_bytes, std::size_t bytes) noex
 }
 
 /// The first of the current portion's targets that no function stores to; hot memory where there is none.
-void* Execution::first_slot() const noexcept {
+void* DataMover::first_slot() const noexcept {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (!target_places_[i].callers) return targets_[i];
   }
@@ -258,8 +265,8 @@ void* Execution::first_slot() const noexcept {
 }
 
 /// Folds the current portion into its targets, wide ones first since a narrow one may be a source in place.
-void Execution::combine(std::size_t count, Fold order) noexcept {
-  const std::size_t bytes = count * shape_->element_bytes;
+void DataMover::combine(std::size_t count, Fold order) noexcept {
+  const std::size_t bytes = count * call_.shape->element_bytes;
   const bool has_wide_source = !wide_sources_.empty();
   for (const bool wide : {true, false}) {
     const std::size_t primary = primary_target(wide);
@@ -269,7 +276,8 @@ void Execution::combine(std::size_t count, Fold order) noexcept {
     if (sources_.size() != 1 || has_wide_source != wide) {
       // What was stored past the caches is not read again.
       void* const folded = streaming && targets_.size() > 1 ? hot_value : targets_[primary];
-      fold({.sources = sources_.data(),
+      fold(*call_.shape,
+           {.sources = sources_.data(),
             .source_count = static_cast<int>(sources_.size()),
             .targets = &folded,
             .target_count = 1,
@@ -288,27 +296,13 @@ void Execution::combine(std::size_t count, Fold order) noexcept {
 
 /// The target of that width to fold into: one that stays in the caches where there is one, since the others are copied
 /// from it while it is hot. targets_.size() when there is none.
-std::size_t Execution::primary_target(bool wide) const noexcept {
+std::size_t DataMover::primary_target(bool wide) const noexcept {
   std::size_t primary = targets_.size();
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (target_places_[i].wide != wide) continue;
     if (primary == targets_.size() || (target_places_[primary].streaming && !target_places_[i].streaming)) primary = i;
   }
   return primary;
-}
-
-void Execution::fold(const kernels::Operands& operands, std::size_t count, Fold order) noexcept {
-  if (shape_->user != nullptr) {
-    if (order == Fold::canonical) {
-      kernels::fold_user_canonical(*shape_->user, operands, count);
-    } else {
-      kernels::fold_user(*shape_->user, operands, count);
-    }
-  } else if (order == Fold::canonical) {
-    kernels::fold_canonical(shape_->fold, shape_->type, operands, count);
-  } else {
-    shape_->fold(operands, count);
-  }
 }
 
 }  // namespace torii

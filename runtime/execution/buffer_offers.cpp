@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ready tokens between the ranks of a node, written and read once per pair of ranks and call.
+#include "runtime/execution/buffer_offers.hpp"
+
+#include <cstring>
+
+namespace torii {
+namespace {
+
+/// A ready token's payload: where the peer finds this rank's vectors, as offsets into this rank's arena, or a readable
+/// input by its address in this process.
+struct ReadyToken {
+  std::uint64_t input;
+  std::uint64_t result_in_place;
+  std::int64_t input_offset;
+  std::int64_t result_offset;
+};
+static_assert(sizeof(ReadyToken) <= kInlineBytes, "a ready token fits into its signal's line");
+
+}  // namespace
+
+void BufferOffers::begin() noexcept {
+  announced_.assign(call_.plan->announced.size(), Announced{});
+  borrowed_left_.resize(call_.plan->in.size());
+  const bool reachable = call_.buffers.input_reachable;
+  const ReadyToken token = {reachable                ? kInArena
+                            : call_.lending.readable ? kReadable
+                                                     : kByValue,
+                            call_.buffers.result_reachable,
+                            reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input),
+                            call_.buffers.result_offset};
+  for (const Announcement& to : call_.plan->announces) {
+    // A lender by value may end its call before its reader looks, and would write the next token over one that is being
+    // read; its message in the slot says all. Every other announcer ends only after the token has been read.
+    if (!to.lands && token.input == kByValue) continue;
+    std::memcpy(to.line + sizeof(std::uint64_t), &token, sizeof(token));
+    Put put;
+    put.peer = to.peer;
+    put.signal_offset = to.line_offset;
+    put.signal = signal_word(call_.signature, call_.plan->calls);
+    call_.note(call_.transport.put(put), put.peer);
+  }
+}
+
+bool BufferOffers::see(std::size_t announcement) noexcept {
+  const Announcement& from = call_.plan->announced[announcement];
+  if (load_word(from.line) != signal_word(call_.signature, call_.plan->calls)) return false;
+  ReadyToken token;
+  std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
+  if (token.input != kByValue && token.input != kReadable && !accepts(from.peer, token.input_offset, from.reads))
+    return false;
+  if (token.result_in_place != 0 && !accepts(from.peer, token.result_offset, from.stores)) return false;
+  Announced& state = announced_[announcement];
+  const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(from.peer, 0));
+  state.seen = true;
+  state.input_in_place = token.input != kByValue;
+  state.input_readable = token.input == kReadable;
+  state.result_in_place = token.result_in_place != 0;
+  state.input = (state.input_readable ? 0 : base) + static_cast<std::uintptr_t>(token.input_offset);
+  state.result = base + static_cast<std::uintptr_t>(token.result_offset);
+  const auto messages = static_cast<std::uint64_t>(call_.shape->layout.segments());
+  for (std::size_t i = 0; i < call_.plan->in.size(); ++i) {
+    const InstalledStream& in = call_.plan->in[i];
+    if (in.stream.carriage == Carriage::lend && in.announcement == static_cast<int>(announcement)) {
+      borrowed_left_[i] = messages * static_cast<std::uint64_t>(in.stream.messages_per_segment);
+    }
+  }
+  return true;
+}
+
+bool BufferOffers::accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept {
+  const std::uint64_t arena_bytes = call_.transport.arena_bytes();
+  if (bytes == 0 || arena_bytes == UINT64_MAX) return true;
+  if (bytes <= arena_bytes && offset <= arena_bytes - bytes) return true;
+  call_.note(Status::transport, peer);
+  refused_offset_ = offset;
+  refused_bytes_ = bytes;
+  return false;
+}
+
+bool BufferOffers::accepts(int peer, std::int64_t offset, const BlockRange& blocks) noexcept {
+  if (blocks.last < 0) return true;
+  const Piece span = call_.shape->layout.span(blocks.first, blocks.last);
+  return accepts(peer, static_cast<std::uint64_t>(offset) + call_.memory_bytes(span.offset_bytes),
+                 call_.memory_bytes(span.length_bytes));
+}
+
+std::string BufferOffers::refusal() const {
+  if (refused_bytes_ == 0) return {};
+  return "it says that " + std::to_string(refused_bytes_) + " bytes of its vector stand at offset " +
+         std::to_string(static_cast<std::int64_t>(refused_offset_)) + " of its arena, which has " +
+         std::to_string(call_.transport.arena_bytes()) + " bytes";
+}
+
+}  // namespace torii

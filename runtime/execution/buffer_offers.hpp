@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ready tokens: what the ranks of a node tell each other about where their vectors are in this call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/execution/running_call.hpp"
+
+namespace torii {
+
+class BufferOffers {
+ public:
+  /// What a peer told for this call.
+  struct Announced {
+    bool seen = false;
+    bool input_in_place = false;
+    bool input_readable = false;  ///< in place too, but in the peer's private memory
+    bool result_in_place = false;
+    std::uintptr_t input = 0;
+    std::uintptr_t result = 0;
+  };
+
+  explicit BufferOffers(RunningCall& call) : call_(call) {}
+
+  /// Tells the peers of the plan where this rank's vectors are.
+  void begin() noexcept;
+  /// Whether the peer's token has come. False with a bad status if the peer's offer cannot be (accepts()).
+  bool has_come(std::size_t announcement) noexcept { return announced_[announcement].seen || see(announcement); }
+  const Announced& of(int announcement) const noexcept { return announced_[static_cast<std::size_t>(announcement)]; }
+  /// A message of an operand that is read in place has been taken. True for the last one of the call.
+  bool is_last_borrowed(std::uint16_t stream) noexcept { return --borrowed_left_[stream] == 0; }
+  /// A peer's memory is reached at its arena's address and the offset that it tells, so no offset outside the arena is
+  /// accepted; once per call and peer, not per step.
+  bool accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept;
+  /// With status `transport`: what the failed peer has told that cannot be, or nothing.
+  std::string refusal() const;
+
+ private:
+  bool see(std::size_t announcement) noexcept;
+  /// `offset` is that of byte 0 of the vector, which may lie before the arena; what the plan touches may not.
+  bool accepts(int peer, std::int64_t offset, const BlockRange& blocks) noexcept;
+
+  RunningCall& call_;
+  std::vector<Announced> announced_;
+  std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand lent in place
+  std::uint64_t refused_offset_ = 0;          ///< in the failed peer's arena
+  std::size_t refused_bytes_ = 0;             ///< 0: nothing was refused; a team ends with the first refusal
+};
+
+}  // namespace torii

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the readers of this call's operand take it from this rank's private memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/execution/installed_plan.hpp"
+#include "runtime/execution/waiting.hpp"
+
+namespace torii {
+
+/// One call's choice between slots and reads of private memory (LendChoice), and its time.
+struct Lending {
+  bool readable = false;  ///< readers take the operand from private memory
+
+  void forget() noexcept {
+    readable = false;
+    turn_ = {0, false};
+  }
+  /// `bytes`: of the vector, or what this rank sends.
+  void choose(LendChoice& choice, std::size_t bytes) noexcept {
+    bytes_ = bytes;
+    if (bytes < LendChoice::kBytesMin) return;
+    turn_ = choice.of(bytes).next();
+    readable = turn_.way == 1;
+    if (turn_.timed) begun_ns_ = now_ns();
+  }
+  void end(LendChoice& choice) const noexcept {
+    if (!turn_.timed) return;
+    const float time_ns = static_cast<float>(now_ns() - begun_ns_);
+    choice.of(bytes_).record(turn_.way, time_ns / static_cast<float>(bytes_));
+  }
+
+ private:
+  TimedChoice::Turn turn_ = {0, false};
+  std::size_t bytes_ = 0;
+  std::int64_t begun_ns_ = 0;
+};
+
+}  // namespace torii

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of an execution know of the call that runs: its plan, shape and vectors, and how messages are
+// numbered and placed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/execution/engine_picker.hpp"
+#include "runtime/execution/installed_plan.hpp"
+#include "runtime/execution/lending.hpp"
+#include "runtime/execution/put_owner.hpp"
+#include "runtime/execution/step_model.hpp"
+#include "runtime/execution/transport.hpp"
+#include "runtime/execution/words.hpp"
+#include "runtime/plan/call.hpp"
+
+namespace torii {
+
+/// A shorter payload is better copied into a send slot, whose line travels in front of it without being gathered.
+inline constexpr std::size_t kStandingBytesMin = 16384;
+
+/// Stores a message of `bytes` through the caches or past them, whichever is faster now: `store(streaming)`.
+template <class Store>
+inline void store_and_time(StoreChoice& stores, std::size_t bytes, Store&& store) noexcept {
+  const StoreChoice::Turn turn = stores.next();
+  const bool streaming = turn.way == StoreChoice::Way::streaming;
+  const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
+  store(streaming);
+  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
+  if (streaming) kernels::store_fence();
+  if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, bytes);
+}
+
+/// What advance() has done: nothing, something, or the last step of the call.
+enum class Progress { idle, moved, done };
+
+/// Where a rank stands when it cannot move.
+struct Stall {
+  int peer = -1;  ///< rank in the context that it waits for; -1: none
+  std::string_view label;
+  std::int64_t segment = 0;
+};
+
+/// A step of a flow: one segment, one visit of the flow's walk.
+struct Step {
+  const Flow* flow;
+  StoreChoices* stores;
+  std::int64_t segment;
+  int visit;
+  int block;
+};
+
+/// Which slot of its stream a message goes to.
+struct SlotRing {
+  std::uint64_t slots = 1;
+  std::uint64_t mask = 0;  ///< slots - 1 where that is a mask and not 0
+
+  std::uint64_t of(std::uint64_t message) const noexcept { return mask != 0 ? message & mask : message % slots; }
+};
+
+struct RunningCall {
+  RunningCall(Transport& transport_used, StepModel* step_model)
+      : transport(transport_used), model(step_model), engines(transport_used.capabilities().engines) {}
+
+  Transport& transport;
+  StepModel* const model;  ///< nullptr but in a simulation
+  InstalledPlan* plan = nullptr;
+  const CallShape* shape = nullptr;
+  CallBuffers buffers;
+  std::uint32_t signature = 1;  ///< of the call, with its salt
+  Status status = Status::ok;
+  int failed_peer = -1;
+  std::uint64_t segments_base = 0;
+  SlotRing ring;
+  Cells cells;  ///< cells_of() the call; straight lists have them in their ends
+  // What engines may take in this call from where it is in the own arena.
+  bool input_stands = false;
+  bool result_stands = false;
+  Lending lending;
+  PutOwner puts;
+  EnginePicker engines;
+
+  void take_up(InstalledPlan& installed, const CallShape& call_shape, std::uint32_t salt) noexcept {
+    plan = &installed;
+    shape = &call_shape;
+    signature = call_shape.signature ^ salt;
+    status = Status::ok;
+    failed_peer = -1;
+    lending.forget();
+    segments_base = installed.segments_done;
+    const auto slots = static_cast<std::uint64_t>(installed.plan.slots);
+    ring = {slots, (slots & (slots - 1)) == 0 ? slots - 1 : 0};
+    for (EngineShare& share : installed.shares) share.resume();
+  }
+  /// A step may overwrite an operand in place while an engine has yet to read what another step sent. A vector outside
+  /// the arena never leaves from where it is: after a call that failed it may be gone while engines still read it.
+  void find_what_stands(bool operand_in_place_stays, bool result_is_final) noexcept {
+    const bool gathers = plan->remote && transport.capabilities().gathers;
+    input_stands = gathers && buffers.input_reachable && (operand_in_place_stays || buffers.input != buffers.result);
+    result_stands = gathers && buffers.result_reachable && result_is_final;
+  }
+  void note(Status result, int peer) noexcept {
+    if (result == Status::ok) return;
+    status = result;
+    failed_peer = peer;
+  }
+  /// False while an engine still holds what this call put: nobody may move it on for this rank after the call. Other
+  /// puts of this rank do not count: their peers may take nothing for long.
+  bool finish() noexcept {
+    if (plan->remote && !puts.drained()) return false;
+    lending.end(plan->lend);
+    if (const auto segments = static_cast<std::uint64_t>(shape->layout.segments()); segments != 0) {
+      plan->last_begun = segments_base;
+      plan->segments_done += segments;
+    }
+    ++plan->calls;
+    plan = nullptr;
+    return true;
+  }
+
+  /// Peers of the own node read the operand where it is; nothing is sent to them.
+  bool lends_in_place(const InstalledStream& out) const noexcept {
+    return out.stream.carriage == Carriage::lend && (buffers.input_reachable || lending.readable) && !out.remote;
+  }
+  std::uintptr_t own_base(bool of_input, int block) const noexcept {
+    const std::int64_t* const shifts = of_input ? buffers.input_shifts : buffers.result_shifts;
+    const std::uintptr_t base = of_input ? buffers.input : buffers.result;
+    return shifts == nullptr ? base : base + static_cast<std::uintptr_t>(shifts[block]);
+  }
+  std::uint64_t slot(std::uint64_t message) const noexcept { return ring.of(message); }
+  /// Messages of the stream that share a credit. On virtual time every message has its own.
+  std::uint64_t group_of(const InstalledStream& stream) const noexcept {
+    return model == nullptr ? static_cast<std::uint64_t>(stream.credit_group) : 1;
+  }
+  /// Whether the slot of `message`, not one of the first, is free again: the group of the message that had it before
+  /// has been credited, in the word of the group's first slot.
+  bool is_credited(const std::byte* words, std::uint64_t message, std::uint64_t group) const noexcept {
+    const std::uint64_t first = (message - ring.slots) & ~(group - 1);
+    return load_word(words + slot(first) * sizeof(std::uint64_t)) == first + group;
+  }
+  bool may_fill(const InstalledStream& out, std::uint64_t message) const noexcept {
+    return message < ring.slots || is_credited(out.credits, message, group_of(out));
+  }
+  /// Whether the receiver has taken all messages up to this one, which has a credit of its own.
+  bool is_taken(const InstalledStream& out, std::uint64_t message) const noexcept {
+    return load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message + 1;
+  }
+  bool has_arrived(const InstalledStream& in, std::uint64_t message, std::uint32_t of_signature) const noexcept {
+    return load_word(slot_address(in, message)) == signal_word(of_signature, message);
+  }
+  std::uint64_t number(const Stream& stream, const StreamEnd& end, const Step& step) const noexcept {
+    const std::uint64_t segment = segments_base + static_cast<std::uint64_t>(step.segment);
+    const std::uint64_t position = end.position + static_cast<std::uint64_t>(step.visit);
+    if (stream.bundle == 1) return segment * static_cast<std::uint64_t>(stream.messages_per_segment) + position;
+    return segment * static_cast<std::uint64_t>(stream.bundles_per_segment()) +
+           position / static_cast<std::uint64_t>(stream.bundle);
+  }
+  /// Where a message's signal is, from the stream's first slot.
+  std::size_t signal_place(const InstalledStream& stream, std::uint64_t message) const noexcept {
+    if (cells.bytes != 0 && !stream.remote) return cells.offset + slot(message) * cells.bytes;
+    return slot(message) * plan->shape.slot_bytes;
+  }
+  std::byte* slot_address(const InstalledStream& stream, std::uint64_t message) const noexcept {
+    return stream.slots + signal_place(stream, message);
+  }
+  std::byte* payload(const InstalledStream& stream, std::uint64_t message, std::size_t bytes) const noexcept {
+    if (bytes <= kInlineBytes) return slot_address(stream, message) + sizeof(std::uint64_t);
+    return stream.payload_slots + slot(message) * plan->shape.slot_bytes + kLineBytes;
+  }
+  /// Bytes that `layout_bytes` of the layout take in memory.
+  std::size_t memory_bytes(std::size_t layout_bytes) const noexcept {
+    return shape->unit_bytes == shape->element_bytes ? layout_bytes
+                                                     : layout_bytes / shape->unit_bytes * shape->element_bytes;
+  }
+  /// Bytes of a step's message on this stream.
+  std::size_t message_bytes(const Stream& stream, const Step& step) const noexcept {
+    const std::size_t bytes = memory_bytes(shape->layout.segment_length_bytes(step.block, step.segment));
+    return stream.wide && plan->wide ? 2 * bytes : bytes;
+  }
+  /// Where this step's message is: behind those before it in its bundle.
+  std::byte* message_payload(const InstalledStream& installed, const StreamEnd& end, const Step& step) const noexcept {
+    const std::size_t bytes = message_bytes(installed.stream, step);
+    const auto bundle = static_cast<std::size_t>(installed.stream.bundle);
+    const std::size_t before = bundle == 1 ? 0 : static_cast<std::size_t>(end.position + step.visit) % bundle;
+    return payload(installed, number(installed.stream, end, step), bytes * bundle) + before * bytes;
+  }
+};
+
+}  // namespace torii

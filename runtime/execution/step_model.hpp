@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the executor asks a simulation.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/plan/plan.hpp"
+
+namespace torii {
+
+/// What a simulation makes of the work that a step is. Without one, as everywhere but in transports/simulated, steps
+/// take the time they take.
+class StepModel {
+ public:
+  virtual ~StepModel() = default;
+  /// A step with so many sources, of one message's bytes each, runs now. False: its data is not touched, only signals
+  /// go.
+  virtual bool runs(std::size_t sources, std::size_t bytes) noexcept = 0;
+  /// True while the rank is still at the step: nothing else runs meanwhile.
+  virtual bool is_busy() const noexcept = 0;
+  /// An equal lane that outlives the call, one for all ranks that have such a lane: it is in a cache when the next of
+  /// them looks at it.
+  virtual const Lane& common(const Lane& lane) = 0;
+};
+
+}  // namespace torii

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which step of which lane runs next, and its signals and credits.
+#include "runtime/execution/window_schedule.hpp"
+
+#include <algorithm>
+
+#include "runtime/execution/sending.hpp"
+
+namespace torii {
+
+void WindowSchedule::begin() noexcept {
+  lanes_done_ = 0;
+  lanes_.clear();
+  std::size_t instances = 0;
+  std::size_t flows = 0;
+  for (const Lane& lane : call_.plan->plan.lanes) {
+    const auto window = static_cast<std::size_t>(
+        std::min<std::int64_t>(std::max(lane.window, 1), std::max<std::int64_t>(call_.shape->layout.segments(), 1)));
+    lanes_.push_back({call_.model != nullptr ? &call_.model->common(lane) : &lane, 0, instances, flows, window});
+    instances += window;
+    flows += lane.flows.size();
+    if (lane.flows.empty()) ++lanes_done_;
+  }
+  instances_.assign(instances, Instance{});
+  if (call_.model != nullptr) find_readers();
+  call_.find_what_stands(call_.plan->operand_in_place_stays, call_.plan->result_is_final);
+  const bool has_readers = call_.plan->lends_readable && !call_.buffers.input_reachable;
+  if (has_readers && call_.buffers.access == nullptr && call_.buffers.input_shifts == nullptr)
+    call_.lending.choose(call_.plan->lend, call_.shape->layout.total_bytes());
+  offers_.begin();
+  mover_.begin();
+}
+
+bool WindowSchedule::arrived(const StreamEnd& end, const Step& step) noexcept {
+  if (end.stream == kOwn) return true;
+  const InstalledStream& in = call_.plan->in[end.stream];
+  if (in.stream.carriage == Carriage::lend && !in.remote) {
+    if (offers_.has_come(static_cast<std::size_t>(in.announcement)) && offers_.of(in.announcement).input_in_place) {
+      return true;
+    }
+    // No token comes from a lender by value: its message in the slot says that it is one.
+  }
+  return call_.has_arrived(in, call_.number(in.stream, end, step), call_.signature);
+}
+
+bool WindowSchedule::may_send(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledStream& out = call_.plan->out[end.stream];
+  if (call_.lends_in_place(out)) return true;
+  if (out.stream.carriage == Carriage::land && !out.remote) {
+    if (!offers_.has_come(static_cast<std::size_t>(out.announcement))) return false;
+  }
+  if (!out.stream.credits) return true;
+  if (call_.may_fill(out, call_.number(out.stream, end, step)) && (out.share < 0 || is_drawn(call_, out))) return true;
+  lacks_credit_ = true;
+  return false;
+}
+
+bool WindowSchedule::is_ready(Instance& instance, const Step& step) noexcept {
+  const auto& sources = step.flow->sources;
+  while (instance.sources_seen < sources.size()) {
+    if (!arrived(sources[instance.sources_seen], step)) return false;
+    ++instance.sources_seen;
+  }
+  for (const StreamEnd& end : step.flow->targets) {
+    if (!may_send(end, step)) return false;
+  }
+  return true;
+}
+
+Step WindowSchedule::step_at(const LaneState& lane, const Instance& instance, std::int64_t segment) const noexcept {
+  const Flow& flow = lane.lane->flows[instance.flow];
+  const auto visit = static_cast<int>(instance.visit);
+  return {&flow, &call_.plan->stores[lane.first_flow + instance.flow], segment, visit, flow.walk.block(visit)};
+}
+
+/// The lowest segment below `below` whose next step can run in this lane.
+bool WindowSchedule::find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept {
+  const std::int64_t end =
+      std::min({lane.lowest + static_cast<std::int64_t>(lane.window), call_.shape->layout.segments(), below});
+  for (std::int64_t segment = lane.lowest; segment < end; ++segment) {
+    Instance& candidate = instance_at(lane, segment);
+    if (candidate.done) continue;
+    const Step next = step_at(lane, candidate, segment);
+    if (is_ready(candidate, next)) {
+      step = next;
+      instance = &candidate;
+      return true;
+    }
+  }
+  return false;
+}
+
+void WindowSchedule::finish_lane_segments(LaneState& lane) noexcept {
+  const std::int64_t segments = call_.shape->layout.segments();
+  while (lane.lowest < segments) {
+    Instance& instance = instance_at(lane, lane.lowest);
+    if (!instance.done) return;
+    instance = Instance{};
+    ++lane.lowest;
+  }
+  ++lanes_done_;
+}
+
+Progress WindowSchedule::advance() noexcept {
+  bool moved = false;
+  while (lanes_done_ < lanes_.size()) {
+    if (lanes_to_look_at_ == 0) return moved ? Progress::moved : Progress::idle;
+    Step step{};
+    Instance* instance = nullptr;
+    LaneState* chosen = nullptr;
+    std::int64_t below = call_.shape->layout.segments();
+    for (std::size_t number = 0; number < lanes_.size(); ++number) {
+      LaneState& lane = lanes_[number];
+      if (lane.lowest >= below || lane.lane->flows.empty() || !is_looked_at(number)) continue;
+      if (find_ready(lane, below, step, instance)) {
+        chosen = &lane;
+        below = step.segment;
+      } else if (call_.model != nullptr) {
+        has_not_moved(number, below);
+      }
+    }
+    if (chosen == nullptr) return moved ? Progress::moved : Progress::idle;
+    run(step);
+    if (call_.status != Status::ok) return Progress::idle;
+    moved = true;
+    instance->sources_seen = 0;
+    if (++instance->visit == static_cast<std::uint32_t>(step.flow->walk.count)) {
+      instance->visit = 0;
+      if (++instance->flow == chosen->lane->flows.size()) {
+        instance->done = true;
+        finish_lane_segments(*chosen);
+      }
+    }
+    if (call_.model != nullptr && call_.model->is_busy()) return Progress::moved;
+  }
+  if (!lent_operands_are_free()) return moved ? Progress::moved : Progress::idle;
+  return call_.finish() ? Progress::done : Progress::idle;
+}
+
+void WindowSchedule::run(const Step& step) noexcept {
+  if (is_modelled(step)) {
+    mover_.skip();
+  } else {
+    mover_.run(step);
+  }
+  if (call_.status != Status::ok) return;  // something could not be read: nobody may take what was stored
+  for (const StreamEnd& end : step.flow->targets) send(end, step);
+  for (const StreamEnd& end : step.flow->sources) {
+    if (end.stream != kOwn) release(end, step);
+  }
+}
+
+void WindowSchedule::send(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledStream& out = call_.plan->out[end.stream];
+  if (call_.lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
+  const std::uint64_t message = call_.number(out.stream, end, step);
+  const std::uint64_t slot_offset = call_.signal_place(out, message);
+  const std::uint64_t signal = signal_word(call_.signature, message);
+  if (out.stream.carriage == Carriage::handover) {
+    store_word(out.slots + slot_offset, signal);
+    if (call_.model != nullptr) changed(out.slots_offset);
+    return;
+  }
+  Put put;
+  put.peer = out.peer;
+  // A flow without sources sends tokens: their streams' slots hold no payload.
+  const std::size_t bytes = call_.message_bytes(out.stream, step) * static_cast<std::size_t>(out.stream.bundle);
+  put.bytes = step.flow->sources.empty() ? 0 : bytes;
+  put.signal_offset = out.slots_offset + slot_offset;
+  put.signal = signal;
+  if (out.remote) {
+    const std::byte* const standing = mover_.leaves_from(out);
+    put.source = standing != nullptr ? standing : call_.payload(out, message, put.bytes);
+    put.line_before = standing == nullptr && (out.leader < 0 || out.leader == static_cast<int>(end.stream));
+  }
+  post_message(call_, put, out, message);
+}
+
+void WindowSchedule::release(const StreamEnd& end, const Step& step) noexcept {
+  InstalledStream& in = call_.plan->in[end.stream];
+  if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
+  if (in.stream.carriage != Carriage::lend || in.remote || !offers_.of(in.announcement).input_in_place) {
+    give_credit(call_, in, call_.number(in.stream, end, step));
+    return;
+  }
+  // An operand read in place is given back once, after its last segment, with the credits of every slot.
+  if (!offers_.is_last_borrowed(end.stream)) return;
+  const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
+  const std::uint64_t begun = call_.segments_base * messages;
+  const std::uint64_t next = begun + static_cast<std::uint64_t>(call_.shape->layout.segments()) * messages;
+  for (std::uint64_t n = next - std::min(next - begun, call_.ring.slots); n < next; ++n)
+    credit(call_, in.peer, in.credits_offset, n);
+}
+
+/// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
+/// implied the plan's own messages have already said so.
+bool WindowSchedule::lent_operands_are_free() const noexcept {
+  if (!call_.buffers.input_reachable && !call_.lending.readable) return true;
+  for (const InstalledStream& out : call_.plan->out) {
+    if (out.stream.carriage != Carriage::lend || out.remote || !out.stream.credits) continue;
+    const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
+                               static_cast<std::uint64_t>(out.stream.messages_per_segment);
+    if (next != 0 && !call_.is_taken(out, next - 1)) return false;
+  }
+  return true;
+}
+
+Stall WindowSchedule::stall() const {
+  Stall stall;
+  auto* self = const_cast<WindowSchedule*>(this);  // looking for a cause runs no step and sends nothing
+  for (const LaneState& lane : lanes_) {
+    if (lane.lowest >= call_.shape->layout.segments() || lane.lane->flows.empty()) continue;
+    const Instance& instance = instances_[lane.first_instance + static_cast<std::size_t>(lane.lowest) % lane.window];
+    const Step step = step_at(lane, instance, lane.lowest);
+    stall.label = step.flow->label;
+    stall.segment = lane.lowest;
+    for (const StreamEnd& end : step.flow->sources) {
+      if (!self->arrived(end, step)) {
+        stall.peer = call_.plan->in[end.stream].peer;
+        return stall;
+      }
+    }
+    for (const StreamEnd& end : step.flow->targets) {
+      if (!self->may_send(end, step)) {
+        stall.peer = call_.plan->out[end.stream].peer;
+        return stall;
+      }
+    }
+  }
+  for (const InstalledStream& out : call_.plan->out) {
+    if (out.stream.carriage == Carriage::lend && !out.remote && out.stream.credits) stall.peer = out.peer;
+  }
+  return stall;
+}
+
+}  // namespace torii
