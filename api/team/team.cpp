@@ -10,6 +10,7 @@
 
 #include "api/team/gone_team.hpp"
 #include "api/team/staging.hpp"
+#include "api/team/team_lines.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/bootstrap/agreement.hpp"
 #include "runtime/topology/rank_map.hpp"
@@ -151,8 +152,6 @@ std::uint64_t options_digest(Context& context, const TeamOptions& options) {
   return digest_of(digest_text(context, options));
 }
 
-std::size_t team_lines_offset() noexcept { return round_up(sizeof(TeamControl), kLineBytes); }
-
 std::size_t team_control_bytes(int ranks, const Context& context) noexcept {
   return round_up(context.several_nodes() ? team_lines_offset() + team_lines_bytes(ranks) : sizeof(TeamControl), 4096);
 }
@@ -167,16 +166,15 @@ std::size_t team_staging_bytes(int ranks, Context& context) noexcept {
 
 Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
     : context_(context),
-      options_(options),
-      members_(std::move(members)),
-      rank_(member_of(context.rank())),
-      wait_mode_(context.settings().wait),
-      timeout_ns_(static_cast<std::int64_t>(context.settings().timeout_s * 1e9)),
+      members_(context, std::move(members)),
+      own_control_(&members_.control()),
+      agreement_(make_team_agreement(members_)),
+      failed_(agreement_->failure_sign()),
       staging_bytes_(team_staging_bytes(ranks_reserved, context)),
       shared_channels_(
           static_cast<std::size_t>(options.channels != 0 ? options.channels : context.settings().channels)),
       control_bytes_(team_control_bytes(ranks_reserved, context)),
-      polling_(context.transport(), context.settings().wait, timeout_ns_) {
+      polling_(members_.waiting()) {
   const Settings& settings = context.settings();
   const std::string& topology = first_set(options.topology, settings.topology);
   if (options.channels < 0 || options.channels > kSharedChannelsMax) {
@@ -220,19 +218,6 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
   if (!options.tune_table.empty()) own_tune_table_ = context.team_table(options.tune_table);
   forced_.slots = settings.slots;
   forced_.window = settings.window;
-  for (const Member& member : members_) {
-    several_nodes_ |= context.transport().node(member.context_rank) != context.transport().node(context.rank());
-  }
-  own_control_ = &control(rank_);
-  if (several_nodes_) {
-    std::vector<TeamLines::Member> places;
-    for (const Member& member : members_) {
-      places.push_back({member.context_rank, member.memory_offset + team_lines_offset()});
-    }
-    lines_ = std::make_unique<TeamLines>(context.transport(), std::move(places), rank_, timeout_ns_);
-  } else {
-    first_control_ = &control(0);
-  }
   for (std::size_t i = 0; i < shared_channels_; ++i) {
     channels_.push_back(std::make_unique<Channel>(context.transport()));
   }
@@ -243,38 +228,22 @@ Team::~Team() {
   if (in_background_) context_.background().leave(this);
   context_.detach(this);
   if (!owns_memory_) return;
-  for (int member = 0; member < ranks() && lines_ == nullptr; ++member) depart_from(control(member));
-  if (lines_ != nullptr) lines_->depart();
+  agreement_->depart(control_bytes_ + staging_touched_bytes_);
   try {
     std::vector<int> peers;
-    for (const Member& member : members_) peers.push_back(member.context_rank);
+    for (const Member& member : members_.all()) peers.push_back(member.context_rank);
     auto memory =
-        std::make_unique<GoneTeam>(context_.transport(), members_[static_cast<std::size_t>(rank_)].memory_offset,
-                                   control_bytes_ + staging_bytes_, std::move(peers), several_nodes_);
-    if (lines_ != nullptr) {
-      memory->add_puts(lines_->take_puts());
-      memory->add_puts(lines_->take_awaited_puts());
-      for (const auto& channel : channels_) memory->add_puts(channel->execution.take_puts());
+        std::make_unique<GoneTeam>(context_.transport(), members_.own().memory_offset, control_bytes_ + staging_bytes_,
+                                   std::move(peers), members_.several_nodes());
+    for (PutOwner& puts : agreement_->take_puts()) memory->add_puts(std::move(puts));
+    // Between nodes the puts of operations may still read the memory.
+    for (std::size_t i = 0; members_.several_nodes() && i < channels_.size(); ++i) {
+      memory->add_puts(channels_[i]->execution.take_puts());
     }
     context_.staging().retire(std::move(memory));
   } catch (const std::exception&) {
     log(LogLevel::error, "out of memory: that of a team stays set aside");
   }
-}
-
-/// The last word to a member. Its release makes the bytes above it known with it, and all that was stored before.
-void Team::depart_from(TeamControl& control) noexcept {
-  const std::uint64_t touched_bytes = control_bytes_ + staging_touched_bytes_;
-  std::uint64_t most_bytes = control.touched_bytes.load(std::memory_order_relaxed);
-  while (most_bytes < touched_bytes &&
-         !control.touched_bytes.compare_exchange_weak(most_bytes, touched_bytes, std::memory_order_relaxed)) {
-  }
-  control.departed[rank_].store(1, std::memory_order_release);
-}
-
-TeamControl& Team::control(int member) noexcept {
-  const Member& of = members_[static_cast<std::size_t>(member)];
-  return *reinterpret_cast<TeamControl*>(context_.transport().mapped(of.context_rank, of.memory_offset));
 }
 
 TeamOptions Team::with_own_tree(const TeamOptions& options) { return with_tree(options, options.topology); }
@@ -359,8 +328,7 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) 
     });
     std::vector<Member> members;
     for (const int member : chosen) {
-      members.push_back({members_[static_cast<std::size_t>(member)].context_rank,
-                         tickets[static_cast<std::size_t>(member)].memory_offset});
+      members.push_back({members_.at(member).context_rank, tickets[static_cast<std::size_t>(member)].memory_offset});
     }
     Founding founding = {part_options(options, members), {}, {}};
     founding.members = std::move(members);
@@ -368,22 +336,11 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) 
   });
 }
 
-/// A member may leave a split, and abort this team, while another one still waits for the last messages of it. On one
-/// node the first of the two decides by one word whether the parts are made. Between nodes there is no such word.
 bool Team::decide_split(bool agreed) {
-  if (lines_ != nullptr || (!agreed && !poisoned_)) return agreed;
-  // Release and acquire: who finds the split failed finds the failure, too.
-  std::uint32_t found = 2 * splits_;
-  const std::uint32_t decided = agreed ? found + 2 : found + 1;
-  if (first_control_->splits.compare_exchange_strong(found, decided, std::memory_order_acq_rel,
-                                                     std::memory_order_acquire)) {
-    found = decided;
-  }
-  // Others may have made later splits, or failed in them, but only after this one was made.
-  if (found / 2 > splits_) {
-    ++splits_;
-    return true;
-  }
+  if (!agreed && !poisoned_) return false;
+  const std::optional<bool> is_made = agreement_->decide_split(agreed);
+  if (!is_made) return agreed;
+  if (*is_made) return true;
   if (!poisoned_) (void)adopt_failure();
   throw Error(cause_status_, cause_);
 }
@@ -394,7 +351,7 @@ TeamOptions Team::part_options(const TeamOptions& options, const std::vector<Mem
   TeamOptions part = options;
   if (!part.topology.empty() || !part.rank_map.empty()) return part;
   std::vector<int> ranks;
-  for (const Member& member : members) ranks.push_back(member_of(member.context_rank));
+  for (const Member& member : members) ranks.push_back(members_.member_of(member.context_rank));
   const std::optional<Topology> own = topology_.part(ranks);
   part.topology = own ? own->text() : "node";
   if (own && own->tree() != nullptr) part.tree = own->tree()->text();

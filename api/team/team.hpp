@@ -16,9 +16,11 @@
 #include "api/context/context.hpp"
 #include "api/team/call_history.hpp"
 #include "api/team/inside.hpp"
+#include "api/team/install_log.hpp"
+#include "api/team/membership.hpp"
 #include "api/team/refused_calls.hpp"
+#include "api/team/team_agreement.hpp"
 #include "api/team/team_control.hpp"
-#include "api/team/team_lines.hpp"
 #include "collectives/selection/selection.hpp"
 #include "runtime/execution/execution.hpp"
 #include "runtime/execution/waiting.hpp"
@@ -181,8 +183,8 @@ class Team final : public AttachedTeam {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  int rank() const noexcept { return rank_; }
-  int ranks() const noexcept { return static_cast<int>(members_.size()); }
+  int rank() const noexcept { return members_.rank(); }
+  int ranks() const noexcept { return members_.ranks(); }
   Context& context() noexcept { return context_; }
   const Topology& topology() const noexcept { return topology_; }
 
@@ -230,15 +232,6 @@ class Team final : public AttachedTeam {
     std::deque<Request*> queue;
     std::map<std::string, std::unique_ptr<InstalledPlan>> plans;
   };
-  struct Member {
-    int context_rank = 0;
-    std::uint64_t memory_offset = 0;  ///< of the team's control and staging in the member's arena
-  };
-  /// Why the team failed.
-  struct Cause {
-    Status status;
-    std::string text;
-  };
 
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
   /// The parts of a new team, once all ranks have agreed on them.
@@ -255,20 +248,15 @@ class Team final : public AttachedTeam {
   /// `options` with the content of the tree file that they name.
   static TeamOptions with_own_tree(const TeamOptions& options);
   TeamOptions part_options(const TeamOptions& options, const std::vector<Member>& members) const;
-  /// Of a member on this rank's node.
-  TeamControl& control(int member) noexcept;
-  TeamControl& control() noexcept { return *own_control_; }
 
   // team_plans.cpp: from a call to an installed plan.
   Prepared* find_prepared(const CallArguments& arguments);
   std::unique_ptr<Prepared> make_prepared(const CallArguments& arguments);
   void install_on(Prepared& prepared, std::size_t channel);
   void install_one(Prepared& prepared, std::size_t channel);
-  void depart_from(TeamControl& control) noexcept;
   void reserve_staging(std::size_t end);
   void recycle_staging();
   void wait_for_recycled(std::uint64_t epoch);
-  bool has_recycled(int member, std::uint64_t epoch) noexcept;
   std::string call_text(const CallArguments& arguments) const;
 
   // team_operations.cpp: channels and requests.
@@ -303,7 +291,6 @@ class Team final : public AttachedTeam {
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
   Status check_refusals(std::uint64_t own_sequence);
   Status fail_refused(int member, const RefusalNotice& notice);
-  std::span<const RefusalNotice> notices_of(int member) noexcept;
   std::string refusals_text(int member);
 
   // team_installs.cpp: agreement on the plans in place.
@@ -316,69 +303,35 @@ class Team final : public AttachedTeam {
   // team_failure.cpp: what ends a call before its time.
   Status check(const Waiting& waiting, const Request& request) noexcept;
   Status check_lives(const Waiting& waiting, const Request& request, std::int64_t now);
-  bool has_departed(int member) noexcept;
   bool has_left_after(int member, const Request& request) noexcept;
   Status check_board(const Request& request);
   Status compare_calls(int member, const Request& request, std::uint64_t sequence);
   Standing next_told(const Request& request) noexcept;
   Status fail(Status status, int member, const std::string& text) noexcept;
   Status adopt_failure() noexcept;
-  Cause read_cause() noexcept;
-  bool has_failed() noexcept {
-    if (lines_ != nullptr) return lines_->is_alarmed();
-    return first_control_->failure.state.load(std::memory_order_acquire) != FailureRecord::kNone;
-  }
-  bool is_distant(int member) const noexcept;
   Standing standing(const Request& request) noexcept;
-  std::uint64_t completed_by(int member) noexcept;
-  std::int64_t looked_ns(int member) noexcept;
   std::string phase_text(const Request& request) const;
-  bool has_come_to(int member, std::uint64_t sequence) noexcept;
   Status fail_timeout(const Waiting& waiting, const Request& request);
   void fail_transport(const Execution& execution, const Request& request) noexcept;
-  std::string member_text(int member) const;
-  std::string members_text(const std::vector<int>& members) const;
-  int member_of(int context_rank) const noexcept;
 
   // team_survivors.cpp
-  struct Survivor {
-    int member;
-    std::uint64_t staging;
-    std::uint64_t digest;
-  };
-  /// What this rank tells the others: its part of the new team, or why it can make none.
-  struct SurvivorsOffer {
-    std::uint64_t digest = 0;
-    std::uint64_t staging = 0;
-    Status status = Status::ok;
-    std::string text;
-  };
-  void agree_on_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen);
-  void agree_between_nodes(const SurvivorsOffer& own, std::vector<Survivor>& chosen);
-  void tell_made(Status status, const std::string& text) noexcept;
   void wait_until_made(const std::vector<Survivor>& chosen);
-  void close_engines(const Letters::Decision& decision);
 
   Context& context_;
-  TeamOptions options_;
-  std::vector<Member> members_;
-  int rank_ = 0;
+  Membership members_;
+  TeamControl* own_control_;
+  std::unique_ptr<TeamAgreement> agreement_;
+  FailureSign failed_;
   Topology topology_ = Topology::node(1);
   Determinism determinism_ = Determinism::run;
   bool wide_wire_ = false;
-  bool several_nodes_ = false;
   std::shared_ptr<const TuneTable> own_tune_table_;
   Forced forced_;
-  WaitMode wait_mode_;
-  std::int64_t timeout_ns_;
   std::size_t staging_bytes_ = 0;
   std::size_t staging_used_bytes_ = 0;
   std::size_t staging_touched_bytes_ = 0;  ///< the most that has been dealt out
   std::size_t shared_channels_ = 1;
-  std::size_t control_bytes_ = 0;  ///< what stands before the staging
-  TeamControl* own_control_ = nullptr;
-  TeamControl* first_control_ = nullptr;            ///< on one node: where failures and survivors are agreed on
-  std::unique_ptr<TeamLines> lines_;                ///< on several nodes
+  std::size_t control_bytes_ = 0;                   ///< what stands before the staging
   std::vector<std::unique_ptr<Channel>> channels_;  ///< the shared ones, then those of persistent operations
   mutable std::mutex channels_mutex_;               ///< held while channels_ grows, and by readers on other threads
   std::vector<int> free_channels_;                  ///< of persistent operations that are gone, ascending
@@ -397,8 +350,7 @@ class Team final : public AttachedTeam {
   bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
   std::string cause_;             ///< why the team failed, once it is poisoned
   Status cause_status_ = Status::ok;
-  std::uint32_t splits_ = 0;  ///< that all members agreed on
-  bool poisoned_ = false;     ///< the failure has been reported by a call of this rank
+  bool poisoned_ = false;  ///< the failure has been reported by a call of this rank
   bool survivors_made_ = false;
   bool tells_call_in_order_ = false;  ///< next_told()
   bool owns_memory_ = false;  ///< all members have made their object: until then nobody puts, and nobody departs
@@ -421,8 +373,6 @@ struct StagingLimit {
 Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit);
 /// Of everything that must be equal on all members.
 std::uint64_t options_digest(Context& context, const TeamOptions& options);
-/// Where the memory of TeamLines begins in a team's memory.
-std::size_t team_lines_offset() noexcept;
 
 /// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
 /// size of the second-level caches; no sweep over it has been made.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A blocking call like the one before it: from the caller's words to the first store in as few instructions as can be.
+#include "api/team/board.hpp"
 #include "api/team/team.hpp"
 
 namespace torii {
@@ -18,8 +19,8 @@ bool Team::is_again(const PlainCall& call) const noexcept {
 /// What it leaves to run(): teams on several nodes, which owe each other signs of life; operations in flight, behind
 /// which this one may have to wait; failures and buffers that are missing, whose texts are made there.
 bool Team::run_again(const PlainCall& call, Status& status) noexcept {
-  if (!is_again(call) || lines_ != nullptr || in_background_ || in_flight_ != 0) return false;
-  if (poisoned_ || context_.is_forked_child() || has_failed()) return false;
+  if (!is_again(call) || !failed_.is_record() || in_background_ || in_flight_ != 0) return false;
+  if (poisoned_ || context_.is_forked_child() || failed_.is_set()) return false;
   Prepared& prepared = *last_prepared_;
   const std::size_t at = next_channel_;
   if (prepared.places.size() <= at || prepared.places[at].straight == nullptr) return false;

@@ -25,28 +25,21 @@ void Team::log_install(InstalledPlan& plan, const std::string& key) {
   const std::string text = key + " at " + std::to_string(staging_used_bytes_);
   const std::uint64_t number = installs_.add(XXH3_64bits(text.data(), text.size()));
   plan.unagreed = number;
-  if (lines_ == nullptr) {
-    control().installs[number % InstallLog::kWords].store(installs_.word(number), std::memory_order_release);
-  } else {
-    lines_->put_install(number, installs_.word(number));
-  }
+  agreement_->put_install(number, installs_.word(number));
 }
 
 InstallLog::Verdict Team::install_verdict(int member, std::uint64_t number) noexcept {
-  const std::uint64_t word =
-      lines_ != nullptr ? lines_->install_word(member, number)
-                        : control(member).installs[number % InstallLog::kWords].load(std::memory_order_acquire);
-  return installs_.compare(word, number);
+  return installs_.compare(agreement_->install_word(member, number), number);
 }
 
 /// Whether all members agree on the installation that the channel awaits.
 bool Team::is_agreed(Channel& channel) noexcept {
-  if (lines_ != nullptr) (void)context_.transport().progress();
+  agreement_->progress();
   for (; channel.agreed_members < ranks(); ++channel.agreed_members) {
     if (install_verdict(channel.agreed_members, channel.awaited) != InstallLog::Verdict::agrees) return false;
   }
   // Peers that wait for this rank's word are not served when this rank has left the call.
-  if (lines_ != nullptr && !lines_->words_have_left()) return false;
+  if (!agreement_->words_have_left()) return false;
   const Prepared& prepared = *channel.current->prepared;
   prepared.places[channel.current->runs_on].plan->unagreed = 0;
   if (prepared.lengths != nullptr) prepared.lengths->places[channel.current->runs_on].plan->unagreed = 0;
@@ -57,22 +50,22 @@ bool Team::is_agreed(Channel& channel) noexcept {
 /// Finds a member that has put other plans in place, where the calls themselves do not show the difference: what the
 /// members tell of their calls names it better, and may come a little later than the words.
 Status Team::check_installs(const Waiting& waiting, const Request& request) {
-  if (waiting.quiet_ns() < std::min(kCallsAreToldNs, timeout_ns_ / 2)) return Status::ok;
+  if (waiting.quiet_ns() < std::min(kCallsAreToldNs, members_.timeout_ns() / 2)) return Status::ok;
   for (const auto& channel : channels_) {
     if (channel->current == nullptr || channel->awaited == 0) continue;
     for (int member = channel->agreed_members; member < ranks(); ++member) {
       // Read before the word: a member publishes its words before it leaves.
-      const bool has_left = has_departed(member);
+      const bool has_left = agreement_->has_departed(member);
       const InstallLog::Verdict verdict = install_verdict(member, channel->awaited);
       if (verdict == InstallLog::Verdict::not_yet && has_left) {
         return fail(Status::mismatch, member,
-                    member_text(member) + " destroyed the team before it came to " + call_text(request.arguments));
+                    members_.text(member) + " destroyed the team before it came to " + call_text(request.arguments));
       }
       if (verdict != InstallLog::Verdict::differs) continue;
-      return fail(Status::mismatch, std::max(rank_, member),
+      return fail(Status::mismatch, std::max(members_.rank(), member),
                   "calls differ: before " + call_text(request.arguments) + ", rank " +
-                      std::to_string(std::min(rank_, member)) + " and rank " + std::to_string(std::max(rank_, member)) +
-                      " made calls with different plans");
+                      std::to_string(std::min(members_.rank(), member)) + " and rank " +
+                      std::to_string(std::max(members_.rank(), member)) + " made calls with different plans");
     }
   }
   return Status::ok;
@@ -84,7 +77,7 @@ void Team::wait_in_start(int member, const std::string& purpose, const std::func
   const auto require = [](Status status) {
     if (status != Status::ok) throw Error(status, last_error());
   };
-  Waiting waiting(context_.transport(), wait_mode_, timeout_ns_);
+  Waiting waiting = members_.waiting();
   while (!is_there()) {
     // The member may be waiting for this rank on another team first.
     context_.background().progress(this);
@@ -94,21 +87,22 @@ void Team::wait_in_start(int member, const std::string& purpose, const std::func
       waiting.moved();
       continue;
     }
-    if (lines_ != nullptr) (void)context_.transport().progress();
+    agreement_->progress();
     if (waiting.is_turn_of_others()) context_.idle();
     auto still_idle = [&] { return !is_there(); };
     const auto ask = [](void* idle) { return (*static_cast<decltype(still_idle)*>(idle))(); };
     if (!waiting.pause(ask, &still_idle)) continue;
-    if (has_failed()) require(adopt_failure());
+    if (failed_.is_set()) require(adopt_failure());
     require(check_refusals(sequence_ - 1));  // this rank may yet refuse the call that it starts
-    if (!context_.transport().alive(members_[static_cast<std::size_t>(member)].context_rank)) {
-      require(fail(Status::peer_lost, member,
-                   member_text(member) + " died while rank " + std::to_string(rank_) + " waited for it " + purpose));
+    if (!members_.is_alive(member)) {
+      require(fail(
+          Status::peer_lost, member,
+          members_.text(member) + " died while rank " + std::to_string(members_.rank()) + " waited for it " + purpose));
     }
     if (waiting.is_over()) {
       require(fail(Status::timeout, member,
-                   "no progress for " + std::to_string(timeout_ns_ / 1'000'000) + " ms while rank " +
-                       std::to_string(rank_) + " waited for " + member_text(member) + " " + purpose));
+                   "no progress for " + std::to_string(members_.timeout_ns() / 1'000'000) + " ms while rank " +
+                       std::to_string(members_.rank()) + " waited for " + members_.text(member) + " " + purpose));
     }
   }
 }

@@ -57,17 +57,17 @@ void Team::begin_blocks(Channel& channel, Request& request) noexcept {
     const CallArguments& arguments = request.arguments;
     const std::size_t own_bytes = arguments.count * request.prepared->shape.element_bytes;
     try {
-      const std::uint64_t told_bytes = unequal.lengths[static_cast<std::size_t>(rank_)];
+      const std::uint64_t told_bytes = unequal.lengths[static_cast<std::size_t>(members_.rank())];
       if (told_bytes != own_bytes) {
-        (void)fail(Status::mismatch, rank_,
-                   member_text(arguments.root) + " has " + std::to_string(told_bytes) + " bytes for " +
-                       member_text(rank_) + ", which has " + std::to_string(own_bytes) +
+        (void)fail(Status::mismatch, members_.rank(),
+                   members_.text(arguments.root) + " has " + std::to_string(told_bytes) + " bytes for " +
+                       members_.text(members_.rank()) + ", which has " + std::to_string(own_bytes) +
                        ": unequal lengths for a block between them during " + call_text(arguments));
         return;
       }
       take_lengths(request);
     } catch (const std::exception& error) {
-      (void)fail(Status::no_resource, rank_, error.what());
+      (void)fail(Status::no_resource, members_.rank(), error.what());
       return;
     }
     unequal.is_told = true;
@@ -83,8 +83,8 @@ void Team::take_lengths(Request& request) {
   unequal.shape = request.prepared->shape;
   unequal.shape.layout = Layout(offsets, request.prepared->selected.request.tuning.segment_bytes);
   unequal.shape.streaming = offsets.back() >= kStreamingBytes;
-  unequal.own_shift_bytes = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(rank_)]);
-  if (rank_ != request.arguments.root) return;
+  unequal.own_shift_bytes = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(members_.rank())]);
+  if (members_.rank() != request.arguments.root) return;
   const bool is_scatter = request.arguments.collective == Collective::scatter;
   unequal.shifts = is_scatter ? unequal.blocks.send_offsets : unequal.blocks.take_offsets;
   bool follow_each_other = true;

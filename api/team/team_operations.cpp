@@ -5,6 +5,7 @@
 #include <new>
 #include <numeric>
 
+#include "api/team/board.hpp"
 #include "api/team/team.hpp"
 #include "runtime/base/cancellation.hpp"
 
@@ -44,7 +45,7 @@ Status Team::take_blocks(Request& request) noexcept {
       arguments.count = std::accumulate(request.block_counts.begin(), request.block_counts.end(), std::size_t{0});
       return Status::ok;
     }
-    request.unequal = read_blocks(arguments, ranks(), rank_);
+    request.unequal = read_blocks(arguments, ranks(), members_.rank());
     return Status::ok;
   } catch (const Error& error) {
     set_last_error(error.what());
@@ -87,13 +88,7 @@ CallBuffers Team::buffers_of(const Request& request, bool by_value) const noexce
 
 /// `kind` is that of the prepared call, salted, and marked if the call is only prepared.
 void Team::write_board(const Prepared& prepared, std::uint64_t kind, std::uint64_t sequence) noexcept {
-  BoardLine& line = control().board[board_line(sequence)];
-  // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
-  line.sequence.store(0, std::memory_order_relaxed);
-  line.count.store(prepared.board_count, std::memory_order_release);
-  line.kind.store(kind, std::memory_order_release);
-  line.root.store(prepared.arguments.root, std::memory_order_release);
-  line.sequence.store(sequence, std::memory_order_release);
+  torii::write_board(*own_control_, {sequence, prepared.board_count, kind, prepared.arguments.root});
 }
 
 /// Gives the request its number and its channel.
@@ -121,9 +116,9 @@ Status Team::make_ready(Request& request) noexcept {
   } catch (const Error& error) {
     set_last_error(error.what());
     if (poisoned_) return error.status();  // learnt while staging was recycled: the cause, told once
-    return has_failed() ? adopt_failure() : fail(error.status(), rank_, error.what());
+    return failed_.is_set() ? adopt_failure() : fail(error.status(), members_.rank(), error.what());
   } catch (const std::exception& error) {
-    return fail(Status::no_resource, rank_, error.what());
+    return fail(Status::no_resource, members_.rank(), error.what());
   }
 }
 
@@ -133,7 +128,7 @@ Status Team::start(Request& request) noexcept {
     set_last_error("this process was forked from the one that made the context: it may only exec or exit");
     return Status::invalid_argument;
   }
-  if (poisoned_ || has_failed()) return adopt_failure();
+  if (poisoned_ || failed_.is_set()) return adopt_failure();
   Status status = Status::ok;
   request.prepared = prepare(request, status);
   if (request.prepared == nullptr) {
@@ -147,7 +142,7 @@ Status Team::start(Request& request) noexcept {
       request.unequal == nullptr) {
     request.state = Request::State::done;
     request.status = Status::ok;
-    if (in_flight_ == 0) control().completed.store(sequence_, std::memory_order_release);
+    if (in_flight_ == 0) own_control_->completed.store(sequence_, std::memory_order_release);
     return Status::ok;
   }
   ++in_flight_;  // before the plan is put in place: calls that end meanwhile must not count this one as ended
@@ -163,8 +158,8 @@ Status Team::start(Request& request) noexcept {
   if (!copy_input(request)) {
     --in_flight_;
     if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
-    return fail(Status::no_resource, rank_,
-                "rank " + std::to_string(rank_) + " has no " + std::to_string(request.input_bytes()) +
+    return fail(Status::no_resource, members_.rank(),
+                "rank " + std::to_string(members_.rank()) + " has no " + std::to_string(request.input_bytes()) +
                     " bytes for a copy of the input of an alltoall in place");
   }
   request.state = Request::State::queued;
@@ -213,8 +208,8 @@ void Team::complete(Channel& channel, Status status) noexcept {
   request.state = Request::State::done;
   request.status = status;
   channel.current = nullptr;
-  if (--in_flight_ == 0 && status == Status::ok) control().completed.store(sequence_, std::memory_order_release);
-  if (lines_ != nullptr && lines_->owes_end()) lines_->tell(standing(request));
+  if (--in_flight_ == 0 && status == Status::ok) own_control_->completed.store(sequence_, std::memory_order_release);
+  if (agreement_->owes_end()) agreement_->tell_end(standing(request));
   if (channel.queue.empty()) return;
   Request& next = *channel.queue.front();
   channel.queue.pop_front();
@@ -280,7 +275,7 @@ Status Team::run_to_end(Request& request) noexcept {
 Status Team::wait_for(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
   const CancellationHeld held;
-  Waiting waiting(context_.transport(), wait_mode_, timeout_ns_);
+  Waiting waiting = members_.waiting();
   while (request.state != Request::State::done) {
     if (progress()) {
       waiting.moved();
@@ -340,7 +335,7 @@ Status Team::open_channel(Request& request) noexcept {
     set_last_error("this process was forked from the one that made the context: it may only exec or exit");
     return Status::invalid_argument;
   }
-  if (poisoned_ || has_failed()) return adopt_failure();
+  if (poisoned_ || failed_.is_set()) return adopt_failure();
   Status status = Status::ok;
   // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
   const std::uint64_t sequence = ++sequence_;
@@ -355,7 +350,7 @@ Status Team::open_channel(Request& request) noexcept {
   write_board(*request.prepared, salted(kind, request.salt_prepared), sequence);
   status = take_channel(request);
   if (status != Status::ok && !poisoned_) note_refusal(sequence, last_error());
-  if (status == Status::ok && in_flight_ == 0) control().completed.store(sequence_, std::memory_order_release);
+  if (status == Status::ok && in_flight_ == 0) own_control_->completed.store(sequence_, std::memory_order_release);
   return status;
 }
 

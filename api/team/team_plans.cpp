@@ -226,16 +226,17 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
                    (wide_wire_ || determinism_ == Determinism::canonical);
   request.wide_wire = prepared->wide;
   const bool is_own = own_tune_table_ != nullptr && !arguments.is_internal;
-  prepared->selected = select(
-      is_own ? *own_tune_table_ : context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request,
-      arguments.unequal ? kUnequalBytes : total_bytes, several_nodes_, context_.transport().capabilities().put_bytes);
+  prepared->selected =
+      select(is_own ? *own_tune_table_ : context_.tune_table(), arguments.is_internal ? Forced{} : forced_, request,
+             arguments.unequal ? kUnequalBytes : total_bytes, members_.several_nodes(),
+             context_.transport().capabilities().put_bytes);
   std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
   const bool is_forced = forced_.segment_bytes != 0 && !arguments.is_internal;
-  const Plan plan =
-      is_forced ? prepared->selected.algorithm->plan(prepared->selected.request, rank_)
-                : fitting_plan(prepared->selected, rank_, unit_bytes, {staging_bytes_, prepared->wide, several_nodes_});
+  const Plan plan = is_forced ? prepared->selected.algorithm->plan(prepared->selected.request, members_.rank())
+                              : fitting_plan(prepared->selected, members_.rank(), unit_bytes,
+                                             {staging_bytes_, prepared->wide, members_.several_nodes()});
   if (arguments.unequal && !plan.sweep.exists())
     prepared->lengths = prepare_lengths(arguments, prepared->selected, plan);
   CallShape& shape = prepared->shape;
@@ -264,7 +265,7 @@ std::unique_ptr<Prepared> Team::make_prepared(const CallArguments& arguments) {
 
   const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
-  set_buffer_shapes(arguments, own_bytes, ranks(), rank_, *prepared);
+  set_buffer_shapes(arguments, own_bytes, ranks(), members_.rank(), *prepared);
   set_board(*prepared);
   const bool is_empty = arguments.count == 0 && arguments.collective != Collective::barrier;
   prepared->is_plain = !arguments.unequal && !has_counts && !arguments.is_internal && arguments.tag == 0 &&
@@ -304,8 +305,9 @@ void Team::install_one(Prepared& prepared, std::size_t channel) {
     set(found->second.get());
     return;
   }
-  Plan plan = algorithm->plan(request, rank_);
-  const std::size_t bytes = staging_shape(plan, tuning.segment_bytes, prepared.wide, several_nodes_).total_bytes;
+  Plan plan = algorithm->plan(request, members_.rank());
+  const std::size_t bytes =
+      staging_shape(plan, tuning.segment_bytes, prepared.wide, members_.several_nodes()).total_bytes;
   if (bytes > staging_bytes_) {
     throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
                                          " bytes of staging, a team of " + std::to_string(ranks()) + " ranks has " +
@@ -317,7 +319,7 @@ void Team::install_one(Prepared& prepared, std::size_t channel) {
   reserve_staging(staging_used_bytes_ + bytes);
   Placement placement;
   placement.transport = &context_.transport();
-  for (const Member& member : members_) {
+  for (const Member& member : members_.all()) {
     placement.context_ranks.push_back(member.context_rank);
     placement.staging_offsets.push_back(member.memory_offset + control_bytes_ + staging_used_bytes_);
   }
@@ -338,9 +340,8 @@ void Team::reserve_staging(std::size_t end) {
   if (end <= staging_touched_bytes_) return;
   const std::size_t all_bytes = context_.own_node_ranks() * staging_bytes_;
   if (memory_limits().left().bytes / 2 >= all_bytes) return;
-  context_.staging().reserve(
-      members_[static_cast<std::size_t>(rank_)].memory_offset + control_bytes_ + staging_touched_bytes_,
-      end - staging_touched_bytes_);
+  context_.staging().reserve(members_.own().memory_offset + control_bytes_ + staging_touched_bytes_,
+                             end - staging_touched_bytes_);
 }
 
 void Team::recycle_staging() {
@@ -356,9 +357,7 @@ void Team::recycle_staging() {
     }
   }
   wait_for_recycled(++recycled_);
-  std::byte* staging =
-      context_.transport().mapped(context_.rank(), members_[static_cast<std::size_t>(rank_)].memory_offset) +
-      control_bytes_;
+  std::byte* staging = context_.transport().mapped(context_.rank(), members_.own().memory_offset) + control_bytes_;
   std::fill(staging, staging + staging_used_bytes_, std::byte{0});
   for (auto& channel : channels_) channel->plans.clear();
   // Emptied, not removed: the place for which this is done is among them, and its caller goes on with it.
@@ -371,18 +370,12 @@ void Team::recycle_staging() {
   wait_for_recycled(++recycled_);
 }
 
-bool Team::has_recycled(int member, std::uint64_t epoch) noexcept {
-  if (lines_ != nullptr) return lines_->has_reached(member, epoch);
-  return control(member).recycled.load(std::memory_order_acquire) >= epoch;
-}
-
 void Team::wait_for_recycled(std::uint64_t epoch) {
-  control().recycled.store(epoch, std::memory_order_release);
-  if (lines_ != nullptr) lines_->put_epoch(epoch);
+  agreement_->put_epoch(epoch);
   for (int member = 0; member < ranks(); ++member) {
-    wait_in_start(member, "to recycle staging", [&] { return has_recycled(member, epoch); });
+    wait_in_start(member, "to recycle staging", [&] { return agreement_->has_reached(member, epoch); });
   }
-  if (lines_ != nullptr) lines_->push_out();
+  agreement_->push_out();
 }
 
 }  // namespace torii
