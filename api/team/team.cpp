@@ -10,19 +10,14 @@
 
 #include "api/team/gone_team.hpp"
 #include "api/team/staging.hpp"
-#include "api/team/team_lines.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/bootstrap/agreement.hpp"
-#include "runtime/topology/rank_map.hpp"
 
 namespace torii {
 namespace {
 
-constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;  ///< as the setting SEGMENT accepts
-constexpr int kSharedChannelsMax = 8;                           ///< as of the setting CHANNELS
+constexpr int kSharedChannelsMax = 8;  ///< as of the setting CHANNELS
 constexpr const char* kVersion = TORII_VERSION;
-
-thread_local std::string thread_error;
 
 /// An exchange over a team's own all_gather: parts of a team are made with it.
 class TeamExchange final : public Exchange {
@@ -46,13 +41,7 @@ class TeamExchange final : public Exchange {
   Team& team_;
 };
 
-const std::string& first_set(const std::string& option, const std::string& setting) {
-  return option.empty() ? setting : option;
-}
-
 std::uint64_t digest_of(const std::string& text) { return XXH3_64bits(text.data(), text.size()); }
-
-bool is_tree(const std::string& topology) { return topology.starts_with("tree:"); }
 
 /// Reads the file of a tree once: what is compared between ranks is what is used. A file that cannot be read is an
 /// error after the comparison only, so that no rank waits for one that has given up.
@@ -137,87 +126,33 @@ std::optional<Error> compare_tickets(Exchange& exchange, const std::vector<Ticke
   return {};
 }
 
-}  // namespace
-
-void set_last_error(const std::string& text) noexcept {
-  try {
-    thread_error = text;
-  } catch (const std::exception&) {
-    thread_error.clear();
-  }
-}
-const char* last_error() noexcept { return thread_error.c_str(); }
-
-std::uint64_t options_digest(Context& context, const TeamOptions& options) {
-  return digest_of(digest_text(context, options));
-}
-
-std::size_t team_control_bytes(int ranks, const Context& context) noexcept {
-  return round_up(context.several_nodes() ? team_lines_offset() + team_lines_bytes(ranks) : sizeof(TeamControl), 4096);
-}
-
-std::size_t team_staging_bytes(int ranks) noexcept {
-  return (std::size_t{64} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{4} << 20);
-}
-
-std::size_t team_staging_bytes(int ranks, Context& context) noexcept {
-  return std::min(team_staging_bytes(ranks), context.staging().bytes_max());
-}
-
-Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
-    : context_(context),
-      members_(context, std::move(members)),
-      own_control_(&members_.control()),
-      agreement_(make_team_agreement(members_)),
-      failed_(agreement_->failure_sign()),
-      staging_bytes_(team_staging_bytes(ranks_reserved, context)),
-      shared_channels_(
-          static_cast<std::size_t>(options.channels != 0 ? options.channels : context.settings().channels)),
-      control_bytes_(team_control_bytes(ranks_reserved, context)),
-      polling_(members_.waiting()) {
-  const Settings& settings = context.settings();
-  const std::string& topology = first_set(options.topology, settings.topology);
+/// How many channels operations share. Throws Error{invalid_argument}.
+std::size_t shared_channels_of(const TeamOptions& options, const Settings& settings) {
   if (options.channels < 0 || options.channels > kSharedChannelsMax) {
     throw Error(Status::invalid_argument, "channels is " + std::to_string(options.channels) +
                                               "; it must be from 1 to " + std::to_string(kSharedChannelsMax) +
                                               ", or 0 for the setting CHANNELS");
   }
-  if (!options.tree_error.empty()) throw Error(Status::invalid_argument, options.tree_error);
-  const bool is_file = options.rank_map == context.rank_map() && !settings.rank_map.starts_with("list:");
-  topology_ = with_rank_map(is_tree(topology) ? Topology::parse_tree(topology, options.tree, ranks())
-                                              : Topology::parse(topology == "auto" ? "node" : topology, ranks()),
-                            options.rank_map, is_file ? settings.rank_map : "of the settings or options");
-  const Capabilities& able = context.transport().capabilities();
-  if (topology_.selects_ties() && !able.selects_ties) {
-    throw Error(Status::invalid_argument, "topology '" + topology + "' leaves the way round to the sender, but " +
-                                              std::string(able.name) + " cannot choose it; leave ',ties' out");
-  }
-  const std::string determinism =
-      options.determinism.empty() ? std::string(name(settings.determinism)) : options.determinism;
-  const auto level = parse_determinism(determinism);
-  if (!level) {
-    throw Error(Status::invalid_argument, "determinism is '" + determinism + "'; it must be run or canonical");
-  }
-  determinism_ = *level;
-  if (!options.wire.empty() && options.wire != "type" && options.wire != "f32") {
-    throw Error(Status::invalid_argument, "wire is '" + options.wire + "'; it must be type or f32");
-  }
-  wide_wire_ = options.wire.empty() ? settings.wide_wire : options.wire == "f32";
-  forced_.algorithm = first_set(options.algorithm, settings.algorithm);
-  if (forced_.algorithm != "auto" && find_algorithm(forced_.algorithm) == nullptr) {
-    std::string names = "auto";
-    for (const Algorithm& algorithm : catalogue()) names += ", " + std::string(algorithm.name);
-    throw Error(Status::invalid_argument, "algorithm is '" + forced_.algorithm + "'; it must be one of " + names);
-  }
-  forced_.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : settings.segment_bytes;
-  if (forced_.segment_bytes % 64 != 0 || forced_.segment_bytes > kSegmentBytesMax) {
-    throw Error(Status::invalid_argument, "segment is " + std::to_string(forced_.segment_bytes) +
-                                              " bytes; it must be a multiple of 64, at most " +
-                                              std::to_string(kSegmentBytesMax));
-  }
-  if (!options.tune_table.empty()) own_tune_table_ = context.team_table(options.tune_table);
-  forced_.slots = settings.slots;
-  forced_.window = settings.window;
+  return static_cast<std::size_t>(options.channels != 0 ? options.channels : settings.channels);
+}
+
+}  // namespace
+
+std::uint64_t options_digest(Context& context, const TeamOptions& options) {
+  return digest_of(digest_text(context, options));
+}
+
+Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
+    : context_(context),
+      shared_channels_(shared_channels_of(options, context.settings())),
+      members_(context, std::move(members)),
+      own_control_(&members_.control()),
+      agreement_(make_team_agreement(members_)),
+      failed_(agreement_->failure_sign()),
+      staging_(members_, *agreement_, ranks_reserved),
+      maker_(members_, options, staging_.bytes()),
+      plans_(members_, *agreement_, maker_, staging_),
+      polling_(members_.waiting()) {
   for (std::size_t i = 0; i < shared_channels_; ++i) {
     channels_.push_back(std::make_unique<Channel>(context.transport()));
   }
@@ -228,13 +163,12 @@ Team::~Team() {
   if (in_background_) context_.background().leave(this);
   context_.detach(this);
   if (!owns_memory_) return;
-  agreement_->depart(control_bytes_ + staging_touched_bytes_);
+  agreement_->depart(staging_.touched_bytes());
   try {
     std::vector<int> peers;
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);
-    auto memory =
-        std::make_unique<GoneTeam>(context_.transport(), members_.own().memory_offset, control_bytes_ + staging_bytes_,
-                                   std::move(peers), members_.several_nodes());
+    auto memory = std::make_unique<GoneTeam>(context_.transport(), members_.own().memory_offset,
+                                             staging_.memory_bytes(), std::move(peers), members_.several_nodes());
     for (PutOwner& puts : agreement_->take_puts()) memory->add_puts(std::move(puts));
     // Between nodes the puts of operations may still read the memory.
     for (std::size_t i = 0; members_.several_nodes() && i < channels_.size(); ++i) {
@@ -352,7 +286,7 @@ TeamOptions Team::part_options(const TeamOptions& options, const std::vector<Mem
   if (!part.topology.empty() || !part.rank_map.empty()) return part;
   std::vector<int> ranks;
   for (const Member& member : members) ranks.push_back(members_.member_of(member.context_rank));
-  const std::optional<Topology> own = topology_.part(ranks);
+  const std::optional<Topology> own = topology().part(ranks);
   part.topology = own ? own->text() : "node";
   if (own && own->tree() != nullptr) part.tree = own->tree()->text();
   if (part.rank_map.empty() && own) part.rank_map = own->map_text();

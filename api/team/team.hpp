@@ -5,167 +5,32 @@
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "api/context/context.hpp"
 #include "api/team/call_history.hpp"
 #include "api/team/inside.hpp"
-#include "api/team/install_log.hpp"
+#include "api/team/last_error.hpp"
 #include "api/team/membership.hpp"
+#include "api/team/plan_cache.hpp"
+#include "api/team/plan_maker.hpp"
 #include "api/team/refused_calls.hpp"
+#include "api/team/request.hpp"
+#include "api/team/staging_budget.hpp"
+#include "api/team/start_waits.hpp"
 #include "api/team/team_agreement.hpp"
 #include "api/team/team_control.hpp"
-#include "collectives/selection/selection.hpp"
+#include "api/team/team_options.hpp"
 #include "runtime/execution/execution.hpp"
 #include "runtime/execution/waiting.hpp"
 
 namespace torii {
 
-/// The text behind torii_last_error(), of the calling thread.
-void set_last_error(const std::string& text) noexcept;
-const char* last_error() noexcept;
-
-/// How a team is made; empty texts and 0 stand for the context's settings.
-struct TeamOptions {
-  std::string topology;
-  std::string algorithm;
-  std::string determinism;
-  std::string wire;
-  std::size_t segment_bytes = 0;
-  std::string tune_table;       ///< JSON
-  std::string rank_map = {};    ///< text for with_rank_map(); of the team of all ranks, empty: the setting's
-  std::string tree = {};        ///< what stands in the file of topology tree:FILE; set by the team
-  std::string tree_error = {};  ///< why it could not be read
-  int channels = 0;
-};
-
-/// One call as the user wrote it. `user` may point to a temporary: submit() copies it.
-struct CallArguments {
-  Collective collective = Collective::barrier;
-  const void* input = nullptr;
-  void* result = nullptr;
-  std::size_t count = 0;
-  Type type = Type::u8;
-  Op op = Op::sum;
-  int root = 0;
-  kernels::UserFunction user;
-  bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
-  std::uint32_t tag = 0;     ///< of the library's own: calls that differ in it are not the same call
-  bool unequal = false;      ///< blocks have lengths of their own; the arrays are read once, by read_blocks()
-  const std::size_t* input_counts = nullptr;
-  const std::size_t* input_displacements = nullptr;
-  const std::size_t* result_counts = nullptr;
-  const std::size_t* result_displacements = nullptr;
-  /// reduce_scatter with blocks of unequal lengths: that of each rank's block, equal on all ranks; `count` is their
-  /// sum.
-  const std::size_t* block_counts = nullptr;
-  Access access = {};  ///< broadcast: with functions, they move the vector, and `result` is not looked at
-};
-
-/// Collectives whose blocks may have lengths of their own. A reduce_scatter runs the plan for equal blocks over another
-/// layout, since all ranks know all lengths; so does a scatter or gather by a plan of flows, once the root has told
-/// them. The others run as sweeps: an all_gather as an alltoall that has the same block for everybody.
-constexpr bool may_be_unequal(Collective collective) {
-  return is_personalised(collective) || collective == Collective::all_gather ||
-         collective == Collective::reduce_scatter;
-}
-
-/// What a board has for the count of a call whose blocks have lengths of their own.
-inline constexpr std::uint64_t kUnequalOnBoard = UINT64_MAX;
-inline std::uint64_t count_on_board(const CallArguments& arguments) noexcept {
-  return arguments.unequal || arguments.block_counts != nullptr ? kUnequalOnBoard : arguments.count;
-}
-
-/// The blocks of a call with lengths of their own, and how far its buffers reach.
-struct UnequalBlocks {
-  SweepBlocks blocks;
-  std::size_t input_bytes = 0;
-  std::size_t result_bytes = 0;
-  /// Of a scatter or gather that runs as flows (team_lengths.cpp): bytes of every rank's block, which the root tells
-  /// all ranks, then the shape with these lengths, where this rank's block stands in the layout, and at the root how
-  /// far its blocks stand from where the layout has them; empty where they follow each other.
-  std::vector<std::uint64_t> lengths;
-  CallShape shape;
-  std::int64_t own_shift_bytes = 0;
-  std::vector<std::int64_t> shifts;
-  bool is_told = false;
-};
-/// Reads the arrays of `arguments`. Throws Error{invalid_argument} for one that is missing, for lengths that overflow
-/// and for an own block that is not as long at both ends.
-std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int ranks, int rank);
-/// Copies the lengths of a reduce_scatter's blocks. Throws Error{invalid_argument} where they are missing or overflow.
-std::vector<std::size_t> read_block_counts(const CallArguments& arguments, int ranks);
-
-/// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root).
-struct Prepared {
-  CallArguments arguments;                ///< the key: all but the buffers
-  std::vector<std::size_t> block_counts;  ///< to which the arguments' point
-  Selected selected;
-  bool wide = false;
-  CallShape shape;
-  std::size_t input_bytes = 0;  ///< of the user's input, 0 where this rank needs none
-  std::size_t result_bytes = 0;
-  std::ptrdiff_t input_shift_bytes = 0;  ///< from the user's input back to byte 0 of the vector
-  std::ptrdiff_t result_shift_bytes = 0;
-  std::uint64_t board_count = 0;  ///< as BoardLine has them
-  std::uint64_t board_kind = 0;
-  bool is_plain = false;  ///< Team::run_again() may take the call: no arrays, no user function, something to do
-  /// A channel's installed plan, and its straight form where there is one; nullptr until first used there.
-  struct Place {
-    InstalledPlan* plan = nullptr;
-    std::unique_ptr<Straight> straight;
-  };
-  std::vector<Place> places;
-  /// Of a scatter or gather of unequal blocks that runs as flows: the broadcast by which the root tells their lengths.
-  std::unique_ptr<Prepared> lengths;
-  bool tells_lengths(const UnequalBlocks* unequal) const noexcept { return lengths != nullptr && !unequal->is_told; }
-};
-
-/// What most calls are: a few words, and no more. Numbers as a caller of the C interface has written them, checked by
-/// nobody yet. The buffers are not neighbours, as they are in torii_call: compilers copy neighbours in one load, and a
-/// load of two words that have just been stored one by one waits for both to reach the cache.
-struct PlainCall {
-  int collective = 0;
-  int type = 0;
-  int op = 0;
-  int root = 0;
-  const void* input = nullptr;
-  std::size_t count = 0;
-  void* result = nullptr;
-};
-
-struct Request {
-  enum class State : std::uint8_t { idle, queued, running, done };
-  class Team* team = nullptr;
-  CallArguments arguments;
-  Prepared* prepared = nullptr;
-  int channel = -1;  ///< a persistent operation's own channel
-  bool persistent = false;
-  State state = State::idle;
-  Status status = Status::ok;
-  std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
-  std::size_t runs_on = 0;     ///< the channel
-  /// CallHistory::salt() when the call was started. Persistent operations may be started in any order, so theirs is
-  /// that of their preparation, and counts their own refused starts.
-  std::uint32_t salt = 0;
-  std::uint32_t salt_prepared = 0;
-  std::uint32_t starts_refused = 0;
-  /// Of an alltoall in place: its input as it was at the start, since results arrive where others have yet to be sent.
-  std::unique_ptr<std::byte[]> input_copy;
-  std::size_t input_copy_bytes = 0;
-  std::unique_ptr<UnequalBlocks> unequal;
-  std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
-  std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : prepared->input_bytes; }
-  std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : prepared->result_bytes; }
-};
-
-class Team final : public AttachedTeam {
+class Team final : public AttachedTeam, private StartWaits {
  public:
   /// The team of all ranks of the job. Collective. Throws Error.
   static std::unique_ptr<Team> make_world(Context& context, const TeamOptions& options);
@@ -186,7 +51,7 @@ class Team final : public AttachedTeam {
   int rank() const noexcept { return members_.rank(); }
   int ranks() const noexcept { return members_.ranks(); }
   Context& context() noexcept { return context_; }
-  const Topology& topology() const noexcept { return topology_; }
+  const Topology& topology() const noexcept { return maker_.topology(); }
 
   /// Reads the request's lengths, checks the call and finds or makes what can be prepared. nullptr with last_error()
   /// set, and the status.
@@ -230,7 +95,6 @@ class Team final : public AttachedTeam {
     int agreed_members = 0;     ///< so many members, from the first on, agree on it
     std::uint64_t starts = 0;   ///< of persistent operations on this channel
     std::deque<Request*> queue;
-    std::map<std::string, std::unique_ptr<InstalledPlan>> plans;
   };
 
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
@@ -249,16 +113,6 @@ class Team final : public AttachedTeam {
   static TeamOptions with_own_tree(const TeamOptions& options);
   TeamOptions part_options(const TeamOptions& options, const std::vector<Member>& members) const;
 
-  // team_plans.cpp: from a call to an installed plan.
-  Prepared* find_prepared(const CallArguments& arguments);
-  std::unique_ptr<Prepared> make_prepared(const CallArguments& arguments);
-  void install_on(Prepared& prepared, std::size_t channel);
-  void install_one(Prepared& prepared, std::size_t channel);
-  void reserve_staging(std::size_t end);
-  void recycle_staging();
-  void wait_for_recycled(std::uint64_t epoch);
-  std::string call_text(const CallArguments& arguments) const;
-
   // team_operations.cpp: channels and requests.
   Status start(Request& request) noexcept;
   Status make_ready(Request& request) noexcept;
@@ -275,7 +129,6 @@ class Team final : public AttachedTeam {
   Status take_blocks(Request& request) noexcept;
   void take_place(Request& request) noexcept;
   // team_lengths.cpp: blocks of unequal lengths that travel by flows.
-  std::unique_ptr<Prepared> prepare_lengths(const CallArguments& arguments, const Selected& selected, const Plan& plan);
   void begin_lengths(Channel& channel, Request& request) noexcept;
   void take_lengths(Request& request);
   void begin_blocks(Channel& channel, Request& request) noexcept;
@@ -285,7 +138,7 @@ class Team final : public AttachedTeam {
   Status go_on(Prepared& prepared, std::size_t channel, const PlainCall& call, std::uint32_t salt) noexcept;
   static bool still_idle(void* team) noexcept;
   Status run_to_end(Request& request) noexcept;
-  Status wait_for(Request& request) noexcept;
+  Status wait_until_done(Request& request) noexcept;
 
   // team_refusals.cpp: calls that this rank refused.
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
@@ -294,11 +147,10 @@ class Team final : public AttachedTeam {
   std::string refusals_text(int member);
 
   // team_installs.cpp: agreement on the plans in place.
-  void log_install(InstalledPlan& plan, const std::string& key);
-  InstallLog::Verdict install_verdict(int member, std::uint64_t number) noexcept;
   bool is_agreed(Channel& channel) noexcept;
   Status check_installs(const Waiting& waiting, const Request& request);
-  void wait_in_start(int member, const std::string& purpose, const std::function<bool()>& is_there);
+  void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
+  void finish_all() override;
 
   // team_failure.cpp: what ends a call before its time.
   Status check(const Waiting& waiting, const Request& request) noexcept;
@@ -318,32 +170,23 @@ class Team final : public AttachedTeam {
   void wait_until_made(const std::vector<Survivor>& chosen);
 
   Context& context_;
+  std::size_t shared_channels_;
   Membership members_;
   TeamControl* own_control_;
   std::unique_ptr<TeamAgreement> agreement_;
   FailureSign failed_;
-  Topology topology_ = Topology::node(1);
-  Determinism determinism_ = Determinism::run;
-  bool wide_wire_ = false;
-  std::shared_ptr<const TuneTable> own_tune_table_;
-  Forced forced_;
-  std::size_t staging_bytes_ = 0;
-  std::size_t staging_used_bytes_ = 0;
-  std::size_t staging_touched_bytes_ = 0;  ///< the most that has been dealt out
-  std::size_t shared_channels_ = 1;
-  std::size_t control_bytes_ = 0;                   ///< what stands before the staging
+  StagingBudget staging_;
+  PlanMaker maker_;
+  PlanCache plans_;
   std::vector<std::unique_ptr<Channel>> channels_;  ///< the shared ones, then those of persistent operations
   mutable std::mutex channels_mutex_;               ///< held while channels_ grows, and by readers on other threads
   std::vector<int> free_channels_;                  ///< of persistent operations that are gone, ascending
   Waiting polling_;                                 ///< of callers that test instead of wait
-  std::vector<std::unique_ptr<Prepared>> prepared_;
   Prepared* last_prepared_ = nullptr;
   std::uint64_t sequence_ = 0;  ///< of the last call, made or refused; persistent operations count when prepared
   CallHistory history_;
   RefusedCalls refused_;
-  InstallLog installs_;
   std::size_t next_channel_ = 0;  ///< of the next call: the shared channels in turn
-  std::uint64_t recycled_ = 0;
   int in_flight_ = 0;
   bool in_background_ = false;
   std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
@@ -357,26 +200,8 @@ class Team final : public AttachedTeam {
   std::int64_t alive_checked_ns_ = 0;
 };
 
-/// Bytes of a member's control memory and of its staging, for teams of up to `ranks` ranks of that context.
-std::size_t team_control_bytes(int ranks, const Context& context) noexcept;
-std::size_t team_staging_bytes(int ranks, Context& context) noexcept;
-/// Of a context whose memory is not pinned.
-std::size_t team_staging_bytes(int ranks) noexcept;
-
-/// What a plan's staging may take, and what it depends on besides the plan. Equal on all members.
-struct StagingLimit {
-  std::size_t bytes = 0;
-  bool wide = false;
-  bool several_nodes = false;
-};
-/// The plan of `rank`, with segments made shorter until it fits or they have 512 bytes. Bits do not depend on segments.
-Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit);
 /// Of everything that must be equal on all members.
 std::uint64_t options_digest(Context& context, const TeamOptions& options);
-
-/// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
-/// size of the second-level caches; no sweep over it has been made.
-inline constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
 
 /// How often a blocking call looks at its own operation before it waits for good.
 inline constexpr int kQuickPolls = 30;

@@ -65,7 +65,7 @@ Status Team::go_on(Prepared& prepared, std::size_t channel, const PlainCall& cal
   Channel& own = *channels_[channel];
   own.current = &request;
   ++in_flight_;
-  return wait_for(request);
+  return wait_until_done(request);
 }
 
 }  // namespace torii

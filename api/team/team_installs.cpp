@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members agree on the plans that they have put in place, before anybody writes into their staging.
-#include <xxhash.h>
-
 #include <algorithm>
 
 #include "api/team/team.hpp"
@@ -13,30 +11,11 @@ constexpr std::int64_t kCallsAreToldNs = 500'000'000;
 
 }  // namespace
 
-/// `key` tells the plan from all others of the team.
-void Team::log_install(InstalledPlan& plan, const std::string& key) {
-  // A word may be overwritten when all members agree on it.
-  if (const std::uint64_t next = installs_.number() + 1; next > InstallLog::kWords) {
-    for (int member = 0; member < ranks(); ++member) {
-      wait_in_start(member, "to put a plan in place",
-                    [&] { return install_verdict(member, next - InstallLog::kWords) == InstallLog::Verdict::agrees; });
-    }
-  }
-  const std::string text = key + " at " + std::to_string(staging_used_bytes_);
-  const std::uint64_t number = installs_.add(XXH3_64bits(text.data(), text.size()));
-  plan.unagreed = number;
-  agreement_->put_install(number, installs_.word(number));
-}
-
-InstallLog::Verdict Team::install_verdict(int member, std::uint64_t number) noexcept {
-  return installs_.compare(agreement_->install_word(member, number), number);
-}
-
 /// Whether all members agree on the installation that the channel awaits.
 bool Team::is_agreed(Channel& channel) noexcept {
   agreement_->progress();
   for (; channel.agreed_members < ranks(); ++channel.agreed_members) {
-    if (install_verdict(channel.agreed_members, channel.awaited) != InstallLog::Verdict::agrees) return false;
+    if (plans_.verdict(channel.agreed_members, channel.awaited) != InstallLog::Verdict::agrees) return false;
   }
   // Peers that wait for this rank's word are not served when this rank has left the call.
   if (!agreement_->words_have_left()) return false;
@@ -56,7 +35,7 @@ Status Team::check_installs(const Waiting& waiting, const Request& request) {
     for (int member = channel->agreed_members; member < ranks(); ++member) {
       // Read before the word: a member publishes its words before it leaves.
       const bool has_left = agreement_->has_departed(member);
-      const InstallLog::Verdict verdict = install_verdict(member, channel->awaited);
+      const InstallLog::Verdict verdict = plans_.verdict(member, channel->awaited);
       if (verdict == InstallLog::Verdict::not_yet && has_left) {
         return fail(Status::mismatch, member,
                     members_.text(member) + " destroyed the team before it came to " + call_text(request.arguments));
@@ -71,9 +50,21 @@ Status Team::check_installs(const Waiting& waiting, const Request& request) {
   return Status::ok;
 }
 
-/// Waits for a member while a call is being started, when no request stands for the call yet. Throws the team's
-/// failure.
-void Team::wait_in_start(int member, const std::string& purpose, const std::function<bool()>& is_there) {
+void Team::finish_all() {
+  if (channels_.size() - shared_channels_ != free_channels_.size()) {
+    throw Error(Status::no_resource,
+                "the team's staging is used up while persistent operations hold plans in it; make "
+                "fewer of them, or more teams");
+  }
+  for (const auto& channel : channels_) {
+    while (channel->current != nullptr) {
+      const Status status = run_to_end(*channel->current);
+      if (status != Status::ok) throw Error(status, last_error());
+    }
+  }
+}
+
+void Team::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
   const auto require = [](Status status) {
     if (status != Status::ok) throw Error(status, last_error());
   };
@@ -105,6 +96,20 @@ void Team::wait_in_start(int member, const std::string& purpose, const std::func
                        std::to_string(members_.rank()) + " waited for " + members_.text(member) + " " + purpose));
     }
   }
+}
+
+int Team::entries_in_flight_most() const noexcept {
+  const std::lock_guard lock(channels_mutex_);
+  int most = 0;
+  for (const auto& channel : channels_) most = std::max(most, channel->execution.entries_in_flight_most());
+  return most;
+}
+
+std::uint64_t Team::engine_bytes(int engine) const noexcept {
+  const std::lock_guard lock(channels_mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& channel : channels_) bytes += channel->execution.engine_bytes(engine);
+  return bytes;
 }
 
 }  // namespace torii

@@ -23,24 +23,6 @@ std::vector<std::size_t> offsets_of(const std::vector<std::uint64_t>& lengths) {
 
 }  // namespace
 
-/// Throws Error{unsupported} where the plan cannot have blocks of unequal lengths.
-std::unique_ptr<Prepared> Team::prepare_lengths(const CallArguments& arguments, const Selected& selected,
-                                                const Plan& plan) {
-  const bool is_known_to_root =
-      arguments.collective == Collective::scatter || arguments.collective == Collective::gather;
-  if (!is_known_to_root || plan.blocks != ranks() || plan.bundle_max != 1) {
-    throw Error(Status::unsupported, std::string(selected.algorithm->name) +
-                                         " has no plan for blocks of unequal lengths; use direct, or auto");
-  }
-  CallArguments telling;
-  telling.collective = Collective::broadcast;
-  telling.count = static_cast<std::size_t>(ranks());
-  telling.type = Type::u64;
-  telling.root = arguments.root;
-  telling.is_internal = true;
-  return make_prepared(telling);
-}
-
 void Team::begin_lengths(Channel& channel, Request& request) noexcept {
   const Prepared& telling = *request.prepared->lengths;
   const Prepared::Place& place = telling.places[request.runs_on];

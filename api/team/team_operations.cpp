@@ -16,6 +16,16 @@ bool needs_input_copy(const CallArguments& arguments) noexcept {
   return arguments.collective == Collective::alltoall && arguments.input == arguments.result;
 }
 
+/// What each call has to pass by itself: the rest holds for all calls that are prepared alike.
+void check_buffers(const CallArguments& arguments, const Prepared& prepared) {
+  const bool has_memory = arguments.access.load == nullptr;
+  if (has_memory && prepared.result_bytes != 0 && arguments.result == nullptr)
+    throw Error(Status::invalid_argument, "result is NULL, but count is not 0");
+  if (prepared.input_bytes != 0 && arguments.input == nullptr && arguments.collective != Collective::broadcast) {
+    throw Error(Status::invalid_argument, "input is NULL, but count is not 0 (in place: input == result)");
+  }
+}
+
 }  // namespace
 
 /// Sets an alltoall's input aside where it is the result's memory. A straight list needs none: it has sent everything
@@ -54,6 +64,26 @@ Status Team::take_blocks(Request& request) noexcept {
     set_last_error(error.what());
     return Status::no_resource;
   }
+}
+
+Prepared* Team::prepare(Request& request, Status& status) noexcept {
+  status = take_blocks(request);
+  if (status != Status::ok) return nullptr;
+  try {
+    if (last_prepared_ == nullptr || !same_call(last_prepared_->arguments, request.arguments, ranks())) {
+      const CancellationHeld held;
+      last_prepared_ = plans_.find(request.arguments, in_flight_ == 0);
+    }
+    check_buffers(request.arguments, *last_prepared_);
+    return last_prepared_;
+  } catch (const Error& error) {
+    status = error.status();
+    set_last_error(error.what());
+  } catch (const std::exception& error) {
+    status = Status::no_resource;
+    set_last_error(error.what());
+  }
+  return nullptr;
 }
 
 CallBuffers Team::buffers_of(const Request& request, bool by_value) const noexcept {
@@ -110,7 +140,7 @@ void Team::take_place(Request& request) noexcept {
 Status Team::make_ready(Request& request) noexcept {
   const CancellationHeld held;
   try {
-    install_on(*request.prepared, request.runs_on);
+    plans_.install_on(*request.prepared, request.runs_on, *this);
     if (Channel& channel = *channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
     return Status::ok;
   } catch (const Error& error) {
@@ -269,10 +299,10 @@ Status Team::run_to_end(Request& request) noexcept {
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
     if (advance(own)) break;
   }
-  return wait_for(request);
+  return wait_until_done(request);
 }
 
-Status Team::wait_for(Request& request) noexcept {
+Status Team::wait_until_done(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
   const CancellationHeld held;
   Waiting waiting = members_.waiting();
@@ -367,7 +397,7 @@ Status Team::take_channel(Request& request) noexcept {
     }
     // Taken only when its plan is in place: until then this operation does not stand in the way of recycling.
     const int channel = free_channels_.front();
-    install_on(*request.prepared, static_cast<std::size_t>(channel));
+    plans_.install_on(*request.prepared, static_cast<std::size_t>(channel), *this);
     free_channels_.erase(free_channels_.begin());
     request.channel = channel;
   } catch (const Error& error) {
@@ -385,20 +415,6 @@ void Team::close_channel(const Request& request) noexcept {
   // The lowest free channel is taken first, so ranks that free and prepare in one order agree on the channels.
   free_channels_.insert(std::lower_bound(free_channels_.begin(), free_channels_.end(), request.channel),
                         request.channel);
-}
-
-int Team::entries_in_flight_most() const noexcept {
-  const std::lock_guard lock(channels_mutex_);
-  int most = 0;
-  for (const auto& channel : channels_) most = std::max(most, channel->execution.entries_in_flight_most());
-  return most;
-}
-
-std::uint64_t Team::engine_bytes(int engine) const noexcept {
-  const std::lock_guard lock(channels_mutex_);
-  std::uint64_t bytes = 0;
-  for (const auto& channel : channels_) bytes += channel->execution.engine_bytes(engine);
-  return bytes;
 }
 
 }  // namespace torii
