@@ -27,7 +27,7 @@ struct Prepared {
   std::ptrdiff_t result_shift_bytes = 0;
   std::uint64_t board_count = 0;  ///< as BoardLine has them
   std::uint64_t board_kind = 0;
-  bool is_plain = false;  ///< Team::run_again() may take the call: no arrays, no user function, something to do
+  bool is_plain = false;  ///< Operations::run_again() may take the call: no arrays, no user function, something to do
   /// A channel's installed plan, and its straight form where there is one; nullptr until first used there.
   struct Place {
     InstalledPlan* plan = nullptr;

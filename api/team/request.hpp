@@ -27,7 +27,6 @@ struct PlainCall {
 
 struct Request {
   enum class State : std::uint8_t { idle, queued, running, done };
-  class Team* team = nullptr;
   CallArguments arguments;
   Prepared* prepared = nullptr;
   int channel = -1;  ///< a persistent operation's own channel

@@ -143,38 +143,32 @@ std::uint64_t options_digest(Context& context, const TeamOptions& options) {
 }
 
 Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
-    : context_(context),
-      shared_channels_(shared_channels_of(options, context.settings())),
-      members_(context, std::move(members)),
-      own_control_(&members_.control()),
+    : Team(shared_channels_of(options, context.settings()), context, options, std::move(members), ranks_reserved) {}
+
+Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& options, std::vector<Member> members,
+           int ranks_reserved)
+    : members_(context, std::move(members)),
       agreement_(make_team_agreement(members_)),
-      failed_(agreement_->failure_sign()),
       staging_(members_, *agreement_, ranks_reserved),
       maker_(members_, options, staging_.bytes()),
       plans_(members_, *agreement_, maker_, staging_),
-      polling_(members_.waiting()) {
-  for (std::size_t i = 0; i < shared_channels_; ++i) {
-    channels_.push_back(std::make_unique<Channel>(context.transport()));
-  }
-  context_.attach(this);
-}
+      operations_(members_, *agreement_, plans_, shared_channels) {}
 
 Team::~Team() {
-  if (in_background_) context_.background().leave(this);
-  context_.detach(this);
+  operations_.close();
   if (!owns_memory_) return;
   agreement_->depart(staging_.touched_bytes());
   try {
     std::vector<int> peers;
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);
-    auto memory = std::make_unique<GoneTeam>(context_.transport(), members_.own().memory_offset,
+    auto memory = std::make_unique<GoneTeam>(members_.transport(), members_.own().memory_offset,
                                              staging_.memory_bytes(), std::move(peers), members_.several_nodes());
     for (PutOwner& puts : agreement_->take_puts()) memory->add_puts(std::move(puts));
     // Between nodes the puts of operations may still read the memory.
-    for (std::size_t i = 0; members_.several_nodes() && i < channels_.size(); ++i) {
-      memory->add_puts(channels_[i]->execution.take_puts());
+    if (members_.several_nodes()) {
+      for (PutOwner& puts : operations_.take_puts()) memory->add_puts(std::move(puts));
     }
-    context_.staging().retire(std::move(memory));
+    context().staging().retire(std::move(memory));
   } catch (const std::exception&) {
     log(LogLevel::error, "out of memory: that of a team stays set aside");
   }
@@ -248,9 +242,9 @@ Team::Founding Team::found(Context& context, Exchange& exchange, TeamOptions opt
 
 std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) {
   TeamExchange exchange(*this);
-  return form(context_, exchange, ranks(), color >= 0, [&](Exchange& agreed, std::uint64_t offset) {
+  return form(context(), exchange, ranks(), color >= 0, [&](Exchange& agreed, std::uint64_t offset) {
     const TeamOptions options = with_own_tree(given);
-    const std::string digest = digest_text(context_, options);
+    const std::string digest = digest_text(context(), options);
     const std::vector<Ticket> tickets = gather_values(agreed, Ticket{color, key, offset, digest_of(digest)});
     if (auto refusal = compare_tickets(agreed, tickets, digest)) return Founding{{}, {}, std::move(refusal)};
     std::vector<int> chosen;
@@ -271,12 +265,12 @@ std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) 
 }
 
 bool Team::decide_split(bool agreed) {
-  if (!agreed && !poisoned_) return false;
+  if (!agreed && !operations_.is_poisoned()) return false;
   const std::optional<bool> is_made = agreement_->decide_split(agreed);
   if (!is_made) return agreed;
   if (*is_made) return true;
-  if (!poisoned_) (void)adopt_failure();
-  throw Error(cause_status_, cause_);
+  if (!operations_.is_poisoned()) (void)operations_.adopt_failure();
+  throw Error(operations_.cause().status, operations_.cause().text);
 }
 
 /// A part stands on what its options say, or where they say nothing on the rows, planes or boxes of this team's torus

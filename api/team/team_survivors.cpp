@@ -28,25 +28,25 @@ void keep_trouble(Status& status, std::string& text, const Step& step) {
 }  // namespace
 
 std::unique_ptr<Team> Team::survivors(const TeamOptions& given) {
-  if (!failed_.is_set()) throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
+  if (!operations_.has_failed()) throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
   if (survivors_made_) throw Error(Status::invalid_argument, "a team of the survivors has been asked for already");
   survivors_made_ = true;
-  if (!poisoned_) (void)adopt_failure();
-  Staging staging(context_);
+  if (!operations_.is_poisoned()) (void)operations_.adopt_failure();
+  Staging staging(context());
   TeamOptions options;
   SurvivorsOffer own;
   std::vector<Survivor> chosen;
   keep_trouble(own.status, own.text, [&] {
     chosen.reserve(members_.all().size());  // nothing may fail on one rank alone once it has made its offer
     options = with_own_tree(given);
-    own.digest = options_digest(context_, options);
+    own.digest = options_digest(context(), options);
     staging.take(ranks());
     own.staging = staging.offset();
   });
   agreement_->choose_survivors(own, chosen);
-  const std::size_t bytes = team_control_bytes(ranks(), context_) + team_staging_bytes(ranks(), context_);
+  const std::size_t bytes = team_control_bytes(ranks(), context()) + team_staging_bytes(ranks(), context());
   for (const Survivor& one : chosen) {
-    check_offer(one.member, one.staging, bytes, context_.transport().arena_bytes());
+    check_offer(one.member, one.staging, bytes, members_.transport().arena_bytes());
     if (one.digest == chosen.front().digest) continue;
     // Everybody compares the same words, so everybody ends here and nobody puts into the memory.
     throw Error(Status::mismatch,
@@ -63,7 +63,7 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& given) {
       members.push_back({members_.at(one.member).context_rank, one.staging});
     }
     const TeamOptions part = part_options(options, members);
-    team.reset(new Team(context_, part, std::move(members), ranks()));
+    team.reset(new Team(context(), part, std::move(members), ranks()));
   });
   agreement_->tell_made(status, text);
   try {
@@ -80,7 +80,7 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& given) {
 /// Waits until every member of the new team has said that it has made its object, or has died, which the first call
 /// says. Throws where one could not: on all, since nobody has yet put into the others' memory.
 void Team::wait_until_made(const std::vector<Survivor>& chosen) {
-  Transport& transport = context_.transport();
+  Transport& transport = members_.transport();
   Waiting waiting = members_.waiting();
   for (const Survivor& one : chosen) {
     while (!agreement_->made_by(one.member)) {

@@ -17,7 +17,7 @@ struct UnequalBlocks {
   SweepBlocks blocks;
   std::size_t input_bytes = 0;
   std::size_t result_bytes = 0;
-  /// Of a scatter or gather that runs as flows (team_lengths.cpp): bytes of every rank's block, which the root tells
+  /// Of a scatter or gather that runs as flows (call_lengths.cpp): bytes of every rank's block, which the root tells
   /// all ranks, then the shape with these lengths, where this rank's block stands in the layout, and at the root how
   /// far its blocks stand from where the layout has them; empty where they follow each other.
   std::vector<std::uint64_t> lengths;
