@@ -24,7 +24,7 @@ struct CallArguments {
   int root = 0;
   kernels::UserFunction user;
   bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
-  std::uint32_t tag = 0;     ///< of the library's own: calls that differ in it are not the same call
+  std::uint32_t tag = 0;     ///< set by the library's own calls: calls with different tags are different calls
   bool unequal = false;      ///< blocks have lengths of their own; the arrays are read once, by read_blocks()
   const std::size_t* input_counts = nullptr;
   const std::size_t* input_displacements = nullptr;
@@ -44,7 +44,7 @@ constexpr bool may_be_unequal(Collective collective) {
          collective == Collective::reduce_scatter;
 }
 
-/// What a board has for the count of a call whose blocks have lengths of their own.
+/// The count on the board for a call whose blocks have lengths of their own.
 inline constexpr std::uint64_t kUnequalOnBoard = UINT64_MAX;
 inline std::uint64_t count_on_board(const CallArguments& arguments) noexcept {
   return arguments.unequal || arguments.block_counts != nullptr ? kUnequalOnBoard : arguments.count;

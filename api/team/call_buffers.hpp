@@ -8,7 +8,7 @@
 
 namespace torii {
 
-// What most calls need not do is asked inline, on the way of every started call.
+// Every started call passes these checks, so they are inline; the rare work behind them is not.
 
 /// Copies the lengths of a call with unequal blocks, once. Throws Error{invalid_argument}.
 void read_lengths(Request& request, const Membership& members);
@@ -17,7 +17,7 @@ inline void take_blocks(Request& request, const Membership& members) {
   if (arguments.block_counts != nullptr || arguments.unequal) read_lengths(request, members);
 }
 [[noreturn]] void throw_missing_buffer(bool is_result);
-/// What each call has to pass by itself: the rest holds for all calls that are prepared alike. Throws
+/// The checks that each call has to pass by itself; all others hold for every call that is prepared alike. Throws
 /// Error{invalid_argument}.
 inline void check_buffers(const CallArguments& arguments, const Prepared& prepared) {
   const bool has_memory = arguments.access.load == nullptr;

@@ -21,7 +21,7 @@ struct Channel {
   Request* current = nullptr;
   std::uint64_t awaited = 0;  ///< the installation on which members have to agree before `current` begins; 0: none
   int agreed_members = 0;     ///< so many members, from the first on, agree on it
-  std::uint64_t starts = 0;   ///< of persistent operations on this channel
+  std::uint64_t starts = 0;   ///< how often persistent operations were started here
   std::deque<Request*> queue;
 };
 
@@ -50,7 +50,7 @@ class Channels {
   /// Bytes that the engine has put for operations, and the most entries of any of them. From any thread.
   std::uint64_t engine_bytes(int engine) const noexcept;
   int entries_in_flight_most() const noexcept;
-  /// What still counts the puts of operations, when the team ends.
+  /// The owners that still count puts of operations, when the team ends.
   std::vector<PutOwner> take_puts();
 
  private:
@@ -59,7 +59,7 @@ class Channels {
   std::size_t next_ = 0;
   std::vector<std::unique_ptr<Channel>> channels_;
   mutable std::mutex mutex_;  ///< held while channels_ grows, and by readers on other threads
-  std::vector<int> free_;     ///< of persistent operations that are gone, ascending
+  std::vector<int> free_;     ///< channels of persistent operations that are gone, ascending
 };
 
 }  // namespace torii

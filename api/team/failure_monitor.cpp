@@ -94,8 +94,8 @@ bool FailureMonitor::has_left_after(int member, const Request& request) noexcept
          (request.sequence != 0 && agreement_.completed_by(member) >= request.sequence);
 }
 
-/// Of a member of another node it is not known at once whether it had ended this call when it died. If it had, then
-/// this rank mostly goes on; so it counts as lost when this rank has been waiting for a moment.
+/// A dead member of another node may have ended this call before it died, and then this rank mostly goes on. So such a
+/// member counts as lost only after this rank has waited for a moment.
 bool FailureMonitor::finds_dead_member(const Waiting& waiting, const Request& request, std::int64_t now) {
   if (now - alive_checked_ns_ < kAliveEveryNs) return false;
   alive_checked_ns_ = now;
@@ -133,7 +133,6 @@ bool FailureMonitor::claim_timeout(const Waiting& waiting, const Request& reques
   return claim(Status::timeout, named, text);
 }
 
-/// What the executor could not put or read.
 void FailureMonitor::claim_transport(const Execution& execution, const Request& request) noexcept {
   const Status status = execution.status();
   const int member = members_.member_of(execution.failed_peer());
@@ -231,7 +230,7 @@ bool FailureMonitor::finds_refused_call(std::uint64_t own_sequence) {
   return false;
 }
 
-/// What this rank and that member refused last: a cause of differences that no call shows.
+/// The last refused calls of this rank and of that member: a cause of differences that no call shows.
 std::string FailureMonitor::refusals_text(int member) {
   std::string text;
   const auto add = [&](int rank, const std::optional<RefusalNotice>& notice) {

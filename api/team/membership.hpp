@@ -37,7 +37,7 @@ class Membership {
   /// True for a member of another node.
   bool is_distant(int member) const noexcept;
   bool is_alive(int member) const { return transport().alive(at(member).context_rank); }
-  /// Of a member on this rank's node.
+  /// For members of this rank's node only.
   TeamControl& control(int member) const noexcept;
   TeamControl& control() const noexcept { return *own_control_; }
 

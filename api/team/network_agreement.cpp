@@ -12,8 +12,8 @@ namespace {
 
 /// How long the offer of a member that was chosen may be under way; it is dead when it takes longer.
 constexpr std::int64_t kOfferNs = 1'000'000'000;
-/// How much later an offer may come by one engine than by another before that engine counts as lost. What stands before
-/// it in a queue has been given up, so a slow one that is closed for this is no great loss.
+/// How much later an offer may come by one engine than by another before that engine counts as lost. The
+/// messages queued before the offer have been given up, so it costs little to close a slow engine.
 constexpr std::int64_t kHailNs = 2'000'000'000;
 
 std::vector<TeamLines::Member> places_of(const Membership& members) {

@@ -95,7 +95,7 @@ void NodeAgreement::depart(std::uint64_t touched_bytes) noexcept {
 /// A member may leave a split and abort the team while another member waits for the last messages of the split. The
 /// first of the two decides by one word whether the parts are made.
 std::optional<bool> NodeAgreement::decide_split(bool agreed) noexcept {
-  // Release and acquire: who finds the split failed finds the failure, too.
+  // Release and acquire: a rank that finds the split failed finds the failure, too.
   std::uint32_t found = 2 * splits_;
   const std::uint32_t decided = agreed ? found + 2 : found + 1;
   if (first_.splits.compare_exchange_strong(found, decided, std::memory_order_acq_rel, std::memory_order_acquire)) {
@@ -163,7 +163,7 @@ void NodeAgreement::choose_survivors(const SurvivorsOffer& own, std::vector<Surv
 void NodeAgreement::tell_made(Status status, const std::string& text) noexcept {
   SurvivorsRecord& mine = own_.survivors;
   if (status != Status::ok) std::strncpy(mine.text, text.c_str(), kFailureTextBytes - 1);
-  // Release: who reads the status reads the text.
+  // Release: a rank that reads the status reads the text.
   mine.made.store(static_cast<std::uint32_t>(status) + 1, std::memory_order_release);
 }
 

@@ -92,8 +92,6 @@ bool Operations::progress() noexcept {
   return progress_channels();
 }
 
-bool Operations::still_idle(void* operations) noexcept { return !static_cast<Operations*>(operations)->progress(); }
-
 Status Operations::wait(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
   const Inside inside(busy_, in_background_);
@@ -113,6 +111,7 @@ Status Operations::run_to_end(Request& request) noexcept {
 Status Operations::wait_until_done(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
   const CancellationHeld held;
+  const auto still_idle = [](void* operations) { return !static_cast<Operations*>(operations)->progress(); };
   Waiting waiting = members_.waiting();
   while (request.state != Request::State::done) {
     if (progress()) {
@@ -120,7 +119,7 @@ Status Operations::wait_until_done(Request& request) noexcept {
       continue;
     }
     if (waiting.is_turn_of_others()) context_.idle();
-    if (!waiting.pause(&Operations::still_idle, this)) continue;
+    if (!waiting.pause(still_idle, this)) continue;
     if (request.state == Request::State::done) break;  // it ended in the pause, maybe with the team's failure
     if (monitor_.finds_failure(waiting, request)) return adopt_failure();
   }

@@ -78,7 +78,6 @@ class Operations final : public AttachedTeam, private StartWaits {
   void complete(Channel& channel, Status status) noexcept;
   bool progress_channels() noexcept;
   bool progress() noexcept;
-  static bool still_idle(void* operations) noexcept;
   Status run_to_end(Request& request) noexcept;
   Status wait_until_done(Request& request) noexcept;
   Status fail(Status status, int member, const std::string& text) noexcept;
@@ -95,7 +94,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   OwnCalls calls_;
   FailureMonitor monitor_;
   Prepared* last_prepared_ = nullptr;
-  Waiting polling_;  ///< of callers that test instead of wait
+  Waiting polling_;  ///< for callers that test instead of wait
   int in_flight_ = 0;
   bool poisoned_ = false;
   bool in_background_ = false;

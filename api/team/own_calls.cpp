@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank tells of its calls.
+// The lines that a rank tells about its calls.
 #include "api/team/own_calls.hpp"
 
 namespace torii {

@@ -38,11 +38,11 @@ class OwnCalls {
   /// This rank looks after a call that it waits in.
   void look(std::int64_t now_ns) noexcept { control_.looked_ns.store(now_ns, std::memory_order_relaxed); }
 
-  /// What this rank tells of itself while it waits in a call.
+  /// The line that this rank tells while it waits in a call.
   Standing standing(const Request& request) const noexcept;
-  /// What the board shows of a call.
+  /// The board's line about a call.
   std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_board(control_, sequence); }
-  /// What this rank tells next. In a persistent operation it tells of the last call in order, too, by turns.
+  /// The line that this rank tells next. In a persistent operation it tells of the last call in order, too, by turns.
   Standing next_told(const Request& request) noexcept;
 
  private:

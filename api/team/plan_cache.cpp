@@ -35,8 +35,7 @@ Prepared* PlanCache::find(const CallArguments& arguments, bool may_drop) {
     if (same_call(prepared->arguments, arguments, members_.ranks())) return prepared.get();
   }
   auto fresh = maker_.make(arguments);
-  // What is dropped here is only quick to find: its plans stay in place. Requests in flight hold pointers, so then none
-  // is.
+  // The plans of dropped entries stay in place. Requests in flight hold pointers to entries, so then none is dropped.
   if (prepared_.size() >= kPreparedMax && may_drop) {
     prepared_.erase(prepared_.begin(), prepared_.begin() + kPreparedMax / 2);
   }

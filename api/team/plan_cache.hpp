@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a team has prepared, and the plans that it has put in place.
+// The calls that a team has prepared, and the plans that it has put in place.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ class PlanCache {
   /// The arguments must outlive the cache.
   PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker, StagingBudget& staging);
 
-  /// What is prepared of a call: found, or made. With `may_drop`, no request points to any other. Throws Error.
+  /// Finds or makes the prepared call. `may_drop` says that no request points to any prepared call. Throws Error.
   Prepared* find(const CallArguments& arguments, bool may_drop);
   /// Puts the plan, and the one by which lengths are told, in place on a channel, unless they are there. Every member
   /// does so at the same call. Throws Error.
   void install_on(Prepared& prepared, std::size_t channel, StartWaits& waits);
-  /// What that member has put in place as installation `number`, compared with this rank.
+  /// Compares installation `number` of that member with this rank's.
   InstallLog::Verdict verdict(int member, std::uint64_t number) noexcept {
     return installs_.compare(agreement_.install_word(member, number), number);
   }

@@ -11,7 +11,7 @@
 namespace torii {
 namespace {
 
-/// What selection takes a call with blocks of unequal lengths for, and more than any vector has.
+/// The length that selection assumes for blocks of unequal lengths: more than any vector has.
 constexpr std::size_t kUnequalBytes = std::numeric_limits<std::size_t>::max();
 
 std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {

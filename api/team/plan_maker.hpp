@@ -40,7 +40,7 @@ class PlanMaker {
   std::shared_ptr<const TuneTable> own_tune_table_;
 };
 
-/// What a plan's staging may take, and what it depends on besides the plan. Equal on all members.
+/// The limit of a plan's staging, and all that the staging depends on besides the plan. Equal on all members.
 struct StagingLimit {
   std::size_t bytes = 0;
   bool wide = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a call before its buffers are.
+// All that is known of a call before its buffers are.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Prepared {
     std::unique_ptr<Straight> straight;
   };
   std::vector<Place> places;
-  /// Of a scatter or gather of unequal blocks that runs as flows: the broadcast by which the root tells their lengths.
+  /// The broadcast by which the root tells lengths; set for a scatter or gather of unequal blocks that runs as flows.
   std::unique_ptr<Prepared> lengths;
   bool tells_lengths(const UnequalBlocks* unequal) const noexcept { return lengths != nullptr && !unequal->is_told; }
 };

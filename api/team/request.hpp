@@ -40,7 +40,7 @@ struct Request {
   std::uint32_t salt = 0;
   std::uint32_t salt_prepared = 0;
   std::uint32_t starts_refused = 0;
-  /// Of an alltoall in place: its input as it was at the start, since results arrive where others have yet to be sent.
+  /// The input of an alltoall in place as it was at the start: results arrive before all of the input is sent.
   std::unique_ptr<std::byte[]> input_copy;
   std::size_t input_copy_bytes = 0;
   std::unique_ptr<UnequalBlocks> unequal;

@@ -28,7 +28,7 @@ class StagingBudget {
   bool has_room(std::size_t bytes) const noexcept { return used_bytes_ + bytes <= bytes_; }
   /// Takes the pages of the next `bytes` where memory is short. Throws Error{no_resource}.
   void reserve(std::size_t bytes);
-  /// Where the next place begins in the arena of that member.
+  /// The offset of the next place in the arena of that member.
   std::uint64_t next_offset(const Member& member) const noexcept {
     return member.memory_offset + control_bytes_ + used_bytes_;
   }
@@ -52,7 +52,7 @@ class StagingBudget {
 /// Bytes of a member's control memory and of its staging, for teams of up to `ranks` ranks of that context.
 std::size_t team_control_bytes(int ranks, const Context& context) noexcept;
 std::size_t team_staging_bytes(int ranks, Context& context) noexcept;
-/// Of a context whose memory is not pinned.
+/// For a context whose memory is not pinned.
 std::size_t team_staging_bytes(int ranks) noexcept;
 
 }  // namespace torii

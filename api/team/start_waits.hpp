@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the start of a call may have to wait for.
+// The waits that the start of a call may need.
 #pragma once
 
 #include <functional>

@@ -22,12 +22,6 @@ namespace torii {
 
 class Team final {
  public:
-  /// The team of all ranks of the job. Collective. Throws Error.
-  static std::unique_ptr<Team> make_world(Context& context, const TeamOptions& options);
-  /// The team of `ranks` of the context, in this order. Collective over them; `exchange` is theirs. Throws Error on
-  /// all.
-  static std::unique_ptr<Team> make_of(Context& context, const TeamOptions& options, const std::vector<int>& ranks,
-                                       Exchange& exchange);
   /// Ranks of equal colour, ordered by (key, rank); nullptr for colour -1. Collective over this team.
   std::unique_ptr<Team> split(int color, int key, const TeamOptions& options);
   /// For split(): Exchange::decide() over this team's members.
@@ -78,23 +72,7 @@ class Team final {
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);
   Team(std::size_t shared_channels, Context& context, const TeamOptions& options, std::vector<Member> members,
        int ranks_reserved);
-  /// The parts of a new team, once all ranks have agreed on them.
-  struct Founding {
-    TeamOptions options;
-    std::vector<Member> members;        ///< none where this rank joins none
-    std::optional<Error> refusal = {};  ///< why the members of this part make none, while others make theirs
-  };
-  static Founding found(Context& context, Exchange& exchange, TeamOptions options, const std::vector<int>& ranks,
-                        std::uint64_t memory_offset);
-  template <class Choose>
-  static std::unique_ptr<Team> form(Context& context, Exchange& exchange, int ranks_reserved, bool joins,
-                                    const Choose& choose);
-  /// `options` with the content of the tree file that they name.
-  static TeamOptions with_own_tree(const TeamOptions& options);
-  TeamOptions part_options(const TeamOptions& options, const std::vector<Member>& members) const;
-
-  // team_survivors.cpp
-  void wait_until_made(const std::vector<Survivor>& chosen);
+  friend class TeamFactory;
 
   Membership members_;
   std::unique_ptr<TeamAgreement> agreement_;
@@ -105,8 +83,5 @@ class Team final {
   bool survivors_made_ = false;
   bool owns_memory_ = false;  ///< all members have made their object: until then nobody puts, and nobody departs
 };
-
-/// Of everything that must be equal on all members.
-std::uint64_t options_digest(Context& context, const TeamOptions& options);
 
 }  // namespace torii

@@ -2,6 +2,8 @@
 // How the members of a team learn of each other's failures, calls, plans and departures, and choose the survivors.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -42,7 +44,7 @@ struct Cause {
   std::string text;
 };
 
-/// What a member tells the others: its part of the survivors' team, or why it can make none.
+/// A member's offer to the others: its part of the survivors' team, or why it can make none.
 struct SurvivorsOffer {
   std::uint64_t digest = 0;
   std::uint64_t staging = 0;
@@ -57,7 +59,7 @@ struct Survivor {
   std::uint64_t digest;
 };
 
-/// What a member has said about its object of the survivors' team.
+/// A member's report about its object of the survivors' team.
 struct MadeReport {
   std::int32_t status;  ///< 0: it has made the object
   const char* text;     ///< the reason of another status
@@ -117,7 +119,7 @@ class TeamAgreement {
   virtual bool has_departed(int member) noexcept = 0;
   /// This rank's last word to all members. It has written into at most the first `touched_bytes` of a team's memory.
   virtual void depart(std::uint64_t touched_bytes) noexcept = 0;
-  /// What still counts this object's puts, after depart().
+  /// The owners that still count this object's puts, after depart().
   virtual std::vector<PutOwner> take_puts() = 0;
 
   // Parts and survivors.

@@ -21,7 +21,7 @@ struct TeamOptions {
   int channels = 0;
 };
 
-/// What the option says, or the setting where it is empty.
+/// The option, or the setting where the option is empty.
 inline const std::string& first_set(const std::string& option, const std::string& setting) {
   return option.empty() ? setting : option;
 }
