@@ -304,7 +304,6 @@ static torii_status make_request(torii_team* team, const torii_call* call, torii
   status = answered([&] {
     *request = new torii_request{team, {}};
     (*request)->request.arguments = arguments;
-    (*request)->request.team = team->team.get();
     ++team->requests;
   });
   return status == TORII_OK ? status : refused_on(team, status);

@@ -6,7 +6,8 @@
 #include <atomic>
 #include <utility>
 
-#include "api/team/team.hpp"
+#include "api/team/team_control.hpp"
+#include "api/team/team_lines.hpp"
 #include "runtime/execution/waiting.hpp"
 
 namespace torii {

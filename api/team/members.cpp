@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/team/team_factory.hpp"
+
 namespace torii {
 namespace {
 
@@ -52,11 +54,11 @@ std::vector<int> read_members(const torii_team_options& options, const Context& 
 }  // namespace
 
 std::unique_ptr<Team> make_team(Context& context, const torii_team_options& given, const TeamOptions& options) {
-  if (given.members == nullptr) return Team::make_world(context, options);
+  if (given.members == nullptr) return TeamFactory(context).make_world(options);
   const std::vector<int> members = read_members(given, context);
   const auto rank = std::find(members.begin(), members.end(), context.rank()) - members.begin();
   MembersExchange exchange(static_cast<int>(rank), given);
-  return Team::make_of(context, options, members, exchange);
+  return TeamFactory(context).make_of(options, members, exchange);
 }
 
 }  // namespace torii

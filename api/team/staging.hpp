@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "api/context/context.hpp"
-#include "api/team/team.hpp"
+#include "api/team/staging_budget.hpp"
 
 namespace torii {
 

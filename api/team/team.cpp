@@ -1,405 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making teams: of the whole job, of a part.
+// The parts of a team, its end, and the decision about a split.
 #include "api/team/team.hpp"
 
-#include <xxhash.h>
-
-#include <algorithm>
-#include <cstring>
-#include <numeric>
+#include <utility>
 
 #include "api/team/gone_team.hpp"
-#include "api/team/staging.hpp"
+#include "api/team/team_factory.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/bootstrap/agreement.hpp"
-#include "runtime/topology/rank_map.hpp"
 
 namespace torii {
 namespace {
 
-constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;  ///< as the setting SEGMENT accepts
-constexpr int kSharedChannelsMax = 8;                           ///< as of the setting CHANNELS
-constexpr const char* kVersion = TORII_VERSION;
+constexpr int kSharedChannelsMax = 8;  ///< as of the setting CHANNELS
 
-thread_local std::string thread_error;
-
-/// An exchange over a team's own all_gather: parts of a team are made with it.
-class TeamExchange final : public Exchange {
- public:
-  explicit TeamExchange(Team& team) : team_(team) {}
-  int rank() const noexcept override { return team_.rank(); }
-  int ranks() const noexcept override { return team_.ranks(); }
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    Request request;
-    request.arguments.collective = Collective::all_gather;
-    request.arguments.input = mine.data();
-    request.arguments.result = all.data();
-    request.arguments.count = mine.size();
-    request.arguments.is_internal = true;
-    const Status status = team_.run(request);
-    if (status != Status::ok) throw Error(status, last_error());
-  }
-  bool decide(bool agreed) override { return team_.decide_split(agreed); }
-
- private:
-  Team& team_;
-};
-
-const std::string& first_set(const std::string& option, const std::string& setting) {
-  return option.empty() ? setting : option;
-}
-
-std::uint64_t digest_of(const std::string& text) { return XXH3_64bits(text.data(), text.size()); }
-
-bool is_tree(const std::string& topology) { return topology.starts_with("tree:"); }
-
-/// Reads the file of a tree once: what is compared between ranks is what is used. A file that cannot be read is an
-/// error after the comparison only, so that no rank waits for one that has given up.
-TeamOptions with_tree(TeamOptions options, const std::string& topology) {
-  if (!is_tree(topology)) return options;
-  try {
-    options.tree = TreeTopology::read(topology.substr(topology.find(':') + 1));
-  } catch (const Error& error) {
-    options.tree_error = error.what();
-  }
-  return options;
-}
-
-/// Everything that must be equal on all members, one "NAME=value" a line.
-std::string digest_text(Context& context, const TeamOptions& options) {
-  const std::string& tune = context.tune_table().text();
-  std::string text = "VERSION=" + std::string(kVersion) + "\n" + context.settings().digest_text();
-  if (!text.ends_with('\n')) text += '\n';
-  text += "TUNE_FILE digest=" + std::to_string(digest_of(tune)) + "\n";
-  text += "team topology=" + options.topology + "\nteam algorithm=" + options.algorithm +
-          "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
-          "\nteam segment=" + std::to_string(options.segment_bytes) + "\nteam tune_table digest=" +
-          std::to_string(XXH3_64bits(options.tune_table.data(), options.tune_table.size())) +
-          "\nteam rank_map digest=" + std::to_string(digest_of(options.rank_map)) +
-          "\nteam channels=" + std::to_string(options.channels) + "\n";
-  text += "team tree " +
-          (options.tree_error.empty() ? "digest=" + std::to_string(digest_of(options.tree)) : options.tree_error) +
-          "\n";
-  return text;
-}
-
-/// The first line in which two digests differ, as "'A=1' against 'A=2'".
-std::string first_difference(const std::string& a, const std::string& b) {
-  std::size_t begin = 0;
-  while (begin < a.size() && begin < b.size()) {
-    const std::size_t end_a = std::min(a.find('\n', begin), a.size());
-    const std::size_t end_b = std::min(b.find('\n', begin), b.size());
-    const std::string line_a = a.substr(begin, end_a - begin);
-    const std::string line_b = b.substr(begin, end_b - begin);
-    if (line_a != line_b) return "'" + line_a + "' against '" + line_b + "'";
-    begin = end_a + 1;
-  }
-  return "settings of unequal number";
-}
-
-void compare_digests(Exchange& exchange, const std::string& mine) {
-  const std::vector<std::string> all = gather_texts(exchange, mine);
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    throw Error(Status::mismatch,
-                "rank " + std::to_string(rank) + " differs from rank 0: " + first_difference(all[rank], all[0]) +
-                    " (settings, topology and tune data must be equal on all ranks)",
-                static_cast<int>(rank));
-  }
-}
-
-struct Ticket {
-  std::int32_t color;
-  std::int32_t key;
-  std::uint64_t memory_offset;
-  std::uint64_t digest;  ///< of the options: equal for all ranks of a colour
-};
-
-/// An error on the ranks of a colour in which the options differ. All ranks see all tickets, so they agree on whether
-/// the texts must be fetched.
-std::optional<Error> compare_tickets(Exchange& exchange, const std::vector<Ticket>& tickets, const std::string& mine) {
-  const auto first_of = [&](int color) {
-    return std::find_if(tickets.begin(), tickets.end(), [=](const Ticket& one) { return one.color == color; });
-  };
-  const auto differs = [&](const Ticket& one) { return one.color >= 0 && one.digest != first_of(one.color)->digest; };
-  if (std::none_of(tickets.begin(), tickets.end(), differs)) return {};
-  const std::vector<std::string> texts = gather_texts(exchange, mine);
-  const int color = tickets[static_cast<std::size_t>(exchange.rank())].color;
-  for (std::size_t rank = 0; rank < tickets.size(); ++rank) {
-    if (tickets[rank].color != color || !differs(tickets[rank])) continue;
-    const auto first = static_cast<std::size_t>(first_of(color) - tickets.begin());
-    return Error(Status::mismatch,
-                 "rank " + std::to_string(rank) + " differs from rank " + std::to_string(first) + ": " +
-                     first_difference(texts[rank], texts[first]) + " (options must be equal on all ranks of a colour)",
-                 static_cast<int>(rank));
-  }
-  return {};
-}
-
-}  // namespace
-
-void set_last_error(const std::string& text) noexcept {
-  try {
-    thread_error = text;
-  } catch (const std::exception&) {
-    thread_error.clear();
-  }
-}
-const char* last_error() noexcept { return thread_error.c_str(); }
-
-std::uint64_t options_digest(Context& context, const TeamOptions& options) {
-  return digest_of(digest_text(context, options));
-}
-
-std::size_t team_lines_offset() noexcept { return round_up(sizeof(TeamControl), kLineBytes); }
-
-std::size_t team_control_bytes(int ranks, const Context& context) noexcept {
-  return round_up(context.several_nodes() ? team_lines_offset() + team_lines_bytes(ranks) : sizeof(TeamControl), 4096);
-}
-
-std::size_t team_staging_bytes(int ranks) noexcept {
-  return (std::size_t{64} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{4} << 20);
-}
-
-std::size_t team_staging_bytes(int ranks, Context& context) noexcept {
-  return std::min(team_staging_bytes(ranks), context.staging().bytes_max());
-}
-
-Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
-    : context_(context),
-      options_(options),
-      members_(std::move(members)),
-      rank_(member_of(context.rank())),
-      wait_mode_(context.settings().wait),
-      timeout_ns_(static_cast<std::int64_t>(context.settings().timeout_s * 1e9)),
-      staging_bytes_(team_staging_bytes(ranks_reserved, context)),
-      shared_channels_(
-          static_cast<std::size_t>(options.channels != 0 ? options.channels : context.settings().channels)),
-      control_bytes_(team_control_bytes(ranks_reserved, context)),
-      polling_(context.transport(), context.settings().wait, timeout_ns_) {
-  const Settings& settings = context.settings();
-  const std::string& topology = first_set(options.topology, settings.topology);
+/// How many channels operations share. Throws Error{invalid_argument}.
+std::size_t shared_channels_of(const TeamOptions& options, const Settings& settings) {
   if (options.channels < 0 || options.channels > kSharedChannelsMax) {
     throw Error(Status::invalid_argument, "channels is " + std::to_string(options.channels) +
                                               "; it must be from 1 to " + std::to_string(kSharedChannelsMax) +
                                               ", or 0 for the setting CHANNELS");
   }
-  if (!options.tree_error.empty()) throw Error(Status::invalid_argument, options.tree_error);
-  const bool is_file = options.rank_map == context.rank_map() && !settings.rank_map.starts_with("list:");
-  topology_ = with_rank_map(is_tree(topology) ? Topology::parse_tree(topology, options.tree, ranks())
-                                              : Topology::parse(topology == "auto" ? "node" : topology, ranks()),
-                            options.rank_map, is_file ? settings.rank_map : "of the settings or options");
-  const Capabilities& able = context.transport().capabilities();
-  if (topology_.selects_ties() && !able.selects_ties) {
-    throw Error(Status::invalid_argument, "topology '" + topology + "' leaves the way round to the sender, but " +
-                                              std::string(able.name) + " cannot choose it; leave ',ties' out");
-  }
-  const std::string determinism =
-      options.determinism.empty() ? std::string(name(settings.determinism)) : options.determinism;
-  const auto level = parse_determinism(determinism);
-  if (!level) {
-    throw Error(Status::invalid_argument, "determinism is '" + determinism + "'; it must be run or canonical");
-  }
-  determinism_ = *level;
-  if (!options.wire.empty() && options.wire != "type" && options.wire != "f32") {
-    throw Error(Status::invalid_argument, "wire is '" + options.wire + "'; it must be type or f32");
-  }
-  wide_wire_ = options.wire.empty() ? settings.wide_wire : options.wire == "f32";
-  forced_.algorithm = first_set(options.algorithm, settings.algorithm);
-  if (forced_.algorithm != "auto" && find_algorithm(forced_.algorithm) == nullptr) {
-    std::string names = "auto";
-    for (const Algorithm& algorithm : catalogue()) names += ", " + std::string(algorithm.name);
-    throw Error(Status::invalid_argument, "algorithm is '" + forced_.algorithm + "'; it must be one of " + names);
-  }
-  forced_.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : settings.segment_bytes;
-  if (forced_.segment_bytes % 64 != 0 || forced_.segment_bytes > kSegmentBytesMax) {
-    throw Error(Status::invalid_argument, "segment is " + std::to_string(forced_.segment_bytes) +
-                                              " bytes; it must be a multiple of 64, at most " +
-                                              std::to_string(kSegmentBytesMax));
-  }
-  if (!options.tune_table.empty()) own_tune_table_ = context.team_table(options.tune_table);
-  forced_.slots = settings.slots;
-  forced_.window = settings.window;
-  for (const Member& member : members_) {
-    several_nodes_ |= context.transport().node(member.context_rank) != context.transport().node(context.rank());
-  }
-  own_control_ = &control(rank_);
-  if (several_nodes_) {
-    std::vector<TeamLines::Member> places;
-    for (const Member& member : members_) {
-      places.push_back({member.context_rank, member.memory_offset + team_lines_offset()});
-    }
-    lines_ = std::make_unique<TeamLines>(context.transport(), std::move(places), rank_, timeout_ns_);
-  } else {
-    first_control_ = &control(0);
-  }
-  for (std::size_t i = 0; i < shared_channels_; ++i) {
-    channels_.push_back(std::make_unique<Channel>(context.transport()));
-  }
-  context_.attach(this);
+  return static_cast<std::size_t>(options.channels != 0 ? options.channels : settings.channels);
 }
 
+}  // namespace
+
+Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
+    : Team(shared_channels_of(options, context.settings()), context, options, std::move(members), ranks_reserved) {}
+
+Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& options, std::vector<Member> members,
+           int ranks_reserved)
+    : members_(context, std::move(members)),
+      agreement_(make_team_agreement(members_)),
+      staging_(members_, *agreement_, ranks_reserved),
+      maker_(members_, options, staging_.bytes()),
+      plans_(members_, *agreement_, maker_, staging_),
+      operations_(members_, *agreement_, plans_, shared_channels) {}
+
 Team::~Team() {
-  if (in_background_) context_.background().leave(this);
-  context_.detach(this);
+  operations_.close();
   if (!owns_memory_) return;
-  for (int member = 0; member < ranks() && lines_ == nullptr; ++member) depart_from(control(member));
-  if (lines_ != nullptr) lines_->depart();
+  agreement_->depart(staging_.touched_bytes());
   try {
     std::vector<int> peers;
-    for (const Member& member : members_) peers.push_back(member.context_rank);
-    auto memory =
-        std::make_unique<GoneTeam>(context_.transport(), members_[static_cast<std::size_t>(rank_)].memory_offset,
-                                   control_bytes_ + staging_bytes_, std::move(peers), several_nodes_);
-    if (lines_ != nullptr) {
-      memory->add_puts(lines_->take_puts());
-      memory->add_puts(lines_->take_awaited_puts());
-      for (const auto& channel : channels_) memory->add_puts(channel->execution.take_puts());
+    for (const Member& member : members_.all()) peers.push_back(member.context_rank);
+    auto memory = std::make_unique<GoneTeam>(members_.transport(), members_.own().memory_offset,
+                                             staging_.memory_bytes(), std::move(peers), members_.several_nodes());
+    for (PutOwner& puts : agreement_->take_puts()) memory->add_puts(std::move(puts));
+    // Between nodes the puts of operations may still read the memory.
+    if (members_.several_nodes()) {
+      for (PutOwner& puts : operations_.take_puts()) memory->add_puts(std::move(puts));
     }
-    context_.staging().retire(std::move(memory));
+    context().staging().retire(std::move(memory));
   } catch (const std::exception&) {
     log(LogLevel::error, "out of memory: that of a team stays set aside");
   }
 }
 
-/// The last word to a member. Its release makes the bytes above it known with it, and all that was stored before.
-void Team::depart_from(TeamControl& control) noexcept {
-  const std::uint64_t touched_bytes = control_bytes_ + staging_touched_bytes_;
-  std::uint64_t most_bytes = control.touched_bytes.load(std::memory_order_relaxed);
-  while (most_bytes < touched_bytes &&
-         !control.touched_bytes.compare_exchange_weak(most_bytes, touched_bytes, std::memory_order_relaxed)) {
-  }
-  control.departed[rank_].store(1, std::memory_order_release);
+std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
+  return TeamFactory(context()).make_part(*this, color, key, options);
 }
 
-TeamControl& Team::control(int member) noexcept {
-  const Member& of = members_[static_cast<std::size_t>(member)];
-  return *reinterpret_cast<TeamControl*>(context_.transport().mapped(of.context_rank, of.memory_offset));
+std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
+  return TeamFactory(context()).make_survivors(*this, options);
 }
 
-TeamOptions Team::with_own_tree(const TeamOptions& options) { return with_tree(options, options.topology); }
-
-/// Takes this rank's memory, chooses by exchanges what the team is made of, and makes it. The memory belongs to the
-/// team when all members have made theirs: a peer writes there from then on, and not before.
-template <class Choose>
-std::unique_ptr<Team> Team::form(Context& context, Exchange& exchange, int ranks_reserved, bool joins,
-                                 const Choose& choose) {
-  Staging staging(context);
-  std::optional<Error> refusal;
-  try {
-    auto team = all_or_none(exchange, [&](Exchange& agreed) {
-      if (joins) staging.take(ranks_reserved);
-      Founding founding = choose(agreed, staging.offset());
-      refusal = founding.refusal;
-      return std::unique_ptr<Team>(
-          joins && !refusal ? new Team(context, founding.options, std::move(founding.members), ranks_reserved)
-                            : nullptr);
-    });
-    if (refusal) throw Error(*refusal);
-    staging.release();
-    if (team != nullptr) team->owns_memory_ = true;
-    return team;
-  } catch (const Unsettled&) {
-    staging.release();  // others may have a team, and write there
-    throw;
-  }
-}
-
-std::unique_ptr<Team> Team::make_world(Context& context, const TeamOptions& given) {
-  const int ranks = context.ranks();
-  if (ranks > kTeamRanksMax) {
-    throw Error(Status::unsupported,
-                std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
-  }
-  return form(context, context.exchange(), ranks, true, [&](Exchange& agreed, std::uint64_t offset) {
-    TeamOptions options = with_tree(given, first_set(given.topology, context.settings().topology));
-    options.rank_map = first_set(options.rank_map, context.rank_map());
-    std::vector<int> all(static_cast<std::size_t>(ranks));
-    std::iota(all.begin(), all.end(), 0);
-    return found(context, agreed, std::move(options), all, offset);
-  });
-}
-
-std::unique_ptr<Team> Team::make_of(Context& context, const TeamOptions& options, const std::vector<int>& ranks,
-                                    Exchange& exchange) {
-  return form(context, exchange, static_cast<int>(ranks.size()), true,
-              [&](Exchange& agreed, std::uint64_t offset) { return found(context, agreed, options, ranks, offset); });
-}
-
-/// A team of given ranks, which tell each other where their memory is.
-Team::Founding Team::found(Context& context, Exchange& exchange, TeamOptions options, const std::vector<int>& ranks,
-                           std::uint64_t memory_offset) {
-  struct Card {
-    std::uint64_t digest;
-    std::uint64_t offset;
-  };
-  const std::string digest = digest_text(context, options);
-  const std::vector<Card> cards = gather_values(exchange, Card{digest_of(digest), memory_offset});
-  if (!std::all_of(cards.begin(), cards.end(), [&](const Card& one) { return one.digest == cards[0].digest; })) {
-    compare_digests(exchange, digest);
-  }
-  Founding founding = {std::move(options), {}, {}};
-  for (std::size_t i = 0; i < ranks.size(); ++i) founding.members.push_back({ranks[i], cards[i].offset});
-  return founding;
-}
-
-std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& given) {
-  TeamExchange exchange(*this);
-  return form(context_, exchange, ranks(), color >= 0, [&](Exchange& agreed, std::uint64_t offset) {
-    const TeamOptions options = with_own_tree(given);
-    const std::string digest = digest_text(context_, options);
-    const std::vector<Ticket> tickets = gather_values(agreed, Ticket{color, key, offset, digest_of(digest)});
-    if (auto refusal = compare_tickets(agreed, tickets, digest)) return Founding{{}, {}, std::move(refusal)};
-    std::vector<int> chosen;
-    for (int member = 0; member < ranks(); ++member) {
-      if (color >= 0 && tickets[static_cast<std::size_t>(member)].color == color) chosen.push_back(member);
-    }
-    std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-      return tickets[static_cast<std::size_t>(a)].key < tickets[static_cast<std::size_t>(b)].key;
-    });
-    std::vector<Member> members;
-    for (const int member : chosen) {
-      members.push_back({members_[static_cast<std::size_t>(member)].context_rank,
-                         tickets[static_cast<std::size_t>(member)].memory_offset});
-    }
-    Founding founding = {part_options(options, members), {}, {}};
-    founding.members = std::move(members);
-    return founding;
-  });
-}
-
-/// A member may leave a split, and abort this team, while another one still waits for the last messages of it. On one
-/// node the first of the two decides by one word whether the parts are made. Between nodes there is no such word.
 bool Team::decide_split(bool agreed) {
-  if (lines_ != nullptr || (!agreed && !poisoned_)) return agreed;
-  // Release and acquire: who finds the split failed finds the failure, too.
-  std::uint32_t found = 2 * splits_;
-  const std::uint32_t decided = agreed ? found + 2 : found + 1;
-  if (first_control_->splits.compare_exchange_strong(found, decided, std::memory_order_acq_rel,
-                                                     std::memory_order_acquire)) {
-    found = decided;
-  }
-  // Others may have made later splits, or failed in them, but only after this one was made.
-  if (found / 2 > splits_) {
-    ++splits_;
-    return true;
-  }
-  if (!poisoned_) (void)adopt_failure();
-  throw Error(cause_status_, cause_);
-}
-
-/// A part stands on what its options say, or where they say nothing on the rows, planes or boxes of this team's torus
-/// that its members form in their order, or on the ways between them on its tree; otherwise on a plain node.
-TeamOptions Team::part_options(const TeamOptions& options, const std::vector<Member>& members) const {
-  TeamOptions part = options;
-  if (!part.topology.empty() || !part.rank_map.empty()) return part;
-  std::vector<int> ranks;
-  for (const Member& member : members) ranks.push_back(member_of(member.context_rank));
-  const std::optional<Topology> own = topology_.part(ranks);
-  part.topology = own ? own->text() : "node";
-  if (own && own->tree() != nullptr) part.tree = own->tree()->text();
-  if (part.rank_map.empty() && own) part.rank_map = own->map_text();
-  return part;
+  if (!agreed && !operations_.is_poisoned()) return false;
+  const std::optional<bool> is_made = agreement_->decide_split(agreed);
+  if (!is_made) return agreed;
+  if (*is_made) return true;
+  if (!operations_.is_poisoned()) (void)operations_.adopt_failure();
+  throw Error(operations_.cause().status, operations_.cause().text);
 }
 
 }  // namespace torii

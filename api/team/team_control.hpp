@@ -33,6 +33,15 @@ struct alignas(kLineBytes) BoardLine {
   std::atomic<std::int64_t> root;
 };
 
+/// A member's place in its calls, as its peers know it.
+struct Standing {
+  std::uint64_t sequence = 0;  ///< of the call that it waits in; fields as in BoardLine
+  std::uint64_t count = 0;
+  std::uint64_t kind = 0;
+  std::int64_t root = 0;
+  std::uint64_t completed = 0;  ///< as in TeamControl
+};
+
 constexpr std::uint64_t pack_kind(std::uint32_t signature, std::uint8_t collective, std::uint8_t type,
                                   std::uint8_t op) noexcept {
   return static_cast<std::uint64_t>(signature) << 32 | static_cast<std::uint64_t>(collective) << 16 |

@@ -53,6 +53,8 @@ void nap() noexcept {
 
 }  // namespace
 
+std::size_t team_lines_offset() noexcept { return round_up(sizeof(TeamControl), kLineBytes); }
+
 std::size_t team_lines_bytes(int ranks) noexcept {
   return sizeof(LinesMemory) + static_cast<std::size_t>(ranks) * sizeof(Inbox);
 }

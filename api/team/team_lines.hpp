@@ -18,15 +18,6 @@
 
 namespace torii {
 
-/// A member's place in its calls, as its peers know it.
-struct Standing {
-  std::uint64_t sequence = 0;  ///< of the call that it waits in; fields as in BoardLine
-  std::uint64_t count = 0;
-  std::uint64_t kind = 0;
-  std::int64_t root = 0;
-  std::uint64_t completed = 0;  ///< as in TeamControl
-};
-
 /// What is put once, with payload. Each engine that carries letters has a copy of its own: two puts of one line could
 /// meet half-way, and one engine may be lost.
 struct alignas(kLineBytes) Letters {
@@ -97,6 +88,8 @@ struct LinesMemory {
   RefusalNotices refusal_sources;
 };
 
+/// Where that memory begins in a team's memory.
+std::size_t team_lines_offset() noexcept;
 /// Bytes of that memory for a team of up to `ranks` ranks.
 std::size_t team_lines_bytes(int ranks) noexcept;
 /// Throws Error{transport} where memory that a member offers to the survivors' team does not lie in its arena.
@@ -151,6 +144,8 @@ class TeamLines {
 
   /// True once anybody, this rank included, has proposed a failure.
   bool is_alarmed() const noexcept;
+  /// The word that is not 0 once is_alarmed().
+  const std::uint64_t& alarm() const noexcept { return memory_->alarm; }
   /// Tells all members why the team failed, unless somebody has before.
   void propose(Status status, int member, const std::string& text) noexcept;
   /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest

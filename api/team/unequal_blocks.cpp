@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the lengths and places of unequal blocks out of a caller's arrays.
+#include "api/team/unequal_blocks.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <string>
-
-#include "api/team/team.hpp"
 
 namespace torii {
 namespace {

@@ -7,9 +7,8 @@
 //   gather    root: lengths; then the others: blocks ...        the lengths' way is added
 //
 // A persistent operation keeps its lengths, so they are told once, when it is first started.
-#include <string>
-
-#include "api/team/team.hpp"
+#include "api/team/call_buffers.hpp"
+#include "api/team/plan_maker.hpp"
 
 namespace torii {
 namespace {
@@ -23,68 +22,21 @@ std::vector<std::size_t> offsets_of(const std::vector<std::uint64_t>& lengths) {
 
 }  // namespace
 
-/// Throws Error{unsupported} where the plan cannot have blocks of unequal lengths.
-std::unique_ptr<Prepared> Team::prepare_lengths(const CallArguments& arguments, const Selected& selected,
-                                                const Plan& plan) {
-  const bool is_known_to_root =
-      arguments.collective == Collective::scatter || arguments.collective == Collective::gather;
-  if (!is_known_to_root || plan.blocks != ranks() || plan.bundle_max != 1) {
-    throw Error(Status::unsupported, std::string(selected.algorithm->name) +
-                                         " has no plan for blocks of unequal lengths; use direct, or auto");
-  }
-  CallArguments telling;
-  telling.collective = Collective::broadcast;
-  telling.count = static_cast<std::size_t>(ranks());
-  telling.type = Type::u64;
-  telling.root = arguments.root;
-  telling.is_internal = true;
-  return make_prepared(telling);
-}
-
-void Team::begin_lengths(Channel& channel, Request& request) noexcept {
-  const Prepared& telling = *request.prepared->lengths;
-  const Prepared::Place& place = telling.places[request.runs_on];
+CallBuffers length_buffers(const Request& request) noexcept {
   CallBuffers buffers;
   buffers.input = buffers.result = reinterpret_cast<std::uintptr_t>(request.unequal->lengths.data());
   buffers.salt = request.salt;
-  channel.execution.begin(*place.plan, telling.shape, buffers, place.straight.get());
+  return buffers;
 }
 
-/// The lengths are known: what the call is for begins, or the team fails where this rank's own is another.
-void Team::begin_blocks(Channel& channel, Request& request) noexcept {
-  UnequalBlocks& unequal = *request.unequal;
-  if (!unequal.is_told) {
-    const CallArguments& arguments = request.arguments;
-    const std::size_t own_bytes = arguments.count * request.prepared->shape.element_bytes;
-    try {
-      const std::uint64_t told_bytes = unequal.lengths[static_cast<std::size_t>(rank_)];
-      if (told_bytes != own_bytes) {
-        (void)fail(Status::mismatch, rank_,
-                   member_text(arguments.root) + " has " + std::to_string(told_bytes) + " bytes for " +
-                       member_text(rank_) + ", which has " + std::to_string(own_bytes) +
-                       ": unequal lengths for a block between them during " + call_text(arguments));
-        return;
-      }
-      take_lengths(request);
-    } catch (const std::exception& error) {
-      (void)fail(Status::no_resource, rank_, error.what());
-      return;
-    }
-    unequal.is_told = true;
-  }
-  const Prepared::Place& place = request.prepared->places[request.runs_on];
-  channel.execution.begin(*place.plan, unequal.shape, block_buffers(request));
-}
-
-/// Lays out blocks of the lengths that the root has told.
-void Team::take_lengths(Request& request) {
+void take_lengths(Request& request, int rank) {
   UnequalBlocks& unequal = *request.unequal;
   const std::vector<std::size_t> offsets = offsets_of(unequal.lengths);
   unequal.shape = request.prepared->shape;
   unequal.shape.layout = Layout(offsets, request.prepared->selected.request.tuning.segment_bytes);
   unequal.shape.streaming = offsets.back() >= kStreamingBytes;
-  unequal.own_shift_bytes = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(rank_)]);
-  if (rank_ != request.arguments.root) return;
+  unequal.own_shift_bytes = static_cast<std::int64_t>(offsets[static_cast<std::size_t>(rank)]);
+  if (rank != request.arguments.root) return;
   const bool is_scatter = request.arguments.collective == Collective::scatter;
   unequal.shifts = is_scatter ? unequal.blocks.send_offsets : unequal.blocks.take_offsets;
   bool follow_each_other = true;
@@ -96,7 +48,7 @@ void Team::take_lengths(Request& request) {
 }
 
 /// Peers reach a vector in place only where its blocks follow each other: they know the layout and no displacements.
-CallBuffers Team::block_buffers(const Request& request) const noexcept {
+CallBuffers block_buffers(const Request& request, const Context& context) noexcept {
   const UnequalBlocks& unequal = *request.unequal;
   const CallArguments& arguments = request.arguments;
   const bool is_scatter = arguments.collective == Collective::scatter;
@@ -109,13 +61,13 @@ CallBuffers Team::block_buffers(const Request& request) const noexcept {
   buffers.result = reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(result_shift);
   (is_scatter ? buffers.input_shifts : buffers.result_shifts) = shifts;
   if (buffers.input_shifts == nullptr && unequal.input_bytes != 0) {
-    if (const auto offset = context_.reachable(arguments.input, unequal.input_bytes)) {
+    if (const auto offset = context.reachable(arguments.input, unequal.input_bytes)) {
       buffers.input_reachable = true;
       buffers.input_offset = *offset - input_shift;
     }
   }
   if (buffers.result_shifts == nullptr && unequal.result_bytes != 0) {
-    if (const auto offset = context_.reachable(arguments.result, unequal.result_bytes)) {
+    if (const auto offset = context.reachable(arguments.result, unequal.result_bytes)) {
       buffers.result_reachable = true;
       buffers.result_offset = *offset - result_shift;
     }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads boards while their ranks write them.
+#include "api/team/board.hpp"
+
+#include <algorithm>
+
+namespace torii {
+
+std::optional<Standing> read_board(const TeamControl& control, std::uint64_t sequence) noexcept {
+  const BoardLine& line = control.board[board_line(sequence)];
+  if (line.sequence.load(std::memory_order_acquire) != sequence) return {};
+  Standing standing;
+  standing.sequence = sequence;
+  standing.kind = line.kind.load(std::memory_order_acquire);
+  standing.count = line.count.load(std::memory_order_acquire);
+  standing.root = line.root.load(std::memory_order_acquire);
+  // The line may have been written for a later call meanwhile; then what was read is of no call.
+  if (line.sequence.load(std::memory_order_acquire) != sequence) return {};
+  return standing;
+}
+
+bool board_shows(const TeamControl& control, std::uint64_t sequence) noexcept {
+  const auto line_shows = [=](const BoardLine& line) {
+    return is_at_or_after(line.sequence.load(std::memory_order_acquire), sequence);
+  };
+  if (is_persistent(sequence)) return line_shows(control.board[board_line(sequence)]);
+  return std::any_of(control.board, control.board + kSharedBoardLines, line_shows);
+}
+
+}  // namespace torii

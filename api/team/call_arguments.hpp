@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of a user: what it asks for, and its text in messages.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "reduce_kernels/kernels.hpp"
+#include "runtime/plan/call.hpp"
+#include "runtime/plan/operation.hpp"
+
+namespace torii {
+
+/// One call as the user wrote it. `user` may point to a temporary: submit() copies it.
+struct CallArguments {
+  Collective collective = Collective::barrier;
+  const void* input = nullptr;
+  void* result = nullptr;
+  std::size_t count = 0;
+  Type type = Type::u8;
+  Op op = Op::sum;
+  int root = 0;
+  kernels::UserFunction user;
+  bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
+  std::uint32_t tag = 0;     ///< set by the library's own calls: calls with different tags are different calls
+  bool unequal = false;      ///< blocks have lengths of their own; the arrays are read once, by read_blocks()
+  const std::size_t* input_counts = nullptr;
+  const std::size_t* input_displacements = nullptr;
+  const std::size_t* result_counts = nullptr;
+  const std::size_t* result_displacements = nullptr;
+  /// reduce_scatter with blocks of unequal lengths: that of each rank's block, equal on all ranks; `count` is their
+  /// sum.
+  const std::size_t* block_counts = nullptr;
+  Access access = {};  ///< broadcast: with functions, they move the vector, and `result` is not looked at
+};
+
+/// Collectives whose blocks may have lengths of their own. A reduce_scatter runs the plan for equal blocks over another
+/// layout, since all ranks know all lengths; so does a scatter or gather by a plan of flows, once the root has told
+/// them. The others run as sweeps: an all_gather as an alltoall that has the same block for everybody.
+constexpr bool may_be_unequal(Collective collective) {
+  return is_personalised(collective) || collective == Collective::all_gather ||
+         collective == Collective::reduce_scatter;
+}
+
+/// The count on the board for a call whose blocks have lengths of their own.
+inline constexpr std::uint64_t kUnequalOnBoard = UINT64_MAX;
+inline std::uint64_t count_on_board(const CallArguments& arguments) noexcept {
+  return arguments.unequal || arguments.block_counts != nullptr ? kUnequalOnBoard : arguments.count;
+}
+
+/// True when calls of a team of `ranks` ranks differ in their buffers only.
+inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks) noexcept {
+  return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
+         a.type == b.type && a.op == b.op && a.root == b.root && a.user.call == b.user.call &&
+         a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal &&
+         (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag &&
+         (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
+}
+
+/// "allreduce of 4 x f32, op sum".
+std::string call_text(const CallArguments& arguments);
+
+}  // namespace torii

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buffers of a request, as the executor takes them.
+#pragma once
+
+#include "api/team/membership.hpp"
+#include "api/team/request.hpp"
+#include "runtime/execution/execution.hpp"
+
+namespace torii {
+
+// Every started call passes these checks, so they are inline; the rare work behind them is not.
+
+/// Copies the lengths of a call with unequal blocks, once. Throws Error{invalid_argument}.
+void read_lengths(Request& request, const Membership& members);
+inline void take_blocks(Request& request, const Membership& members) {
+  const CallArguments& arguments = request.arguments;
+  if (arguments.block_counts != nullptr || arguments.unequal) read_lengths(request, members);
+}
+[[noreturn]] void throw_missing_buffer(bool is_result);
+/// The checks that each call has to pass by itself; all others hold for every call that is prepared alike. Throws
+/// Error{invalid_argument}.
+inline void check_buffers(const CallArguments& arguments, const Prepared& prepared) {
+  const bool has_memory = arguments.access.load == nullptr;
+  if (has_memory && prepared.result_bytes != 0 && arguments.result == nullptr) throw_missing_buffer(true);
+  if (prepared.input_bytes != 0 && arguments.input == nullptr && arguments.collective != Collective::broadcast) {
+    throw_missing_buffer(false);
+  }
+}
+inline bool needs_input_copy(const CallArguments& arguments) noexcept {
+  return arguments.collective == Collective::alltoall && arguments.input == arguments.result;
+}
+/// Sets an alltoall's input aside. False when there is no memory.
+bool set_input_aside(Request& request) noexcept;
+/// Copies an alltoall's input where it is the result's memory. A straight list needs no copy: it sends everything
+/// before it stores anything. False when there is no memory.
+inline bool copy_input(Request& request) noexcept {
+  if (!needs_input_copy(request.arguments)) return true;
+  return request.prepared->places[request.runs_on].straight != nullptr || set_input_aside(request);
+}
+inline CallBuffers buffers_of(const Request& request, const Context& context, bool by_value) noexcept {
+  const Prepared& prepared = *request.prepared;
+  const CallArguments& arguments = request.arguments;
+  CallBuffers buffers;
+  buffers.salt = request.salt;
+  const bool broadcast = arguments.collective == Collective::broadcast;
+  const void* input = broadcast ? arguments.result : arguments.input;
+  if (!by_value && needs_input_copy(arguments)) input = request.input_copy.get();
+  buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
+  buffers.result =
+      reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes);
+  if (arguments.access.load != nullptr) buffers.access = &arguments.access;
+  // Then everything moves by value: where the buffers lie does not matter.
+  if (by_value || buffers.access != nullptr) return buffers;
+  if (request.unequal != nullptr) buffers.blocks = &request.unequal->blocks;
+  if (request.input_bytes() != 0) {
+    if (const auto offset = context.reachable(input, request.input_bytes())) {
+      buffers.input_reachable = true;
+      buffers.input_offset = *offset - prepared.input_shift_bytes;
+    }
+  }
+  if (request.result_bytes() != 0) {
+    if (const auto offset = context.reachable(arguments.result, request.result_bytes())) {
+      buffers.result_reachable = true;
+      buffers.result_offset = *offset - prepared.result_shift_bytes;
+    }
+  }
+  return buffers;
+}
+
+// Scatter and gather of unequal blocks that run as flows (call_lengths.cpp).
+
+/// The buffers of the broadcast by which the root tells the lengths.
+CallBuffers length_buffers(const Request& request) noexcept;
+/// Lays out blocks of the lengths that the root has told.
+void take_lengths(Request& request, int rank);
+CallBuffers block_buffers(const Request& request, const Context& context) noexcept;
+
+}  // namespace torii

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agreement of members of several nodes: lines that the members put into each other's memory. Mates read each
+// other's boards in shared memory.
+#pragma once
+
+#include "api/team/team_agreement.hpp"
+#include "api/team/team_lines.hpp"
+
+namespace torii {
+
+class NetworkAgreement final : public TeamAgreement {
+ public:
+  explicit NetworkAgreement(const Membership& members);
+
+  void progress() noexcept override;
+  void push_out() noexcept override;
+  FailureSign failure_sign() const noexcept override;
+  void claim(Status status, int member, const std::string& text) noexcept override;
+  Cause read_cause() noexcept override;
+  std::optional<Standing> told_by(int member, std::uint64_t sequence) noexcept override;
+  bool has_come_to(int member, std::uint64_t sequence) noexcept override;
+  std::uint64_t completed_by(int member) noexcept override;
+  std::int64_t looked_ns(int member) noexcept override;
+  void publish(const Standing& own, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept override;
+  void tell_end(const Standing& own) noexcept override;
+  void put_refusal(const RefusalNotice& notice) noexcept override;
+  std::span<const RefusalNotice> refusals_of(int member) noexcept override;
+  void put_install(std::uint64_t number, std::uint64_t word) noexcept override;
+  std::uint64_t install_word(int member, std::uint64_t number) noexcept override;
+  bool words_have_left() const noexcept override;
+  void put_epoch(std::uint64_t epoch) noexcept override;
+  bool has_reached(int member, std::uint64_t epoch) noexcept override;
+  bool has_departed(int member) noexcept override;
+  void depart(std::uint64_t) noexcept override;
+  std::vector<PutOwner> take_puts() override;
+  std::optional<bool> decide_split(bool) noexcept override { return {}; }
+  void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) override;
+  void tell_made(Status status, const std::string& text) noexcept override;
+  std::optional<MadeReport> made_by(int member) noexcept override;
+
+ private:
+  bool pause(Waiting& waiting) const noexcept;
+  bool lives(int member) const;
+  void await_offers(Waiting& waiting);
+  std::uint64_t find_missed_engines(Waiting& waiting);
+  const Letters::Decision& await_decision(Waiting& waiting);
+  void close_engines(const Letters::Decision& decision);
+
+  const Membership& members_;
+  TeamLines lines_;
+};
+
+}  // namespace torii

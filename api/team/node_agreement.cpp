@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words of TeamControl: the failure record, boards, departures, and the decision about the survivors.
+#include "api/team/node_agreement.hpp"
+
+#include <cstring>
+
+#include "api/team/board.hpp"
+
+namespace torii {
+namespace {
+
+/// How long a claimed failure record may stay unpublished before its writer counts as dead.
+constexpr std::int64_t kClaimNs = 1'000'000'000;
+
+}  // namespace
+
+NodeAgreement::NodeAgreement(const Membership& members) noexcept
+    : members_(members), own_(members.control()), first_(members.control(0)) {}
+
+FailureSign NodeAgreement::failure_sign() const noexcept { return FailureSign(first_.failure.state); }
+
+void NodeAgreement::claim(Status status, int member, const std::string& text) noexcept {
+  FailureRecord& record = first_.failure;
+  std::uint32_t none = FailureRecord::kNone;
+  if (!record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) return;
+  record.status = static_cast<std::int32_t>(status);
+  record.rank = member;
+  std::strncpy(record.text, text.c_str(), kFailureTextBytes - 1);
+  record.state.store(FailureRecord::kPublished, std::memory_order_release);
+}
+
+Cause NodeAgreement::read_cause() noexcept {
+  const FailureRecord& record = first_.failure;
+  Deadline claim(kClaimNs);
+  while (record.state.load(std::memory_order_acquire) == FailureRecord::kClaimed && !claim.is_over()) {
+  }
+  if (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) return {Status::internal, kNoCause};
+  return {static_cast<Status>(record.status), record.text};
+}
+
+std::optional<Standing> NodeAgreement::told_by(int member, std::uint64_t sequence) noexcept {
+  return read_board(members_.control(member), sequence);
+}
+
+bool NodeAgreement::has_come_to(int member, std::uint64_t sequence) noexcept {
+  return board_shows(members_.control(member), sequence);
+}
+
+std::uint64_t NodeAgreement::completed_by(int member) noexcept {
+  return members_.control(member).completed.load(std::memory_order_acquire);
+}
+
+std::int64_t NodeAgreement::looked_ns(int member) noexcept {
+  return members_.control(member).looked_ns.load(std::memory_order_relaxed);
+}
+
+void NodeAgreement::put_refusal(const RefusalNotice& notice) noexcept {
+  write_notice(own_.refusals[notice.number % kNotices], notice);
+}
+
+std::span<const RefusalNotice> NodeAgreement::refusals_of(int member) noexcept {
+  return members_.control(member).refusals;
+}
+
+void NodeAgreement::put_install(std::uint64_t number, std::uint64_t word) noexcept {
+  own_.installs[number % InstallLog::kWords].store(word, std::memory_order_release);
+}
+
+std::uint64_t NodeAgreement::install_word(int member, std::uint64_t number) noexcept {
+  return members_.control(member).installs[number % InstallLog::kWords].load(std::memory_order_acquire);
+}
+
+void NodeAgreement::put_epoch(std::uint64_t epoch) noexcept { own_.recycled.store(epoch, std::memory_order_release); }
+
+bool NodeAgreement::has_reached(int member, std::uint64_t epoch) noexcept {
+  return members_.control(member).recycled.load(std::memory_order_acquire) >= epoch;
+}
+
+bool NodeAgreement::has_departed(int member) noexcept {
+  return own_.departed[member].load(std::memory_order_acquire) != 0;
+}
+
+void NodeAgreement::depart(std::uint64_t touched_bytes) noexcept {
+  for (int member = 0; member < members_.ranks(); ++member) {
+    TeamControl& control = members_.control(member);
+    std::uint64_t most_bytes = control.touched_bytes.load(std::memory_order_relaxed);
+    while (most_bytes < touched_bytes &&
+           !control.touched_bytes.compare_exchange_weak(most_bytes, touched_bytes, std::memory_order_relaxed)) {
+    }
+    // The release makes the bytes above known with the last word, and all that was stored before.
+    control.departed[members_.rank()].store(1, std::memory_order_release);
+  }
+}
+
+/// A member may leave a split and abort the team while another member waits for the last messages of the split. The
+/// first of the two decides by one word whether the parts are made.
+std::optional<bool> NodeAgreement::decide_split(bool agreed) noexcept {
+  // Release and acquire: a rank that finds the split failed finds the failure, too.
+  std::uint32_t found = 2 * splits_;
+  const std::uint32_t decided = agreed ? found + 2 : found + 1;
+  if (first_.splits.compare_exchange_strong(found, decided, std::memory_order_acq_rel, std::memory_order_acquire)) {
+    found = decided;
+  }
+  // Others may have made later splits, or failed in them, but only after this one was made.
+  if (found / 2 <= splits_) return false;
+  ++splits_;
+  return true;
+}
+
+void NodeAgreement::publish_offer(const SurvivorsOffer& own) noexcept {
+  SurvivorsRecord& mine = own_.survivors;
+  mine.digest.store(own.digest, std::memory_order_relaxed);
+  if (own.status != Status::ok) std::strncpy(mine.text, own.text.c_str(), kFailureTextBytes - 1);
+  mine.status.store(static_cast<std::int32_t>(own.status), std::memory_order_relaxed);
+  mine.staging.store(own.staging + 1, std::memory_order_release);
+}
+
+/// The first to find that every member has published or is dead decides.
+const SurvivorsRecord& NodeAgreement::decide_survivors(Waiting& waiting) const {
+  // Views may differ by a rank that died after it published; the first decision holds for all.
+  SurvivorsRecord& record = first_.survivors;
+  std::uint32_t none = FailureRecord::kNone;
+  if (record.state.compare_exchange_strong(none, FailureRecord::kClaimed, std::memory_order_acq_rel)) {
+    for (int member = 0; member < members_.ranks(); ++member) {
+      if (members_.control(member).survivors.staging.load(std::memory_order_acquire) == 0) continue;
+      record.members[member / 64] |= std::uint64_t{1} << (member % 64);
+    }
+    record.state.store(FailureRecord::kPublished, std::memory_order_release);
+  }
+  while (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) {
+    if (waiting.is_over()) throw_undecided();
+    waiting.pause(stays_idle, nullptr);
+  }
+  return record;
+}
+
+void NodeAgreement::choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) {
+  publish_offer(own);
+  const int ranks = members_.ranks();
+  Waiting waiting = members_.waiting();
+  for (int member = 0; member < ranks; ++member) {
+    while (members_.control(member).survivors.staging.load(std::memory_order_acquire) == 0) {
+      if (!waiting.pause(stays_idle, nullptr)) continue;
+      if (!members_.is_alive(member)) break;
+      if (waiting.is_over()) throw_missing(member);
+    }
+  }
+  const SurvivorsRecord& record = decide_survivors(waiting);
+  const auto is_chosen = [&](int member) { return (record.members[member / 64] >> (member % 64) & 1) != 0; };
+  for (int member = 0; member < ranks; ++member) {
+    const SurvivorsRecord& theirs = members_.control(member).survivors;
+    const std::int32_t refusal = theirs.status.load(std::memory_order_relaxed);
+    if (is_chosen(member) && refusal != 0) throw_refusal(member, refusal, theirs.text);
+  }
+  for (int member = 0; member < ranks; ++member) {
+    if (!is_chosen(member)) continue;
+    const SurvivorsRecord& theirs = members_.control(member).survivors;
+    chosen.push_back(
+        {member, theirs.staging.load(std::memory_order_acquire) - 1, theirs.digest.load(std::memory_order_relaxed)});
+  }
+}
+
+void NodeAgreement::tell_made(Status status, const std::string& text) noexcept {
+  SurvivorsRecord& mine = own_.survivors;
+  if (status != Status::ok) std::strncpy(mine.text, text.c_str(), kFailureTextBytes - 1);
+  // Release: a rank that reads the status reads the text.
+  mine.made.store(static_cast<std::uint32_t>(status) + 1, std::memory_order_release);
+}
+
+std::optional<MadeReport> NodeAgreement::made_by(int member) noexcept {
+  const SurvivorsRecord& theirs = members_.control(member).survivors;
+  const std::uint32_t made = theirs.made.load(std::memory_order_acquire);
+  if (made == 0) return {};
+  return MadeReport{static_cast<std::int32_t>(made) - 1, theirs.text};
+}
+
+}  // namespace torii

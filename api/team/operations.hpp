@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of a team: started, queued behind each other, moved and waited for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/context/context.hpp"
+#include "api/team/channels.hpp"
+#include "api/team/failure_monitor.hpp"
+#include "api/team/inside.hpp"
+#include "api/team/last_error.hpp"
+#include "api/team/membership.hpp"
+#include "api/team/own_calls.hpp"
+#include "api/team/plan_cache.hpp"
+#include "api/team/request.hpp"
+#include "api/team/start_waits.hpp"
+#include "api/team/team_agreement.hpp"
+#include "runtime/execution/waiting.hpp"
+
+namespace torii {
+
+/// For the team's caller, but for the functions of AttachedTeam and abort(). Functions of Team have the same names.
+class Operations final : public AttachedTeam, private StartWaits {
+ public:
+  /// The arguments must outlive the operations.
+  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t shared_channels);
+  /// Nobody moves operations afterwards.
+  void close() noexcept;
+
+  Prepared* prepare(Request& request, Status& status) noexcept;
+  Status submit(Request& request) noexcept;
+  Status open_channel(Request& request) noexcept;
+  void close_channel(const Request& request) noexcept;
+  Status wait(Request& request) noexcept;
+  Status run(Request& request) noexcept;
+  bool run_again(const PlainCall& call, Status& status) noexcept;
+  bool test(Request& request) noexcept;
+  void enter_background();
+  void leave_background_when_idle();
+
+  void count_refusal(const char* reason) noexcept;
+  void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
+  bool has_failed() const noexcept { return failed_.is_set(); }
+  /// True when a call of this rank has reported the failure.
+  bool is_poisoned() const noexcept { return poisoned_; }
+  /// Why the team failed, once it is poisoned.
+  const Cause& cause() const noexcept { return cause_; }
+  /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
+  /// `poisoned`.
+  Status adopt_failure() noexcept;
+
+  std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
+  int entries_in_flight_most() const noexcept { return channels_.entries_in_flight_most(); }
+  bool progress_in_background() noexcept override;
+  std::vector<PutOwner> take_puts() { return channels_.take_puts(); }
+
+ private:
+  // operations_start.cpp: from a call to an operation that runs.
+  Status start(Request& request) noexcept;
+  Status take_channel(Request& request) noexcept;
+  void take_place(Request& request) noexcept;
+  Status make_ready(Request& request) noexcept;
+  void start_on(Channel& channel, Request& request) noexcept;
+  void begin(Channel& channel, Request& request) noexcept;
+  void begin_blocks(Channel& channel, Request& request) noexcept;
+  void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
+  void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
+  void finish_all() override;
+
+  // operations.cpp: moving operations and waiting for them.
+  bool is_agreed(Channel& channel) noexcept;
+  bool advance(Channel& channel) noexcept;
+  void complete(Channel& channel, Status status) noexcept;
+  bool progress_channels() noexcept;
+  bool progress() noexcept;
+  Status run_to_end(Request& request) noexcept;
+  Status wait_until_done(Request& request) noexcept;
+  Status fail(Status status, int member, const std::string& text) noexcept;
+
+  // operations_again.cpp
+  Status go_on(Prepared& prepared, std::size_t channel, const PlainCall& call, std::uint32_t salt) noexcept;
+
+  Context& context_;
+  const Membership& members_;
+  TeamAgreement& agreement_;
+  PlanCache& plans_;
+  FailureSign failed_;
+  Channels channels_;
+  OwnCalls calls_;
+  FailureMonitor monitor_;
+  Prepared* last_prepared_ = nullptr;
+  Waiting polling_;  ///< for callers that test instead of wait
+  int in_flight_ = 0;
+  bool poisoned_ = false;
+  bool in_background_ = false;
+  std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
+  bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
+  Cause cause_ = {Status::ok, {}};
+};
+
+/// How often a blocking call looks at its own operation before it waits for good.
+inline constexpr int kQuickPolls = 30;
+
+}  // namespace torii

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to an operation that runs: preparation, number, channel, plan, buffers.
+#include <algorithm>
+
+#include "api/team/call_buffers.hpp"
+#include "api/team/operations.hpp"
+#include "runtime/base/cancellation.hpp"
+
+namespace torii {
+namespace {
+
+Status refuse_forked_child() noexcept {
+  set_last_error("this process was forked from the one that made the context: it may only exec or exit");
+  return Status::invalid_argument;
+}
+
+}  // namespace
+
+Prepared* Operations::prepare(Request& request, Status& status) noexcept {
+  try {
+    take_blocks(request, members_);
+    if (last_prepared_ == nullptr || !same_call(last_prepared_->arguments, request.arguments, members_.ranks())) {
+      const CancellationHeld held;
+      last_prepared_ = plans_.find(request.arguments, in_flight_ == 0);
+    }
+    check_buffers(request.arguments, *last_prepared_);
+    return last_prepared_;
+  } catch (const Error& error) {
+    status = error.status();
+    set_last_error(error.what());
+  } catch (const std::exception& error) {
+    status = Status::no_resource;
+    set_last_error(error.what());
+  }
+  return nullptr;
+}
+
+/// Gives the request its number and its channel.
+void Operations::take_place(Request& request) noexcept {
+  if (request.channel >= 0) {
+    request.salt = request.salt_prepared + 2 * request.starts_refused;
+    request.runs_on = static_cast<std::size_t>(request.channel);
+    request.sequence = persistent_sequence(request.runs_on, ++channels_[request.runs_on].starts);
+    return;
+  }
+  request.salt = calls_.history().salt();
+  calls_.history().add(request.prepared->shape.signature);
+  request.sequence = calls_.count();
+  request.runs_on = channels_.next();
+  channels_.advance_next();
+}
+
+/// Puts the request's plan in place, and makes room in the queue where it has to wait.
+Status Operations::make_ready(Request& request) noexcept {
+  const CancellationHeld held;
+  try {
+    plans_.install_on(*request.prepared, request.runs_on, *this);
+    if (Channel& channel = channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
+    return Status::ok;
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    if (poisoned_) return error.status();  // learnt while staging was recycled: the cause, told once
+    return failed_.is_set() ? adopt_failure() : fail(error.status(), members_.rank(), error.what());
+  } catch (const std::exception& error) {
+    return fail(Status::no_resource, members_.rank(), error.what());
+  }
+}
+
+Status Operations::start(Request& request) noexcept {
+  if (context_.is_forked_child()) return refuse_forked_child();
+  if (poisoned_ || failed_.is_set()) return adopt_failure();
+  Status status = Status::ok;
+  request.prepared = prepare(request, status);
+  if (request.prepared == nullptr) {
+    ++request.starts_refused;
+    note_refusal(calls_.count(), last_error());
+    return status;
+  }
+  take_place(request);
+  calls_.show(*request.prepared, salted(request.prepared->board_kind, request.salt), request.sequence);
+  if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
+      request.unequal == nullptr) {
+    request.state = Request::State::done;
+    request.status = Status::ok;
+    if (in_flight_ == 0) calls_.end_all();
+    return Status::ok;
+  }
+  ++in_flight_;  // before the plan is put in place: calls that end meanwhile must not count this one as ended
+  Channel& channel = channels_[request.runs_on];
+  if (channel.current != nullptr || request.prepared->places.size() <= request.runs_on ||
+      request.prepared->places[request.runs_on].plan == nullptr) {
+    status = make_ready(request);
+    if (status != Status::ok) {
+      --in_flight_;
+      return status;
+    }
+  }
+  if (!copy_input(request)) {
+    --in_flight_;
+    if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
+    return fail(Status::no_resource, members_.rank(),
+                "rank " + std::to_string(members_.rank()) + " has no " + std::to_string(request.input_bytes()) +
+                    " bytes for a copy of the input of an alltoall in place");
+  }
+  request.state = Request::State::queued;
+  if (channel.current == nullptr) start_on(channel, request);
+  return Status::ok;
+}
+
+void Operations::start_on(Channel& channel, Request& request) noexcept {
+  channel.current = &request;
+  request.state = Request::State::running;
+  const Prepared& prepared = *request.prepared;
+  channel.awaited = prepared.places[request.runs_on].plan->unagreed;
+  if (prepared.lengths != nullptr) {
+    channel.awaited = std::max(channel.awaited, prepared.lengths->places[request.runs_on].plan->unagreed);
+  }
+  channel.agreed_members = 0;
+  if (channel.awaited == 0) begin(channel, request);
+}
+
+void Operations::begin(Channel& channel, Request& request) noexcept {
+  const Prepared& prepared = *request.prepared;
+  if (prepared.lengths != nullptr) {
+    if (request.unequal->is_told) return begin_blocks(channel, request);
+    const Prepared::Place& place = prepared.lengths->places[request.runs_on];
+    return channel.execution.begin(*place.plan, prepared.lengths->shape, length_buffers(request), place.straight.get());
+  }
+  const Prepared::Place& place = prepared.places[request.runs_on];
+  // A straight list knows addresses only. Peers may use theirs all the same: the messages are alike.
+  const Straight* const straight = request.arguments.access.load != nullptr ? nullptr : place.straight.get();
+  channel.execution.begin(*place.plan, prepared.shape, buffers_of(request, context_, straight != nullptr), straight);
+}
+
+/// The lengths are known: what the call is for begins, or the team fails where this rank's own is another.
+void Operations::begin_blocks(Channel& channel, Request& request) noexcept {
+  UnequalBlocks& unequal = *request.unequal;
+  if (!unequal.is_told) {
+    const CallArguments& arguments = request.arguments;
+    const std::size_t own_bytes = arguments.count * request.prepared->shape.element_bytes;
+    try {
+      const std::uint64_t told_bytes = unequal.lengths[static_cast<std::size_t>(members_.rank())];
+      if (told_bytes != own_bytes) {
+        (void)fail(Status::mismatch, members_.rank(),
+                   members_.text(arguments.root) + " has " + std::to_string(told_bytes) + " bytes for " +
+                       members_.text(members_.rank()) + ", which has " + std::to_string(own_bytes) +
+                       ": unequal lengths for a block between them during " + call_text(arguments));
+        return;
+      }
+      take_lengths(request, members_.rank());
+    } catch (const std::exception& error) {
+      (void)fail(Status::no_resource, members_.rank(), error.what());
+      return;
+    }
+    unequal.is_told = true;
+  }
+  const Prepared::Place& place = request.prepared->places[request.runs_on];
+  channel.execution.begin(*place.plan, unequal.shape, block_buffers(request, context_));
+}
+
+Status Operations::open_channel(Request& request) noexcept {
+  const CancellationHeld held;
+  const Inside inside(busy_, in_background_);
+  if (context_.is_forked_child()) return refuse_forked_child();
+  if (poisoned_ || failed_.is_set()) return adopt_failure();
+  Status status = Status::ok;
+  // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
+  const std::uint64_t sequence = calls_.count();
+  request.salt_prepared = calls_.history().salt();
+  request.prepared = prepare(request, status);
+  if (request.prepared == nullptr) {
+    note_refusal(sequence, last_error());
+    return status;
+  }
+  calls_.history().add_prepared(request.prepared->shape.signature);
+  const std::uint64_t kind = request.prepared->board_kind ^ kPreparesOnBoard;
+  calls_.show(*request.prepared, salted(kind, request.salt_prepared), sequence);
+  status = take_channel(request);
+  if (status != Status::ok && !poisoned_) note_refusal(sequence, last_error());
+  if (status == Status::ok && in_flight_ == 0) calls_.end_all();
+  return status;
+}
+
+/// Gives a persistent operation the lowest free channel, and puts its plan in place there.
+Status Operations::take_channel(Request& request) noexcept {
+  try {
+    // Taken only when its plan is in place: until then this operation does not stand in the way of recycling.
+    const int channel = channels_.lowest_free();
+    plans_.install_on(*request.prepared, static_cast<std::size_t>(channel), *this);
+    channels_.take(channel);
+    request.channel = channel;
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    return error.status();
+  } catch (const std::exception& error) {
+    set_last_error(error.what());
+    return Status::no_resource;
+  }
+  return Status::ok;
+}
+
+void Operations::close_channel(const Request& request) noexcept {
+  if (request.channel >= 0) channels_.give_back(request.channel);
+}
+
+void Operations::count_refusal(const char* reason) noexcept {
+  const Inside inside(busy_, in_background_);
+  if (!context_.is_forked_child() && !poisoned_ && !failed_.is_set()) note_refusal(calls_.count(), reason);
+}
+
+/// Call number `sequence` of this rank was refused. Between nodes the notice leaves now: this rank may not be in a call
+/// again for long.
+void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexcept {
+  agreement_.put_refusal(calls_.refuse(sequence, reason));
+}
+
+void Operations::finish_all() {
+  if (!channels_.are_all_free()) {
+    throw Error(Status::no_resource,
+                "the team's staging is used up while persistent operations hold plans in it; make "
+                "fewer of them, or more teams");
+  }
+  for (const auto& channel : channels_) {
+    while (channel->current != nullptr) {
+      const Status status = run_to_end(*channel->current);
+      if (status != Status::ok) throw Error(status, last_error());
+    }
+  }
+}
+
+void Operations::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
+  Waiting waiting = members_.waiting();
+  while (!is_there()) {
+    // The member may be waiting for this rank on another team first.
+    context_.background().progress(this);
+    if (progress_channels()) {
+      // Or for an operation of this team that only this rank's caller moves.
+      if (poisoned_) throw Error(cause_.status, cause_.text);
+      waiting.moved();
+      continue;
+    }
+    agreement_.progress();
+    if (waiting.is_turn_of_others()) context_.idle();
+    auto still_idle = [&] { return !is_there(); };
+    const auto ask = [](void* idle) { return (*static_cast<decltype(still_idle)*>(idle))(); };
+    if (!waiting.pause(ask, &still_idle)) continue;
+    if (!monitor_.finds_failure_in_start(waiting, member, purpose)) continue;
+    const Status status = adopt_failure();
+    throw Error(status, last_error());
+  }
+}
+
+}  // namespace torii

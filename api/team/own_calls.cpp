@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines that a rank tells about its calls.
+#include "api/team/own_calls.hpp"
+
+namespace torii {
+
+Standing OwnCalls::standing(const Request& request) const noexcept {
+  const Prepared& prepared = *request.prepared;
+  return {request.sequence, prepared.board_count, salted(prepared.board_kind, request.salt), prepared.arguments.root,
+          control_.completed.load(std::memory_order_acquire)};
+}
+
+Standing OwnCalls::next_told(const Request& request) noexcept {
+  tells_call_in_order_ = is_persistent(request.sequence) && !tells_call_in_order_;
+  if (!tells_call_in_order_) return standing(request);
+  std::optional<Standing> last = shown(sequence_);
+  if (!last) return standing(request);
+  last->completed = standing(request).completed;
+  return *last;
+}
+
+}  // namespace torii

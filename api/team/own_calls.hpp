@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls that this rank has made or refused on a team: their number, their history, and the board that shows them.
+#pragma once
+
+#include <cstdint>
+
+#include "api/team/board.hpp"
+#include "api/team/call_history.hpp"
+#include "api/team/refused_calls.hpp"
+#include "api/team/request.hpp"
+#include "api/team/team_control.hpp"
+
+namespace torii {
+
+class OwnCalls {
+ public:
+  /// `control` is this rank's.
+  explicit OwnCalls(TeamControl& control) noexcept : control_(control) {}
+
+  /// The number of the last call; persistent operations count when they are prepared.
+  std::uint64_t sequence() const noexcept { return sequence_; }
+  /// The number of a new call.
+  std::uint64_t count() noexcept { return ++sequence_; }
+  CallHistory& history() noexcept { return history_; }
+  const RefusedCalls& refused() const noexcept { return refused_; }
+
+  /// Shows a call on the board. `kind` is that of the prepared call, salted, and marked if the call is only prepared.
+  void show(const Prepared& prepared, std::uint64_t kind, std::uint64_t sequence) noexcept {
+    write_board(control_, {sequence, prepared.board_count, kind, prepared.arguments.root});
+  }
+  /// Call number `sequence` was refused. Returns the notice for the members.
+  const RefusalNotice& refuse(std::uint64_t sequence, const char* reason) noexcept {
+    history_.add_refused();
+    return refused_.add(sequence, reason);
+  }
+  /// All calls have ended.
+  void end_all() noexcept { control_.completed.store(sequence_, std::memory_order_release); }
+  /// This rank looks after a call that it waits in.
+  void look(std::int64_t now_ns) noexcept { control_.looked_ns.store(now_ns, std::memory_order_relaxed); }
+
+  /// The line that this rank tells while it waits in a call.
+  Standing standing(const Request& request) const noexcept;
+  /// The board's line about a call.
+  std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_board(control_, sequence); }
+  /// The line that this rank tells next. In a persistent operation it tells of the last call in order, too, by turns.
+  Standing next_told(const Request& request) noexcept;
+
+ private:
+  TeamControl& control_;
+  std::uint64_t sequence_ = 0;
+  CallHistory history_;
+  RefusedCalls refused_;
+  bool tells_call_in_order_ = false;  ///< next_told()
+};
+
+}  // namespace torii

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding what is prepared; putting plans in place, and agreeing with the members on them.
+#include "api/team/plan_cache.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace torii {
+namespace {
+
+constexpr std::size_t kPreparedMax = 64;
+
+/// Tells the plan from all others of the team on one channel.
+std::string key_of(const Prepared& prepared) {
+  const PlanRequest& request = prepared.selected.request;
+  const Tuning& tuning = request.tuning;
+  const Algorithm* algorithm = prepared.selected.algorithm;
+  return std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
+         std::to_string(request.root) + ' ' + std::to_string(prepared.wide) + ' ' +
+         std::to_string(tuning.segment_bytes) + ' ' + std::to_string(tuning.slots) + ' ' +
+         std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot) + ' ' + std::to_string(tuning.radix) +
+         ' ' + std::string(tuning.lanes.begin(), tuning.lanes.end());
+}
+
+}  // namespace
+
+PlanCache::PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker,
+                     StagingBudget& staging)
+    : members_(members), agreement_(agreement), maker_(maker), staging_(staging) {}
+
+Prepared* PlanCache::find(const CallArguments& arguments, bool may_drop) {
+  for (const auto& prepared : prepared_) {
+    if (same_call(prepared->arguments, arguments, members_.ranks())) return prepared.get();
+  }
+  auto fresh = maker_.make(arguments);
+  // The plans of dropped entries stay in place. Requests in flight hold pointers to entries, so then none is dropped.
+  if (prepared_.size() >= kPreparedMax && may_drop) {
+    prepared_.erase(prepared_.begin(), prepared_.begin() + kPreparedMax / 2);
+  }
+  prepared_.push_back(std::move(fresh));
+  return prepared_.back().get();
+}
+
+void PlanCache::install_on(Prepared& prepared, std::size_t channel, StartWaits& waits) {
+  install_one(prepared, channel, waits);
+  if (prepared.lengths == nullptr) return;
+  install_one(*prepared.lengths, channel, waits);
+  // Making room for the second may have taken the first away, and there is room for two.
+  install_one(prepared, channel, waits);
+}
+
+void PlanCache::install_one(Prepared& prepared, std::size_t channel, StartWaits& waits) {
+  if (prepared.places.size() <= channel) prepared.places.resize(channel + 1);
+  if (plans_.size() <= channel) plans_.resize(channel + 1);
+  Prepared::Place& place = prepared.places[channel];
+  if (place.plan != nullptr) return;
+  const std::string key = key_of(prepared);
+  auto found = plans_[channel].find(key);
+  if (found == plans_[channel].end()) {
+    auto fresh = make_plan(prepared, waits);
+    log_install(*fresh, key + " on channel " + std::to_string(channel), waits);
+    found = plans_[channel].emplace(key, std::move(fresh)).first;
+  }
+  place.plan = found->second.get();
+  const CallShape& shape = prepared.shape;
+  place.straight = straighten(*place.plan, shape.layout, shape.unit_bytes, shape.element_bytes, members_.transport());
+}
+
+/// Deals staging to the plan.
+std::unique_ptr<InstalledPlan> PlanCache::make_plan(const Prepared& prepared, StartWaits& waits) {
+  const PlanRequest& request = prepared.selected.request;
+  const std::size_t segment_bytes = request.tuning.segment_bytes;
+  const Algorithm* algorithm = prepared.selected.algorithm;
+  Plan plan = algorithm->plan(request, members_.rank());
+  const std::size_t bytes = staging_shape(plan, segment_bytes, prepared.wide, members_.several_nodes()).total_bytes;
+  if (bytes > staging_.bytes()) {
+    throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
+                                         " bytes of staging, a team of " + std::to_string(members_.ranks()) +
+                                         " ranks has " + std::to_string(staging_.bytes()) +
+                                         "; make TORII_SEGMENT or TORII_SLOTS smaller, or TORII_ARENA larger where "
+                                         "the fabric pins it");
+  }
+  if (!staging_.has_room(bytes)) staging_.recycle(waits, [this] { forget_plans(); });
+  staging_.reserve(bytes);
+  Placement placement;
+  placement.transport = &members_.transport();
+  for (const Member& member : members_.all()) {
+    placement.context_ranks.push_back(member.context_rank);
+    placement.staging_offsets.push_back(staging_.next_offset(member));
+  }
+  placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
+  auto fresh = std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, prepared.wide, placement));
+  staging_.take(bytes);
+  return fresh;
+}
+
+/// `key` tells the plan from all others of the team.
+void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits) {
+  // A word may be overwritten when all members agree on it.
+  if (const std::uint64_t next = installs_.number() + 1; next > InstallLog::kWords) {
+    for (int member = 0; member < members_.ranks(); ++member) {
+      waits.wait_for(member, "to put a plan in place",
+                     [&] { return verdict(member, next - InstallLog::kWords) == InstallLog::Verdict::agrees; });
+    }
+  }
+  const std::string text = key + " at " + std::to_string(staging_.used_bytes());
+  const std::uint64_t number = installs_.add(XXH3_64bits(text.data(), text.size()));
+  plan.unagreed = number;
+  agreement_.put_install(number, installs_.word(number));
+}
+
+/// Empties the places, and removes nothing: the place for which room is made is among them.
+void PlanCache::forget_plans() noexcept {
+  for (Plans& plans : plans_) plans.clear();
+  for (auto& prepared : prepared_) {
+    for (Prepared::Place& place : prepared->places) place = {};
+    if (prepared->lengths == nullptr) continue;
+    for (Prepared::Place& place : prepared->lengths->places) place = {};
+  }
+}
+
+}  // namespace torii

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to what is prepared of it. The options of a team are checked in plan_options.cpp.
+#include "api/team/plan_maker.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "api/team/team_control.hpp"
+
+namespace torii {
+namespace {
+
+/// The length that selection assumes for blocks of unequal lengths: more than any vector has.
+constexpr std::size_t kUnequalBytes = std::numeric_limits<std::size_t>::max();
+
+std::uint32_t mix(std::uint32_t hash, std::uint64_t value) noexcept {
+  // splitmix64's finaliser, folded to 32 bits: calls that differ in one small number get unlike signatures.
+  value += 0x9e3779b97f4a7c15ULL + (static_cast<std::uint64_t>(hash) << 32);
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  value ^= value >> 31;
+  return static_cast<std::uint32_t>(value ^ (value >> 32));
+}
+
+std::size_t element_bytes_of(const CallArguments& arguments) {
+  return arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type);
+}
+
+/// The least power of two not below `bytes`: the size by which a user's element counts when vectors are divided, so
+/// that no boundary of blocks, segments or granules cuts an element. Predefined types are powers of two already.
+std::size_t unit_bytes_of(std::size_t bytes) {
+  std::size_t unit = 1;
+  while (unit < bytes) unit *= 2;
+  return unit;
+}
+
+[[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
+
+void check_types(const CallArguments& arguments) {
+  if (!combines(arguments.collective)) return;
+  if (arguments.op == Op::user) {
+    if (arguments.user.call == nullptr) invalid("op is user, but no user function is given");
+    if (arguments.user.element_bytes == 0 || arguments.user.element_bytes > kernels::kUserElementBytesMax) {
+      invalid("user_bytes is " + std::to_string(arguments.user.element_bytes) + "; it must be from 1 to " +
+              std::to_string(kernels::kUserElementBytesMax));
+    }
+    return;
+  }
+  const char* reason = kernels::why_not(arguments.op, arguments.type);
+  if (reason != nullptr) {
+    invalid("op " + std::string(name(arguments.op)) + " is not defined for type " + std::string(name(arguments.type)) +
+            ": " + reason);
+  }
+}
+
+bool has_result(const CallArguments& arguments, int rank) {
+  if (arguments.collective == Collective::exscan) return rank != 0;
+  if (arguments.block_counts != nullptr) return arguments.block_counts[rank] != 0;
+  const bool at_root_only = arguments.collective == Collective::reduce || arguments.collective == Collective::gather;
+  return !at_root_only || rank == arguments.root;
+}
+
+void check_sizes(const CallArguments& arguments, std::size_t unit_bytes, int ranks) {
+  const bool is_one_block = has_block_per_rank(arguments.collective) && arguments.block_counts == nullptr;
+  const std::size_t parts = is_one_block ? static_cast<std::size_t>(ranks) : 1;
+  constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / 2;
+  if (arguments.count > kMost / unit_bytes / parts) {
+    invalid("count is " + std::to_string(arguments.count) + ", whose bytes on " + std::to_string(ranks) +
+            " ranks overflow; the most is " + std::to_string(kMost / unit_bytes / parts));
+  }
+  if (has_root(arguments.collective) && (arguments.root < 0 || arguments.root >= ranks)) {
+    invalid("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
+  }
+}
+
+/// The blocks of a reduce_scatter with lengths of their own, each in `parts` parts.
+Layout layout_of(const std::size_t* counts, int ranks, int parts, std::size_t unit_bytes, std::size_t segment_bytes) {
+  std::vector<std::size_t> offsets = {0};
+  std::size_t begin_bytes = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::size_t bytes = counts[rank] * unit_bytes;
+    const auto count = static_cast<std::size_t>(parts);
+    const std::size_t part_bytes = round_up((bytes + count - 1) / count, std::max<std::size_t>(128, unit_bytes));
+    for (std::size_t part = 1; part <= count; ++part) {
+      offsets.push_back(begin_bytes + std::min(part * part_bytes, bytes));
+    }
+    begin_bytes += bytes;
+  }
+  return {std::move(offsets), segment_bytes};
+}
+
+/// Bytes of this rank's buffers, and how far behind byte 0 of the vector they begin.
+void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, int ranks, int rank, Prepared& prepared) {
+  const std::size_t all_bytes =
+      has_block_per_rank(arguments.collective) ? own_bytes * static_cast<std::size_t>(ranks) : own_bytes;
+  const auto own_shift = static_cast<std::ptrdiff_t>(own_bytes) * rank;
+  const Collective collective = arguments.collective;
+  if (const std::size_t* const counts = arguments.block_counts; counts != nullptr) {
+    const std::size_t element_bytes = prepared.shape.element_bytes;
+    prepared.input_bytes = own_bytes;
+    prepared.result_bytes = counts[rank] * element_bytes;
+    const std::size_t before = std::accumulate(counts, counts + rank, std::size_t{0});
+    prepared.result_shift_bytes = static_cast<std::ptrdiff_t>(before * element_bytes);
+    return;
+  }
+  const bool takes_one = collective == Collective::reduce_scatter || collective == Collective::scatter;
+  const bool gives_one = collective == Collective::all_gather || collective == Collective::gather;
+  prepared.input_bytes = gives_one ? own_bytes : all_bytes;
+  if (collective == Collective::scatter && rank != arguments.root) prepared.input_bytes = 0;
+  prepared.result_bytes = !has_result(arguments, rank) ? 0 : takes_one ? own_bytes : all_bytes;
+  if (gives_one) prepared.input_shift_bytes = own_shift;
+  if (takes_one) prepared.result_shift_bytes = own_shift;
+}
+
+void set_board(Prepared& prepared) {
+  const CallArguments& arguments = prepared.arguments;
+  prepared.board_count = count_on_board(arguments);
+  prepared.board_kind = pack_kind(prepared.shape.signature, static_cast<std::uint8_t>(arguments.collective),
+                                  static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op));
+}
+
+std::uint32_t signature_of(const Prepared& prepared, int root) noexcept {
+  const CallArguments& arguments = prepared.arguments;
+  const bool folds = combines(arguments.collective);
+  std::uint32_t signature = mix(17, static_cast<std::uint64_t>(arguments.collective));
+  signature = mix(signature, folds ? static_cast<std::uint64_t>(arguments.op) + 1 : 0);
+  signature = mix(signature, arguments.unequal ? kUnequalBytes : arguments.count * prepared.shape.element_bytes);
+  signature = mix(signature, folds ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
+  signature = mix(signature, static_cast<std::uint64_t>(root));
+  for (const std::size_t count : prepared.block_counts) signature = mix(signature, count);
+  if (arguments.tag != 0) signature = mix(signature, arguments.tag);
+  return signature | 1U;
+}
+
+bool is_plain(const CallArguments& arguments) noexcept {
+  const bool is_empty = arguments.count == 0 && arguments.collective != Collective::barrier;
+  return !arguments.unequal && arguments.block_counts == nullptr && !arguments.is_internal && arguments.tag == 0 &&
+         arguments.op != Op::user && !is_empty;
+}
+
+}  // namespace
+
+Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit) {
+  std::size_t& segment_bytes = selected.request.tuning.segment_bytes;
+  const std::size_t least_bytes = std::max<std::size_t>(512, unit_bytes);
+  while (true) {
+    Plan plan = selected.algorithm->plan(selected.request, rank);
+    const StagingShape shape = staging_shape(plan, segment_bytes, limit.wide, limit.several_nodes);
+    if (shape.total_bytes <= limit.bytes || segment_bytes <= least_bytes) return plan;
+    segment_bytes = std::max(round_up(segment_bytes / 2, std::max<std::size_t>(64, unit_bytes)), least_bytes);
+  }
+}
+
+PlanRequest PlanMaker::request_of(const CallArguments& arguments, bool wide) const {
+  PlanRequest request;
+  const bool is_gathered_unequally = arguments.unequal && arguments.collective == Collective::all_gather;
+  request.collective = is_gathered_unequally ? Collective::alltoall : arguments.collective;
+  request.topology = topology_;
+  request.root = has_root(arguments.collective) ? arguments.root : 0;
+  request.determinism = determinism_;
+  request.wide_wire = wide;
+  return request;
+}
+
+/// The library's own calls take neither the team's tune table nor a forced choice.
+void PlanMaker::select_for(Prepared& prepared, const PlanRequest& request, std::size_t total_bytes) const {
+  const CallArguments& arguments = prepared.arguments;
+  const bool is_own = own_tune_table_ != nullptr && !arguments.is_internal;
+  prepared.selected =
+      select(is_own ? *own_tune_table_ : members_.context().tune_table(), arguments.is_internal ? Forced{} : forced_,
+             request, arguments.unequal ? kUnequalBytes : total_bytes, members_.several_nodes(),
+             members_.transport().capabilities().put_bytes);
+}
+
+std::unique_ptr<Prepared> PlanMaker::make(const CallArguments& arguments) const {
+  const int ranks = members_.ranks();
+  check_types(arguments);
+  const std::size_t element_bytes = element_bytes_of(arguments);
+  if (element_bytes == 0) invalid("type " + std::to_string(static_cast<int>(arguments.type)) + " is unknown");
+  const std::size_t unit_bytes = unit_bytes_of(element_bytes);
+  check_sizes(arguments, unit_bytes, ranks);
+  auto prepared = std::make_unique<Prepared>();
+  prepared->arguments = arguments;
+  const bool has_counts = arguments.block_counts != nullptr;
+  if (has_counts) {
+    prepared->block_counts.assign(arguments.block_counts, arguments.block_counts + ranks);
+    prepared->arguments.block_counts = prepared->block_counts.data();
+  }
+  // Lengths of their own do not enter a plan: it is the one for long blocks, whatever they are.
+  const std::size_t block_bytes = (arguments.unequal ? 0 : arguments.count) * unit_bytes;
+  const bool per_rank = has_block_per_rank(arguments.collective);
+  const std::size_t total_bytes = per_rank && !has_counts ? block_bytes * static_cast<std::size_t>(ranks) : block_bytes;
+
+  prepared->wide = combines(arguments.collective) && arguments.user.call == nullptr &&
+                   (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
+                   (wide_wire_ || determinism_ == Determinism::canonical);
+  const PlanRequest request = request_of(arguments, prepared->wide);
+  select_for(*prepared, request, total_bytes);
+  std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
+  segment_bytes = round_up(segment_bytes, unit_bytes);
+
+  const bool is_forced = forced_.segment_bytes != 0 && !arguments.is_internal;
+  const Plan plan = is_forced ? prepared->selected.algorithm->plan(prepared->selected.request, members_.rank())
+                              : fitting_plan(prepared->selected, members_.rank(), unit_bytes,
+                                             {staging_bytes_, prepared->wide, members_.several_nodes()});
+  if (arguments.unequal && !plan.sweep.exists()) {
+    prepared->lengths = make_lengths(arguments, prepared->selected, plan);
+  }
+  CallShape& shape = prepared->shape;
+  const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
+  const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
+  const Layout::Parts parts = {plan.blocks / ranks, even_bytes};
+  shape.layout = has_counts ? layout_of(arguments.block_counts, ranks, parts.count, unit_bytes, segment_bytes)
+                 : per_rank ? Layout(total_bytes, plan.blocks, segment_bytes, block_bytes, parts)
+                            : Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, even_bytes);
+  shape.type = arguments.type;
+  shape.element_bytes = element_bytes;
+  shape.unit_bytes = unit_bytes;
+  if (combines(arguments.collective) && arguments.user.call == nullptr) {
+    shape.fold = kernels::find(arguments.op, arguments.type, members_.context().isa());
+  }
+  shape.user = arguments.user.call != nullptr ? &prepared->arguments.user : nullptr;
+  shape.streaming = total_bytes >= kStreamingBytes;
+  shape.signature = signature_of(*prepared, request.root);
+  const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
+  if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
+  set_buffer_shapes(arguments, own_bytes, ranks, members_.rank(), *prepared);
+  set_board(*prepared);
+  prepared->is_plain = is_plain(arguments);
+  return prepared;
+}
+
+/// The broadcast by which the root tells the lengths. Throws Error{unsupported} where the plan cannot have blocks of
+/// unequal lengths.
+std::unique_ptr<Prepared> PlanMaker::make_lengths(const CallArguments& arguments, const Selected& selected,
+                                                  const Plan& plan) const {
+  const bool is_known_to_root =
+      arguments.collective == Collective::scatter || arguments.collective == Collective::gather;
+  if (!is_known_to_root || plan.blocks != members_.ranks() || plan.bundle_max != 1) {
+    throw Error(Status::unsupported, std::string(selected.algorithm->name) +
+                                         " has no plan for blocks of unequal lengths; use direct, or auto");
+  }
+  CallArguments telling;
+  telling.collective = Collective::broadcast;
+  telling.count = static_cast<std::size_t>(members_.ranks());
+  telling.type = Type::u64;
+  telling.root = arguments.root;
+  telling.is_internal = true;
+  return make(telling);
+}
+
+}  // namespace torii

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to all that does not depend on its buffers: checks, selection, layout, kernel.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "api/team/call_arguments.hpp"
+#include "api/team/membership.hpp"
+#include "api/team/prepared.hpp"
+#include "api/team/team_options.hpp"
+#include "collectives/selection/selection.hpp"
+#include "runtime/topology/topology.hpp"
+
+namespace torii {
+
+/// The choices of a team's options. Equal calls on all members give plans that fit together.
+class PlanMaker {
+ public:
+  /// A plan may use up to `staging_bytes` of each member. Throws Error{invalid_argument} for options that make no
+  /// sense. `members` must outlive the maker.
+  PlanMaker(const Membership& members, const TeamOptions& options, std::size_t staging_bytes);
+
+  const Topology& topology() const noexcept { return topology_; }
+  /// Throws Error{invalid_argument | unsupported} for a call that cannot be made.
+  std::unique_ptr<Prepared> make(const CallArguments& arguments) const;
+
+ private:
+  PlanRequest request_of(const CallArguments& arguments, bool wide) const;
+  void select_for(Prepared& prepared, const PlanRequest& request, std::size_t total_bytes) const;
+  std::unique_ptr<Prepared> make_lengths(const CallArguments& arguments, const Selected& selected,
+                                         const Plan& plan) const;
+
+  const Membership& members_;
+  std::size_t staging_bytes_;
+  Topology topology_ = Topology::node(1);
+  Determinism determinism_ = Determinism::run;
+  bool wide_wire_ = false;
+  Forced forced_;
+  std::shared_ptr<const TuneTable> own_tune_table_;
+};
+
+/// The limit of a plan's staging, and all that the staging depends on besides the plan. Equal on all members.
+struct StagingLimit {
+  std::size_t bytes = 0;
+  bool wide = false;
+  bool several_nodes = false;
+};
+/// The plan of `rank`, with segments made shorter until it fits or they have 512 bytes. Bits do not depend on segments.
+Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit);
+
+/// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
+/// size of the second-level caches; no sweep over it has been made.
+inline constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
+
+}  // namespace torii

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that is known of a call before its buffers are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "api/team/call_arguments.hpp"
+#include "api/team/unequal_blocks.hpp"
+#include "collectives/selection/selection.hpp"
+#include "runtime/execution/execution.hpp"
+
+namespace torii {
+
+/// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root).
+struct Prepared {
+  CallArguments arguments;                ///< the key: all but the buffers
+  std::vector<std::size_t> block_counts;  ///< to which the arguments' point
+  Selected selected;
+  bool wide = false;
+  CallShape shape;
+  std::size_t input_bytes = 0;  ///< of the user's input, 0 where this rank needs none
+  std::size_t result_bytes = 0;
+  std::ptrdiff_t input_shift_bytes = 0;  ///< from the user's input back to byte 0 of the vector
+  std::ptrdiff_t result_shift_bytes = 0;
+  std::uint64_t board_count = 0;  ///< as BoardLine has them
+  std::uint64_t board_kind = 0;
+  bool is_plain = false;  ///< Operations::run_again() may take the call: no arrays, no user function, something to do
+  /// A channel's installed plan, and its straight form where there is one; nullptr until first used there.
+  struct Place {
+    InstalledPlan* plan = nullptr;
+    std::unique_ptr<Straight> straight;
+  };
+  std::vector<Place> places;
+  /// The broadcast by which the root tells lengths; set for a scatter or gather of unequal blocks that runs as flows.
+  std::unique_ptr<Prepared> lengths;
+  bool tells_lengths(const UnequalBlocks* unequal) const noexcept { return lengths != nullptr && !unequal->is_told; }
+};
+
+}  // namespace torii

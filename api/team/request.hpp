@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operation of a user, from its start to its end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "api/team/prepared.hpp"
+#include "runtime/base/status.hpp"
+
+namespace torii {
+
+/// What most calls are: a few words, and no more. Numbers as a caller of the C interface has written them, checked by
+/// nobody yet. The buffers are not neighbours, as they are in torii_call: compilers copy neighbours in one load, and a
+/// load of two words that have just been stored one by one waits for both to reach the cache.
+struct PlainCall {
+  int collective = 0;
+  int type = 0;
+  int op = 0;
+  int root = 0;
+  const void* input = nullptr;
+  std::size_t count = 0;
+  void* result = nullptr;
+};
+
+struct Request {
+  enum class State : std::uint8_t { idle, queued, running, done };
+  CallArguments arguments;
+  Prepared* prepared = nullptr;
+  int channel = -1;  ///< a persistent operation's own channel
+  bool persistent = false;
+  State state = State::idle;
+  Status status = Status::ok;
+  std::uint64_t sequence = 0;  ///< in the order of calls on the shared channels, or persistent_sequence()
+  std::size_t runs_on = 0;     ///< the channel
+  /// CallHistory::salt() when the call was started. Persistent operations may be started in any order, so theirs is
+  /// that of their preparation, and counts their own refused starts.
+  std::uint32_t salt = 0;
+  std::uint32_t salt_prepared = 0;
+  std::uint32_t starts_refused = 0;
+  /// The input of an alltoall in place as it was at the start: results arrive before all of the input is sent.
+  std::unique_ptr<std::byte[]> input_copy;
+  std::size_t input_copy_bytes = 0;
+  std::unique_ptr<UnequalBlocks> unequal;
+  std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
+  std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : prepared->input_bytes; }
+  std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : prepared->result_bytes; }
+};
+
+}  // namespace torii

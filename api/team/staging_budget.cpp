@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes of a team's memory; dealing and emptying its staging.
+#include "api/team/staging_budget.hpp"
+
+#include <algorithm>
+
+#include "api/team/team_lines.hpp"
+#include "runtime/devices/memory_limits.hpp"
+
+namespace torii {
+
+std::size_t team_control_bytes(int ranks, const Context& context) noexcept {
+  return round_up(context.several_nodes() ? team_lines_offset() + team_lines_bytes(ranks) : sizeof(TeamControl), 4096);
+}
+
+std::size_t team_staging_bytes(int ranks) noexcept {
+  return (std::size_t{64} << 20) + static_cast<std::size_t>(ranks) * (std::size_t{4} << 20);
+}
+
+std::size_t team_staging_bytes(int ranks, Context& context) noexcept {
+  return std::min(team_staging_bytes(ranks), context.staging().bytes_max());
+}
+
+StagingBudget::StagingBudget(const Membership& members, TeamAgreement& agreement, int ranks_reserved)
+    : members_(members),
+      agreement_(agreement),
+      bytes_(team_staging_bytes(ranks_reserved, members.context())),
+      control_bytes_(team_control_bytes(ranks_reserved, members.context())) {}
+
+/// Running out of memory is then an error of this call, and no signal in the midst of it. Elsewhere pages come when
+/// they are touched, since most are never used.
+void StagingBudget::reserve(std::size_t bytes) {
+  const std::size_t end = used_bytes_ + bytes;
+  if (end <= touched_bytes_) return;
+  Context& context = members_.context();
+  const std::size_t all_bytes = context.own_node_ranks() * bytes_;
+  if (memory_limits().left().bytes / 2 >= all_bytes) return;
+  context.staging().reserve(members_.own().memory_offset + touched_bytes(), end - touched_bytes_);
+}
+
+void StagingBudget::take(std::size_t bytes) noexcept {
+  used_bytes_ += bytes;
+  touched_bytes_ = std::max(touched_bytes_, used_bytes_);
+}
+
+/// First nobody uses the old plans any more, then everybody has cleared its staging, then the next put may come.
+void StagingBudget::recycle(StartWaits& waits, const std::function<void()>& forget) {
+  waits.finish_all();
+  wait_for_epoch(waits, ++epoch_);
+  std::byte* const staging =
+      members_.transport().mapped(members_.own().context_rank, members_.own().memory_offset) + control_bytes_;
+  std::fill(staging, staging + used_bytes_, std::byte{0});
+  forget();
+  used_bytes_ = 0;
+  wait_for_epoch(waits, ++epoch_);
+}
+
+void StagingBudget::wait_for_epoch(StartWaits& waits, std::uint64_t epoch) {
+  agreement_.put_epoch(epoch);
+  for (int member = 0; member < members_.ranks(); ++member) {
+    waits.wait_for(member, "to recycle staging", [&] { return agreement_.has_reached(member, epoch); });
+  }
+  agreement_.push_out();
+}
+
+}  // namespace torii

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the members of a team learn of each other's failures, calls, plans and departures, and choose the survivors.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/team/membership.hpp"
+#include "api/team/refused_calls.hpp"
+#include "api/team/team_control.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/execution/put_owner.hpp"
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+
+/// The word in this rank's reach that shows that the team has failed. A copy of the sign saves calls of 8 bytes a
+/// virtual call: on one node they load the word directly.
+class FailureSign {
+ public:
+  explicit FailureSign(const std::atomic<std::uint32_t>& state) noexcept : state_(&state) {}
+  explicit FailureSign(const std::uint64_t& alarm) noexcept : alarm_(reinterpret_cast<const std::byte*>(&alarm)) {}
+  /// True for a team on one node, whose failure record every member maps.
+  bool is_record() const noexcept { return state_ != nullptr; }
+  bool is_set() const noexcept {
+    if (state_ != nullptr) return state_->load(std::memory_order_acquire) != FailureRecord::kNone;
+    return load_word(alarm_) != 0;
+  }
+
+ private:
+  const std::atomic<std::uint32_t>* state_ = nullptr;
+  const std::byte* alarm_ = nullptr;
+};
+
+/// Why the team failed.
+struct Cause {
+  Status status;
+  std::string text;
+};
+
+/// A member's offer to the others: its part of the survivors' team, or why it can make none.
+struct SurvivorsOffer {
+  std::uint64_t digest = 0;
+  std::uint64_t staging = 0;
+  Status status = Status::ok;
+  std::string text;
+};
+
+/// A member of the survivors' team.
+struct Survivor {
+  int member;
+  std::uint64_t staging;
+  std::uint64_t digest;
+};
+
+/// A member's report about its object of the survivors' team.
+struct MadeReport {
+  std::int32_t status;  ///< 0: it has made the object
+  const char* text;     ///< the reason of another status
+};
+
+/// One per team and rank, for the team's caller. Any thread may call claim(), push_out() and FailureSign::is_set().
+/// All waits in here end by themselves.
+class TeamAgreement {
+ public:
+  TeamAgreement() = default;
+  virtual ~TeamAgreement() = default;
+  TeamAgreement(const TeamAgreement&) = delete;
+  TeamAgreement& operator=(const TeamAgreement&) = delete;
+
+  /// Lets what members have told arrive.
+  virtual void progress() noexcept = 0;
+  /// Waits until what this rank told has left, a tenth of a second at the longest.
+  virtual void push_out() noexcept = 0;
+
+  // The failure of the team.
+  virtual FailureSign failure_sign() const noexcept = 0;
+  /// Records why the team failed, unless a member has recorded a cause before.
+  virtual void claim(Status status, int member, const std::string& text) noexcept = 0;
+  /// The one cause that all members report. Only after the sign was set.
+  virtual Cause read_cause() noexcept = 0;
+
+  // The calls of the members.
+  /// A call that the member has told of; if the member's board can be read, the one with number `sequence`.
+  virtual std::optional<Standing> told_by(int member, std::uint64_t sequence) noexcept = 0;
+  /// True when the member is known to have come to that call, or to a later one of the same order.
+  virtual bool has_come_to(int member, std::uint64_t sequence) noexcept = 0;
+  /// The last call up to which the member has ended all.
+  virtual std::uint64_t completed_by(int member) noexcept = 0;
+  /// When the member last looked after a call that it waits in, as far as this rank knows.
+  virtual std::int64_t looked_ns(int member) noexcept = 0;
+  /// Tells of this rank's call, which has been quiet since `quiet_since_ns` (0: it has not).
+  virtual void publish(const Standing& own, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept = 0;
+  /// True when publish() told of a call in the wait that now ends: tell_end() must follow.
+  bool owes_end() const noexcept { return owes_end_; }
+  virtual void tell_end(const Standing& own) noexcept = 0;
+  /// Tells the members which call this rank has refused.
+  virtual void put_refusal(const RefusalNotice& notice) noexcept = 0;
+  virtual std::span<const RefusalNotice> refusals_of(int member) noexcept = 0;
+
+  // Plans and staging.
+  /// Tells the members of a plan that this rank has put in place; `word` is InstallLog's for it.
+  virtual void put_install(std::uint64_t number, std::uint64_t word) noexcept = 0;
+  virtual std::uint64_t install_word(int member, std::uint64_t number) noexcept = 0;
+  /// Until the words of installations and epochs have left, no call may end.
+  virtual bool words_have_left() const noexcept = 0;
+  /// Tells the members how far this rank is with recycling its staging.
+  virtual void put_epoch(std::uint64_t epoch) noexcept = 0;
+  virtual bool has_reached(int member, std::uint64_t epoch) noexcept = 0;
+
+  // The end of the team.
+  /// True when the member has destroyed its team.
+  virtual bool has_departed(int member) noexcept = 0;
+  /// This rank's last word to all members. It has written into at most the first `touched_bytes` of a team's memory.
+  virtual void depart(std::uint64_t touched_bytes) noexcept = 0;
+  /// The owners that still count this object's puts, after depart().
+  virtual std::vector<PutOwner> take_puts() = 0;
+
+  // Parts and survivors.
+  /// Whether the parts of a split are made; nothing where the members' exchange alone decides.
+  virtual std::optional<bool> decide_split(bool agreed) noexcept = 0;
+  /// Makes this rank's offer and appends the members of the survivors' team, the same on all survivors. Throws Error.
+  virtual void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) = 0;
+  /// This rank has made its object of the survivors' team, or says why it could not.
+  virtual void tell_made(Status status, const std::string& text) noexcept = 0;
+  virtual std::optional<MadeReport> made_by(int member) noexcept = 0;
+
+ protected:
+  void set_owes_end(bool owes) noexcept { owes_end_ = owes; }
+
+ private:
+  bool owes_end_ = false;
+};
+
+/// By shared memory where all members are on one node, otherwise by puts. `members` must outlive the agreement.
+std::unique_ptr<TeamAgreement> make_team_agreement(const Membership& members);
+
+/// The text of a cause that nobody could read.
+inline constexpr const char* kNoCause = "a rank died while it reported a failure";
+/// For waits in which nothing of this rank has to be done meanwhile.
+inline bool stays_idle(void*) { return true; }
+[[noreturn]] void throw_missing(int member);
+[[noreturn]] void throw_undecided();
+[[noreturn]] void throw_refusal(int member, std::int32_t status, const char* text);
+
+}  // namespace torii

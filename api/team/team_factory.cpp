@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Teams of the whole job, of named ranks and of parts. Survivors have a file of their own.
+#include "api/team/team_factory.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "api/team/options_digest.hpp"
+#include "api/team/staging.hpp"
+#include "runtime/bootstrap/agreement.hpp"
+
+namespace torii {
+namespace {
+
+/// An exchange over a team's own all_gather: parts of a team are made with it.
+class TeamExchange final : public Exchange {
+ public:
+  explicit TeamExchange(Team& team) : team_(team) {}
+  int rank() const noexcept override { return team_.rank(); }
+  int ranks() const noexcept override { return team_.ranks(); }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    Request request;
+    request.arguments.collective = Collective::all_gather;
+    request.arguments.input = mine.data();
+    request.arguments.result = all.data();
+    request.arguments.count = mine.size();
+    request.arguments.is_internal = true;
+    const Status status = team_.run(request);
+    if (status != Status::ok) throw Error(status, last_error());
+  }
+  bool decide(bool agreed) override { return team_.decide_split(agreed); }
+
+ private:
+  Team& team_;
+};
+
+}  // namespace
+
+/// Reads the file of a tree once: what is compared between ranks is what is used. A file that cannot be read is an
+/// error after the comparison only, so that no rank waits for one that has given up.
+TeamOptions with_tree(TeamOptions options, const std::string& topology) {
+  if (!is_tree(topology)) return options;
+  try {
+    options.tree = TreeTopology::read(topology.substr(topology.find(':') + 1));
+  } catch (const Error& error) {
+    options.tree_error = error.what();
+  }
+  return options;
+}
+
+/// Takes this rank's memory, chooses by exchanges what the team is made of, and makes it. The memory belongs to the
+/// team when all members have made theirs: a peer writes there from then on, and not before.
+template <class Choose>
+std::unique_ptr<Team> TeamFactory::form(Exchange& exchange, int ranks_reserved, bool joins, const Choose& choose) {
+  Staging staging(context_);
+  std::optional<Error> refusal;
+  try {
+    auto team = all_or_none(exchange, [&](Exchange& agreed) {
+      if (joins) staging.take(ranks_reserved);
+      Founding founding = choose(agreed, staging.offset());
+      refusal = founding.refusal;
+      return std::unique_ptr<Team>(
+          joins && !refusal ? new Team(context_, founding.options, std::move(founding.members), ranks_reserved)
+                            : nullptr);
+    });
+    if (refusal) throw Error(*refusal);
+    staging.release();
+    if (team != nullptr) team->owns_memory_ = true;
+    return team;
+  } catch (const Unsettled&) {
+    staging.release();  // others may have a team, and write there
+    throw;
+  }
+}
+
+std::unique_ptr<Team> TeamFactory::make_world(const TeamOptions& given) {
+  const int ranks = context_.ranks();
+  if (ranks > kTeamRanksMax) {
+    throw Error(Status::unsupported,
+                std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
+  }
+  return form(context_.exchange(), ranks, true, [&](Exchange& agreed, std::uint64_t offset) {
+    TeamOptions options = with_tree(given, first_set(given.topology, context_.settings().topology));
+    options.rank_map = first_set(options.rank_map, context_.rank_map());
+    std::vector<int> all(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return found(agreed, std::move(options), all, offset);
+  });
+}
+
+std::unique_ptr<Team> TeamFactory::make_of(const TeamOptions& options, const std::vector<int>& ranks,
+                                           Exchange& exchange) {
+  return form(exchange, static_cast<int>(ranks.size()), true,
+              [&](Exchange& agreed, std::uint64_t offset) { return found(agreed, options, ranks, offset); });
+}
+
+/// A team of given ranks, which tell each other where their memory is.
+TeamFactory::Founding TeamFactory::found(Exchange& exchange, TeamOptions options, const std::vector<int>& ranks,
+                                         std::uint64_t memory_offset) {
+  struct Card {
+    std::uint64_t digest;
+    std::uint64_t offset;
+  };
+  const std::string digest = digest_text(context_, options);
+  const std::vector<Card> cards = gather_values(exchange, Card{digest_of(digest), memory_offset});
+  if (!std::all_of(cards.begin(), cards.end(), [&](const Card& one) { return one.digest == cards[0].digest; })) {
+    compare_digests(exchange, digest);
+  }
+  Founding founding = {std::move(options), {}, {}};
+  for (std::size_t i = 0; i < ranks.size(); ++i) founding.members.push_back({ranks[i], cards[i].offset});
+  return founding;
+}
+
+std::unique_ptr<Team> TeamFactory::make_part(Team& parent, int color, int key, const TeamOptions& given) {
+  TeamExchange exchange(parent);
+  return form(exchange, parent.ranks(), color >= 0, [&](Exchange& agreed, std::uint64_t offset) {
+    const TeamOptions options = with_tree(given, given.topology);
+    const std::string digest = digest_text(context_, options);
+    const std::vector<Ticket> tickets = gather_values(agreed, Ticket{color, key, offset, digest_of(digest)});
+    if (auto refusal = compare_tickets(agreed, tickets, digest)) return Founding{{}, {}, std::move(refusal)};
+    std::vector<int> chosen;
+    for (int member = 0; member < parent.ranks(); ++member) {
+      if (color >= 0 && tickets[static_cast<std::size_t>(member)].color == color) chosen.push_back(member);
+    }
+    std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
+      return tickets[static_cast<std::size_t>(a)].key < tickets[static_cast<std::size_t>(b)].key;
+    });
+    std::vector<Member> members;
+    for (const int member : chosen) {
+      members.push_back(
+          {parent.members_.at(member).context_rank, tickets[static_cast<std::size_t>(member)].memory_offset});
+    }
+    Founding founding = {part_options(parent, options, members), {}, {}};
+    founding.members = std::move(members);
+    return founding;
+  });
+}
+
+/// A part stands on what its options say, or where they say nothing on the rows, planes or boxes of this team's torus
+/// that its members form in their order, or on the ways between them on its tree; otherwise on a plain node.
+TeamOptions TeamFactory::part_options(const Team& parent, const TeamOptions& options,
+                                      const std::vector<Member>& members) {
+  TeamOptions part = options;
+  if (!part.topology.empty() || !part.rank_map.empty()) return part;
+  std::vector<int> ranks;
+  for (const Member& member : members) ranks.push_back(parent.members_.member_of(member.context_rank));
+  const std::optional<Topology> own = parent.topology().part(ranks);
+  part.topology = own ? own->text() : "node";
+  if (own && own->tree() != nullptr) part.tree = own->tree()->text();
+  if (part.rank_map.empty() && own) part.rank_map = own->map_text();
+  return part;
+}
+
+}  // namespace torii

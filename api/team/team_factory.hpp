@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making teams: of the whole job, of named ranks, of a part, of survivors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/team/team.hpp"
+#include "runtime/bootstrap/exchange.hpp"
+
+namespace torii {
+
+/// All functions are collective over the future members. A failure on one of them fails all, with that rank's reason.
+/// They throw Error.
+class TeamFactory {
+ public:
+  explicit TeamFactory(Context& context) noexcept : context_(context) {}
+
+  /// The team of all ranks of the job.
+  std::unique_ptr<Team> make_world(const TeamOptions& options);
+  /// The team of `ranks` of the context, in this order. `exchange` is theirs.
+  std::unique_ptr<Team> make_of(const TeamOptions& options, const std::vector<int>& ranks, Exchange& exchange);
+  /// Team::split().
+  std::unique_ptr<Team> make_part(Team& parent, int color, int key, const TeamOptions& options);
+  /// Team::survivors().
+  std::unique_ptr<Team> make_survivors(Team& parent, const TeamOptions& options);
+
+ private:
+  /// The parts of a new team, once all ranks have agreed on them.
+  struct Founding {
+    TeamOptions options;
+    std::vector<Member> members;        ///< none where this rank joins none
+    std::optional<Error> refusal = {};  ///< why the members of this part make none, while others make theirs
+  };
+  Founding found(Exchange& exchange, TeamOptions options, const std::vector<int>& ranks, std::uint64_t memory_offset);
+  template <class Choose>
+  std::unique_ptr<Team> form(Exchange& exchange, int ranks_reserved, bool joins, const Choose& choose);
+  static TeamOptions part_options(const Team& parent, const TeamOptions& options, const std::vector<Member>& members);
+  void check_survivors(const Team& parent, const std::vector<Survivor>& chosen) const;
+  static void wait_until_made(Team& parent, const std::vector<Survivor>& chosen);
+
+  Context& context_;
+};
+
+/// `options` with the content of the tree file that `topology` names.
+TeamOptions with_tree(TeamOptions options, const std::string& topology);
+
+}  // namespace torii
