@@ -13,19 +13,17 @@
 #include "tests/collectives/proof/test_verify_plans.hpp"
 #include "tests/support/process.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 using nlohmann::json;
-using tests::holds;
-using tests::Outcome;
 
 constexpr const char* kListed = "multilane line";
 
 Outcome copied(const std::string& program, std::vector<std::string> arguments,
                const std::vector<std::string>& environment = {}) {
   arguments.insert(arguments.begin(), OUTSIDE_DIR "/" + program);
-  return tests::run(arguments, environment);
+  return torii::tests::run(arguments, environment);
 }
 
 json json_of(const std::string& program, std::vector<std::string> arguments) {
@@ -99,7 +97,7 @@ TEST(Outside, TheSimulatorRunsTheAlgorithm) {
 /// The library comes before the one that the program was linked with.
 Outcome preloaded(const std::string& program, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), std::string(TORII_TEST_BIN_DIR) + "/" + program);
-  return tests::run(arguments, {"LD_PRELOAD=" OUTSIDE_DIR "/libtorii.so"});
+  return torii::tests::run(arguments, {"LD_PRELOAD=" OUTSIDE_DIR "/libtorii.so"});
 }
 
 TEST(Outside, PerfBinariesRunTheAlgorithm) {
@@ -114,4 +112,4 @@ TEST(Outside, PerfBinariesRunTheAlgorithm) {
 #endif
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests

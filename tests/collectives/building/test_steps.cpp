@@ -6,7 +6,7 @@
 
 #include "collectives/building/steps.hpp"
 
-namespace torii::test {
+namespace torii::tests {
 namespace {
 
 PlanRequest request_of(Collective collective, int ranks) {
@@ -97,4 +97,4 @@ TEST(StepsDeathTest, ABlockThatTheLinkDoesNotCarry) {
 }
 
 }  // namespace
-}  // namespace torii::test
+}  // namespace torii::tests
