@@ -7,7 +7,8 @@ include_guard(GLOBAL)
 # TIMEOUT is the watchdog, 60 s unless given; sanitizer builds get four times as much, TORII_TEST_FULL (which the
 # program finds in its environment) thirty times. LABELS sanitize builds and runs the test in the asan and tsan presets
 # too, sanitize_address in asan only: programs of one thread, and ranks that are processes, have nothing that the thread
-# sanitizer could see (TORII_TEST_FULL runs them there as well). PROCESSORS is how many CPUs it keeps busy, so that
+# sanitizer could see (TORII_TEST_FULL runs them there as well). LABELS quick has `./dev quick` run the test: it takes
+# at most 15 s, and all of them take about a minute together. PROCESSORS is how many CPUs it keeps busy, so that
 # `ctest -j` does not time two busy tests against each other: 1 unless given. SLEEPS says that it mostly waits, for
 # sockets, children or deadlines: it starts first and takes half a CPU, ctest's unit here (`./dev test` gives it two
 # units per CPU). The program sees TORII_TEST_SOURCE_DIR (root of the sources) and TORII_TEST_BIN_DIR (where all

@@ -79,7 +79,11 @@ std::string FailureMonitor::phase_text(const Request& request) const {
   if (request.state == Request::State::queued) return "queued behind another operation";
   for (const auto& channel : channels_) {
     if (channel->current != &request) continue;
-    if (channel->awaited != 0) return "before its first message, waiting for " + members_.text(channel->agreed_members);
+    if (channel->awaited != 0) {
+      const bool all_agree = channel->agreed_members == members_.ranks();
+      return "before its first message, waiting for " +
+             (all_agree ? "its own words to leave" : members_.text(channel->agreed_members));
+    }
     const Stall stall = channel->execution.stall();
     std::string text = "in '" + std::string(stall.label) + "', segment " + std::to_string(stall.segment);
     const int member = members_.member_of(stall.peer);

@@ -32,6 +32,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
+  /// For callers that start nothing: keeps background movers out meanwhile.
   Prepared* prepare(Request& request, Status& status) noexcept;
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
@@ -60,6 +61,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   std::vector<PutOwner> take_puts() { return channels_.take_puts(); }
 
  private:
+  Prepared* prepare_inside(Request& request, Status& status) noexcept;
   // operations_start.cpp: from a call to an operation that runs.
   Status start(Request& request) noexcept;
   Status take_channel(Request& request) noexcept;

@@ -17,6 +17,11 @@ Status refuse_forked_child() noexcept {
 }  // namespace
 
 Prepared* Operations::prepare(Request& request, Status& status) noexcept {
+  const Inside inside(busy_, in_background_);
+  return prepare_inside(request, status);
+}
+
+Prepared* Operations::prepare_inside(Request& request, Status& status) noexcept {
   try {
     take_blocks(request, members_);
     if (last_prepared_ == nullptr || !same_call(last_prepared_->arguments, request.arguments, members_.ranks())) {
@@ -70,7 +75,7 @@ Status Operations::start(Request& request) noexcept {
   if (context_.is_forked_child()) return refuse_forked_child();
   if (poisoned_ || failed_.is_set()) return adopt_failure();
   Status status = Status::ok;
-  request.prepared = prepare(request, status);
+  request.prepared = prepare_inside(request, status);
   if (request.prepared == nullptr) {
     ++request.starts_refused;
     note_refusal(calls_.count(), last_error());
@@ -167,7 +172,7 @@ Status Operations::open_channel(Request& request) noexcept {
   // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
   const std::uint64_t sequence = calls_.count();
   request.salt_prepared = calls_.history().salt();
-  request.prepared = prepare(request, status);
+  request.prepared = prepare_inside(request, status);
   if (request.prepared == nullptr) {
     note_refusal(sequence, last_error());
     return status;

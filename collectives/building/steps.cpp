@@ -52,7 +52,7 @@ StreamEnd Steps::hold(int tag, bool credits) {
   if (!has_data_ || is_operand) return own();
   const PlanBuilder::Onward onward = builder_.onward(tag, 1, credits);
   step_.targets.push_back(onward.target);
-  step_.keep = onward.keep;
+  step_.keep = step_.keep || onward.keep;
   return onward.source;
 }
 

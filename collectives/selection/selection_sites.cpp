@@ -67,7 +67,8 @@ bool serves(const PlanRequest& request, std::size_t bytes) {
   if (request.topology.tree() == nullptr) return false;
   PlanRequest tuned = request;
   tuned.tuning = multilane_tuning(request, bytes);
-  return find_algorithm("multilane")->why_not(tuned).empty();
+  const Algorithm* const multilane = find_algorithm("multilane");
+  return multilane != nullptr && multilane->why_not(tuned).empty();
 }
 
 /// Those to other sites.

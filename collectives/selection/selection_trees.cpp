@@ -63,7 +63,8 @@ double chain_seconds(const TreeTopology& tree, int root, std::size_t bytes, std:
 
 bool serves(const char* name, PlanRequest request, const Tuning& tuning) {
   request.tuning = tuning;
-  return find_algorithm(name)->why_not(request).empty();
+  const Algorithm* const algorithm = find_algorithm(name);
+  return algorithm != nullptr && algorithm->why_not(request).empty();
 }
 
 /// Of the long links between two ranks. Inside a site a token takes about as long as a host does to hand something on,

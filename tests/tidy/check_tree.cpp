@@ -36,7 +36,7 @@ std::vector<Exception> parse_exceptions(std::string_view text) {
 
 std::vector<Rule> all_rules() {
   std::vector<Rule> rules;
-  for (const auto& part : {text_rules(), cpp_rules(), include_rules()})
+  for (const auto& part : {text_rules(), cpp_rules(), include_rules(), class_rules()})
     rules.insert(rules.end(), part.begin(), part.end());
   return rules;
 }
@@ -55,6 +55,15 @@ void check_exceptions(const std::vector<Exception>& exceptions, const std::vecto
       complain("an exception needs a rule, a path and a reason");
     } else if (!exception.is_needed) {
       complain("nothing needs this exception any more: " + exception.rule + " " + exception.path);
+    }
+  }
+  for (const Rule& rule : rules) {
+    size_t count = 0;
+    for (const Exception& exception : exceptions) {
+      if (exception.rule != rule.name || ++count != rule.exceptions_max + 1) continue;
+      violations.push_back(
+          {"exceptions", std::string(kExceptionsPath), exception.line,
+           "rule '" + exception.rule + "' allows " + std::to_string(rule.exceptions_max) + " exceptions at most"});
     }
   }
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,11 +41,30 @@ struct Violation {
 struct Rule {
   std::string_view name;
   void (*check)(const std::filesystem::path& root, const SourceFile& file, std::vector<Violation>& violations);
+  size_t exceptions_max = std::numeric_limits<size_t>::max();  ///< lines of exceptions.txt
 };
 
 std::span<const Rule> text_rules();
 std::span<const Rule> cpp_rules();
 std::span<const Rule> include_rules();
+std::span<const Rule> class_rules();
+
+/// A class, struct or union with its own members; those of nested classes count for the nested ones.
+struct ClassSize {
+  std::string name;   ///< with namespaces and the classes around it
+  size_t line = 0;    ///< from 0
+  int functions = 0;  ///< declared ones, with constructors, the destructor, operators, and deleted functions
+  int data = 0;       ///< variables, static ones included
+
+  /// Plain data may be of any size.
+  bool is_too_large() const;
+};
+
+/// The classes that are defined in a file.
+std::vector<ClassSize> class_sizes(const SourceFile& file);
+
+/// Names of classes that are too large and must become smaller: rule "class_size" lets them pass.
+std::span<const std::string_view> classes_still_to_cut();
 
 /// Rules that need more than one file: "top_of_tree", which files may stand at the top, and "documents", whether the
 /// options, TORII_ names and links of the prose exist. They have no exceptions.

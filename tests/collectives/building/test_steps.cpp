@@ -75,6 +75,17 @@ TEST(Steps, AHeldValueIsHandedOverAndAnOperandStays) {
   EXPECT_EQ(plan.lanes[0].flows[1].targets, std::vector{end_at(1, 0)});
 }
 
+/// With a wide wire a held value goes through slots, so holding asks for no result; the step keeps it all the same.
+TEST(Steps, AKeptValueThatIsHeldStaysKept) {
+  PlanRequest request = request_of(Collective::allreduce, 2);
+  request.wide_wire = true;
+  Steps steps(request, 0, 1);
+  steps.begin("kept").combine(Steps::own()).combine(Link{{.peer = 1}}).keep();
+  const StreamEnd held = steps.hold(0, true);
+  steps.begin("on").combine(held).send({{.peer = 1, .tag = 1}});
+  EXPECT_TRUE(steps.take().lanes[0].flows[0].keep);
+}
+
 TEST(Steps, ABarrierMovesTokensOnly) {
   const PlanRequest request = request_of(Collective::barrier, 2);
   Steps steps(request, 0, 1);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The script ./dev: arguments that it refuses, and the table of tests that `./dev quick` runs for changed files.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kRoot = TORII_TEST_SOURCE_DIR;
+const std::string kDev = (kRoot / "dev").string();
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// The rows between the quotes of `readonly NAME='`.
+std::vector<std::pair<std::string, std::string>> rows_of(const std::string& name) {
+  const std::string text = read(kDev), begin = "readonly " + name + "='\n";
+  const size_t at = text.find(begin);
+  if (at == std::string::npos) return {};
+  std::istringstream table(text.substr(at + begin.size(), text.find("\n'", at) - at - begin.size()));
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (std::string path, tests; table >> path >> tests;) rows.emplace_back(path, tests);
+  return rows;
+}
+
+/// Every name that the CMakeLists.txt below these folders give to a test.
+std::vector<std::string> names_of_tests() {
+  static const std::regex name(R"((?:torii_test|add_test)\(\s*NAME ([\w${}]+))");
+  std::vector<std::string> names;
+  for (const char* folder : {"tests", "perf", "examples"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      if (entry.path().filename() != "CMakeLists.txt") continue;
+      const std::string text = read(entry.path());
+      for (std::sregex_iterator at(text.begin(), text.end(), name); at != std::sregex_iterator(); ++at) {
+        names.push_back((*at)[1]);
+      }
+    }
+  }
+  return names;
+}
+
+bool matches_any(const std::string& pattern, const std::vector<std::string>& names) {
+  const std::regex expression(pattern);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return std::regex_match(name, expression); });
+}
+
+/// Whether there is a folder of this path, or a file or folder whose path begins so.
+bool leads_somewhere(const std::string& prefix) {
+  if (prefix.ends_with('/')) return fs::is_directory(kRoot / prefix);
+  const fs::path path = kRoot / prefix;
+  const auto begins = [&](const auto& entry) {
+    return entry.path().filename().string().starts_with(path.filename().string());
+  };
+  return std::any_of(fs::directory_iterator(path.parent_path()), fs::directory_iterator(), begins);
+}
+
+TEST(Dev, RefusesWhatItDoesNotKnow) {
+  const auto refuses = [](const std::vector<std::string>& command, const std::string& reason) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_TRUE(holds(outcome.output, reason)) << outcome.output;
+  };
+  refuses({kDev}, "a command is missing");
+  refuses({kDev, "quickly"}, "unknown command 'quickly'");
+  refuses({kDev, "quick", "--full"}, "quick: unknown argument '--full'");
+  refuses({kDev, "quick", "tests", "api"}, "quick: unknown argument 'tests api'");
+}
+
+TEST(Dev, TableOfQuickNamesWhatThereIs) {
+  const auto rows = rows_of("quick_areas");
+  const auto names = names_of_tests();
+  ASSERT_GT(rows.size(), 20u);
+  ASSERT_GT(names.size(), 50u);
+  for (const auto& [prefix, tests] : rows) {
+    EXPECT_TRUE(leads_somewhere(prefix)) << "the table in ./dev names " << prefix << ", which does not exist";
+    // Alternatives at the top; those in parentheses are taken together.
+    const std::regex alternative(R"((?:[^|(]|\([^)]*\))+)");
+    for (std::sregex_iterator at(tests.begin(), tests.end(), alternative); at != std::sregex_iterator(); ++at) {
+      EXPECT_TRUE(matches_any(at->str(), names)) << prefix << ": no test is called " << at->str();
+    }
+  }
+}
+
+/// A new folder of the library comes with a row of the table, or the table says less than it seems to.
+TEST(Dev, TableOfQuickHasTheTransportsAndTools) {
+  const auto rows = rows_of("quick_areas");
+  for (const char* parent : {"transports", "tools", "plugins"}) {
+    for (const auto& entry : fs::directory_iterator(kRoot / parent)) {
+      if (!entry.is_directory()) continue;
+      const std::string prefix = std::string(parent) + "/" + entry.path().filename().string() + "/";
+      EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.first == prefix; }))
+          << prefix << " has no row in the table of ./dev quick";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace torii::tests
