@@ -108,7 +108,7 @@ struct Lane {
 /// In which order the ranks of a sweep meet: at entry e rank u sends to receiver(u, e), and takes from sender(u, e).
 /// Every rank meets every other one once as receiver and once as sender, and receiver(u, e) = v if and only if
 /// sender(v, e) = u: then all ranks that draw their entries in this order get on, however few they have in flight
-/// (docs/design.md, "Sweeps"). One object serves the plans of all ranks; plans refer to it.
+/// (docs/execution.md, "Sweeps"). One object serves the plans of all ranks; plans refer to it.
 class EntryOrder {
  public:
   EntryOrder() = default;
