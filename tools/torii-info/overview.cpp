@@ -154,7 +154,7 @@ void add_engines(const Settings& settings, Report& report) {
   if (!over_fabrics.empty()) report.text += row("", "over InfiniBand and its like: " + rails_text(over_fabrics));
 }
 
-/// Which way of waiting holds for how many ranks (docs/embedding.md, "Waiting").
+/// Which way of waiting holds for how many ranks (docs/design.md, "Waiting").
 std::string waiting_text(const Settings& settings, int cpus) {
   if (settings.wait != WaitMode::automatic) {
     return fmt::format("always as TORII_WAIT={} says, whatever the number of ranks", name(settings.wait));
