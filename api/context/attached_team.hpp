@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a context needs of a team.
+// The interface through which a context sees a team.
 #pragma once
 
 #include <cstdint>

@@ -12,9 +12,9 @@
 
 namespace torii {
 
-/// What most calls are: a few words, and no more. Numbers as a caller of the C interface has written them, checked by
-/// nobody yet. The buffers are not neighbours, as they are in torii_call: compilers copy neighbours in one load, and a
-/// load of two words that have just been stored one by one waits for both to reach the cache.
+/// The few words that describe most calls, as the caller of the C interface wrote them and not yet checked. The buffers
+/// are not adjacent, unlike in torii_call: compilers copy adjacent words in one load. A load of two words that were
+/// just stored one by one waits until both reach the cache.
 struct PlainCall {
   int collective = 0;
   int type = 0;

@@ -17,9 +17,10 @@ struct UnequalBlocks {
   SweepBlocks blocks;
   std::size_t input_bytes = 0;
   std::size_t result_bytes = 0;
-  /// Of a scatter or gather that runs as flows (call_lengths.cpp): bytes of every rank's block, which the root tells
-  /// all ranks, then the shape with these lengths, where this rank's block stands in the layout, and at the root how
-  /// far its blocks stand from where the layout has them; empty where they follow each other.
+  /// The next four are for a scatter or gather that runs as flows (call_lengths.cpp). `lengths` has the bytes of every
+  /// rank's block; the root tells them to all ranks, and `shape` is the shape with these lengths. `own_shift_bytes` is
+  /// the place of this rank's block in the layout. `shifts` tells how far the root's blocks are from their places in
+  /// the layout; it is empty if the blocks follow each other.
   std::vector<std::uint64_t> lengths;
   CallShape shape;
   std::int64_t own_shift_bytes = 0;

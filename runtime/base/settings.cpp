@@ -139,7 +139,7 @@ Row algorithm_row() {
           [](const Settings& settings) { return settings.algorithm; }};
 }
 
-/// What the row accepts, with the names of algorithms that `settings` knows.
+/// The text of accepted values, with the names of algorithms that `settings` knows.
 std::string accepts(const Row& row, const Settings& settings) {
   if (row.name != "ALGORITHM" || settings.algorithms.empty()) return row.accepts;
   std::string text = "one of auto";

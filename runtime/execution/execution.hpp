@@ -50,7 +50,7 @@ class Execution {
   int failed_peer() const noexcept { return call_.failed_peer; }
   /// Forgets a call that cannot end. The plan's numbers are void afterwards: its team is poisoned.
   void abandon() noexcept { call_.plan = nullptr; }
-  /// What still counts the puts of an abandoned call. Afterwards nothing may run here.
+  /// Hands over the owner of the puts of an abandoned call. Afterwards nothing may run here.
   PutOwner take_puts() noexcept { return std::move(call_.puts); }
   /// With status `transport`: what failed_peer() has told that cannot be, or nothing.
   std::string refusal() const { return offers_.refusal(); }
