@@ -92,7 +92,7 @@ Probe probe_transport(const std::string& transport) {
     return {false, std::string("no socket pair for the probe: ") + std::strerror(errno)};
   }
   Descriptor own(ends[0]);
-  Descriptor childs(ends[1]);
+  Descriptor child_end(ends[1]);
   const timeval deadline = {kDeadlineSeconds, 0};
   for (const int end : ends) setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof(deadline));
   // The library says on stderr what the report says better.
@@ -102,9 +102,9 @@ Probe probe_transport(const std::string& transport) {
   if (child < 0) return {false, std::string("no second process for the probe: ") + std::strerror(errno)};
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    _exit(run_rank({1, childs.get()}, transport).empty() ? 0 : 1);
+    _exit(run_rank({1, child_end.get()}, transport).empty() ? 0 : 1);
   }
-  childs = Descriptor();
+  child_end = Descriptor();
   const std::string failure = run_rank({0, own.get()}, transport);
   own = Descriptor();  // ends a child that still waits for this side
   int status = 0;
