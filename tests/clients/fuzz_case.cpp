@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws cases, lays out their buffers, and makes the calls.
+// Draws cases, fills their buffers, and makes the calls.
 #include "tests/clients/fuzz_case.hpp"
 
 #include <mpi-ext.h>
 
 #include <algorithm>
-#include <numeric>
+
+#include "tests/clients/fuzz_sides.hpp"
 
 namespace torii::clients {
 namespace {
@@ -17,20 +18,6 @@ constexpr const char* kNames[kCollectives] = {
     "alltoallv",      "alltoallw"};
 constexpr const char* kFormBegins[] = {"", "i", "persistent "};
 
-bool combines(Collective collective) { return collective >= Collective::reduce && collective <= Collective::exscan; }
-bool has_counts(Collective collective) {
-  switch (collective) {
-    case Collective::reduce_scatter:
-    case Collective::allgatherv:
-    case Collective::gatherv:
-    case Collective::scatterv:
-    case Collective::alltoallv:
-    case Collective::alltoallw:
-      return true;
-    default:
-      return false;
-  }
-}
 bool has_root(Collective collective) {
   return collective == Collective::bcast || collective == Collective::reduce ||
          (collective >= Collective::gather && collective <= Collective::scatterv);
@@ -50,116 +37,6 @@ int draw_count(Random& random) {
     default:
       return draw(random, 1, 24);
   }
-}
-
-/// Both sides of one call on one rank: what goes in, what comes out, and how many elements of each type.
-struct Sides {
-  Sides(Layout in, Layout out) : in_layout(std::move(in)), out_layout(std::move(out)) {}
-  Layout in_layout, out_layout;
-  std::size_t in_count = 0, out_count = 0;  ///< elements per block, or of all where there are no blocks
-  std::vector<int> in_counts, in_places;    ///< of the v forms, in elements
-  std::vector<int> out_counts, out_places;
-  std::vector<MPI_Datatype> in_types, out_types;  ///< of alltoallw, whose places are in bytes
-  std::size_t in_elements = 0, out_elements = 0;  ///< of the whole buffers
-};
-
-/// Units to elements.
-int elements(const Layout& layout, int units) { return units * Layout::kUnit / layout.per_element(); }
-
-/// Places with a gap of one element behind every block.
-std::size_t place(const std::vector<int>& counts, std::vector<int>& places) {
-  int at = 0;
-  for (const int count : counts) {
-    places.push_back(at);
-    at += count + 1;
-  }
-  return static_cast<std::size_t>(at);
-}
-
-/// Blocks of alltoallw: some keep their type, the others are of as many basic elements side by side, which take no more
-/// room. Other ranks see no difference.
-void mix_types(const Layout& layout, Random& random, std::vector<int>& counts, std::vector<int>& places,
-               std::vector<MPI_Datatype>& types) {
-  for (std::size_t block = 0; block < counts.size(); ++block) {
-    places[block] *= static_cast<int>(layout.extent());
-    const bool plain = draw(random, 0, 1) == 0 && static_cast<std::ptrdiff_t>(layout.places().front()) >= 0;
-    types.push_back(plain ? layout.basic().type : layout.type());
-    if (plain) counts[block] *= layout.per_element();
-  }
-}
-
-Layout layout_of(const Case& call, int rank, int side) {
-  if (call.user == 2) return Layout::pair_of(call.basic, call.shape != 0);
-  if (combines(call.collective)) return Layout(call.basic, call.shape);
-  // Open MPI 4.1.4 unpacks a part of an element of more than 16 bytes over the end of its own buffer.
-  if (call.basic.bytes > 16) return Layout(call.basic, 0);
-  Random own(call.data_seed + 977 * static_cast<std::uint64_t>(rank) + static_cast<std::uint64_t>(side));
-  return Layout(call.basic, draw(own, 0, Layout::kShapes - 1));
-}
-
-Sides sides_of(const Case& call, int rank, int ranks) {
-  Sides sides(layout_of(call, rank, 0), layout_of(call, rank, 1));
-  const auto all = static_cast<std::size_t>(ranks);
-  const auto set = [&](std::size_t in_blocks, std::size_t out_blocks) {
-    const bool unit = !combines(call.collective);
-    sides.in_count = static_cast<std::size_t>(unit ? elements(sides.in_layout, call.count) : call.count);
-    sides.out_count = static_cast<std::size_t>(unit ? elements(sides.out_layout, call.count) : call.count);
-    sides.in_elements = sides.in_count * in_blocks;
-    sides.out_elements = sides.out_count * out_blocks;
-  };
-  const auto set_v = [&](bool in_all, bool out_all) {
-    for (const int count : call.counts) {
-      sides.in_counts.push_back(
-          elements(sides.in_layout, in_all ? count : call.counts[static_cast<std::size_t>(rank)]));
-      sides.out_counts.push_back(
-          elements(sides.out_layout, out_all ? count : call.counts[static_cast<std::size_t>(rank)]));
-    }
-    sides.in_elements = place(sides.in_counts, sides.in_places);
-    sides.out_elements = place(sides.out_counts, sides.out_places);
-  };
-  switch (call.collective) {
-    case Collective::barrier:
-      break;
-    case Collective::allgather:
-    case Collective::gather:
-      set(1, all);
-      break;
-    case Collective::scatter:
-      set(all, call.in_place ? all : 1);
-      break;
-    case Collective::alltoall:
-      set(all, all);
-      break;
-    case Collective::reduce_scatter_block:
-      set(all, call.in_place ? all : 1);
-      break;
-    case Collective::reduce_scatter:
-      sides.in_elements = static_cast<std::size_t>(std::accumulate(call.counts.begin(), call.counts.end(), 0));
-      sides.out_elements = sides.in_elements;
-      break;
-    case Collective::allgatherv:
-    case Collective::gatherv:
-      set_v(false, true);
-      break;
-    case Collective::scatterv:
-      set_v(true, false);
-      break;
-    case Collective::alltoallv:
-      // Rank i sends counts[i] units to everybody, so it gets counts[j] of rank j.
-      set_v(false, true);
-      break;
-    case Collective::alltoallw: {
-      set_v(false, true);
-      Random own(call.data_seed + 7717 * static_cast<std::uint64_t>(rank));
-      mix_types(sides.in_layout, own, sides.in_counts, sides.in_places, sides.in_types);
-      mix_types(sides.out_layout, own, sides.out_counts, sides.out_places, sides.out_types);
-      break;
-    }
-    default:
-      set(1, 1);
-      break;
-  }
-  return sides;
 }
 
 /// The arguments as MPI wants them, in[0] and in place already decided.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -167,6 +168,14 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+/// The row of a table that holds for `bytes`.
+const Json& row_of(const Json& document, int bytes) {
+  for (const Json& one : document.at("rows")) {
+    if (one.at("bytes_max").is_null() || one.at("bytes_max") >= bytes) return one;
+  }
+  throw std::out_of_range("no row for " + std::to_string(bytes) + " bytes");
+}
+
 TEST_F(TuneProgram, SelectionObeysTheMeasuredTable) {
   const std::string table = path("table.json"), json = path("raw.json");
   const std::vector<std::string> small = {"--ranks", "2",   "--collective", "allreduce", "--budget", "20",
@@ -200,16 +209,9 @@ TEST_F(TuneProgram, SelectionObeysTheMeasuredTable) {
                                           {setting});
     ASSERT_EQ(ran.code, 0) << ran.output;
     const Json row = Json::parse(text_of(path("run.json")));
-    const Json* expected = nullptr;
-    for (const Json& one : document.at("rows")) {
-      if (one.at("bytes_max").is_null() || one.at("bytes_max") >= bytes) {
-        expected = &one;
-        break;
-      }
-    }
-    ASSERT_NE(expected, nullptr);
-    EXPECT_EQ(row.at("algorithm"), expected->at("algorithm")) << bytes;
-    EXPECT_EQ(row.at("segment_bytes"), expected->at("segment")) << bytes;
+    const Json& expected = row_of(document, bytes);
+    EXPECT_EQ(row.at("algorithm"), expected.at("algorithm")) << bytes;
+    EXPECT_EQ(row.at("segment_bytes"), expected.at("segment")) << bytes;
   }
 
   // --check measures the table's own choices again and writes nothing.

@@ -2,13 +2,8 @@
 // The program that test_failures starts as ranks: calls that one rank spoils, and what the others then see.
 // usage: failure_rank MODE [RANK [DELAY_US [COUNT]]]. RANK is the one that misbehaves, DELAY_US when. With
 // TORII_TEST_PER_NODE=N every N ranks play a node.
-#include <linux/filter.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <sys/socket.h>
 #include <unistd.h>
-#include <torii/torii.hpp>
 
 #include <atomic>
 #include <csignal>
@@ -20,34 +15,18 @@
 #include <thread>
 #include <vector>
 
+#include "tests/processes/failure_calls.hpp"
 #include "tests/support/process.hpp"
 
+namespace torii::tests {
 namespace {
-
-using torii::tests::now_s;
 
 std::atomic<bool> was_told_to_end = false;
 
-void say(const std::string& line) {
-  // One write per line, so that the lines of ranks on one pipe stay whole.
-  const std::string whole = line + "\n";
-  if (write(STDOUT_FILENO, whole.data(), whole.size()) < 0) std::abort();
-}
-
-struct Arguments {
-  std::string mode;
-  int rank = 0;
-  int delay_us = 0;
-  std::size_t count = 1000;
-};
-
-/// A rank of the job with its world team.
-class Rank {
+/// One mode is one member.
+class Rank : private FailureCalls {
  public:
-  explicit Rank(const Arguments& arguments)
-      : arguments_(arguments), team_(context_.team()), input_(arguments.count, team_.rank()) {
-    result_.resize(input_.size());
-  }
+  using FailureCalls::FailureCalls;
 
   int run() {
     if (arguments_.mode == "work") return work();
@@ -67,112 +46,9 @@ class Rank {
   }
 
  private:
-  bool chosen() const { return team_.rank() == arguments_.rank; }
-
-  /// Runs `action` on the chosen rank, beside its calls, when the delay is over.
-  std::thread later(std::function<void()> action) const {
-    if (!chosen()) return {};
-    return std::thread([action = std::move(action), delay_us = arguments_.delay_us] {
-      usleep(static_cast<useconds_t>(delay_us));
-      action();
-    });
-  }
-  static void say_event() {
-    char line[64];
-    std::snprintf(line, sizeof(line), "event at %.6f", now_s());
-    say(line);
-  }
   static void die() {
     say_event();
     kill(getpid(), SIGKILL);
-  }
-
-  torii_call allreduce_call() {
-    torii_call call = {};
-    call.size = sizeof(call);
-    call.collective = TORII_ALLREDUCE;
-    call.input = input_.data();
-    call.result = result_.data();
-    call.count = input_.size();
-    call.type = TORII_I64;
-    call.op = TORII_SUM;
-    return call;
-  }
-
-  void say_status(torii_status status) const {
-    char time[32];
-    std::snprintf(time, sizeof(time), "%.6f", now_s());
-    say("rank " + std::to_string(team_.rank()) + " at " + time + " got " + torii_status_name(status) + ": " +
-        torii_last_error());
-  }
-
-  /// Calls until one fails, and says how.
-  torii_status call_until_failure() {
-    torii_status status = TORII_OK;
-    torii_call call = allreduce_call();
-    if (std::getenv("FAILURE_ALLTOALL") != nullptr) {
-      call.collective = TORII_ALLTOALL;
-      call.count /= static_cast<std::size_t>(team_.ranks());
-    }
-    while (status == TORII_OK) status = team_.run(call);
-    say_status(status);
-    return status;
-  }
-
-  /// After the failure: every kind of call says poisoned.
-  bool is_poisoned() {
-    const torii_call call = allreduce_call();
-    torii_request* request = nullptr;
-    torii_team* part = nullptr;
-    const bool poisoned = team_.run(call) == TORII_POISONED && team_.barrier() == TORII_POISONED &&
-                          torii_start(team_.handle(), &call, &request) == TORII_POISONED && request == nullptr &&
-                          torii_prepare(team_.handle(), &call, &request) == TORII_POISONED && request == nullptr &&
-                          torii_team_split(team_.handle(), 0, 0, nullptr, &part) == TORII_POISONED && part == nullptr;
-    const std::string text = torii_last_error();
-    return poisoned && text.find("poisoned: ") != std::string::npos && text.find("survivors") != std::string::npos;
-  }
-
-  /// A team of those that live, and calls on it whose results are checked.
-  bool survivors_work(int expected_ranks) {
-    torii::Team survivors = team_.survivors();
-    if (survivors.ranks() != expected_ranks) {
-      say("the team of survivors has " + std::to_string(survivors.ranks()) + " ranks");
-      return false;
-    }
-    for (int call = 0; call < 20; ++call) {
-      std::vector<std::int64_t> data(call % 2 == 0 ? 3 : 20'000, survivors.rank() + call);
-      if (survivors.allreduce(std::span(data)) != TORII_OK) {
-        say_status(TORII_INTERNAL);
-        return false;
-      }
-      const std::int64_t sum = expected_ranks * (expected_ranks - 1) / 2 + expected_ranks * call;
-      for (const std::int64_t value : data) {
-        if (value != sum) return false;
-      }
-    }
-    torii_team* again = nullptr;
-    return torii_team_survivors(team_.handle(), nullptr, &again) == TORII_INVALID_ARGUMENT;
-  }
-
-  /// The chosen rank wants another algorithm for the survivors than the others.
-  int survivors_differ() {
-    torii_team_options options = {};
-    options.size = sizeof(options);
-    options.algorithm = chosen() ? "ring" : "node";
-    torii_team* survivors = nullptr;
-    const torii_status status = torii_team_survivors(team_.handle(), &options, &survivors);
-    say_status(status);
-    return status == TORII_MISMATCH && survivors == nullptr ? 0 : 1;
-  }
-
-  int end(int expected_survivors) {
-    if (!is_poisoned()) {
-      say("not poisoned: " + std::string(torii_last_error()));
-      return 1;
-    }
-    if (!survivors_work(expected_survivors)) return 1;
-    say("survivors work");
-    return 0;
   }
 
   /// Nobody misbehaves, until the delay is over or rank 0 got SIGUSR1.
@@ -240,44 +116,6 @@ class Rank {
     if (torii_request_free(persistent) != TORII_OK) return 1;
     return worst == TORII_PEER_LOST ? end(team_.ranks() - 1) : 1;
   }
-  /// The first bad status is said; all bad ones must be equal.
-  torii_status worse(torii_status before, torii_status now) {
-    if (now == TORII_OK) return before;
-    if (before == TORII_OK) say_status(now);
-    if (before != TORII_OK && before != now) say("statuses differ");
-    return before == TORII_OK || before == now ? now : TORII_INTERNAL;
-  }
-
-  /// The TCP stream of this process that has carried most, or -1.
-  static int busiest_stream() {
-    constexpr int kDescriptors = 1024;
-    constexpr int kEstablished = 1;
-    int busiest = -1;
-    std::uint64_t most = 0;
-    for (int descriptor = 3; descriptor < kDescriptors; ++descriptor) {
-      tcp_info info = {};
-      socklen_t length = sizeof(info);
-      if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
-      if (info.tcpi_state != kEstablished || info.tcpi_bytes_acked + info.tcpi_bytes_received <= most) continue;
-      most = info.tcpi_bytes_acked + info.tcpi_bytes_received;
-      busiest = descriptor;
-    }
-    return busiest;
-  }
-  static void cut_busiest_stream() {
-    say_event();
-    if (shutdown(busiest_stream(), SHUT_RDWR) != 0) say("there is no stream to cut");
-  }
-  /// Nothing comes through the stream any more, answers to what it has sent included, and nobody is told: a cut cable.
-  static void deafen_busiest_stream() {
-    sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
-    const sock_fprog filter = {1, drop_all};
-    say_event();
-    if (setsockopt(busiest_stream(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0) {
-      say("there is no stream to deafen");
-    }
-  }
-
   /// A stream of the chosen rank is lost while both its ends live. Either the calls go on for a while, or they end, and
   /// the survivors, which are all, go on.
   int lose_stream(void (*how)()) {
@@ -379,18 +217,6 @@ class Rank {
     return status == TORII_ABORTED ? end(team_.ranks()) : 1;
   }
 
-  torii_status run_persistent(const torii_call& call) {
-    torii_request* request = nullptr;
-    torii_status status = torii_prepare(team_.handle(), &call, &request);
-    if (status == TORII_OK) status = torii_restart(request);
-    if (status == TORII_OK) status = torii_wait(request);
-    // A rank may be through with its call before the others have seen what is wrong; its next call tells it.
-    if (status == TORII_OK) status = team_.barrier();
-    say_status(status);
-    if (request != nullptr && torii_request_free(request) != TORII_OK) std::abort();
-    return status;
-  }
-
   /// The chosen rank comes to the call long after the deadline of the others.
   int late() {
     if (team_.barrier() != TORII_OK) return 1;
@@ -461,17 +287,13 @@ class Rank {
     if (result == PTHREAD_CANCELED && call.status == TORII_OK) say("cancelled after the call");
     return team_.barrier() == TORII_OK ? 0 : 1;
   }
-
-  Arguments arguments_;
-  torii::Context context_;
-  torii::Team team_;
-  std::vector<std::int64_t> input_;
-  std::vector<std::int64_t> result_;
 };
 
 }  // namespace
+}  // namespace torii::tests
 
 int main(int argc, char** argv) {
+  using namespace torii::tests;
   std::signal(SIGUSR1, [](int) { was_told_to_end = true; });
   Arguments arguments;
   if (argc > 1) arguments.mode = argv[1];

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of failure_rank.
+#include "tests/processes/failure_calls.hpp"
+
+#include <linux/filter.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/support/process.hpp"
+
+namespace torii::tests {
+
+void say(const std::string& line) {
+  const std::string whole = line + "\n";
+  if (write(STDOUT_FILENO, whole.data(), whole.size()) < 0) std::abort();
+}
+
+void say_event() {
+  char line[64];
+  std::snprintf(line, sizeof(line), "event at %.6f", now_s());
+  say(line);
+}
+
+/// The TCP stream of this process that has carried most, or -1.
+static int busiest_stream() {
+  constexpr int kDescriptors = 1024;
+  constexpr int kEstablished = 1;
+  int busiest = -1;
+  std::uint64_t most = 0;
+  for (int descriptor = 3; descriptor < kDescriptors; ++descriptor) {
+    tcp_info info = {};
+    socklen_t length = sizeof(info);
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
+    if (info.tcpi_state != kEstablished || info.tcpi_bytes_acked + info.tcpi_bytes_received <= most) continue;
+    most = info.tcpi_bytes_acked + info.tcpi_bytes_received;
+    busiest = descriptor;
+  }
+  return busiest;
+}
+
+void cut_busiest_stream() {
+  say_event();
+  if (shutdown(busiest_stream(), SHUT_RDWR) != 0) say("there is no stream to cut");
+}
+
+void deafen_busiest_stream() {
+  sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+  const sock_fprog filter = {1, drop_all};
+  say_event();
+  if (setsockopt(busiest_stream(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0) {
+    say("there is no stream to deafen");
+  }
+}
+
+FailureCalls::FailureCalls(const Arguments& arguments)
+    : arguments_(arguments), team_(context_.team()), input_(arguments.count, team_.rank()) {
+  result_.resize(input_.size());
+}
+
+std::thread FailureCalls::later(std::function<void()> action) const {
+  if (!chosen()) return {};
+  return std::thread([action = std::move(action), delay_us = arguments_.delay_us] {
+    usleep(static_cast<useconds_t>(delay_us));
+    action();
+  });
+}
+
+torii_call FailureCalls::allreduce_call() {
+  torii_call call = {};
+  call.size = sizeof(call);
+  call.collective = TORII_ALLREDUCE;
+  call.input = input_.data();
+  call.result = result_.data();
+  call.count = input_.size();
+  call.type = TORII_I64;
+  call.op = TORII_SUM;
+  return call;
+}
+
+void FailureCalls::say_status(torii_status status) const {
+  char time[32];
+  std::snprintf(time, sizeof(time), "%.6f", now_s());
+  say("rank " + std::to_string(team_.rank()) + " at " + time + " got " + torii_status_name(status) + ": " +
+      torii_last_error());
+}
+
+torii_status FailureCalls::call_until_failure() {
+  torii_status status = TORII_OK;
+  torii_call call = allreduce_call();
+  if (std::getenv("FAILURE_ALLTOALL") != nullptr) {
+    call.collective = TORII_ALLTOALL;
+    call.count /= static_cast<std::size_t>(team_.ranks());
+  }
+  while (status == TORII_OK) status = team_.run(call);
+  say_status(status);
+  return status;
+}
+
+bool FailureCalls::is_poisoned() {
+  const torii_call call = allreduce_call();
+  torii_request* request = nullptr;
+  torii_team* part = nullptr;
+  const bool poisoned = team_.run(call) == TORII_POISONED && team_.barrier() == TORII_POISONED &&
+                        torii_start(team_.handle(), &call, &request) == TORII_POISONED && request == nullptr &&
+                        torii_prepare(team_.handle(), &call, &request) == TORII_POISONED && request == nullptr &&
+                        torii_team_split(team_.handle(), 0, 0, nullptr, &part) == TORII_POISONED && part == nullptr;
+  const std::string text = torii_last_error();
+  return poisoned && text.find("poisoned: ") != std::string::npos && text.find("survivors") != std::string::npos;
+}
+
+bool FailureCalls::survivors_work(int expected_ranks) {
+  torii::Team survivors = team_.survivors();
+  if (survivors.ranks() != expected_ranks) {
+    say("the team of survivors has " + std::to_string(survivors.ranks()) + " ranks");
+    return false;
+  }
+  for (int call = 0; call < 20; ++call) {
+    std::vector<std::int64_t> data(call % 2 == 0 ? 3 : 20'000, survivors.rank() + call);
+    if (survivors.allreduce(std::span(data)) != TORII_OK) {
+      say_status(TORII_INTERNAL);
+      return false;
+    }
+    const std::int64_t sum = expected_ranks * (expected_ranks - 1) / 2 + expected_ranks * call;
+    for (const std::int64_t value : data) {
+      if (value != sum) return false;
+    }
+  }
+  torii_team* again = nullptr;
+  return torii_team_survivors(team_.handle(), nullptr, &again) == TORII_INVALID_ARGUMENT;
+}
+
+int FailureCalls::survivors_differ() {
+  torii_team_options options = {};
+  options.size = sizeof(options);
+  options.algorithm = chosen() ? "ring" : "node";
+  torii_team* survivors = nullptr;
+  const torii_status status = torii_team_survivors(team_.handle(), &options, &survivors);
+  say_status(status);
+  return status == TORII_MISMATCH && survivors == nullptr ? 0 : 1;
+}
+
+int FailureCalls::end(int expected_survivors) {
+  if (!is_poisoned()) {
+    say("not poisoned: " + std::string(torii_last_error()));
+    return 1;
+  }
+  if (!survivors_work(expected_survivors)) return 1;
+  say("survivors work");
+  return 0;
+}
+
+torii_status FailureCalls::worse(torii_status before, torii_status now) {
+  if (now == TORII_OK) return before;
+  if (before == TORII_OK) say_status(now);
+  if (before != TORII_OK && before != now) say("statuses differ");
+  return before == TORII_OK || before == now ? now : TORII_INTERNAL;
+}
+
+torii_status FailureCalls::run_persistent(const torii_call& call) {
+  torii_request* request = nullptr;
+  torii_status status = torii_prepare(team_.handle(), &call, &request);
+  if (status == TORII_OK) status = torii_restart(request);
+  if (status == TORII_OK) status = torii_wait(request);
+  // A rank may be through with its call before the others have seen what is wrong; its next call tells it.
+  if (status == TORII_OK) status = team_.barrier();
+  say_status(status);
+  if (request != nullptr && torii_request_free(request) != TORII_OK) std::abort();
+  return status;
+}
+
+}  // namespace torii::tests
