@@ -11,10 +11,10 @@
 namespace torii::kernels {
 namespace {
 
-// One piece of every temporary of the canonical expression stays in the first-level cache with its sources.
+// One piece of every temporary of the canonical expression fits into the first-level cache with its sources.
 constexpr size_t kPieceBytes = 2048;
 
-/// Up to so many sources the canonical expression is the left fold.
+/// Up to this many sources the canonical expression is the left fold.
 constexpr int kLeftFoldMax = 3;
 
 void require(bool condition) noexcept {
@@ -126,8 +126,8 @@ void canonical(const Fold& fold, const Operands& operands, size_t count) noexcep
   }
 }
 
-/// The fold of at least three sources, piece by piece: the partial results live in a temporary, since a target may be
-/// one of the sources that are still to be read.
+/// The fold of at least three sources, piece by piece. Partial results are in a temporary, since a target may be a
+/// source that is still to be read.
 void fold_user_many(const UserFunction& user, const Operands& operands, size_t count) noexcept {
   alignas(64) char partial[kUserElementBytesMax];
   const size_t piece_elements = std::max<size_t>(1, std::min(kPieceBytes, sizeof partial) / user.element_bytes);

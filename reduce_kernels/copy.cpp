@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies: the C library's for data that is used again, streaming stores for data that is not.
+// Copies: the C library's for data that is soon read again, streaming stores for other data.
 #include <atomic>
 #include <cstring>
 
@@ -13,7 +13,7 @@
 namespace torii::kernels {
 namespace {
 
-// Below this a streaming copy only delays the reader: the line has to come back from memory.
+// Below this size a streaming copy only delays the reader: the line has to come back from memory.
 constexpr size_t kStreamingBytesMin = 2048;
 
 }  // namespace

@@ -45,7 +45,7 @@ inline uint16_t f32_to_f16(float value) noexcept {
   } else if (magnitude >= 0x477ff000u) {
     out = 0x7c00u;
   } else if (magnitude < 0x38800000u) {
-    // Below 2^-14 the result is subnormal: adding 0.5 leaves the value in units of 2^-24, rounded by the hardware.
+    // Below 2^-14 the result is subnormal: after adding 0.5 the value is in units of 2^-24, rounded by the hardware.
     out = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   } else {
     out = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;

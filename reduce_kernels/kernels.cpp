@@ -23,8 +23,8 @@ Isa detect_best() noexcept {
   return best;
 }
 
-/// What `automatic` means for one kernel. 512-bit floating additions lower the clock of the core for all code that runs
-/// near them and bring nothing where memory is the limit: these kernels stay with AVX2.
+/// The choice of `automatic` for one kernel. 512-bit floating additions lower the core's clock for all code that runs
+/// near them, and gain nothing if memory is the limit: these kernels use AVX2.
 Isa choose(Op op, Type type) noexcept {
   const Isa best = best_isa();
   const bool adds = (op == Op::sum || op == Op::prod) && type >= Type::f32 && type <= Type::cf64;
@@ -32,7 +32,7 @@ Isa choose(Op op, Type type) noexcept {
 }
 
 const FoldTable& table_of(Isa isa) noexcept {
-  // Filled once, on first use: the tables are the same for the whole life of the process.
+  // Filled once, on first use: the tables never change.
   static const std::array<FoldTable, kIsaCount> tables = [] {
     std::array<FoldTable, kIsaCount> filled{};
     filled[static_cast<size_t>(Isa::reference)] = kReferenceTable;

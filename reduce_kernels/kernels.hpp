@@ -13,40 +13,40 @@
 
 namespace torii::kernels {
 
-/// Instruction sets. `automatic` is the one that serves best on this machine for the operation and type in question,
-/// `reference` the plain C++ loops.
+/// Instruction sets. `automatic` is the fastest one on this machine for the operation and type, `reference` the plain
+/// C++ loops.
 enum class Isa : uint8_t { automatic, reference, sse4, avx2, avx512, neon, sve };
 inline constexpr int kIsaCount = 7;
 
 const char* name(Isa isa) noexcept;
 std::optional<Isa> parse_isa(std::string_view text) noexcept;
 
-/// The widest that was built and that this machine runs.
+/// The widest one that was built and that this machine runs.
 Isa best_isa() noexcept;
 
-/// What `isa` stands for with this operation and type: itself unless it is `automatic`.
+/// The instruction set that `isa` selects for this operation and type: itself unless it is `automatic`.
 Isa resolve(Isa isa, Op op, Type type) noexcept;
 
-/// All that were built and that this machine runs, `reference` first, the best last. Never holds `automatic`.
+/// All that were built and that this machine runs, `reference` first, the best last. Never contains `automatic`.
 std::vector<Isa> available_isas();
 
-/// Bytes of one vector register as seen by the code built for `isa`; 0 when it is not available here. 8 for reference.
+/// Bytes of one vector register for the code built for `isa`; 0 if it is not available here. 8 for reference.
 size_t vector_bytes(Isa isa) noexcept;
 
-/// At most so many targets in one fold: the masks have a bit for each. Sources may be as many as there are.
+/// The most targets of one fold: the masks have a bit for each. The number of sources is not limited.
 inline constexpr int kTargetsMax = 32;
 
-/// The vectors of one fold. A target may be exactly one of the sources (same address and element size, in place);
-/// apart from that no target may overlap a source or another target. Addresses need no alignment.
+/// The vectors of one fold. A target may be one of the sources (same address and element size, in place); otherwise no
+/// target may overlap a source or another target. Addresses need no alignment.
 struct Operands {
   const void* const* sources = nullptr;
   int source_count = 0;  ///< at least 1
   void* const* targets = nullptr;
   int target_count = 0;  ///< 1..kTargetsMax
-  /// For each source whether it holds float although the type is f16 or bf16; nullptr: none does, as for every other
-  /// type.
+  /// For each source, whether it holds float although the type is f16 or bf16. nullptr means that none does, as for all
+  /// other types.
   const uint8_t* wide_sources = nullptr;
-  /// Bit i: target i likewise. Must be 0 for every other type. Bits past the count are ignored in both masks.
+  /// Bit i: the same for target i. Must be 0 for all other types. Bits past the count are ignored in both masks.
   uint32_t wide_targets = 0;
   /// Bit i: store to target i past the caches where possible. A hint: bits of the result never depend on it. Such
   /// stores are weakly ordered: the CALLER must run store_fence() before it signals that the target is complete.
@@ -64,21 +64,21 @@ struct Operands {
 /// Reads nothing outside the vectors. count may be 0.
 using FoldFn = void (*)(const Operands& operands, size_t count) noexcept;
 
-/// The kernel, or nullptr when op is not defined for the type (then why_not() says why) or the ISA is not available.
-/// Op::user has no kernel: see fold_user().
+/// The kernel, or nullptr if op is not defined for the type (why_not() says why) or the ISA is not available. Op::user
+/// has no kernel: see fold_user().
 FoldFn find(Op op, Type type, Isa isa = Isa::automatic) noexcept;
 
-/// Why op is not defined for the type, as a sentence for the user; nullptr when it is defined.
+/// Why op is not defined for the type, as a sentence for the user; nullptr if it is defined.
 const char* why_not(Op op, Type type) noexcept;
 
-/// Copies `bytes` by the fastest way for that size; the areas must not overlap unless they are equal. `streaming`
+/// Copies `bytes` in the fastest way for that size; the areas must not overlap unless they are equal. `streaming`
 /// stores past the caches (see Operands::streaming_targets: the caller fences).
 void copy(void* target, const void* source, size_t bytes, bool streaming) noexcept;
 
 /// Orders streaming stores before all later stores.
 void store_fence() noexcept;
 
-/// At most so many sources in fold_pieces().
+/// The most sources of fold_pieces().
 inline constexpr int kPieceSourcesMax = 256;
 
 /// Many equal pieces at constant distances. Strides are in bytes, one per source and one per target.
@@ -89,11 +89,11 @@ struct Pieces {
   const ptrdiff_t* target_strides_bytes = nullptr;
 };
 
-/// Runs `fold` on every piece; operands hold the addresses of the first piece.
+/// Runs `fold` on every piece; operands contain the addresses of the first piece.
 void fold_pieces(FoldFn fold, const Operands& operands, const Pieces& pieces) noexcept;
 
-/// The expression of the determinism level `canonical` over the sources in order: E(lo,hi) = E(lo,m) op E(m,hi) with
-/// m = lo + the largest power of two below hi-lo. 16-bit floats stay float inside and are rounded once per target.
+/// The expression of the determinism level `canonical` over the sources in order: E(lo,hi) = E(lo,m) op E(m,hi) with m
+/// = lo + the largest power of two below hi-lo. 16-bit floats stay float inside and are rounded once per target.
 void fold_canonical(FoldFn fold, Type type, const Operands& operands, size_t count) noexcept;
 
 /// An embedder's operation. call() writes count elements left op right to out, which may be the same address as left
@@ -105,11 +105,11 @@ struct UserFunction {
 };
 inline constexpr size_t kUserElementBytesMax = 4096;
 
-/// As FoldFn for a user function, in the same order: call() always gets the partial result of the earlier sources as
-/// left. Wide operands do not exist here; the streaming hint is honoured only where a result is copied.
+/// Like FoldFn, for a user function, in the same order: call() always gets the partial result of the earlier sources as
+/// left. There are no wide operands; the streaming hint applies only where a result is copied.
 void fold_user(const UserFunction& user, const Operands& operands, size_t count) noexcept;
 
-/// As fold_canonical for a user function.
+/// Like fold_canonical, for a user function.
 void fold_user_canonical(const UserFunction& user, const Operands& operands, size_t count) noexcept;
 
 }  // namespace torii::kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain reference kernels. They are written to be read; speed is the vector kernels' business.
+// The plain reference kernels, written to be read; the vector kernels are for speed.
 #include "reduce_kernels/reference.hpp"
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace torii::kernels {
 namespace {
 
-// Integers are added and multiplied as unsigned of at least 32 bits: wrapping is then defined for every width.
+// Integers are added and multiplied as unsigned of at least 32 bits: wrapping is then defined for all widths.
 template <typename T>
 auto to_wrapping(T value) noexcept {
   if constexpr (sizeof(T) < 4) {
@@ -36,7 +36,7 @@ void store_as(void* to, size_t index, T value) noexcept {
   std::memcpy(static_cast<char*>(to) + index * sizeof(T), &value, sizeof(T));
 }
 
-/// A pair as raw words: copying a structure need not copy its padding, copying words does.
+/// A pair as raw words: copying a structure need not copy its padding, but copying words does.
 template <typename V>
 struct RawPair {
   std::array<uint64_t, sizeof(Pair<V>) / sizeof(uint64_t)> words;
@@ -44,7 +44,7 @@ struct RawPair {
   int32_t index() const noexcept { return std::bit_cast<Pair<V>>(words).index; }
 };
 
-/// Elements that are folded in the type they are stored in.
+/// Elements that are folded in the type in which they are stored.
 template <typename T>
 struct Plain {
   using Value = T;
@@ -88,14 +88,14 @@ struct Prod {
       return a * b;
     }
   }
-  // std::complex's own operator repairs infinities and may be contracted: the contract names the formula instead.
+  // std::complex's operator repairs infinities and may be contracted, so the contract names the formula.
   template <typename T>
   static std::complex<T> combine(std::complex<T> a, std::complex<T> b) noexcept {
     return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
   }
 };
 
-/// True when a stands before b in the order of min: NaN first, then by value, -0 before +0.
+/// True if a is before b in the order of min: NaN first, then by value, -0 before +0.
 template <typename T>
 bool min_order(T a, T b) noexcept {
   if constexpr (std::is_floating_point_v<T>) {
@@ -105,7 +105,7 @@ bool min_order(T a, T b) noexcept {
   return a < b;
 }
 
-/// True when a stands before b in the order of max: NaN first, then by value, +0 before -0.
+/// True if a is before b in the order of max: NaN first, then by value, +0 before -0.
 template <typename T>
 bool max_order(T a, T b) noexcept {
   if constexpr (std::is_floating_point_v<T>) {

@@ -7,7 +7,7 @@
 
 namespace torii::kernels {
 
-/// Initialised at compile time, so a look-up is one load.
+/// Initialised at compile time, so that a look-up is one load.
 extern const FoldTable kReferenceTable;
 
 }  // namespace torii::kernels

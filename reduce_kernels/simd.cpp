@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which vector ISAs were built and run here, their tables put together, and the streaming copy of each.
+// Which vector ISAs were built and run here, their combined tables, and the streaming copy of each.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "reduce_kernels/simd.cpp"
 #include <hwy/foreach_target.h>
@@ -23,7 +23,7 @@ namespace torii::kernels::HWY_NAMESPACE {
 
 size_t register_bytes() noexcept { return hn::Lanes(hn::ScalableTag<uint8_t>()); }
 
-/// `bytes` is at least four vectors. The ends, where lines are shared with other data, are stored as usual.
+/// `bytes` is at least four vectors. The ends share lines with other data and are stored as usual.
 void streaming_copy(char* target, const char* source, size_t bytes) noexcept {
   const hn::ScalableTag<uint8_t> d;
   const size_t step = hn::Lanes(d);
@@ -54,7 +54,7 @@ namespace torii::kernels {
 namespace {
 
 #if defined(__x86_64__)
-/// Half-precision conversions; not every compiler's cpu_supports knows them.
+/// Half-precision conversions: some compilers' cpu_supports does not know them.
 bool has_f16c() noexcept {
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -66,7 +66,7 @@ bool has_f16c() noexcept {
 
 bool machine_has(Isa isa) noexcept {
 #if defined(__x86_64__)
-  // All that the compiler may use in the code of an ISA, not only its name-giving part.
+  // All features that the compiler may use in the code of an ISA, not only the one that names it.
   const bool sse4 =
       __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
   const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

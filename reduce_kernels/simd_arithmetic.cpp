@@ -26,7 +26,7 @@ void fill_ordered(FoldTable& table) {
   table.set(Op::max, kType, fold<PlainLanes<T>, Each<MaxLanes>, Op::max, kType, Loops::many>);
 }
 
-/// Sums and products that wrap are the same for both signs: the unsigned kernel serves both.
+/// Wrapping sums and products are the same for both signs: the unsigned kernel serves both.
 template <typename Signed, Type kSigned, typename Unsigned, Type kUnsigned>
 void fill_width(FoldTable& table) {
   fill_wrapping<Unsigned, kUnsigned>(table, kSigned);

@@ -22,7 +22,7 @@ void fill_real(FoldTable& table) {
   table.set(Op::max, kType, fold<Lanes, Each<MaxLanes>, Op::max, kType, Loops::many>);
 }
 
-/// min or max of 16-bit floats: where no operand is wide there is nothing to widen and nothing to round.
+/// min or max of 16-bit floats: if no operand is wide there is nothing to widen and nothing to round.
 template <class Lanes, class Wide, class Narrow, Op kOp, Type kType>
 void fold_order16(const Operands& operands, size_t count) noexcept {
   if (has_wide(operands)) {

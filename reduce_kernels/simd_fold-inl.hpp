@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of the vector kernels, compiled once per ISA. One block is two vectors (a, b): two neighbours of a plain
-// type, the even and odd or low and high halves of 16-bit floats, real and imaginary part, value and index.
-// No vector is ever put in an array or a structure, since vectors of unknown length (SVE) cannot be.
+// type, the even and odd or low and high halves of 16-bit floats, real and imaginary part, or value and index. No
+// vector is in an array or a structure, since vectors of unknown length (SVE) cannot be.
 
-// The function of this name in the namespace of an ISA, nullptr when that ISA is not built.
+// The function of this name in the namespace of an ISA; nullptr if that ISA is not built.
 #ifndef TORII_CHOOSE_ISA
 #define TORII_CHOOSE_ISA(isa, function)               \
   ((isa) == Isa::sse4     ? HWY_CHOOSE_SSE4(function) \
@@ -14,7 +14,7 @@
                           : nullptr)
 #endif
 
-// Included again for every ISA: hence this toggled guard instead of #pragma once.
+// Included once per ISA, hence this toggled guard instead of #pragma once.
 #if defined(TORII_SIMD_FOLD_TOGGLE) == defined(HWY_TARGET_TOGGLE)
 #ifdef TORII_SIMD_FOLD_TOGGLE
 #undef TORII_SIMD_FOLD_TOGGLE
@@ -32,10 +32,10 @@ HWY_BEFORE_NAMESPACE();
 namespace torii::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Without a vector ISA the reference kernels serve; the SIMD library's scalar fallback would add nothing.
+// Without a vector ISA the reference kernels serve; the SIMD library's scalar fallback would gain nothing.
 #if HWY_TARGET != HWY_SCALAR
 
-// Shorter targets are soon read again: past the caches would be the long way.
+// Shorter targets are soon read again, and should stay in the caches.
 inline constexpr size_t kStreamingBytesMin = 4096;
 
 template <class Lanes>
@@ -51,7 +51,8 @@ HWY_INLINE void combine_from(typename Lanes::D d, const void* source, size_t ind
   Operation::combine(d, a, b, next_a, next_b);
 }
 
-/// The sources of one fold. kCount is known at compile time, or 0: read from the operands, wide sources allowed.
+/// The sources of one fold. kCount is known at compile time, or 0: then it is read from the operands, and wide sources
+/// are allowed.
 template <class Lanes, class Operation, int kCount>
 struct Sources {
   const Operands& operands;
@@ -84,7 +85,7 @@ struct Sources {
   }
 };
 
-/// The targets of one fold, as Sources. `streaming` holds the targets that are aligned for streaming stores.
+/// The targets of one fold, like Sources. `streaming` has the targets that are aligned for streaming stores.
 template <class Lanes, int kCount>
 struct Targets {
   const Operands& operands;
@@ -124,8 +125,8 @@ struct Targets {
   }
 };
 
-/// Folds the elements begin..end, at least one block. Where they are not whole blocks, the last block overlaps the one
-/// before it: it is computed first, while no target that is also a source has been written, and stored last.
+/// Folds the elements begin..end, at least one block. If they are not whole blocks, the last block overlaps the one
+/// before it. It is computed first, while no target that is also a source has been written, and stored last.
 template <class Lanes, class Operation, int kSources, int kTargets, bool kStreaming>
 HWY_NOINLINE void fold_blocks(const Operands& operands, size_t begin, size_t end, uint32_t streaming) {
   const typename Lanes::D d;
@@ -137,7 +138,7 @@ HWY_NOINLINE void fold_blocks(const Operands& operands, size_t begin, size_t end
   if ((end - begin) % block != 0) sources.fold(d, end - block, last_a, last_b);
   size_t i = begin;
   if constexpr (kStreaming) {
-    // A line at a time: several lines loaded and then several stored past the caches measured up to a tenth slower.
+    // One line at a time: loading several lines and then storing them past the caches was up to a tenth slower.
     for (; i + block <= end; i += block) {
       VecOf<Lanes> a = hn::Zero(d);
       VecOf<Lanes> b = hn::Zero(d);
@@ -167,7 +168,7 @@ HWY_NOINLINE void fold_blocks(const Operands& operands, size_t begin, size_t end
   if (i < end) targets.store(d, end - block, last_a, last_b);
 }
 
-/// Fewer elements than one block: vectors of 16 bytes where they fill two, else the reference loop.
+/// For fewer elements than one block: vectors of 16 bytes if the elements fill two, else the reference loop.
 template <class Lanes, class Operation, Op kOp, Type kType>
 HWY_NOINLINE void fold_short(const Operands& operands, size_t count) {
   using Short = typename Lanes::Short;
@@ -179,10 +180,11 @@ HWY_NOINLINE void fold_short(const Operands& operands, size_t count) {
   }
 }
 
-/// Which numbers of sources and targets get loops of their own; the rest share one that reads the numbers as it runs.
+/// The numbers of sources and targets that have their own loops; all others share one that reads the numbers at run
+/// time.
 enum class Loops { shared, few, many };
 
-/// Streams to the targets that ask for it and share the alignment of the first that does.
+/// Streams to the targets that ask for it and have the alignment of the first one that does.
 template <class Lanes, class Operation, Op kOp, Type kType, Loops kLoops>
 HWY_NOINLINE void fold_streaming(const Operands& operands, size_t count) {
   using Line = typename Lanes::Streaming;
@@ -200,8 +202,8 @@ HWY_NOINLINE void fold_streaming(const Operands& operands, size_t count) {
     }
     if ((address + head * kElementBytes) % alignment == 0) aligned |= 1u << t;
   }
-  // The elements before `head` are folded once on their own and, in place, must not be read again: they are not, since
-  // the blocks begin at `head` and the last block cannot reach back that far.
+  // The elements before `head` are folded once on their own and must not be read again in place. They are not: the
+  // blocks begin at `head`, and the last block cannot reach back that far.
   if (head != 0) fold_short<Lanes, Operation, kOp, kType>(operands, head);
   [[maybe_unused]] const bool narrow = !Lanes::kHasWide || !has_wide(operands);
   if constexpr (kLoops == Loops::many) {
@@ -218,7 +220,7 @@ HWY_NOINLINE void fold_streaming(const Operands& operands, size_t count) {
   fold_blocks<Line, Operation, 0, 0, true>(operands, head, count, aligned);
 }
 
-/// The kernel behind FoldFn: picks the loop made for these numbers of sources and targets.
+/// The kernel behind FoldFn: selects the loop for these numbers of sources and targets.
 template <class Lanes, class Operation, Op kOp, Type kType, Loops kLoops>
 void fold(const Operands& operands, size_t count) noexcept {
   const bool wide = Lanes::kHasWide && has_wide(operands);
@@ -248,7 +250,7 @@ void fold(const Operands& operands, size_t count) noexcept {
   fold_blocks<Lanes, Operation, 0, 0, false>(operands, 0, count, 0);
 }
 
-/// A type whose elements are `kParts` elements of the type that the kernel is made for.
+/// A type whose elements consist of `kParts` elements of the kernel's type.
 template <class Lanes, class Operation, Op kOp, Type kType, Loops kLoops, size_t kParts>
 void fold_parts(const Operands& operands, size_t count) noexcept {
   fold<Lanes, Operation, kOp, kType, kLoops>(operands, count * kParts);

@@ -24,7 +24,7 @@ template <typename T>
 using Full = hn::ScalableTag<T>;
 template <typename T>
 using Short16 = hn::CappedTag<T, 16 / sizeof(T)>;
-// Two of these are a cache line.
+// Two of these fill a cache line.
 template <typename T>
 using Half64 = hn::CappedTag<T, 32 / sizeof(T)>;
 
@@ -37,8 +37,8 @@ HWY_INLINE T* at(void* to, size_t index) {
   return static_cast<T*>(to) + index;
 }
 
-/// Keeps the compiler from moving stores across: it likes to shuffle the stores of a loop, and two halves of a line
-/// that are stored apart cost a third of the speed in the second-level cache.
+/// Keeps the compiler from moving stores across. It tends to shuffle the stores of a loop, and storing the halves of a
+/// line apart costs a third of the speed in the second-level cache.
 HWY_INLINE void keep_order() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 /// a and b are neighbours.
@@ -68,7 +68,7 @@ struct PlainLanes {
   }
 };
 
-/// Elements of two equal parts, pulled apart: a holds the first parts, b the second ones.
+/// Elements of two equal parts, separated: a has the first parts, b the second ones.
 template <typename T, class Tag = Full<T>>
 struct TwoPartLanes {
   using D = Tag;
@@ -86,7 +86,7 @@ struct TwoPartLanes {
   }
 };
 
-/// bf16 as float: a holds the even elements and b the odd ones, so that widening and narrowing need no shuffles.
+/// bf16 as float: a has the even elements and b the odd ones, so that widening and narrowing need no shuffles.
 template <class Tag = Full<float>>
 struct Bf16Lanes {
   using D = Tag;
@@ -140,7 +140,7 @@ struct Bf16Lanes {
   }
 };
 
-/// f16 as float: a holds the lower half of a block and b the upper one.
+/// f16 as float: a has the lower half of a block and b the upper one.
 template <class Tag = Full<float>>
 struct F16Lanes {
   using D = Tag;
@@ -169,7 +169,7 @@ struct F16Lanes {
     auto out = hn::Add(shifted, hn::Set(du, 112u << 23));
     out = hn::IfThenElse(is_special, hn::Or(shifted, hn::Set(du, 0x7f800000)), out);
     out = hn::IfThenElse(is_nan, hn::Or(out, hn::Set(du, 0x400000)), out);
-    // With the exponent of 2^-14 below the mantissa, taking that power away leaves the subnormal exactly.
+    // With the exponent of 2^-14 below the mantissa, subtracting that power leaves exactly the subnormal.
     const auto offset = hn::Set(du, 113u << 23);
     const auto exact = hn::Sub(hn::BitCast(d, hn::Add(shifted, offset)), hn::BitCast(d, offset));
     out = hn::IfThenElse(is_subnormal, hn::BitCast(du, exact), out);

@@ -15,7 +15,7 @@ namespace torii::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET != HWY_SCALAR
 
-/// An operation on single vectors, done to both vectors of a block.
+/// An operation on single vectors, applied to both vectors of a block.
 template <class Single>
 struct Each {
   template <class D, class V>
@@ -50,11 +50,11 @@ struct MulLanes {
   }
 };
 
-/// The smaller of two floats; which one when they are equal or unordered differs between lesser(a, b) and lesser(b, a).
+/// The smaller of two floats. For equal or unordered operands lesser(a, b) and lesser(b, a) return different ones.
 template <class V>
 HWY_INLINE V lesser(V a, V b) {
 #if HWY_TARGET == HWY_AVX3
-  // Comparing keeps the clock of the core, 512-bit minimum lowers it.
+  // Comparisons keep the core's clock; 512-bit minimum lowers it.
   return hn::IfThenElse(hn::Lt(a, b), a, b);
 #else
   return hn::Min(a, b);
@@ -67,7 +67,7 @@ struct MinLanes {
   static HWY_INLINE V of(D, V a, V b) {
     if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
       // The two differ only for zeros of both signs, where OR keeps the sign, and on x86 for NaN: there each returns
-      // its second operand, so one of the two is the NaN, which no OR can undo.
+      // its second operand, so one of the two is the NaN, which survives the OR.
       const V either = hn::Or(lesser(a, b), lesser(b, a));
 #if HWY_ARCH_X86
       return either;
@@ -93,8 +93,9 @@ struct MaxLanes {
   }
 };
 
-/// min or max of 16-bit floats as they are, in unsigned lanes: they are compared by integers that sort like them.
-/// kNans is the number of NaNs of one sign; shifting the order by it puts those of both signs at the winning end.
+/// min or max of 16-bit floats without conversion, in unsigned lanes: integers that sort in the same order are
+/// compared. kNans is the number of NaNs of one sign; shifting the order by it puts those of both signs at the winning
+/// end.
 template <bool kMin, uint16_t kNans>
 struct Float16Order {
   template <class D, class V>
@@ -102,7 +103,7 @@ struct Float16Order {
     const hn::RebindToSigned<D> ds;
     const auto sign = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(ds, bits)));
     const auto sorted = hn::Xor(bits, hn::And(sign, hn::Set(d, 0x7fff)));
-    // Unsigned, since the shift wraps on purpose: compilers may take signed lanes never to overflow.
+    // Unsigned, since the shift wraps on purpose: compilers may assume that signed lanes never overflow.
     const auto nans = hn::Set(d, kNans);
     return hn::BitCast(ds, kMin ? hn::Add(sorted, nans) : hn::Sub(sorted, nans));
   }
@@ -174,7 +175,7 @@ struct ComplexMul {
 };
 
 /// minloc and maxloc: (a, b) and (c, e) are raw bits of values and indices in unsigned lanes. Values are compared by
-/// signed integer keys that sort like them, all NaNs having the one key that wins.
+/// signed integer keys in the same order; all NaNs have the one key that wins.
 template <typename Value, bool kMin>
 struct Locate {
   template <class D>

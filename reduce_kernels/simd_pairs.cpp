@@ -16,7 +16,7 @@ namespace torii::kernels::HWY_NAMESPACE {
 
 template <typename Value, Type kType>
 void fill_pair(FoldTable& table) {
-  // Pairs of 64-bit values have 32 bits of padding beside the index: both parts are moved as 64 bits.
+  // Pairs of 64-bit values have 32 bits of padding beside the index, so both parts move as 64 bits.
   using Lanes = TwoPartLanes<std::conditional_t<sizeof(Value) == 8, uint64_t, uint32_t>>;
   static_assert(Lanes::kElementBytes == sizeof(Pair<Value>));
   table.set(Op::minloc, kType, fold<Lanes, Locate<Value, true>, Op::minloc, kType, Loops::few>);

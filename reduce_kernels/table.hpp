@@ -8,7 +8,7 @@
 
 namespace torii::kernels {
 
-/// A null entry means that the operation is not defined for the type.
+/// A null entry: the operation is not defined for the type.
 class FoldTable {
  public:
   constexpr FoldFn get(Op op, Type type) const noexcept {
@@ -22,14 +22,14 @@ class FoldTable {
   std::array<std::array<FoldFn, kTypeCount>, kOpCount> entries_{};
 };
 
-/// True when bit `index` of a mask of targets is set.
+/// True if bit `index` of a mask of targets is set.
 inline bool has_bit(uint32_t mask, int index) noexcept { return ((mask >> index) & 1u) != 0; }
 
 inline bool is_wide(const uint8_t* wide_sources, int index) noexcept {
   return wide_sources != nullptr && wide_sources[index] != 0;
 }
 
-/// Whether operands are to be looked at one by one; false where all are of the type itself.
+/// Whether operands have to be checked one by one; false if all are of the type itself.
 inline bool has_wide(const Operands& operands) noexcept {
   return operands.wide_sources != nullptr || operands.wide_targets != 0;
 }

@@ -9,7 +9,7 @@
 
 namespace torii {
 
-/// What two elements become. `user` stands for a function given by the embedder (see kernels::UserFunction).
+/// The combination of two elements. `user` stands for a function of the embedder (see kernels::UserFunction).
 enum class Op : uint8_t { sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc, user };
 inline constexpr int kOpCount = 13;
 
@@ -38,7 +38,7 @@ enum class Type : uint8_t {
 };
 inline constexpr int kTypeCount = 19;
 
-/// One element of a pair type as it lies in memory, padding included.
+/// One element of a pair type in memory, padding included.
 template <typename Value>
 struct Pair {
   Value value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command lines of all programs have in common: --version, an example in --help, exit codes.
+// What all command lines share: --version, an example in --help, exit codes.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@
 
 namespace torii::tools {
 
-/// Adds --version and the one example that --help ends with.
+/// Adds --version and the example at the end of --help.
 inline void describe(CLI::App& app, const std::string& program, const std::string& version,
                      const std::string& example) {
   app.name(program);
@@ -20,8 +20,8 @@ inline void describe(CLI::App& app, const std::string& program, const std::strin
   app.footer("Example:\n  " + example);
 }
 
-/// Refuses what CLI11 lets pass: an empty value, mostly a shell variable that is not set, and a number that is none,
-/// which is inside every range.
+/// Refuses what CLI11 accepts: an empty value, mostly of an unset shell variable, and text that is no number, which
+/// CLI11 finds inside every range.
 inline void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     for (std::string value : option->results()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How programs end. Apart from command_line.hpp, whose parser takes seconds to compile.
+// The exit codes of programs. Separate from command_line.hpp, whose parser takes seconds to compile.
 #pragma once
 
 #include <cerrno>
@@ -18,7 +18,7 @@ enum ExitCode : int {
   kPeerLost = 5,
 };
 
-/// The code with which a program ends that has done its work with `code`: what could not be written to stdout is lost.
+/// The code with which a program ends that has done its work with `code`: another one if its output to stdout was lost.
 inline int finish(const char* program, int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   std::fprintf(stderr, "%s: cannot write stdout: %s\n", program, std::strerror(errno));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting, watching and ending the processes of a job.
+// Starts, watches and ends the processes of a job.
 #include "tools/rank_job.hpp"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 namespace torii::tools {
 namespace {
 
-// Survivors get a moment to say what they saw before they are asked to end, and another before they have to.
+// Survivors get a moment to report before they are asked to end, and another one before they are killed.
 constexpr auto kGrace = std::chrono::seconds(1);
 constexpr auto kPatience = std::chrono::seconds(3);
 
@@ -34,7 +34,7 @@ sigset_t job_signals() {
   sigemptyset(&mask);
   sigaddset(&mask, SIGCHLD);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    // What our parent told us to ignore (nohup, background jobs) stays ignored.
+    // Signals that our parent told us to ignore (nohup, background jobs) stay ignored.
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) sigaddset(&mask, signal);
@@ -44,7 +44,7 @@ sigset_t job_signals() {
 
 void keep_standard_streams() {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
-    // The lowest number that is free is this one.
+    // This gets the lowest free number.
     if (fcntl(stream, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
   }
 }
@@ -90,7 +90,7 @@ bool RankJob::cannot(const std::string& what) {
   return false;
 }
 
-/// False, with exit_code_ set and the reason printed, when not all ranks could be started.
+/// False if not all ranks could be started; exit_code_ is then set and the reason printed.
 bool RankJob::start() {
   int report[2] = {-1, -1};
   if (!signals_.open() || pipe2(report, O_CLOEXEC) != 0) return cannot("watch processes");
@@ -104,7 +104,7 @@ bool RankJob::start() {
     processes_.push_back({pid, true});
   }
   rank_end = Descriptor();
-  // The pipe closes without a word when every rank has become the program.
+  // The pipe closes without a message when every rank has become the program.
   int reason = 0;
   ssize_t got = 0;
   while ((got = read(report_end.get(), &reason, sizeof(reason))) < 0 && errno == EINTR) {
@@ -117,7 +117,7 @@ bool RankJob::start() {
 
 void RankJob::become_program(int rank, int report) {
   sigprocmask(SIG_SETMASK, &inherited_mask_, nullptr);
-  // One reader of the terminal or pipe is all it can serve.
+  // Only one process can read the terminal or pipe.
   if (rank != 0) {
     const int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
@@ -128,7 +128,7 @@ void RankJob::become_program(int rank, int report) {
   arguments.push_back(nullptr);
   if (become(rank)) execvp(arguments[0], arguments.data());
   const int reason = errno;
-  // Nobody reads it if the launcher has ended meanwhile, and then this process ends as well.
+  // If the launcher has ended nobody reads it, and this process ends as well.
   _exit(write(report, &reason, sizeof(reason)) < 0 ? kPeerLost : kBadInput);
 }
 
@@ -147,7 +147,7 @@ void RankJob::hear_signals() {
   while (read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) continue;
-    // The first is the ranks' to handle; who asks twice means it.
+    // The ranks handle the first signal; the second one ends them.
     if (interrupted_) {
       signal_all(SIGKILL);
     } else if (info.ssi_code != SI_KERNEL) {
@@ -167,7 +167,7 @@ void RankJob::reap() {
     process->running = false;
     ended.emplace_back(static_cast<int>(process - processes_.begin()), status);
   }
-  // Of several that ended since the last look, those that a signal ended are more likely the cause.
+  // Of several ranks that ended since the last look, those that a signal ended are more likely the cause.
   std::stable_partition(ended.begin(), ended.end(), [](const auto& one) { return WIFSIGNALED(one.second); });
   for (const auto& [rank, how] : ended) on_end(rank, how);
 }
@@ -177,7 +177,7 @@ void RankJob::on_end(int rank, int status) {
   const int code = exit_code_of(status);
   if (ending_ || code == 0) return;
   say(name_of(rank, processes_[static_cast<std::size_t>(rank)].pid) + " " + how_it_ended(status));
-  // A lost peer is a consequence: the rank that was lost may be reported a moment later, and its code is the job's.
+  // A lost peer is a consequence: the lost rank may be reported a moment later, and its code is the job's.
   if (!exit_code_ || exit_code_ == kPeerLost) exit_code_ = code;
   if (!rules_.continue_on_failure && !end_at_) end_at_ = Clock::now() + kGrace;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a job from their start to their end: signals, the timeout, the first failure. torii-run and
-// torii-lab say what a rank is and who is served meanwhile.
+// The processes of a job from start to end: signals, the timeout, the first failure. torii-run and torii-lab define
+// what a rank is and what else is served meanwhile.
 #pragma once
 
 #include <poll.h>
@@ -18,11 +18,11 @@
 
 namespace torii::tools {
 
-/// SIGCHLD and the signals that end a job, less those that this process was told to ignore.
+/// SIGCHLD and the signals that end a job, except those that this process was told to ignore.
 sigset_t job_signals();
 
-/// Opens /dev/null where stdin, stdout or stderr is closed: whatever is opened next would get that number, a socket of
-/// the job's say, and the ranks would read and write it. Call it first.
+/// Opens /dev/null if stdin, stdout or stderr is closed. Otherwise the next descriptor, for instance a socket of the
+/// job, would get that number, and the ranks would read and write it. Call it first.
 void keep_standard_streams();
 
 struct RankJobRules {
@@ -31,10 +31,10 @@ struct RankJobRules {
   int processes = 1;
   double timeout_s = 0;              ///< 0: none
   bool continue_on_failure = false;  ///< ranks go on when one fails
-  int no_program_code = kBadInput;   ///< the exit code when the program cannot be started
+  int no_program_code = kBadInput;   ///< the exit code if the program cannot be started
 };
 
-/// Single-threaded. A derived class fills in what differs; nothing is called before run().
+/// Single-threaded. A derived class overrides what differs; nothing is called before run().
 class RankJob {
  public:
   using Clock = std::chrono::steady_clock;
@@ -45,21 +45,21 @@ class RankJob {
   RankJob& operator=(const RankJob&) = delete;
 
   /// Runs the job to its end and returns the exit code: 0, the first failing rank's code or 128 + signal,
-  /// no_program_code, 3 when this machine cannot hold the job, 4 after the timeout.
+  /// no_program_code, 3 if this machine cannot hold the job, 4 after the timeout.
   int run();
 
  protected:
-  /// In this process, before the rank's is made. False, with errno, when it cannot be.
+  /// Called in this process, before the rank's process is made. False, with errno, on failure.
   virtual bool prepare(int rank) = 0;
-  /// In the rank's process, just before the program. False, with errno, when it cannot be.
+  /// Called in the rank's process, just before the program. False, with errno, on failure.
   virtual bool become(int rank) = 0;
-  /// All ranks are started and have become the program.
+  /// Called when all ranks have become the program.
   virtual void started() {}
   /// How messages name a rank.
   virtual std::string name_of(int rank, pid_t pid) const = 0;
   /// `how` completes "rank 3 ...".
   virtual void ended(int rank, const std::string& how);
-  /// What else poll() must watch, until when, and what is done after it.
+  /// What else poll() must watch, until when, and what to do after it.
   virtual void watch(std::vector<pollfd>& entries) const;
   virtual std::optional<Clock::time_point> deadline() const { return std::nullopt; }
   virtual void serve() {}
@@ -91,7 +91,7 @@ class RankJob {
   Descriptor signals_;
   sigset_t inherited_mask_{};
   std::optional<int> exit_code_;  // decided by the first failure or the timeout
-  bool ending_ = false;           // the ranks were told to end; how they end is no news
+  bool ending_ = false;           // the ranks were told to end; how they end does not matter
   bool interrupted_ = false;
   std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> end_at_;

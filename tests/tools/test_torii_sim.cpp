@@ -146,7 +146,7 @@ TEST(ToriiSim, HasNoCliffsOnASwitch) {
   }
 }
 
-/// On tori sizes are compared. What is left is in docs/algorithms.md, with its reason.
+/// On tori only sizes are compared. docs/selection.md lists the cliffs that are left, with their reasons.
 TEST(ToriiSim, HasNoCliffsOnSmallTori) {
   for (const char* topology : {"torus:3x3", "torus:4x4"}) {
     for (const char* collective : {"allreduce", "all_gather"}) {

@@ -57,7 +57,8 @@ Check check_overcommit(const Findings& found) {
   return {"overcommit", State::limit, text, "sysctl vm.overcommit_memory=0"};
 }
 
-/// Teams touch some MiB of their staging; what is left for a rank should hold what programs allocate besides.
+/// Teams touch some MiB of their staging; the rest of a rank's memory should suffice for other allocations of a
+/// program.
 Check check_group_memory(const Findings& found) {
   constexpr std::size_t kPerRank = std::size_t{256} << 20;
   if (!found.group_memory) return {"memory group", State::ok, "no control group limits memory", ""};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said about the findings: one line per check, and the line that lifts a limit. Pure functions.
+// The verdicts on the findings: one line per check, and the line that lifts a limit. Pure functions.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said about the way to other machines. Nothing here can stop shared memory, so nothing is worse than a limit.
+// The verdicts on the way to other machines. Nothing here can stop shared memory, so nothing is worse than a limit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ Check check_devices(const Findings& found) {
   std::string down;
   for (const MachineNic& device : found.nics) {
     texts.push_back(text_of(device));
-    // A port of InfiniBand comes up by cable and subnet manager, not by a command.
+    // Cable and subnet manager bring up a port of InfiniBand, not a command.
     if (!device.is_up && down.empty()) {
       down = device.is_openfabrics ? "ibstat " + device.nic.name + " says what the port waits for"
                                    : "ip link set " + device.nic.name + " up";

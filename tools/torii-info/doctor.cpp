@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what the checks say about the findings.
+// Prints the verdicts on the findings.
 #include "tools/torii-info/doctor.hpp"
 
 #include <fmt/format.h>

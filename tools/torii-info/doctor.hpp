@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `torii-info doctor`: what this machine and container allow, and the line that lifts a limit.
+// `torii-info doctor`: what this machine and container allow, and the line that lifts each limit.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace torii::tools {
 
-/// Checks for a job of `ranks` ranks; 0: as many as there are CPUs that may be used. Exit code 3 when something without
-/// which shared memory cannot work is missing. Throws Error for a bad setting.
+/// Checks for a job of `ranks` ranks; 0: as many as there are CPUs that may be used. Exit code 3 if something is
+/// missing that shared memory needs. Throws Error for a bad setting.
 Report doctor(int ranks);
 
-/// The same of given checks.
+/// The same for given checks.
 Report report_checks(int ranks, const std::vector<Check>& checks);
 
 }  // namespace torii::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each finding tries the thing itself where it can, and reads the kernel's files where it cannot.
+// Each finding tries the operation itself if it can, and otherwise reads the kernel's files.
 #include "tools/torii-info/findings.hpp"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ constexpr std::size_t kPage = 4096;
 
 Tried outcome_of(long result) { return result >= 0 ? 0 : errno; }
 
-/// Tries something that gives a descriptor.
+/// Tries an operation that returns a descriptor.
 Tried try_descriptor(long descriptor) {
   const Tried outcome = outcome_of(descriptor);
   const Descriptor owner(static_cast<int>(descriptor));
@@ -54,7 +54,7 @@ Tried try_on_page(const Step& step) {
   return outcome;
 }
 
-/// A child reads a word of this process: like a peer, it is no ancestor, which is what yama's scope asks for.
+/// A child reads a word of this process: like a peer, it is no ancestor, which yama's scope asks for.
 Tried try_reading_a_peer() {
   static volatile std::uint64_t word = 42;
   const pid_t own = getpid();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `torii-info doctor` finds on this machine, before anything is said about it.
+// What `torii-info doctor` finds on this machine, before any verdict.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace torii::tools {
 
-/// The outcome of trying a call of the system: 0, or the errno with which it was refused.
+/// The result of trying a system call: 0, or the errno with which it was refused.
 using Tried = int;
 
-/// Of TORII_PORTS on the address that torii would listen on.
+/// The ports of TORII_PORTS on the address on which torii would listen.
 struct PortFindings {
   int low = 0;  ///< 0: any port
   int high = 0;
@@ -34,7 +34,7 @@ struct InterfaceFindings {
   std::string names;  ///< of the interfaces that are up
 };
 
-/// One transport over a library of its own, and what it can run over.
+/// One transport over an external library, and what it can run over.
 struct FabricFindings {
   std::string name;   ///< "libfabric"
   std::string error;  ///< why it is not there
@@ -50,12 +50,12 @@ struct Findings {
   Tried wipe_on_fork = 0;
   std::string wanted_arena;  ///< TORII_ARENA as text
   std::size_t wanted_arena_bytes = 0;
-  std::size_t possible_arena_bytes = 0;  ///< 0: not even the least
+  std::size_t possible_arena_bytes = 0;  ///< 0: not even the minimum
   std::string arena_error;
   std::optional<std::size_t> shm_bytes;     ///< of /dev/shm
   std::uint64_t locked_bytes = UINT64_MAX;  ///< RLIMIT_MEMLOCK
   int overcommit = 0;                       ///< vm.overcommit_memory
-  std::optional<MemoryLeft> group_memory;   ///< of the control group that has the least left; nothing: no limit
+  std::optional<MemoryLeft> group_memory;   ///< of the control group that has the least left; none: no limit
   std::optional<MemoryLeft> commit_memory;  ///< in mode 2
   Tried userfaultfd = 0;
   Tried place_memory = 0;  ///< mbind

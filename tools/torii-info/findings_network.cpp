@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at interfaces and devices, tries ports, and asks each library what it can run over. A transport over another
-// library adds its row in look_at_fabrics().
+// Looks at interfaces and devices, tries ports, and asks each library what it can run over. A new transport over an
+// external library adds its row in look_at_fabrics().
 #include "tools/torii-info/findings_network.hpp"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 namespace torii::tools {
 namespace {
 
-/// More say nothing more.
+/// More ports give no more information.
 constexpr int kPortsMost = 64;
 
 std::string network_text(const Interface& one) {
@@ -96,7 +96,7 @@ std::vector<FabricFindings> look_at_fabrics(const Settings& settings) {
           look_at_fabric(settings, "ucx", "libucx-dev", &ucx::providers)};
 }
 
-/// The module that joins through PMIx, as join() would find it.
+/// The module that joins through PMIx, found in the same way as by join().
 std::string pmix_error() {
   void* const module = dlopen("libtorii_pmix.so", RTLD_NOW | RTLD_LOCAL);
   if (module != nullptr) {
@@ -116,7 +116,7 @@ std::vector<RailSource> rail_sources(const Settings& settings) {
       sources.push_back({one.address.host(), network_of(one), one.name});
     }
   } catch (const Error&) {
-    sources.clear();  // the check of the interfaces says why
+    sources.clear();  // the check of the interfaces reports the reason
   }
   return sources;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the findings that leaves this machine: interfaces, ports, devices, and libraries that reach them.
+// The findings about other machines: interfaces, ports, devices, and the libraries that reach them.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace torii::tools {
 
-/// Fills interfaces, ports, nics, fabrics and pmix. Opens libraries, so what forks comes before.
+/// Fills interfaces, ports, nics, fabrics and pmix. Opens libraries, so call it after all forks.
 void look_at_network(const Settings& settings, Findings& found);
 
-/// The addresses that engines may stand on by the settings, best first; empty when the selection names nothing.
+/// The addresses that engines may use by the settings, best first; empty if the selection names nothing.
 std::vector<RailSource> rail_sources(const Settings& settings);
 
 }  // namespace torii::tools

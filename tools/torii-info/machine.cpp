@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws hwloc's tree of the machine as indented text, equal parts once.
+// Draws hwloc's tree of the machine as indented text; equal parts are drawn once.
 #include "tools/torii-info/machine.hpp"
 
 #include <fmt/format.h>
@@ -47,14 +47,14 @@ std::string label(hwloc_obj_t object) {
   return label;
 }
 
-/// Objects of equal shape look alike down to the last CPU.
+/// Objects of equal shape are equal down to the last CPU.
 std::string shape(hwloc_obj_t object) {
   std::string text = label(object) + "(";
   for (unsigned i = 0; i < object->arity; ++i) text += shape(object->children[i]) + ",";
   return text + ")";
 }
 
-/// Objects of one shape that are drawn by one line: `each` of them stand under every object of the line above.
+/// Objects of one shape that one line draws: `each` of them are below every object of the line above.
 struct Line {
   std::vector<hwloc_obj_t> objects;
   unsigned each = 1;
@@ -120,7 +120,7 @@ Tree load_tree() {
 Machine read_machine() {
   const Tree tree = load_tree();
   const Bitmap allowed = make_bitmap();
-  // Where the affinity cannot be read, the cpuset alone holds.
+  // If the affinity cannot be read, only the cpuset counts.
   if (hwloc_get_cpubind(tree.get(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) hwloc_bitmap_fill(allowed.get());
   hwloc_bitmap_and(allowed.get(), allowed.get(), hwloc_topology_get_allowed_cpuset(tree.get()));
   Machine machine;

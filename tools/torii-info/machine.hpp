@@ -11,7 +11,7 @@ namespace torii::tools {
 /// A NUMA node.
 struct MachineMemory {
   int node = 0;
-  std::string cpus;  ///< that are near: "0-15"
+  std::string cpus;  ///< nearby ones: "0-15"
   std::size_t bytes = 0;
   bool holds_allowed = false;  ///< all CPUs of this process are among them
 };
@@ -24,7 +24,7 @@ struct Machine {
   std::string picture;  ///< sockets, caches and cores, equal ones drawn once; lines end with \n
 };
 
-/// Throws Error{no_resource} when hwloc cannot read the machine.
+/// Throws Error{no_resource} if hwloc cannot read the machine.
 Machine read_machine();
 
 }  // namespace torii::tools

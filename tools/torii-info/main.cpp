@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torii-info: what this build and this machine can do, and what it would run for a call.
+// torii-info: what this build and this machine can do, and what torii would run for a call.
 #include <torii/torii.h>
 
 #include <array>
@@ -80,7 +80,7 @@ int exit_code(Status status) {
   }
 }
 
-/// Where `measure` writes; "" for nowhere.
+/// The files that `measure` writes; "" for none.
 struct MeasureFiles {
   std::string tree, tune;
 };
@@ -145,7 +145,7 @@ int run(int argc, char** argv) {
     report = doctor(doctor_ranks);
   } else if (app.got_subcommand(measured)) {
     report = measure(files.tree, files.tune);
-    if (report.text.empty()) return kDone;  // rank 0 says it
+    if (report.text.empty()) return kDone;  // rank 0 prints it
   } else if (app.got_subcommand(least)) {
     report = phases(moved);
   } else {

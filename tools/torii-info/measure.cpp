@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures by calls that any program could make: an alltoall of unequal blocks moves bytes between chosen ranks only.
+// Measures with calls that any program could make: an alltoall of unequal blocks moves bytes between chosen ranks only.
 #include "tools/torii-info/measure.hpp"
 
 #include <unistd.h>
@@ -29,10 +29,10 @@ constexpr int kRepeats = 3;
 constexpr std::size_t kHostNameBytes = 64;
 constexpr std::size_t kFirstBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
-/// A transfer takes about so long, so that latency and the noise of a machine are small beside it.
+/// The duration of a transfer: latency and noise of a machine are small beside it.
 constexpr double kTransferSeconds = 0.2;
 
-/// Sends as multilane does: as many and as long segments under way.
+/// The segments under way are as many and as long as those of multilane.
 constexpr const char* kProbeTable = R"({"version": 1, "rows": [
   {"collective": "alltoall", "ranks": [1, 1048576], "bytes_max": null, "algorithm": "direct", "segment": 65536,
    "slots": 16, "window": 8}]})";
@@ -47,17 +47,17 @@ class Probes {
  public:
   explicit Probes(Team& team) : team_(team), ranks_(static_cast<std::size_t>(team.ranks())), buffer_(1) {}
 
-  /// One way, between two ranks: half of the quickest exchange of 8 bytes.
+  /// The latency of one way between two ranks: half of the fastest exchange of 8 bytes.
   double latency_s(int from, int to) {
     double least = std::numeric_limits<double>::infinity();
     for (int i = 0; i < 4 * kRepeats; ++i) least = std::min(least, exchange_s({{from, to}}, 8) / 2);
     return least;
   }
 
-  /// What each of these pairs carries when all do, in bytes per second: by the slowest, median of some.
+  /// The rate of each of these pairs, in bytes per second, when all send: that of the slowest pair, median of some.
   double rate(const Pairs& pairs, double latency_s) {
     const double round_trip_s = 2 * latency_s;
-    // A first one of fixed length finds out how much fills the time, and takes TCP out of its slow start.
+    // A first transfer of fixed length finds the length that fills the time, and takes TCP out of its slow start.
     std::size_t bytes = kFirstBytes;
     for (int i = 0; i < 2; ++i) {
       const double time_s = std::max(exchange_s(pairs, bytes) - round_trip_s, 1e-7);
@@ -72,7 +72,7 @@ class Probes {
   }
 
  private:
-  /// `bytes` there and 8 bytes back for each of the pairs at once: the longest time until a sender had its answer.
+  /// Sends `bytes` one way and 8 bytes back for all pairs at once: the longest time until a sender had its answer.
   double exchange_s(const Pairs& pairs, std::size_t bytes) {
     check_call(team_.barrier());
     const Clock::time_point begun = Clock::now();
@@ -137,8 +137,8 @@ MeasuredWay measure_way(Probes& probes, int from, int to) {
   return way;
 }
 
-/// Whether two ranks are near enough for one site. A busy machine makes ways longer but none shorter, so a result that
-/// is not much too long is looked at again.
+/// Whether two ranks are near enough for one site. A busy machine makes ways longer but never shorter, so a result that
+/// is only slightly too long is measured again.
 bool is_near(Probes& probes, int from, int to) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     const double latency_s = probes.latency_s(from, to);
@@ -168,7 +168,7 @@ void find_sites(Probes& probes, MeasuredNetwork& network) {
   network.sites = static_cast<int>(leaders.size());
 }
 
-/// Streams between two sites at once, each between hosts of its own while there are some.
+/// Measures several streams between two sites at once, each between its own hosts while there are enough.
 void measure_streams(Probes& probes, MeasuredNetwork& network) {
   const auto sites = static_cast<std::size_t>(network.sites);
   std::vector<std::vector<int>> heads(sites);
@@ -202,7 +202,7 @@ void measure_streams(Probes& probes, MeasuredNetwork& network) {
 
 Report measure(const std::string& tree_path, const std::string& tune_path) {
   try {
-    // The rows for probes are those of a team of its own, so the job's settings say nothing about them.
+    // The rows for probes are those of a team of its own, so the job's settings do not apply to them.
     torii_context_options options = {};
     options.size = sizeof(options);
     options.settings = "ALGORITHM=auto\nRANK_MAP=\n";

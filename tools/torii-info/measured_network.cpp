@@ -18,7 +18,7 @@ std::size_t at(int value) { return static_cast<std::size_t>(value); }
 
 std::string site_name(int site) { return fmt::format("site{}", site); }
 
-/// A name that is one word, whatever the host calls itself.
+/// A name that is one word, for any name of the host.
 std::string host_name(std::size_t host) { return fmt::format("host{}", host); }
 
 std::string link_line(const std::string& a, const std::string& b, double there, double back, double latency_s) {
@@ -29,7 +29,7 @@ std::string link_line(const std::string& a, const std::string& b, double there, 
   return fmt::format("link {} {} {}B/s {}B/s {}ns {}ns full\n", a, b, rate(there), rate(back), latency_ns, latency_ns);
 }
 
-/// What all streams between two sites have carried together at best.
+/// The most that all streams between two sites have carried together.
 double capacity_of(const MeasuredNetwork& network, int from, int to) {
   double most = 0;
   const std::vector<double>& rates = network.rates[at(from)][at(to)];
@@ -39,8 +39,8 @@ double capacity_of(const MeasuredNetwork& network, int from, int to) {
   return most;
 }
 
-/// The branches of a star on which pairs of sites are as far apart as measured, in the sense of least squares. Never so
-/// short that a site would not be one.
+/// The branches of a star whose distances between sites fit the measured ones best, by least squares. They are never so
+/// short that a site would not be separate.
 std::vector<double> branch_latencies_s(const MeasuredNetwork& network) {
   std::vector<double> sums(at(network.sites), 0);
   double all = 0;
@@ -76,7 +76,7 @@ std::string site_links(const MeasuredNetwork& network) {
   return text;
 }
 
-/// The links of a site's hosts. The first host's own is as good as the best that it has seen others reach.
+/// The links of a site's hosts. The first host's own link is as good as the best link that it has seen others reach.
 std::string host_links(const MeasuredNetwork& network) {
   std::string text;
   for (std::size_t i = 0; i < network.hosts.size(); ++i) {
@@ -146,7 +146,7 @@ std::vector<StreamRates> stream_rates(const MeasuredNetwork& network) {
 std::string tune_text(const std::string& before, const std::vector<StreamRates>& streams) {
   Json document = {{"version", TuneTable::kVersion}, {"rows", "built-in"}};
   if (!before.empty()) {
-    // What TORII_TUNE_FILE would not load is refused here, with the reason.
+    // Refuses what TORII_TUNE_FILE would not load, with the reason.
     (void)TuneTable::parse(before, "the tune file to which streams are added");
     document = Json::parse(before);
   }

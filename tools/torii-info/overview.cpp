@@ -32,7 +32,7 @@ constexpr const char* kCompiler = "clang " __VERSION__;
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
 
-/// A heading in a column of its own.
+/// A heading in its own column.
 std::string row(const std::string& heading, const std::string& text) {
   return fmt::format("{:<12}{}\n", heading, text);
 }
@@ -57,7 +57,7 @@ void add_build(Report& report) {
   }
 }
 
-/// The names that the setting TRANSPORT accepts, so that a new transport is listed and tried without a line here.
+/// The names that the setting TRANSPORT accepts: a new transport is listed and tried without a line here.
 std::vector<std::string> transport_names(const std::vector<SettingView>& settings) {
   std::vector<std::string> names;
   const auto setting =
@@ -80,7 +80,7 @@ void add_transports(const std::vector<SettingView>& settings, Report& report) {
   }
 }
 
-/// What one of the transports that are modules could run over; a line per provider.
+/// What a transport that is a module could run over; a line per provider.
 void add_providers(const std::string& transport, const std::function<std::vector<transports::ProviderReport>()>& list,
                    Report& report) {
   std::string heading = transport;
@@ -128,7 +128,7 @@ Json json_of(const std::vector<EngineRail>& rails) {
   return list;
 }
 
-/// Engines, the devices of this machine, and which engine would go through which.
+/// Engines, the devices of this machine, and which engine would use which device.
 void add_engines(const Settings& settings, Report& report) {
   report.json["engines"] = settings.engines;
   report.text += row("engines", fmt::format("{} per rank, advanced by whoever calls torii", settings.engines));
@@ -154,7 +154,7 @@ void add_engines(const Settings& settings, Report& report) {
   if (!over_fabrics.empty()) report.text += row("", "over InfiniBand and its like: " + rails_text(over_fabrics));
 }
 
-/// Which way of waiting holds for how many ranks (docs/design.md, "Waiting").
+/// Which way of waiting is used for how many ranks (docs/design.md, "Waiting").
 std::string waiting_text(const Settings& settings, int cpus) {
   if (settings.wait != WaitMode::automatic) {
     return fmt::format("always as TORII_WAIT={} says, whatever the number of ranks", name(settings.wait));

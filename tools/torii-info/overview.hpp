@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `torii-info` without a command: what was built and what of it works here.
+// `torii-info` without a command: what was built and which parts work here.
 #pragma once
 
 #include "tools/torii-info/report.hpp"

@@ -2,8 +2,8 @@
 // Floyd's potential over the piles that ranks have for each other.
 //
 // A pile of n items that one rank has for another counts n log2 n. A phase that brings a of rank c's and b of rank d's
-// items for one receiver together gains at most a + b, which is what two equal piles gain; to split a pile gains
-// nothing. So a phase gains no more than the items of the ranks that meet in it, whoever meets whom.
+// items for one receiver together gains at most a + b, the gain of two equal piles; splitting a pile gains nothing. A
+// phase therefore gains no more than the number of items of the ranks that meet in it, for any choice of meetings.
 //
 // Source: R. W. Floyd, Permuting Information in Idealized Two-Level Storage, 1972; A. Tsukada, T. Tsuda, Optimizing
 // Data Permutation on Highly Parallel Computers (in Japanese), section 3, theorems 1 to 3.
@@ -24,7 +24,7 @@ double potential(std::uint64_t items) {
   return items == 0 ? 0 : static_cast<double>(items) * std::log2(static_cast<double>(items));
 }
 
-/// Phases until one has met `ranks` ranks, itself among them.
+/// Phases until one rank has met `ranks` ranks, itself included.
 int phases_to_meet(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }
 
 }  // namespace
@@ -61,11 +61,12 @@ PhaseBound phase_bound(std::span<const std::uint64_t> holdings, int ranks, Meeti
     items += held[rank];
     held_least = std::min(held_least, held[rank]);
   }
-  // Who is left alone may have passed its items on before, so this holds where all ranks always hold equally much.
+  // A rank that is left alone may have passed its items on before, so this holds only if all ranks always hold equally
+  // much.
   const bool is_even = std::ranges::all_of(held, [&](std::uint64_t one) { return one == held_least; });
   const bool leaves_one = meeting == Meeting::pairs && ranks % 2 != 0 && is_even;
   bound.gain_most = static_cast<double>(items - (leaves_one ? held_least : 0));
-  // Sums of logarithms are off in their last digits; a bound that is a whole number must not become the next one.
+  // Sums of logarithms are inexact in their last digits; a whole number must not become the next one.
   constexpr double kRounding = 1e-9;
   const double gain = bound.potential_after - bound.potential_before;
   if (bound.gain_most > 0) {

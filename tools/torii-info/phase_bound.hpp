@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many phases of communication a redistribution of items takes at least: Floyd's potential, and how far news gets.
+// Lower bounds on the phases of communication of a redistribution of items: Floyd's potential, and reach.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace torii {
 
-/// Who may meet in one phase.
+/// Which ranks may meet in one phase.
 ///   pairs   ranks meet two and two and exchange (the paper's model): with an odd number one rank is left alone
-///   rounds  every rank sends to one rank and receives from one, mostly another (what floyd does)
+///   rounds  every rank sends to one rank and receives from one, mostly another (as floyd does)
 enum class Meeting { pairs, rounds };
 
 std::string_view name(Meeting meeting) noexcept;
@@ -25,7 +25,7 @@ struct PhaseBound {
   double potential_after = 0;  ///< V(B)
   double gain_most = 0;        ///< of one phase
   int by_potential = 0;        ///< (V(B) - V(A)) / gain, rounded up
-  int by_reach = 0;            ///< after k phases a rank has met at most 2^k ranks, itself among them
+  int by_reach = 0;            ///< after k phases a rank has met at most 2^k ranks, itself included
   int least = 0;               ///< the greater of the two; no schedule of phases is shorter
 };
 

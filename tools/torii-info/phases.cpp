@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what is redistributed, and prints both bounds beside floyd's rounds.
+// Reads the redistribution, and prints both bounds beside floyd's rounds.
 #include "tools/torii-info/phases.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torii-info phases: how few phases of communication a redistribution of items can take, and how many floyd takes.
+// torii-info phases: the fewest phases of communication of a redistribution of items, and the number that floyd takes.
 #pragma once
 
 #include <string>

@@ -21,9 +21,9 @@ namespace {
 
 constexpr int kRanksDefault = 4;
 constexpr int kRanksShownMost = 16;
-/// Up to so many ranks a proof takes less than a second and is always made.
+/// Up to this many ranks a proof takes less than a second and is always made.
 constexpr int kRanksVerifiedMost = 64;
-/// Without a proof only so many blocks' declared orders are worked out.
+/// Without a proof, declared orders are worked out for this many blocks only.
 constexpr int kOrdersDeclaredMost = 16;
 
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
@@ -35,7 +35,7 @@ Collective read_collective(const std::string& text) {
   invalid(fmt::format("'{}' is no collective; it must be one of{}", text, names));
 }
 
-/// The product of a text's extents and the ranks of a node; 0 when it has none that can be multiplied, which
+/// The product of a text's extents and the ranks of a node; 0 if it has none that can be multiplied, which
 /// Topology::parse() then explains.
 int places(const std::string& topology) {
   const std::size_t colon = topology.find(':');
@@ -69,7 +69,7 @@ void check_barrier(const PlanQuestion& question) {
   }
 }
 
-/// The vector's length in whole elements, and for collectives of one block per rank in whole blocks.
+/// The vector's length in whole elements, and in whole blocks for collectives of one block per rank.
 void read_vector(const PlanQuestion& question, PlanAnswer& answer) {
   const PlanRequest& request = answer.selected.request;
   const std::string bytes = question.bytes.value_or("1M");
@@ -107,7 +107,7 @@ std::string_view origin_of(const Settings& settings, std::string_view variable) 
   return "";
 }
 
-/// What the table says, or that it says nothing.
+/// The table's answer, or that it has none.
 std::string row_reason(const TuneTable& table, const PlanAnswer& answer, const std::string& forced) {
   const std::string table_name =
       answer.settings.tune_file.empty() ? "the built-in tune table" : answer.settings.tune_file;

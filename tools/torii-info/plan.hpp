@@ -15,17 +15,17 @@
 
 namespace torii::tools {
 
-/// The command line. Unset options are those that the user did not give.
+/// The command line. Options that the user did not give are unset.
 struct PlanQuestion {
   std::string collective;
-  std::optional<int> ranks;          ///< without it: of the topology, else 4
-  std::optional<std::string> bytes;  ///< without it: 1M
-  std::optional<std::string> type;   ///< without it: f32
+  std::optional<int> ranks;          ///< default: those of the topology, else 4
+  std::optional<std::string> bytes;  ///< default: 1M
+  std::optional<std::string> type;   ///< default: f32
   std::optional<int> root;
-  std::optional<int> rank;  ///< whose plan is printed; without it all up to 16 ranks, else rank 0
-  bool verify = false;      ///< also where it takes seconds
+  std::optional<int> rank;  ///< the rank whose plan is printed; default: all up to 16 ranks, else rank 0
+  bool verify = false;      ///< even if it takes seconds
   bool svg = false;
-  bool several_nodes = false;  ///< each two ranks are a network apart
+  bool several_nodes = false;  ///< every two ranks are a network apart
   std::string overrides;       ///< "NAME=value" lines: the flags that are settings
 };
 
@@ -39,9 +39,9 @@ struct PlanAnswer {
   std::string type;
   bool wide = false;
   std::string why;
-  std::vector<std::pair<std::string, std::string>> others;  ///< algorithm, why not; empty: it would serve if forced
+  std::vector<std::pair<std::string, std::string>> others;  ///< algorithm, reason; empty: it would serve if forced
   std::vector<Plan> shown;
-  std::vector<Plan> all;  ///< where a picture is wanted
+  std::vector<Plan> all;  ///< if a picture is wanted
   StagingShape staging;
   std::size_t team_staging_bytes = 0;
   ExpressionPool pool;
@@ -49,11 +49,11 @@ struct PlanAnswer {
   std::vector<ExpressionId> orders;  ///< by block; derived by the verifier, else as declared; may be empty
 };
 
-/// Throws Error: invalid_argument for what the question has wrong, unsupported when the forced algorithm cannot serve.
+/// Throws Error: invalid_argument for errors in the question, unsupported if the forced algorithm cannot serve.
 PlanAnswer answer(const PlanQuestion& question);
 
-/// Draws the picture when the plans of all ranks are there. Throws Error{invalid_argument} for too many ranks. Exit
-/// code 1 when the verifier found a fault.
+/// Draws the picture if the plans of all ranks are there. Throws Error{invalid_argument} for too many ranks. Exit code
+/// 1 if the verifier found a fault.
 Report report_plan(const PlanAnswer& answer);
 
 }  // namespace torii::tools

@@ -21,7 +21,7 @@ std::string row(const std::string& heading, const std::string& text) {
   return fmt::format("{:<10}{}\n", heading, text);
 }
 
-/// Blocks whose elements have one order, and that order.
+/// Blocks whose elements have one order, and this order.
 struct OrderGroup {
   ExpressionId order = kNoExpression;
   std::vector<int> blocks;
@@ -39,7 +39,7 @@ std::vector<OrderGroup> group_orders(const std::vector<ExpressionId>& orders) {
   return groups;
 }
 
-/// `noun`: "block", or "rank" where every rank has a result of its own.
+/// `noun`: "block", or "rank" if every rank has its own result.
 std::string numbers_text(const std::string& noun, const std::vector<int>& blocks) {
   constexpr std::size_t kShown = 8;
   std::string text = blocks.size() == 1 ? noun : noun + "s";
@@ -236,7 +236,7 @@ void add_plans(const PlanAnswer& answer, Report& report) {
   for (const Plan& shown : answer.shown) report.json["plans"].push_back(plan_json(shown));
 }
 
-/// What plans of `scheduled` on a tree of links were made from; nullptr for others.
+/// The schedule from which plans of `scheduled` on a tree of links were made; nullptr for other plans.
 std::shared_ptr<const Schedule> schedule_of(const PlanAnswer& answer) {
   const PlanRequest& request = answer.selected.request;
   if (answer.selected.algorithm->name != "scheduled" || request.topology.tree() == nullptr) return nullptr;

@@ -59,9 +59,9 @@ int exchange(const void* mine, void* all, std::size_t bytes, void* data) {
   return done ? 0 : 1;
 }
 
-/// What one of the two processes does; the sentence is empty on success.
+/// The work of one of the two processes; the sentence is empty on success.
 std::string run_rank(Side side, const std::string& transport) {
-  // What the environment asks of teams could fail for reasons that are not the transport's.
+  // Settings of the environment for teams could fail for reasons that do not concern the transport.
   const std::string settings = fmt::format(
       "TRANSPORT={}\nTIMEOUT={}\nTOPOLOGY=node\nALGORITHM=auto\nSEGMENT=auto\nSLOTS=0\nWINDOW=0\nTUNE_FILE=\n"
       "DETERMINISM=run\nISA=auto\nHELPERS=0\nCROSS_MEMORY=auto\n",
@@ -95,7 +95,7 @@ Probe probe_transport(const std::string& transport) {
   Descriptor child_end(ends[1]);
   const timeval deadline = {kDeadlineSeconds, 0};
   for (const int end : ends) setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof(deadline));
-  // The library says on stderr what the report says better.
+  // The report says better what the library says on stderr.
   torii_set_log([](int, const char*, void*) {}, nullptr);
   const auto begun = std::chrono::steady_clock::now();
   const pid_t child = fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tries a transport as an embedder would use it, because only that shows whether it works here.
+// Tries a transport as an embedder would use it: only that shows whether it works here.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@ namespace torii::tools {
 
 struct Probe {
   bool works = false;
-  std::string text;  ///< what was done, or why it cannot be
+  std::string text;  ///< what was done, or why it cannot be done
 };
 
-/// Two processes, this one and a child that is gone afterwards, make contexts over `transport` and sum one number.
-/// Call it while this process has one thread.
+/// Two processes, this one and a temporary child, make contexts over `transport` and sum one number. Call it while this
+/// process has one thread.
 Probe probe_transport(const std::string& transport);
 
 }  // namespace torii::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the functions that the transports ask, for one rank alone.
+// Calls the functions that the transports call, for one rank alone.
 #include "tools/torii-info/rails.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ std::vector<Nic> nics_that_are_up(const std::vector<MachineNic>& nics, bool open
   return up;
 }
 
-/// What engine_rails() gives a rank that is alone.
+/// The result of engine_rails() for a rank that is alone.
 std::vector<std::size_t> in_turn(const std::vector<Rail>& rails, int engines) {
   return engine_rails({{"", rails}}, 0, engines);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torii-info shows of the ways to other machines: devices, and where a rank on these CPUs puts its engines.
+// What torii-info shows of the ways to other machines: devices, and the device of each engine of a rank on these CPUs.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace torii::tools {
 
-/// Of one engine, as far as one rank can tell: ranks agree on networks when they open their engines.
+/// One engine, as far as one rank can tell: ranks agree on networks when they open their engines.
 struct EngineRail {
   int engine = 0;
   std::string device;   ///< empty: not known
-  std::string address;  ///< empty where the fabric has addresses of its own
+  std::string address;  ///< empty if the fabric has addresses of its own
 };
 
 /// Engines over IP: on the sources that preferred_sources() gives, in turn.
 std::vector<EngineRail> rails_over_ip(const std::vector<RailSource>& sources, const std::vector<MachineNic>& nics,
                                       const CpuList& allowed, bool named, int engines);
 
-/// Engines over InfiniBand and its like: on the devices that are up and near, in turn. Empty without such a device.
+/// Engines over InfiniBand and similar: on the devices that are up and near, in turn. Empty without such a device.
 std::vector<EngineRail> rails_over_openfabrics(const std::vector<MachineNic>& nics, const CpuList& allowed,
                                                int engines);
 

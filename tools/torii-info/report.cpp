@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts reports where the command line wants them.
+// Writes reports to the places of the command line.
 #include "tools/torii-info/report.hpp"
 
 #include <cerrno>
@@ -38,7 +38,7 @@ void publish(const Report& report, const std::string& json_path, const std::stri
   if (json_path == "-" && svg_path == "-") {
     throw Error(Status::invalid_argument, "--json - and --svg - both want stdout: give one of them a file");
   }
-  // File names and variables may hold bytes that are no UTF-8; JSON may not.
+  // File names and variables may contain bytes that are not UTF-8; JSON may not.
   if (!json_path.empty())
     write_text(json_path, report.json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   write_text(svg_path, report.svg);

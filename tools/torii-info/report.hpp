@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command of torii-info gives back: the same facts as text for people and as JSON for programs.
+// The result of every command of torii-info: the same facts as text for people and as JSON for programs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,12 +12,12 @@ using Json = nlohmann::ordered_json;
 struct Report {
   std::string text;
   Json json;
-  std::string svg;  ///< plan only, when a picture was asked for
+  std::string svg;  ///< plan only, if a picture was requested
   int code = 0;     ///< the exit code of the program
 };
 
 /// Writes JSON (one line) and picture to their paths, "-" for stdout, an empty path for nowhere, and the text to stdout
-/// unless something else went there. Throws Error{invalid_argument} when both want stdout or a file cannot be written.
+/// unless something else went there. Throws Error{invalid_argument} if both want stdout or a file cannot be written.
 void publish(const Report& report, const std::string& json_path, const std::string& svg_path);
 
 /// The same for one text. Throws Error{invalid_argument} with path and reason.

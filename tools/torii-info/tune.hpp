@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tune tables in print, and which of their rows serves a call.
+// Prints tune tables, and the row that serves a call.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace torii::tools {
 
 /// The table that TORII_TUNE_FILE names, which `overrides` ("NAME=value" lines) may set; otherwise the built-in one.
-/// Throws Error{invalid_argument} for a file that cannot be read or understood.
+/// Throws Error{invalid_argument} for a file that cannot be read or parsed.
 Report print_table(const std::string& overrides);
 
 /// One row as a sentence: "allreduce, 1 to 256 ranks, up to 2K -> node, segment 2K, slots 4, window 1, one_shot".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unshare, fork, and a parent that only passes signals on.
+// unshare, fork, and a parent that only passes on signals.
 #include "tools/torii-lab/cage.hpp"
 
 #include <sched.h>
@@ -34,17 +34,17 @@ bool is_program(const char* name) {
   return false;
 }
 
-/// Mounts of this namespace are nobody else's from here on. Fails with EINVAL where / is no mount point.
+/// From here on the mounts of this namespace belong to nobody else. Fails with EINVAL if / is not a mount point.
 bool keep_mounts_private() { return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0; }
 
-/// What the inside needs of the file system; changes nothing outside.
+/// The file systems that the inside needs; nothing changes outside.
 bool prepare_mounts() {
   return keep_mounts_private() && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 &&
          mount("tmpfs", "/run/netns", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755") == 0;
 }
 
 [[noreturn]] void be_inside(const std::function<int()>& inside, int alive) {
-  // However the parent ends, this process does, and with it the namespace. The pipe tells of an end before that
+  // When the parent ends, for any reason, this process and the namespace end. The pipe tells of an end before that
   // request.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   char nothing = 0;
@@ -87,10 +87,10 @@ int run_in_cage(const std::function<int()>& inside) {
     std::fprintf(stderr, "torii-lab: %s: %s\n", what, std::strerror(errno));
     return kNotPossible;
   };
-  // iproute2 looks for names there; on a machine that has never had one the folder is missing.
+  // iproute2 looks for names there; the folder is missing on a machine that has never had one.
   if (mkdir("/run/netns", 0755) != 0 && errno != EEXIST) return impossible("cannot make /run/netns");
   const sigset_t mask = job_signals();
-  // They stay blocked inside too: one that comes early waits until somebody there looks for it.
+  // They stay blocked inside too: an early signal waits until a process there looks for it.
   sigprocmask(SIG_BLOCK, &mask, nullptr);
   const Descriptor signals(signalfd(-1, &mask, SFD_CLOEXEC));
   int alive[2] = {-1, -1};

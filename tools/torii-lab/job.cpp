@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of the laboratory. What they leave running ends with the laboratory's namespace.
+// The ranks of the laboratory. Processes that they leave running end with the laboratory's namespace.
 #include "tools/torii-lab/job.hpp"
 
 #include <fmt/format.h>
@@ -21,10 +21,10 @@ namespace {
 using Words = std::vector<std::string>;
 constexpr const char* kMeetingPort = "29500";
 constexpr const char* kMpirun = "mpirun.openmpi";
-/// In the laboratory's own /run/netns, so that nothing of Open MPI is left either.
+/// In the laboratory's own /run/netns, so that files of Open MPI disappear too.
 constexpr const char* kMpiFolder = "/run/netns/.ompi";
 
-/// Devices of a node that hold addresses, separated by commas.
+/// Devices of a node that have addresses, separated by commas.
 std::string addressed_devices(const LabNode& node) {
   std::string names;
   for (const LabDevice& one : node.devices) {
@@ -72,7 +72,7 @@ class LabJob : public RankJob {
  private:
   bool prepare(int) override { return true; }
   bool become(int rank) override {
-    // Blocked in the whole cage, for its first process to look after; not for the ranks.
+    // Blocked in the whole cage, because its first process handles them; not for the ranks.
     const sigset_t mask = job_signals();
     sigprocmask(SIG_UNBLOCK, &mask, nullptr);
     set_environment(rank);

@@ -16,10 +16,10 @@ struct LabJobOptions {
   std::vector<std::string> command;  ///< program and arguments
 };
 
-/// Runs the job to its end and returns the exit code: 0, the first failing rank's code or 128 + signal, 2 when the
-/// program cannot be started, 3 when there is no mpirun, 4 after the timeout. Ranks find RANK, WORLD_SIZE, MASTER_ADDR,
-/// MASTER_PORT, a random TORII_JOB_TOKEN, TORII_INTERFACE, and, where it is not set already, TORII_TOPOLOGY. With Open
-/// MPI they find what mpirun sets.
+/// Runs the job to its end and returns the exit code: 0, the first failing rank's code or 128 + signal, 2 if the
+/// program cannot be started, 3 if there is no mpirun, 4 after the timeout. Ranks get RANK, WORLD_SIZE, MASTER_ADDR,
+/// MASTER_PORT, a random TORII_JOB_TOKEN, TORII_INTERFACE, and TORII_TOPOLOGY unless it is set already. With Open MPI
+/// they get what mpirun sets.
 int run_lab_job(const Laboratory& laboratory, const LabJobOptions& options);
 
 }  // namespace torii::tools

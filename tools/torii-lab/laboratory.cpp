@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Namespaces by unshare, cables and routes by `ip -batch`, rates by `tc -batch`, counters from /proc/net/dev.
+// Makes namespaces by unshare, cables and routes by `ip -batch`, rates by `tc -batch`; reads counters from
+// /proc/net/dev.
 #include "tools/torii-lab/laboratory.hpp"
 
 #include <fcntl.h>
@@ -36,7 +37,7 @@ constexpr const char* kOwnHost = "/proc/thread-self/ns/uts";
 std::string network_path(const std::string& host) { return "/run/netns/" + host; }
 std::string host_path(const std::string& host) { return "/run/netns/." + host + ".uts"; }
 
-/// An open file that holds `text`, without a name.
+/// An open file without a name that contains `text`.
 Descriptor file_of(const std::string& text) {
   Descriptor file(memfd_create("torii-lab", MFD_CLOEXEC));
   if (!file.open() || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
@@ -46,7 +47,7 @@ Descriptor file_of(const std::string& text) {
   return file;
 }
 
-/// Starts a program with a text as its input and what it says collected; `before` runs in the child first.
+/// Starts a program with a text as input and collects its output; `before` runs in the child first.
 class Command {
  public:
   Command(std::vector<const char*> words, const std::string& input, const std::function<bool()>& before)
@@ -65,7 +66,7 @@ class Command {
     if (before()) execvp(words[0], const_cast<char**>(words.data()));
     _exit(127);
   }
-  /// Throws Error with what it said.
+  /// Throws Error with the program's output.
   void end() {
     int status = 0;
     waitpid(pid_, &status, 0);
@@ -83,23 +84,23 @@ class Command {
   pid_t pid_ = -1;
 };
 
-/// Switches of the kernel for the network that the calling process is in.
+/// Kernel settings for the network of the calling process.
 bool prepare_network(const LabNetwork& network) {
   const std::string receive = fmt::format("4096 {0} {0}", network.window_bytes);
   std::vector<std::pair<const char*, const char*>> switches = {{"/proc/sys/net/ipv4/ip_forward", "1"},
-                                                               // Replies may come by another way than packets go.
+                                                               // Replies may take another way than the packets.
                                                                {"/proc/sys/net/ipv4/conf/all/rp_filter", "0"},
                                                                {"/proc/sys/net/ipv4/conf/default/rp_filter", "0"},
-                                                               // Its own packets would stand in the counters.
+                                                               // IPv6's own packets would appear in the counters.
                                                                {"/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"},
                                                                {"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"},
                                                                {"/proc/sys/net/ipv4/tcp_congestion_control", "reno"},
-                                                               // A stream that rested sends on at its old rate.
+                                                               // After a pause a stream continues at its old rate.
                                                                {"/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0"}};
   if (network.window_bytes > 0) switches.emplace_back("/proc/sys/net/ipv4/tcp_rmem", receive.c_str());
   for (const auto& [path, value] : switches) {
     const Descriptor file(open(path, O_WRONLY | O_CLOEXEC));
-    // A kernel without IPv6, or with another list of congestion controls, serves as well.
+    // A kernel without IPv6, or with other congestion controls, is good enough.
     if (file.open() && write(file.get(), value, std::strlen(value)) < 0 && path == switches[0].first) return false;
   }
   return true;
@@ -112,7 +113,7 @@ void bind_name(const std::string& source, const std::string& name) {
   }
 }
 
-/// The number of CPUs' worth of programs at once is enough; more only fill the table of processes.
+/// As many programs at once as there are CPUs; more would only fill the table of processes.
 constexpr std::size_t kCommandsAtOnce = 8;
 
 void run_in_nodes(int nodes, const std::function<Command(int node)>& start) {
@@ -153,7 +154,7 @@ Laboratory::Laboratory(const LabNetwork& network) : network_(network) {
   });
 }
 
-/// The carrier is a process of its own: it ends with the namespace of all processes inside.
+/// The carrier is a separate process: it ends with the namespace of all processes inside.
 void Laboratory::lay_line(const LabLine& line) {
   Descriptor ends[2];
   for (int end = 0; end < 2; ++end) {
@@ -180,7 +181,7 @@ void Laboratory::make_node(int node) {
   bind_name(kOwnHost, host_path(host));
 }
 
-/// The mount keeps the file when its name is gone again.
+/// The mount keeps the file when its name is removed.
 void Laboratory::write_hosts() const {
   constexpr const char* kDraft = "/run/netns/.hosts";
   {
@@ -215,7 +216,7 @@ std::vector<std::vector<LinkCount>> Laboratory::counts() const {
       const auto device = std::ranges::find(devices, name, &LabDevice::name);
       if (device == devices.end()) continue;
       std::istringstream words(line.substr(colon + 1));
-      // Eight columns about what came in stand before those about what went out.
+      // Eight columns for received data precede those for sent data.
       std::vector<std::uint64_t> numbers(10);
       for (std::uint64_t& number : numbers) words >> number;
       counts[static_cast<std::size_t>(device - devices.begin())] = {numbers[8], numbers[9]};

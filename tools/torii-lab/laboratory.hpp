@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network made real: one network and one UTS namespace per node, cables between them, counters on each link.
+// Makes the network real: one network and one UTS namespace per node, cables between them, counters on each link.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct LinkCount {
   std::uint64_t packets = 0;
 };
 
-/// To be made inside run_in_cage(). Inside, /run/netns/node<r> is the network of node r, so that `ip netns exec node3
-/// COMMAND` works there, and /etc/hosts knows the nodes by name.
+/// Construct it inside run_in_cage(). There, /run/netns/node<r> is the network of node r, so that `ip netns exec node3
+/// COMMAND` works, and /etc/hosts knows the nodes by name.
 class Laboratory {
  public:
-  /// Throws Error{unsupported} with what iproute2 said.
+  /// Throws Error{unsupported} with the output of iproute2.
   explicit Laboratory(const LabNetwork& network);
   const LabNetwork& network() const noexcept { return network_; }
-  /// Puts the calling process into the node; for a child before it becomes a program. False with errno set on failure.
+  /// Puts the calling process into the node, for a child before it becomes a program. False with errno set on failure.
   bool enter(int node) const noexcept;
   /// By node and device, in the order of the network.
   std::vector<std::vector<LinkCount>> counts() const;
@@ -39,8 +39,8 @@ class Laboratory {
   std::vector<Descriptor> hosts_;
 };
 
-/// Puts the calling process into a node of the laboratory that it runs in, by host name; for what mpirun starts. False
-/// with errno set on failure.
+/// Puts the calling process into a node of the laboratory in which it runs, by host name, for processes that mpirun
+/// starts. False with errno set on failure.
 bool enter_by_name(const std::string& host) noexcept;
 
 }  // namespace torii::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets in queues with the time at which they are due. A TAP device hands over what TCP sent in one piece (up to 16
-// KiB) with a header that says so, and takes it the same way: one read and one write for a dozen packets.
+// Packets in queues, each with its due time. A TAP device hands over what TCP sent in one piece (up to 16 KiB) with a
+// header that says so, and takes it in the same form: one read and one write for a dozen packets.
 #include "tools/torii-lab/long_line.hpp"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kPacketMost = 66000;  // 64 KiB, Ethernet's header and the one of virtio
-// What a queue holds at most: 8 ms at 60 Gbit/s. The rate of the device before it keeps it far below.
+// The most that a queue holds: 8 ms at 60 Gbit/s. The rate of the device before it keeps it far below.
 constexpr std::size_t kQueueBytesMost = 64u << 20;
 
 /// One direction.
@@ -39,7 +39,7 @@ class Queue {
  public:
   Queue(int from, int to, Clock::duration delay) : from_(from), to_(to), delay_(delay) {}
 
-  /// Reads what is there now, at most a few dozen packets. False when the device has failed.
+  /// Reads the packets that are there now, at most a few dozen. False if the device has failed.
   bool take() {
     constexpr int kAtOnce = 64;
     for (int i = 0; i < kAtOnce; ++i) {
@@ -48,11 +48,11 @@ class Queue {
       const ssize_t got = read(from_, packet.data(), packet.size());
       if (got <= 0) {
         spare_ = std::move(packet);
-        // EBADFD and EIO while the device is down.
+        // EBADFD and EIO if the device is down.
         return got < 0 && (errno == EAGAIN || errno == EINTR || errno == EIO || errno == EBADFD);
       }
       packet.resize(static_cast<std::size_t>(got));
-      if (bytes_ + packet.size() > kQueueBytesMost) continue;  // lost, as on any line that is overrun
+      if (bytes_ + packet.size() > kQueueBytesMost) continue;  // lost, as on any overrun line
       bytes_ += packet.size();
       packets_.push_back({Clock::now() + delay_, std::move(packet)});
     }
@@ -121,7 +121,7 @@ void carry_packets(int first, int second, double delay_ms) {
 
 void carry_line(int first, int second, double delay_ms) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Due times are kept within the kernel's timers, not rounded to its usual 50 us, and before the ranks' work.
+  // Packets leave within 1 us of their due times, instead of the kernel's usual 50 us, and ahead of the ranks' work.
   prctl(PR_SET_TIMERSLACK, 1000UL);
   setpriority(PRIO_PROCESS, 0, -10);
   carry_packets(first, second, delay_ms);

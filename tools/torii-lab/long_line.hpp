@@ -8,14 +8,14 @@
 
 namespace torii::tools {
 
-/// Makes the TAP device `name` in the calling thread's network. It goes when the descriptor is closed. Throws
+/// Makes the TAP device `name` in the calling thread's network. It disappears when the descriptor is closed. Throws
 /// Error{unsupported}.
 Descriptor open_line_end(const std::string& name);
 
-/// Writes each packet that comes out of one end into the other, `delay_ms` after it came. Returns when an end fails.
+/// Writes each packet from one end into the other, `delay_ms` after it came. Returns when an end fails.
 void carry_packets(int first, int second, double delay_ms);
 
-/// The carrying process's life: carry_packets() until its parent or its namespace ends.
+/// The work of the carrying process: carry_packets() until its parent or its namespace ends.
 [[noreturn]] void carry_line(int first, int second, double delay_ms);
 
 }  // namespace torii::tools

@@ -104,7 +104,7 @@ void add_job_options(CLI::App& app, Options& options) {
   app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
 }
 
-/// To be asked outside: in a namespace of other mounts the link shows a path from outside a chroot.
+/// Call it outside: in a namespace with other mounts the link shows a path from outside a chroot.
 std::string own_program() {
   std::error_code error;
   const std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tori, meshes and rails, and the commands of iproute2 that make them.
+// Tori, meshes and rails, and the iproute2 commands that make them.
 #include "tools/torii-lab/network.hpp"
 
 #include <fmt/format.h>
@@ -15,14 +15,14 @@ namespace torii::tools {
 namespace {
 
 constexpr std::string_view kTorusDevices[] = {"xp", "xm", "yp", "ym", "zp", "zm"};
-// TCP hands a device packets of up to 64 KiB that TBF would have to cut up itself; these fit into its burst.
+// TCP hands a device packets of up to 64 KiB, which TBF would have to cut; these fit into its burst.
 constexpr int kPacketBytes = 16384;
 
 std::string device_name(int dimension, int direction) {
   return std::string(kTorusDevices[2 * dimension + (direction > 0 ? 0 : 1)]);
 }
 
-/// Locally administered, so that no real card has it.
+/// Locally administered, so that no real card has this address.
 std::string mac_of(int node, std::size_t device) {
   return fmt::format("02:00:00:{:02x}:{:02x}:{:02x}", (node + 1) / 256, (node + 1) % 256, device);
 }
@@ -31,7 +31,7 @@ std::string torus_address(int node, int turn) {
   return fmt::format("10.{}.{}.{}", 80 + turn, (node + 1) / 256, (node + 1) % 256);
 }
 
-/// The product of the extents; 1 for a text that Topology::parse() will refuse anyway.
+/// The product of the extents; 1 for a text that Topology::parse() will refuse.
 int product_of(std::string_view extents) {
   long product = 1;
   while (!extents.empty()) {
@@ -58,7 +58,7 @@ void add_devices(LabNetwork& network, const Topology& topology, int node, double
   }
 }
 
-/// 2 where some two nodes have two shortest ways round, or two cables; all nodes see the same dimensions.
+/// 2 if some two nodes have two shortest ways or two cables; all nodes see the same dimensions.
 int turns_of(const Topology& topology) {
   for (int to = 1; to < topology.ranks(); ++to) {
     std::vector<LinkId> ways[2];
@@ -178,7 +178,7 @@ std::string cable_commands(const LabNetwork& network, const std::vector<std::str
       if (one.line >= 0) continue;
       const auto peer = static_cast<std::size_t>(one.peer);
       const LabDevice& other = device_of(network.nodes[peer], one.peer_device);
-      // Each cable once: from its end with the lower node, or, of a loop to itself, the lower name.
+      // Each cable once: from its end with the lower node, or, for a loop to itself, with the lower name.
       if (std::pair(node, one.name) > std::pair(peer, other.name)) continue;
       commands += fmt::format(
           "link add name {} netns {} address {} gso_max_size {} type veth "
@@ -222,14 +222,14 @@ std::string node_commands(const LabNetwork& network, int node) {
     commands += fmt::format("link set {} up\n", one.name);
   }
   if (here.routes.empty()) return commands;
-  // The node's addresses stand on a device that is always up and is no loopback: programs leave loopbacks out.
+  // The node's addresses are on a device that is always up and not a loopback: programs skip loopbacks.
   commands += fmt::format("link add name {0} type veth peer name {0}end\nlink set {0}end up\n", kNodeDevice);
   for (const std::string& one : here.addresses) commands += fmt::format("address add {}/32 dev {}\n", one, kNodeDevice);
   commands += fmt::format("link set {} up\n", kNodeDevice);
   for (const LabDevice& one : here.devices) {
     const LabNode& peer = network.nodes[static_cast<std::size_t>(one.peer)];
     for (const std::string& address : peer.addresses) {
-      // Written down instead of asked for, so that the counters hold no other packets than the program's.
+      // Given instead of requested by ARP, so that the counters contain only packets of the program.
       commands += fmt::format("neighbour replace {} lladdr {} dev {} nud permanent\n", address,
                               device_of(peer, one.peer_device).mac, one.name);
     }

@@ -69,7 +69,7 @@ void add_messages(const Plan& plan, const Topology& topology, const Layout& layo
   }
 }
 
-/// As torus_network() names them.
+/// The names that torus_network() uses.
 LinkId link_of(int node, const std::string& device) {
   return link_id(node, device[0] - 'x', device[1] == 'p' ? 1 : -1);
 }

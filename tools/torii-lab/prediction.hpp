@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plan of a collective says each link of a torus or mesh carries. Pure.
+// The bytes on each link of a torus or mesh, by the plan of a collective. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct LabPrediction {
 };
 
 /// `what` is COLLECTIVE:ALGORITHM:BYTES, as in "allreduce:bucket:4M": broadcast (from rank 0), reduce (to rank 0) or
-/// allreduce of so many bytes, in the segments of the built-in tune table. Throws Error{invalid_argument}, and
-/// Error{unsupported} where the algorithm cannot serve it.
+/// allreduce of that many bytes, in the segments of the built-in tune table. Throws Error{invalid_argument}, and
+/// Error{unsupported} if the algorithm cannot serve it.
 LabPrediction predict(const LabNetwork& network, const std::string& what);
 
 }  // namespace torii::tools

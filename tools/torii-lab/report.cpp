@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads of links by nlohmann-json, and by lines and circles.
+// Writes the loads of links as JSON, and as lines and circles.
 #include "tools/torii-lab/report.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ struct Point {
 constexpr double kSpacing = 150;  // between nodes
 constexpr double kRadius = 20;    // of a node
 constexpr double kArrow = 48;     // length of a link's arrow
-constexpr double kAside = 5;      // the two directions of a cable stand beside each other
+constexpr double kAside = 5;      // the two directions of a cable are drawn side by side
 constexpr double kMargin = 110;
 constexpr double kTitles = 40;  // above all
 constexpr double kRailSpacing = 40;
@@ -34,7 +34,7 @@ double share_of(const LabReport& report, const LabDevice& device, const LinkCoun
   return report.seconds > 0 ? static_cast<double>(load.bytes) * 8 / (device.rate_mbit * 1e6 * report.seconds) : 0;
 }
 
-/// How many calls the links have carried by their sum; headers, credits and the start of the job are in it.
+/// How many calls the links have carried, by their sum; headers, credits and the start of the job are included.
 double plan_calls(const LabReport& report) {
   double carried = 0;
   double predicted = 0;
@@ -47,7 +47,7 @@ double plan_calls(const LabReport& report) {
   return predicted > 0 ? carried / predicted : 0;
 }
 
-/// 1 where a link has carried the part of all bytes that the plan gives it; nothing where the plan leaves it idle.
+/// 1 if a link has carried the share of all bytes that the plan gives it; nothing if the plan does not use it.
 std::optional<double> of_plan(const LabReport& report, std::size_t node, std::size_t device) {
   const double expected = static_cast<double>(report.prediction->bytes[node][device]) * plan_calls(report);
   if (expected == 0) return std::nullopt;
@@ -66,7 +66,7 @@ std::string bytes_in_words(std::uint64_t bytes) {
   return bytes >= 1000 ? fmt::format("{:.3g} kB", value / 1e3) : fmt::format("{} B", bytes);
 }
 
-/// Where a node stands, and where its links leave it.
+/// The place of a node, and where its links leave it.
 class Layout {
  public:
   explicit Layout(const LabNetwork& network)
@@ -96,7 +96,7 @@ class Layout {
     if (device.name[0] == 'y') return {0, -sign};
     return {0.7071 * sign, -0.7071 * sign};
   }
-  /// How far the rails of a node are apart; other devices have directions of their own.
+  /// The distance between the rails of a node; other devices have directions of their own.
   double shift(std::size_t device) const {
     return !is_torus_ && !network_.nodes[0].switching ? static_cast<double>(device) * kRailSpacing : 0;
   }
@@ -121,7 +121,7 @@ std::string arrow(const LabReport& report, const Layout& layout, int node, std::
   const double share = most > 0 ? static_cast<double>(load.bytes) / static_cast<double>(most) : 0;
   const Point way = layout.direction(link, node);
   const Point centre = layout.node(node);
-  // To the right of the way, so that the two directions of a cable pass each other.
+  // To the right of the way, so that the two directions of a cable do not overlap.
   const Point start{centre.x + kRadius * way.x - kAside * way.y,
                     centre.y + kRadius * way.y + kAside * way.x + layout.shift(device)};
   const Point end{start.x + kArrow * way.x, start.y + kArrow * way.y};

@@ -25,11 +25,12 @@ std::vector<std::vector<LinkCount>> loads_between(const std::vector<std::vector<
                                                   const std::vector<std::vector<LinkCount>>& after);
 
 /// One object: what ran, and for each directed link from, to, device, rate_mbit, bytes, packets, and share (of what the
-/// link could have carried in that time). With a prediction also plan and plan_calls, the bytes of all links over those
-/// that one call is said to send; and for each link plan_bytes, and of_plan: its bytes over plan_calls times those.
+/// link could have carried in that time). With a prediction also plan and plan_calls: the bytes of all links over those
+/// that one call should send. Each link then also has plan_bytes, and of_plan: its bytes over plan_calls times
+/// plan_bytes.
 std::string report_json(const LabReport& report);
-/// A self-contained picture: an arrow for each directed link, from the sending node half the way to its neighbour, the
-/// redder the more it carried; layers of z side by side.
+/// A self-contained picture: an arrow for each directed link, from the sending node half the way to its neighbour,
+/// redder with more bytes; layers of z side by side.
 std::string report_svg(const LabReport& report);
 
 /// Writes to a file, or to stdout for "-". Throws Error{invalid_argument}.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts with one address each in one subnet, switches as bridges in namespaces of their own.
+// Hosts with one address each in one subnet, and switches as bridges in their own namespaces.
 #include "tools/torii-lab/switched.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace torii::tools {
 namespace {
 
 std::string address_of(int rank) { return fmt::format("10.95.{}.{}", (rank + 1) / 256, (rank + 1) % 256); }
-/// Of what holds a rank's address. Locally administered; 01 tells it from the ports of switches.
+/// The MAC of a rank's address. Locally administered; 01 distinguishes it from the ports of switches.
 std::string mac_of(int rank) { return fmt::format("02:00:01:00:{:02x}:{:02x}", (rank + 1) / 256, (rank + 1) % 256); }
 std::string port_mac(std::size_t node, std::size_t port) {
   return fmt::format("02:00:02:{:02x}:{:02x}:{:02x}", node / 256, node % 256, port);
@@ -23,7 +23,7 @@ std::string port_mac(std::size_t node, std::size_t port) {
 
 LabNode& node_at(LabNetwork& network, int node) { return network.nodes[static_cast<std::size_t>(node)]; }
 
-/// A cable from one node to another by a port of its own at each end.
+/// A cable between two nodes, with its own port at each end.
 void add_cable(LabNetwork& network, int first, double first_mbit, int second, double second_mbit) {
   LabNode& one = node_at(network, first);
   LabNode& other = node_at(network, second);
@@ -43,7 +43,7 @@ void add_line(LabNetwork& network, int first, const std::string& name, int secon
   network.lines.push_back({{first, second}, {name, other_name}, delay_ms});
 }
 
-/// Addresses, bridges and neighbours, when all devices are there.
+/// Sets addresses, bridges and neighbours after all devices exist.
 void address_ranks(LabNetwork& network) {
   for (int node = 0; node < static_cast<int>(network.nodes.size()); ++node) {
     LabNode& here = node_at(network, node);
@@ -60,7 +60,7 @@ void address_ranks(LabNetwork& network) {
     if (own.bridge) {
       own.mac = mac_of(node);
     } else {
-      // The only cable ends at the device that has the address.
+      // The only cable ends at the device with the address.
       LabDevice& cable = here.devices[0];
       for (LabDevice& one : node_at(network, cable.peer).devices) {
         if (one.peer == node && one.peer_device == cable.name) one.peer_device = kNodeDevice;
@@ -141,7 +141,7 @@ LabNetwork sites_network(std::string_view sizes_text, const SitesOptions& option
 
 std::string sites_tree_text(const LabNetwork& network) {
   constexpr double kPayload = 1448.0 / 1514;
-  constexpr double kSwitchMs = 0.02;  // about what the kernel takes to hand a packet on
+  constexpr double kSwitchMs = 0.02;  // about the time of the kernel to hand on a packet
   std::string nodes;
   std::string links;
   for (std::size_t node = 0; node < network.nodes.size(); ++node) {
@@ -194,7 +194,7 @@ LabNetwork tree_network(const std::string& path) {
     };
     add_cable(network, lab_node[first], mbit(0), lab_node[second], mbit(1));
   }
-  // Depth below rank 0 downwards, the order of a walk sideways.
+  // Depth below rank 0 goes downwards, the order of a walk sideways.
   double column = 0;
   for (const int rank : tree.depth_first(0)) {
     LabNode& host = node_at(network, rank);
@@ -204,7 +204,7 @@ LabNetwork tree_network(const std::string& path) {
   for (std::size_t node = 0; node < lab_node.size(); ++node) {
     if (lab_node[node] < network.ranks) continue;
     LabNode& hub = node_at(network, lab_node[node]);
-    // Over the middle of its hosts; a switch of switches over the middle of all.
+    // Over the middle of its hosts; a switch of switches over the middle of all of them.
     double columns = 0;
     int hosts = 0;
     for (const LabDevice& one : hub.devices) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of switches: sites behind long lines, and trees from a topology file. Pure, as network.hpp.
+// Networks of switches: sites behind long lines, and trees from a topology file. Pure, like network.hpp.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,23 @@ struct SitesOptions {
   double rate_mbit = 1000;      ///< between a host and its site's switch, each way
   double delay_ms = 8;          ///< one way between any two sites
   double capacity_mbit = 1000;  ///< of each site's long line, each way
-  /// The memory that TCP has for what a stream received, which bounds what its peer sends ahead: about 0.7 of it. 0:
-  /// what the system does.
+  /// The memory that TCP has for received data of a stream, which bounds what the peer sends ahead: about 0.7 of it. 0:
+  /// the system's default.
   std::size_t window_bytes = 0;
 };
 
-/// `sizes` is the hosts of each site, e.g. 8+8 or 4+4+2: ranks are numbered site by site. Two sites are joined by one
-/// line; more hang on one backbone, by lines of half the delay. Hosts have 10.95.h.l with r + 1 = 256 h + l on the
-/// device `node`; the lines' devices are wan on the switches (wan0, wan1, ... on the backbone). Throws
+/// `sizes` is the number of hosts of each site, e.g. 8+8 or 4+4+2; ranks are numbered site by site. One line joins two
+/// sites; more sites hang on one backbone, by lines of half the delay. Hosts have 10.95.h.l with r + 1 = 256 h + l on
+/// the device `node`; the lines' devices are wan on the switches (wan0, wan1, ... on the backbone). Throws
 /// Error{invalid_argument}.
 LabNetwork sites_network(std::string_view sizes, const SitesOptions& options);
 
-/// A network of sites as a tree topology file: hosts are comm nodes, switches relays, rates what a link's leave for the
-/// payload of TCP.
+/// A network of sites as a tree topology file: hosts are comm nodes, switches relays, and rates those of TCP's payload
+/// on a link.
 std::string sites_tree_text(const LabNetwork& network);
 
 /// The tree of a topology file (runtime/topology/tree_topology.hpp). Each direction of a link gets its bandwidth;
-/// latencies are what the kernel's are. Throws Error{invalid_argument}, also for half-duplex links, which cables are
-/// not.
+/// latencies are the kernel's own. Throws Error{invalid_argument}, also for half-duplex links, which cables cannot be.
 LabNetwork tree_network(const std::string& path);
 
 }  // namespace torii::tools

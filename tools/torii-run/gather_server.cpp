@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds of parts: receive, complete or fail, answer.
+// Serves the rounds: receives parts, completes or fails the round, answers.
 #include "tools/torii-run/gather_server.hpp"
 
 #include <sys/socket.h>
@@ -64,7 +64,7 @@ void GatherServer::receive(Link& link) {
     const ssize_t got = recv(link.socket.get(), piece.data(), piece.size(), MSG_DONTWAIT);
     if (got > 0) {
       link.inbox.insert(link.inbox.end(), piece.begin(), piece.begin() + got);
-      // One request at a time: who sends more than the largest is no rank of ours.
+      // One request at a time: a sender of more than the largest request is not a rank of ours.
       if (link.inbox.size() > sizeof(Request) + job_socket::kPartBytesMax) link.socket = Descriptor();
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       link.socket = Descriptor();
@@ -84,7 +84,7 @@ void GatherServer::send(Link& link) {
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
-      break;  // the rank is gone; its end is reported by the kernel
+      break;  // the rank is gone; the kernel reports its end
     }
   }
   link.outgoing = nullptr;
@@ -99,7 +99,7 @@ const Request* GatherServer::part_of(const Link& link) const {
 }
 
 void GatherServer::end_round() {
-  int first = -1;  // the lowest rank whose part is there
+  int first = -1;  // the lowest rank whose part has arrived
   int missing = -1;
   for (int rank = 0; rank < static_cast<int>(links_.size()); ++rank) {
     const Link& link = links_[static_cast<std::size_t>(rank)];
@@ -138,7 +138,7 @@ void GatherServer::end_round() {
   answer(whole);
 }
 
-/// Gives every rank whose part is there these bytes and takes the part away.
+/// Sends every rank whose part has arrived these bytes, and drops the part.
 void GatherServer::answer(const std::shared_ptr<const Bytes>& bytes) {
   for (Link& link : links_) {
     const Request* const part = part_of(link);

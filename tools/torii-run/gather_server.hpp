@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher's side of the exchange: collects one part from every rank and hands the whole to all, or the reason why
-// not.
+// The launcher's side of the exchange: collects one part from every rank and sends all parts to all ranks, or the
+// reason of a failure.
 #pragma once
 
 #include <poll.h>
@@ -20,7 +20,7 @@
 
 namespace torii::tools {
 
-/// Single-threaded; never blocks. Rounds follow each other: a rank's n-th request belongs to round n.
+/// Single-threaded; never blocks. Rounds follow each other: the n-th request of a rank belongs to round n.
 class GatherServer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -30,9 +30,9 @@ class GatherServer {
 
   /// Appends what poll() must watch.
   void watch(std::vector<pollfd>& entries) const;
-  /// When serve() has to look whether the open round is to be given up.
+  /// When serve() has to check whether to give up the open round.
   std::optional<Clock::time_point> deadline() const;
-  /// Moves whatever can be moved, and ends the round if it is complete, hopeless or late.
+  /// Moves all data that can move, and ends the round if it is complete, hopeless or late.
   void serve();
   /// From now on every round fails and names the rank that ended first; `how` completes "rank 3 ...", e.g. "was ended
   /// by signal 9".
@@ -56,9 +56,9 @@ class GatherServer {
   void fail(Status status, int rank, const std::string& sentence);
 
   std::vector<Link> links_;
-  int first_ended_ = -1;  // what others end of may be its consequence, so this is the one to name
+  int first_ended_ = -1;  // the one to name: later ends may be its consequence
   std::optional<Deadline> deadline_;
-  // After a round failed for another reason than a death, later rounds of the ranks would no longer match.
+  // After a round failed for a reason other than a death, later rounds of the ranks would not match.
   std::shared_ptr<const Bytes> broken_;
 };
 

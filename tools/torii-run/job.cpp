@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks on this machine: each has a socket to the launcher, through which all join.
+// Ranks on this machine: each has a socket to the launcher, through which it joins.
 #include "tools/torii-run/job.hpp"
 
 #include <fcntl.h>
@@ -65,7 +65,7 @@ bool Job::prepare(int) {
 }
 
 bool Job::become(int rank) {
-  // A rank dies with torii-run, however that ends; the check closes the gap before the request.
+  // A rank ends with torii-run, for any reason; the check covers the time before the request.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher_) {
     errno = ESRCH;
@@ -83,7 +83,7 @@ void Job::started() {
   server_ = std::make_unique<GatherServer>(std::move(sockets_));
 }
 
-/// Ends what ranks have started and left behind; it was handed to us when its parent ended.
+/// Ends processes that ranks have started and left behind; the kernel handed them to us when their parent ended.
 void end_strays() {
   const auto give_up = RankJob::Clock::now() + std::chrono::seconds(3);
   while (RankJob::Clock::now() < give_up) {
@@ -101,7 +101,7 @@ void end_strays() {
 
 int run_job(const JobOptions& options) {
   keep_standard_streams();
-  // Orphans of the ranks become ours, so that none outlives the job.
+  // Orphans of the ranks become our children, so that none outlives the job.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const int code = Job(options).run();
   end_strays();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job: N processes started on this machine, served while they join, and ended together.
+// A job: N processes on this machine, started, served while they join, and ended together.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct JobOptions {
   std::vector<std::string> command;  ///< program and arguments
 };
 
-/// Runs the job to its end and returns the exit code: 0, the first failing rank's code or 128 + signal, 2 when the
-/// program cannot be started, 3 when this machine cannot hold the job, 4 after the timeout. No process of the job is
+/// Runs the job to its end and returns the exit code: 0, the first failing rank's code or 128 + signal, 2 if the
+/// program cannot be started, 3 if this machine cannot hold the job, 4 after the timeout. No process of the job is
 /// left.
 int run_job(const JobOptions& options);
 

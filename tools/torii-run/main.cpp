@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   using namespace torii::tools;
-  // The most ranks a command line may ask for; typing errors should not fill a machine.
+  // The most ranks that a command line may ask for, so that typing errors do not fill a machine.
   constexpr int kRanksMax = 1024;
   CLI::App app(
       "torii-run -n N [options] -- program [args]\n"

@@ -25,12 +25,12 @@ namespace {
 
 constexpr std::array kOrders = {SweepOrder::a2a, SweepOrder::a2and, SweepOrder::a2at_printed, SweepOrder::a2at};
 
-/// The flags that only alltoall has.
+/// The flags of alltoall only.
 struct AlltoallFlags {
   bool ties = true;
 };
 
-/// One simulation: what is not in it is in the common options.
+/// One simulation; everything else is in the common options.
 struct Cell {
   SweepOrder order;
   Sharing sharing;
@@ -102,7 +102,8 @@ SimRow simulate(const Cell& cell, const SimOptions& options, const AlltoallFlags
   return row;
 }
 
-/// The A2AT paper's figure 7 for any topology: time over the number of controllers, solid by min and dashed by maxmin.
+/// The A2AT paper's figure 7 for any topology: time over the number of controllers, solid for min and dashed for
+/// maxmin.
 int draw_figure(const SimOptions& options, const AlltoallFlags& flags, RowWriter& rows) {
   const std::vector<SweepOrder> orders = read_orders(options.algorithm == "auto" ? "all" : options.algorithm);
   const Topology topology = read_topology(options.topology);
@@ -144,7 +145,7 @@ int run_alltoall(const SimOptions& options, const AlltoallFlags& flags, RowWrite
   const bool is_scan = !options.scan.empty();
   for (const std::string& text : scan.topologies) {
     for (const SweepOrder order : read_orders(options.algorithm)) {
-      // In a scan, what a shape does not have is left out; asked for by itself, it is an error.
+      // A scan skips orders that a shape does not have; a single request for one is an error.
       if ((is_scan || options.algorithm == "all") && !why_no_sweep_list(order, read_topology(text)).empty()) continue;
       for (const int engines : scan.engines) {
         for (const std::size_t bytes : scan.bytes) {

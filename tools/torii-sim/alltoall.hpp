@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torii-sim alltoall: orders of sends in the network model, one after the other or a whole scan, and their curves.
+// torii-sim alltoall: orders of sends in the network model, singly or in a scan, and their curves.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace torii::tools {
 
-/// Adds the flags that only this command has. What is returned runs it and gives the program's exit code; it throws
-/// Error{invalid_argument} for input that makes no sense, {unsupported} for an order that the topology does not have.
+/// Adds the flags of this command. The returned function runs it and gives the program's exit code; it throws
+/// Error{invalid_argument} for senseless input, {unsupported} for an order that the topology does not have.
 std::function<int(RowWriter&)> add_alltoall(CLI::App& command, const SimOptions& options);
 
 }  // namespace torii::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multiplies out what a command line asks for, and draws what has come of it.
+// Multiplies out a command line, and draws the results.
 #include "tools/torii-sim/calls.hpp"
 
 #include <fmt/format.h>
@@ -84,7 +84,7 @@ void draw_bandwidth(const SimOptions& options, const std::vector<SimRow>& rows) 
   write_picture(options.figure, draw_curves(chart));
 }
 
-/// How long communication and folding would take by themselves says how much of the time both were at work.
+/// The times of communication alone and of folding alone show how long both were at work at once.
 BarChart::Bar split_bar(const std::string& name, double other_us, double alone_us, double folding_us, double time_us) {
   const double overlap_us = std::clamp(alone_us + folding_us - time_us, 0.0, std::min(alone_us, folding_us));
   const double folds_us = std::max(0.0, folding_us - overlap_us);
@@ -127,7 +127,7 @@ int draw_split(const SimOptions& options, RowWriter& rows) {
   return kDone;
 }
 
-/// Says what a scan has of cliffs. Returns the program's exit code.
+/// Reports the cliffs of a scan. Returns the program's exit code.
 int judge(const std::vector<AskedRow>& rows) {
   const Cliffs cliffs = compare_rows(rows);
   if (cliffs.compared == 0) invalid("--cliffs found nothing to compare: scan bytes=1K..1M*2, or ranks=2..64 of a node");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for each row's neighbours in a scan.
+// Finds each row's neighbours in a scan.
 #include "tools/torii-sim/cliffs.hpp"
 
 #include <fmt/format.h>
@@ -11,10 +11,10 @@
 namespace torii::tools {
 namespace {
 
-/// By algorithm, topology, engines, ranks and bytes, as asked for.
+/// Algorithm, topology, engines, ranks and bytes, as requested.
 using Key = std::tuple<std::string, std::string, int, int, std::size_t>;
 
-/// Blocks of whole elements may make a vector shorter than it was asked to be.
+/// Blocks of whole elements may make a vector shorter than requested.
 constexpr double kRoundingMost = 0.05;
 
 Key key_of(const AskedRow& asked, int more_ranks, std::size_t times_bytes) {
@@ -27,7 +27,7 @@ std::string text_of(const SimRow& row) {
                      row.time_us, row.time_us / row.bound_us);
 }
 
-/// Whether `other` has about so many times the bytes of `one`. Of a barrier both have none.
+/// Whether `other` has about that many times the bytes of `one`. Rows of a barrier have none.
 bool has_times_the_bytes(const SimRow& one, const SimRow& other, double times) {
   const auto bytes = static_cast<double>(other.bytes);
   const double wanted = times * static_cast<double>(one.bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From options to plans, runs of them on virtual time, and the figures of the best.
+// From options to plans, their runs on virtual time, and the figures of the best one.
 #include "tools/torii-sim/collective.hpp"
 
 #include <fmt/format.h>
@@ -29,14 +29,14 @@ using Clock = std::chrono::steady_clock;
 
 /// Segments per block that `auto` tries.
 constexpr std::array<std::size_t, 5> kSegmentsTried = {1, 4, 16, 64, 256};
-/// Shared links are counted for plans of up to so many steps of all ranks.
+/// Shared links are counted for plans of up to this many steps of all ranks.
 constexpr std::int64_t kStepsMeasuredMost = std::int64_t{1} << 22;
-/// What goes wrong beside a long run is told after so long.
+/// After this time the progress of the trials is printed, if stderr is a terminal.
 constexpr double kPatience_s = 5;
 
 double seconds_since(Clock::time_point begun) { return std::chrono::duration<double>(Clock::now() - begun).count(); }
 
-/// One way of running the call, and how it went.
+/// One way of running the call, and its result.
 struct Trial {
   const Algorithm* algorithm = nullptr;
   PlanRequest request;
@@ -46,15 +46,15 @@ struct Trial {
   double planning_s = 0;
 };
 
-/// Slots that keep a stream going: a credit comes back after two latencies and some transfers, and a rank of a tree
-/// that is far ahead of its siblings has to wait for them.
+/// The slots that keep a stream moving: a credit comes back after two latencies and some transfers, and a rank of a
+/// tree that is far ahead of its siblings has to wait for them.
 int slots_for(const SimOptions& options, std::size_t segment_bytes) {
   if (options.slots != 0) return options.slots;
   const double transfer_us = static_cast<double>(segment_bytes) / (options.bandwidth_GBps * 1e3) + options.overhead_us;
   return transfer_us > 16 * options.alpha_us ? 16 : 64;
 }
 
-/// Segments of a lane in flight; of an alltoall entries, as many as there are engines.
+/// Segments of a lane in flight; for an alltoall entries, as many as there are engines.
 int window_for(const SimOptions& options, const PlanRequest& request) {
   if (options.window != 0) return options.window;
   return is_personalised(request.collective) ? options.engines : std::min(4, request.tuning.slots);
@@ -94,7 +94,7 @@ Trial simulate(const SimOptions& options, const Question& question, const Algori
   return trial;
 }
 
-/// The same without overlap: all goes up the trees before anything comes down, a reduce and then a broadcast.
+/// The same without overlap: everything moves up the trees first, a reduce and then a broadcast.
 Trial simulate_apart(const SimOptions& options, const Question& question, const Algorithm& algorithm,
                      PlanRequest request) {
   request.collective = Collective::reduce;
@@ -133,11 +133,11 @@ std::vector<std::size_t> segments_to_try(const SimOptions& options, const Questi
   return segments;
 }
 
-/// No run of trinaryx3 with such segments is quicker: a full segment near the last one leaves a leaf after those before
-/// it, and goes up, in an allreduce also down, the lowest tree. 0 for other algorithms.
+/// The least time of a run of trinaryx3 with such segments: a full segment near the last one leaves a leaf after the
+/// earlier ones, and moves up the lowest tree, in an allreduce also down. 0 for other algorithms.
 double least_us(const SimOptions& options, const Question& question, const Algorithm& algorithm,
                 const PlanRequest& request) {
-  const bool is_tree = request.topology.kind() == Topology::Kind::tree;  // whose links are not alike
+  const bool is_tree = request.topology.kind() == Topology::Kind::tree;  // its links differ
   if (algorithm.name != "trinaryx3" || request.collective == Collective::barrier || is_tree) return 0;
   const std::shared_ptr<const TreeTable> table = find_trees(request);
   const std::vector<Tree>& trees = table->trees;
@@ -145,7 +145,7 @@ double least_us(const SimOptions& options, const Question& question, const Algor
   const double hops = request.collective == Collective::allreduce ? 2.0 * height : height;
   const std::size_t block_bytes = question.bytes / trees.size();
   const double transfer_us = static_cast<double>(request.tuning.segment_bytes) / (options.bandwidth_GBps * 1e3);
-  // Of a block that is a single segment all goes the whole way.
+  // A block of a single segment moves the whole way as one.
   if (block_bytes <= request.tuning.segment_bytes) {
     return hops * (options.alpha_us + static_cast<double>(block_bytes) / (options.bandwidth_GBps * 1e3));
   }
@@ -153,15 +153,15 @@ double least_us(const SimOptions& options, const Question& question, const Algor
   return before < 0 ? 0 : before * transfer_us + hops * (options.alpha_us + transfer_us);
 }
 
-/// The quickest of the segments to try, the shortest first: it is most often the best, and then longer ones that
-/// cannot be better need not be run.
+/// The fastest of the segments to try, the shortest first: it is mostly the best, and longer ones that cannot be better
+/// need not run.
 Trial best_trial(const SimOptions& options, const Question& question, const Selected& selected) {
   const Clock::time_point begun = Clock::now();
   PlanRequest request = selected.request;
   request.tuning.common_root = options.common_root;
   if (options.radix != 0) request.tuning.radix = options.radix;
   const int blocks = selected.algorithm->plan(request, 0).blocks;
-  const double searching_s = seconds_since(begun);  // what the first plan finds out serves all others
+  const double searching_s = seconds_since(begun);  // later plans reuse the first plan's search
   std::optional<Trial> best;
   if (options.segment == "table") return simulate_once(options, question, *selected.algorithm, request);
   std::vector<std::size_t> segments = segments_to_try(options, question, blocks);
@@ -183,7 +183,7 @@ Trial best_trial(const SimOptions& options, const Question& question, const Sele
   return std::move(*best);
 }
 
-/// The figures of the plans themselves; none where they have too many steps.
+/// The figures of the plans themselves; none if they have too many steps.
 Verdict figures_of(const PlanRequest& request, const Trial& trial) {
   std::int64_t steps = 0;
   for (const Plan& plan : trial.plans) {
@@ -194,7 +194,7 @@ Verdict figures_of(const PlanRequest& request, const Trial& trial) {
   return steps <= kStepsMeasuredMost ? measure(request, trial.plans) : Verdict{};
 }
 
-/// Of the highest tree where there are trees, else messages one after the other.
+/// The height of the highest tree if there are trees, otherwise messages one after the other.
 int height_of(const PlanRequest& request, const Trial& trial, const Verdict& figures) {
   if (trial.algorithm->name != "trinaryx3") return figures.height;
   int height = 0;
@@ -202,7 +202,7 @@ int height_of(const PlanRequest& request, const Trial& trial, const Verdict& fig
   return height;
 }
 
-/// What the rank that folds most takes for that alone.
+/// The folding time of the rank that folds most.
 double folding_us(const SimOptions& options, const Question& question, const Trial& trial) {
   if (!options.reduce_GBps || !combines(question.request.collective)) return 0;
   const Layout layout = simulated::call_shape(trial.request, trial.plans.front(), question.type, question.bytes).layout;
@@ -229,9 +229,9 @@ double folding_us(const SimOptions& options, const Question& question, const Tri
   return most / (*options.reduce_GBps * 1e3);
 }
 
-/// Real vectors that do not fit would end the program without a word, once they are touched.
+/// Real vectors that do not fit would end the program without a message when they are touched.
 void check_memory(const SimOptions& options, const Question& question) {
-  constexpr double kVectors = 3;  // of each rank: operand, result, and the result of the best trial so far
+  constexpr double kVectors = 3;  // per rank: operand, result, and the result of the best trial so far
   constexpr double kGiB = 1U << 30;
   const double needed = kVectors * question.request.topology.ranks() * static_cast<double>(question.bytes);
   const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));

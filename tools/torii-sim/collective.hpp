@@ -10,12 +10,12 @@ namespace torii::tools {
 /// A simulated call.
 struct Simulated {
   SimRow row;
-  double folding_us = 0;  ///< with --reduce: what the rank that folds most takes for that alone
-  int code = 0;           ///< the program's, as far as this call decides it
+  double folding_us = 0;  ///< with --reduce: the folding time of the rank that folds most
+  int code = 0;           ///< the program's, as far as this call determines it
 };
 
-/// Simulates the one call that `options` describe, and draws what they ask of it. Throws Error{invalid_argument} for
-/// options that do not fit the collective, {unsupported} where the algorithm cannot serve it.
+/// Simulates the one call that `options` describe, and draws the requested pictures. Throws Error{invalid_argument} for
+/// options that do not fit the collective, {unsupported} if the algorithm cannot serve it.
 Simulated simulate_call(const SimOptions& options);
 
 }  // namespace torii::tools

@@ -21,7 +21,7 @@ constexpr double kWidth = 480;
 constexpr double kHeight = 320;
 constexpr std::array<std::string_view, 6> kColors = {"#1b6ca8", "#c0392b", "#2e8b57", "#d68910", "#7d3c98", "#5d6d7e"};
 
-/// Where values stand on the paper. On a logarithmic axis steps are powers of ten.
+/// The places of values on the paper. On a logarithmic axis steps are powers of ten.
 struct Axes {
   int x_low = 0;
   int x_high = 0;
@@ -39,7 +39,7 @@ struct Axes {
   double step(int number) const { return y_is_log ? y_low * std::pow(10, number) : number * y_step; }
 };
 
-/// A step of 1, 2 or 5 times a power of ten, so that there are five to ten of them.
+/// A step of 1, 2 or 5 times a power of ten that gives five to ten steps.
 double even_step(double high) {
   const double power = std::pow(10, std::floor(std::log10(high / 5)));
   const double rest = high / 5 / power;
@@ -66,7 +66,7 @@ Axes axes_of(const CurveChart& chart) {
   return axes;
 }
 
-/// Of a power of 2 of bytes.
+/// The label of a power of 2 of bytes.
 std::string size_text(int power) {
   constexpr std::array<std::string_view, 5> kUnits = {"", "K", "M", "G", "T"};
   const auto unit = static_cast<std::size_t>(std::clamp(power / 10, 0, 4));

@@ -14,8 +14,8 @@ struct Curve {
   std::vector<std::pair<int, double>> points;  ///< by ascending x
 };
 
-/// Both axes linear, unless said otherwise. `level`, if above 0, is drawn as a line across with `level_name`. Curves
-/// take colours in turn, a dashed one that of the curve before it.
+/// Both axes are linear unless the fields say otherwise. `level`, if above 0, is a line across with `level_name`.
+/// Curves take colours in turn; a dashed one has that of the curve before it.
 struct CurveChart {
   std::string title;
   std::string x_name;
@@ -27,10 +27,10 @@ struct CurveChart {
   std::vector<Curve> curves;
 };
 
-/// A whole SVG document. Needs a point in one of the curves.
+/// A whole SVG document. At least one curve must have a point.
 std::string draw_curves(const CurveChart& chart);
 
-/// Rows of parts, one after the other from the left.
+/// Rows of parts, side by side from the left.
 struct BarChart {
   struct Bar {
     std::string name;
@@ -42,7 +42,7 @@ struct BarChart {
   std::vector<Bar> bars;
 };
 
-/// A whole SVG document. Needs a part above 0.
+/// A whole SVG document. At least one part must be above 0.
 std::string draw_bars(const BarChart& chart);
 
 }  // namespace torii::tools

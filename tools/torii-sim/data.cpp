@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands by a hash of (seed, rank, index), so that two simulations fold the same.
+// Operands from a hash of (seed, rank, index), so that two simulations fold the same.
 #include "tools/torii-sim/data.hpp"
 
 #include <xxhash.h>
@@ -49,7 +49,7 @@ void fill_operand(Type type, std::uint64_t seed, int rank, std::byte* operand, s
 
 namespace {
 
-/// How many ranks hold another block than the one that `sender` had for them, and the hash of all blocks.
+/// The number of ranks whose block differs from the one that `sender` had for them, and the hash of all blocks.
 Compared compare_blocks(const Comparison& call, const std::vector<std::vector<std::byte>>& results) {
   Compared compared;
   const std::size_t ranks = results.size();
@@ -63,7 +63,7 @@ Compared compare_blocks(const Comparison& call, const std::vector<std::vector<st
     fill_operand(call.type, call.seed, static_cast<int>(sender), operand.data(), bytes);
     for (std::size_t receiver = 0; receiver < ranks; ++receiver) {
       if (call.collective == Collective::gather && static_cast<int>(receiver) != call.root) continue;
-      // What a rank of a scatter has or gives in a gather stands at its own place.
+      // In a scatter or gather, a rank's own block is at its own place.
       const std::size_t from = call.collective == Collective::gather ? sender : receiver;
       const std::size_t to = call.collective == Collective::scatter ? receiver : sender;
       const std::byte* const got = results[receiver].data() + to * block_bytes;

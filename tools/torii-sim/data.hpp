@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real vectors in a simulation: what is folded, and whether all ranks hold the same.
+// Real vectors in a simulation: operands, and the comparison of all results.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace torii::tools {
 
-/// Writes `bytes` bytes of `rank`'s operand: integers with all bits random, real numbers with full random mantissas, of
-/// both signs, below 1. Throws Error{invalid_argument} for other types than i32, u32, i64, u64, f32 and f64.
+/// Writes `bytes` bytes of `rank`'s operand: integers with random bits; real numbers with full random mantissas, of
+/// both signs, below 1. Throws Error{invalid_argument} for types other than i32, u32, i64, u64, f32 and f64.
 void fill_operand(Type type, std::uint64_t seed, int rank, std::byte* operand, std::size_t bytes);
 
 struct Compared {
-  /// Ranks whose result differs from that of the first rank that has one; in an alltoall, scatter or gather from what
+  /// Ranks whose result differs from that of the first rank with a result; in an alltoall, scatter or gather, from what
   /// was sent to them.
   int wrong = 0;
-  std::uint64_t hash = 0;  ///< XXH3-64 of the result; of a reduce_scatter, and where blocks go to one rank, of all
+  std::uint64_t hash = 0;  ///< XXH3-64 of the result; of all results for reduce_scatter and personalised blocks
 };
 
-/// A call whose operands came from fill_operand().
+/// A call with operands of fill_operand().
 struct Comparison {
   Collective collective = Collective::allreduce;
   int root = 0;
@@ -30,7 +30,7 @@ struct Comparison {
   std::uint64_t seed = 1;
 };
 
-/// `results`: by rank, the whole vector as the layout counts it.
+/// `results`: by rank, the whole vector of the layout.
 Compared compare(const Comparison& call, const std::vector<std::vector<std::byte>>& results);
 
 }  // namespace torii::tools

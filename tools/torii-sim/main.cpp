@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torii-sim: what a collective would take on a torus of thousands of nodes, by running its plans on virtual time.
+// torii-sim: the time of a collective on a torus of thousands of nodes, by running its plans on virtual time.
 #include <torii/torii.h>
 
 #include <cstdio>
@@ -77,7 +77,7 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--csv", o.csv, "rows to this file, - for stdout");
 }
 
-/// What runs the command that was given, and how it is asked.
+/// A command of the command line, and the function that runs it.
 struct Command {
   CLI::App* app = nullptr;
   std::function<int(RowWriter&)> run;
@@ -114,7 +114,7 @@ int run(int argc, char** argv) {
   std::vector<Command> commands;
   for (int i = 0; i < kCollectiveCount; ++i) {
     const std::string collective(name(static_cast<Collective>(i)));
-    if (collective == "alltoall") continue;  // has a command of its own
+    if (collective == "alltoall") continue;  // has its own command
     CLI::App* command = app.add_subcommand(collective, "simulate " + collective);
     add_options(*command, options);
     commands.push_back({command, [&options](RowWriter& rows) { return run_one(options, rows); }});

@@ -19,7 +19,7 @@ namespace {
 constexpr double kSpacing = 40;  // between nodes
 constexpr double kMargin = 40;
 constexpr double kTitle = 30;
-constexpr double kAside = 3;  // the two directions of a cable stand beside each other
+constexpr double kAside = 3;  // the two directions of a cable are drawn side by side
 
 struct Point {
   double x;
@@ -70,7 +70,7 @@ std::string draw_links(const Topology& topology, std::span<const std::uint64_t> 
     const Point from = place(topology, link / 6);
     const Point way = direction(link);
     const double share = static_cast<double>(bytes) / static_cast<double>(most);
-    // To the right of the way, so that the two directions of a cable pass each other.
+    // To the right of the way, so that the two directions of a cable do not overlap.
     const double x = from.x - kAside * way.y;
     const double y = from.y + kAside * way.x;
     const double reach = 0.46 * kSpacing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of a simulated call: what each link carried, and what one rank's engines did when.
+// Pictures of a simulated call: the bytes on each link, and the work of one rank's engines over time.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace torii::tools {
 
-/// Self-contained SVG: an arrow for each directed link, the redder the more it carried; layers of z side by side.
-/// `link_bytes` by LinkId.
+/// Self-contained SVG: an arrow for each directed link, redder with more bytes; layers of z side by side. `link_bytes`
+/// by LinkId.
 std::string draw_links(const Topology& topology, std::span<const std::uint64_t> link_bytes);
 
 /// Self-contained SVG: a row for each engine, a bar for each put, one colour for each peer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and checks what a simulation is asked for.
+// Reads and checks the question of a simulation.
 #include "tools/torii-sim/question.hpp"
 
 #include <fmt/format.h>
@@ -18,8 +18,8 @@ constexpr int kSwitchRanksMost = 1 << 14;
 
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
-/// Bytes that a rank can send and receive in a microsecond: over the links of a node inside a mesh, over those that a
-/// tree gives it, over one to a switch.
+/// Bytes that a rank can send and receive in a microsecond: over the links of an inner node of a mesh, over a rank's
+/// links of a tree, or over one link to a switch.
 struct Rates {
   double out;
   double in;
@@ -46,7 +46,7 @@ Rates rates_of(const SimOptions& options, const Topology& topology, int rank) {
   return {std::min(options.engines, links) * one, links * one};
 }
 
-/// Bytes that a rank has to send and receive, whatever the algorithm.
+/// Bytes that a rank has to send and receive with any algorithm.
 Rates needs_of(Collective collective, double bytes, double ranks, bool is_root) {
   const double block = bytes / ranks;
   const double others = bytes - block;
@@ -67,13 +67,13 @@ Rates needs_of(Collective collective, double bytes, double ranks, bool is_root) 
       return {others, others};
     case Collective::scan:
     case Collective::exscan:
-      return {0, 0};  // it differs from rank to rank; what all move counts
+      return {0, 0};  // differs from rank to rank; the sum over all ranks counts
     default:
       return {bytes, bytes};
   }
 }
 
-/// The ranks of `node` are told by --ranks, those of a tree by its file, others by their extents.
+/// --ranks gives the ranks of `node`, the file those of a tree, the extents those of others.
 Topology read_topology(const SimOptions& options) {
   if (options.topology.starts_with("tree:")) {
     const std::string path = options.topology.substr(5);
@@ -151,7 +151,7 @@ double bound_us(const SimOptions& options, const Question& question) {
     least_us = std::max({least_us, needs.out / rates.out, needs.in / rates.in});
     all = {all.out + rates.out, all.in + rates.in};
   }
-  // Every rank's operand or block has to be somewhere else in the end, and in an allreduce what became of it, too.
+  // Every rank's operand or block has to reach other ranks, and in an allreduce so does the result.
   const bool is_prefix = collective == Collective::scan || collective == Collective::exscan;
   const bool has_own_blocks = has_block_per_rank(collective) && !has_root(collective);
   const double moved = is_prefix || has_own_blocks           ? bytes * (ranks - 1)

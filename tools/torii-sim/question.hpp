@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command line asks of the catalogue, in the library's own terms, and what no answer can beat.
+// A command line as a request to the catalogue, and a lower bound on its time.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace torii::tools {
 
 struct Question {
   PlanRequest request;    ///< without tuning
-  std::size_t bytes = 0;  ///< whole elements, and whole blocks where each rank has one
+  std::size_t bytes = 0;  ///< whole elements, and whole blocks if each rank has one
   Type type = Type::f32;
   Op op = Op::sum;
   simulated::NetworkModel network;
@@ -22,9 +22,9 @@ struct Question {
 /// Throws Error{invalid_argument} naming the flag, its value and what would be right.
 Question read_question(const SimOptions& options);
 
-/// What each rank, or all together, have to send or receive at least, over all that engines and links can do at once,
-/// and one message's latency; of an alltoall on a torus also what has to cross its middle. A mesh counts as if all
-/// nodes had the links of one inside it.
+/// The least time: what each rank, or all together, have to send or receive, over all that engines and links can do at
+/// once, and one message's latency; for an alltoall on a torus also what has to cross its middle. A mesh counts as if
+/// all nodes had the links of an inner one.
 double bound_us(const SimOptions& options, const Question& question);
 
 }  // namespace torii::tools

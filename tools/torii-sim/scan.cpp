@@ -26,7 +26,7 @@ bool read_number(std::string_view text, int& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// The parts on both sides of `..`, or the whole twice.
+/// The parts on both sides of `..`; without it the whole text twice.
 std::pair<std::string_view, std::string_view> sides(std::string_view text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string_view::npos) return {text, text};
@@ -86,7 +86,7 @@ std::vector<std::size_t> read_sizes(std::string_view text, std::string_view whol
   return sizes;
 }
 
-/// All numbers of ranges with commas between.
+/// All numbers of ranges separated by commas.
 std::vector<int> read_numbers(std::string_view text, int most, std::string_view whole) {
   std::vector<int> numbers;
   for (;;) {

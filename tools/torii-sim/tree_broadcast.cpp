@@ -57,7 +57,7 @@ SimRow row_of(const SimOptions& options, const Question& question, const char* a
   return row;
 }
 
-/// The most messages that any rank's copy has behind it.
+/// The most messages that a rank's copy has behind it.
 int height_of(const Schedule& schedule, int ranks) {
   std::vector<int> heights(static_cast<std::size_t>(ranks), 0);
   for (const Transfer& transfer : schedule.transfers) {
@@ -66,7 +66,7 @@ int height_of(const Schedule& schedule, int ranks) {
   return *std::max_element(heights.begin(), heights.end());
 }
 
-/// Bytes over the directed link that most transfers cross; each crosses a link with the whole message.
+/// Bytes over the directed link that most transfers cross; each transfer carries the whole message.
 std::uint64_t most_bytes(const TreeTopology& tree, const std::vector<std::pair<int, int>>& pairs, std::size_t bytes) {
   std::vector<std::uint64_t> load(2 * tree.links().size(), 0);
   for (const auto& [sender, receiver] : pairs) {

@@ -8,10 +8,10 @@ struct SimOptions;
 class RowWriter;
 
 /// Adds the row of `broadcast --topology tree:FILE`. The time of scheduled is that of its schedule, searched within
-/// --budget seconds (without it within the steps that a team's plan takes), and the row adds proven, gap, nodes,
-/// search_s and the schedule in order; that of chain is the model's, with the best of a few segments. `auto` is the
-/// better of the two. The root is --root, or where that is 0 the file's. Returns the program's exit code. Throws
-/// Error{invalid_argument} for other algorithms and for what is wrong with the file.
+/// --budget seconds (without --budget within the steps of a team's search). Its row adds proven, gap, nodes, search_s
+/// and the schedule in order. The time of chain is the model's, with the best of a few segments. `auto` is the better
+/// of the two. The root is --root, or the file's if that is 0. Returns the program's exit code. Throws
+/// Error{invalid_argument} for other algorithms and for errors in the file.
 int run_tree_broadcast(const SimOptions& options, RowWriter& rows);
 
 }  // namespace torii::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libfabric's two doors, owners for what comes out of them, and its error codes as text.
+// libfabric's two entry functions, owners of its objects, and its error codes as text.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -18,7 +18,7 @@
 
 namespace torii::libfabric {
 
-/// Through which everything else of libfabric is reached. Tests put a layer between that imposes a device's modes.
+/// All of libfabric is reached through this. Tests replace it by a layer that imposes a device's modes.
 struct Api {
   int (*get_info)(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
                   const fi_info* hints, fi_info** info) = fi_getinfo;

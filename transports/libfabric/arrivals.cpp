@@ -33,13 +33,13 @@ Arrivals::~Arrivals() {
 
 bool Arrivals::is_second_half(std::uint64_t line) noexcept {
   const std::uint64_t bit = std::uint64_t{1} << line % 64;
-  // The halves of one line come through one engine, but lines of one word may come through several.
+  // The halves of one line arrive through one engine, but lines of one word may arrive through several.
   return (std::atomic_ref(halves_[line / 64]).fetch_xor(bit, std::memory_order_acq_rel) & bit) != 0;
 }
 
 void Arrivals::forget(std::uint64_t offset, std::size_t bytes) noexcept {
   if (halves_ == nullptr || bytes == 0) return;
-  // Memory is given out in whole pages, so the words of bits at both ends speak of no other memory.
+  // Memory is given out in whole pages, so the words of bits at both ends belong to no other memory.
   const std::uint64_t last = std::min((offset + bytes - 1) / kLineBytes, lines_ - 1);
   for (std::uint64_t word = offset / kLineBytes / 64; word <= last / 64; ++word) {
     const std::atomic_ref bits(halves_[word]);

@@ -7,19 +7,19 @@
 
 namespace torii::libfabric {
 
-/// Thread-safe. The data comes from the network, so every value of it is survived.
+/// Thread-safe. The data comes from the network, so any value of it must be survived.
 class Arrivals {
  public:
-  /// `counts_halves`: peers may put payload and signal apart (a bit per line is mapped, taken on touch). Throws
-  /// Error{no_resource}.
+  /// `counts_halves`: peers may put payload and signal separately; a bit per line is mapped, and its pages are taken on
+  /// first touch. Throws Error{no_resource}.
   Arrivals(std::byte* arena, std::size_t arena_bytes, bool counts_halves);
   ~Arrivals();
   Arrivals(const Arrivals&) = delete;
   Arrivals& operator=(const Arrivals&) = delete;
 
-  /// Does what the completion data says. False, with nothing touched, for a deed or a line that does not exist.
+  /// Does what the completion data says. False, and nothing changes, for a deed or a line that does not exist.
   bool take(std::uint64_t notice) noexcept;
-  /// Forgets the halves that have come to these bytes of the arena.
+  /// Forgets the halves that have arrived for these bytes of the arena.
   void forget(std::uint64_t offset, std::size_t bytes) noexcept;
 
  private:
@@ -29,7 +29,7 @@ class Arrivals {
   std::byte* arena_;
   std::uint64_t lines_;
   std::size_t halves_bytes_ = 0;
-  std::uint64_t* halves_ = nullptr;  ///< a bit per line: one half has come
+  std::uint64_t* halves_ = nullptr;  ///< a bit per line: one half has arrived
 };
 
 }  // namespace torii::libfabric

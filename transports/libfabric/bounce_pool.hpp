@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registered memory in pieces, in which payloads stand until the provider has read them.
+// Registered memory in pieces that hold payloads until the provider has read them.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace torii::libfabric {
 
-/// Pieces are given back in any order, and their room is free at once: a piece that a silent peer keeps is in nobody's
-/// way. A bit for each line says whether the line is taken. Short pieces come from the beginning, long ones from the
-/// end, so that short ones that stay do not cut the room for long ones to pieces. Not thread-safe.
+/// Pieces are given back in any order, and their room is free at once, so a piece that a silent peer keeps blocks
+/// nobody. A bit per line says whether the line is taken. Short pieces come from the beginning and long ones from the
+/// end: short pieces that stay then do not fragment the room for long ones. Not thread-safe.
 class BouncePool {
  public:
   struct Piece {
@@ -23,7 +23,7 @@ class BouncePool {
   };
 
   BouncePool() noexcept = default;
-  /// Memory is the caller's. A rest that makes no line is left over.
+  /// The caller owns the memory. A rest shorter than a line is not used.
   BouncePool(std::byte* base, std::size_t bytes)
       : base_(base), free_bytes_(bytes / kLineBytes * kLineBytes), taken_((bytes / kLineBytes + kLines - 1) / kLines) {
     const std::size_t last = bytes / kLineBytes % kLines;
@@ -31,7 +31,7 @@ class BouncePool {
     bytes_ = (last == 0 ? taken_.size() : taken_.size() - 1) * kWordBytes;
   }
 
-  /// The largest piece that an empty pool can give.
+  /// The largest piece that an empty pool has.
   std::size_t bytes() const noexcept { return bytes_; }
   std::size_t free_bytes() const noexcept { return free_bytes_; }
 
@@ -71,7 +71,7 @@ class BouncePool {
     }
   }
 
-  /// The lowest lines that are free and neighbours.
+  /// The lowest free lines that are neighbours.
   Piece take_lines(std::size_t lines) noexcept {
     while (first_ < taken_.size() && taken_[first_] == kAll) ++first_;
     std::size_t run = 0;  // free lines before `line`
@@ -92,7 +92,7 @@ class BouncePool {
     return {};
   }
 
-  /// The highest whole words that are free and neighbours.
+  /// The highest free whole words that are neighbours.
   Piece take_words(std::size_t words) noexcept {
     std::size_t run = 0;
     for (std::size_t word = taken_.size(); word-- > 0;) {

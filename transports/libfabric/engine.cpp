@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data path of an engine: put() to fi_writedata, completions, and the queue for when the provider is busy.
+// The data path of an engine: from put() to fi_writedata, completions, and the queue for when the provider is busy.
 #include "transports/libfabric/engine.hpp"
 
 #include <cerrno>
@@ -13,8 +13,8 @@
 namespace torii::libfabric {
 namespace {
 
-/// What a provider says of a connection whose other end has gone. Nobody here cancels a write, so one that was
-/// cancelled was flushed with its connection.
+/// Error codes of a connection whose other end is gone. No code here cancels a write, so a cancelled write was flushed
+/// with its connection.
 bool is_lost_connection(std::int64_t code) noexcept {
   switch (code < 0 ? -code : code) {
     case FI_ECANCELED:
@@ -85,8 +85,8 @@ Status Engine::put(const Put& put) noexcept {
   return send_word(to, put, inverted, transfer.notice);
 }
 
-/// A short payload whose source has several readers, copied behind a line of its own: a second transfer costs more.
-/// False where the provider does not take it now.
+/// Sends a short payload whose source has several readers: it is copied behind its own line, which costs less than a
+/// second transfer. False if the provider does not take it now.
 bool Engine::put_joined(Transfer transfer, const Put& put) noexcept {
   Target& to = target(put.peer);
   if (put.bytes > kJoinedBytesMax || to.waiting != 0 || is_cut(put.peer)) return false;
@@ -113,7 +113,7 @@ Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noe
   return send_word(target(peer), word, value, make_notice(Deed::wake, 0));
 }
 
-/// Eight bytes to where the put's signal is to stand.
+/// Sends eight bytes to the place of the put's signal.
 Status Engine::send_word(Target& to, const Put& put, std::uint64_t value, std::uint64_t notice) noexcept {
   Transfer transfer;
   transfer.peer = put.peer;
@@ -162,22 +162,21 @@ ssize_t Engine::post(const Transfer& transfer) noexcept {
                              transfer.address, transfer.key);
 }
 
-/// Confirmed writes to a peer have an operation of their own: the answer takes as long as the peer is in no call. Of
-/// the others a peer has at most as many as are left over for all, so peers that take nothing, however many, leave
-/// some.
+/// The confirmed write to a peer has its own operation, because a peer that is in no call does not answer it. Other
+/// writes to one peer use at most as many operations as remain free for all, so silent peers leave some to the others.
 Engine::Operation* Engine::find_operation(const Transfer& transfer) noexcept {
   Operation& probe = probes_[static_cast<std::size_t>(transfer.peer)];
   if (transfer.confirms && !probe.is_busy) return &probe;
   return target(transfer.peer).operations < free_operations_ ? free_operation_ : nullptr;
 }
 
-/// The same of bounce memory, where one piece may have any length.
+/// The same rule for bounce memory, whose pieces may have any length.
 BouncePool::Piece Engine::find_room(const Target& to, std::size_t bytes) noexcept {
   if (to.bounced_bytes != 0 && to.bounced_bytes + bytes > pool_.free_bytes()) return {};
   return pool_.take(bytes);
 }
 
-/// Where the provider reads what is written. False: there is no room for a copy now.
+/// Finds the memory that the provider reads. False if there is no room for a copy now.
 bool Engine::find_source(const Transfer& transfer, Gathered& from, BouncePool::Piece& piece) noexcept {
   const Target& to = target(transfer.peer);
   from = {{{{const_cast<std::byte*>(transfer.source), transfer.bytes}}}, {}, 1};
@@ -202,7 +201,7 @@ bool Engine::find_source(const Transfer& transfer, Gathered& from, BouncePool::P
   return true;
 }
 
-/// A write whose source the provider reads until it completes.
+/// Posts a write whose source the provider reads until it completes.
 ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
   if (transfer.total() > info_->ep_attr->max_msg_size) return -FI_EMSGSIZE;
   const bool is_copied = local_keys_ && !transfer.confirms && !in_arena(transfer.source, transfer.bytes);
@@ -257,7 +256,7 @@ ssize_t Engine::write(const Transfer& transfer, Gathered& from, Operation& opera
                       transfer.key, &operation);
 }
 
-/// Keeps a transfer until the provider takes it; transfers to one peer stay in order.
+/// Queues a transfer until the provider takes it; transfers to one peer stay in order.
 Status Engine::delay(const Transfer& transfer) noexcept {
   try {
     Delayed& delayed = waiting_.emplace_back();
@@ -284,7 +283,7 @@ void Engine::post_delayed() noexcept {
   count_open();
 }
 
-/// True when the transfer has to go on waiting.
+/// True if the transfer has to wait longer.
 bool Engine::post_delayed(Delayed& delayed) noexcept {
   Transfer& transfer = delayed.transfer;
   Target& to = target(transfer.peer);
@@ -304,7 +303,7 @@ bool Engine::post_delayed(Delayed& delayed) noexcept {
   return false;
 }
 
-/// What stops the engine for all peers.
+/// Stops the engine for all peers.
 void Engine::break_down(const char* what, std::int64_t code) noexcept {
   try {
     shared_.peers.break_down("engine " + std::to_string(number_) + " (" + info_->fabric_attr->prov_name + " on " +
@@ -319,7 +318,7 @@ Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
     const std::string text = "engine " + std::to_string(number_) + " (" + info_->fabric_attr->prov_name + " on " +
                              info_->domain_attr->name + "): a write of " + std::to_string(bytes) + " bytes to rank " +
                              std::to_string(peer) + " failed: " + code_text(code);
-    // What is left over for a lost peer may fail in any way.
+    // What remains for a lost peer may fail in any way.
     if (is_lost_connection(code) || is_cut(peer)) {
       if (shared_.probes) {
         shared_.peers.cut(number_, peer, text);
@@ -349,7 +348,7 @@ bool Engine::progress() noexcept {
   return true;
 }
 
-/// False when there were none.
+/// False if there were none.
 bool Engine::take_completions() noexcept {
   constexpr int kRoundsMost = 16;
   std::array<fi_cq_data_entry, 16> entries;
@@ -379,14 +378,14 @@ void Engine::take_completion(const fi_cq_data_entry& entry) noexcept {
     }
     return;
   }
-  // Where receives are posted for notices, each one uses up the receive that its entry names.
+  // If receives are posted for notices, each notice uses up the receive that its entry names.
   (void)take_back_receive(entry.op_context);
-  // Anybody who reaches the endpoint can send a notice, so one that no rank sends changes nothing and ends nothing.
+  // Anybody who reaches the endpoint can send a notice, so an invalid one changes nothing and ends nothing.
   const bool is_ours = (entry.data & ~notice_bits_) == mark_ && shared_.arrivals.take(entry.data & notice_bits_);
   if (!is_ours) shared_.peers.count_stranger();
 }
 
-/// True for a receive that was posted for notices. Ranks send no messages, but a stranger's uses one up too.
+/// True for a receive that was posted for notices. Ranks send no messages, but a stranger's message uses one up too.
 bool Engine::take_back_receive(void* context) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(context);
   const auto first = reinterpret_cast<std::uintptr_t>(receives_.data());
@@ -395,7 +394,7 @@ bool Engine::take_back_receive(void* context) noexcept {
   return true;
 }
 
-/// The operation that a completion speaks of, or nullptr: of an injected write providers return what they like.
+/// The operation that a completion names, or nullptr: for injected writes providers return any context.
 Engine::Operation* Engine::operation_of(void* context) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(context);
   for (const std::vector<Operation>* const all : {&operations_, &probes_}) {
@@ -405,7 +404,7 @@ Engine::Operation* Engine::operation_of(void* context) noexcept {
   return nullptr;
 }
 
-/// Of a lost peer nothing need ever complete, and nobody waits for that.
+/// Writes to a lost peer need not complete, and nobody waits for them.
 void Engine::let_go_of_lost() noexcept {
   const std::uint32_t changes = shared_.peers.changes();
   if (changes == seen_changes_) return;
@@ -443,7 +442,7 @@ void Engine::take_error() noexcept {
   Operation* const operation = operation_of(error.op_context);
   if (operation == nullptr) {
     if (take_back_receive(error.op_context)) return shared_.peers.count_stranger();
-    // An injected write, whose peer nobody tells; what is waited for will not come, and other writes find out why.
+    // An injected write: its peer is unknown. Waiting calls will miss the data, and other writes will find the reason.
     if (is_lost_connection(error.err)) return;
     break_down("failed", error.err);
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way out to the fabric: an endpoint with its domain and completion queue, the transfers in flight, and those that
-// wait because the provider is busy.
+// One path to the fabric: an endpoint with its domain and completion queue, the transfers in flight, and the transfers
+// that wait because the provider is busy.
 #pragma once
 
 #include <array>
@@ -21,18 +21,18 @@
 
 namespace torii::libfabric {
 
-/// What a peer must know of an engine to put through it; exchanged as it stands.
+/// What a peer must know of an engine to put through it; exchanged as it is in memory.
 struct EngineCard {
   std::uint64_t arena_base;  ///< the remote address of the arena's first byte: virtual, or 0
   std::uint64_t arena_key;
-  std::uint64_t bell_base;  ///< outside the arena: a line that anybody may write into, then a word of each rank
+  std::uint64_t bell_base;  ///< outside the arena: a line that anybody may write into, then a word per rank
   std::uint64_t bell_key;
   std::uint64_t mark;  ///< goes with every notice, see mark_bits()
   std::uint64_t name_bytes;
   std::array<std::byte, 256> name;  ///< the endpoint's address
 };
 
-/// What engines of a transport have in common.
+/// What the engines of a transport have in common.
 struct Shared {
   std::byte* arena;
   std::size_t registered_bytes;  ///< of the arena
@@ -40,7 +40,7 @@ struct Shared {
   int ranks;
   Arrivals& arrivals;
   transports::PeerStates& peers;
-  bool sleeps;            ///< completion queues have a descriptor where the provider offers one
+  bool sleeps;            ///< completion queues have a descriptor if the provider offers one
   bool alone_in_process;  ///< see EngineOptions
   bool probes;            ///< peers are asked whether they live
 };
@@ -48,54 +48,55 @@ struct Shared {
 /// Thread-safe behind its own lock; the provider is asked for no locks of its own.
 class Engine {
  public:
-  /// Opens the endpoint and registers the arena and `bounce_bytes` of its own. Throws Error.
+  /// Opens the endpoint and registers the arena and `bounce_bytes` of its own memory. Throws Error.
   Engine(const Api& api, const fi_info& info, int number, const Shared& shared, std::size_t bounce_bytes);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Draws the engine's mark; every rank's completions carry `data_bytes` of data at least.
+  /// Draws the engine's mark. The completions of every rank carry at least `data_bytes` of data.
   EngineCard card(std::size_t data_bytes);
-  /// Learns the peers' engines of the same number. `ordered_bytes`: the longest write that a later write through the
-  /// same engine cannot overtake at any rank's provider.
+  /// Connects to the peers' engines of the same number. `ordered_bytes`: the longest write that a later write through
+  /// the same engine cannot overtake, with any rank's provider.
   void connect(const std::vector<EngineCard>& cards, std::size_t ordered_bytes);
 
   Status put(const Put& put) noexcept;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
-  /// Takes in completions and posts what waits; nothing when another thread does so. False when there was nothing.
+  /// Handles completions and posts queued transfers; does nothing if another thread does so. False if there was
+  /// nothing.
   bool progress() noexcept;
-  /// True when nothing reads a source any more, but for puts to lost peers. Confirmed writes do not count: a peer that
+  /// True if nothing reads a source any more, except for puts to lost peers. Confirmed writes do not count: a peer that
   /// is in no call answers late, and no call of this rank may wait for that.
   bool drained() noexcept { return is_quiet(true); }
-  /// Asks every peer that was written to to confirm that all before has arrived; confirmed() then tells.
+  /// Asks every peer that was written to to confirm that all earlier writes have arrived; confirmed() then tells.
   void flush() noexcept;
   bool confirmed() noexcept { return is_quiet(false); }
-  /// Writes this rank's word behind the bell of a peer, which does not count as using the peer.
+  /// Writes this rank's word behind the bell of a peer. This does not count as using the peer.
   void greet(int peer) noexcept { say(peer, kHere); }
   bool is_greeted(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)) != 0; }
-  /// The same word once more, before this rank closes its engines.
+  /// Writes the same word again, before this rank closes its engines.
   void take_leave(int peer) noexcept { say(peer, kLeaving); }
   bool has_left(int peer) const noexcept { return load_word(own_memory_ + greeting_offset(peer)) == kLeaving; }
-  /// Keeps one confirmed write under way, so that the end of a peer is noticed by who only waits for it; where the
-  /// answer is late, asks the peer's host whether it still listens. False when nothing was ever written to the peer
-  /// through this engine.
+  /// Keeps one confirmed write under way, so that a rank that only waits for the peer notices its end. If the answer is
+  /// late, asks the peer's host whether it still listens. False if nothing was ever written to the peer through this
+  /// engine.
   bool probe(int peer, std::int64_t now_ns) noexcept;
-  /// Another engine has lost the peer. Asks through this one whether it is there, which ends in PeerStates::answered()
-  /// or cut(), or in neither while the peer is in no call and its host does not say more.
+  /// Another engine has lost the peer. Asks through this engine whether the peer is there. The result is
+  /// PeerStates::answered() or cut(), or neither while the peer is in no call and its host does not say more.
   void doubt(int peer, std::int64_t now_ns) noexcept;
-  /// Ends all that is under way and takes no more: puts do nothing and are ok.
+  /// Ends all transfers and takes no more: puts do nothing and return ok.
   void close() noexcept;
 
-  /// Becomes readable when progress() has something to do; -1 when the provider has no such descriptor.
+  /// Becomes readable when progress() has something to do; -1 if the provider has no such descriptor.
   int wait_descriptor() const noexcept { return wait_descriptor_.load(std::memory_order_relaxed); }
-  /// False when progress() has to be called before anybody polls wait_descriptor(). Shortens `most_us` where that may
-  /// not become readable although there is something to do.
+  /// False if progress() has to be called before anybody polls wait_descriptor(). Shortens `most_us` if the descriptor
+  /// may stay unreadable although there is something to do.
   bool may_sleep(int& most_us) noexcept;
 
  private:
   static constexpr std::size_t kJoinedBytesMax = 1024;
 
-  /// A peer as this engine reaches it.
+  /// A peer, as this engine reaches it.
   struct Target {
     fi_addr_t address = FI_ADDR_UNSPEC;
     std::uint64_t arena_base = 0;
@@ -103,10 +104,10 @@ class Engine {
     std::uint64_t bell_base = 0;
     std::uint64_t bell_key = 0;
     std::uint64_t mark = 0;
-    std::uint32_t waiting = 0;      ///< transfers in `waiting_`: later ones queue up behind them
+    std::uint32_t waiting = 0;      ///< transfers in `waiting_`: later ones queue behind them
     std::uint32_t busy_round = 0;   ///< the last round in which the provider took none
     std::uint32_t in_flight = 0;    ///< counted writes
-    std::uint32_t operations = 0;   ///< those of them that use the engine's operations, which all peers share
+    std::uint32_t operations = 0;   ///< those that use the engine's operations, which all peers share
     std::size_t bounced_bytes = 0;  ///< of the bounce memory, which all peers share
     std::uint32_t confirming = 0;   ///< confirmed writes, waiting ones included
     bool used = false;
@@ -114,20 +115,20 @@ class Engine {
     std::int64_t doubted_ns = 0;        ///< when doubt() asked last
     std::int64_t doubted_since_ns = 0;  ///< and first; 0: never
     std::int64_t probed_ns = 0;
-    std::int64_t patience_ns = 0;        ///< how long after probed_ns the peer's host is asked
-    std::int64_t waits_since_ns = 0;     ///< transfers wait that the provider does not take; 0: none when last looked
+    std::int64_t patience_ns = 0;     ///< how long after probed_ns the peer's host is asked
+    std::int64_t waits_since_ns = 0;  ///< since when the provider takes no transfers; 0: none waited at the last look
     std::int64_t waits_patience_ns = 0;  ///< how long after that the peer's host is asked
-    /// The beginning of the peer's address: all of it where the provider's addresses are those of sockets.
+    /// The beginning of the peer's address: the whole address if the provider uses socket addresses.
     SocketAddress address_bytes{};
   };
 
-  /// One write as libfabric sees it.
+  /// One write in libfabric's terms.
   struct Transfer {
     int peer = 0;
-    bool notifies = false;      ///< `notice` goes with it
-    bool confirms = false;      ///< its completion says that it has arrived
+    bool notifies = false;      ///< `notice` accompanies it
+    bool confirms = false;      ///< its completion says that the data has arrived
     bool is_temporary = false;  ///< the source does not outlive the call
-    bool leads = false;         ///< a line that begins with `word` goes before the source
+    bool leads = false;         ///< a line that begins with `word` precedes the source
     const std::byte* source = nullptr;
     std::size_t bytes = 0;  ///< of the source
     std::uint64_t address = 0;
@@ -138,7 +139,7 @@ class Engine {
 
     std::size_t total() const noexcept { return bytes + (leads ? kLineBytes : 0); }
   };
-  /// What a write takes its bytes from, in order.
+  /// The pieces of memory that a write reads, in order.
   struct Gathered {
     std::array<iovec, 2> parts;
     std::array<void*, 2> descriptors;
@@ -146,11 +147,11 @@ class Engine {
   };
   struct Delayed {
     Transfer transfer;
-    std::array<std::byte, kLineBytes> line;  ///< the source, when it was temporary
+    std::array<std::byte, kLineBytes> line;  ///< the source, if it was temporary
     PutHold hold;
   };
 
-  /// What is known of a write until it completes. Its first member is the provider's while the write is in flight.
+  /// What is known of a write until it completes. The provider owns the first member while the write is in flight.
   struct Operation {
     fi_context2 context;
     Operation* next_free;
@@ -158,8 +159,8 @@ class Engine {
     BouncePool::Piece piece;
     int peer;
     bool confirms;
-    bool is_probe = false;  ///< belongs to one peer, for its confirmed writes
-    bool is_busy = false;   ///< of a probe
+    bool is_probe = false;  ///< the one for confirmed writes to one peer
+    bool is_busy = false;   ///< if it is a probe
     PutHold hold;
   };
 
@@ -173,7 +174,7 @@ class Engine {
   Fid<fid_mr> register_memory(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& what);
   fid_mr* register_with_key(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& step);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
-  /// Nothing is put to the peer through this engine any more.
+  /// True if nothing is put to the peer through this engine any more.
   bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
   bool in_arena(const std::byte* at, std::size_t bytes) const noexcept {
     return at >= shared_.arena && bytes <= shared_.registered_bytes &&
@@ -188,7 +189,7 @@ class Engine {
   }
   std::size_t zeros_offset() const noexcept { return round_up(greeting_offset(shared_.ranks), kLineBytes); }
   bool put_joined(Transfer transfer, const Put& put) noexcept;
-  /// Whether one write can take a line from elsewhere and then this source as it lies.
+  /// Whether one write can take a line from elsewhere and then this source in place.
   bool gathers(const std::byte* source, std::size_t bytes) const noexcept {
     return info_->tx_attr->iov_limit >= 2 && (!local_keys_ || in_arena(source, bytes));
   }
@@ -225,16 +226,16 @@ class Engine {
   Info info_;
   int number_;
   Shared shared_;
-  // Closed from the last to the first; the destructor sees to the endpoint and the registrations.
+  // Closed from the last to the first; the destructor handles the endpoint and the registrations.
   Fid<fid_fabric> fabric_;
   Fid<fid_domain> domain_;
   Fid<fid_cq> queue_;
-  Fid<fid_cq> watch_;  ///< has the descriptor to sleep on where queue_ has none that is of use
+  Fid<fid_cq> watch_;  ///< has the descriptor for sleeping if the one of queue_ is of no use
   Fid<fid_av> addresses_;
   Fid<fid_ep> endpoint_;
   Fid<fid_mr> arena_region_;
   Fid<fid_mr> own_region_;
-  /// The bell's line, the words of greeting peers, a line of zeros for confirmed writes, the bounce memory.
+  /// The bell's line, the words of greeting peers, a line of zeros for confirmed writes, and the bounce memory.
   std::byte* own_memory_ = nullptr;
   std::size_t own_bytes_ = 0;
   std::atomic<int> wait_descriptor_ = -1;
@@ -243,11 +244,11 @@ class Engine {
 
   mutable std::mutex mutex_;
   bool local_keys_ = false;    ///< sources must be registered
-  bool has_listener_ = false;  ///< peers' addresses are those of TCP listeners
-  bool is_over_rxm_ = false;   ///< the provider ofi_rxm lies between, with some faults of its own
+  bool has_listener_ = false;  ///< addresses of peers are those of TCP listeners
+  bool is_over_rxm_ = false;   ///< the provider is layered over ofi_rxm, which has faults of its own
   std::size_t inject_bytes_ = 0;
   std::size_t ordered_bytes_ = 0;
-  std::uint64_t mark_ = 0;         ///< what notices to this engine carry above
+  std::uint64_t mark_ = 0;         ///< carried by notices to this engine, above
   std::uint64_t notice_bits_ = 0;  ///< these bits
   BouncePool pool_;
   std::vector<Target> targets_;
@@ -255,15 +256,15 @@ class Engine {
   std::vector<Operation> operations_;
   Operation* free_operation_ = nullptr;
   std::size_t free_operations_ = 0;
-  std::vector<Operation> probes_;   ///< by peer: a silent one keeps that, and nothing that others need
+  std::vector<Operation> probes_;   ///< by peer: a silent peer keeps its own and nothing that others need
   std::uint32_t seen_changes_ = 0;  ///< of the states of the peers
   std::size_t in_flight_ = 0;
   std::vector<Delayed> waiting_;
   std::uint32_t round_ = 0;
-  std::int64_t asked_ns_ = 0;          ///< when ask_about_waiting() looked last
+  std::int64_t asked_ns_ = 0;          ///< the last look of ask_about_waiting()
   std::atomic<std::size_t> open_ = 0;  ///< in flight and waiting
   std::vector<fi_context2> receives_;
-  std::vector<fi_context2*> receives_owed_;  ///< consumed by arrivals, to be posted again
+  std::vector<fi_context2*> receives_owed_;  ///< used up by arrivals, to be posted again
 };
 
 }  // namespace torii::libfabric

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether peers are still there, whether anything is under way, and whether one may sleep.
+// Whether peers are still there, whether anything is under way, and whether the rank may sleep.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -21,18 +21,19 @@ constexpr std::int64_t kProbeMostNs = 4'000'000'000;
 /// How late an answer is before the peer's host is asked. Doubled each time: a peer that computes answers nobody, and
 /// the question stays in the queue of its listener.
 constexpr std::int64_t kPatienceNs = 200'000'000;
-/// The same where the provider does not take a transfer at all: it is busy, or has nobody to connect to.
+/// The same if the provider does not take a transfer at all: it is busy, or has nobody to connect to.
 constexpr std::int64_t kWaitingPatienceNs = 20'000'000;
 constexpr std::int64_t kLookEveryNs = 5'000'000;
 constexpr std::int64_t kDoubtEveryNs = 10'000'000;
-/// Only after this does an answer say that the peer lives: the engines of a process that ends go one after the other.
+/// Only after this time does an answer prove that the peer lives: a process that ends closes its engines one after the
+/// other.
 constexpr std::int64_t kDoubtNs = 200'000'000;
-/// What part of a sleep passes before transfers are tried again that the provider has refused.
+/// The part of a sleep after which transfers that the provider has refused are tried again.
 constexpr int kRefusedShare = 4;
 
-/// How often one of so many peers is asked. An answer takes the time of both, and ranks that wait for a late one all
-/// ask each other: with many peers a rank asks fewer of them in a second, and a rank that dies is still asked by
-/// somebody after an n-th of this.
+/// How often one of `n` peers is asked. An answer takes time of both ranks, and ranks that wait for a late rank all ask
+/// each other. With many peers a rank therefore asks fewer of them per second. A dead rank is still asked by some peer
+/// after an n-th of this time.
 std::int64_t probe_every_ns(std::int64_t peers) noexcept {
   const std::int64_t alone_ns = kProbeEveryNs * peers;
   return std::max(alone_ns, std::min(alone_ns * peers / kProbePeersFew, kProbeMostNs));
@@ -40,9 +41,9 @@ std::int64_t probe_every_ns(std::int64_t peers) noexcept {
 
 enum class Answer { none, listens, refuses };
 
-/// What the host of this socket address says of a listener there. A connection that is made is reset, not closed: tcp
-/// (libfabric 1.17) waits for the first message of one that has ended without a word, for ever, and the descriptor on
-/// which its rank sleeps stays readable meanwhile.
+/// What the host of this socket address says of a listener there. A connection that succeeds is reset, not closed:
+/// after a silent close, tcp (libfabric 1.17) waits for the first message for ever, and the descriptor on which its
+/// rank sleeps stays readable.
 Answer ask_host(const std::byte* address) noexcept {
   constexpr int kAnswerMostMs = 20;
   sockaddr_storage to{};
@@ -65,7 +66,7 @@ Answer ask_host(const std::byte* address) noexcept {
 
 }  // namespace
 
-/// Eight bytes into the peer's bell, whose completion says that they and all before them have arrived.
+/// Writes eight bytes into the peer's bell. Their completion says that they and all earlier writes have arrived.
 void Engine::send_confirmed(int peer) noexcept {
   Target& to = target(peer);
   Transfer transfer;
@@ -91,7 +92,7 @@ void Engine::say(int peer, std::uint64_t greeting) noexcept {
   transfer.address = target(peer).bell_base + greeting_offset(shared_.rank);
   transfer.key = target(peer).bell_key;
   transfer.notice = make_notice(Deed::wake, 0);
-  (void)start(transfer);  // a failure stands in the states of the peers
+  (void)start(transfer);  // the states of the peers record a failure
 }
 
 void Engine::flush() noexcept {
@@ -138,8 +139,8 @@ void Engine::doubt(int peer, std::int64_t now_ns) noexcept {
   }
 }
 
-/// True when the peer's host says that it listens; when it says that it does not, the peer is cut off. Providers over
-/// sockets connect again and again when a connection is refused, and tell nobody.
+/// True if the peer's host says that it listens. If the host says that it does not, the peer is cut off. Providers over
+/// sockets retry refused connections for ever, without a report.
 bool Engine::ask_listener(int peer) noexcept {
   if (!has_listener_) return false;
   const Answer answer = ask_host(target(peer).address_bytes.data());
@@ -147,8 +148,8 @@ bool Engine::ask_listener(int peer) noexcept {
   return answer == Answer::listens;
 }
 
-/// A provider that finds no listener takes nothing more for that peer, without a word. Transfers that wait for a dead
-/// peer, whom perhaps nobody asks about any more, would keep this rank from ever being drained.
+/// A provider that finds no listener takes nothing more for that peer, without a report. Transfers to a dead peer that
+/// nobody asks about would prevent this rank from ever being drained.
 void Engine::ask_about_waiting(std::int64_t now_ns) noexcept {
   if (now_ns - asked_ns_ < kLookEveryNs) return;
   asked_ns_ = now_ns;
@@ -181,10 +182,10 @@ bool Engine::may_sleep(int& most_us) noexcept {
   const std::lock_guard lock(mutex_);
   if (is_closed_) return true;
   if (!receives_owed_.empty()) return false;
-  // Nothing tells when the provider would take what it has refused: a full socket, or a peer that has yet to answer.
+  // No event says when the provider would take a refused transfer: a socket is full, or a peer has yet to answer.
   if (!waiting_.empty()) most_us = std::max(most_us / kRefusedShare, 1);
-  // What libfabric has once granted holds until something is put or comes: what a look in vain leaves unread is left in
-  // sockets, whose readiness the descriptor shows.
+  // A permission to sleep holds until something is put or arrives. What an idle look leaves unread is in sockets, and
+  // the descriptor shows that they are readable.
   if (!is_armed_) {
     fid* objects[] = {waited()};
     is_armed_ = fi_trywait(fabric_.get(), objects, 1) == 0;

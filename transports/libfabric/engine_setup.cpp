@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens an engine: the objects of libfabric in their order, and memory registered as the provider wants it.
+// Opens an engine: libfabric's objects in their order, and memory registered as the provider wants it.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kQueueEntries = 8192;
 constexpr std::size_t kOperationsMost = 1024;
 constexpr std::size_t kReceivesMost = 1024;
-/// So often another key is drawn where one is taken already; providers may have keys of one byte.
+/// How often another key is drawn if one is taken; keys of some providers have one byte.
 constexpr int kKeysMost = 64;
 
 std::byte* map_own(std::size_t bytes) {
@@ -29,7 +29,7 @@ std::byte* map_own(std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-/// With a descriptor to wait for where it is wanted and the provider has one.
+/// With a descriptor for waiting, if it is wanted and the provider has one.
 Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
   fi_cq_attr attributes{};
   attributes.size = kQueueEntries;
@@ -60,10 +60,10 @@ Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& sh
   }
 }
 
-/// ofi_rxm (libfabric 1.17) ends the process when an endpoint is closed while a write with its notice has come in part:
-/// tcp then reports an error of that write, which has no context, and ofi_rxm looks behind the context. A write whose
-/// stream ends is dropped without a report. So streams end first, and the provider is called until it has let go of
-/// all.
+/// ofi_rxm (libfabric 1.17) ends the process if an endpoint is closed while a write with a notice has arrived in part:
+/// tcp reports an error of that write, which has no context, and ofi_rxm reads behind the context. A write whose stream
+/// ends is dropped without a report. So the streams are ended first, and the provider is called until it has released
+/// everything.
 void Engine::end_streams() noexcept {
   constexpr int kRoundsMost = 100;
   for (int round = 0; round < kRoundsMost && shut_down_own_streams() != 0; ++round) {
@@ -92,7 +92,8 @@ int Engine::shut_down_own_streams() noexcept {
 
 void Engine::close_endpoint() noexcept {
   if (is_over_rxm_) end_streams();
-  // A region that belongs to an endpoint goes before it; any other after it, so that no late write of a peer misses it.
+  // A region bound to an endpoint is closed before it; any other region after it, so that late writes of peers still
+  // find it.
   if ((info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
     arena_region_.reset();
     own_region_.reset();
@@ -103,8 +104,8 @@ void Engine::close_endpoint() noexcept {
 void Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
   is_closed_ = true;
-  // Streams that cannot be found cannot be ended, as they must be (above). What has come in part then stays where it
-  // is, since nobody calls the provider for this engine again; its objects live as long as the process.
+  // If the streams cannot be found they cannot be ended (see above). Partial writes then stay, because nobody calls the
+  // provider for this engine again; its objects live as long as the process.
   if (is_over_rxm_ && !finds_streams()) {
     (void)endpoint_.release();
   } else {
@@ -129,7 +130,7 @@ Engine::~Engine() {
 void Engine::open(const Api& api, std::size_t bounce_bytes) {
   const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
   local_keys_ = (mode & FI_MR_LOCAL) != 0;
-  // An injected write that is still queued when its connection breaks ends the process: ofi_rxm (libfabric 1.17) looks
+  // An injected write that is still queued when its connection breaks ends the process: ofi_rxm (libfabric 1.17) reads
   // behind the context of the failed write, and injected ones have none.
   is_over_rxm_ = std::string_view(info_->fabric_attr->prov_name).find("ofi_rxm") != std::string_view::npos;
   has_listener_ = listens_on_tcp(info_->fabric_attr->prov_name, info_->addr_format);
@@ -144,8 +145,8 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   check(fi_domain(fabric, info_.get(), &domain, nullptr), "opening device " + std::string(info_->domain_attr->name));
   domain_.reset(domain);
   // net (libfabric 1.17) writes to a queue's descriptor with every completion, and fi_trywait() reads nothing: after
-  // the first one the descriptor is readable for ever. That of a queue to which nothing is bound shows the sockets
-  // alone.
+  // the first completion the descriptor is readable for ever. The descriptor of a queue to which nothing is bound
+  // reports the sockets alone.
   const bool is_net = std::string_view(info_->fabric_attr->prov_name) == "net";
   queue_ = open_queue(*domain, shared_.sleeps && !is_net);
   if (shared_.sleeps && is_net) watch_ = open_queue(*domain, true);
@@ -186,8 +187,8 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   if (shared_.sleeps && fi_control(waited(), FI_GETWAIT, &descriptor) == 0) wait_descriptor_ = descriptor;
 }
 
-/// With a random key of the length that the provider checks. Providers that choose keys themselves (FI_MR_PROV_KEY) pay
-/// no heed to it.
+/// With a random key of the length that the provider checks. Providers with FI_MR_PROV_KEY choose keys themselves and
+/// ignore it.
 fid_mr* Engine::register_with_key(std::byte* base, std::size_t bytes, std::uint64_t access, const std::string& step) {
   const std::size_t key_bytes = std::clamp<std::size_t>(info_->domain_attr->mr_key_size, 1, sizeof(std::uint64_t));
   fid_mr* region = nullptr;

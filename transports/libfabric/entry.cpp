@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the module offers to the library that opens it.
+// The function that the library finds when it opens the module.
 #include "transports/network/entry.hpp"
 #include "transports/libfabric/fabric.hpp"
 #include "transports/libfabric/providers.hpp"

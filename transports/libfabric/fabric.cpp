@@ -21,11 +21,11 @@ using transports::together;
 
 namespace {
 
-/// What tests/fabric has seen a provider do, and no other is believed to.
+/// Abilities of a provider that tests/fabric has seen; other providers are assumed to have none.
 struct Proven {
   std::string_view provider;
   bool wakes;           ///< its descriptor wakes a sleeper on every kind of put
-  bool notices_deaths;  ///< a confirmed write fails when the peer's process has ended
+  bool notices_deaths;  ///< a confirmed write fails if the peer's process has ended
 };
 constexpr Proven kProven[] = {{"tcp;ofi_rxm", true, true}, {"net", true, true}};
 
@@ -36,13 +36,13 @@ Proven proven(std::string_view provider) {
   return {provider, false, false};
 }
 
-/// What is taken at its least over all ranks.
+/// Values of which the least over all ranks counts.
 struct RankCard {
   std::uint64_t ordered_bytes;
   std::uint64_t data_bytes;
 };
 
-/// A descriptor to sleep on makes tcp watch its sockets through two levels of epoll: 0.9 us of a short put.
+/// A descriptor for sleeping makes tcp watch its sockets through two levels of epoll: 0.9 us of a short put.
 bool wants_descriptor(const Options& options, std::string_view provider) {
   if (options.wait != WaitMode::automatic) return options.wait == WaitMode::sleep;
   return options.oversubscribed || !options.alone_in_process || provider != "tcp;ofi_rxm";
@@ -73,8 +73,8 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : Eng
     const std::vector<EngineCard> peers = gather_values(exchange, card);
     together(exchange, [&] { engine->connect(peers, ordered_bytes_); });
   }
-  // shm of libfabric 1.17 still writes into the memory of a peer of the same process that has closed its endpoint; what
-  // was put stands in the peer's memory already.
+  // shm of libfabric 1.17 still writes into the memory of a peer of the same process that has closed its endpoint. The
+  // put is already in the peer's memory.
   confirms_at_end_ = provider_ != "shm";
   const bool waits =
       std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->wait_descriptor() >= 0; });
@@ -103,7 +103,7 @@ void Fabric::open_engines(Exchange& exchange, const Options& options, const Api&
   together(exchange, [&] {
     for (const std::string& source : sources) found[source] = find_devices(api, provider_, source);
   });
-  std::vector<const fi_info*> devices;  // of each engine
+  std::vector<const fi_info*> devices;  // by engine
   if (is_over_ip(provider_)) {
     sources_.resize(static_cast<std::size_t>(options.engines));
     std::map<std::string, std::size_t> taken;
@@ -117,7 +117,7 @@ void Fabric::open_engines(Exchange& exchange, const Options& options, const Api&
       devices.push_back(found[""][device].get());
     }
   }
-  // Providers that want what they register to be there have its pages pinned.
+  // Providers that want registered pages to exist get them pinned.
   const auto pins = [](const fi_info* device) { return (device->domain_attr->mr_mode & FI_MR_ALLOCATED) != 0; };
   if (std::ranges::any_of(devices, pins)) pinned_bytes_ = options.bytes_to_pin();
   ordered_bytes_ = SIZE_MAX;
@@ -133,8 +133,8 @@ void Fabric::open_engine(const Options& options, const Api& api, const fi_info& 
   gathers_ = gathers_ && info.tx_attr->iov_limit >= 2;
   ordered_bytes_ = std::min(ordered_bytes_, ordered ? info.ep_attr->max_order_waw_size : 0);
   data_bytes_ = std::min(data_bytes_, info.domain_attr->cq_data_size);
-  // shm completes writes that wait for the peer in the order of their start: the first one to a peer that is in no call
-  // would hold up all others, and none of them finds out about a death.
+  // shm completes writes that wait for the peer in the order of their start. The first write to a peer that is in no
+  // call would hold up all others, and none of them would find out about a death.
   const bool probes = provider_ != "shm";
   const Shared shared = {.arena = options.arena,
                          .registered_bytes = registered_bytes(options),

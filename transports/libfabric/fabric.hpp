@@ -24,7 +24,7 @@ class Fabric final : public transports::EngineTransport<Engine> {
   void forget(std::uint64_t offset, std::size_t bytes) noexcept override { arrivals_->forget(offset, bytes); }
 
   const std::string& provider() const noexcept { return provider_; }
-  /// The device of each engine, and where the provider is over IP the address that it stands on; empty: any.
+  /// The device of each engine, and its address if the provider is over IP; empty: any.
   const std::vector<std::string>& devices() const noexcept { return device_names_; }
   const std::vector<std::string>& sources() const noexcept { return sources_; }
 
@@ -32,7 +32,7 @@ class Fabric final : public transports::EngineTransport<Engine> {
   void open_engines(Exchange& exchange, const Options& options, const Api& api);
   void open_engine(const Options& options, const Api& api, const fi_info& info);
   int count_rails() const;
-  /// What peers may write into, from the arena's beginning on.
+  /// Peers may write into this part of the arena, which starts at its beginning.
   std::size_t registered_bytes(const Options& options) const noexcept {
     return pinned_bytes_ != 0 ? pinned_bytes_ : options.arena_bytes;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door to the libfabric transport, which is a module of its own: libfabric is in a process only when it was chosen.
+// Opens the libfabric transport, which is a separate module: a process loads libfabric only if it was chosen.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,12 @@
 
 namespace torii::libfabric {
 
-/// Collective. Throws Error: unsupported when the module is not there (built without libfabric) or a rank has no
-/// usable provider, and whatever else the engines fail with, on all ranks.
+/// Collective. Throws Error on all ranks: unsupported if the module is missing (built without libfabric) or a rank has
+/// no usable provider, or any error of the engines.
 std::unique_ptr<Transport> open(Exchange& exchange, const Options& options);
 
-/// Which providers exist here, which are usable, why the others are not. Throws Error{unsupported} without the module.
+/// The providers that exist here, the usable ones, and why the others are not usable. Throws Error{unsupported} without
+/// the module.
 std::vector<ProviderReport> providers(const std::vector<std::string>& source_addresses = {});
 
 }  // namespace torii::libfabric

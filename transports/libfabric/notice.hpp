@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The remote completion data of a put: which line of the target's arena it speaks of, and what the target does there.
+// The remote completion data of a put: a line of the target's arena, and what the target does there.
 #pragma once
 
 #include <bit>
@@ -9,12 +9,12 @@
 
 namespace torii::libfabric {
 
-/// A signal travels inverted, so that the word that peers poll never equals the signal, not even half written, before
-/// the target's progress() inverts it back: a byte that has arrived differs from the signal's byte.
+/// A signal travels inverted until the target's progress() inverts it back. A byte that has arrived differs from the
+/// signal's byte, so the word that peers poll never equals the signal early, not even half written.
 enum class Deed : std::uint64_t {
   wake = 0,     ///< nothing: the word is already in place, and the entry wakes a sleeper
   publish = 1,  ///< invert the line's word
-  half = 2,     ///< payload and signal travel apart and unordered: invert when the second of both has come
+  half = 2,     ///< payload and signal travel separately and unordered: invert when the second one has arrived
 };
 
 constexpr std::uint64_t make_notice(Deed deed, std::uint64_t line_offset) noexcept {
@@ -28,15 +28,15 @@ constexpr std::uint64_t arena_bytes_max(std::uint64_t data_bytes) noexcept {
   return data_bytes >= 8 ? UINT64_MAX : (std::uint64_t{1} << (8 * data_bytes - 2)) * kLineBytes;
 }
 
-/// The bits that notices about lines of so many bytes of an arena use.
+/// The bits that notices use for lines of that many bytes of an arena.
 constexpr std::uint64_t notice_bits(std::uint64_t arena_bytes) noexcept {
   const std::uint64_t last = arena_bytes < kLineBytes ? 0 : arena_bytes - kLineBytes;
   return UINT64_MAX >> std::countl_zero(make_notice(Deed::wake, last) | 3);
 }
 
-/// The bits above them in so much completion data. An engine draws these at random (its mark) and tells them to its
-/// peers only: completion data needs no memory key, so without a mark anybody who reaches the endpoint could have a
-/// word inverted that has arrived in part.
+/// The bits above them in completion data of this size. An engine draws them at random (its mark) and tells them to its
+/// peers only. Completion data needs no memory key: without a mark, anybody who reaches the endpoint could have a
+/// partly arrived word inverted.
 constexpr std::uint64_t mark_bits(std::uint64_t arena_bytes, std::uint64_t data_bytes) noexcept {
   const std::uint64_t all = data_bytes >= 8 ? UINT64_MAX : (std::uint64_t{1} << (8 * data_bytes)) - 1;
   return all & ~notice_bits(arena_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the libfabric transport is made from; nothing here needs libfabric.
+// Options of the libfabric transport; this header does not need libfabric.
 #pragma once
 
 #include "transports/network/engine_options.hpp"
@@ -8,10 +8,10 @@ namespace torii::libfabric {
 
 using transports::ProviderReport;
 
-/// Providers are called as fi_info names them. Listeners stand on the source addresses and on no other.
+/// Providers have fi_info's names. Listeners use the source addresses and no other.
 struct Options : transports::EngineOptions {
-  /// Per engine: memory for payloads that lie outside the arena, where the provider wants its sources registered. A put
-  /// from outside carries at most this much less a line.
+  /// Per engine: memory for payloads outside the arena, if the provider wants its sources registered. A put from
+  /// outside carries at most this much minus a line.
   std::size_t bounce_bytes = std::size_t{4} << 20;
 };
 

@@ -18,18 +18,18 @@ namespace {
 
 constexpr std::uint32_t kVersion = FI_VERSION(1, 15);
 
-/// The order of `auto`: hardware first, then what runs over sockets, the fewest layers first.
+/// The order of `auto`: hardware first, then providers over sockets, the fewest layers first.
 constexpr std::string_view kPreference[] = {"verbs;ofi_rxm", "efa", "cxi", "psm2", "net", "tcp;ofi_rxm", "sockets"};
-/// Works, and is taken only when asked for by name: it leaves named files behind when a rank is killed.
+/// It works, but is used only by name: it leaves named files behind if a rank is killed.
 constexpr std::string_view kByNameOnly[] = {"shm"};
 
-/// libfabric reads its settings when it is first called. Its memory hooks stay off unless the user has chosen; the
-/// environment is afterwards as it was.
+/// libfabric reads its settings at the first call. Its memory hooks stay off unless the user has set them; the
+/// environment is restored afterwards.
 void start_quietly(const Api& api) {
   static std::once_flag once;
   std::call_once(once, [&api] {
-    // ofi_rxm makes a thousand buffers for messages, twice per engine, and touches them all: 34 MB of its usual 16 KiB
-    // each, which is most of the time that opening an engine takes. Nothing is ever sent as a message.
+    // ofi_rxm makes a thousand buffers for messages, twice per engine, and touches them all. With the default of 16 KiB
+    // each that is 34 MB, and most of the time of opening an engine. torii sends no messages.
     constexpr std::pair<const char*, const char*> kQuiet[] = {{"FI_MR_CACHE_MONITOR", "disabled"},
                                                               {"FI_OFI_RXM_BUFFER_SIZE", "1024"}};
     std::vector<const char*> ours;
@@ -44,7 +44,7 @@ void start_quietly(const Api& api) {
   });
 }
 
-/// Where a provider over IP has to stand.
+/// The address that a provider over IP must use.
 void set_source(fi_info& hints, const std::string& text) {
   const sockaddr_storage address = transports::parse_source(text);
   const bool is_v4 = address.ss_family == AF_INET;
@@ -64,16 +64,16 @@ Info make_hints(const std::string& provider, const std::string& source_address) 
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-  // No thread of the provider's where it can do without.
+  // Ask for no provider thread if the provider can do without.
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
   hints->fabric_attr->prov_name = strdup(provider.c_str());
-  // Other providers than those over IP have addresses of their own.
+  // Providers that are not over IP have their own addresses.
   if (!source_address.empty() && is_over_ip(provider)) set_source(*hints, source_address);
   return hints;
 }
 
-/// Why an engine cannot run over this, or nothing.
+/// Why an engine cannot run over this provider; empty if it can.
 std::string shortcoming(const fi_info& info) {
   if (info.domain_attr->cq_data_size < 4) {
     return "its completions carry " + std::to_string(info.domain_attr->cq_data_size) + " bytes of data; 4 are needed";
@@ -84,7 +84,7 @@ std::string shortcoming(const fi_info& info) {
   return {};
 }
 
-/// Appends what is usable; returns why nothing is.
+/// Appends the usable providers; if there are none, returns the reason.
 std::string ask(const Api& api, const std::string& provider, const std::string& source_address,
                 std::vector<Info>& found) {
   start_quietly(api);
@@ -99,7 +99,7 @@ std::string ask(const Api& api, const std::string& provider, const std::string& 
   if (code != 0) return code_text(code);
   std::string reason = "libfabric describes no device";
   for (const fi_info* info = first; info != nullptr; info = info->next) {
-    // Asked for "tcp", libfabric answers with what it layers over tcp; and every layer under its whole name.
+    // For "tcp", libfabric also answers with providers layered over tcp, and each of them has its whole name.
     if (provider != info->fabric_attr->prov_name) continue;
     const std::string missing = shortcoming(*info);
     if (!missing.empty()) {
@@ -118,7 +118,7 @@ std::string ask(const Api& api, const std::string& provider, const std::string& 
   return found.empty() ? reason : std::string();
 }
 
-/// The providers that are compiled in or can be loaded, device or not.
+/// The providers that are compiled in or can be loaded, with or without a device.
 std::vector<std::string> built_in(const Api& api) {
   start_quietly(api);
   std::vector<std::string> names;

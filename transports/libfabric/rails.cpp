@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up this host's devices, and tells the other ranks.
+// Finds this host's devices and tells the other ranks.
 #include "transports/libfabric/rails.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace torii::libfabric {
 namespace {
 
-/// libfabric's name for a device is the system's, or begins with it: "mlx5_0", "rdmap0s6-rdm".
+/// libfabric's name of a device is the system's name, or begins with it: "mlx5_0", "rdmap0s6-rdm".
 bool is_named_after(std::string_view domain, std::string_view nic) {
   if (!domain.starts_with(nic)) return false;
   return domain.size() == nic.size() || domain[nic.size()] == '-' || domain[nic.size()] == ':';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device each engine stands on: what the ranks agree on before engines are opened.
+// The device of each engine, on which the ranks agree before they open engines.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace torii::libfabric {
 
-/// The device of each engine, for providers whose addresses are their own: those near the rank's CPUs, in turn with the
+/// The device of each engine, for providers with their own addresses: devices near the rank's CPUs, in turn with the
 /// other ranks of the host. Collective.
 std::vector<std::size_t> agree_on_devices(Exchange& exchange, const std::vector<Info>& devices, int engines);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds sockets in /proc/self: in fdinfo an epoll descriptor has a line for each descriptor that it waits for, and fd
-// lists all.
+// Finds sockets in /proc/self: fdinfo of an epoll descriptor has a line for each descriptor that it waits for, and fd
+// lists all descriptors.
 #include "transports/libfabric/streams.hpp"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 namespace torii::libfabric {
 namespace {
 
-/// A completion queue waits for the queue below it, and that for sockets.
+/// A completion queue waits for the queue below it, and that one for sockets.
 constexpr int kDepthMost = 4;
 
 int option(int descriptor, int name) noexcept {
@@ -46,7 +46,7 @@ int shut_down(int descriptor, int depth) {
     int waited = -1;
     unsigned long inode = 0;
     if (std::sscanf(line, "tfd: %d events: %*x data: %*x pos:%*d ino:%lx", &waited, &inode) != 2) continue;
-    // A number may have been given to another file since, while a child keeps the one that is waited for.
+    // The number may have been given to another file since, if a child process keeps the original one.
     struct stat found {};
     if (fstat(waited, &found) != 0 || found.st_ino != inode) continue;
     if (is_stream(waited)) {
@@ -59,7 +59,7 @@ int shut_down(int descriptor, int depth) {
   return streams;
 }
 
-/// Family, port and host, and nothing else that an address may carry; zeros for one that is not of IP.
+/// Family, port and host only, without any other fields of an address; zeros for addresses that are not IP.
 SocketAddress essence(const SocketAddress& address) noexcept {
   SocketAddress result{};
   sa_family_t family = 0;

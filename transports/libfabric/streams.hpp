@@ -8,16 +8,16 @@
 
 namespace torii::libfabric {
 
-/// A socket address of IPv4 or IPv6 as the kernel has it, zeros behind it.
+/// A socket address of IPv4 or IPv6 in the kernel's form, padded with zeros.
 using SocketAddress = std::array<std::byte, 28>;
 
 /// Shuts down the TCP sockets that an epoll descriptor waits for, directly or through other epoll descriptors;
-/// listeners stay. Returns how many there are: 0 also where the kernel does not tell (/proc) and for a descriptor of
-/// another kind.
+/// listeners stay. Returns their number: 0 also if the kernel does not tell (/proc) or the descriptor is of another
+/// kind.
 int shut_down_streams(int descriptor) noexcept;
 
-/// The same for the sockets of this process that a listener at `own` has accepted, or that are connected to a listener
-/// at one of `peers`. Whoever else in this process talks to these listeners is cut off as well.
+/// The same for sockets of this process that a listener at `own` has accepted, or that are connected to a listener at
+/// one of `peers`. Other connections of this process to these listeners are cut off as well.
 int shut_down_streams(const SocketAddress& own, std::vector<SocketAddress> peers) noexcept;
 
 }  // namespace torii::libfabric

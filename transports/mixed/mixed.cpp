@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses between the two transports, sleeps for both, and watches who nobody else watches.
+// Chooses between the two transports, sleeps for both, and watches processes that nobody else watches.
 #include "transports/mixed/mixed.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
   for (int rank = 0; rank < nodes.ranks() && !fabric.notices_deaths; ++rank) {
     if (nodes.is_own(rank)) continue;
     Descriptor& watch = watches_[static_cast<std::size_t>(rank)];
-    // A thread of this process never ends alone.
+    // Another thread of this process never ends alone.
     watch = shared_memory::open_pidfd(nodes.visible_pid(rank));
     all_watched = all_watched && watch.open();
   }
@@ -44,9 +44,9 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
                    .gathers = fabric.gathers};
 }
 
-// One system call cannot wait for a futex and for descriptors. A rank with peers on its node sleeps on the fabric, in
-// steps: a put over a network then wakes it at once, and one from its own node, where a waiting rank mostly still polls
-// or yields, at the end of the step. A fabric that wakes nobody leaves the futex.
+// No system call waits for a futex and for descriptors at once. A rank with peers on its node therefore sleeps on the
+// fabric, in steps. A put over a network wakes it at once. A put from its own node, where a waiting rank mostly still
+// polls or yields, wakes it at the end of the step. If the fabric wakes nobody, the rank sleeps on the futex.
 void Mixed::sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept {
   if (alone_) return between_->sleep(most_us, still_idle, data);
   Transport& waker = between_->capabilities().wakes_on_put ? *between_ : *inside_;

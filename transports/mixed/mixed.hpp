@@ -13,12 +13,12 @@
 
 namespace torii::mixed {
 
-/// As thread-safe as the two transports that it is made of.
+/// As thread-safe as its two transports.
 class Mixed final : public Transport {
  public:
-  /// `inside` maps the arenas of the own node's ranks, `between` reaches all others; both count ranks as the job does.
-  /// `nodes` is equal on all ranks and outlives this object. Where `between` does not notice deaths, processes of this
-  /// machine are watched here.
+  /// `inside` maps the arenas of the own node's ranks, `between` reaches all others; both use the job's rank numbers.
+  /// `nodes` is equal on all ranks and outlives this object. If `between` does not notice deaths, this object watches
+  /// processes of this machine.
   Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> inside, std::unique_ptr<Transport> between);
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -35,18 +35,18 @@ class Mixed final : public Transport {
   Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) noexcept override {
     return inside_->read(peer, address, to, bytes);
   }
-  /// A put to a lost peer is ok and does nothing: the peer may have ended after its last call, when nobody waits for
-  /// it; whoever does wait asks alive().
+  /// A put to a lost peer does nothing and returns ok: the peer may have ended after its last call, when nobody waits
+  /// for it. A rank that waits for it asks alive().
   Status put(const Put& put) noexcept override { return forgive(to(put.peer).put(put)); }
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override {
     return forgive(to(peer).put_word(peer, offset, value));
   }
-  /// Shared memory has nothing to move and nothing under way.
+  /// Shared memory has nothing to move and nothing in flight.
   Status progress() noexcept override { return between_->progress(); }
   bool drained() noexcept override { return between_->drained(); }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
   bool alive(int peer) noexcept override;
-  /// A store into memory is not lost, so engines are given up between nodes only.
+  /// A store into memory is never lost, so only engines between nodes are given up.
   void close_engines(std::uint32_t engines) noexcept override { between_->close_engines(engines); }
   std::uint32_t lost_engines() const noexcept override { return between_->lost_engines(); }
   std::uint32_t closed_engines() const noexcept override { return between_->closed_engines(); }
@@ -67,7 +67,7 @@ class Mixed final : public Transport {
   std::unique_ptr<Transport> inside_;
   std::unique_ptr<Transport> between_;
   std::string name_;
-  std::vector<Descriptor> watches_;  ///< by rank; closed where nothing is watched here
+  std::vector<Descriptor> watches_;  ///< by rank; closed if the rank is not watched here
   Capabilities capabilities_;
 };
 

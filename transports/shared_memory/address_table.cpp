@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries between two equal looks at a version; see the board of a team for the same pattern.
+// Reads entries between two equal looks at a version; the board of a team uses the same pattern.
 #include "transports/shared_memory/address_table.hpp"
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 namespace torii::shared_memory {
 namespace {
 
-/// A reader of a higher real-time priority would keep the changing thread from its CPU: after so many looks it sleeps.
+/// A reader of a higher real-time priority would keep the CPU from the changing thread, so it sleeps after that many
+/// looks.
 constexpr int kLooks = 1000;
 
 }  // namespace
@@ -23,7 +24,7 @@ void AddressTable::set(std::span<const Entry> entries) noexcept {
   const std::lock_guard lock(changing_);
   Block& block = *blocks_.back();
   const std::uint64_t version = version_.load(std::memory_order_relaxed);
-  // Release stores keep this order: who sees a new value sees that the version is odd, or a later one.
+  // Release stores keep this order: a reader that sees a new value also sees the odd version, or a later one.
   version_.store(version + 1, std::memory_order_relaxed);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     block.cells[i].first.store(entries[i].range.first, std::memory_order_release);
@@ -50,7 +51,7 @@ std::optional<std::int64_t> AddressTable::search(std::uintptr_t address, std::si
 
 std::optional<std::int64_t> AddressTable::search(const Block& block, std::uintptr_t address,
                                                  std::size_t bytes) noexcept {
-  // The last entry that does not begin behind the address.
+  // The last entry that does not begin after the address.
   std::size_t low = 0;
   std::size_t high = block.count.load(std::memory_order_acquire);
   while (low < high) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From addresses to offsets of an arena: read by calls of any thread while another changes it, without a lock.
+// From addresses to offsets in an arena: any thread reads without a lock while another one changes the table.
 #pragma once
 
 #include <atomic>
@@ -21,15 +21,15 @@ class AddressTable {
     std::int64_t offset = 0;  ///< of range.first
   };
 
-  /// The offset of `address`, when one entry holds all of [address, address + bytes).
+  /// The offset of `address` if one entry contains all of [address, address + bytes).
   std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept {
     if (!any_.load(std::memory_order_relaxed)) return std::nullopt;
     return search(reinterpret_cast<std::uintptr_t>(address), bytes);
   }
 
-  /// Makes room, so that set() of so many entries cannot fail.
+  /// Makes room, so that set() of that many entries cannot fail.
   void reserve(std::size_t entries);
-  /// Replaces all entries; they are in ascending order and do not overlap. One caller at a time.
+  /// Replaces all entries; the new ones are in ascending order and do not overlap. One caller at a time.
   void set(std::span<const Entry> entries) noexcept;
 
  private:
@@ -49,7 +49,7 @@ class AddressTable {
   std::atomic<std::uint64_t> version_ = 0;  ///< odd while the entries change
   std::atomic<Block*> current_ = nullptr;
   mutable std::mutex changing_;
-  /// Outgrown ones stay: a reader may still be in one. Each has twice the room of the one before.
+  /// Outgrown blocks stay: a reader may still use one. Each has twice the room of the one before.
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 

@@ -18,14 +18,16 @@
 namespace torii::shared_memory {
 namespace {
 
-/// A window has this part of the arena on both sides of the first range it is made for.
+/// A window has this part of the arena as room on both sides of the first range it is made for.
 constexpr std::size_t kMarginPart = 128;
-/// So many windows have margins; later ones take what they need, so that the arena stays usable for others.
+/// Only that many windows have such margins; later ones take what they need, so that the arena remains usable for
+/// others.
 constexpr std::size_t kWideWindows = 16;
-/// From so many bytes on the arena gives whole pages.
+/// From this size on the arena allocates whole pages.
 constexpr std::size_t kAlignedBytes = 64 * 1024;
 
-/// One for all contexts of the process: between the look at the mappings and the exchange nobody else may exchange.
+/// One lock for all contexts of the process: nobody else may exchange pages between the look at the mappings and the
+/// exchange.
 std::mutex& exchanging() {
   static std::mutex mutex;
   return mutex;
@@ -36,7 +38,7 @@ std::size_t page_bytes() {
   return bytes;
 }
 
-/// The pages that hold any of the bytes.
+/// The pages that contain any of the bytes.
 AddressRange pages_of(const void* address, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   std::uintptr_t end = 0;
@@ -133,7 +135,7 @@ void Adoption::give_back(const void* address, std::size_t bytes) {
                   " were freed, moved or unmapped before they were deregistered; deregister memory first");
 }
 
-/// What was adopted before must still be the arena's memory, or calls on it would be wrong.
+/// Memory that was adopted before must still be the arena's, or calls on it would be wrong.
 void Adoption::check_still_there(AddressRange range, const std::vector<MappedRange>& mappings) const {
   for (const auto& [first, pages] : pages_) {
     const AddressRange wanted = range.common({first, pages.end});
@@ -163,7 +165,7 @@ std::vector<AddressRange> Adoption::fresh_parts(AddressRange range) const {
   return parts;
 }
 
-/// A window that holds the range, and its pages that are adopted already.
+/// A window that contains the range, and its pages that are adopted already.
 Adoption::Window& Adoption::window_for(AddressRange range) {
   Window* shared = nullptr;
   for (const auto& [first, pages] : pages_) {
@@ -190,7 +192,7 @@ Adoption::Window& Adoption::make_window(AddressRange range) {
       window.offset = arena_.allocate(std::max(window.range.bytes(), kAlignedBytes), Backing::on_touch);
       return window;
     } catch (const Error&) {
-      // Then without margins.
+      // If that fails, without margins.
     }
   }
   window.range = range;
@@ -212,7 +214,7 @@ void Adoption::drop_unused_windows() {
   });
 }
 
-/// Puts the arena's pages under the parts, or leaves all as it was.
+/// Maps the arena's pages under the parts, or leaves all unchanged.
 void Adoption::exchange(const std::vector<AddressRange>& parts, Window& window) {
   std::vector<Replacement> replacements;
   replacements.reserve(parts.size());
@@ -245,7 +247,7 @@ void Adoption::split_at(std::uintptr_t address) {
   before.end = address;
 }
 
-/// Counts the pages of the range once more. Throws nothing after it has changed what counts.
+/// Adds one use to the pages of the range. Throws nothing after its first change.
 void Adoption::add(AddressRange range, Window& window) {
   split_at(range.first);
   split_at(range.end);
@@ -257,7 +259,7 @@ void Adoption::add(AddressRange range, Window& window) {
   }
 }
 
-/// Counts them once less, and tells which are then adopted by nobody. `freed` has room for them.
+/// Removes one use, and tells which pages have none left. `freed` has room for them.
 void Adoption::remove(AddressRange range, std::vector<Piece>& freed) noexcept {
   for (auto at = pages_.lower_bound(range.first); at != pages_.end() && at->first < range.end;) {
     if (--at->second.count != 0) {
@@ -269,7 +271,7 @@ void Adoption::remove(AddressRange range, std::vector<Piece>& freed) noexcept {
   }
 }
 
-/// Tells the calls. Pages that follow each other in memory and in the arena become one entry.
+/// Publishes the entries. Pages that are neighbours in memory and in the arena become one entry.
 void Adoption::publish() noexcept {
   entries_.clear();
   for (const auto& [first, pages] : pages_) {
@@ -286,7 +288,7 @@ void Adoption::publish() noexcept {
   table_.set(entries_);
 }
 
-/// Puts private pages wherever pages of the piece are mapped now, and returns how many bytes were still in their place.
+/// Maps private pages wherever pages of the piece are mapped now, and returns how many bytes were still in their place.
 std::size_t Adoption::restore(const Piece& piece, const std::vector<MappedRange>& mappings) {
   const std::size_t offset = piece.window->offset_of(piece.range.first);
   std::size_t stood = 0;
@@ -302,7 +304,7 @@ std::size_t Adoption::restore(const Piece& piece, const std::vector<MappedRange>
   return stood;
 }
 
-/// A mapping of the arena's file that is not the arena itself.
+/// Whether this maps the arena's file and is not the arena itself.
 bool Adoption::is_own(const MappedRange& mapping) const noexcept {
   const auto base = reinterpret_cast<std::uintptr_t>(arena_.base());
   return mapping.is_shared && mapping.inode == inode_ && mapping.device_major == device_major_ &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the process that became memory of the arena, at its own addresses.
+// Memory of the process that becomes memory of the arena, at its own addresses.
 #pragma once
 
 #include <cstddef>
@@ -15,38 +15,39 @@
 
 namespace torii::shared_memory {
 
-/// Exchanges whole pages, so what stands beside a buffer on its first and last page is adopted with it: same address,
-/// same contents. Pages are counted, so buffers may share them. Neighbouring buffers lie side by side in the arena too,
-/// because a window of addresses keeps its distance to its offsets; so a buffer is one piece there even when its first
-/// page came with another buffer. Thread-safe.
+/// Exchanges whole pages, so other data on the first and last page of a buffer is adopted with it: same address, same
+/// contents. Pages are counted, so buffers may share them. Neighbouring buffers are neighbours in the arena too,
+/// because a window keeps the distance between addresses and offsets. A buffer is therefore one piece in the arena even
+/// if its first page came with another buffer. Thread-safe.
 class Adoption {
  public:
   explicit Adoption(Arena& arena);
-  /// Gives back what is adopted. Where that is refused the pages stay shared, with their contents.
+  /// Gives back adopted memory. If the kernel refuses, the pages stay shared, with their contents.
   ~Adoption();
   Adoption(const Adoption&) = delete;
   Adoption& operator=(const Adoption&) = delete;
 
   /// Adopts the pages of [address, address + bytes). Throws Error{invalid_argument} for no bytes, or for pages of an
   /// earlier call that were unmapped since; Error{unsupported} for memory that is not private, anonymous, readable and
-  /// writable; Error{no_resource}. Whatever it throws, memory and contents are as before.
+  /// writable; Error{no_resource}. After an exception memory and contents are as before.
   void adopt(const void* address, std::size_t bytes);
-  /// Undoes one adopt() of the same range: pages that nobody else adopted become private again, contents kept, wherever
-  /// mremap has moved them. Throws Error{invalid_argument} when they were moved or unmapped, Error{no_resource} when
-  /// private memory is refused; they then stay shared, with their contents. The range counts as given back in any case.
+  /// Undoes one adopt() of the same range: pages without another user become private again with their contents,
+  /// wherever mremap has moved them. Throws Error{invalid_argument} if they were moved or unmapped, and
+  /// Error{no_resource} if private memory is refused; the pages then stay shared, with their contents. The range counts
+  /// as given back in any case.
   void give_back(const void* address, std::size_t bytes);
 
-  /// The arena's offset of `address`, when all of [address, address + bytes) is adopted in one piece.
+  /// The arena's offset of `address` if all of [address, address + bytes) is adopted in one piece.
   std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept {
     return table_.find(address, bytes);
   }
 
  private:
-  /// Addresses for which a range of the arena is set aside.
+  /// Addresses for which a range of the arena is reserved.
   struct Window {
     AddressRange range;
     std::size_t offset = 0;  ///< in the arena, of range.first
-    bool stranded = false;   ///< holds pages that could not be given back: never used again nor freed
+    bool stranded = false;   ///< has pages that could not be given back: never used again nor freed
     std::size_t offset_of(std::uintptr_t address) const noexcept { return offset + (address - range.first); }
   };
   /// Adopted pages, from the key in pages_ to `end`.

@@ -33,13 +33,13 @@ constexpr std::size_t round_down(std::size_t value, std::size_t to) { return val
 
 std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
 
-/// Asked for in pieces: a signal undoes and repeats the one that it interrupts, and others take memory meanwhile.
+/// Asked for in pieces: a signal undoes and repeats the piece that it interrupts, and others take memory meanwhile.
 constexpr std::size_t kPiece = std::size_t{8} << 20;
-/// At most so much is taken without asking; and so much has to stay, since others ask at the same time.
+/// At most this much is taken without asking, and this much has to remain, since others ask at the same time.
 constexpr std::size_t kUnasked = std::size_t{16} << 20;
 constexpr std::size_t kSpare = std::size_t{16} << 20;
 
-/// The soft limit, or SIZE_MAX.
+/// The soft limit; SIZE_MAX if there is none.
 std::size_t limit_of(__rlimit_resource_t resource) {
   rlimit limit{};
   getrlimit(resource, &limit);
@@ -51,9 +51,9 @@ std::string limit_text(__rlimit_resource_t resource) {
   return limit == SIZE_MAX ? "unlimited" : std::to_string(limit) + " bytes";
 }
 
-/// Why a mapping was refused with this errno, and what to raise.
+/// Why a mapping was refused with this errno, and which limit to raise.
 std::string mapping_limits(int refused) {
-  // The kernel counts what a process maps after mlockall(MCL_FUTURE) in full, and refuses it so.
+  // After mlockall(MCL_FUTURE) the kernel counts the whole mapping, and refuses it with this errno.
   if (refused == EAGAIN) {
     return "the process locks what it maps (mlockall), and its limit of locked memory (ulimit -l) is " +
            limit_text(RLIMIT_MEMLOCK);
@@ -75,8 +75,8 @@ int prefer_node(void* base, std::size_t bytes, int node) noexcept {
 }
 
 Mapping::Mapping(int fd, std::size_t bytes) : bytes_(bytes) {
-  // In two steps: after mlockall(MCL_FUTURE) the kernel would take all pages of what is mapped accessible. So it takes
-  // and locks each page when it is touched.
+  // In two steps: after mlockall(MCL_FUTURE) the kernel takes all pages of a mapping that is accessible from the start.
+  // In this way it takes and locks each page on first touch.
   void* const address = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   const bool is_mapped = address != MAP_FAILED;
   if (!is_mapped || mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) {
@@ -104,7 +104,7 @@ Mapping::~Mapping() {
 }
 
 std::size_t Arena::possible_bytes(std::size_t wanted_bytes, int arenas) {
-  // Growing a file past this limit would end the process by SIGXFSZ.
+  // Growing a file past this limit would end the process with SIGXFSZ.
   const std::size_t file_bytes_max = limit_of(RLIMIT_FSIZE);
   int refused = 0;
   // Ranks that are threads of one process ask at the same time, and would find no room beside each other's probes.
@@ -157,12 +157,12 @@ Arena::Arena(std::size_t bytes) : bytes_(bytes), fd_(memfd_create("torii-arena",
   if (ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
     throw Error(Status::no_resource, "cannot size the arena to " + std::to_string(bytes) + " bytes" + reason());
   }
-  // A peer that shrank the file would end everyone who touches it by SIGBUS.
+  // If a peer shrank the file, every rank that touches it would end with SIGBUS.
   if (fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw Error(Status::no_resource, "cannot seal the arena's memfd" + reason());
   }
   mapping_ = Mapping(fd_.get(), bytes);
-  // Refused, as in containers without CAP_SYS_NICE, pages stand where they are first touched.
+  // If this is refused, as in containers without CAP_SYS_NICE, pages are placed where they are first touched.
   if (const auto node = home_node(allowed_cpus())) (void)prefer_node(base(), bytes, *node);
   free_.emplace(0, bytes);
 }
@@ -188,7 +188,7 @@ std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
   const std::lock_guard lock(mutex_);
   const bool big = bytes >= kBig;
   const std::size_t rounded = round_up(bytes, big ? kBig : kSmall);
-  // Made first: from here to its end free() needs no memory for it.
+  // Made first: after this free() needs no memory for the allocation.
   Ranges made = {{0, rounded}};
   Ranges::node_type range = made.extract(made.begin());
   const std::size_t offset = take(rounded, big ? kBig : kSmall);
@@ -201,7 +201,7 @@ std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
   }
   used_.insert(std::move(range));
   used_bytes_ += rounded;
-  // Big ones are whole pages, and free pages are holes; small ones may share a page with a neighbour.
+  // Large allocations have whole pages, and free pages are holes; small ones may share a page with a neighbour.
   if (!big) std::memset(base() + offset, 0, rounded);
   return offset;
 }
@@ -237,7 +237,7 @@ std::size_t Arena::take(std::size_t bytes, std::size_t alignment) {
                                        std::to_string(used_bytes_) + " are in use); raise TORII_ARENA");
 }
 
-/// Joins the range with its free neighbours and makes holes of the pages that thereby became free.
+/// Joins the range with its free neighbours and makes holes of the pages that became free.
 void Arena::give_back(Ranges::node_type range) noexcept {
   const std::size_t offset = range.key();
   const std::size_t bytes = range.mapped();
@@ -278,7 +278,7 @@ void Arena::release(std::size_t offset, std::size_t bytes) noexcept {
   }
 }
 
-/// Takes the pages of a range from the machine. Throws Error{no_resource}, leaving holes to give_back().
+/// Takes the pages of a range from the machine. Throws Error{no_resource}; give_back() then makes the holes.
 void Arena::populate(std::size_t offset, std::size_t bytes) {
   if (is_pinned()) return;  // they are there already
   if (bytes > kPiece) ask_for(bytes, bytes);
@@ -293,10 +293,10 @@ void Arena::populate(std::size_t offset, std::size_t bytes) {
   }
 }
 
-/// Throws when `bytes` more, of `together`, are not there: the kernel grants what it has not, and then ends some
-/// process. The less is left, the more often this asks.
+/// Throws if the machine does not have `bytes` more, of `together`: the kernel grants memory that it does not have, and
+/// later ends some process. The less is left, the more often this asks.
 void Arena::ask_for(std::size_t together, std::size_t bytes) {
-  constexpr std::size_t kShare = 16;  // others take from what is left too
+  constexpr std::size_t kShare = 16;  // others take from the rest too
   const std::size_t unasked = unasked_bytes_.load(std::memory_order_relaxed);
   if (bytes <= unasked) {
     unasked_bytes_.store(unasked - bytes, std::memory_order_relaxed);

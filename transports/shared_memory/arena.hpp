@@ -12,14 +12,15 @@
 
 namespace torii::shared_memory {
 
-/// A smaller arena is not worth having.
+/// The smallest useful arena.
 inline constexpr std::size_t kArenaBytesMin = std::size_t{256} << 20;
 
-/// Asks that pages of a shared mapping come from that NUMA node where it has any left, whoever touches them first. The
-/// wish belongs to the file: it holds for every mapping of it. Returns 0, or the errno with which the kernel refuses.
+/// Asks that pages of a shared mapping come from this NUMA node if it has any left, whichever process touches them
+/// first. The policy belongs to the file and holds for every mapping of it. Returns 0, or the errno with which the
+/// kernel refuses.
 int prefer_node(void* base, std::size_t bytes, int node) noexcept;
 
-/// A shared mapping of a whole memfd, unmapped with its owner.
+/// A shared mapping of a whole memfd; the destructor unmaps it.
 class Mapping {
  public:
   Mapping() noexcept = default;
@@ -35,51 +36,50 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-/// Whether an allocation takes its memory at once, so that running out is an error here, or page by page on first
-/// touch, when running out is the kernel's affair (it ends a process).
+/// When an allocation takes its memory: at once, so that running out is an error here, or page by page on first touch,
+/// where the kernel ends a process that runs out.
 enum class Backing { reserved, on_touch };
 
 /// A sparse memfd that cannot shrink under its mappings. Thread-safe.
 class Arena {
  public:
-  /// The largest size, `wanted_bytes` halved as often as needed, of which this process could map `arenas`. Throws
-  /// Error{no_resource} when that is below kArenaBytesMin.
+  /// The largest size of which this process could map `arenas`: `wanted_bytes`, halved as often as needed. Throws
+  /// Error{no_resource} if that is below kArenaBytesMin.
   static std::size_t possible_bytes(std::size_t wanted_bytes, int arenas);
 
-  /// `bytes` is a multiple of the page size. Where the calling thread may run on one NUMA node only, pages come from
-  /// there: slots are first touched by the peers that store into them, yet read here. Throws Error{no_resource}.
+  /// `bytes` is a multiple of the page size. If the calling thread may run on one NUMA node only, pages come from that
+  /// node: peers touch slots first when they store into them, but this rank reads them. Throws Error{no_resource}.
   explicit Arena(std::size_t bytes);
 
-  /// How much of an arena a fabric that pins memory gets by default where so many ranks share this machine: it takes
-  /// all of that from the machine at once.
+  /// The default size of the part of an arena that a fabric pins, for this many ranks on the machine: the fabric takes
+  /// all of it from the machine at once.
   static std::size_t pinnable_bytes(int ranks);
   /// A fabric has pinned the first `bytes`, a multiple of 64 KiB. From now on only these are handed out, and their
-  /// pages stay what they are, since the fabric would go on writing to those that it knows. Nothing behind them may be
-  /// in use.
+  /// pages stay: the fabric writes to the pages that it knows. Nothing behind them may be in use.
   void pin(std::size_t bytes);
   bool is_pinned() const noexcept { return pinned_bytes_ != 0; }
 
   int fd() const noexcept { return fd_.get(); }
   std::byte* base() const noexcept { return mapping_.base(); }
   std::size_t bytes() const noexcept { return bytes_; }
-  /// Those of it that can be allocated.
+  /// The part that can be allocated.
   std::size_t capacity_bytes() const noexcept { return is_pinned() ? pinned_bytes_ : bytes_; }
-  /// Bytes now allocated, after rounding.
+  /// Allocated bytes, after rounding.
   std::size_t used_bytes() const noexcept;
-  /// True when [address, address + bytes) lies in the own mapping.
+  /// True if [address, address + bytes) is in the own mapping.
   bool contains(const void* address, std::size_t bytes) const noexcept;
 
-  /// The offset of `bytes` zeroed bytes. From 64 KiB on they start at a multiple of 64 KiB, below at a multiple of 64.
-  /// Throws Error{invalid_argument} for 0 bytes, {no_resource} when the arena or the machine has not that much left.
+  /// The offset of `bytes` zeroed bytes: a multiple of 64 KiB for 64 KiB or more, otherwise of 64. Throws
+  /// Error{invalid_argument} for 0 bytes, {no_resource} if the arena or the machine does not have that much left.
   std::size_t allocate(std::size_t bytes, Backing backing = Backing::reserved);
-  /// Gives the memory back to the machine, unless it is pinned. Throws Error{invalid_argument} when nothing was
-  /// allocated at `offset`.
+  /// Gives the memory back to the machine, unless it is pinned. Throws Error{invalid_argument} if nothing was allocated
+  /// at `offset`.
   void free(std::size_t offset);
 
-  /// Inside an allocation made on_touch, at multiples of the page: takes the pages of a range from the machine. Throws
-  /// Error{no_resource}; release() then gives back what was taken.
+  /// For an allocation made on_touch, at multiples of the page: takes the pages of a range from the machine. Throws
+  /// Error{no_resource}; release() then gives back the pages taken so far.
   void reserve(std::size_t offset, std::size_t bytes) { populate(offset, bytes); }
-  /// Gives them back; they are zero when they are touched again.
+  /// Gives the pages back; they are zero when they are touched again.
   void release(std::size_t offset, std::size_t bytes) noexcept;
 
  private:
@@ -97,7 +97,7 @@ class Arena {
   Ranges free_;  // never adjacent; pages wholly inside are holes, so zero
   Ranges used_;
   std::size_t used_bytes_ = 0;
-  std::atomic<std::size_t> unasked_bytes_ = 0;  ///< may be taken before the kernel is asked again what is left
+  std::atomic<std::size_t> unasked_bytes_ = 0;  ///< may be taken before asking the kernel again
 };
 
 }  // namespace torii::shared_memory

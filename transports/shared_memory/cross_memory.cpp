@@ -21,7 +21,7 @@ struct Proof {
 
 struct Finding {
   std::int32_t peer = -1;  ///< the first rank that cannot be read; -1: all can
-  std::int32_t error = 0;  ///< 0: the read gave another process's bytes
+  std::int32_t error = 0;  ///< 0: the read returned bytes of another process
 };
 
 std::string sentence(std::size_t rank, const Finding& finding) {
@@ -56,7 +56,7 @@ Status CrossMemory::read(int peer, std::uintptr_t address, std::byte* to, std::s
     const iovec remote = {reinterpret_cast<void*>(address), bytes};
     const ssize_t done = process_vm_readv(pids_[static_cast<std::size_t>(peer)], &local, 1, &remote, 1, 0);
     if (done <= 0) return done < 0 && errno == ESRCH ? Status::peer_lost : Status::transport;
-    // A page that is not there ends a read early; the next try then gives the reason.
+    // A missing page ends a read early; the next try then returns the reason.
     to += done;
     address += static_cast<std::uintptr_t>(done);
     bytes -= static_cast<std::size_t>(done);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-memory attach: reading the private memory of a peer's process, where the kernel allows it.
+// Cross-memory attach: reading the private memory of a peer's process, if the kernel allows it.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace torii::shared_memory {
 /// Immutable once made, so any thread may read.
 class CrossMemory {
  public:
-  /// Collective: every rank tries to read a random word of every rank of its node. `allowed` on all ranks or on none,
-  /// so that lenders know what their readers can.
+  /// Collective: every rank tries to read a random word of every rank of its node. `allowed` is equal on all ranks, so
+  /// lenders know what their readers can do.
   CrossMemory(Exchange& exchange, const NodePeers& peers);
 
   bool allowed() const noexcept { return why_not_.empty(); }
-  /// Which rank cannot read which, and the kernel's word; equal on all ranks.
+  /// Which rank cannot read which, and the kernel's reason; equal on all ranks.
   const std::string& why_not() const noexcept { return why_not_; }
-  /// Status::peer_lost when the process has ended, transport when the kernel refuses.
+  /// Status::peer_lost if the process has ended, transport if the kernel refuses.
   Status read(int peer, std::uintptr_t address, std::byte* to, std::size_t bytes) const noexcept;
 
  private:

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x746f6172;
 
-/// The one message of each direction; the sender's memfd rides along.
+/// The one message of each direction; it carries the sender's memfd.
 struct Hello {
   std::uint32_t magic = kMagic;
   std::int32_t rank = -1;
@@ -72,7 +72,7 @@ Received receive_hello(int socket, Hello& hello, Descriptor& arena) {
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // room for one: the kernel closes what a stranger sends beyond
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // room for one: the kernel closes any others
   const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Received::nothing_yet;
   if (got < 0) return Received::rubbish;
@@ -125,11 +125,11 @@ class Handshake {
   const Listener& listener_;
   const HandshakePlan& plan_;
   std::vector<Link> links_;           // by rank; complete when `arena` is open
-  std::vector<Descriptor> dialed_;    // by rank; connected to a lower rank, its answer is awaited
-  std::vector<Descriptor> admitted_;  // higher ranks or strangers that have not said who they are
+  std::vector<Descriptor> dialed_;    // by rank; connected to a lower rank, waiting for its answer
+  std::vector<Descriptor> admitted_;  // higher ranks or strangers that have not yet identified themselves
 };
 
-/// The rank to name in an error: a dead one if there is one, else the lowest that is missing; -1 when all are there.
+/// The rank to name in an error: a dead one if there is one, otherwise the lowest missing one; -1 if none is missing.
 int Handshake::first_missing() const {
   int missing = -1;
   for (int rank = 0; rank < static_cast<int>(links_.size()); ++rank) {
@@ -149,7 +149,7 @@ void Handshake::dial_lower_ranks() {
     sockaddr_un address;
     const socklen_t length = fill_address(plan_.names[rank], address);
     if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-      // EAGAIN: its queue is full for the moment. Listeners outlive the handshake, so a refusal means that it has
+      // EAGAIN: its queue is full at the moment. Listeners outlive the handshake, so a refusal means that the rank has
       // ended.
       if (errno == EAGAIN || errno == EINTR) continue;
       throw Error(Status::peer_lost, plan_.who[rank] + " has ended while joining" + reason(), static_cast<int>(rank));
@@ -164,7 +164,7 @@ void Handshake::wait() {
   for (const Descriptor& one : dialed_) {
     if (one.open()) entries.push_back({one.get(), POLLIN, 0});
   }
-  // Short, because deaths, the deadline and queues that were full are looked at in between.
+  // Short, because deaths, the deadline and full queues are checked in between.
   constexpr int kLookAroundMs = 10;
   poll(entries.data(), entries.size(), kLookAroundMs);
 }
@@ -180,7 +180,8 @@ void Handshake::admit() {
     }
     if (credentials(socket.get()).uid != geteuid()) continue;
     admitted_.push_back(std::move(socket));
-    // Ranks speak as soon as they are connected and dial again when dropped; who keeps silent is dropped for new ones.
+    // Ranks speak as soon as they are connected and dial again when dropped; silent connections are dropped for new
+    // ones.
     constexpr std::size_t kSilentMax = 64;
     if (admitted_.size() > links_.size() + kSilentMax) admitted_.erase(admitted_.begin());
   }

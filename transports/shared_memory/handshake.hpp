@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How processes of one node hand each other their arenas: memfds over abstract unix sockets, closed to strangers.
+// How processes of one node give each other their arenas: memfds over abstract unix sockets, closed to strangers.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,8 @@ using Token = std::array<std::byte, 16>;
 /// From the kernel's random source.
 Token random_token();
 
-/// A listening SOCK_SEQPACKET socket with a random abstract name: nothing appears in a file system, and it ends with
-/// us.
+/// A listening SOCK_SEQPACKET socket with a random abstract name: it appears in no file system, and ends with this
+/// process.
 class Listener {
  public:
   /// Throws Error{no_resource}.
@@ -32,11 +32,11 @@ class Listener {
   Descriptor fd_;
 };
 
-/// What one peer handed over. The socket stays connected until its owner drops it.
+/// What one peer has handed over. The socket stays connected until its owner closes it.
 struct Link {
   Descriptor arena;
   Descriptor socket;
-  pid_t pid = 0;  ///< of the process at the other end as the kernel says; 0 when it is not visible from here
+  pid_t pid = 0;  ///< process at the other end, from the kernel; 0 if it is not visible from here
 };
 
 struct HandshakePlan {
@@ -47,10 +47,10 @@ struct HandshakePlan {
   Token job_token{};             ///< equal on all ranks of the job, unknown to others
   int arena_fd = -1;
   double timeout_s = 30;
-  std::function<bool(int rank)> lost;  ///< true when that rank is known to be dead
+  std::function<bool(int rank)> lost;  ///< true if that rank is known to be dead
 };
 
-/// Collective over the ranks that are linked with each other. Returns one Link per rank, empty where the name is empty.
+/// Collective over the ranks that are linked with each other. Returns one Link per rank, empty if the name is empty.
 /// Connections of other users, or without the job token, are closed and change nothing. Throws Error: timeout or
 /// peer_lost naming the missing rank, no_resource.
 std::vector<Link> hand_over_arenas(const Listener& listener, const HandshakePlan& plan);

@@ -33,7 +33,7 @@ std::string read_file(const char* path) {
   }
 }
 
-/// Takes a number and the character behind it from the front of `line`; an `after` of 0 takes none.
+/// Removes a number and the character behind it from the front of `line`; if `after` is 0, the number only.
 bool take_number(std::string_view& line, int base, char after, std::uint64_t& number) {
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number, base);
   if (error != std::errc()) return false;
@@ -64,7 +64,7 @@ bool parse_line(std::string_view line, MappedRange& mapping) {
   return true;
 }
 
-/// Whether any memory of the process is locked; asked because smaps, which tells which, is slow to read.
+/// Whether any memory of the process is locked. smaps tells which memory is locked, but is slow to read.
 bool any_locked(std::string_view status) {
   const std::size_t at = status.find("VmLck:");
   if (at == std::string_view::npos) return false;
@@ -72,7 +72,7 @@ bool any_locked(std::string_view status) {
   return digit != std::string_view::npos && status[digit] != '0';
 }
 
-/// What is wrong with a mapping; nullptr when nothing is.
+/// What is wrong with a mapping; nullptr if nothing is.
 const char* fault_of(const MappedRange& mapping) {
   if (mapping.name.find("hugepage") != std::string::npos) return "huge pages";
   if (mapping.is_shared) return "a shared mapping";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says about this process's mappings, and whether pages may be exchanged for pages of an arena.
+// What the kernel says about this process's mappings, and whether their pages may be exchanged for pages of an arena.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct AddressRange {
   std::uintptr_t end = 0;
   std::size_t bytes() const noexcept { return end - first; }
   bool contains(AddressRange other) const noexcept { return first <= other.first && other.end <= end; }
-  /// The common part; first >= end when there is none.
+  /// The common part; first >= end if there is none.
   AddressRange common(AddressRange other) const noexcept {
     return {first > other.first ? first : other.first, end < other.end ? end : other.end};
   }
@@ -32,14 +32,14 @@ struct MappedRange {
   std::string name;
 };
 
-/// Reads text in the form of /proc/self/maps or /proc/self/smaps; lines of neither form are passed over.
+/// Reads text in the form of /proc/self/maps or /proc/self/smaps; skips other lines.
 std::vector<MappedRange> parse_mappings(std::string_view text);
 
-/// This process's mappings, in the order of their addresses. Throws Error{unsupported} where /proc is not there.
+/// This process's mappings, in the order of their addresses. Throws Error{unsupported} if /proc is missing.
 std::vector<MappedRange> read_mappings();
 
 /// Why the pages of `range` cannot be adopted: the first place that is not private, anonymous, readable and writable
-/// memory that may move. Empty when they can.
+/// memory that may move. Empty if they can.
 std::string why_not_adoptable(const std::vector<MappedRange>& mappings, AddressRange range);
 
 /// An address as the kernel writes it, with 0x in front.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cards are gathered, arenas swapped and mapped, and a watch is kept on every foreign process.
+// Exchanges cards, swaps and maps arenas, and watches every process that is not this one.
 #include "transports/shared_memory/node_peers.hpp"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ namespace torii::shared_memory {
 
 struct Card {
   Token process_token{};  ///< with the process number: tells whether two ranks are threads of one process
-  Token job_token{};      ///< rank 0's is the job's
+  Token job_token{};      ///< that of rank 0 is the job's
   std::array<char, 48> listener{};
   std::uint64_t base = 0;
   std::uint64_t arena_bytes = 0;
@@ -56,7 +56,7 @@ Card make_card(const Arena& arena, const Listener& listener, Watch watch) {
   return card;
 }
 
-/// Shares a local failure, so that no rank waits for one that gave up. Throws the lowest failing rank's.
+/// Shares a local failure, so that no rank waits for one that gave up. Throws the failure of the lowest failing rank.
 void agree(Exchange& exchange, const Error* failure) {
   struct Verdict {
     std::int32_t status;
@@ -79,7 +79,7 @@ void agree(Exchange& exchange, const Error* failure) {
 }  // namespace
 
 std::unique_ptr<Arena> make_arena(Exchange& exchange, const Nodes& nodes, std::size_t wanted_bytes) {
-  // Two rounds: sizes are agreed before anything is made, and a failure to make it is everyone's failure.
+  // Two rounds: ranks agree on sizes before anything is made, and one rank's failure is a failure of all.
   const auto attempt = [&exchange](auto&& step) {
     std::unique_ptr<Error> failure;
     try {
@@ -120,8 +120,8 @@ NodePeers::NodePeers(Exchange& exchange, const Nodes& nodes, const Arena& arena,
     const pid_t visible_pid = nodes.visible_pid(static_cast<int>(rank));
     peers_[rank].foreign = visible_pid != mine.pid || card.process_token != mine.process_token;
     if (!peers_[rank].foreign) peers_[rank].base = reinterpret_cast<std::byte*>(card.base);
-    // Process numbers mean nothing in another pid namespace. A socket is a watch only if its other end stays open too,
-    // so all ranks of a node choose alike.
+    // Process numbers mean nothing in another pid namespace. A socket serves as a watch only if its other end stays
+    // open too, so all ranks of a node choose the same kind.
     if (card.pidfds == 0 || visible_pid == 0) watch = Watch::socket;
   }
 
@@ -129,12 +129,12 @@ NodePeers::NodePeers(Exchange& exchange, const Nodes& nodes, const Arena& arena,
   try {
     meet(listener, cards, arena.fd(), timeout_s, watch);
   } catch (const Error& error) {
-    // A missing rank is missed by everyone, and would be missed again below.
+    // All ranks miss a missing rank, and would miss it again below.
     if (error.status() == Status::timeout) throw;
     if (error.status() == Status::peer_lost && !exchange.notices_deaths()) throw;
     failure = std::make_unique<Error>(error);
   }
-  // Listeners stay open up to here, so that a refused connection means an ended rank.
+  // Listeners stay open until here, so that a refused connection means an ended rank.
   agree(exchange, failure.get());
 }
 
@@ -178,8 +178,8 @@ void NodePeers::map(int rank, Link link, Watch watch) {
     one.events = POLLRDHUP;
     return;
   }
-  // The number is the kernel's word about the other end. Should it have ended and its number be in use again, then the
-  // round that follows the handshake fails.
+  // The kernel says the number of the other end. If that process has ended and its number is in use again, the round
+  // that follows the handshake fails.
   one.watch = open_pidfd(link.pid);
   one.events = POLLIN;
   if (!one.watch.open()) throw Error(Status::no_resource, "cannot watch rank " + std::to_string(rank) + reason());

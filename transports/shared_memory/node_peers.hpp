@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of one node: where each one's arena is mapped here, who they are, and whether they live.
+// The ranks of one node: where each arena is mapped here, who they are, and whether they live.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,22 @@
 
 namespace torii::shared_memory {
 
-/// The own arena, of a size that every rank of the job can map for all ranks of its node. Collective over the job.
+/// This rank's arena, of a size that every rank of the job can map for all ranks of its node. Collective over the job.
 /// Throws Error{no_resource} on all ranks, naming the one that cannot.
 std::unique_ptr<Arena> make_arena(Exchange& exchange, const Nodes& nodes, std::size_t wanted_bytes);
 
-/// How deaths are noticed: by pidfds, or, where one rank's kernel refuses those, by the end of the sockets, which then
-/// stay.
+/// How deaths are noticed: by pidfds, or, if one rank's kernel refuses those, by the end of the sockets, which then
+/// stay open.
 enum class Watch { pidfd, socket };
 
 struct Card;  // what every rank publishes about itself
 
-/// Made once per context, collectively over the job; then immutable, so any thread may ask. Ranks are those of the job;
-/// of ranks of other nodes nothing is known here.
+/// Made once per context, collectively over the job; then immutable, so any thread may ask. Ranks are those of the job.
+/// Nothing is known here about ranks of other nodes.
 class NodePeers {
  public:
   /// Every rank maps the arenas of its node's ranks. Threads of one process use one mapping, so that a race checker
-  /// sees their races. `arena` must outlive this object and must not be destroyed while threads of this process use it
+  /// sees their races. `arena` must outlive this object, and must not be destroyed while threads of this process use it
   /// as peers. Throws Error: timeout or peer_lost naming the missing rank, no_resource.
   NodePeers(Exchange& exchange, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch = Watch::pidfd);
 
@@ -39,12 +39,12 @@ class NodePeers {
   std::byte* base(int rank) const noexcept { return peer(rank).base; }
   /// The size of every rank's arena.
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
-  /// False once the rank's process has ended; one system call. Threads of the own process count as alive, and ranks of
-  /// other nodes too.
+  /// False if the rank's process has ended; one system call. Threads of this process count as alive, and so do ranks of
+  /// other nodes.
   bool alive(int rank) const noexcept;
   /// The process number as that rank sees it; 0 for ranks of other nodes.
   int pid(int rank) const noexcept { return peer(rank).pid; }
-  /// As Nodes says.
+  /// As in Nodes.
   bool oversubscribed() const noexcept { return oversubscribed_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every rank tells where it runs; all then group the ranks alike.
+// Every rank tells where it runs; all then group the ranks in the same way.
 #include "transports/shared_memory/nodes.hpp"
 
 #include <sched.h>
@@ -20,21 +20,21 @@
 
 namespace torii::shared_memory {
 
-/// A CpuQuota as it travels; of no group where `group` is 0.
+/// A CpuQuota as it is sent; it names no group if `group` is 0.
 struct QuotaCard {
   std::uint64_t group = 0;
   double cpus = 0;
 };
-/// More groups with quotas hardly stand in each other; those further out are then left out.
+/// Groups with quotas are hardly nested deeper; groups further out are ignored.
 constexpr std::size_t kQuotasMost = 4;
 
 struct HostCard {
-  std::array<char, 40> boot_id{};  ///< tells two machines of one name apart
-  std::array<char, 72> host{};     ///< tells two copies of one running machine apart
+  std::array<char, 40> boot_id{};  ///< differs between two machines of one name
+  std::array<char, 72> host{};     ///< differs between two copies of one running machine
   std::array<char, Nodes::kNameBytesMax + 1> name{};
   std::uint64_t ipc_namespace = 0;
   std::uint64_t net_namespace = 0;   ///< abstract sockets do not reach beyond it
-  std::uint64_t user_namespace = 0;  ///< user numbers mean something else beyond it
+  std::uint64_t user_namespace = 0;  ///< user numbers have another meaning beyond it
   std::uint64_t pid_namespace = 0;
   std::uint32_t user = 0;
   std::int32_t pid = 0;
@@ -53,7 +53,7 @@ struct HostCard {
 
 namespace {
 
-/// 0 where /proc is not there; two such ranks compare equal, and the sockets then show whether they share a node.
+/// 0 if /proc is missing; two such ranks compare equal, and the sockets then show whether they share a node.
 std::uint64_t inode(const char* path) {
   struct stat info {};
   return stat(path, &info) == 0 ? info.st_ino : 0;
@@ -88,8 +88,8 @@ HostCard make_card(std::string_view name, const std::filesystem::path& root) {
   return card;
 }
 
-/// Whether more of these ranks than its quota grants CPUs stand in one control group. A rank that polls takes a CPU, so
-/// a part of one is none.
+/// Whether one control group contains more of these ranks than its quota grants CPUs. A polling rank uses a whole CPU,
+/// so fractions are ignored.
 bool exceeds_a_quota(const std::vector<HostCard>& cards, const HostCard& mine) {
   std::map<std::uint64_t, int> ranks;  // by group
   for (const HostCard& card : cards) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ranks of a job stand on one node, where memory can be shared, and which on one machine.
+// Which ranks of a job are on one node, where they can share memory, and which are on one machine.
 #pragma once
 
 #include <sys/types.h>
@@ -17,22 +17,22 @@
 
 namespace torii::shared_memory {
 
-/// Into a field of fixed length, cut where it does not fit. The field was zero and stays terminated.
+/// Copies into a field of fixed length, cut if necessary. The field was zero and stays terminated.
 template <std::size_t Length>
 void copy_text(std::string_view text, std::array<char, Length>& to) {
   std::copy_n(text.begin(), std::min(text.size(), Length - 1), to.begin());
 }
 
-struct HostCard;  // what every rank tells of where it runs
+struct HostCard;  // what every rank tells about where it runs
 
-/// Equal on all ranks, but for what is said of the own one. Made once per context; then immutable.
+/// Equal on all ranks, except for what it says of the own rank. Made once per context; then immutable.
 class Nodes {
  public:
-  /// `separate`: every rank is a node of its own, whoever could share memory with it.
+  /// `separate`: every rank is a node of its own, even if it could share memory.
   enum class Rule { shared, separate };
 
-  /// Collective. Ranks share a node when they run on one machine, in one network, IPC and user namespace, as one user,
-  /// and `name` (TORII_NODE; at most kNameBytesMax bytes) is equal. Below `root` the kernel says what CPU time this
+  /// Collective. Ranks share a node if they run on one machine, in one network, IPC and user namespace, as one user,
+  /// with equal `name` (TORII_NODE; at most kNameBytesMax bytes). Below `root` the kernel says how much CPU time this
   /// rank may use.
   explicit Nodes(Exchange& exchange, std::string_view name = {}, Rule rule = Rule::shared,
                  const std::filesystem::path& root = "/");
@@ -50,15 +50,15 @@ class Nodes {
   /// Ranks of the own node, the own one included.
   int own_ranks() const noexcept;
   const std::string& host(int rank) const noexcept { return hosts_[static_cast<std::size_t>(rank)]; }
-  /// Throws Error{unsupported} naming two ranks and their hosts when there are several nodes.
+  /// Throws Error{unsupported} naming two ranks and their hosts if there are several nodes.
   void check_single() const;
 
-  /// More ranks on this machine than CPUs in the union of the sets that those ranks may run on, or more in some control
-  /// group there than its quota grants CPUs' worth of time.
+  /// Whether this machine has more ranks than CPUs in the union of the sets that they may run on, or one of its control
+  /// groups has more ranks than its quota grants CPUs.
   bool oversubscribed() const noexcept { return oversubscribed_; }
   /// All ranks reach each other over the loopback interface.
   bool loopback_reaches_all() const noexcept { return loopback_reaches_all_; }
-  /// The rank's process as this one sees it; 0 when it runs on another machine or in another process namespace.
+  /// The rank's process as this one sees it; 0 if it runs on another machine or in another process namespace.
   pid_t visible_pid(int rank) const noexcept;
   /// No other rank is a thread of this process.
   bool alone_in_process() const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges pages by mremap over them; userfaultfd keeps writers out meanwhile.
+// Exchanges pages with mremap; userfaultfd stops writers meanwhile.
 #include "transports/shared_memory/page_exchange.hpp"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ constexpr std::size_t kPage = 4096;  // the least page size
                                        "(vm.max_map_count)");
 }
 
-/// A userfaultfd that may hold faults of system calls too, or where only root may have that, of user code alone.
+/// A userfaultfd that may hold faults of system calls too; if only root may have that, one for user code alone.
 Descriptor open_faults() {
 #ifdef SYS_userfaultfd
   Descriptor faults(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)));
@@ -52,7 +52,7 @@ bool protect(const Descriptor& faults, AddressRange range) {
   with.range = {range.first, range.bytes()};
   with.mode = UFFDIO_REGISTER_MODE_WP;
   if (ioctl(faults.get(), UFFDIO_REGISTER, &with) != 0) return false;
-  // A page that was never touched is not protected until it is there.
+  // A page that was never touched must exist before it can be protected.
   for (std::uintptr_t at = range.first; at < range.end; at += kPage) {
     (void)*reinterpret_cast<const volatile char*>(at);
   }
@@ -106,14 +106,14 @@ Replacement Replacement::of_private_memory(std::size_t bytes) {
 
 void Replacement::take_place(std::uintptr_t place) {
   void* const old = reinterpret_cast<void*>(place);
-  // Changes nothing, but tells the hooks that other libraries put on mremap to drop what they know of these pages.
+  // Changes nothing, but tells hooks of other libraries on mremap to forget these pages.
   (void)mremap(old, bytes_, bytes_, 0);
   int refused = 0;
   {
     const WriteHold hold({place, place + bytes_});
     std::memcpy(pages_, old, bytes_);
-    // By number: a hook may wait for a page that is held here, and that of UCX passes four arguments on, not five. The
-    // kernel looks at its limits before it lets go of the old pages.
+    // By system call number: a hook may wait for a page that is held here, and the hook of UCX passes on four
+    // arguments, not five. The kernel checks its limits before it releases the old pages.
     if (syscall(SYS_mremap, pages_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, old) == -1) refused = errno;
   }
   if (refused != 0) {

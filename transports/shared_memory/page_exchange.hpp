@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts other pages under the addresses of existing ones, with their contents.
+// Maps other pages under existing addresses, with the same contents.
 #pragma once
 
 #include <csignal>
@@ -10,11 +10,11 @@
 
 namespace torii::shared_memory {
 
-/// Pages mapped aside that will take the place of others. All that can be refused is asked for here, before the
-/// others are touched.
+/// Pages mapped aside that will replace others. Everything that can be refused is requested here, before the others are
+/// touched.
 class Replacement {
  public:
-  /// [offset, offset + bytes) of `fd`, shared, and not there in a forked child. Throws Error{no_resource}.
+  /// [offset, offset + bytes) of `fd`, shared, and absent in a forked child. Throws Error{no_resource}.
   static Replacement of_file(int fd, std::size_t offset, std::size_t bytes);
   /// Private anonymous memory. Throws Error{no_resource}.
   static Replacement of_private_memory(std::size_t bytes);
@@ -22,9 +22,9 @@ class Replacement {
   Replacement& operator=(Replacement&&) = delete;
   ~Replacement();
 
-  /// Copies the contents of the pages at `place`, as many bytes, and takes their place in one step. Where the kernel
-  /// grants userfaultfd, threads that write there meanwhile wait and write into the new pages. Allocates nothing,
-  /// because such a thread may hold the allocator's lock. Throws Error{no_resource}; the old pages then still stand.
+  /// Copies the contents of the pages at `place`, as many bytes, and replaces them in one step. If the kernel grants
+  /// userfaultfd, threads that write there meanwhile wait and then write into the new pages. Does not allocate, because
+  /// such a thread may hold the allocator's lock. Throws Error{no_resource}; the old pages then remain.
   void take_place(std::uintptr_t place);
 
  private:
@@ -33,8 +33,8 @@ class Replacement {
   std::size_t bytes_;
 };
 
-/// While it lives, writes of other threads to a range wait, where the kernel grants that; signals of this thread wait
-/// always, because a handler that writes there would wait for itself.
+/// While this object lives, writes of other threads to a range wait, if the kernel grants that. Signals of this thread
+/// always wait, because a handler that writes there would wait for itself.
 class WriteHold {
  public:
   explicit WriteHold(AddressRange range) noexcept;

@@ -42,9 +42,9 @@ SharedMemory::~SharedMemory() { arena_.free(doorbell_offset_); }
 
 // A rank that is about to sleep sets `sleeping` and then looks at its signals once more; a putter stores the signal and
 // then looks at `sleeping`. Without a full fence between the putter's two accesses both may miss each other. A fence
-// costs every put about 20 ns; a missed ring costs one sleep step of at most a millisecond, once in a very long while.
-// Threads of a rank may sleep in calls on different teams. A putter cannot tell for whom its signal is, so it wakes all
-// of them, and those that find nothing sleep again.
+// would cost every put about 20 ns; a missed ring costs one sleep step of at most a millisecond, and is very rare.
+// Threads of a rank may sleep in calls on different teams. A putter cannot tell which of them waits for its signal, so
+// it wakes all; those that find nothing sleep again.
 void SharedMemory::ring(int peer) noexcept {
   Doorbell& bell = *doorbells_[static_cast<std::size_t>(peer)];
   if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
@@ -74,7 +74,7 @@ void SharedMemory::sleep(int most_us, bool (*still_idle)(void* data), void* data
     const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
     syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &most, nullptr, 0);
   }
-  // Nothing is published by this: a putter that still sees the sleeper rings in vain.
+  // This publishes nothing: a putter that still sees the sleeper rings in vain.
   bell.sleeping.fetch_sub(1, std::memory_order_relaxed);
 }
 

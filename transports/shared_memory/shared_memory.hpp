@@ -15,7 +15,7 @@
 
 namespace torii::shared_memory {
 
-/// The line of a rank that its peers look at after each put. Lives in the arena, zero when fresh.
+/// The line of a rank that its peers look at after each put. It is in the arena, zero at first.
 struct Doorbell {
   std::atomic<std::uint32_t> rings;     ///< the futex word
   std::atomic<std::uint32_t> sleeping;  ///< threads of its rank that sleep or are about to
@@ -25,8 +25,8 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Doorbell
 class SharedMemory final : public Transport {
  public:
   /// Collective over `exchange`; `arena` and `peers` must outlive it. Ranks of other nodes are not mapped, and nothing
-  /// may be put to them through this object. Whether private memory of the node's ranks may be read is found out;
-  /// throws Error{unsupported} on all ranks where `cross_memory` is on and that is not possible.
+  /// may be put to them through this object. Tries whether private memory of the node's ranks may be read; throws
+  /// Error{unsupported} on all ranks if `cross_memory` is on and that is not possible.
   SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off);
   ~SharedMemory() override;
 
@@ -49,7 +49,7 @@ class SharedMemory final : public Transport {
     return cross_memory_ == nullptr ? Status::unsupported : cross_memory_->read(peer, address, to, bytes);
   }
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept override;
-  Status progress() noexcept override { return Status::ok; }  // every put is done when put() returns
+  Status progress() noexcept override { return Status::ok; }  // every put is complete when put() returns
   bool drained() noexcept override { return true; }
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept override;
   bool alive(int peer) noexcept override { return peers_.alive(peer); }

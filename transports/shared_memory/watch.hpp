@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watching a process of this machine: a pidfd, and the question whether it has ended.
+// Watches a process of this machine: a pidfd, and the question whether the process has ended.
 #pragma once
 
 #include <poll.h>
@@ -11,7 +11,7 @@
 
 namespace torii::shared_memory {
 
-/// Closed, with errno set, when there is no such process or the kernel refuses.
+/// Closed, with errno set, if there is no such process or the kernel refuses.
 inline Descriptor open_pidfd(pid_t pid) {
   // Debian 12's C library declares no pidfd_open().
   return Descriptor(pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1);

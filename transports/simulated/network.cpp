@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of the virtual network: puts wait for engines, heads for links, signals for their time.
+// Events of the virtual network: puts wait for engines, message heads for links, signals for their time.
 #include "transports/simulated/network.hpp"
 
 #include <sys/mman.h>
@@ -58,7 +58,7 @@ Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carrie
   }
   const std::size_t ranks = index(model.topology.ranks());
   const std::size_t bytes = ranks * arena_bytes_ + kLineBytes;
-  // Most of the slots are never touched, and then take no memory.
+  // Most slots are never touched and then take no memory.
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -66,7 +66,7 @@ Network::Network(const NetworkModel& model, std::size_t arena_bytes, bool carrie
                                          std::to_string(ranks) + " ranks; shorter segments or fewer slots take less");
   }
   memory_ = {memory, Unmap{bytes}};
-  // Words of thousands of ranks lie far apart. Where large pages are refused it only takes longer.
+  // Words of thousands of ranks are far apart. If large pages are refused, the simulation is only slower.
   const std::uintptr_t begin = round_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLargePageBytes);
   const std::uintptr_t end =
       (reinterpret_cast<std::uintptr_t>(memory_.get()) + bytes) / kLargePageBytes * kLargePageBytes;
@@ -150,7 +150,7 @@ void Network::compute_until(int number, Time time) noexcept {
 }
 
 Status Network::put(int from, const Put& put) noexcept {
-  if (put.peer == from) {  // a stream within the rank: the payload stands where it is read
+  if (put.peer == from) {  // a stream within the rank: the payload is read in place
     change(from, put.signal_offset, put.signal);
     return Status::ok;
   }
@@ -198,7 +198,7 @@ Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t
   return Status::ok;
 }
 
-/// Of all links from one rank to another, looked up once for each pair.
+/// Finds all links from one rank to another, once for each pair.
 Time Network::way_latency(int from, int peer) noexcept {
   if (latencies_.empty()) return 0;
   const auto [found, is_new] = way_latencies_.try_emplace(std::pair(from, peer), 0);
@@ -220,8 +220,8 @@ void Network::wait_for_engine(std::uint32_t message) noexcept {
   use_engines(one.from);
 }
 
-/// The place in `active` of the way whose first put goes next, or their number when all first links are busy; then
-/// `earliest` is when the first of them is free.
+/// The index in `active` of the way whose first put goes next, or their number if all first links are busy; `earliest`
+/// is then the time at which the first of them is free.
 std::size_t Network::take_way(Rank& sender, Time& earliest) noexcept {
   std::size_t best = sender.active.size();
   for (std::size_t i = 0; i < sender.active.size(); ++i) {
@@ -237,7 +237,7 @@ std::size_t Network::take_way(Rank& sender, Time& earliest) noexcept {
   return best;
 }
 
-/// Free engines take what waits; what is left over is looked at again when an engine and a link are free.
+/// Free engines take waiting puts; the rest is looked at again when an engine and a link are free.
 void Network::use_engines(int number) noexcept {
   Rank& sender = rank(number);
   while (!sender.active.empty()) {
@@ -262,7 +262,7 @@ void Network::use_engines(int number) noexcept {
         continue;
       }
     }
-    if (again == kNever) return;  // a flow whose end is not known yet
+    if (again == kNever) return;  // a flow whose end is not yet known
     if (sender.engine_event <= now_ || again < sender.engine_event) {
       sender.engine_event = again;
       schedule(again, Kind::engine, static_cast<std::uint32_t>(number));
@@ -271,7 +271,7 @@ void Network::use_engines(int number) noexcept {
   }
 }
 
-/// What a message has before it when its last byte has come.
+/// The time from the arrival of a message's last byte to its signal.
 Time Network::late() const noexcept {
   if (model_.jitter_us <= 0) return alpha_;
   return alpha_ + in_ticks(model_.jitter_us * uniform(model_.seed, messages_sent_));
@@ -283,9 +283,9 @@ void Network::note_use(const Message& message, std::size_t engine, Time begin, T
                    static_cast<std::uint32_t>(message.put.signal), begin, end});
 }
 
-/// The head goes on over links that are free, up to the first that is not, which it gets when those before it have.
-/// A link is taken for the bytes at its own rate, though they may come in at a lower one: what is free in between
-/// others can use. `engine`: the one from which it starts; kNoEngine when it is already on its way.
+/// Moves the head over free links, up to the first busy one, which it gets after the messages before it. A link is
+/// taken for the bytes at its own rate, though they may arrive more slowly; others can use the time in between.
+/// `engine`: the engine from which the message starts; kNoEngine if it is already on its way.
 void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
   Message& message = messages_[number];
   while (message.next_hop != message.last_hop) {
@@ -319,7 +319,7 @@ void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
   note_moved(rank(put.peer));
   wake(put.peer, woken);
   message.hold.let_go();
-  // Who waits for nothing but its last put has to be asked once more.
+  // A rank that waits only for its last put has to be asked once more.
   Rank& sender = rank(message.from);
   if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->lanes().has_run_all()))
     wake(message.from, woken);
@@ -369,8 +369,8 @@ void Network::happen(const Event& event, std::vector<int>& woken) noexcept {
   }
 }
 
-/// Of thousands of ranks nothing is in a cache when its event comes: what the signals that come later in this instant
-/// touch is asked for in three steps, each of which reads what the one before has brought.
+/// With thousands of ranks nothing is in a cache when its event comes. This prefetches what the later signals of this
+/// instant touch, in three steps; each step reads what the one before has brought.
 void Network::fetch_ahead(std::size_t at) const noexcept {
   constexpr std::size_t kStep = 4;
   const auto signal_after = [&](std::size_t steps) -> const Event* {
@@ -405,7 +405,7 @@ bool Network::next_instant(std::vector<int>& woken) noexcept {
   if (!is_settled_) settle_flows();
   if (events_.empty()) return false;
   now_ = events_.front().time;
-  // What happens may make more events of this instant, which come after.
+  // These events may make more events of this instant, which come after.
   while (!events_.empty() && events_.front().time == now_) {
     due_.clear();
     while (!events_.empty() && events_.front().time == now_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network on virtual time: engines, directed links and what is under way, moved from one instant to the next.
+// A network on virtual time: engines, directed links and messages in flight, moved from one instant to the next.
 #pragma once
 
 #include <array>
@@ -20,31 +20,31 @@
 
 namespace torii::simulated {
 
-/// Virtual time in picoseconds: whole numbers, so that equal runs are equal and a periodic run is seen to be periodic.
+/// Virtual time in picoseconds: whole numbers, so that equal runs are equal and periodic runs can be recognised.
 using Time = std::int64_t;
 inline constexpr double kPicosecondsPerMicrosecond = 1e6;
 
-/// What the network costs. A put of n bytes holds its engine and, one after the other, the links of its way for n /
-/// bandwidth each; the engine is held for `overhead` longer; the signal is visible `alpha` after the last byte.
+/// The costs of the network. A put of n bytes holds its engine and, one after the other, the links of its way for n /
+/// bandwidth each. It holds the engine for `overhead` longer; the signal is visible `alpha` after the last byte.
 struct NetworkModel {
-  /// A torus or mesh with one rank on each node; a tree, whose links have their own bandwidths, and latencies that a
-  /// way adds up; or a node: a switch to which each rank has a link each way.
+  /// A torus or mesh with one rank on each node; a tree, whose links have their own bandwidths and latencies, which add
+  /// up along a way; or a node: a switch with one link to and one from each rank.
   Topology topology = Topology::node(1);
-  /// How messages that want one link at the same time share it. None: as packets, one after the other.
+  /// How messages share a link that they want at the same time. None: as packets, one after the other.
   std::optional<Sharing> sharing = {};
   int engines = 4;  ///< puts that a rank has in progress at the same time
   double alpha_us = 1.5;
   double overhead_us = 0.2;
-  double bandwidth_GBps = 5;  ///< of each directed link, but of a tree's
+  double bandwidth_GBps = 5;  ///< of each directed link, except those of a tree
   bool ports = false;         ///< a node sends over one link at a time, and receives over one
   double jitter_us = 0;       ///< each put's alpha is longer by up to this
   std::uint64_t seed = 1;     ///< of the jitter
 };
 
-/// One more than the largest number of a link of the network: those of routing.hpp; on a node 2 x rank to the switch, 2
-/// x rank + 1 from it.
+/// One more than the largest number of a link: numbers of routing.hpp; on a node 2 x rank to the switch, 2 x rank + 1
+/// from it.
 int network_link_numbers(const Topology& topology) noexcept;
-/// Appends the links from one rank to another, as append_route() does where there is more than a switch.
+/// Appends the links from one rank to another, as append_route() does for all topologies but a switch.
 void append_network_route(const Topology& topology, int from, int to, int turn, std::vector<LinkId>& links,
                           const Ties& ties = {});
 
@@ -61,22 +61,23 @@ struct EngineUse {
 /// Numbers below 2^53 / 2^53, the same on every machine: a hash of (seed, index).
 double uniform(std::uint64_t seed, std::uint64_t index) noexcept;
 
-/// An engine takes, of the puts whose first link is free, the one of the lowest message number: what waits for a link
-/// keeps no engine from another link. Messages are packets that each link sends in the order in which their heads reach
-/// it, and that a node passes on while they still come in (virtual cut-through, with room for whoever waits). With
-/// `sharing` an engine takes the lowest message number, and a message moves over all links of its way at the rate that
-/// network_model.hpp gives it; rates change whenever a message starts or ends. Words (credits) take `alpha`, on a tree
-/// the latencies of their way too, and neither engine nor link: they are 8 bytes beside segments of kilobytes.
+/// Of the puts whose first link is free, an engine takes the one with the lowest message number: a put that waits for
+/// one link keeps no engine from another link. Messages are packets that each link sends in the order in which their
+/// heads reach it. A node forwards a message while it still arrives (virtual cut-through, with room for all that wait).
+/// With `sharing` an engine takes the lowest message number, and a message moves over all links of its way at the rate
+/// that network_model.hpp gives; rates change whenever a message starts or ends.
+/// Words (credits) take `alpha`, on a tree also the latencies of their way, and neither engine nor link: they are 8
+/// bytes beside segments of kilobytes.
 class Network {
  public:
-  /// `arena_bytes` of zeroed memory for each rank, taken as it is touched. `carries_data`: payloads are copied.
+  /// `arena_bytes` of zeroed memory for each rank, taken on first touch. `carries_data`: payloads are copied.
   Network(const NetworkModel& model, std::size_t arena_bytes, bool carries_data);
 
   std::byte* arena(int rank) noexcept { return arenas_ + static_cast<std::size_t>(rank) * arena_bytes_; }
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   const NetworkModel& model() const noexcept { return model_; }
 
-  /// Puts of `from` to `peer` whose signal is at `begin` or up to `end` take the way that append_route() gives for
+  /// Puts of `from` to `peer` whose signal is from `begin` up to `end` take the way that append_route() gives for
   /// `turn` and `ties`. All ways are added before the first put.
   void add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn, const Ties& ties = {});
 
@@ -86,36 +87,35 @@ class Network {
 
   /// Asks `rank` again at `time`.
   void wake_at(int rank, Time time) noexcept;
-  /// The rank computes until then: what it puts meanwhile leaves only then.
+  /// The rank computes until then: puts that it makes meanwhile leave only then.
   void compute_until(int rank, Time time) noexcept;
-  /// Whether `rank` is asked again when a credit comes, too. It is not when it waits for none.
+  /// Whether a credit, too, makes the network ask `rank` again. Not needed if the rank waits for none.
   void wake_by_words(int number, bool wakes) noexcept { rank(number).wakes_by_words = wakes; }
   /// Tells this execution of every word that changes in the arena of `rank`.
   void tell(int number, Execution& execution) noexcept { rank(number).reader = &execution; }
   bool is_computing(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].clock > now_; }
 
-  /// Goes on to the next instant at which something happens, and lists the ranks for which something arrived. False
-  /// when nothing is under way any more.
+  /// Moves on to the next instant at which something happens, and lists the ranks for which something arrived. False if
+  /// nothing is in flight any more.
   bool next_instant(std::vector<int>& woken) noexcept;
   Time now() const noexcept { return now_; }
   Time in_ticks(double us) const noexcept;
   std::uint64_t messages() const noexcept { return messages_sent_; }
 
-  /// Messages that leave or reach `rank` in one segment: from then on it is noted when each segment's worth of them
-  /// has.
+  /// Records from now on when each segment's worth of messages has left or reached `rank`.
   void note_progress(int number, std::uint64_t messages_per_segment) noexcept {
     rank(number).messages_per_segment = messages_per_segment;
   }
   std::vector<Time> take_progress(int number) noexcept { return std::move(rank(number).progress); }
 
-  /// Bytes that each link has carried, by LinkId; of a half-duplex link both directions together, as direction 0.
+  /// Bytes that each link has carried, by LinkId; both directions of a half-duplex link together, as direction 0.
   std::span<const std::uint64_t> link_bytes() const noexcept { return link_bytes_; }
-  /// From now on the engines of this rank are watched.
+  /// From now on the engines of this rank are recorded.
   void watch(int rank) noexcept { watched_ = rank; }
   const std::vector<EngineUse>& uses() const noexcept { return uses_; }
 
  private:
-  /// A put that waits for an engine; of one way the lowest message number goes first.
+  /// A put that waits for an engine; on one way the lowest message number goes first.
   struct Waiting {
     std::uint32_t number;
     std::uint64_t order;
@@ -126,8 +126,8 @@ class Network {
   };
   /// One link of a way, or a port.
   struct Hop {
-    std::uint32_t resource;  ///< what is occupied: an index of free_at_
-    std::uint32_t link;      ///< whose bandwidth and latency count
+    std::uint32_t resource;  ///< the occupied resource: an index of free_at_
+    std::uint32_t link;      ///< the link whose bandwidth and latency count
   };
   /// A way of a rank's messages.
   struct Way {
@@ -146,9 +146,9 @@ class Network {
     std::uint32_t way = 0;  ///< index into Rank::ways
     std::uint32_t next_hop = 0;
     std::uint32_t last_hop = 0;
-    Time tail = 0;  ///< when its last byte has come to the next hop
+    Time tail = 0;  ///< when its last byte has reached the next hop
   };
-  /// With `sharing`: the message of one engine.
+  /// With `sharing`: the message that one engine sends.
   struct Flow {
     std::uint32_t message = 0;
     bool is_active = false;
@@ -156,12 +156,12 @@ class Network {
     double rate = 0;        ///< bytes per tick since then
     Time begin = 0;
     Time since = 0;
-    Time end = 0;  ///< as of the last change of rates
+    Time end = 0;  ///< by the last change of rates
   };
   enum class Kind : std::uint8_t { post, head, arrival, word, engine, wake, flow };
   struct Event {
     Time time;
-    std::uint64_t order;  ///< events of one instant happen in the order in which they were made
+    std::uint64_t order;  ///< events of one instant happen in the order of their making
     std::uint32_t index;  ///< message, word, flow or rank
     Kind kind;
     bool operator<(const Event& other) const noexcept {
@@ -175,7 +175,7 @@ class Network {
   };
   struct Rank {
     std::vector<Way> ways;              ///< by peer and begin
-    std::vector<std::uint32_t> active;  ///< indices of the ways on which puts wait
+    std::vector<std::uint32_t> active;  ///< indices of the ways that have waiting puts
     std::array<Time, kEnginesMax> engine_free_at{};
     Time clock = 0;
     std::uint64_t moved = 0;
@@ -230,11 +230,11 @@ class Network {
   std::uint64_t messages_sent_ = 0;
   std::vector<Rank> ranks_;
   std::vector<Hop> hops_;           ///< of all ways
-  std::vector<double> link_ticks_;  ///< per byte, by LinkId; empty where all are alike
-  std::vector<Time> latencies_;     ///< by LinkId; empty where there are none
+  std::vector<double> link_ticks_;  ///< per byte, by LinkId; empty if all are equal
+  std::vector<Time> latencies_;     ///< by LinkId; empty if there are none
   std::map<std::pair<int, int>, Time> way_latencies_;
   std::vector<Time> free_at_;    ///< links by LinkId, then, with ports, each rank's way out and way in
-  std::vector<Time> fed_until_;  ///< until then an engine of the node it leaves is at work on that link
+  std::vector<Time> fed_until_;  ///< until when an engine of the link's first node feeds that link
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Event> events_;  ///< a heap
   std::vector<Event> due_;     ///< of this instant

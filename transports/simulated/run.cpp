@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop: whichever rank something arrived for is asked to go on.
+// The event loop: asks each rank for which something has arrived to continue.
 #include "transports/simulated/run.hpp"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ std::size_t index(int value) { return static_cast<std::size_t>(value); }
 struct LaneLess {
   bool operator()(const Lane* left, const Lane* right) const { return *left < *right; }
 };
-/// The lanes of all ranks, equal ones once: trinaryx3 on 48x6x32 has 52 of them on 9216 ranks.
+/// The lanes of all ranks, each distinct lane once: trinaryx3 on 48x6x32 has 52 of them on 9216 ranks.
 using Lanes = std::set<const Lane*, LaneLess>;
 
-/// A rank's work on virtual time: folding takes what the model says, copying nothing.
+/// A rank's work on virtual time: folding takes the time of the model, copying takes none.
 class Work final : public StepModel {
  public:
   Work(Network& network, Lanes& lanes, int rank, const Call& call)
@@ -63,15 +63,15 @@ struct Member {
   bool is_done = false;
 };
 
-/// Payload that a slot has room for: vectors without data need the signals' lines only.
+/// The payload that a slot has room for: vectors without data need only the lines of the signals.
 std::size_t slot_payload_bytes(const Call& call) { return call.fill ? call.shape.layout.segment_bytes() : 0; }
 
 std::size_t staging_bytes(const Call& call) {
   return staging_shape(call.plans.front(), slot_payload_bytes(call), call.wide, true).total_bytes;
 }
 
-/// Where each lane has one step per segment and streams deliver in order, no segment can overtake another, whatever the
-/// window: with a window of 1 the executor need not look for one that does.
+/// If each lane has one step per segment and streams deliver in order, no segment can overtake another, with any
+/// window. With a window of 1 the executor need not search for one that does.
 std::vector<Plan> narrowed(const Call& call) {
   std::vector<Plan> plans = call.plans;
   if (call.network.jitter_us > 0) return plans;
@@ -128,7 +128,7 @@ class Run {
     }
   }
 
-  /// By receiver, the ways that a sweep's order names for what `rank` sends; empty where there is nothing to name.
+  /// By receiver, the ways that a sweep's order names for messages of `rank`; empty if it names none.
   std::vector<Ties> sweep_ties(int rank) const {
     const Sweep& sweep = plans_[index(rank)].sweep;
     if (!sweep.exists() || !call_.network.topology.selects_ties()) return {};
@@ -139,7 +139,7 @@ class Run {
     return ties;
   }
 
-  /// As the verifier counts them: the streams of one pair take turns where two ways are equally long.
+  /// As the verifier counts them: the streams of one pair alternate if two ways are equally long.
   void add_ways(int rank, const InstalledPlan& plan) {
     std::map<int, int> turns;
     std::vector<LinkId> route;
@@ -218,7 +218,7 @@ class Run {
   const Call& call_;
   const std::vector<Plan> plans_;
   Network network_;
-  Lanes lanes_;  ///< of plans that members own
+  Lanes lanes_;  ///< of the plans of the members
   std::deque<Member> members_;
   std::uint64_t messages_per_segment_ = 0;
   std::vector<std::uint64_t> link_messages_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that share links: each moves over all links of its way at one rate, which changes as others come and go.
+// Messages that share links: each moves over all links of its way at one rate, which changes when others start or end.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -44,7 +44,7 @@ void Network::start_flow(std::uint32_t number, std::size_t engine) noexcept {
   is_settled_ = false;
 }
 
-/// What has started or ended at this instant changes the rates of others, and so when they end.
+/// Messages that started or ended at this instant change the rates of others, and so the times of their ends.
 void Network::settle_flows() noexcept {
   is_settled_ = true;
   for (const int place : sharing_->settle()) {
@@ -58,7 +58,7 @@ void Network::settle_flows() noexcept {
   }
 }
 
-/// Called at every end that a flow has had in view; only the last one counts.
+/// Called at every planned end of a flow; only the last one counts.
 void Network::end_flow(std::uint32_t place) noexcept {
   Flow& flow = flows_[place];
   if (!flow.is_active || flow.end != now_) return;

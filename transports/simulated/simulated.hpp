@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's door to a virtual network: peers are not mapped, and what is put arrives when virtual time has come.
+// One rank's interface to a virtual network: peers are not mapped, and puts arrive by virtual time.
 #pragma once
 
 #include "runtime/execution/transport.hpp"
@@ -7,7 +7,7 @@
 
 namespace torii::simulated {
 
-/// All ranks of a network are run by one thread, which moves the network itself: progress() has nothing to do.
+/// One thread runs all ranks of a network and moves the network itself, so progress() has nothing to do.
 class Simulated final : public Transport {
  public:
   Simulated(Network& network, int rank) : network_(&network), rank_(rank) {
@@ -27,7 +27,7 @@ class Simulated final : public Transport {
   }
   Status progress() noexcept override { return Status::ok; }
   bool drained() noexcept override { return network_->drained(rank_); }
-  /// Nobody sleeps: a rank is asked again when something has arrived for it.
+  /// No rank sleeps: a rank is asked again when something has arrived for it.
   void sleep(int, bool (*)(void* data), void*) noexcept override {}
   bool alive(int) noexcept override { return true; }
   bool oversubscribed() const noexcept override { return false; }

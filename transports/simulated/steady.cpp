@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks for the period of a shorter pipeline and extends it.
+// Finds the period of a shorter pipeline and extends it.
 #include "transports/simulated/steady.hpp"
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace torii::simulated {
 namespace {
 
 constexpr std::int64_t kPeriodMost = 64;
-/// Segments are left out in multiples of this, so that periods of 1, 2, 3, 4, 6, 8, ... divide what is left out.
+/// Segments are left out in multiples of this number, which the periods 1, 2, 3, 4, 6, 8, ... divide.
 constexpr std::int64_t kLeftOutUnit = 192;
 constexpr std::size_t kGranuleBytes = std::size_t{64} << 10;
 constexpr std::size_t kGranulesEvenFrom = std::size_t{1} << 20;
 
-/// The number of segments that can be left out so that each block is shorter by just those.
+/// The number of segments that can be left out so that each block is shorter by exactly those.
 std::int64_t unit_of(const Call& call) {
   if (call.plans.front().dealing == Dealing::even) return kLeftOutUnit;
   const std::size_t segment_bytes = call.shape.layout.segment_bytes();
@@ -32,7 +32,7 @@ Call shortened(const Call& call, std::size_t bytes, std::int64_t left_out) {
   return shorter;
 }
 
-/// The time of a period of `period` segments if all ranks have it in [begin, end); 0 if they have not.
+/// The time of a period of `period` segments if all ranks have it in [begin, end), otherwise 0.
 Time time_of_period(const Outcome& outcome, std::int64_t begin, std::int64_t end, std::int64_t period) {
   Time common = 0;
   for (const std::vector<Time>& times : outcome.progress) {
@@ -46,7 +46,7 @@ Time time_of_period(const Outcome& outcome, std::int64_t begin, std::int64_t end
   return common;
 }
 
-/// The mean time of a segment in [begin, end) if all ranks go at one pace there, else 0.
+/// The mean time of a segment in [begin, end) if all ranks have one pace there, otherwise 0.
 double time_of_segment(const Outcome& outcome, std::int64_t begin, std::int64_t end) {
   constexpr double kPacesApart = 1.02;
   double least = 0;
@@ -65,7 +65,7 @@ double time_of_segment(const Outcome& outcome, std::int64_t begin, std::int64_t 
   return count > 0 && most <= kPacesApart * least ? sum / count : 0;
 }
 
-/// The time of `left_out` more segments, as known from the third quarter of a run of `left`; 0 when it is not steady.
+/// The time of `left_out` more segments, by the third quarter of a run of `left`; 0 if that is not steady.
 Time time_of(const Outcome& outcome, std::int64_t left, std::int64_t left_out, Steady& steady) {
   const std::int64_t begin = left / 2;
   const std::int64_t end = 3 * left / 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners for what comes out of UCX, and its status codes as exceptions.
+// Owners of UCX's objects, and UCX's status codes as exceptions.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -12,7 +12,7 @@
 
 namespace torii::ucx {
 
-/// Gives an object back by the function of UCX that does that.
+/// Releases an object by the matching function of UCX.
 template <auto kFunction>
 struct GiveBack {
   template <class Object>

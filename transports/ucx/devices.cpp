@@ -16,7 +16,7 @@
 namespace torii::ucx {
 namespace {
 
-/// Opens the transport on its device. All false when that fails.
+/// Opens the transport on its device. All abilities are false if that fails.
 Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Device& device) {
   Abilities abilities;
   ucs_async_context_t* async = nullptr;
@@ -27,7 +27,7 @@ Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Device& de
   const Owner<uct_worker_h, uct_worker_destroy> worker_owner(worker);
   uct_iface_config_t* config = nullptr;
   if (uct_md_iface_config_read(domain, device.transport.c_str(), nullptr, nullptr, &config) != UCS_OK) return abilities;
-  // As the engine has it; UCS_ERR_NO_ELEM where a transport knows no such setting.
+  // The same as in the engine; UCS_ERR_NO_ELEM if the transport has no such setting.
   (void)uct_config_modify(config, "MM_ERROR_HANDLING", "y");
   uct_iface_params_t how{};
   how.field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE;
@@ -41,7 +41,7 @@ Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Device& de
   const Owner<uct_iface_h, uct_iface_close> owner(opened);
   uct_iface_attr_t found{};
   if (uct_iface_query(opened, &found) != UCS_OK) return abilities;
-  // What ucp wants of a transport before it puts without the help of the peer's CPU.
+  // What ucp requires of a transport before it puts without the peer's CPU.
   constexpr auto kPuts = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_GET_BCOPY;
   abilities.messages = (found.cap.flags & UCT_IFACE_FLAG_AM_BCOPY) != 0;
   abilities.puts = (found.cap.flags & kPuts) == kPuts && (attributes.cap.flags & UCT_MD_FLAG_REG) != 0;
@@ -122,7 +122,7 @@ bool stands_on(const Device& device, const std::string& interface, const std::st
   std::error_code ignored;
   const auto behind = folder / "class/infiniband" / device.name.substr(0, colon) / "device/net" / interface;
   if (!std::filesystem::exists(behind, ignored)) return false;
-  // Interfaces count the ports of an adapter from 0, InfiniBand counts from 1.
+  // Interfaces count the ports of an adapter from 0, InfiniBand from 1.
   int port = 0;
   std::ifstream(folder / "class/net" / interface / "dev_port") >> port;
   return device.name.substr(colon + 1) == std::to_string(port + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What UCX finds on this machine: transports, each on its devices, and what they can do.
+// What UCX finds on this machine: transports, the devices of each, and their abilities.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace torii::ucx {
 
-/// What an engine asks of a transport.
+/// Abilities that an engine asks for.
 struct Abilities {
   bool messages = false;     ///< active messages
   bool puts = false;         ///< reaches registered memory of a peer without the peer's CPU
-  bool peer_errors = false;  ///< says when a peer has gone
+  bool peer_errors = false;  ///< reports that a peer is gone
 };
 
 struct Device {
@@ -21,18 +21,18 @@ struct Device {
   std::string transport;  ///< "rc_mlx5", "tcp", "posix"
   std::string name;       ///< "mlx5_0:1", "eth0", "memory"
   bool is_network = false;
-  Abilities abilities;  ///< asked for those only that are opened
+  Abilities abilities;  ///< known only of transports that were opened
 };
 
-/// All of them; those for which `opens` says so are opened for a moment and asked for their abilities.
+/// All transports; those that `opens` accepts are opened for a moment and asked for their abilities.
 std::vector<Device> list_devices(const std::function<bool(const Device& device)>& opens);
 
-/// True when the device belongs to a word of UCX_TLS: the transport, or a group such as ib, rc, ud_x.
+/// True if the device belongs to a word of UCX_TLS: the transport, or a group such as ib, rc, ud_x.
 bool is_of(const Device& device, std::string_view word);
 
-/// The interface that has the address, or nothing.
+/// The interface that has the address; empty if there is none.
 std::string interface_of(const std::string& address);
-/// True for the interface itself, and for the InfiniBand or RoCE port behind it. `sysfs` is where /sys stands.
+/// True for the interface itself, and for the InfiniBand or RoCE port behind it. `sysfs` is the place of /sys.
 bool stands_on(const Device& device, const std::string& interface, const std::string& sysfs = "/sys");
 
 }  // namespace torii::ucx

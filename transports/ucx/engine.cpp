@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data path of an engine: put() to active messages or to ucp_put, and what arrives.
+// The data path of an engine: from put() to active messages or ucp_put, and arriving messages.
 #include "transports/ucx/engine.hpp"
 
 #include <algorithm>
@@ -9,14 +9,15 @@
 namespace torii::ucx {
 namespace {
 
-/// What always goes as one message, whose copy costs less than a second transfer; fits into UCX's first packet (8 KiB).
+/// Payloads up to this size are one message: copying them costs less than a second transfer. Fits into UCX's first
+/// packet (8 KiB).
 constexpr std::size_t kMessageMost = 4096;
-/// Through shared memory UCX puts a longer message together from its packets before it hands it over: a copy more. So
-/// payloads go there as messages of one packet each, which arrive in order, and each is stored at once.
+/// Through shared memory UCX gathers the packets of a longer message before it delivers it, which is one more copy.
+/// Payloads travel there as messages of one packet each, which arrive in order, and each is stored at once.
 constexpr std::size_t kPieceBytes = 8192;
 
-/// What UCX says of a connection whose other end has gone. Nobody here cancels an operation, so one that was cancelled
-/// was flushed with its connection.
+/// Status codes of a connection whose other end is gone. No code here cancels an operation, so a cancelled one was
+/// flushed with its connection.
 bool is_lost_connection(ucs_status_t status) noexcept {
   switch (status) {
     case UCS_ERR_IO_ERROR:
@@ -57,7 +58,7 @@ Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noe
   return send(peer, kPut, {0, offset, value}, nullptr, 0);
 }
 
-/// An item that is free, or a new one; nullptr when memory is short.
+/// A free item, or a new one; nullptr if memory is short.
 template <class Item>
 Item* Engine::take(std::deque<Item>& all, Item*& first_free) noexcept {
   if (Item* const item = first_free) {
@@ -100,9 +101,8 @@ Status Engine::send(int peer, MessageId id, const Header& header, const std::byt
                  ucp_am_send_nbx(to.endpoint, id, &operation->header, sizeof(Header), payload, bytes, &how));
 }
 
-/// The payload, a fence, and the signal as eight bytes more. The fence keeps all of these behind the payload, and a
-/// word of which only some bytes have come does not equal the signal, so no notice and no atomic is needed (see
-/// Put::signal).
+/// Puts the payload, a fence, and the signal as eight more bytes. The fence keeps the signal behind the payload, and a
+/// partly arrived word does not equal the signal, so neither a notice nor an atomic is needed (see Put::signal).
 Status Engine::put_and_signal(const Put& put) noexcept {
   if (is_cut(put.peer)) return Status::peer_lost;
   Operation* const payload = take(operations_, free_operation_);
@@ -182,7 +182,7 @@ Status Engine::fail(int peer, ucs_status_t status, std::size_t bytes) noexcept {
   try {
     const std::string text = name() + ": a write of " + std::to_string(bytes) + " bytes to rank " +
                              std::to_string(peer) + " failed: " + ucs_status_string(status);
-    // What is left over for a lost peer may fail in any way.
+    // What remains for a lost peer may fail in any way.
     if (is_lost_connection(status) || is_cut(peer)) {
       shared_.peers.cut(number_, peer, text);
       return Status::peer_lost;
@@ -194,7 +194,7 @@ Status Engine::fail(int peer, ucs_status_t status, std::size_t bytes) noexcept {
   return Status::transport;
 }
 
-/// What stops the engine for all peers.
+/// Stops the engine for all peers.
 void Engine::break_down(const char* what) noexcept {
   try {
     shared_.peers.break_down(name() + " " + what);
@@ -215,7 +215,7 @@ void Engine::on_error(void* data, ucp_ep_h, ucs_status_t status) {
   }
 }
 
-/// UCX drops what a handler has not taken, also a payload that has yet to be fetched.
+/// UCX drops what a handler has not taken, including a payload that has yet to be fetched.
 bool Engine::is_ours(const void* header, std::size_t header_bytes) noexcept {
   if (knows(header, header_bytes, secret_)) return true;
   shared_.peers.count_stranger();
@@ -252,7 +252,7 @@ ucs_status_t Engine::on_piece(void* data, const void* header, std::size_t header
   return UCS_OK;
 }
 
-/// A payload that is not here yet is fetched by UCX, straight to its place.
+/// UCX fetches a payload that is not here yet, straight to its place.
 ucs_status_t Engine::take_put(const Header& header, void* data, std::size_t bytes, bool is_here) noexcept {
   std::byte* const place = shared_.arena + header.target_offset;
   if (is_here) {
@@ -281,7 +281,7 @@ ucs_status_t Engine::take_put(const Header& header, void* data, std::size_t byte
 void Engine::on_arrived(void* request, ucs_status_t status, std::size_t, void* data) {
   auto& arrival = *static_cast<Arrival*>(data);
   Engine& self = *arrival.engine;
-  // One that failed had a sender that is lost; who waits for its signal is told by the watch on the peers.
+  // A failed one had a lost sender; the watch on the peers tells the ranks that wait for its signal.
   if (status == UCS_OK) self.publish(arrival.header);
   arrival.bytes = 0;
   arrival.next_free = self.free_arrival_;
@@ -291,7 +291,7 @@ void Engine::on_arrived(void* request, ucs_status_t status, std::size_t, void* d
 
 bool Engine::is_arriving(std::uint64_t offset, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
-  if (is_closed_) return false;  // nobody calls the worker, so nothing of it goes on
+  if (is_closed_) return false;  // nobody calls the worker, so none of it continues
   return std::ranges::any_of(arrivals_, [=](const Arrival& one) {
     return one.bytes != 0 && one.header.target_offset < offset + bytes && offset < one.header.target_offset + one.bytes;
   });
@@ -340,12 +340,12 @@ ucs_status_t Engine::on_farewell(void* data, const void* header, std::size_t hea
   return UCS_OK;
 }
 
-/// With a payload: before the first message that does not fit into a packet's shortest form UCX asks the peer for its
-/// end of the connection, and the answer needs the peer's progress().
+/// With a payload: before the first message that does not fit into the shortest form of a packet, UCX asks the peer for
+/// its end of the connection, and the answer needs the peer's progress().
 void Engine::greet(int peer) noexcept {
   static constexpr std::array<std::byte, kMessageMost> kPayload{};
   const std::lock_guard lock(mutex_);
-  // A failure stands in the states of the peers.
+  // The states of the peers record a failure.
   (void)send(peer, kGreeting, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, kPayload.data(), kPayload.size());
   target(peer).used = false;
 }
@@ -374,7 +374,7 @@ void Engine::give_answers() noexcept {
   }
 }
 
-/// Of a lost peer nothing need ever complete, and nobody waits for that.
+/// Operations to a lost peer need not complete, and nobody waits for them.
 void Engine::let_go_of_lost() noexcept {
   const std::uint32_t changes = shared_.peers.changes();
   if (changes == seen_changes_) return;
@@ -408,7 +408,7 @@ bool Engine::drained() noexcept {
 /// Counts as in flight until all puts to the peer have arrived.
 void Engine::flush_puts(Target& to) noexcept {
   Operation* const operation = take(operations_, free_operation_);
-  if (operation == nullptr) return;  // as if nobody confirmed
+  if (operation == nullptr) return;  // as if the peer did not confirm
   operation->engine = this;
   operation->peer = to.peer;
   operation->bytes = 0;
@@ -419,7 +419,7 @@ void Engine::flush_puts(Target& to) noexcept {
   (void)started(*operation, ucp_ep_flush_nbx(to.endpoint, &how));
 }
 
-/// Messages of one engine arrive in order, so the answer to the last speaks of all.
+/// Messages of one engine arrive in order, so the answer to the last one covers all.
 void Engine::ask(Target& to) noexcept {
   ++to.asked;
   (void)send(to.peer, kAsk, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);

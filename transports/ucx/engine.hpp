@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way out through UCX: a context with its worker, an endpoint per peer, and the operations in flight.
+// One path through UCX: a context with its worker, an endpoint per peer, and the operations in flight.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace torii::ucx {
 struct Shared {
   std::byte* arena;
   std::size_t arena_bytes;
-  std::size_t registered_bytes;  ///< of the arena, where engines put
+  std::size_t registered_bytes;  ///< of the arena, if engines put
   int rank;
   int ranks;
   transports::PeerStates& peers;
@@ -32,15 +32,15 @@ struct Shared {
 
 /// How an engine works; equal on all ranks.
 struct Manner {
-  bool puts = false;         ///< payloads that are no short message are put, see Engine::put()
+  bool puts = false;         ///< longer payloads are put, see Engine::put()
   bool peer_errors = false;  ///< UCX watches the peers
-  bool wakes = false;        ///< a descriptor to sleep on is wanted
+  bool wakes = false;        ///< a descriptor for sleeping is wanted
 };
 
 /// Thread-safe behind its own lock; UCX is asked for no locks of its own.
 class Engine {
  public:
-  /// Opens the worker, and registers the arena where puts need that. Throws Error.
+  /// Opens the worker, and registers the arena if puts need that. Throws Error.
   Engine(const Selection& selection, const Manner& manner, int number, const Shared& shared);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -48,40 +48,40 @@ class Engine {
 
   /// What a peer must know to send through this engine: addresses and a remote key, packed.
   std::string card() const;
-  /// Learns the peers' engines of the same number. Throws Error.
+  /// Connects to the peers' engines of the same number. Throws Error.
   void connect(const std::vector<std::string>& cards);
 
   Status put(const Put& put) noexcept;
   Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept;
-  /// Moves what UCX holds and takes in messages; nothing when another thread does so.
+  /// Moves what UCX holds and handles messages; does nothing if another thread does so.
   bool progress() noexcept;
-  /// True when nothing reads a source any more, but for puts to lost peers.
+  /// True if nothing reads a source any more, except for puts to lost peers.
   bool drained() noexcept;
-  /// Asks every peer that was written to to confirm that all before has arrived; confirmed() then tells.
+  /// Asks every peer that was written to to confirm that all earlier puts have arrived; confirmed() then tells.
   void flush() noexcept;
   bool confirmed() noexcept;
-  /// Tells a peer that this engine is there, which does not count as using the peer.
+  /// Tells a peer that this engine exists. This does not count as using the peer.
   void greet(int peer) noexcept;
   bool is_greeted(int peer) noexcept;
   void take_leave(int peer) noexcept;
   bool has_left(int peer) noexcept;
   /// UCX watches connections by itself, for all engines.
   static bool probe(int, std::int64_t) noexcept { return true; }
-  /// Another engine has lost the peer. Asks through this one whether it is there, which ends in PeerStates::answered()
-  /// or cut(), or in neither while the peer is in no call.
+  /// Another engine has lost the peer. Asks through this engine whether the peer is there. The result is
+  /// PeerStates::answered() or cut(), or neither while the peer is in no call.
   void doubt(int peer, std::int64_t now_ns) noexcept;
   /// Whether UCX is storing a payload in that part of the arena.
   bool is_arriving(std::uint64_t offset, std::size_t bytes) noexcept;
-  /// Ends all that is under way and takes no more: puts do nothing.
+  /// Ends all operations and takes no more: puts do nothing.
   void close() noexcept;
 
-  /// Becomes readable when progress() has something to do; -1 when none was wanted.
+  /// Becomes readable when progress() has something to do; -1 if none was wanted.
   int wait_descriptor() const noexcept { return wait_descriptor_.load(std::memory_order_relaxed); }
-  /// False when progress() has to be called before anybody polls wait_descriptor().
+  /// False if progress() has to be called before anybody polls wait_descriptor().
   bool may_sleep(int& most_us) noexcept;
 
  private:
-  /// A peer as this engine reaches it. UCX keeps its address.
+  /// A peer, as this engine reaches it. UCX keeps its address.
   struct Target {
     Engine* engine = nullptr;
     int peer = 0;
@@ -90,16 +90,16 @@ class Engine {
     std::uint64_t arena_base = 0;
     std::uint64_t secret = 0;
     std::uint32_t in_flight = 0;
-    std::uint32_t asked = 0;     ///< confirmations asked for
+    std::uint32_t asked = 0;     ///< confirmations requested
     std::uint32_t answered = 0;  ///< and received
-    std::uint32_t owed = 0;      ///< answers to give
-    bool is_doubted = false;     ///< the last question was asked because another engine has lost the peer
+    std::uint32_t owed = 0;      ///< answers still to be sent
+    bool is_doubted = false;     ///< the last question was sent because another engine has lost the peer
     bool used = false;
     bool greeted = false;
     bool left = false;
   };
 
-  /// What UCX reads until an operation completes, and what is known of it.
+  /// Memory that UCX reads until an operation completes, and the state of the operation.
   struct Operation {
     Engine* engine = nullptr;
     Operation* next_free = nullptr;
@@ -110,12 +110,12 @@ class Engine {
     PutHold hold;
   };
 
-  /// A payload on its way into the arena after its header has come.
+  /// A payload that is being fetched into the arena after its header has arrived.
   struct Arrival {
     Engine* engine = nullptr;
     Arrival* next_free = nullptr;
     Header header{};
-    std::size_t bytes = 0;  ///< 0: nothing is on its way
+    std::size_t bytes = 0;  ///< 0: nothing is being fetched
   };
 
   void open(const Selection& selection);
@@ -123,7 +123,7 @@ class Engine {
   void close_connections() noexcept;
   void listen(unsigned id, ucp_am_recv_callback_t callback);
   Target& target(int peer) noexcept { return targets_[static_cast<std::size_t>(peer)]; }
-  /// Nothing is put to the peer through this engine any more.
+  /// True if nothing is put to the peer through this engine any more.
   bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
 
   template <class Item>
@@ -135,7 +135,7 @@ class Engine {
   void flush_puts(Target& to) noexcept;
   void ask(Target& to) noexcept;
   Status put_bytes(Operation& operation, const std::byte* source, std::uint64_t offset, bool is_in_arena) noexcept;
-  /// Counts the operation, or ends it when UCX has done it already or refused it.
+  /// Counts the operation, or ends it if UCX has completed it already or refused it.
   Status started(Operation& operation, ucs_status_ptr_t request) noexcept;
   void end(Operation& operation) noexcept;
   void let_go_of_lost() noexcept;
@@ -147,7 +147,7 @@ class Engine {
   void publish(const Header& header) noexcept { store_word(shared_.arena + header.signal_offset, header.signal); }
   void give_answers() noexcept;
 
-  // Called by UCX inside progress(), that is under the lock.
+  // UCX calls these inside progress(), that is under the lock.
   static void on_sent(void* request, ucs_status_t status, void* operation);
   static void on_error(void* target, ucp_ep_h endpoint, ucs_status_t status);
   static ucs_status_t on_nothing(void* engine, const void* header, std::size_t header_bytes, void* data,
@@ -165,17 +165,17 @@ class Engine {
   static ucs_status_t on_farewell(void* engine, const void* header, std::size_t header_bytes, void* data,
                                   std::size_t bytes, const ucp_am_recv_param_t* how);
   static void on_arrived(void* request, ucs_status_t status, std::size_t bytes, void* arrival);
-  /// False for a message of a stranger, which is counted and changes nothing.
+  /// False for a stranger's message, which is counted and changes nothing.
   bool is_ours(const void* header, std::size_t header_bytes) noexcept;
-  /// The peer of an ask, answer or greeting, or nullptr for one that no rank sends.
+  /// The peer of an ask, answer or greeting; nullptr if no rank sends such a message.
   Target* sender_of(const void* header, std::size_t header_bytes) noexcept;
 
   Manner manner_;
   int number_;
   std::string transports_;
-  bool is_in_memory_;  ///< no network lies between
+  bool is_in_memory_;  ///< no network is used
   Shared shared_;
-  std::uint64_t secret_;  ///< without which no message is taken
+  std::uint64_t secret_;  ///< messages without it are dropped
   Owner<ucp_context_h, ucp_cleanup> context_;
   Owner<ucp_worker_h, ucp_worker_destroy> worker_;
   ucp_mem_h arena_memory_ = nullptr;

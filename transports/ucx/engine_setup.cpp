@@ -10,26 +10,26 @@
 namespace torii::ucx {
 namespace {
 
-/// What a component of UCX has to do differently for an engine. UCX warns of settings that no component reads.
+/// UCX settings that an engine needs if a component is used. UCX warns of settings that no component reads.
 struct Demand {
   std::string_view component;
   const char* name;
   const char* value;
-  const char* user = nullptr;  ///< the variable by which the user may have it otherwise
+  const char* user = nullptr;  ///< the variable with which the user may choose otherwise
 };
 constexpr Demand kDemands[] = {
     {"posix", "MM_ERROR_HANDLING", "yes"},
     {"sysv", "MM_ERROR_HANDLING", "yes"},
-    // How often the process behind shared memory is looked after; connections tell by themselves.
+    // How often UCX checks the process behind shared memory; connections report by themselves.
     {"posix", "KEEPALIVE_INTERVAL", "100ms"},
     {"sysv", "KEEPALIVE_INTERVAL", "100ms"},
-    // Lets cma carry payloads where errors are watched. A peer is lost only when its process has ended, and then reads
-    // no memory any more.
+    // Lets cma carry payloads although errors are watched. A peer is lost only when its process has ended, and then it
+    // no longer reads memory.
     {"cma", "MEMORY_INVALIDATE", "yes"},
-    // Packets that a sender may be ahead; with UCX's 64 a long payload stops and goes.
+    // Packets that a sender may be ahead; with UCX's 64, long payloads stop and go.
     {"posix", "MM_FIFO_SIZE", "256", "UCX_POSIX_FIFO_SIZE"},
     {"sysv", "MM_FIFO_SIZE", "256", "UCX_SYSV_FIFO_SIZE"},
-    // Two writes of one engine become visible in their order, also on buses that may turn them round.
+    // Two writes of one engine become visible in their order, also on buses that may reorder them.
     {"ib", "PCI_RELAXED_ORDERING", "no"},
 };
 
@@ -67,13 +67,13 @@ Engine::Engine(const Selection& selection, const Manner& manner, int number, con
 Engine::~Engine() {
   for (Target& to : targets_) to.key.reset();
   if (arena_memory_ != nullptr) (void)ucp_mem_unmap(context_.get(), arena_memory_);
-  // Closes what is connected, without waiting for peers.
+  // Closes connections without waiting for peers.
   worker_.reset();
 }
 
-/// UCX 1.13 ends the process when a worker goes while messages are under way. Messages take effect in calls of the
-/// worker only, so one that nobody calls again is as good as gone; it lives as long as the process. Where the device
-/// writes by itself its connections have to go.
+/// UCX 1.13 ends the process if a worker is destroyed while messages are in flight. Messages take effect only in calls
+/// of the worker, so a worker that nobody calls is as good as gone; it lives as long as the process. If the device
+/// itself writes, its connections must be closed.
 void Engine::close() noexcept {
   const std::lock_guard lock(mutex_);
   is_closed_ = true;
@@ -126,8 +126,8 @@ void Engine::open(const Selection& selection) {
   int descriptor = -1;
   if (manner_.wakes) check(ucp_worker_get_efd(worker, &descriptor), "asking for a descriptor to sleep on");
   wait_descriptor_ = descriptor;
-  // UCX 1.13 makes room for an even number of handlers, up to the one that is set, and leaves the others as its memory
-  // was: a message for one of those would call whatever stands there. So the last number comes first, and all have one.
+  // UCX 1.13 makes room for an even number of handlers, up to the one that is set, and leaves the others uninitialised:
+  // a message for one of those would call a random address. So the last number is set first, and all get a handler.
   for (unsigned id = kHandlers; id-- > 0;) listen(id, &Engine::on_nothing);
   listen(kPut, &Engine::on_put);
   listen(kPiece, &Engine::on_piece);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What engines send each other: headers of active messages, and the cards by which they find each other. All of it
-// comes from outside, so every value of it is survived.
+// comes from outside, so any value must be survived.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ enum MessageId : unsigned {
   kAnswer = 3,    ///< rank `signal` confirms
   kGreeting = 4,  ///< rank `signal` is there
   kFarewell = 5,  ///< rank `signal` is about to close its engines
-  kPiece = 6,     ///< payload to target_offset; the last piece is a kPut, whose signal speaks of all
+  kPiece = 6,     ///< payload to target_offset; the last piece is a kPut, whose signal covers all
 };
 
-/// Numbers that get a handler: more than there are messages, and even (see Engine::open()).
+/// Numbers with a handler: more than there are messages, and even (see Engine::open()).
 constexpr unsigned kHandlers = 8;
 
 /// The header of every active message.
@@ -30,10 +30,10 @@ struct Header {
   std::uint64_t target_offset;
   std::uint64_t signal_offset;
   std::uint64_t signal;
-  std::uint64_t secret = 0;  ///< of the engine that gets the message; its peers learn it with the engine's card
+  std::uint64_t secret = 0;  ///< of the receiving engine; its peers learn it with the engine's card
 };
 
-/// Whether the sender has been told the secret. Anybody who reaches the engine's port can send the rest.
+/// Whether the sender knows the secret. Anybody who reaches the engine's port can send the rest.
 inline bool knows(const void* header, std::size_t header_bytes, std::uint64_t secret) noexcept {
   Header read;
   if (header_bytes != sizeof(read)) return false;
@@ -45,7 +45,7 @@ constexpr bool lies_in(std::uint64_t offset, std::size_t bytes, std::size_t aren
   return bytes <= arena_bytes && offset <= arena_bytes - bytes;
 }
 
-/// The header of a put with so much payload into an arena of that size; nothing for one that no rank sends.
+/// The header of a put with that much payload into an arena of that size; nothing if no rank sends such a header.
 inline std::optional<Header> read_put(const void* header, std::size_t header_bytes, std::size_t payload_bytes,
                                       std::size_t arena_bytes) noexcept {
   Header read;
@@ -57,7 +57,7 @@ inline std::optional<Header> read_put(const void* header, std::size_t header_byt
   return is_whole ? std::optional(read) : std::nullopt;
 }
 
-/// The rank that asks, answers or greets; -1 for one that is not there.
+/// The rank that asks, answers or greets; -1 if there is no such rank.
 inline int read_sender(const void* header, std::size_t header_bytes, int ranks) noexcept {
   Header read;
   if (header_bytes != sizeof(read)) return -1;
@@ -65,12 +65,12 @@ inline int read_sender(const void* header, std::size_t header_bytes, int ranks) 
   return read.signal < static_cast<std::uint64_t>(ranks) ? static_cast<int>(read.signal) : -1;
 }
 
-/// What a peer must know to reach an engine. The views look into the text that was read.
+/// What a peer must know to reach an engine. The views refer to the text that was read.
 struct Card {
   std::uint64_t arena_base = 0;
   std::uint64_t secret = 0;
   std::string_view address;  ///< of the worker
-  std::string_view key;      ///< of the arena; empty where nobody puts
+  std::string_view key;      ///< of the arena; empty if nobody puts
 };
 
 inline std::string write_card(const Card& card) {
@@ -79,7 +79,7 @@ inline std::string write_card(const Card& card) {
   return text.append(card.address).append(card.key);
 }
 
-/// Nothing for a text that is no card.
+/// Nothing if the text is not a card.
 inline std::optional<Card> read_card(std::string_view text) noexcept {
   std::uint64_t front[3];
   if (text.size() < sizeof(front)) return std::nullopt;

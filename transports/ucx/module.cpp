@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kName = "ucx";
 
-/// UCX reads these when it is loaded. What the user has set stays; the environment is afterwards as it was.
+/// UCX reads these when it is loaded. Settings of the user win; the environment is restored afterwards.
 class QuietStart {
  public:
   QuietStart() {
@@ -21,7 +21,7 @@ class QuietStart {
         {"UCX_HANDLE_ERRORS", "none"},                                 // no handlers for crashes
         {"UCX_ERROR_SIGNALS", ""},          {"UCX_MEM_EVENTS", "no"},  // no hooks in mmap, munmap, malloc and their kin
         {"UCX_VFS_ENABLE", "no"},    // no thread that shows its state in a file system
-        {"UCX_LOG_LEVEL", "fatal"},  // it would print to stdout; what went wrong is said by failure_text()
+        {"UCX_LOG_LEVEL", "fatal"},  // it would print to stdout; failure_text() reports failures
         {"UCX_WARN_UNUSED_ENV_VARS", "no"},
     };
     for (const auto& [name, value] : kQuiet) {
@@ -40,7 +40,7 @@ class QuietStart {
   std::vector<const char*> ours_;
 };
 
-/// Loads the module once; ranks that are threads of one process come here together. An error is said by who calls next.
+/// Loads the module once, also if ranks are threads of one process. The caller reports an error.
 void load_quietly() {
   static std::once_flag once;
   std::call_once(once, [] {

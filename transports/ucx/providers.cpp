@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses transports and devices from what UCX finds here.
+// Chooses among the transports and devices that UCX finds here.
 #include "transports/ucx/providers.hpp"
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace torii::ucx {
 namespace {
 
 constexpr std::string_view kPreference[] = {"ib", "tcp"};
-/// Within one machine, where shared memory is faster; taken only when asked for by name.
+/// These work within one machine, where torii's shared memory is faster; used only by name.
 constexpr std::string_view kByNameOnly[] = {"posix", "posix;cma"};
 constexpr std::string_view kLoopback = "lo";
 
-/// "posix;cma" to its words.
+/// The words of "posix;cma".
 std::vector<std::string> split(std::string_view provider) {
   std::vector<std::string> words;
   while (!provider.empty()) {
@@ -28,7 +28,7 @@ std::vector<std::string> split(std::string_view provider) {
   return words;
 }
 
-/// Whether one of the names of a list such as "rc,tcp" matches.
+/// Whether one name of a list such as "rc,tcp" matches.
 template <class Matches>
 bool any_of_list(std::string_view list, const Matches& matches) {
   while (!list.empty()) {
@@ -39,7 +39,8 @@ bool any_of_list(std::string_view list, const Matches& matches) {
   return false;
 }
 
-/// The device of one word that stands on the interface, or without one the first that is not the loopback, or that.
+/// The device of one word on the interface; without an interface the first that is not the loopback, or else the
+/// loopback.
 const Device* find_device(const std::vector<Device>& all, const std::string& word, const std::string& interface) {
   const Device* loopback = nullptr;
   for (const Device& device : all) {
@@ -51,7 +52,7 @@ const Device* find_device(const std::vector<Device>& all, const std::string& wor
   return loopback;
 }
 
-/// True when the selection may go over the device.
+/// True if the selection may use the device.
 bool is_in(const Selection& selection, const Device& device) {
   return any_of_list(selection.transports, [&](std::string_view word) { return is_of(device, word); }) &&
          (!device.is_network ||
@@ -74,7 +75,7 @@ void add_abilities(std::vector<Selection>& selections) {
   }
 }
 
-/// The interface of each address; "" alone without addresses. Returns why that is not possible, or nothing.
+/// The interface of each address; "" alone without addresses. Returns the reason if that is not possible, or nothing.
 std::string find_interfaces(const std::vector<std::string>& source_addresses, std::vector<std::string>& interfaces) {
   for (const std::string& source : source_addresses) {
     interfaces.push_back(interface_of(source));
@@ -84,7 +85,7 @@ std::string find_interfaces(const std::vector<std::string>& source_addresses, st
   return {};
 }
 
-/// As select(), from addresses.
+/// As select(), by addresses.
 std::string find(const std::vector<Device>& all, const std::string& provider,
                  const std::vector<std::string>& source_addresses, std::vector<Selection>& selections) {
   std::vector<std::string> interfaces;

@@ -15,10 +15,10 @@
 namespace torii::ucx {
 namespace {
 
-/// The transports that tests/fabric has seen wake a sleeper on every kind of put, and no other is believed to.
+/// The transports with which tests/fabric has seen every kind of put wake a sleeper; others are assumed not to.
 constexpr std::string_view kWakes[] = {"tcp"};
 
-/// UCX starts a thread for connections (one per process). It must not be the one that gets the program's signals.
+/// UCX starts a thread for connections (one per process), which must not receive the program's signals.
 class BlockedSignals {
  public:
   BlockedSignals() noexcept {
@@ -34,7 +34,7 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-/// What every rank must be able to do before any does it.
+/// What every rank must be able to do before any rank does it.
 struct RankCard {
   bool puts;
   bool peer_errors;
@@ -63,7 +63,7 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
     manner.peer_errors = manner.peer_errors && card.peer_errors;
   }
 
-  // UCX over InfiniBand also keeps what it has sent messages from registered, behind the program's back.
+  // UCX over InfiniBand would also keep memory of sent messages registered, unknown to the program.
   const std::size_t pinned_bytes = std::ranges::any_of(selections, pins_memory) ? options.bytes_to_pin() : 0;
   const std::size_t registered_bytes = pinned_bytes != 0 ? pinned_bytes : options.arena_bytes;
   const Shared shared = {arena_, options.arena_bytes, registered_bytes, rank_, ranks_, peers_};
