@@ -31,7 +31,9 @@ bool contains(const Letters::Decision& decision, int member) noexcept {
 }  // namespace
 
 NetworkAgreement::NetworkAgreement(const Membership& members)
-    : members_(members), lines_(members.transport(), places_of(members), members.rank(), members.timeout_ns()) {}
+    : members_(members),
+      lines_(members.transport(), places_of(members), members.rank(), members.timeout_ns()),
+      splits_(members.transport(), lines_, members.rank(), members.ranks(), members.timeout_ns()) {}
 
 void NetworkAgreement::progress() noexcept { (void)members_.transport().progress(); }
 
@@ -104,11 +106,10 @@ bool NetworkAgreement::has_departed(int member) noexcept { return lines_.has_dep
 
 void NetworkAgreement::depart(std::uint64_t) noexcept { lines_.depart(); }
 
-std::vector<PutOwner> NetworkAgreement::take_puts() {
-  std::vector<PutOwner> owners;
-  owners.push_back(lines_.take_puts());
-  owners.push_back(lines_.take_awaited_puts());
-  return owners;
+std::vector<PutOwner> NetworkAgreement::take_puts() { return lines_.take_puts(); }
+
+std::optional<bool> NetworkAgreement::decide_split(bool agreed) noexcept {
+  return splits_.decide(agreed, members_.waiting(), [this](int member) { return lives(member); });
 }
 
 bool NetworkAgreement::pause(Waiting& waiting) const noexcept {
@@ -116,7 +117,9 @@ bool NetworkAgreement::pause(Waiting& waiting) const noexcept {
   return waiting.pause(stays_idle, nullptr);
 }
 
-bool NetworkAgreement::lives(int member) const { return member == members_.rank() || members_.is_alive(member); }
+bool NetworkAgreement::lives(int member) const noexcept {
+  return member == members_.rank() || members_.is_alive(member);
+}
 
 void NetworkAgreement::await_offers(Waiting& waiting) {
   for (int member = 0; member < members_.ranks(); ++member) {

@@ -3,6 +3,7 @@
 // other's boards in shared memory.
 #pragma once
 
+#include "api/team/split_decision.hpp"
 #include "api/team/team_agreement.hpp"
 #include "api/team/team_lines.hpp"
 
@@ -33,14 +34,14 @@ class NetworkAgreement final : public TeamAgreement {
   bool has_departed(int member) noexcept override;
   void depart(std::uint64_t) noexcept override;
   std::vector<PutOwner> take_puts() override;
-  std::optional<bool> decide_split(bool) noexcept override { return {}; }
+  std::optional<bool> decide_split(bool agreed) noexcept override;
   void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) override;
   void tell_made(Status status, const std::string& text) noexcept override;
   std::optional<MadeReport> made_by(int member) noexcept override;
 
  private:
   bool pause(Waiting& waiting) const noexcept;
-  bool lives(int member) const;
+  bool lives(int member) const noexcept;
   void await_offers(Waiting& waiting);
   std::uint64_t find_missed_engines(Waiting& waiting);
   const Letters::Decision& await_decision(Waiting& waiting);
@@ -48,6 +49,7 @@ class NetworkAgreement final : public TeamAgreement {
 
   const Membership& members_;
   TeamLines lines_;
+  SplitDecision splits_;
 };
 
 }  // namespace torii

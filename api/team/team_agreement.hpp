@@ -123,7 +123,8 @@ class TeamAgreement {
   virtual std::vector<PutOwner> take_puts() = 0;
 
   // Parts and survivors.
-  /// Whether the parts of a split are made; nothing where the members' exchange alone decides.
+  /// Whether the parts of a split are made, the same on all members: `agreed` where the split's messages told this rank
+  /// so, false where the team failed before. Nothing where this rank cannot know: others may have their part.
   virtual std::optional<bool> decide_split(bool agreed) noexcept = 0;
   /// Makes this rank's offer and appends the members of the survivors' team, the same on all survivors. Throws Error.
   virtual void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) = 0;

@@ -46,6 +46,10 @@ std::uint64_t check_of(const Standing& standing, std::uint64_t beat) noexcept {
   return sum;
 }
 
+Heard heard_by(const Inbox& inbox) noexcept {
+  return static_cast<Heard>(load_word(bytes_of(inbox.heard)) & ((std::uint64_t{1} << Inbox::kSplitsShift) - 1));
+}
+
 void nap() noexcept {
   const timespec most = {0, 100'000};
   nanosleep(&most, nullptr);
@@ -246,7 +250,7 @@ void TeamLines::propose(Status status, int member, const std::string& text) noex
 /// True when no living member can make a proposal that is not here.
 bool TeamLines::is_closed() noexcept {
   for (int member = 0; member < ranks(); ++member) {
-    const std::uint64_t heard = load_word(bytes_of(inbox(member).heard));
+    const std::uint64_t heard = heard_by(inbox(member));
     if (heard == kMakesNone || (heard == kHasMade && proposal_of(member) != nullptr) || has_departed(member)) continue;
     bool is_said_dead = false;
     for (int from = 0; from < ranks(); ++from) {
@@ -263,7 +267,7 @@ bool TeamLines::is_closed() noexcept {
 const Letters::Proposal* TeamLines::settle() noexcept {
   if (has_settled_) return settled_;
   const std::uint64_t heard = proposed_.load(std::memory_order_acquire) ? kHasMade : kMakesNone;
-  put_everywhere(offsetof(Inbox, heard), heard);
+  put_everywhere(offsetof(Inbox, heard), splits_ << Inbox::kSplitsShift | heard);
   Deadline grace(grace_ns_);
   Deadline cause(kCauseNs);
   while (!has_settled_) {
@@ -373,6 +377,13 @@ void TeamLines::put_closed() noexcept {
 }
 
 bool TeamLines::has_closed(int member) const noexcept { return load_word(bytes_of(inbox(member).closed)) == kIsThere; }
+
+std::vector<PutOwner> TeamLines::take_puts() {
+  std::vector<PutOwner> owners;
+  owners.push_back(std::move(puts_));
+  owners.push_back(std::move(awaited_puts_));
+  return owners;
+}
 
 void TeamLines::push_out() noexcept {
   Deadline push(kPushNs);

@@ -66,7 +66,10 @@ struct alignas(kLineBytes) Inbox {
   /// Set with the offer, one by each engine: what has not come shows which engine is lost.
   std::uint64_t hails[kEnginesMax];
   // Words that all engines put alike.
-  std::uint64_t heard;   ///< as Heard: the sender knows of a failure and will propose nothing from now on
+  /// As Heard: the sender knows of a failure and will propose nothing from now on. Above it the splits known as made.
+  std::uint64_t heard;
+  static constexpr int kSplitsShift = 8;  ///< of `heard`
+  std::uint64_t splits;  ///< twice the splits that the sender knows as made, and one more once it has given up the next
   std::uint64_t missed;  ///< kIsThere, and above it the set of engines by which a hail has not come to the sender
   std::uint64_t installs[InstallLog::kWords];  ///< the sender's; by engine 0 alone, so that none overtakes a later one
   std::uint64_t closed;                        ///< the sender has closed the engines of the decision
@@ -152,6 +155,17 @@ class TeamLines {
   /// member. nullptr when an alarm came, and no cause within a second.
   const Letters::Proposal* settle() noexcept;
 
+  /// Tells all members how many splits this one knows as made, and moves the transport until the words have left.
+  /// `gives_up`: this one takes the next split for not made.
+  void put_splits(std::uint64_t made, bool gives_up) noexcept;
+  /// What a member has told so, and with its word that it has heard of the team's failure.
+  struct Splits {
+    std::uint64_t made;
+    bool gives_up;
+    bool has_heard;  ///< of the team's failure: the messages of a split no longer tell the member that it is made
+  };
+  Splits splits(int member) const noexcept;
+
   /// `staging` is that of the new team. A status other than ok: this member can make no team, for the reason `text`.
   void put_offer(std::uint64_t digest, std::uint64_t staging, Status status = Status::ok,
                  const std::string& text = {}) noexcept;
@@ -176,8 +190,7 @@ class TeamLines {
   /// Moves the transport until what was put has left, a tenth of a second at the longest.
   void push_out() noexcept;
   /// What still counts what was put. Nothing may be put through this object afterwards.
-  PutOwner take_puts() noexcept { return std::move(puts_); }
-  PutOwner take_awaited_puts() noexcept { return std::move(awaited_puts_); }
+  std::vector<PutOwner> take_puts();
 
  private:
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
@@ -228,6 +241,7 @@ class TeamLines {
   std::vector<Views> views_;
   std::atomic<bool> proposed_ = false;
   const Letters::Proposal* settled_ = nullptr;
+  std::uint64_t splits_ = 0;  ///< that this rank knows as made
   bool has_settled_ = false;
   bool has_decided_ = false;
 };

@@ -73,6 +73,7 @@ void Agreement::gather_frames(Says says, std::span<const std::byte> mine) {
   const std::span frames(frames_.get(), static_cast<std::size_t>(ranks()));
   if (std::ranges::find(frames, Says::failed, &Frame::says) != frames.end()) {
     if (says == Says::failed) return;
+    is_refused_ = true;
     settle(nullptr);
   }
   for (std::size_t rank = 1; rank < frames.size(); ++rank) {
@@ -110,7 +111,8 @@ void Agreement::conclude() {
     gather_frames(Says::done, {});
   } catch (const Error& error) {
     if (verdict_) throw;
-    if (decide(false)) return;
+    // A rank that knows of another one's failure knows that nobody has ended well, and the others do not wait for it.
+    if (!is_refused_ && decide(false)) return;
     is_unsettled_ = true;
     throw;
   }

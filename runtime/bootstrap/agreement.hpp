@@ -57,6 +57,7 @@ class Agreement final : public Exchange {
   std::unique_ptr<Frame[]> frames_;
   std::unique_ptr<Trouble[]> troubles_;
   std::optional<Error> verdict_;  ///< what all ranks throw
+  bool is_refused_ = false;       ///< another rank has failed
   bool is_broken_ = false;        ///< the exchange itself has failed
   bool is_unsettled_ = false;     ///< conclude() has failed, perhaps on this rank alone
 };

@@ -156,5 +156,47 @@ TEST(Agreement, AMissingRankIsToldByNobody) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(3));
 }
 
+/// An exchange whose second all_gather fails on rank 0 alone.
+class FailsOnce final : public Exchange {
+ public:
+  explicit FailsOnce(Exchange& inner) : inner_(inner) {}
+  int rank() const noexcept override { return inner_.rank(); }
+  int ranks() const noexcept override { return inner_.ranks(); }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    inner_.all_gather(mine, all);
+    if (++calls_ == 2 && rank() == 0) throw Error(Status::aborted, "aborted meanwhile");
+  }
+  bool decide(bool agreed) override {
+    ++decisions_;
+    return agreed;
+  }
+  int decisions() const noexcept { return decisions_; }
+
+ private:
+  Exchange& inner_;
+  int calls_ = 0;
+  int decisions_ = 0;
+};
+
+/// A rank that knows that another one has failed asks nobody whether all have ended well: the others have left.
+TEST(Agreement, ARefusalNeedsNoDecision) {
+  run_ranks_as_threads(
+      2,
+      [&](Exchange& inner) {
+        FailsOnce exchange(inner);
+        try {
+          all_or_none(exchange, [](Exchange& agreed) {
+            if (agreed.rank() == 1) throw Error(Status::unsupported, "no such thing");
+            return 0;
+          });
+          ADD_FAILURE() << "rank " << inner.rank() << " has ended well";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.status(), inner.rank() == 0 ? Status::aborted : Status::unsupported);
+        }
+        EXPECT_EQ(exchange.decisions(), 0);
+      },
+      5);
+}
+
 }  // namespace
 }  // namespace torii::tests

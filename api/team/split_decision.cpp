@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of a split: who puts them, and who waits for them.
+#include "api/team/split_decision.hpp"
+
+#include <algorithm>
+
+#include "api/team/team_agreement.hpp"
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+namespace {
+
+/// How long a member that lives may not look, as a member does that is stopped.
+constexpr std::int64_t kPatienceNs = 2'000'000'000;
+/// How long a member may take to pass on what a dead one has told it.
+constexpr std::int64_t kPassedOnNs = 1'000'000'000;
+
+}  // namespace
+
+void TeamLines::put_splits(std::uint64_t made, bool gives_up) noexcept {
+  splits_ = made;
+  put_everywhere(offsetof(Inbox, splits), 2 * made + (gives_up ? 1 : 0));
+  push_out();
+}
+
+TeamLines::Splits TeamLines::splits(int member) const noexcept {
+  // The word of a failure may overtake that of a split, so it repeats the number.
+  const std::uint64_t heard = load_word(reinterpret_cast<const std::byte*>(&inbox(member).heard));
+  const std::uint64_t word = load_word(reinterpret_cast<const std::byte*>(&inbox(member).splits));
+  return {std::max(word / 2, heard >> Inbox::kSplitsShift), word % 2 != 0, heard != 0};
+}
+
+SplitDecision::SplitDecision(Transport& transport, TeamLines& lines, int rank, int ranks,
+                             std::int64_t timeout_ns) noexcept
+    : transport_(transport),
+      lines_(lines),
+      rank_(rank),
+      ranks_(ranks),
+      patience_ns_(std::min(kPatienceNs, timeout_ns / 4)) {}
+
+/// True when a member knows that the split under way is made.
+bool SplitDecision::is_made() const noexcept {
+  for (int member = 0; member < ranks_; ++member) {
+    if (lines_.splits(member).made > made_) return true;
+  }
+  return false;
+}
+
+/// True when a member has waited in vain and ended its wait.
+bool SplitDecision::is_given_up() const noexcept {
+  for (int member = 0; member < ranks_; ++member) {
+    if (lines_.splits(member).gives_up) return true;
+  }
+  return false;
+}
+
+bool SplitDecision::has_answered(int member) const noexcept {
+  const TeamLines::Splits told = lines_.splits(member);
+  return told.has_heard || told.made > made_;
+}
+
+bool SplitDecision::pause(Waiting& waiting) const noexcept {
+  (void)transport_.progress();
+  return waiting.pause(stays_idle, nullptr);
+}
+
+/// False when a member has died, or has not looked for long, without its answer.
+bool SplitDecision::await_answers(Waiting& waiting, const std::function<bool(int member)>& lives) const noexcept {
+  bool have_all_answered = true;
+  for (int member = 0; member < ranks_; ++member) {
+    while (member != rank_ && !has_answered(member) && !is_made()) {
+      if (!pause(waiting)) continue;
+      if (lives(member) && waiting.quiet_ns() < patience_ns_) continue;
+      (void)transport_.progress();  // what the member has put before it died
+      have_all_answered = have_all_answered && has_answered(member);
+      break;
+    }
+  }
+  return have_all_answered;
+}
+
+/// The member that did not answer may have told another one, which passes it on.
+void SplitDecision::await_passed_on(Waiting& waiting) const noexcept {
+  const std::int64_t begun_ns = waiting.quiet_ns();
+  while (!is_made() && waiting.quiet_ns() - begun_ns < kPassedOnNs) (void)pause(waiting);
+}
+
+std::optional<bool> SplitDecision::decide(bool agreed, Waiting waiting,
+                                          const std::function<bool(int member)>& lives) noexcept {
+  bool is_sure = true;
+  bool made = agreed;
+  if (agreed && !lines_.splits(rank_).has_heard) {
+    // A rank that was stopped may have the messages long after the others have given it up.
+    if (is_given_up()) made = is_made();
+  } else {
+    is_sure = await_answers(waiting, lives);
+    if (!is_sure) await_passed_on(waiting);
+    made = is_made();
+  }
+  if (made) ++made_;
+  lines_.put_splits(made_, !made);
+  if (!made && !is_sure && !agreed) return {};
+  return made;
+}
+
+}  // namespace torii

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank whose own words do not leave while all members have come to the first call of a plan: a timeout says so.
+#include <gtest/gtest.h>
+#include <torii/torii.h>
+
+#include <string>
+
+#include "tests/conformance/thread_team.hpp"
+
+namespace torii::tests {
+namespace {
+
+TEST(HeldWords, ATimeoutNamesThem) {
+  for (const int count : {2, 3, 4}) {
+    ThreadTeam ranks;
+    ranks.ranks = count;
+    ranks.settings = "TRANSPORT=libfabric\nENGINES=1\nTIMEOUT=0.5";
+    run_as_threads(ranks, [&](torii_context*, torii_team* team) {
+      EXPECT_EQ(torii_barrier(team), TORII_TIMEOUT) << torii_last_error();
+      const std::string text = torii_last_error();
+      EXPECT_NE(text.find(" before its first message, waiting for its own words to leave"), std::string::npos) << text;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace torii::tests
