@@ -142,7 +142,7 @@ Status Engine::start(const Transfer& transfer) noexcept {
     ssize_t code = post(transfer);
     if (code == 0) return Status::ok;
     if (code == -FI_EAGAIN) {
-      take_completions();
+      if (take_completions()) shared_.sleepers.took();
       code = post(transfer);
       if (code == 0) return Status::ok;
     }
@@ -341,6 +341,7 @@ bool Engine::progress() noexcept {
   if (is_closed_) return false;
   let_go_of_lost();
   const bool came = take_completions();
+  if (came) shared_.sleepers.took();
   if (!receives_owed_.empty()) post_receives();
   if (came || !waiting_.empty()) is_armed_ = false;
   if (waiting_.empty()) return came;
@@ -413,6 +414,7 @@ void Engine::let_go_of_lost() noexcept {
   for (Operation& operation : operations_) {
     if (is_cut(operation.peer)) operation.hold.let_go();
   }
+  shared_.sleepers.took();
 }
 
 void Engine::complete(Operation& operation) noexcept {

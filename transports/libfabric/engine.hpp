@@ -18,6 +18,7 @@
 #include "transports/libfabric/bounce_pool.hpp"
 #include "transports/libfabric/streams.hpp"
 #include "transports/network/peer_states.hpp"
+#include "transports/network/sleepers.hpp"
 
 namespace torii::libfabric {
 
@@ -40,6 +41,7 @@ struct Shared {
   int ranks;
   Arrivals& arrivals;
   transports::PeerStates& peers;
+  transports::Sleepers& sleepers;
   bool sleeps;            ///< completion queues have a descriptor where the provider offers one
   bool alone_in_process;  ///< see EngineOptions
   bool probes;            ///< peers are asked whether they live

@@ -142,6 +142,7 @@ void Fabric::open_engine(const Options& options, const Api& api, const fi_info& 
                          .ranks = ranks_,
                          .arrivals = *arrivals_,
                          .peers = peers_,
+                         .sleepers = sleepers_,
                          .sleeps = wants_descriptor(options, provider_),
                          .alone_in_process = options.alone_in_process,
                          .probes = probes};
