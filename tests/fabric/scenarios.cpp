@@ -323,9 +323,9 @@ void sleepers(Stage& stage) {
   }
 }
 
-/// Two threads of each rank sleep, as in calls on two teams, and something is put for the second, then for the first.
-/// Where peers are mapped each sleeps for seconds and wakes at once; elsewhere in steps, since either thread takes in
-/// what comes for both.
+/// Two threads of each rank wait, as in calls on two teams, and each takes in what comes for both. In odd rounds both
+/// sleep. In even rounds the first one polls until the other has its word, too, and mostly takes it in. Where puts wake
+/// a rank a sleep lasts for seconds, and nothing else comes meanwhile, so a word that is slept through shows.
 void two_sleepers(Stage& stage) {
   constexpr std::int64_t kWakesWithinNs = 3'000'000'000;
   const Capabilities& able = stage.transport().capabilities();
@@ -334,7 +334,7 @@ void two_sleepers(Stage& stage) {
   // for equality only, so half of one is never taken for it; but the sanitizer cannot know.
   if (!able.mapped) return;
 #endif
-  const int most_us = able.wakes_on_put && able.mapped ? 4'000'000 : 1000;
+  const int most_us = able.wakes_on_put ? 4'000'000 : 1000;
   struct Sleeper {
     Stage& stage;
     std::uint64_t offset;
@@ -346,42 +346,48 @@ void two_sleepers(Stage& stage) {
     }
   };
   const timespec nap = {0, 60'000'000};
-  for (std::uint64_t time = 1; time <= 3; ++time) {
+  for (std::uint64_t time = 1; time <= 4; ++time) {
     stage.meet();
     if (stage.rank() == 0) {
-      for (const int thread : {1, 0}) {
+      for (const int turn : {0, 1}) {
+        const int thread = time % 2 == 0 ? turn : 1 - turn;
         nanosleep(&nap, nullptr);
         for (int peer = 1; peer < stage.ranks(); ++peer) {
           stage.expect(stage.transport().put_word(peer, of_rank(kSlots, thread), time), "a word to two sleepers");
         }
       }
+      for (int peer = 1; peer < stage.ranks(); ++peer) {
+        stage.await("two sleepers", [&] { return load_word(stage.at(credit_offset(peer, 2))) == time; });
+      }
       continue;
     }
     std::string trouble[2];
-    const auto sleep = [&](int thread) {
+    const auto wait = [&](int thread) {
       Sleeper sleeper{stage, of_rank(kSlots, thread), time};
+      const bool polls = thread == 0 && time % 2 == 0;
       const std::int64_t begun_ns = now_ns();
       try {
         stage.await("a word to one of two sleepers", [&] {
-          stage.transport().sleep(most_us, &Sleeper::is_idle, &sleeper);
-          return !Sleeper::is_idle(&sleeper);
+          if (!polls) stage.transport().sleep(most_us, &Sleeper::is_idle, &sleeper);
+          return !Sleeper::is_idle(&sleeper) && (!polls || load_word(stage.at(of_rank(kSlots, 1))) == sleeper.awaited);
         });
       } catch (const std::exception& error) {
         trouble[thread] = error.what();
       }
-      const std::int64_t slept_ns = now_ns() - begun_ns;
-      if (slept_ns > kWakesWithinNs) {
-        trouble[thread] = "sleeper " + std::to_string(thread) + " of two slept " + std::to_string(slept_ns) + " ns";
+      const std::int64_t waited_ns = now_ns() - begun_ns;
+      if (waited_ns > kWakesWithinNs) {
+        trouble[thread] = "thread " + std::to_string(thread) + " of two waited " + std::to_string(waited_ns) + " ns";
       }
     };
-    std::thread first(sleep, 0);
+    std::thread first(wait, 0);
     const timespec order = {0, 20'000'000};
     nanosleep(&order, nullptr);
-    sleep(1);
+    wait(1);
     first.join();
     for (const std::string& text : trouble) {
       if (!text.empty()) throw std::runtime_error(text);
     }
+    stage.expect(stage.transport().put_word(0, credit_offset(stage.rank(), 2), time), "an answer of two sleepers");
   }
 }
 

@@ -13,9 +13,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/execution/waiting.hpp"
@@ -324,32 +322,6 @@ TEST(Engines, AreNotLostWhereThePeerHasLeft) {
     EXPECT_FALSE(transport.alive(peer));
     EXPECT_EQ(transport.engine(1).doubted, std::vector<int>{});
     EXPECT_EQ(transport.progress(), Status::ok);
-  });
-}
-
-TEST(Engines, SleepsAreShortWhereAnotherThreadTakesIn) {
-  run_ranks_as_threads(1, [](Exchange& exchange) {
-    Played transport(exchange);
-    const auto sleep_ms = [&](int most_ms) {
-      const std::int64_t begun_ns = now_ns();
-      transport.sleep(
-          most_ms * 1000, [](void*) { return true; }, nullptr);
-      return (now_ns() - begun_ns) / 1'000'000;
-    };
-    EXPECT_GE(sleep_ms(80), 80);
-    EXPECT_EQ(transport.progress(), Status::ok);
-    EXPECT_GE(sleep_ms(80), 80) << "one thread that looks and sleeps by turns";
-    std::jthread other([&](const std::stop_token& stop) {
-      transport.engine(0).has_some = true;
-      while (!stop.stop_requested()) (void)transport.progress();
-      transport.engine(0).has_some = false;
-    });
-    (void)sleep_ms(80);
-    other.request_stop();
-    other.join();
-    int short_ones = 0;
-    for (int i = 0; i < 5; ++i) short_ones += sleep_ms(80) < 80 ? 1 : 0;
-    EXPECT_GT(short_ones, 0) << "each is of a millisecond, on a machine that is not busy";
   });
 }
 

@@ -21,6 +21,7 @@
 #include "transports/network/engine_options.hpp"
 #include "transports/network/peer_states.hpp"
 #include "transports/network/setup.hpp"
+#include "transports/network/sleepers.hpp"
 
 namespace torii::transports {
 
@@ -28,7 +29,8 @@ namespace torii::transports {
 /// and for a sleeper wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether
 /// they have; greet() says to a peer's engine of the same number that this one is there, is_greeted() whether it has
 /// said so; take_leave() says that this rank is about to close its engines, has_left() whether the peer has said so;
-/// doubt() finds out whether a peer is there that another engine has lost; close() ends all that it does.
+/// doubt() finds out whether a peer is there that another engine has lost; close() ends all that it does. It calls
+/// Sleepers::took() whenever it has taken in what a thread of this rank may wait for, in whichever of its functions.
 template <class Engine>
 class EngineTransport : public Transport {
  public:
@@ -91,25 +93,25 @@ class EngineTransport : public Transport {
   }
 
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
-    // A put that comes from here on makes a descriptor readable, so none is slept through. But another thread, in a
-    // call on another team, may take in what came for this one, and the descriptor is silent again: where that has
-    // happened, sleeps are short.
-    if (is_shared_.load(std::memory_order_relaxed)) most_us = std::min(most_us, kSharedSleepUs);
-    if (!still_idle(data)) return;
-    const Sleeper sleeper(sleepers_);
-    pollfd entries[kEnginesMax];
-    for (std::size_t i = 0; capabilities_.wakes_on_put && i < engines_.size(); ++i) {
+    // A put that comes from here on makes a descriptor readable, or another thread that takes it in rings the bell.
+    Sleepers::Sleeper sleeper(sleepers_);
+    most_us = sleeper.at_most(most_us);
+    if (!still_idle(data) || !sleeper.may_sleep()) return;
+    const std::size_t count = engines_.size();
+    pollfd entries[kEnginesMax + 1];
+    for (std::size_t i = 0; capabilities_.wakes_on_put && i < count; ++i) {
       if (!engines_[i]->may_sleep(most_us)) return wake(i);
       entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
     }
+    entries[count] = {sleeper.bell(), POLLIN, 0};
     const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
     if (!capabilities_.wakes_on_put) {
       nanosleep(&most, nullptr);
       for (std::size_t i = 0; i < engines_.size(); ++i) wake(i);
       return;
     }
-    const bool woken = ppoll(entries, engines_.size(), &most, nullptr) > 0;
-    for (std::size_t i = 0; i < engines_.size(); ++i) {
+    const bool woken = ppoll(entries, count + 1, &most, nullptr) > 0;
+    for (std::size_t i = 0; i < count; ++i) {
       if (!woken) quiet_looks_[i].store(kQuietLooks - 1, std::memory_order_relaxed);  // one look, to be sure
       if (woken && entries[i].revents != 0) wake(i);
     }
@@ -200,14 +202,13 @@ class EngineTransport : public Transport {
   bool oversubscribed_;
   Capabilities capabilities_;
   PeerStates peers_;
+  Sleepers sleepers_;  ///< engines tell it what they take in
   std::vector<std::unique_ptr<Engine>> engines_;
   /// Of each engine: looks in vain since the last that was not. Any thread counts; a count lost between two does no
   /// harm.
   std::array<std::atomic<std::uint32_t>, kEnginesMax> quiet_looks_{};
   std::atomic<std::uint32_t> turn_ = 0;
   std::atomic<std::size_t> last_busy_ = 0;  ///< the engine that brought something last
-  std::atomic<int> sleepers_ = 0;           ///< threads in sleep()
-  std::atomic<bool> is_shared_ = false;     ///< something came to one thread while another one slept
 
  private:
   std::array<std::atomic<std::uint8_t>, kEnginesMax> carriers_;
@@ -215,28 +216,10 @@ class EngineTransport : public Transport {
   static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many in vain an engine counts as quiet
   static constexpr std::uint32_t kRoundsPerQuietLook = 4;
 
-  static constexpr int kSharedSleepUs = 1000;
-  /// A thread counts as asleep while this lives.
-  class Sleeper {
-   public:
-    explicit Sleeper(std::atomic<int>& sleepers) noexcept : sleepers_(sleepers) {
-      sleepers_.fetch_add(1, std::memory_order_relaxed);
-    }
-    ~Sleeper() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
-    Sleeper(const Sleeper&) = delete;
-    Sleeper& operator=(const Sleeper&) = delete;
-
-   private:
-    std::atomic<int>& sleepers_;
-  };
-
   void look(std::size_t engine) noexcept {
     const std::uint32_t looks = quiet_looks_[engine].load(std::memory_order_relaxed);
     const bool came = engines_[engine]->progress();
-    if (came) {
-      last_busy_.store(engine, std::memory_order_relaxed);
-      if (sleepers_.load(std::memory_order_relaxed) != 0) is_shared_.store(true, std::memory_order_relaxed);
-    }
+    if (came) last_busy_.store(engine, std::memory_order_relaxed);
     quiet_looks_[engine].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
   }
   /// The engine that carries what is put through this one: itself while it is open.

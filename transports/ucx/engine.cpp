@@ -382,6 +382,7 @@ void Engine::let_go_of_lost() noexcept {
   for (Operation& operation : operations_) {
     if (is_cut(operation.peer)) operation.hold.let_go();
   }
+  shared_.sleepers.took();
 }
 
 bool Engine::progress() noexcept {
@@ -392,6 +393,7 @@ bool Engine::progress() noexcept {
   constexpr int kRoundsMost = 16;
   int round = 0;
   while (round < kRoundsMost && ucp_worker_progress(worker_.get()) != 0) ++round;
+  if (round > 0) shared_.sleepers.took();
   if (owes_answers_) give_answers();
   return round > 0 || owes_answers_;
 }

@@ -14,6 +14,7 @@
 #include "runtime/execution/transport.hpp"
 #include "runtime/execution/words.hpp"
 #include "transports/network/peer_states.hpp"
+#include "transports/network/sleepers.hpp"
 #include "transports/ucx/api.hpp"
 #include "transports/ucx/message.hpp"
 #include "transports/ucx/providers.hpp"
@@ -28,6 +29,7 @@ struct Shared {
   int rank;
   int ranks;
   transports::PeerStates& peers;
+  transports::Sleepers& sleepers;
 };
 
 /// How an engine works; equal on all ranks.

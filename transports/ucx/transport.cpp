@@ -66,7 +66,7 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
   // UCX over InfiniBand would also keep memory of sent messages registered, unknown to the program.
   const std::size_t pinned_bytes = std::ranges::any_of(selections, pins_memory) ? options.bytes_to_pin() : 0;
   const std::size_t registered_bytes = pinned_bytes != 0 ? pinned_bytes : options.arena_bytes;
-  const Shared shared = {arena_, options.arena_bytes, registered_bytes, rank_, ranks_, peers_};
+  const Shared shared = {arena_, options.arena_bytes, registered_bytes, rank_, ranks_, peers_, sleepers_};
   const BlockedSignals blocked;
   transports::together(exchange, [&] {
     for (int number = 0; number < options.engines; ++number) {
