@@ -19,8 +19,10 @@
 // Cost on P ranks, radix r, blocks of n bytes: ceil(log_r P) rounds, at most (r - 1) ceil(log_r P) messages and, for
 // P = r^k, (r - 1) P/r log_r P blocks out of and into every rank. Radix P is direct: one round, P - 1 messages.
 #include <algorithm>
+#include <cstdio>
 
 #include "collectives/building/floyd_hops.hpp"
+#include "collectives/building/floyd_model.hpp"
 #include "collectives/building/plan_builder.hpp"
 
 namespace torii {
@@ -28,6 +30,10 @@ namespace {
 
 /// Blocks are counted within a bundle, and hops within a plan's streams, in 16 bits.
 constexpr int kRanksMax = 65535;
+/// Beyond these ranks direct has no list of single messages; its sweep would settle every pair by itself.
+constexpr int kListedRanksMax = 256;
+/// Longer blocks are never better off together: a hop more costs more than any number of messages saves.
+constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;
 
 class FloydPlan {
  public:
@@ -117,10 +123,49 @@ std::string why_not(const PlanRequest& request) {
 
 Plan plan(const PlanRequest& request, int rank) { return FloydPlan(request, rank).make(); }
 
+std::size_t block_bytes(const OfferRequest& request) {
+  return request.bytes / static_cast<std::size_t>(request.plan.topology.ranks());
+}
+
+/// Whether rounds may be quicker than a message per pair. Within a node they have no latency to save: a message is a
+/// cache line, and a round waits for another rank's CPU time.
+bool may_be_quicker(const OfferRequest& request) {
+  const Topology& topology = request.plan.topology;
+  const bool is_far = request.several_nodes || topology.kind() == Topology::Kind::torus;
+  return request.plan.collective == Collective::alltoall && topology.ranks() > 2 &&
+         block_bytes(request) <= kBlockBytesMax && (is_far || topology.ranks() > kListedRanksMax);
+}
+
+/// A tune row does not keep floyd from an offer: the rows for alltoall were made for messages per pair.
+Offer offer(const OfferRequest& request) {
+  Offer offer = {.tuning = {.segment_bytes = 4096, .slots = 4, .window = 1, .radix = 0}};
+  if (!may_be_quicker(request)) return offer;
+  const Topology& topology = request.plan.topology;
+  const std::size_t bytes = block_bytes(request);
+  offer.tuning.radix = floyd_radix(topology, bytes);
+  const double together_s = floyd_seconds(floyd_cost(topology, offer.tuning.radix), bytes);
+  const double apart_s = message_per_pair_seconds(topology, bytes);
+  if (together_s < apart_s) offer.seconds = together_s;
+  char text[160];
+  std::snprintf(text, sizeof(text), "by the model of rounds: floyd of radix %d %.4g us, a message per pair %.4g us",
+                offer.tuning.radix, 1e6 * together_s, 1e6 * apart_s);
+  offer.why = text;
+  return offer;
+}
+
+Offer complete(const OfferRequest& request) {
+  Offer completed = {.tuning = request.plan.tuning};
+  int& radix = completed.tuning.radix;
+  if (radix == 0) radix = floyd_radix(request.plan.topology, block_bytes(request));
+  return completed;
+}
+
 }  // namespace
 
-extern const Algorithm kFloyd = {"floyd",
-                                 "paraFLOYD; Tsukada, Tsuda, section 5, and Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
-                                 why_not, plan, nullptr};
+extern const Algorithm kFloyd = {
+    "floyd", "paraFLOYD; Tsukada, Tsuda, section 5, and Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
+    why_not, plan,
+    nullptr, offer,
+    complete};
 
 }  // namespace torii

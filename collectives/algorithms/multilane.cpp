@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // multilane: collectives between sites over several lanes, each a stream between two heads. Scatter and gather are
-// here, collectives of whole vectors in multilane_trees.cpp. An alltoall has a stream for each pair of ranks: it is a
-// sweep with no more of them under way than the model asks for.
+// here, collectives of whole vectors in multilane_trees.cpp. An alltoall is the sweep of direct with no more messages
+// under way than the model asks for. It is never chosen by itself, because direct measured quicker on most lines;
+// forced it serves lines that lose packets when many streams meet.
 //
 //   scatter from 0, sites 0 1 2 and 3 4 5 6, 2 lanes     root's site        long link       other site
 //
@@ -19,6 +20,7 @@
 // streams.
 #include <algorithm>
 
+#include "collectives/building/lane_choice.hpp"
 #include "collectives/building/multilane_trees.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sites.hpp"
@@ -218,9 +220,41 @@ Plan make_plan(const PlanRequest& request, int rank) {
   return plan;
 }
 
+/// Whether lanes are worth an offer that takes `seconds`. Shorter blocks cross in one message, and handing them on
+/// costs more than the link. An allreduce must be quicker than whole vectors exchanged by all ranks of a site at once.
+bool is_worth_lanes(const OfferRequest& request, double seconds) {
+  constexpr std::size_t kShortBlockBytes = 2048;
+  const Collective collective = request.plan.collective;
+  if (is_personalised(collective)) return block_bytes(request) > kShortBlockBytes;
+  return collective != Collective::allreduce || seconds < streams_time_s(request, request.plan.topology.ranks());
+}
+
+Offer offer(const OfferRequest& request) {
+  // An offer below another one by less than that is no better than the models can tell.
+  constexpr double kQuicker = 0.95;
+  Offer open = {.tuning = lanes_tuning(request)};
+  PlanRequest plan = request.plan;
+  plan.tuning = open.tuning;
+  if (request.is_tuned || plan.collective == Collective::alltoall || !why_not(plan).empty()) return open;
+  const OfferRequest tuned = {.plan = plan, .bytes = request.bytes, .streams = request.streams};
+  const Offer offer = offer_lanes(tuned);
+  if (is_worth_lanes(tuned, offer.seconds)) open.seconds = offer.seconds / kQuicker;
+  return open;
+}
+
+/// A rank has streams to most others, so its segments are bounded whatever the collective.
+Offer complete(const OfferRequest& request) {
+  PlanRequest plan = request.plan;
+  plan.tuning.segment_bytes = segment_for_all_peers(plan);
+  return offer_lanes({.plan = plan, .bytes = request.bytes, .streams = request.streams});
+}
+
 }  // namespace
 
-extern const Algorithm kMultilane = {"multilane", "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
-                                     why_not, make_plan, lane_trees_order};
+extern const Algorithm kMultilane = {
+    "multilane",      "Chiba, Endo, Matsuoka, multi-lane scatter, with heads that forward",
+    why_not,          make_plan,
+    lane_trees_order, offer,
+    complete};
 
 }  // namespace torii

@@ -12,10 +12,11 @@
 // Block b starts at rank b+1 and ends at rank b, so its operands are combined in the order b+1, b+2, ... round to b.
 //
 // Source: P. Patarasuk, X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69 (2009),
-// section 3; reduce, broadcast, scan and exscan are the pipelined chain.
+// section 3; scan and exscan are pipelined chains. Broadcast and reduce are chain's plans along the ring, which any
+// topology and a root anywhere on it can have; chain itself follows a tree of links.
 // Cost of allreduce for n bytes on P ranks: 2(P-1) steps, 2n(P-1)/P bytes over each link to the next rank: the least.
 // Scan: P-1 steps for the first segment, n bytes over each link.
-#include "collectives/building/plan_builder.hpp"
+#include "collectives/building/tree_flows.hpp"
 
 namespace torii {
 namespace {
@@ -24,10 +25,6 @@ namespace {
 constexpr int kRanksMax = 65535;
 
 enum Tag : int { kPartial = 0, kResult = 1 };
-
-bool is_chain(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce || is_prefix(collective);
-}
 
 /// Partial sums, which only pass through slots.
 Stream partial_stream(const PlanRequest& request, int peer, int messages) {
@@ -45,17 +42,11 @@ class RingPlan {
       : request_(request),
         rank_(rank),
         ranks_(request.topology.ranks()),
-        builder_(request, rank, Dealing::even, is_chain(request.collective) ? 1 : ranks_),
+        builder_(request, rank, Dealing::even, is_prefix(request.collective) ? 1 : ranks_),
         flows_(builder_.lane().flows) {}
 
   Plan make() {
     switch (request_.collective) {
-      case Collective::broadcast:
-        chain_down();
-        break;
-      case Collective::reduce:
-        chain_up();
-        break;
       case Collective::scan:
         chain_inclusive();
         break;
@@ -71,27 +62,8 @@ class RingPlan {
  private:
   int next() const { return (rank_ + 1) % ranks_; }
   int previous() const { return (rank_ + ranks_ - 1) % ranks_; }
-  /// Distance from the root along the ring.
-  int distance() const { return (rank_ - request_.root + ranks_) % ranks_; }
   /// Blocks rank + offset, rank + offset - 1, ...
   Walk downwards(int offset, int count) const { return {rank_ + offset, -1, count, ranks_}; }
-
-  void chain_down() {
-    Flow flow = {.sources = {{}}, .label = "chain"};
-    if (distance() != 0) {
-      flow.sources = {builder_.in(result_stream(previous(), 1))};
-      flow.keep = true;
-    }
-    if (distance() != ranks_ - 1) flow.targets.push_back(builder_.out(result_stream(next(), 1)));
-    if (flow.keep || !flow.targets.empty()) flows_.push_back(std::move(flow));
-  }
-
-  void chain_up() {
-    Flow flow = {.sources = {{}}, .keep = distance() == 0, .label = "chain"};
-    if (distance() != ranks_ - 1) flow.sources.push_back(builder_.in(partial_stream(request_, next(), 1)));
-    if (distance() != 0) flow.targets.push_back(builder_.out(partial_stream(request_, previous(), 1)));
-    flows_.push_back(std::move(flow));
-  }
 
   void chain_inclusive() {
     Flow flow = {.sources = {{}}, .keep = true, .label = "prefix"};
@@ -173,15 +145,8 @@ ExpressionId prefix_order(const PlanRequest& request, int rank, ExpressionPool& 
 
 ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) {
   if (is_prefix(request.collective)) return prefix_order(request, block, pool);
+  if (request.collective == Collective::reduce) return chain_order(request, ranks_from_root(request), pool);
   const int ranks = request.topology.ranks();
-  if (request.collective == Collective::reduce) {
-    ExpressionId value = pool.leaf((request.root + ranks - 1) % ranks);
-    for (int distance = ranks - 2; distance >= 0; --distance) {
-      const ExpressionId operands[] = {pool.leaf((request.root + distance) % ranks), value};
-      value = pool.fold(operands, distance == 0 || !request.wide_wire);
-    }
-    return value;
-  }
   ExpressionId value = pool.leaf((block + 1) % ranks);
   for (int step = 2; step <= ranks; ++step) {
     const ExpressionId operands[] = {value, pool.leaf((block + step) % ranks)};
@@ -192,7 +157,7 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
 
 std::string why_not(const PlanRequest& request) {
   const int ranks = request.topology.ranks();
-  const bool chain = is_chain(request.collective);
+  const bool chain = has_root(request.collective) || is_prefix(request.collective);
   if (request.collective == Collective::barrier) {
     return "a ring of tokens is the slowest barrier; use node, recursive_doubling or binomial";
   }
@@ -218,8 +183,11 @@ std::string why_not(const PlanRequest& request) {
 Plan draft(const PlanRequest& request, int rank) { return RingPlan(request, rank).make(); }
 
 Plan plan(const PlanRequest& request, int rank) {
+  if (has_root(request.collective)) {
+    return chain_plan(request, rank, ranks_from_root(request), "chain", "chain");
+  }
   Plan result = draft(request, rank);
-  set_maxima(result, request, draft, {request.root, (request.root + 1) % request.topology.ranks()});
+  set_maxima(result, request, draft, {0, 1 % result.ranks});
   return result;
 }
 

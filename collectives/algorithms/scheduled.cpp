@@ -13,11 +13,15 @@
 // done only says that it is on its way. A vector longer than a segment is pipelined segment by segment.
 // Order: along the schedule of the tree with its links' directions exchanged, run backwards.
 #include <algorithm>
+#include <bit>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include "collectives/building/lane_choice.hpp"
 #include "collectives/building/plan_builder.hpp"
+#include "collectives/building/sites.hpp"
 #include "collectives/schedules/schedule_cache.hpp"
 
 namespace torii {
@@ -25,6 +29,8 @@ namespace {
 
 constexpr int kRanksMax = 256;
 constexpr std::size_t kNodesMax = 1024;
+/// A slot holds a whole segment, and a rank has some 15 streams at most: so a team's staging holds the plan.
+constexpr std::size_t kWholeBytesMax = std::size_t{4} << 20;
 
 constexpr int kDataTag = 0;
 constexpr int kTokenTag = 1;
@@ -255,9 +261,65 @@ Plan make_plan(const PlanRequest& request, int rank) {
   return plan;
 }
 
+/// Of the long links between two ranks. Inside a site a token takes about as long as a host does to hand something on,
+/// which the model leaves out of chains as well.
+double long_latency_s(const TreeTopology& tree, int from, int to) {
+  double sum_s = 0;
+  for (const TreeHop hop : tree.way(tree.node_of(from), tree.node_of(to))) {
+    const TreeLink& link = tree.links()[static_cast<std::size_t>(hop.link)];
+    const std::int64_t latency_ns = link.latency_ns[static_cast<std::size_t>(hop.direction)];
+    if (latency_ns >= kLongLatencyNs) sum_s += 1e-9 * static_cast<double>(latency_ns);
+  }
+  return sum_s;
+}
+
+/// Of the schedule as it runs: the search has no time for the tokens by which receivers say that they have everything,
+/// and over long links they are most of what a short message takes. A rank begins its transfers in their order.
+double time_with_tokens_s(const TreeTopology& tree, const Schedule& schedule) {
+  std::vector<double> ends_s;
+  std::vector<double> begins_s(at(tree.ranks()), 0);  // by rank: no transfer begins before
+  double last_s = 0;
+  for (const Transfer& transfer : schedule.transfers) {
+    double& begin_s = begins_s[at(transfer.sender)];
+    begin_s = std::max(begin_s, transfer.start_s);
+    for (const int before : transfer.after) {
+      const double far_s = long_latency_s(tree, schedule.transfers[at(before)].receiver, transfer.sender);
+      if (far_s > 0) begin_s = std::max(begin_s, ends_s[at(before)] + far_s);
+    }
+    ends_s.push_back(begin_s + transfer.end_s - transfer.start_s);
+    begins_s[at(transfer.receiver)] = ends_s.back();
+    last_s = std::max(last_s, ends_s.back());
+  }
+  return last_s;
+}
+
+/// The vector whole, in one segment, rounded up so that vectors of nearly one length share a plan. Longer vectors go in
+/// segments of 4 MiB, and for them nothing is offered.
+Offer offer(const OfferRequest& request) {
+  const std::size_t power = std::bit_ceil(std::clamp(request.bytes, std::size_t{128}, kWholeBytesMax));
+  const std::size_t between = power / 4 * 3;  // 96 of 128 would not be a multiple of 64
+  Offer offer = {.tuning = {power >= 256 && request.bytes <= between ? between : power, 1, 1, false}};
+  PlanRequest tuned = request.plan;
+  tuned.tuning = offer.tuning;
+  if (request.is_tuned || request.bytes > kWholeBytesMax || tuned.topology.tree() == nullptr) return offer;
+  if (!why_not(tuned).empty()) return offer;
+  const auto schedule = kept_schedule(tuned.topology, tuned.root, offer.tuning.segment_bytes, is_reduce(tuned));
+  const double time_s = time_with_tokens_s(directed_tree(tuned), *schedule);
+  offer.seconds = std::max(time_s, streams_time_s(request, 1));
+  char text[128];
+  int length = std::snprintf(text, sizeof(text), "by the tree's model: scheduled %.4g ms (%sproven least)",
+                             1e3 * schedule->time_s, schedule->proven ? "" : "not ");
+  if (time_s > schedule->time_s * (1 + 1e-9)) {
+    std::snprintf(text + length, sizeof(text) - static_cast<std::size_t>(length), ", with tokens %.4g ms",
+                  1e3 * time_s);
+  }
+  offer.why = text;
+  return offer;
+}
+
 }  // namespace
 
-extern const Algorithm kScheduled = {"scheduled", "Hourai, Nishida, Oyanagi 2004, sections 2 and 5", why_not, make_plan,
-                                     order};
+extern const Algorithm kScheduled = {
+    "scheduled", "Hourai, Nishida, Oyanagi 2004, sections 2 and 5", why_not, make_plan, order, offer};
 
 }  // namespace torii

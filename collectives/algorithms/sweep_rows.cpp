@@ -2,7 +2,8 @@
 // a2a, a2and, a2at_printed, a2at: alltoall as a sweep in one of the orders of sweep_lists.hpp.
 //
 // Every rank sends to the same offsets in the same order, so what one rank loads a direction of the torus with all do.
-// The orders differ in how evenly the entries that are in flight at one time load all directions.
+// The orders differ in how evenly the entries that are in flight at one time load all directions. a2a has direct's
+// order; it is a row of its own as the one that papers compare with, always a sweep, and with ties where there are any.
 //
 // Source: A2AT (orders for meshes and tori) and the orders it is compared with; docs/algorithms.md, "Alltoall orders".
 // Cost for blocks of n bytes on P ranks: P - 1 messages of n bytes out of and into each rank. The time on a torus is

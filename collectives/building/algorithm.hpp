@@ -1,14 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the catalogue: an algorithm is three pure functions of a request.
+// A row of the catalogue: an algorithm is a few pure functions of a request.
 #pragma once
 
+#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/plan/expression.hpp"
 #include "runtime/plan/plan.hpp"
 
 namespace torii {
+
+/// The measured rate of each of 1, 2, ... simultaneous streams from one site to another (torii-info measure).
+struct StreamRates {
+  std::string from;  ///< as SiteWay in sites.hpp names a way
+  std::string to;
+  std::vector<double> rates;  ///< rates[p - 1]: of each of p streams, in bytes per second
+};
+
+/// A call for which a row may make an offer.
+struct OfferRequest {
+  const PlanRequest& plan;
+  std::size_t bytes = 0;                      ///< of the vector; SIZE_MAX: blocks of unequal lengths, not known yet
+  bool several_nodes = false;                 ///< the ranks are on several nodes
+  std::span<const StreamRates> streams = {};  ///< of the tune file
+  bool is_tuned = false;                      ///< the tune table has a row for this call on this kind of topology
+};
+
+/// How a row would serve a call.
+struct Offer {
+  Tuning tuning = {};
+  /// By the row's cost model. Infinite if the row has no model for the call, or leaves the call to the tune table; the
+  /// tuning then serves when the algorithm is forced.
+  double seconds = std::numeric_limits<double>::infinity();
+  std::string why = {};
+};
 
 struct Algorithm {
   std::string_view name;    ///< as on command lines, e.g. "trinaryx3"
@@ -20,6 +48,11 @@ struct Algorithm {
   /// The declared order: the expression of every element of `block`, for combining collectives; of scan and exscan, of
   /// the result of that rank. The verifier compares it with the one it derives from the plans.
   ExpressionId (*order)(const PlanRequest& request, int block, ExpressionPool& pool);
+  /// The offer of this algorithm; the tuning of the request is ignored. It may be asked for calls that it cannot serve.
+  /// Null: it has no cost model, and default_tuning() serves when it is forced.
+  Offer (*offer)(const OfferRequest& request) = nullptr;
+  /// Fills in what a tuning from an offer, a tune-table row or settings left open: radix 0, lanes 0. Null: nothing.
+  Offer (*complete)(const OfferRequest& request) = nullptr;
 };
 
 }  // namespace torii

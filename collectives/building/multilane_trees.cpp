@@ -40,7 +40,8 @@ class LaneTrees {
 
   int lanes() const {
     const SiteLanes& asked = request_.tuning.lanes;
-    const int most = *std::max_element(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(sites_.ranks.size()));
+    const auto sites = static_cast<std::ptrdiff_t>(std::min(sites_.ranks.size(), asked.size()));
+    const int most = *std::max_element(asked.begin(), asked.begin() + sites);
     return most == 0 ? most_ : std::min(most, most_);
   }
 

@@ -119,6 +119,20 @@ std::string no_such_collective(std::string_view algorithm, std::initializer_list
   return std::string(algorithm) + " does " + text + "; not " + std::string(name(asked));
 }
 
+Tuning default_tuning(const PlanRequest& request, std::size_t bytes) {
+  constexpr std::size_t kOneShotBytesMax = 2048;  // larger vectors take too many copies
+  const auto blocks = static_cast<std::size_t>(is_personalised(request.collective) ? request.topology.ranks() : 1);
+  return {.one_shot = bytes / blocks <= kOneShotBytesMax};
+}
+
+std::size_t segment_for_all_peers(const PlanRequest& request) {
+  constexpr std::size_t kSlotsBytesMax = std::size_t{8} << 20;
+  constexpr std::size_t kSegmentBytesMin = 512;
+  const Tuning& tuning = request.tuning;
+  const auto slots = static_cast<std::size_t>(request.topology.ranks()) * static_cast<std::size_t>(tuning.slots);
+  return std::min(tuning.segment_bytes, std::max(kSlotsBytesMax / slots / 64 * 64, kSegmentBytesMin));
+}
+
 std::string why_not_canonical(const PlanRequest& request, decltype(Algorithm::order) order) {
   if (request.determinism != Determinism::canonical || !combines(request.collective)) return "";
   // Where roundings stand matters as much as brackets do, and only wide partial results are free of them.

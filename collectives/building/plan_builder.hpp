@@ -95,6 +95,12 @@ std::string why_not_any(const PlanRequest& request);
 /// The reason why `algorithm` has no plans for this collective: "trinaryx3 does barrier, broadcast; not all_gather".
 std::string no_such_collective(std::string_view algorithm, std::initializer_list<Collective> able, Collective asked);
 
+/// The tuning of a call for which nothing else is known: whole vectors or blocks in one message where they are short.
+Tuning default_tuning(const PlanRequest& request, std::size_t bytes);
+
+/// The segment of the tuning, shortened so that the slots for streams to all peers take no more than 8 MiB.
+std::size_t segment_for_all_peers(const PlanRequest& request);
+
 /// Empty unless the request is canonical and `order` gives another expression than the canonical one; then the reason.
 /// `order` must be the same for all blocks.
 std::string why_not_canonical(const PlanRequest& request, decltype(Algorithm::order) order);

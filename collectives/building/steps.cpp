@@ -69,17 +69,17 @@ Plan Steps::take() {
   return plan;
 }
 
-Steps::Opened& Steps::opened(const Link& link, std::vector<Opened>& streams, bool is_in) {
-  const auto found = std::ranges::find_if(
-      streams, [&](const Opened& one) { return one.peer == link.stream.peer && one.tag == link.stream.tag; });
-  if (found != streams.end()) return *found;
+Steps::Opened& Steps::opened(const Link& link, OpenStreams& streams, bool is_in) {
   Stream stream = link.stream;
-  stream.messages_per_segment = static_cast<int>(link.blocks.size());
-  const StreamEnd end = is_in ? builder_.in(stream) : builder_.out(stream);
-  return streams.emplace_back(Opened{stream.peer, stream.tag, end});
+  const auto [found, is_new] = streams.try_emplace({stream.peer, stream.tag});
+  if (is_new) {
+    stream.messages_per_segment = static_cast<int>(link.blocks.size());
+    found->second.end = is_in ? builder_.in(stream) : builder_.out(stream);
+  }
+  return found->second;
 }
 
-StreamEnd Steps::end_of(const Link& link, std::vector<Opened>& streams, bool is_in) {
+StreamEnd Steps::end_of(const Link& link, OpenStreams& streams, bool is_in) {
   Opened& stream = opened(link, streams, is_in);
   for (std::size_t tried = 0; tried < link.blocks.size(); ++tried) {
     const std::size_t position = (stream.next + tried) % link.blocks.size();

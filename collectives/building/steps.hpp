@@ -2,10 +2,11 @@
 // One rank's plan written as a paper's figure reads: combine what came, keep it, send it on.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "collectives/building/plan_builder.hpp"
 
@@ -60,13 +61,12 @@ class Steps {
 
  private:
   struct Opened {
-    int peer = 0;
-    int tag = 0;
     StreamEnd end;
     std::size_t next = 0;  ///< the search for a block begins here: most blocks come in the order of the link
   };
-  Opened& opened(const Link& link, std::vector<Opened>& streams, bool is_in);
-  StreamEnd end_of(const Link& link, std::vector<Opened>& streams, bool is_in);
+  using OpenStreams = std::map<std::pair<int, int>, Opened>;  // by peer and tag
+  Opened& opened(const Link& link, OpenStreams& streams, bool is_in);
+  StreamEnd end_of(const Link& link, OpenStreams& streams, bool is_in);
   void finish_step();
 
   const bool has_data_;
@@ -75,8 +75,8 @@ class Steps {
   std::optional<StepWriter> writer_;
   Flow step_;
   int block_ = 0;
-  std::vector<Opened> in_;
-  std::vector<Opened> out_;
+  OpenStreams in_;
+  OpenStreams out_;
 };
 
 }  // namespace torii

@@ -3,6 +3,7 @@
 #include "collectives/building/tree_flows.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace torii {
 namespace {
@@ -198,6 +199,37 @@ void add_tree_flows(PlanBuilder& builder, const PlanRequest& request, int blocks
 void add_delivery(PlanBuilder& builder, int from) {
   const StreamEnd delivered = builder.in({.peer = from, .tag = kDeliveryTag});
   builder.lane().flows = {{.sources = {delivered}, .keep = true, .label = "deliver"}};
+}
+
+Plan chain_plan(const PlanRequest& request, int rank, const std::vector<int>& ranks, std::string_view up_label,
+                std::string_view down_label) {
+  PlanBuilder builder(request, rank, Dealing::even, 1);
+  const auto here = std::find(ranks.begin(), ranks.end(), rank);
+  add_tree_flows(builder, request, 1,
+                 {.parent = here == ranks.begin() ? -1 : here[-1],
+                  .children = std::span(here + 1, here + 1 == ranks.end() ? 0 : 1),
+                  .down = Carriage::land,
+                  .up_label = up_label,
+                  .down_label = down_label});
+  Plan plan = builder.take();
+  plan.in_streams_max = plan.out_streams_max = plan.ranks == 1 ? 0 : 1;
+  return plan;
+}
+
+ExpressionId chain_order(const PlanRequest& request, const std::vector<int>& ranks, ExpressionPool& pool) {
+  ExpressionId value = pool.leaf(ranks.back());
+  for (auto rank = ranks.rbegin() + 1; rank < ranks.rend(); ++rank) {
+    const ExpressionId operands[] = {pool.leaf(*rank), value};
+    value = pool.fold(operands, rank + 1 == ranks.rend() || !request.wide_wire);
+  }
+  return value;
+}
+
+std::vector<int> ranks_from_root(const PlanRequest& request) {
+  std::vector<int> ranks(static_cast<std::size_t>(request.topology.ranks()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::rotate(ranks.begin(), ranks.begin() + request.root, ranks.end());
+  return ranks;
 }
 
 }  // namespace torii

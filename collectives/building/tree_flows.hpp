@@ -36,6 +36,15 @@ void add_tree_flows(PlanBuilder& builder, const PlanRequest& request, int blocks
 /// Adds the lane of the rank to which the root at `from` delivers.
 void add_delivery(PlanBuilder& builder, int from);
 
+/// The plan of a broadcast or reduce along a chain: each of `ranks`, from the root on, hands segments to the next one,
+/// or takes them from there.
+Plan chain_plan(const PlanRequest& request, int rank, const std::vector<int>& ranks, std::string_view up_label,
+                std::string_view down_label);
+/// Own, then the value of the next rank.
+ExpressionId chain_order(const PlanRequest& request, const std::vector<int>& ranks, ExpressionPool& pool);
+/// The root, the rank after it, and so on round.
+std::vector<int> ranks_from_root(const PlanRequest& request);
+
 /// The expression of the value at node `root`: the operands of its ranks, then its children's values in order.
 /// `children_of` gives the children of any node, `ranks_of` its ranks in order.
 template <typename RanksOf, typename ChildrenOf>

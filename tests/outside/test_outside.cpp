@@ -71,6 +71,32 @@ TEST(Outside, TablesAndSettingsNameTheAlgorithm) {
   EXPECT_EQ(select(TuneTable::built_in(), {.algorithm = "line"}, request, 4096).algorithm->name, "line");
 }
 
+TEST(Outside, TheOfferStandsBetweenRowsForTheTopologyAndRowsForAny) {
+  PlanRequest request;
+  request.topology = Topology::node(3);
+  const auto selected = [&](const std::string& rows, bool several_nodes, const Forced& forced = {}) {
+    const TuneTable table = TuneTable::parse(R"({"version": 1, "rows": [)" + rows + "]}", "test");
+    return select(table, forced, request, 4096, several_nodes);
+  };
+  const std::string any = R"({"collective": "allreduce", "ranks": [1, 4], "algorithm": "ring", "segment": 4096,
+    "slots": 4, "window": 1)";
+  const std::string here = any + R"(, "topology": "node"})";
+  EXPECT_EQ(selected("", false).algorithm->name, "trinaryx3") << "the first of the catalogue";
+  const Selected free = selected("", true);
+  EXPECT_EQ(free.algorithm->name, "line");
+  EXPECT_EQ(free.request.tuning.segment_bytes, 1024u);
+  EXPECT_EQ(free.by_model, "by hops");
+  EXPECT_EQ(selected(any + "}", true).algorithm->name, "line");
+  EXPECT_FALSE(selected(any + "}", true).row.has_value());
+  EXPECT_EQ(selected(any + "}", false).algorithm->name, "ring");
+  EXPECT_EQ(selected(here, true).algorithm->name, "ring");
+  EXPECT_EQ(selected("", true, {.algorithm = "ring"}).algorithm->name, "ring");
+  EXPECT_EQ(selected("", false, {.algorithm = "line"}).request.tuning.slots, 2) << "the tuning of the offer";
+  // An offer for what the algorithm cannot do is not looked at.
+  request.collective = Collective::all_gather;
+  EXPECT_EQ(selected("", true).algorithm->name, "ring");
+}
+
 TEST(Outside, ToriiInfoListsAndPlansTheAlgorithm) {
   const json all = json_of("torii-info", {});
   EXPECT_EQ(all.at("algorithms").back(), "line");

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collectives/building/lanes_model.hpp"
 #include "collectives/building/sites.hpp"
-#include "collectives/selection/lanes_model.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii::tools {

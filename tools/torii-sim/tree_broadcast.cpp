@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "collectives/drawing/draw_schedule.hpp"
-#include "collectives/selection/selection_trees.hpp"
+#include "collectives/selection/catalogue.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-sim/options.hpp"
@@ -110,9 +110,9 @@ SimRow scheduled_row(const SimOptions& options, const Question& question) {
 SimRow chain_row(const SimOptions& options, const Question& question) {
   const TreeTopology& tree = *question.topology.tree();
   const Clock::time_point begun = Clock::now();
-  const std::size_t segment_bytes = options.segment != "auto"
-                                        ? read_size("--segment", options.segment)
-                                        : chain_tuning(question.request, question.bytes).segment_bytes;
+  const Offer offer = find_algorithm("chain")->offer({.plan = question.request, .bytes = question.bytes});
+  const std::size_t segment_bytes =
+      options.segment != "auto" ? read_size("--segment", options.segment) : offer.tuning.segment_bytes;
   const std::vector<int> order = tree.depth_first(question.request.root);
   SimRow row = row_of(options, question, "chain");
   row.time_us = 1e6 * chain_time_s(tree, question.request.root, question.bytes, segment_bytes);

@@ -6,13 +6,12 @@
 #include <numeric>
 #include <set>
 
+#include "collectives/building/floyd_model.hpp"
+#include "collectives/building/lanes_model.hpp"
 #include "collectives/building/sites.hpp"
 #include "collectives/proof/verify.hpp"
 #include "collectives/schedules/schedule_cache.hpp"
-#include "collectives/selection/lanes_model.hpp"
 #include "collectives/selection/selection.hpp"
-#include "collectives/selection/selection_floyd.hpp"
-#include "collectives/selection/selection_trees.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/support/verify_run.hpp"
 
@@ -301,17 +300,22 @@ TEST(Multilane, ServesLongVectors) {
 /// The schedule of least time sends to all ranks beyond the link from this side, which takes a round trip for each.
 TEST(Sites, TokensOverLongLinksAreCounted) {
   PlanRequest request = request_on(sites_tree({4, 4}), Collective::broadcast, 0);
-  const TreeChoice far = choose_on_tree(request, 128);
-  EXPECT_EQ(far.algorithm->name, "chain") << far.why;
+  const auto offer_of = [&](const char* name) { return find_algorithm(name)->offer({.plan = request, .bytes = 128}); };
+  const Offer far = offer_of("scheduled");
+  const Offer chain = offer_of("chain");
+  EXPECT_LT(chain.seconds, far.seconds);
   const auto schedule = kept_schedule(request.topology, 0, 128, false);
-  EXPECT_LT(schedule->time_s, far.time_s) << "without tokens the schedule would be the quicker one";
+  EXPECT_LT(schedule->time_s, chain.seconds) << "without tokens the schedule would be the quicker one";
   EXPECT_NE(far.why.find(", with tokens "), std::string::npos) << far.why;
   // Inside a site they are not.
   request.topology = Topology::of_tree(star_of(8), "star");
-  const TreeChoice near = choose_on_tree(request, 128);
-  EXPECT_EQ(near.algorithm->name, "scheduled") << near.why;
-  EXPECT_NEAR(near.time_s, kept_schedule(request.topology, 0, 128, false)->time_s, 1e-9);
+  const Offer near = offer_of("scheduled");
+  EXPECT_LT(near.seconds, offer_of("chain").seconds);
+  EXPECT_NEAR(near.seconds, kept_schedule(request.topology, 0, 128, false)->time_s, 1e-9);
   EXPECT_EQ(near.why.find("tokens"), std::string::npos) << near.why;
+  const Selected selected = select(TuneTable::built_in(), {}, request, 128);
+  EXPECT_EQ(selected.algorithm->name, "scheduled");
+  EXPECT_NE(selected.by_model.find(" (proven least); chain 0."), std::string::npos) << selected.by_model;
 }
 
 /// A single stream that fills the link needs no lanes, but slots for what a round trip holds.

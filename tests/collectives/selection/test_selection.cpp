@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cctype>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
 
 #include "runtime/base/status.hpp"
 
@@ -297,6 +301,28 @@ TEST(TuneFile, DeepAndLongValuesGiveShortMessages) {
   EXPECT_TRUE(TuneTable::parse(R"({"version": 1, "rows": [], "other": [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]})", "file.json")
                   .rows()
                   .empty());
+}
+
+/// What is special about an algorithm is in its own file. "node" is also a topology.
+TEST(Selection, NamesNoAlgorithm) {
+  std::set<std::string, std::less<>> names(algorithm_names().begin(), algorithm_names().end());
+  ASSERT_EQ(names.erase("node"), 1u);
+  const auto is_in_a_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const auto folder = std::filesystem::path(TORII_TEST_SOURCE_DIR) / "collectives" / "selection";
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".cpp" && entry.path().extension() != ".hpp") continue;
+    ++files;
+    std::ifstream stream(entry.path());
+    std::string word;
+    for (char c = ' '; stream.get(c);) {
+      if (is_in_a_word(c)) word += c;
+      if (is_in_a_word(c)) continue;
+      EXPECT_EQ(names.count(word), 0u) << entry.path() << " names " << word;
+      word.clear();
+    }
+  }
+  EXPECT_GE(files, 5);
 }
 
 }  // namespace

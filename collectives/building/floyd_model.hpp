@@ -4,9 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
-#include "runtime/plan/operation.hpp"
 #include "runtime/topology/topology.hpp"
 
 namespace torii {
@@ -30,14 +28,5 @@ double message_per_pair_seconds(const Topology& topology, std::size_t block_byte
 
 /// The radix that the model finds quickest, from 2 to 16.
 int floyd_radix(const Topology& topology, std::size_t block_bytes);
-
-struct FloydChoice {
-  bool is_quicker = false;  ///< than a message per pair
-  Tuning tuning;
-  std::string why;  ///< with both times
-};
-
-/// The better of floyd and a message per pair. A function of its arguments.
-FloydChoice choose_floyd(const Topology& topology, std::size_t block_bytes);
 
 }  // namespace torii

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The critical paths of collectives over lanes, and the number of lanes that makes them shortest.
-#include "collectives/selection/lanes_model.hpp"
+#include "collectives/building/lanes_model.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model of floyd: each round waits for the one before it, and in a round links share their bandwidth.
-#include "collectives/selection/selection_floyd.hpp"
+#include "collectives/building/floyd_model.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -28,8 +27,6 @@ constexpr double kBlockSeconds = 3e-8;
 
 constexpr std::array kRadices = {2, 3, 4, 5, 6, 8, 16};
 constexpr int kRoutedRanksMax = 16384;
-/// Longer blocks are never better off together: a hop more costs more than any number of messages saves.
-constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;
 
 /// The farthest site from `site` and how far away it is.
 std::pair<int, double> farthest_site(const TreeTopology& tree, const Sites& sites, int site) {
@@ -86,12 +83,6 @@ FloydCost work_out(const Topology& topology, int radix) {
   return cost;
 }
 
-std::string microseconds(double seconds) {
-  char text[48];
-  std::snprintf(text, sizeof(text), "%.4g us", 1e6 * seconds);
-  return text;
-}
-
 }  // namespace
 
 FloydCost floyd_cost(const Topology& topology, int radix) {
@@ -135,19 +126,6 @@ int floyd_radix(const Topology& topology, std::size_t block_bytes) {
     best_s = time_s;
   }
   return best;
-}
-
-FloydChoice choose_floyd(const Topology& topology, std::size_t block_bytes) {
-  FloydChoice choice;
-  choice.tuning = {.segment_bytes = 4096, .slots = 4, .window = 1};
-  if (block_bytes > kBlockBytesMax || topology.ranks() < 3) return choice;
-  choice.tuning.radix = floyd_radix(topology, block_bytes);
-  const double together_s = floyd_seconds(floyd_cost(topology, choice.tuning.radix), block_bytes);
-  const double apart_s = message_per_pair_seconds(topology, block_bytes);
-  choice.is_quicker = together_s < apart_s;
-  choice.why = "by the model of rounds: floyd of radix " + std::to_string(choice.tuning.radix) + " " +
-               microseconds(together_s) + ", a message per pair " + microseconds(apart_s);
-  return choice;
 }
 
 }  // namespace torii

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads tune tables.
+#include "collectives/selection/tune_table.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/excerpt.hpp"
+#include "runtime/base/status.hpp"
+#include "runtime/base/text_file.hpp"
+
+namespace torii {
+
+extern const char* const kBuiltInTuneTable;    // generated from collectives/selection/tune_table.json
+extern const char* const kBuiltInTorusTable;   // generated from collectives/selection/tune_table_torus.json
+extern const char* const kBuiltInSwitchTable;  // generated from collectives/selection/tune_table_switch.json
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 24;
+constexpr int kSlotsMax = 256;
+constexpr int kWindowMax = 32;
+constexpr int kRadixMax = 65536;
+constexpr int kLanesMax = 255;
+/// Values of a tune table are 4 deep. To copy or to print a value takes stack for each level.
+constexpr int kNestingMax = 16;
+/// In tune files, what ranks of a `node` stand on that are on several nodes.
+constexpr const char* kSwitch = "switch";
+
+[[noreturn]] void bad(const std::string& where, const std::string& what) {
+  throw Error(Status::invalid_argument, where + ": " + what);
+}
+
+json parse_json(std::string_view text, const std::string& origin) {
+  const auto check_depth = [&](int depth, json::parse_event_t, const json&) {
+    if (depth > kNestingMax) bad(origin, "a value is nested more than " + std::to_string(kNestingMax) + " deep");
+    return true;
+  };
+  try {
+    return json::parse(text, check_depth);
+  } catch (const json::exception& error) {
+    bad(origin, "not JSON: " + excerpt(error.what()));
+  }
+}
+
+long long whole_number(const json& row, const char* key, long long least, long long most, const std::string& where) {
+  if (!row.contains(key)) bad(where, std::string("\"") + key + "\" is missing");
+  const json& value = row.at(key);
+  if (!value.is_number_integer() || value.get<long long>() < least || value.get<long long>() > most) {
+    bad(where, std::string("\"") + key + "\" is " + excerpt(value.dump()) + "; it must be a whole number from " +
+                   std::to_string(least) + " to " + std::to_string(most));
+  }
+  return value.get<long long>();
+}
+
+std::string text_of(const json& row, const char* key, const std::string& where) {
+  if (!row.contains(key) || !row.at(key).is_string()) bad(where, std::string("\"") + key + "\" must be a string");
+  return row.at(key).get<std::string>();
+}
+
+std::optional<Topology::Kind> parse_topology(const json& row, const std::string& where) {
+  if (!row.contains("topology")) return std::nullopt;
+  const std::string text = text_of(row, "topology", where);
+  if (text == "node" || text == kSwitch) return Topology::Kind::node;
+  if (text == "torus") return Topology::Kind::torus;
+  if (text == "tree") return Topology::Kind::tree;
+  bad(where, "\"topology\" is \"" + excerpt(text) +
+                 "\"; it must be \"node\", \"torus\", \"tree\" or \"switch\", or left out for all");
+}
+
+/// Without a check of the algorithm's name.
+TuneRow parse_row(const json& row, const std::string& where) {
+  if (!row.is_object()) bad(where, "a row must be an object");
+  TuneRow result;
+  result.topology = parse_topology(row, where);
+  result.is_switch = result.topology && row.at("topology") == kSwitch;
+  const std::string collective = text_of(row, "collective", where);
+  const auto parsed = parse_collective(collective);
+  if (!parsed) bad(where, "\"collective\" is \"" + excerpt(collective) + "\", which is no collective");
+  result.collective = *parsed;
+  if (!row.contains("ranks") || !row["ranks"].is_array() || row["ranks"].size() != 2) {
+    bad(where, "\"ranks\" must be [least, most]");
+  }
+  const json bounds = {{"least", row["ranks"][0]}, {"most", row["ranks"][1]}};
+  result.ranks_min = static_cast<int>(whole_number(bounds, "least", 1, 1 << 20, where));
+  result.ranks_max = static_cast<int>(whole_number(bounds, "most", result.ranks_min, 1 << 20, where));
+  if (row.contains("bytes_max") && !row["bytes_max"].is_null()) {
+    result.bytes_max = static_cast<std::size_t>(whole_number(row, "bytes_max", 0, INT64_MAX, where));
+  }
+  result.algorithm = text_of(row, "algorithm", where);
+  result.tuning.segment_bytes = static_cast<std::size_t>(whole_number(row, "segment", 64, kSegmentBytesMax, where));
+  if (result.tuning.segment_bytes % 64 != 0) {
+    bad(where, "\"segment\" is " + std::to_string(result.tuning.segment_bytes) + "; it must be a multiple of 64");
+  }
+  result.tuning.slots = static_cast<int>(whole_number(row, "slots", 1, kSlotsMax, where));
+  result.tuning.window = static_cast<int>(whole_number(row, "window", 1, kWindowMax, where));
+  result.tuning.radix = row.contains("radix") ? static_cast<int>(whole_number(row, "radix", 2, kRadixMax, where)) : 0;
+  if (row.contains("one_shot")) {
+    if (!row["one_shot"].is_boolean()) bad(where, "\"one_shot\" must be true or false");
+    result.tuning.one_shot = row["one_shot"].get<bool>();
+  }
+  if (row.contains("lanes")) {
+    result.tuning.lanes.fill(static_cast<std::uint8_t>(whole_number(row, "lanes", 1, kLanesMax, where)));
+  }
+  return result;
+}
+
+[[noreturn]] void unknown_algorithm(const std::string& name, const std::string& where) {
+  std::string names;
+  for (const std::string_view known : algorithm_names()) names += (names.empty() ? "" : ", ") + std::string(known);
+  bad(where, "\"algorithm\" is \"" + excerpt(name) + "\", which is not in the catalogue; that has " + names);
+}
+
+StreamRates parse_streams(const json& entry, const std::string& where) {
+  if (!entry.is_object()) bad(where, "streams must be objects");
+  StreamRates streams = {text_of(entry, "from", where), text_of(entry, "to", where), {}};
+  if (!entry.contains("rates") || !entry["rates"].is_array() || entry["rates"].empty()) {
+    bad(where, "\"rates\" must be a list: bytes per second of one stream, of each of two, ...");
+  }
+  for (const json& rate : entry["rates"]) {
+    const bool is_rate = rate.is_number() && rate.get<double>() >= 1 && rate.get<double>() <= 1e15;
+    if (!is_rate)
+      bad(where, "a rate is " + excerpt(rate.dump()) + "; it must be a number of bytes per second from 1 to 1e15");
+    streams.rates.push_back(rate.get<double>());
+  }
+  return streams;
+}
+
+}  // namespace
+
+TuneTable TuneTable::parse(std::string_view text, const std::string& origin) {
+  TuneTable table = read(text, origin);
+  for (std::size_t index = 0; index < table.rows_.size(); ++index) {
+    const std::string& name = table.rows_[index].algorithm;
+    if (find_algorithm(name) == nullptr) unknown_algorithm(name, origin + ", row " + std::to_string(index));
+  }
+  return table;
+}
+
+TuneTable TuneTable::read(std::string_view text, const std::string& origin) {
+  TuneTable table;
+  table.text_ = text;
+  const json document = parse_json(text, origin);
+  if (!document.is_object()) bad(origin, "a tune file is an object with \"version\" and \"rows\"");
+  const long long version = whole_number(document, "version", 0, INT64_MAX, origin);
+  if (version != kVersion) {
+    bad(origin, "\"version\" is " + std::to_string(version) + "; this library reads " + std::to_string(kVersion));
+  }
+  const json rows = document.value("rows", json());
+  if (rows == "built-in") {
+    table.rows_ = built_in().rows_;
+  } else if (!rows.is_array()) {
+    bad(origin, "\"rows\" must be an array, or \"built-in\"");
+  } else {
+    std::size_t index = 0;
+    for (const json& row : rows) table.rows_.push_back(parse_row(row, origin + ", row " + std::to_string(index++)));
+  }
+  const json streams = document.value("streams", json::array());
+  if (!streams.is_array()) bad(origin, "\"streams\" must be an array");
+  std::size_t index = 0;
+  for (const json& entry : streams) {
+    table.streams_.push_back(parse_streams(entry, origin + ", streams " + std::to_string(index++)));
+  }
+  return table;
+}
+
+const TuneTable& TuneTable::built_in() {
+  static const TuneTable table = [] {
+    TuneTable result = read(kBuiltInTorusTable, "the built-in tune table for tori");
+    for (const TuneTable& more : {read(kBuiltInSwitchTable, "the built-in tune table for switches"),
+                                  read(kBuiltInTuneTable, "the built-in tune table")}) {
+      result.rows_.insert(result.rows_.end(), more.rows_.begin(), more.rows_.end());
+      result.text_ += more.text_;
+    }
+    std::erase_if(result.rows_, [](const TuneRow& row) { return find_algorithm(row.algorithm) == nullptr; });
+    return result;
+  }();
+  return table;
+}
+
+TuneTable TuneTable::load(const std::string& path) {
+  if (path.empty()) return built_in();
+  return parse(read_text_file(path, "TORII_TUNE_FILE"), path);
+}
+
+}  // namespace torii
