@@ -25,7 +25,7 @@
 #include <algorithm>
 
 #include "collectives/building/bucket_parts.hpp"
-#include "collectives/building/plan_builder.hpp"
+#include "collectives/building/steps.hpp"
 #include "collectives/trees/trees.hpp"
 
 namespace torii {
@@ -34,53 +34,38 @@ namespace {
 /// Messages of a stream are counted in 16 bits.
 constexpr int kRanksMax = 65535;
 
-/// Streams of one pair of ranks: of the sums or results of one phase and part, or held from one phase to the next; and
-/// between mates operands and results of one part, whose phase is 0.
+/// Streams of one pair of ranks: the sums or results of one phase and part; what is held from one phase to the next;
+/// and between mates, operands and results of one part, whose phase is 0.
 enum Kind : int { kSums = 0, kHeld = 1, kResults = 2, kGive = 3, kTake = 4, kKinds = 5 };
 
 constexpr std::string_view kSumLabels[] = {"sums 1+", "sums 1-", "sums 2+", "sums 2-", "sums 3+", "sums 3-"};
 constexpr std::string_view kResultLabels[] = {"results 1+", "results 1-", "results 2+",
                                               "results 2-", "results 3+", "results 3-"};
 
-/// One part at one rank.
-struct PartPlan {
-  struct Ring {
-    StreamEnd sums_in;
-    StreamEnd sums_out;
-    StreamEnd results_in;
-    StreamEnd results_out;
-    PlanBuilder::Onward held;  ///< what has been summed on earlier rings and waits for its round
-  };
-  PartPlan(const Topology& torus, int part_number, int group_most)
-      : number(part_number), part(torus, part_number), order(part, group_most), rings(index(part.phases())) {}
-  static std::size_t index(int value) { return static_cast<std::size_t>(value); }
-  Ring& ring(int phase) { return rings[index(phase)]; }
-  const Ring& ring(int phase) const { return rings[index(phase)]; }
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-  int number;
-  BucketPart part;
-  BucketOrder order;
-  std::vector<Ring> rings;
-  struct Mate {
-    StreamEnd operands;  ///< in: for the own slice; out: of the mate's slice
-    StreamEnd results;   ///< in: of the mate's slice; out: of the own
-  };
-  std::vector<Mate> from;  ///< by place on the node, nothing at the own place
-  std::vector<Mate> to;
+/// The elements of a phase as blocks of the vector, and which of them cross this rank's streams, in order. An element
+/// comes in unless it begins here, and goes out unless it ends here.
+struct Crossing {
+  std::vector<int> block;  ///< by key
+  std::vector<int> in;
+  std::vector<int> out;
 };
 
-/// Blocks are counted slice by slice, there part by part, along the way of the part. Where blocks are ranks', the parts
-/// divide each of them.
-int block_of(const PlanRequest& request, const Topology& torus, const PartPlan& plan, const Coordinates& owner,
-             int slice) {
-  const int parts = bucket_parts(torus);
-  if (has_block_per_rank(request.collective)) return plan.part.node(owner) * parts + plan.number;
-  int number = slice * parts + plan.number;
-  for (int phase = 0; phase < plan.part.phases(); ++phase) {
-    number = number * plan.part.extent(phase) + owner[static_cast<std::size_t>(phase)];
-  }
-  return number;
-}
+/// One part at one rank.
+struct Part {
+  Part(const Topology& torus, int part_number, int group_most)
+      : number(part_number), way(torus, part_number), order(way, group_most) {}
+  int phases() const { return way.phases(); }
+
+  int number;
+  BucketPart way;
+  BucketOrder order;
+  std::vector<Crossing> sums;                       ///< by phase
+  std::vector<Crossing> results;                    ///< by phase
+  std::vector<std::vector<int>> operands_of_slice;  ///< all elements of phase 0 as sums and as results, by slice
+  std::vector<std::vector<int>> results_of_slice;
+};
 
 class BucketPlan {
  public:
@@ -91,192 +76,207 @@ class BucketPlan {
         place_(grid_.place_of(rank)),
         sums_(combines(request.collective)),
         gathers_(request.collective != Collective::reduce_scatter),
-        blocks_(bucket_parts(grid_.torus) * request.topology.ranks()),
-        builder_(request, rank, Dealing::even, blocks_) {
+        steps_(request, rank, bucket_parts(grid_.torus) * request.topology.ranks()) {
     for (int number = 0; number < bucket_parts(grid_.torus); ++number) {
       parts_.emplace_back(grid_.torus, number, std::max(1, request.tuning.slots - 1));
     }
+    for (Part& part : parts_) find_blocks(part);
   }
 
   Plan make() {
     open_streams();
-    for (PartPlan& plan : parts_) {
-      const int phases = plan.part.phases();
-      if (grid_.per_node > 1) give(plan);
-      if (!sums_ || phases == 0) begin(plan);
-      for (int phase = 0; sums_ && phase < phases; ++phase) scatter(plan, phase);
-      for (int phase = phases - 1; gathers_ && phase >= 0; --phase) gather(plan, phase);
-      if (grid_.per_node > 1) take(plan);
+    for (const Part& part : parts_) {
+      if (grid_.per_node > 1) give(part);
+      if (!sums_ || part.phases() == 0) begin(part);
+      for (int phase = 0; sums_ && phase < part.phases(); ++phase) scatter(part, phase);
+      for (int phase = part.phases() - 1; gathers_ && phase >= 0; --phase) gather(part, phase);
+      if (grid_.per_node > 1) take(part);
     }
-    return builder_.take();
+    return steps_.take();
   }
 
  private:
-  int tag_of(Kind kind, const PartPlan& plan, int phase) const {
-    return (phase * static_cast<int>(parts_.size()) + plan.number) * kKinds + kind;
-  }
-  Stream stream_of(Kind kind, const PartPlan& plan, int phase, int steps) const {
-    return {.peer = grid_.rank_at(plan.part.along(node_, phase, steps), place_),
-            .tag = tag_of(kind, plan, phase),
-            .messages_per_segment = plan.order.messages(phase),
-            .carriage = kind == kResults ? Carriage::land : Carriage::slots,
-            .wide = kind == kSums && request_.wide_wire};
+  /// The block of an element of `phase`. `back` is 1 for sums, which begin after the node where they end, and 0 for
+  /// results, which begin where they are. Blocks are counted slice by slice, there part by part, along the way of the
+  /// part. Where blocks are ranks', the parts divide each of them.
+  int block(const Part& part, int phase, int key, int back, int slice) const {
+    Coordinates owner = part.way.positions(node_);
+    for (int at = part.phases() - 1; at >= phase; --at) {
+      const int extent = part.way.extent(at);
+      int& position = owner[index(at)];
+      position = (position + 2 * extent - back - key % extent) % extent;
+      key /= extent;
+    }
+    const int parts = static_cast<int>(parts_.size());
+    if (has_block_per_rank(request_.collective)) return part.way.node(owner) * parts + part.number;
+    int number = slice * parts + part.number;
+    for (int at = 0; at < part.phases(); ++at) number = number * part.way.extent(at) + owner[index(at)];
+    return number;
   }
 
-  Stream mate_stream(Kind kind, const PartPlan& plan, int place) const {
-    return {.peer = grid_.rank_at(node_, place),
-            .tag = tag_of(kind, plan, 0),
-            .messages_per_segment = plan.order.size(0),
-            .carriage = kind == kGive ? Carriage::lend : Carriage::land};
+  Crossing crossing(const Part& part, int phase, int back) const {
+    Crossing of;
+    of.block.resize(index(part.order.size(phase)));
+    for (const int key : part.order.elements(phase)) {
+      const int number = of.block[index(key)] = block(part, phase, key, back, place_);
+      if (part.order.round(phase, key) != 0) of.in.push_back(number);
+      if (part.order.round(phase, key) != part.order.last_round(phase)) of.out.push_back(number);
+    }
+    return of;
+  }
+
+  void find_blocks(Part& part) const {
+    for (int phase = 0; phase < part.phases(); ++phase) {
+      part.sums.push_back(crossing(part, phase, 1));
+      part.results.push_back(crossing(part, phase, 0));
+    }
+    for (int slice = 0; slice < grid_.per_node; ++slice) {
+      part.operands_of_slice.emplace_back();
+      part.results_of_slice.emplace_back();
+      for (const int key : part.order.elements(0)) {
+        part.operands_of_slice.back().push_back(block(part, 0, key, 1, slice));
+        part.results_of_slice.back().push_back(block(part, 0, key, 0, slice));
+      }
+    }
+  }
+
+  int tag_of(Kind kind, const Part& part, int phase) const {
+    return (phase * static_cast<int>(parts_.size()) + part.number) * kKinds + kind;
+  }
+  /// To the next node of a ring (`steps` 1), or from the one before (-1).
+  Link ring(Kind kind, const Part& part, int phase, int steps) const {
+    const Crossing& of = (kind == kSums ? part.sums : part.results)[index(phase)];
+    return {{.peer = grid_.rank_at(part.way.along(node_, phase, steps), place_),
+             .tag = tag_of(kind, part, phase),
+             .carriage = kind == kResults ? Carriage::land : Carriage::slots,
+             .wide = kind == kSums && request_.wide_wire},
+            steps < 0 ? of.in : of.out};
+  }
+  /// What comes in is added to what has been summed on earlier rings and waits here for its round.
+  Held held(const Part& part, int phase) const { return {tag_of(kHeld, part, phase), part.sums[index(phase)].in}; }
+  /// Operands or results of a slice, to the mate at `place` or from there.
+  Link mate(Kind kind, const Part& part, int place, int slice) const {
+    return {{.peer = grid_.rank_at(node_, place),
+             .tag = tag_of(kind, part, 0),
+             .carriage = kind == kGive ? Carriage::lend : Carriage::land},
+            (kind == kGive ? part.operands_of_slice : part.results_of_slice)[index(slice)]};
   }
 
   /// Parts are the innermost: where two nodes are joined by two cables, streams of the two directions take turns.
   void open_streams() {
     const int phases = bucket_dimensions(grid_.torus);
-    for (int phase = 0; sums_ && phase < phases; ++phase) {
-      for (PartPlan& plan : parts_) {
-        plan.ring(phase).sums_in = builder_.in(stream_of(kSums, plan, phase, -1));
-        plan.ring(phase).sums_out = builder_.out(stream_of(kSums, plan, phase, 1));
-      }
-    }
-    for (int phase = 0; gathers_ && phase < phases; ++phase) {
-      for (PartPlan& plan : parts_) {
-        plan.ring(phase).results_in = builder_.in(stream_of(kResults, plan, phase, -1));
-        plan.ring(phase).results_out = builder_.out(stream_of(kResults, plan, phase, 1));
+    for (const Kind kind : {kSums, kResults}) {
+      if (!(kind == kSums ? sums_ : gathers_)) continue;
+      for (int phase = 0; phase < phases; ++phase) {
+        for (const Part& part : parts_) {
+          steps_.open_in(ring(kind, part, phase, -1));
+          steps_.open_out(ring(kind, part, phase, 1));
+        }
       }
     }
     for (int phase = 1; sums_ && phase < phases; ++phase) {
-      for (PartPlan& plan : parts_) {
-        const Stream like = stream_of(kHeld, plan, phase, 0);
-        plan.ring(phase).held = builder_.onward(like.tag, like.messages_per_segment, true);
+      for (const Part& part : parts_) steps_.open(held(part, phase));
+    }
+    for (const Part& part : parts_) {
+      for (int place = 0; place < grid_.per_node; ++place) {
+        if (place == place_) continue;
+        steps_.open_in(mate(kGive, part, place, place_));
+        steps_.open_in(mate(kTake, part, place, place));
+        steps_.open_out(mate(kGive, part, place, place));
+        steps_.open_out(mate(kTake, part, place, place_));
       }
     }
-    for (PartPlan& plan : parts_) open_mates(plan);
   }
-
-  void open_mates(PartPlan& plan) {
-    plan.from.resize(static_cast<std::size_t>(grid_.per_node));
-    plan.to.resize(plan.from.size());
-    for (int place = 0; place < grid_.per_node; ++place) {
-      if (place == place_) continue;
-      const auto p = static_cast<std::size_t>(place);
-      plan.from[p] = {builder_.in(mate_stream(kGive, plan, place)), builder_.in(mate_stream(kTake, plan, place))};
-      plan.to[p] = {builder_.out(mate_stream(kGive, plan, place)), builder_.out(mate_stream(kTake, plan, place))};
-    }
-  }
-
-  /// The block of an element of `phase`. `back` is 1 for sums, which begin after the node where they end, and 0 for
-  /// results, which begin where they are.
-  int block(const PartPlan& plan, int phase, int key, int back, int slice) const {
-    Coordinates owner = plan.part.positions(node_);
-    for (int at = plan.part.phases() - 1; at >= phase; --at) {
-      const int extent = plan.part.extent(at);
-      int& position = owner[static_cast<std::size_t>(at)];
-      position = (position + 2 * extent - back - key % extent) % extent;
-      key /= extent;
-    }
-    return block_of(request_, grid_.torus, plan, owner, slice);
-  }
-  int block(const PartPlan& plan, int phase, int key, int back) const { return block(plan, phase, key, back, place_); }
 
   /// The operands of all ranks of the node for an element of phase 0.
-  void add_operands(Flow& step, const PartPlan& plan, int key) const {
+  void combine_operands(const Part& part) {
     for (int place = 0; place < grid_.per_node; ++place) {
-      const auto p = static_cast<std::size_t>(place);
-      step.sources.push_back(place == place_ ? StreamEnd{} : at(plan.from[p].operands, plan.order.place(0, key)));
+      place == place_ ? steps_.combine(Steps::own()) : steps_.combine(mate(kGive, part, place, place_));
     }
   }
 
   /// Where a sum goes that has been round all rings before `phase`: straight on, or it waits for its round, or it is
   /// the sum of all.
-  void hand_on(Flow& step, const PartPlan& plan, int phase, int key) const {
-    if (phase == plan.part.phases()) {
-      step.keep = true;
-      if (gathers_) add_receivers(step, plan, phase, key);
-    } else if (plan.order.round(phase, key) == 0) {
-      step.targets = {at(plan.ring(phase).sums_out, plan.order.message(phase, key))};
+  void hand_on(const Part& part, int phase, int key) {
+    if (phase == part.phases()) {
+      steps_.keep();
+      if (gathers_) send_results(part, phase, key);
+    } else if (part.order.round(phase, key) == 0) {
+      steps_.send(ring(kSums, part, phase, 1));
     } else {
-      step.targets = {at(plan.ring(phase).held.target, plan.order.held(phase, key))};
-      step.keep = plan.ring(phase).held.keep;
+      steps_.hold(held(part, phase));
     }
   }
 
   /// Where a result goes that has come round the ring of `phase`, or has been made here: on along this ring, and round
   /// those of all phases before, in whose order it has the same key.
-  void add_receivers(Flow& step, const PartPlan& plan, int phase, int key) const {
-    if (phase < plan.part.phases() && plan.order.round(phase, key) != plan.order.last_round(phase)) {
-      step.targets.push_back(at(plan.ring(phase).results_out, plan.order.message(phase, key)));
+  void send_results(const Part& part, int phase, int key) {
+    if (phase < part.phases() && part.order.round(phase, key) != part.order.last_round(phase)) {
+      steps_.send(ring(kResults, part, phase, 1));
     }
-    while (--phase >= 0) step.targets.push_back(at(plan.ring(phase).results_out, plan.order.message(phase, key)));
+    while (--phase >= 0) steps_.send(ring(kResults, part, phase, 1));
     for (int place = 0; place < grid_.per_node; ++place) {
-      if (place == place_) continue;
-      step.targets.push_back(at(plan.to[static_cast<std::size_t>(place)].results, plan.order.place(0, key)));
+      if (place != place_) steps_.send(mate(kTake, part, place, place_));
     }
   }
 
   /// The own operands for all mates' slices, and all their results, in the order in which they are wanted and come.
-  void give(const PartPlan& plan) {
-    StepWriter steps(builder_.lane(), blocks_);
-    for (const int key : plan.order.elements(0)) {
+  void give(const Part& part) {
+    steps_.lane();
+    for (std::size_t i = 0; i < part.operands_of_slice.front().size(); ++i) {
       for (int place = 0; place < grid_.per_node; ++place) {
         if (place == place_) continue;
-        const StreamEnd to = plan.to[static_cast<std::size_t>(place)].operands;
-        steps.add(block(plan, 0, key, 1, place),
-                  {.sources = {{}}, .targets = {at(to, plan.order.place(0, key))}, .label = "give"});
+        const Link to = mate(kGive, part, place, place);
+        steps_.begin("give", to.blocks[i]).combine(Steps::own()).send(to);
       }
     }
   }
 
-  void take(const PartPlan& plan) {
-    StepWriter steps(builder_.lane(), blocks_);
-    for (const int key : plan.order.elements(0)) {
+  void take(const Part& part) {
+    steps_.lane();
+    for (std::size_t i = 0; i < part.results_of_slice.front().size(); ++i) {
       for (int place = 0; place < grid_.per_node; ++place) {
         if (place == place_) continue;
-        const StreamEnd from = plan.from[static_cast<std::size_t>(place)].results;
-        steps.add(block(plan, 0, key, 0, place),
-                  {.sources = {at(from, plan.order.place(0, key))}, .keep = true, .label = "take"});
+        const Link from = mate(kTake, part, place, place);
+        steps_.begin("take", from.blocks[i]).combine(from).keep();
       }
     }
   }
 
   /// The own block of a node that has no ring to sum it on.
-  void begin(const PartPlan& plan) {
-    Flow step = {.keep = true, .label = kResultLabels[plan.number]};
-    add_operands(step, plan, 0);
-    if (gathers_) add_receivers(step, plan, plan.part.phases(), 0);
-    StepWriter(builder_.lane(), blocks_).add(block(plan, plan.part.phases(), 0, 0), std::move(step));
+  void begin(const Part& part) {
+    steps_.lane();
+    steps_.begin(kResultLabels[part.number], block(part, part.phases(), 0, 0, place_));
+    combine_operands(part);
+    steps_.keep();
+    if (gathers_) send_results(part, part.phases(), 0);
   }
 
-  void scatter(const PartPlan& plan, int phase) {
-    const BucketOrder& order = plan.order;
-    const PartPlan::Ring& ring = plan.ring(phase);
-    StepWriter steps(builder_.lane(), blocks_);
+  void scatter(const Part& part, int phase) {
+    const BucketOrder& order = part.order;
+    steps_.lane();
     for (const int key : order.elements(phase)) {
       const int round = order.round(phase, key);
       if (phase > 0 && round == 0) continue;  // sent on by the phase before
-      Flow step = {.label = kSumLabels[plan.number]};
-      if (round > 0) step.sources.push_back(at(ring.sums_in, order.message(phase, key - order.size(phase + 1))));
-      if (phase == 0) add_operands(step, plan, key);
-      if (phase > 0) step.sources.push_back(at(ring.held.source, order.held(phase, key)));
+      steps_.begin(kSumLabels[part.number], part.sums[index(phase)].block[index(key)]);
+      if (round > 0) steps_.combine(ring(kSums, part, phase, -1));
+      if (phase == 0) combine_operands(part);
+      if (phase > 0) steps_.combine(held(part, phase));
       if (round < order.last_round(phase)) {
-        step.targets = {at(ring.sums_out, order.message(phase, key))};
+        steps_.send(ring(kSums, part, phase, 1));
       } else {
-        hand_on(step, plan, phase + 1, key % order.size(phase + 1));
+        hand_on(part, phase + 1, key % order.size(phase + 1));
       }
-      steps.add(block(plan, phase, key, 1), std::move(step));
     }
   }
 
-  void gather(const PartPlan& plan, int phase) {
-    const BucketOrder& order = plan.order;
-    StepWriter steps(builder_.lane(), blocks_);
-    for (const int key : order.elements(phase)) {
-      if (order.round(phase, key) == 0) continue;
-      const int message = order.message(phase, key - order.size(phase + 1));
-      Flow step = {
-          .sources = {at(plan.ring(phase).results_in, message)}, .keep = true, .label = kResultLabels[plan.number]};
-      add_receivers(step, plan, phase, key);
-      steps.add(block(plan, phase, key, 0), std::move(step));
+  void gather(const Part& part, int phase) {
+    steps_.lane();
+    for (const int key : part.order.elements(phase)) {
+      if (part.order.round(phase, key) == 0) continue;
+      steps_.begin(kResultLabels[part.number], part.results[index(phase)].block[index(key)]);
+      steps_.combine(ring(kResults, part, phase, -1)).keep();
+      send_results(part, phase, key);
     }
   }
 
@@ -286,9 +286,8 @@ class BucketPlan {
   const int place_;  ///< among the ranks of the node, and number of the slice
   const bool sums_;
   const bool gathers_;
-  const int blocks_;
-  PlanBuilder builder_;
-  std::vector<PartPlan> parts_;
+  Steps steps_;
+  std::vector<Part> parts_;
 };
 
 std::string why_not(const PlanRequest& request) {
@@ -319,13 +318,7 @@ std::string why_not(const PlanRequest& request) {
   return "";
 }
 
-/// All ranks have as many streams of each kind.
-Plan plan(const PlanRequest& request, int rank) {
-  Plan result = BucketPlan(request, rank).make();
-  result.in_streams_max = static_cast<int>(result.in.size());
-  result.out_streams_max = static_cast<int>(result.out.size());
-  return result;
-}
+Plan plan(const PlanRequest& request, int rank) { return BucketPlan(request, rank).make(); }
 
 /// The sums of one block, as nested as the phases are.
 class BucketExpression {
@@ -342,7 +335,7 @@ class BucketExpression {
       return pool_.fold(operands, part_.phases() == 0 || !request_.wide_wire);
     }
     const int ring = phase - 1;
-    const auto p = static_cast<std::size_t>(ring);
+    const auto p = index(ring);
     const int extent = part_.extent(ring);
     at[p] = (owner_[p] + 1) % extent;
     ExpressionId value = before(ring, at);
@@ -383,7 +376,7 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
     owner = part.positions(block / parts);
   } else {
     for (int phase = part.phases() - 1; phase >= 0; --phase) {
-      owner[static_cast<std::size_t>(phase)] = block % part.extent(phase);
+      owner[index(phase)] = block % part.extent(phase);
       block /= part.extent(phase);
     }
   }

@@ -67,32 +67,16 @@ int BucketPart::along(int node, int phase, int steps) const {
   return this->node(at);
 }
 
-BucketOrder::BucketOrder(const BucketPart& part, int group_most) : phases_(index(part.phases()) + 1) {
-  phases_.back().elements = {0};
+BucketOrder::BucketOrder(const BucketPart& part, int group_most) : elements_(index(part.phases()) + 1) {
+  elements_.back() = {0};
   for (int phase = part.phases() - 1; phase >= 0; --phase) {
-    const std::vector<int>& below = phases_[index(phase) + 1].elements;
-    std::vector<int>& elements = phases_[index(phase)].elements;
+    const std::vector<int>& below = elements_[index(phase) + 1];
     const int size = static_cast<int>(below.size());
     for (int first = 0; first < size; first += group_most) {
       const int end = std::min(first + group_most, size);
       for (int round = 0; round < part.extent(phase); ++round) {
-        for (int i = first; i < end; ++i) elements.push_back(round * size + below[index(i)]);
+        for (int i = first; i < end; ++i) elements_[index(phase)].push_back(round * size + below[index(i)]);
       }
-    }
-  }
-  for (int phase = 0; phase <= part.phases(); ++phase) {
-    Phase& of = phases_[index(phase)];
-    of.message.resize(of.elements.size());
-    of.held.resize(of.elements.size());
-    of.place.resize(of.elements.size());
-    int messages = 0;
-    int held = 0;
-    int places = 0;
-    for (const int key : of.elements) {
-      of.place[index(key)] = places++;
-      if (phase == part.phases()) continue;
-      if (round(phase, key) != last_round(phase)) of.message[index(key)] = messages++;
-      if (round(phase, key) != 0) of.held[index(key)] = held++;
     }
   }
 }

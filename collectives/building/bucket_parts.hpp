@@ -53,27 +53,15 @@ class BucketOrder {
   BucketOrder(const BucketPart& part, int group_most);
 
   /// The elements of a phase in order; of phase `phases` there is one, 0.
-  std::span<const int> elements(int phase) const { return phases_[index(phase)].elements; }
+  std::span<const int> elements(int phase) const { return elements_[index(phase)]; }
   /// The number of elements of a phase: the base of the key's part below its first digit is size(phase + 1).
-  int size(int phase) const { return static_cast<int>(phases_[index(phase)].elements.size()); }
+  int size(int phase) const { return static_cast<int>(elements_[index(phase)].size()); }
   int round(int phase, int key) const { return key / size(phase + 1); }
   int last_round(int phase) const { return size(phase) / size(phase + 1) - 1; }
-  /// Which message of a segment on the ring's stream an element is: all go on but those of the last round.
-  int message(int phase, int key) const { return phases_[index(phase)].message[index(key)]; }
-  int messages(int phase) const { return size(phase) - size(phase + 1); }
-  /// Which message it is when all elements are handed over, but for those of round 0 (`held`) or without exception.
-  int held(int phase, int key) const { return phases_[index(phase)].held[index(key)]; }
-  int place(int phase, int key) const { return phases_[index(phase)].place[index(key)]; }
 
  private:
   static std::size_t index(int value) { return static_cast<std::size_t>(value); }
-  struct Phase {
-    std::vector<int> elements;
-    std::vector<int> message;  ///< these three by key
-    std::vector<int> held;
-    std::vector<int> place;
-  };
-  std::vector<Phase> phases_;
+  std::vector<std::vector<int>> elements_;  ///< by phase
 };
 
 }  // namespace torii

@@ -37,6 +37,19 @@ Steps& Steps::combine(const Link& from) {
   return *this;
 }
 
+Steps& Steps::combine(const Held& from) {
+  OpenHeld& held = opened(from);
+  step_.sources.push_back(at(held.onward.source, position_in(from.blocks, held.next_combined)));
+  return *this;
+}
+
+Steps& Steps::hold(const Held& to) {
+  OpenHeld& held = opened(to);
+  step_.targets.push_back(at(held.onward.target, position_in(to.blocks, held.next_held)));
+  step_.keep = step_.keep || held.onward.keep;
+  return *this;
+}
+
 Steps& Steps::keep() {
   step_.keep = has_data_;
   return *this;
@@ -81,13 +94,24 @@ Steps::Opened& Steps::opened(const Link& link, OpenStreams& streams, bool is_in)
 
 StreamEnd Steps::end_of(const Link& link, OpenStreams& streams, bool is_in) {
   Opened& stream = opened(link, streams, is_in);
-  for (std::size_t tried = 0; tried < link.blocks.size(); ++tried) {
-    const std::size_t position = (stream.next + tried) % link.blocks.size();
-    if (link.blocks[position] != block_) continue;
-    stream.next = position + 1;
-    return at(stream.end, static_cast<int>(position));
+  return at(stream.end, position_in(link.blocks, stream.next));
+}
+
+Steps::OpenHeld& Steps::opened(const Held& held) {
+  const auto [found, is_new] = held_.try_emplace(held.tag);
+  if (is_new) found->second.onward = builder_.onward(held.tag, static_cast<int>(held.blocks.size()), held.credits);
+  return found->second;
+}
+
+/// Where the block of the step stands among `blocks`; the search begins at `next`.
+int Steps::position_in(std::span<const int> blocks, std::size_t& next) const {
+  for (std::size_t tried = 0; tried < blocks.size(); ++tried) {
+    const std::size_t position = (next + tried) % blocks.size();
+    if (blocks[position] != block_) continue;
+    next = position + 1;
+    return static_cast<int>(position);
   }
-  std::abort();  // the algorithm sends a block over a link that does not carry it
+  std::abort();  // the algorithm moves a block by a stream that does not carry it
 }
 
 void Steps::finish_step() {

@@ -21,6 +21,14 @@ struct Link {
   std::span<const int> blocks = kFirstBlock;
 };
 
+/// Values that wait within this rank for a later step, with their blocks as in a Link. They stand in the result if they
+/// may (PlanBuilder::onward()).
+struct Held {
+  int tag = 0;
+  std::span<const int> blocks = kFirstBlock;
+  bool credits = true;
+};
+
 /// Builds a plan step by step. begin() opens a step over one block; the verbs after it add to that step.
 ///
 /// A stream is opened where a verb first names its link; a link is known by its peer, its tag and its direction. The
@@ -40,9 +48,11 @@ class Steps {
   /// Combines in the order of the calls. `value` is own() or what hold() returned.
   Steps& combine(StreamEnd value);
   Steps& combine(const Link& from);
+  Steps& combine(const Held& from);
   /// The value of the step is the result for its block.
   Steps& keep();
   Steps& send(const Link& to);
+  Steps& hold(const Held& to);
   /// Hands the value of the step to a later step of this rank, in the result if it may stand there
   /// (PlanBuilder::onward()). An operand that was not combined stays where it is.
   StreamEnd hold(int tag, bool credits);
@@ -53,6 +63,7 @@ class Steps {
   /// Opens a stream before a verb names its link: the order of opening numbers the streams of a plan.
   void open_in(const Link& link) { opened(link, in_, true); }
   void open_out(const Link& link) { opened(link, out_, false); }
+  void open(const Held& held) { opened(held); }
 
   static StreamEnd own() { return {}; }
 
@@ -67,6 +78,13 @@ class Steps {
   using OpenStreams = std::map<std::pair<int, int>, Opened>;  // by peer and tag
   Opened& opened(const Link& link, OpenStreams& streams, bool is_in);
   StreamEnd end_of(const Link& link, OpenStreams& streams, bool is_in);
+  struct OpenHeld {
+    PlanBuilder::Onward onward;
+    std::size_t next_held = 0;
+    std::size_t next_combined = 0;
+  };
+  OpenHeld& opened(const Held& held);
+  int position_in(std::span<const int> blocks, std::size_t& next) const;
   void finish_step();
 
   const bool has_data_;
@@ -77,6 +95,7 @@ class Steps {
   int block_ = 0;
   OpenStreams in_;
   OpenStreams out_;
+  std::map<int, OpenHeld> held_;  ///< by tag
 };
 
 }  // namespace torii
