@@ -35,9 +35,15 @@ class BouncePool {
   std::size_t bytes() const noexcept { return bytes_; }
   std::size_t free_bytes() const noexcept { return free_bytes_; }
 
-  Piece take(std::size_t bytes) noexcept {
+  /// How much take() takes for so many.
+  static std::size_t piece_bytes(std::size_t bytes) noexcept {
     const std::size_t lines = std::max<std::size_t>((bytes + kLineBytes - 1) / kLineBytes, 1);
-    const Piece piece = lines <= kShortLines ? take_lines(lines) : take_words((lines + kLines - 1) / kLines);
+    return lines <= kShortLines ? lines * kLineBytes : (lines + kLines - 1) / kLines * kWordBytes;
+  }
+
+  Piece take(std::size_t bytes) noexcept {
+    const std::size_t lines = piece_bytes(bytes) / kLineBytes;
+    const Piece piece = lines <= kShortLines ? take_lines(lines) : take_words(lines / kLines);
     free_bytes_ -= piece.bytes;
     return piece;
   }

@@ -162,19 +162,16 @@ ssize_t Engine::post(const Transfer& transfer) noexcept {
                              transfer.address, transfer.key);
 }
 
-/// Confirmed writes to a peer have an operation of their own: the answer takes as long as the peer is in no call. Of
-/// the others a peer has at most as many as are left over for all, so peers that take nothing, however many, leave
-/// some.
+/// Confirmed writes to a peer have an operation of their own: the answer takes as long as the peer is in no call.
 Engine::Operation* Engine::find_operation(const Transfer& transfer) noexcept {
   Operation& probe = probes_[static_cast<std::size_t>(transfer.peer)];
   if (transfer.confirms && !probe.is_busy) return &probe;
-  return target(transfer.peer).operations < free_operations_ ? free_operation_ : nullptr;
+  return operation_stock_.may_take(target(transfer.peer).operations, 1) ? free_operation_ : nullptr;
 }
 
-/// The same of bounce memory, where one piece may have any length.
 BouncePool::Piece Engine::find_room(const Target& to, std::size_t bytes) noexcept {
-  if (to.bounced_bytes != 0 && to.bounced_bytes + bytes > pool_.free_bytes()) return {};
-  return pool_.take(bytes);
+  return pool_stock_.may_take(to.bounced_bytes, BouncePool::piece_bytes(bytes)) ? pool_.take(bytes)
+                                                                                : BouncePool::Piece{};
 }
 
 /// Where the provider reads what is written. False: there is no room for a copy now.
@@ -206,7 +203,7 @@ bool Engine::find_source(const Transfer& transfer, Gathered& from, BouncePool::P
 ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
   if (transfer.total() > info_->ep_attr->max_msg_size) return -FI_EMSGSIZE;
   const bool is_copied = local_keys_ && !transfer.confirms && !in_arena(transfer.source, transfer.bytes);
-  if (is_copied && transfer.bytes > pool_.bytes()) return -FI_EMSGSIZE;
+  if (is_copied && !pool_stock_.can_hold(BouncePool::piece_bytes(transfer.bytes))) return -FI_EMSGSIZE;
   Operation* const operation = find_operation(transfer);
   if (operation == nullptr) return -FI_EAGAIN;
   Gathered from;
@@ -227,10 +224,9 @@ ssize_t Engine::post_counted(const Transfer& transfer) noexcept {
     operation->is_busy = true;
   } else {
     free_operation_ = operation->next_free;
-    --free_operations_;
-    ++to.operations;
+    operation_stock_.take(to.operations, 1);
   }
-  to.bounced_bytes += piece.bytes;
+  pool_stock_.take(to.bounced_bytes, piece.bytes);
   ++in_flight_;
   ++to.in_flight;
   count_open();
@@ -420,7 +416,7 @@ void Engine::let_go_of_lost() noexcept {
 void Engine::complete(Operation& operation) noexcept {
   Target& to = target(operation.peer);
   if (operation.piece.at != nullptr) pool_.give_back(operation.piece);
-  to.bounced_bytes -= operation.piece.bytes;
+  pool_stock_.give_back(to.bounced_bytes, operation.piece.bytes);
   operation.hold.let_go();
   --to.in_flight;
   if (operation.confirms && --to.confirming == 0 && to.is_asked && !is_cut(operation.peer)) {
@@ -432,8 +428,7 @@ void Engine::complete(Operation& operation) noexcept {
   } else {
     operation.next_free = free_operation_;
     free_operation_ = &operation;
-    ++free_operations_;
-    --to.operations;
+    operation_stock_.give_back(to.operations, 1);
   }
   --in_flight_;
   count_open();

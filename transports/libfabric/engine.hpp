@@ -16,6 +16,8 @@
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/arrivals.hpp"
 #include "transports/libfabric/bounce_pool.hpp"
+#include "transports/libfabric/options.hpp"
+#include "transports/libfabric/stock.hpp"
 #include "transports/libfabric/streams.hpp"
 #include "transports/network/peer_states.hpp"
 #include "transports/network/sleepers.hpp"
@@ -50,8 +52,8 @@ struct Shared {
 /// Thread-safe behind its own lock; the provider is asked for no locks of its own.
 class Engine {
  public:
-  /// Opens the endpoint and registers the arena and `bounce_bytes` of its own. Throws Error.
-  Engine(const Api& api, const fi_info& info, int number, const Shared& shared, std::size_t bounce_bytes);
+  /// Opens the endpoint and registers the arena and bounce memory of its own. Throws Error.
+  Engine(const Api& api, const fi_info& info, int number, const Shared& shared, const Options& options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -108,8 +110,8 @@ class Engine {
     std::uint32_t waiting = 0;      ///< transfers in `waiting_`: later ones queue up behind them
     std::uint32_t busy_round = 0;   ///< the last round in which the provider took none
     std::uint32_t in_flight = 0;    ///< counted writes
-    std::uint32_t operations = 0;   ///< those of them that use the engine's operations, which all peers share
-    std::size_t bounced_bytes = 0;  ///< of the bounce memory, which all peers share
+    std::size_t operations = 0;     ///< those of them that use the engine's operations
+    std::size_t bounced_bytes = 0;  ///< of the bounce memory
     std::uint32_t confirming = 0;   ///< confirmed writes, waiting ones included
     bool used = false;
     bool is_asked = false;              ///< the confirmed write under way began when the peer was doubted
@@ -165,7 +167,11 @@ class Engine {
     PutHold hold;
   };
 
-  void open(const Api& api, std::size_t bounce_bytes);
+  void open(const Api& api, const Options& options);
+  std::size_t operations_wanted(const Options& options) const noexcept;
+  std::size_t floor_of_each(const Options& options) const noexcept;
+  std::size_t all_floors(const Options& options) const noexcept;
+  void deal_stocks(const Options& options);
   fid* waited() noexcept { return watch_ != nullptr ? &watch_->fid : &queue_->fid; }
   /// Whether end_streams() can tell the engine's sockets from others.
   bool finds_streams() const noexcept { return wait_descriptor() >= 0 || shared_.alone_in_process; }
@@ -252,11 +258,12 @@ class Engine {
   std::uint64_t mark_ = 0;         ///< what notices to this engine carry above
   std::uint64_t notice_bits_ = 0;  ///< these bits
   BouncePool pool_;
+  Stock pool_stock_;  ///< bytes of the pool
   std::vector<Target> targets_;
   std::int64_t used_targets_ = 0;
   std::vector<Operation> operations_;
   Operation* free_operation_ = nullptr;
-  std::size_t free_operations_ = 0;
+  Stock operation_stock_;
   std::vector<Operation> probes_;   ///< by peer: a silent one keeps that, and nothing that others need
   std::uint32_t seen_changes_ = 0;  ///< of the states of the peers
   std::size_t in_flight_ = 0;

@@ -16,7 +16,8 @@ namespace torii::libfabric {
 namespace {
 
 constexpr std::size_t kQueueEntries = 8192;
-constexpr std::size_t kOperationsMost = 1024;
+constexpr std::size_t kOperationsLeast = 16;
+constexpr std::size_t kFloorMost = 16;
 constexpr std::size_t kReceivesMost = 1024;
 /// So often another key is drawn where one is taken already; providers may have keys of one byte.
 constexpr int kKeysMost = 64;
@@ -47,13 +48,14 @@ Fid<fid_cq> open_queue(fid_domain& domain, bool sleeps) {
 
 }  // namespace
 
-Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& shared, std::size_t bounce_bytes)
+Engine::Engine(const Api& api, const fi_info& info, int number, const Shared& shared, const Options& options)
     : info_(fi_dupinfo(&info)), number_(number), shared_(shared) {
   if (info_ == nullptr) throw Error(Status::no_resource, "out of memory");
-  own_bytes_ = round_up(zeros_offset() + kLineBytes + std::max(bounce_bytes, 64 * kLineBytes), 4096);
+  const std::size_t pool_bytes = std::max(options.bounce_bytes, 64 * kLineBytes) + all_floors(options) * kLineBytes;
+  own_bytes_ = round_up(zeros_offset() + kLineBytes + pool_bytes, 4096);
   own_memory_ = map_own(own_bytes_);
   try {
-    open(api, bounce_bytes);
+    open(api, options);
   } catch (...) {
     munmap(own_memory_, own_bytes_);
     throw;
@@ -126,7 +128,7 @@ Engine::~Engine() {
   munmap(own_memory_, own_bytes_);
 }
 
-void Engine::open(const Api& api, std::size_t bounce_bytes) {
+void Engine::open(const Api& api, const Options& options) {
   const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
   local_keys_ = (mode & FI_MR_LOCAL) != 0;
   // An injected write that is still queued when its connection breaks ends the process: ofi_rxm (libfabric 1.17) looks
@@ -134,7 +136,6 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   is_over_rxm_ = std::string_view(info_->fabric_attr->prov_name).find("ofi_rxm") != std::string_view::npos;
   has_listener_ = listens_on_tcp(info_->fabric_attr->prov_name, info_->addr_format);
   inject_bytes_ = is_over_rxm_ ? 0 : info_->tx_attr->inject_size;
-  const std::size_t operations = std::clamp<std::size_t>(info_->tx_attr->size, 16, kOperationsMost);
 
   fid_fabric* fabric = nullptr;
   check(api.open_fabric(info_->fabric_attr, &fabric, nullptr),
@@ -165,17 +166,8 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   arena_region_ = register_memory(shared_.arena, shared_.registered_bytes, FI_WRITE | FI_REMOTE_WRITE,
                                   "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
   own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE,
-                                "bounce memory (" + std::to_string(bounce_bytes) + " wanted)");
-  const std::size_t front_bytes = zeros_offset() + kLineBytes;
-  pool_ = BouncePool(own_memory_ + front_bytes, own_bytes_ - front_bytes);
-  operations_.resize(operations);
-  free_operations_ = operations;
-  for (Operation& operation : operations_) {
-    operation.next_free = free_operation_;
-    free_operation_ = &operation;
-  }
-  probes_.resize(static_cast<std::size_t>(shared_.ranks));
-  for (Operation& probe : probes_) probe.is_probe = true;
+                                "bounce memory (" + std::to_string(options.bounce_bytes) + " wanted)");
+  deal_stocks(options);
   if ((info_->mode & FI_RX_CQ_DATA) != 0) {
     receives_.resize(std::clamp<std::size_t>(info_->rx_attr->size, 16, kReceivesMost));
     receives_owed_.reserve(receives_.size());
@@ -184,6 +176,39 @@ void Engine::open(const Api& api, std::size_t bounce_bytes) {
   }
   int descriptor = -1;
   if (shared_.sleeps && fi_control(waited(), FI_GETWAIT, &descriptor) == 0) wait_descriptor_ = descriptor;
+}
+
+std::size_t Engine::operations_wanted(const Options& options) const noexcept {
+  return std::clamp<std::size_t>(info_->tx_attr->size, kOperationsLeast, options.operations);
+}
+
+/// What each peer may always have under way: so many operations, and a line of bounce memory for each. With hundreds of
+/// peers their floors make up half of all operations, and with more than that there are more operations than wanted.
+std::size_t Engine::floor_of_each(const Options& options) const noexcept {
+  const std::size_t share = operations_wanted(options) / 2 / static_cast<std::size_t>(shared_.ranks);
+  return std::clamp<std::size_t>(share, 1, kFloorMost);
+}
+
+std::size_t Engine::all_floors(const Options& options) const noexcept {
+  return floor_of_each(options) * static_cast<std::size_t>(shared_.ranks);
+}
+
+void Engine::deal_stocks(const Options& options) {
+  const std::size_t front_bytes = zeros_offset() + kLineBytes;
+  const std::size_t floor = floor_of_each(options);
+  const std::size_t floors = all_floors(options);
+  pool_ = BouncePool(own_memory_ + front_bytes, own_bytes_ - front_bytes);
+  pool_stock_ = Stock(pool_.free_bytes() - floors * kLineBytes, floor * kLineBytes);
+  const std::size_t wanted = operations_wanted(options);
+  const std::size_t shared = wanted - std::min(floors, wanted / 2);
+  operation_stock_ = Stock(shared, floor);
+  operations_.resize(shared + floors);
+  for (Operation& operation : operations_) {
+    operation.next_free = free_operation_;
+    free_operation_ = &operation;
+  }
+  probes_.resize(static_cast<std::size_t>(shared_.ranks));
+  for (Operation& probe : probes_) probe.is_probe = true;
 }
 
 /// With a random key of the length that the provider checks. Providers that choose keys themselves (FI_MR_PROV_KEY) pay

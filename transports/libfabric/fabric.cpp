@@ -147,7 +147,7 @@ void Fabric::open_engine(const Options& options, const Api& api, const fi_info& 
                          .alone_in_process = options.alone_in_process,
                          .probes = probes};
   const int number = static_cast<int>(engines_.size());
-  engines_.push_back(std::make_unique<Engine>(api, info, number, shared, options.bounce_bytes));
+  engines_.push_back(std::make_unique<Engine>(api, info, number, shared, options));
   device_names_.emplace_back(info.domain_attr->name);
 }
 
