@@ -20,7 +20,7 @@ Holdings one_for_each(int ranks) { return Holdings(static_cast<std::size_t>(rank
 
 TEST(PhaseBound, IsTheLogarithmForAnAlltoall) {
   for (int log2 = 0; log2 <= 10; ++log2) {
-    const PhaseBound bound = phase_bound(one_for_each(1 << log2), 1 << log2, Meeting::pairs);
+    const PhaseBound bound = phase_bound(one_for_each(1 << log2), 1 << log2, PhaseKind::pairs);
     EXPECT_EQ(bound.by_potential, log2) << "theorem 3";
     EXPECT_EQ(bound.by_reach, log2);
     EXPECT_EQ(bound.least, log2);
@@ -33,7 +33,7 @@ TEST(PhaseBound, IsTheLogarithmForAnAlltoall) {
 /// floyd of radix 2 takes no more rounds than any schedule must.
 TEST(PhaseBound, IsReachedByFloydForAnyNumberOfRanks) {
   for (int ranks = 1; ranks <= 130; ++ranks) {
-    EXPECT_EQ(phase_bound(one_for_each(ranks), ranks, Meeting::rounds).least, FloydHops(ranks, 2).rounds()) << ranks;
+    EXPECT_EQ(phase_bound(one_for_each(ranks), ranks, PhaseKind::rounds).least, FloydHops(ranks, 2).rounds()) << ranks;
   }
 }
 
@@ -68,16 +68,16 @@ bool can_meet(std::vector<unsigned> met, int phases) {
 /// alone in every phase.
 TEST(PhaseBound, OddNumbersMayTakeAPhaseMoreInPairs) {
   for (const int ranks : {2, 3, 4, 5}) {
-    const int rounds = phase_bound(one_for_each(ranks), ranks, Meeting::rounds).least;
-    const int pairs = phase_bound(one_for_each(ranks), ranks, Meeting::pairs).least;
+    const int rounds = phase_bound(one_for_each(ranks), ranks, PhaseKind::rounds).least;
+    const int pairs = phase_bound(one_for_each(ranks), ranks, PhaseKind::pairs).least;
     EXPECT_EQ(pairs, rounds + (ranks == 3 ? 1 : 0)) << ranks;
     std::vector<unsigned> met;
     for (int rank = 0; rank < ranks; ++rank) met.push_back(1U << rank);
     EXPECT_FALSE(can_meet(met, pairs - 1)) << ranks;
   }
   for (const int ranks : {7, 13, 15}) {
-    EXPECT_EQ(phase_bound(one_for_each(ranks), ranks, Meeting::pairs).least,
-              phase_bound(one_for_each(ranks), ranks, Meeting::rounds).least + 1);
+    EXPECT_EQ(phase_bound(one_for_each(ranks), ranks, PhaseKind::pairs).least,
+              phase_bound(one_for_each(ranks), ranks, PhaseKind::rounds).least + 1);
   }
   EXPECT_TRUE(can_meet({1, 2, 4, 8}, 2));
   EXPECT_TRUE(can_meet({1, 2, 4}, 3)) << "the bound of 3 is reached";
@@ -86,16 +86,16 @@ TEST(PhaseBound, OddNumbersMayTakeAPhaseMoreInPairs) {
 TEST(PhaseBound, NothingToMoveTakesNoPhase) {
   Holdings own = one_for_each(6);
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = i % 7 == 0 ? 5 : 0;
-  EXPECT_EQ(phase_bound(own, 6, Meeting::pairs).least, 0);
-  EXPECT_EQ(phase_bound(Holdings(16, 0), 4, Meeting::pairs).least, 0);
-  EXPECT_EQ(phase_bound(one_for_each(1), 1, Meeting::pairs).least, 0);
+  EXPECT_EQ(phase_bound(own, 6, PhaseKind::pairs).least, 0);
+  EXPECT_EQ(phase_bound(Holdings(16, 0), 4, PhaseKind::pairs).least, 0);
+  EXPECT_EQ(phase_bound(one_for_each(1), 1, PhaseKind::pairs).least, 0);
 }
 
 /// A whole rank's items that change places gain nothing in potential, since the paper lets ranks be renumbered.
 TEST(PhaseBound, ReachKnowsWhatThePotentialDoesNot) {
   Holdings moved(16, 0);
   for (std::size_t rank = 0; rank < 4; ++rank) moved[rank * 4 + (rank + 1) % 4] = 10;
-  const PhaseBound bound = phase_bound(moved, 4, Meeting::rounds);
+  const PhaseBound bound = phase_bound(moved, 4, PhaseKind::rounds);
   EXPECT_EQ(bound.by_potential, 0);
   EXPECT_EQ(bound.least, 1);
 }
@@ -118,8 +118,8 @@ TEST(PhaseBound, NoRandomPhaseGainsMore) {
         after[(from + 1) % all * all + to] += pile - kept;
       }
     }
-    const PhaseBound bound = phase_bound(before, ranks, Meeting::rounds);
-    const double gained = phase_bound(after, ranks, Meeting::rounds).potential_before - bound.potential_before;
+    const PhaseBound bound = phase_bound(before, ranks, PhaseKind::rounds);
+    const double gained = phase_bound(after, ranks, PhaseKind::rounds).potential_before - bound.potential_before;
     ASSERT_LE(gained, bound.gain_most + 1e-9) << trial;
   }
 }
@@ -128,7 +128,7 @@ TEST(PhaseBound, HoldingsOfTransposesAndPermutations) {
   EXPECT_EQ(transpose_holdings(4, 6, 2), (Holdings{6, 6, 6, 6}));
   EXPECT_EQ(transpose_holdings(3, 5, 2), (Holdings{6, 4, 3, 2}));
   EXPECT_EQ(permutation_holdings(Holdings{4, 3, 2, 1, 0}, 2), (Holdings{1, 2, 2, 0}));
-  EXPECT_EQ(phase_bound(transpose_holdings(8192, 8192, 64), 64, Meeting::pairs).least, 6);
+  EXPECT_EQ(phase_bound(transpose_holdings(8192, 8192, 64), 64, PhaseKind::pairs).least, 6);
   EXPECT_EQ(permutation_holdings(Holdings{0, 1}, 4).size(), 16U);
 }
 
@@ -145,8 +145,8 @@ std::string fault_of(const Holdings& destinations) {
 TEST(PhaseBound, WrongInputIsNamed) {
   EXPECT_EQ(fault_of({0, 2, 2}), "destinations[2] is 2; they must hold each number from 0 to 2 once");
   EXPECT_EQ(fault_of({0, 3, 1}), "destinations[1] is 3; they must hold each number from 0 to 2 once");
-  EXPECT_THROW((void)phase_bound(Holdings(5, 1), 2, Meeting::pairs), Error);
-  EXPECT_THROW((void)phase_bound({}, 0, Meeting::pairs), Error);
+  EXPECT_THROW((void)phase_bound(Holdings(5, 1), 2, PhaseKind::pairs), Error);
+  EXPECT_THROW((void)phase_bound({}, 0, PhaseKind::pairs), Error);
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ int phases_to_meet(int ranks) { return std::bit_width(static_cast<unsigned>(rank
 
 }  // namespace
 
-std::string_view name(Meeting meeting) noexcept { return meeting == Meeting::pairs ? "pairs" : "rounds"; }
+std::string_view name(PhaseKind kind) noexcept { return kind == PhaseKind::pairs ? "pairs" : "rounds"; }
 
-PhaseBound phase_bound(std::span<const std::uint64_t> holdings, int ranks, Meeting meeting) {
+PhaseBound phase_bound(std::span<const std::uint64_t> holdings, int ranks, PhaseKind kind) {
   const auto all = static_cast<std::size_t>(std::max(ranks, 0));
   if (ranks < 1 || holdings.size() != all * all) {
     throw Error(Status::invalid_argument, "there are " + std::to_string(holdings.size()) + " piles of " +
@@ -63,7 +63,7 @@ PhaseBound phase_bound(std::span<const std::uint64_t> holdings, int ranks, Meeti
   }
   // Who is left alone may have passed its items on before, so this holds where all ranks always hold equally much.
   const bool is_even = std::ranges::all_of(held, [&](std::uint64_t one) { return one == held_least; });
-  const bool leaves_one = meeting == Meeting::pairs && ranks % 2 != 0 && is_even;
+  const bool leaves_one = kind == PhaseKind::pairs && ranks % 2 != 0 && is_even;
   bound.gain_most = static_cast<double>(items - (leaves_one ? held_least : 0));
   // Sums of logarithms are off in their last digits; a bound that is a whole number must not become the next one.
   constexpr double kRounding = 1e-9;

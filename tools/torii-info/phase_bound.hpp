@@ -12,9 +12,9 @@ namespace torii {
 /// Who may meet in one phase.
 ///   pairs   ranks meet two and two and exchange (the paper's model): with an odd number one rank is left alone
 ///   rounds  every rank sends to one rank and receives from one, mostly another (what floyd does)
-enum class Meeting { pairs, rounds };
+enum class PhaseKind { pairs, rounds };
 
-std::string_view name(Meeting meeting) noexcept;
+std::string_view name(PhaseKind kind) noexcept;
 
 /// Items by (rank that has them, rank that they are for): holds[c * ranks + d].
 using Holdings = std::vector<std::uint64_t>;
@@ -30,7 +30,7 @@ struct PhaseBound {
 };
 
 /// Throws Error{invalid_argument} for holdings that are not ranks * ranks.
-PhaseBound phase_bound(std::span<const std::uint64_t> holdings, int ranks, Meeting meeting);
+PhaseBound phase_bound(std::span<const std::uint64_t> holdings, int ranks, PhaseKind kind);
 
 /// What ranks hold for each other before the transpose of a matrix that is dealt by rows, balanced.
 Holdings transpose_holdings(std::size_t rows, std::size_t columns, int ranks);

@@ -81,18 +81,18 @@ Report phases(const PhasesQuestion& question) {
   Report report;
   report.text = row("of", fmt::format("{} on {} ranks", question.of, question.ranks));
   report.json = {{"of", question.of}, {"ranks", question.ranks}};
-  for (const Meeting meeting : {Meeting::pairs, Meeting::rounds}) {
-    const PhaseBound bound = phase_bound(holdings, question.ranks, meeting);
-    report.text += row(std::string(name(meeting)),
+  for (const PhaseKind kind : {PhaseKind::pairs, PhaseKind::rounds}) {
+    const PhaseBound bound = phase_bound(holdings, question.ranks, kind);
+    report.text += row(std::string(name(kind)),
                        fmt::format("at least {}: {} by potential ({:.6g} to {:.6g}, {:.6g} a phase), {} by reach",
                                    bound.least, bound.by_potential, bound.potential_before, bound.potential_after,
                                    bound.gain_most, bound.by_reach));
-    report.json[std::string(name(meeting))] = {{"least", bound.least},
-                                               {"by_potential", bound.by_potential},
-                                               {"by_reach", bound.by_reach},
-                                               {"potential_before", bound.potential_before},
-                                               {"potential_after", bound.potential_after},
-                                               {"gain_most", bound.gain_most}};
+    report.json[std::string(name(kind))] = {{"least", bound.least},
+                                            {"by_potential", bound.by_potential},
+                                            {"by_reach", bound.by_reach},
+                                            {"potential_before", bound.potential_before},
+                                            {"potential_after", bound.potential_after},
+                                            {"gain_most", bound.gain_most}};
   }
   const int rounds = FloydHops(question.ranks, 2).rounds();
   report.text += row("floyd", fmt::format("{} rounds with radix 2, whatever moves", rounds));
