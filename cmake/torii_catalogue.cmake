@@ -3,8 +3,9 @@
 include_guard(GLOBAL)
 
 # torii_catalogue(OUTPUT source LIST file [EXTRA constant...])
-# Writes the definition of torii::catalogue() with one row for each line `kName` of LIST, and then for each of EXTRA.
-# The source defines nothing else, so a program that compiles its own replaces the one in the static library.
+# Writes the definitions of torii::catalogue() and torii::algorithm_names() with one row for each line `kName` of LIST,
+# and then for each of EXTRA. The source defines nothing else, so a program that compiles its own replaces the one in
+# the static library.
 function(torii_catalogue)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUTPUT;LIST" "EXTRA")
   if(NOT arg_OUTPUT OR NOT arg_LIST OR arg_UNPARSED_ARGUMENTS)
@@ -19,6 +20,8 @@ function(torii_catalogue)
     endif()
     string(APPEND declarations "extern const Algorithm ${row};\n")
   endforeach()
+  list(TRANSFORM rows APPEND ".name" OUTPUT_VARIABLE names)
+  list(JOIN names ", " names)
   list(JOIN rows ", " rows)
   file(CONFIGURE OUTPUT ${arg_OUTPUT} CONTENT
 "#include \"collectives/selection/catalogue.hpp\"
@@ -32,6 +35,12 @@ std::span<const Algorithm> catalogue() noexcept {
   // Copied at the first use: the rows are constants of other files.
   static const std::array kRows = {@rows@};
   return kRows;
+}
+
+std::span<const std::string_view> algorithm_names() noexcept {
+  // Arrays of views have no destructor, so both serve until the process has ended.
+  static const std::array kNames = {@names@};
+  return kNames;
 }
 
 }  // namespace torii

@@ -13,7 +13,8 @@ namespace torii {
 std::span<const Algorithm> catalogue() noexcept;
 /// The row of that name, or nullptr.
 const Algorithm* find_algorithm(std::string_view name) noexcept;
-/// The names of all rows in the order of the catalogue, for Settings::load(). They live as long as the process.
-std::span<const std::string_view> algorithm_names();
+/// The names of all rows in the order of the catalogue, for Settings::load(). They are valid until the process has
+/// ended, in destructors of static objects too.
+std::span<const std::string_view> algorithm_names() noexcept;
 
 }  // namespace torii

@@ -61,8 +61,8 @@ void credit(RunningCall& call, int peer, std::uint64_t credits_offset, std::uint
             peer);
 }
 
-/// Towards another node a credit goes by the engines of the pair; if engines share the way back, not behind the work of
-/// a slow one.
+/// Towards another node a credit uses the engines of the stream, which of a sweep is engine 0. If engines share the way
+/// back, the credit does not queue behind the work of a slow one.
 static void give_credit_now(RunningCall& call, const InstalledStream& in, std::uint64_t first,
                             std::uint64_t message) noexcept {
   const EngineShare* const share = share_of(call, in);

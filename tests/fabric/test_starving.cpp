@@ -64,7 +64,7 @@ constexpr int kRanks = kSilent + 2;
 constexpr std::size_t kLongBytes = std::size_t{1} << 20;
 constexpr std::size_t kArenaBytes = 4 * kLongBytes;
 /// More to each silent peer than its sockets hold and than it may have operations for.
-constexpr std::uint64_t kToSilent = 64;
+constexpr std::uint64_t kToSilent = 40;
 constexpr std::uint64_t kExchanges = 200;
 
 class Player {
@@ -128,7 +128,7 @@ void exchange_beside_silent_peers(const std::string& provider, const Api& api) {
           // One after the other: each takes half of what is left.
           for (int peer = 0; peer < kSilent; ++peer) {
             for (std::uint64_t i = 0; i < kToSilent; ++i)
-              player.put(peer, base + i * kLineBytes, kLongBytes / 2, 1, much);
+              player.put(peer, base + i * kLineBytes, kLongBytes / 4, 1, much);
             for (int call = 0; call < 1000; ++call) EXPECT_EQ(fabric.progress(), Status::ok);
           }
           EXPECT_FALSE(much.drained()) << "sockets have taken all, so nothing is tested";

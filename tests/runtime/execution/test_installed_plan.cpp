@@ -233,18 +233,22 @@ class Network final : public Transport {
 /// By pair of ranks, the engines of the one on its way to the other: first and count.
 using Deal = std::map<std::pair<int, int>, std::pair<int, int>>;
 
+Placement place(Network& network, std::string_view algorithm, Collective collective, const Topology& topology) {
+  Placement placement;
+  placement.transport = &network;
+  for (int member = 0; member < topology.ranks(); ++member) placement.context_ranks.push_back(member);
+  placement.staging_offsets.assign(static_cast<std::size_t>(topology.ranks()), 0);
+  placement.plan_of = [=](int of) { return plan_of(algorithm, collective, topology, of); };
+  return placement;
+}
+
 Deal deal(const Topology& topology, int engines, int rails, bool crowded = false) {
   Deal deal;
   const int ranks = topology.ranks();
   for (int rank = 0; rank < ranks; ++rank) {
     Network network(rank, ranks, engines, rails, crowded);
-    Placement placement;
-    placement.transport = &network;
-    for (int member = 0; member < ranks; ++member) placement.context_ranks.push_back(member);
-    placement.staging_offsets.assign(static_cast<std::size_t>(ranks), 0);
-    const auto plan = [&](int of) { return plan_of("trinaryx3", Collective::allreduce, topology, of); };
-    placement.plan_of = plan;
-    const InstalledPlan installed = install(plan(rank), 4096, false, placement);
+    const Placement placement = place(network, "trinaryx3", Collective::allreduce, topology);
+    const InstalledPlan installed = install(placement.plan_of(rank), 4096, false, placement);
     for (const auto* streams : {&installed.in, &installed.out}) {
       for (const InstalledStream& one : *streams) {
         if (!one.remote) continue;
@@ -286,8 +290,24 @@ TEST(Engines, OfCrowdedRanksTheFirstOfEachRailServes) {
 }
 
 TEST(Engines, BetweenTwoNodesAllServe) {
-  for (const auto& [pair, engines] : deal(Topology::parse("torus:2", 2), 4, 1)) {
-    EXPECT_EQ(engines, (std::pair<int, int>{0, 4}));
+  for (const bool crowded : {false, true}) {
+    for (const int rails : {1, 2, 4}) {
+      const Deal pairs = deal(Topology::parse("torus:2", 2), 4, rails, crowded);
+      ASSERT_FALSE(pairs.empty());
+      for (const auto& [pair, engines] : pairs) EXPECT_EQ(engines, (std::pair<int, int>{0, 4})) << rails << " rails";
+    }
+  }
+}
+
+TEST(Engines, CreditsOfSweepsUseTheFirstOnly) {
+  for (const int ranks : {2, 5}) {
+    Network network(0, ranks, 4, 2, false);
+    const Placement placement = place(network, "direct", Collective::alltoall, Topology::node(ranks));
+    const InstalledPlan installed = install(placement.plan_of(0), 4096, false, placement);
+    ASSERT_EQ(installed.sweep.peers.size(), static_cast<std::size_t>(ranks - 1));
+    for (const SweepPeer& peer : installed.sweep.peers) {
+      EXPECT_EQ(std::pair(peer.in.first_engine, peer.in.engine_count), std::pair(0, 1)) << "rank " << peer.rank;
+    }
   }
 }
 
