@@ -171,11 +171,8 @@ void NetworkAgreement::choose_survivors(const SurvivorsOffer& own, std::vector<S
   lines_.put_missed(find_missed_engines(waiting));
   const Letters::Decision& decision = await_decision(waiting);
   if (decision.refusing != 0) {
-    const int refusing = static_cast<int>(decision.refusing) - 1;
     lines_.push_out();
-    const Letters::Offer* const offer = lines_.offer(refusing);
-    if (offer != nullptr) throw_refusal(refusing, offer->status, offer->text);
-    throw_refusal(refusing, static_cast<std::int32_t>(Status::no_resource), "it can make no team");
+    throw_refusal(static_cast<int>(decision.refusing) - 1, decision.status, decision.text);
   }
   if ((decision.engines & ~std::uint64_t{members_.transport().closed_engines()}) != 0) close_engines(decision);
   for (int member = 0; member < members_.ranks(); ++member) {

@@ -35,6 +35,7 @@ class NodeAgreement final : public TeamAgreement {
   void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) override;
   void tell_made(Status status, const std::string& text) noexcept override;
   std::optional<MadeReport> made_by(int member) noexcept override;
+  std::int64_t pass_on_ns() const noexcept override { return 0; }
 
  private:
   void publish_offer(const SurvivorsOffer& own) noexcept;

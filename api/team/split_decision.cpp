@@ -12,8 +12,6 @@ namespace {
 
 /// How long a member that lives may not look, as a member does that is stopped.
 constexpr std::int64_t kPatienceNs = 2'000'000'000;
-/// How long a member may take to pass on what a dead one has told it.
-constexpr std::int64_t kPassedOnNs = 1'000'000'000;
 
 }  // namespace
 
@@ -25,8 +23,8 @@ void TeamLines::put_splits(std::uint64_t made, bool gives_up) noexcept {
 
 TeamLines::Splits TeamLines::splits(int member) const noexcept {
   // The word of a failure may overtake that of a split, so it repeats the number.
-  const std::uint64_t heard = load_word(reinterpret_cast<const std::byte*>(&inbox(member).heard));
-  const std::uint64_t word = load_word(reinterpret_cast<const std::byte*>(&inbox(member).splits));
+  const std::uint64_t heard = load_word(inbox(member).heard);
+  const std::uint64_t word = load_word(inbox(member).splits);
   return {std::max(word / 2, heard >> Inbox::kSplitsShift), word % 2 != 0, heard != 0};
 }
 
@@ -82,7 +80,7 @@ bool SplitDecision::await_answers(Waiting& waiting, const std::function<bool(int
 /// The member that did not answer may have told another one, which passes it on.
 void SplitDecision::await_passed_on(Waiting& waiting) const noexcept {
   const std::int64_t begun_ns = waiting.quiet_ns();
-  while (!is_made() && waiting.quiet_ns() - begun_ns < kPassedOnNs) (void)pause(waiting);
+  while (!is_made() && waiting.quiet_ns() - begun_ns < kPassOnNs) (void)pause(waiting);
 }
 
 std::optional<bool> SplitDecision::decide(bool agreed, Waiting waiting,

@@ -130,7 +130,10 @@ class TeamAgreement {
   virtual void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) = 0;
   /// This rank has made its object of the survivors' team, or says why it could not.
   virtual void tell_made(Status status, const std::string& text) noexcept = 0;
+  /// A reason that this rank learns so is passed on to all.
   virtual std::optional<MadeReport> made_by(int member) noexcept = 0;
+  /// How long what a dead member told others may take to come to this rank.
+  virtual std::int64_t pass_on_ns() const noexcept = 0;
 
  protected:
   void set_owes_end(bool owes) noexcept { owes_end_ = owes; }

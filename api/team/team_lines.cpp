@@ -26,12 +26,8 @@ constexpr std::int64_t kGraceSharedNs = 250 * kMs;
 /// How long an alarm may be without a cause before who raised it counts as dead.
 constexpr std::int64_t kCauseNs = 1000 * kMs;
 constexpr std::int64_t kPushNs = 100 * kMs;
-constexpr std::uint64_t kIsThere = 1;
-constexpr int kMissedShift = 8;  ///< of Inbox::missed
 /// What a member says of proposals of its own.
 enum Heard : std::uint64_t { kNothing = 0, kMakesNone = 1, kHasMade = 2 };
-
-const std::byte* bytes_of(const std::uint64_t& word) noexcept { return reinterpret_cast<const std::byte*>(&word); }
 
 std::uint64_t load(const std::uint64_t& word) noexcept {
   return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
@@ -47,7 +43,7 @@ std::uint64_t check_of(const Standing& standing, std::uint64_t beat) noexcept {
 }
 
 Heard heard_by(const Inbox& inbox) noexcept {
-  return static_cast<Heard>(load_word(bytes_of(inbox.heard)) & ((std::uint64_t{1} << Inbox::kSplitsShift) - 1));
+  return static_cast<Heard>(load_word(inbox.heard) & ((std::uint64_t{1} << Inbox::kSplitsShift) - 1));
 }
 
 void nap() noexcept {
@@ -63,19 +59,10 @@ std::size_t team_lines_bytes(int ranks) noexcept {
   return sizeof(LinesMemory) + static_cast<std::size_t>(ranks) * sizeof(Inbox);
 }
 
-void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes) {
-  if (bytes <= arena_bytes && staging <= arena_bytes - bytes && staging % kLineBytes == 0) return;
-  throw Error(Status::transport,
-              "rank " + std::to_string(member) + " offers " + std::to_string(bytes) + " bytes at offset " +
-                  std::to_string(staging) + " of its arena, which has " + std::to_string(arena_bytes) +
-                  " bytes, to the survivors' team",
-              member);
-}
-
 bool has_departed(const std::byte* memory, int member, int engines) noexcept {
   const auto* const inbox = reinterpret_cast<const Inbox*>(memory + sizeof(LinesMemory)) + member;
   return std::all_of(inbox->epochs, inbox->epochs + engines,
-                     [](const std::uint64_t& word) { return load_word(bytes_of(word)) == TeamLines::kDeparted; });
+                     [](const std::uint64_t& word) { return load_word(word) == TeamLines::kDeparted; });
 }
 
 TeamLines::TeamLines(Transport& transport, std::vector<Member> members, int rank, std::int64_t timeout_ns)
@@ -127,14 +114,6 @@ void TeamLines::put_everywhere(std::size_t offset, std::uint64_t value) noexcept
   for (int engine = 0; engine < engines_; ++engine) {
     put_to_all({.engine = engine, .offset = offset, .signal = value});
   }
-}
-
-template <class Part>
-const Part* TeamLines::arrived(int member, Part Letters::*part) const noexcept {
-  for (const Letters& copy : inbox(member).letters) {
-    if (load_word(bytes_of((copy.*part).signal)) == kIsThere) return &(copy.*part);
-  }
-  return nullptr;
 }
 
 void TeamLines::tell(const Standing& standing) noexcept {
@@ -194,8 +173,7 @@ void TeamLines::put_epoch(std::uint64_t epoch) noexcept {
 
 bool TeamLines::has_reached(int member, std::uint64_t epoch) const noexcept {
   const std::uint64_t* const words = inbox(member).epochs;
-  return std::all_of(words, words + engines_,
-                     [=](const std::uint64_t& word) { return load_word(bytes_of(word)) >= epoch; });
+  return std::all_of(words, words + engines_, [=](const std::uint64_t& word) { return load_word(word) >= epoch; });
 }
 
 void TeamLines::put_install(std::uint64_t number, std::uint64_t word) noexcept {
@@ -205,7 +183,7 @@ void TeamLines::put_install(std::uint64_t number, std::uint64_t word) noexcept {
 }
 
 std::uint64_t TeamLines::install_word(int member, std::uint64_t number) const noexcept {
-  return load_word(bytes_of(inbox(member).installs[number % InstallLog::kWords]));
+  return load_word(inbox(member).installs[number % InstallLog::kWords]);
 }
 
 /// A source is used again after kNotices refused calls. Should an engine still read it then, the sum shows it.
@@ -213,7 +191,7 @@ void TeamLines::put_refusal(const RefusalNotice& notice) noexcept {
   const std::size_t place = notice.number % kNotices;
   write_notice(memory_->refusal_sources[place], notice);
   put_to_all({.offset = offsetof(Inbox, refusal_lines) + place * kLineBytes,
-              .signal = kIsThere,
+              .signal = Letters::kIsThere,
               .payload = &memory_->refusal_sources[place],
               .bytes = sizeof(notice),
               .target_offset = offsetof(Inbox, refusals) + place * sizeof(notice)});
@@ -225,7 +203,7 @@ void TeamLines::depart() noexcept {
   push_out();
 }
 
-bool TeamLines::is_alarmed() const noexcept { return load_word(bytes_of(memory_->alarm)) != 0; }
+bool TeamLines::is_alarmed() const noexcept { return load_word(memory_->alarm) != 0; }
 
 void TeamLines::propose(Status status, int member, const std::string& text) noexcept {
   // Somebody's proposal may have come while this rank was not in a call.
@@ -239,11 +217,11 @@ void TeamLines::propose(Status status, int member, const std::string& text) noex
   const std::size_t bytes = offsetof(Letters::Proposal, text) - offsetof(Letters::Proposal, status) +
                             std::min(text.size() + 1, kFailureTextBytes);
   put_copies({.offset = offsetof(Letters, proposal),
-              .signal = kIsThere,
+              .signal = Letters::kIsThere,
               .payload = &source.status,
               .bytes = std::max(bytes, kInlineBytes + 1)});
   for (int engine = 0; engine < engines_; ++engine) {
-    put_to_all({.engine = engine, .is_alarm = true, .signal = kIsThere});
+    put_to_all({.engine = engine, .is_alarm = true, .signal = Letters::kIsThere});
   }
 }
 
@@ -282,101 +260,6 @@ const Letters::Proposal* TeamLines::settle() noexcept {
   push_out();
   return settled_;
 }
-
-void TeamLines::put_status(std::size_t offset, Letters::Offer& source, Status status,
-                           const std::string& text) noexcept {
-  source.status = static_cast<std::int32_t>(status);
-  std::strncpy(source.text, text.c_str(), Letters::Offer::kTextBytes - 1);
-  put_copies({.offset = offset,
-              .signal = kIsThere,
-              .payload = &source.digest,
-              .bytes = sizeof(Letters::Offer) - offsetof(Letters::Offer, digest)});
-}
-
-void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging, Status status,
-                          const std::string& text) noexcept {
-  memory_->outbox.offer.digest = digest;
-  memory_->outbox.offer.staging = staging;
-  put_status(offsetof(Letters, offer), memory_->outbox.offer, status, text);
-  for (int engine = 0; engine < engines_; ++engine) {
-    put_to_all({.engine = engine,
-                .offset = offsetof(Inbox, hails) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
-                .signal = kIsThere});
-  }
-}
-
-void TeamLines::put_made(Status status, const std::string& text) noexcept {
-  put_status(offsetof(Letters, made), memory_->outbox.made, status, text);
-}
-
-const Letters::Offer* TeamLines::offer(int member) const noexcept { return arrived(member, &Letters::offer); }
-
-const Letters::Offer* TeamLines::made(int member) const noexcept { return arrived(member, &Letters::made); }
-
-std::uint64_t TeamLines::missed_from(int member) const noexcept {
-  std::uint64_t engines = 0;
-  for (int engine = 0; engine < engines_ && offer(member); ++engine) {
-    if (load_word(bytes_of(inbox(member).hails[engine])) != kIsThere) engines |= std::uint64_t{1} << engine;
-  }
-  return engines;
-}
-
-void TeamLines::put_missed(std::uint64_t engines) noexcept {
-  put_everywhere(offsetof(Inbox, missed), engines << kMissedShift | kIsThere);
-}
-
-std::optional<std::uint64_t> TeamLines::missed_by(int member) const noexcept {
-  const std::uint64_t word = load_word(bytes_of(inbox(member).missed));
-  if (word == 0) return {};
-  return word >> kMissedShift;
-}
-
-/// Everybody's decision is put once: its own, or the one that it learnt of first.
-void TeamLines::put_decision() noexcept {
-  has_decided_ = true;
-  const Letters::Decision& source = memory_->outbox.decision;
-  put_copies({.offset = offsetof(Letters, decision),
-              .signal = kIsThere,
-              .payload = source.members,
-              .bytes = sizeof(source.members) + sizeof(source.engines) + sizeof(source.refusing)});
-  push_out();
-}
-
-const Letters::Decision* TeamLines::decision() noexcept {
-  for (int member = 0; member < ranks(); ++member) {
-    const Letters::Decision* const decision = arrived(member, &Letters::decision);
-    if (decision == nullptr) continue;
-    if (!has_decided_) {
-      Letters::Decision& own = memory_->outbox.decision;
-      std::copy(std::begin(decision->members), std::end(decision->members), own.members);
-      own.engines = decision->engines;
-      own.refusing = decision->refusing;
-      put_decision();
-    }
-    return decision;
-  }
-  return nullptr;
-}
-
-void TeamLines::decide() noexcept {
-  if (has_decided_) return;
-  Letters::Decision& own = memory_->outbox.decision;
-  for (int member = 0; member < ranks(); ++member) {
-    const Letters::Offer* const offered = offer(member);
-    if (offered == nullptr) continue;
-    if (own.refusing == 0 && offered->status != 0) own.refusing = static_cast<std::uint64_t>(member) + 1;
-    own.members[member / 64] |= std::uint64_t{1} << (member % 64);
-    own.engines |= missed_by(member).value_or(0);
-  }
-  put_decision();
-}
-
-void TeamLines::put_closed() noexcept {
-  put_everywhere(offsetof(Inbox, closed), kIsThere);
-  push_out();
-}
-
-bool TeamLines::has_closed(int member) const noexcept { return load_word(bytes_of(inbox(member).closed)) == kIsThere; }
 
 std::vector<PutOwner> TeamLines::take_puts() {
   std::vector<PutOwner> owners;

@@ -15,12 +15,14 @@
 #include "api/team/refused_calls.hpp"
 #include "api/team/team_control.hpp"
 #include "runtime/execution/transport.hpp"
+#include "runtime/execution/words.hpp"
 
 namespace torii {
 
 /// What is put once, with payload. Each engine that carries letters has a copy of its own: two puts of one line could
 /// meet half-way, and one engine may be lost.
 struct alignas(kLineBytes) Letters {
+  static constexpr std::uint64_t kIsThere = 1;  ///< the signal of a letter that has come
   struct alignas(kLineBytes) Offer {
     static constexpr std::size_t kTextBytes = 232;
     std::uint64_t signal;
@@ -30,14 +32,17 @@ struct alignas(kLineBytes) Letters {
     std::int32_t status;    ///< why the sender can make no team; ok where it can
     char text[kTextBytes];
   };
-  Offer offer;  ///< to the team of survivors
-  Offer made;   ///< the sender has made its object of the new team, or why it could not
+  Offer offer;   ///< to the team of survivors
+  Offer made;    ///< the sender has made its object of the new team, or why it could not
+  Offer passed;  ///< the first `made` with a reason that the sender knows of; `staging` is the member that gave it
   struct alignas(kLineBytes) Decision {
     std::uint64_t signal;
     std::uint64_t unused[7];
     std::uint64_t members[kTeamRanksMax / 64];
     std::uint64_t engines;   ///< those that all members of the new team close; a set of bits as `members`
     std::uint64_t refusing;  ///< the lowest member that can make no team, + 1; 0: all can
+    std::int32_t status;     ///< of that member's offer
+    char text[Offer::kTextBytes];
   } decision;
   struct alignas(kLineBytes) Proposal {
     std::uint64_t signal;
@@ -99,6 +104,9 @@ std::size_t team_lines_bytes(int ranks) noexcept;
 void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes);
 /// True when the member has written its last word into the memory at `memory`.
 bool has_departed(const std::byte* memory, int member, int engines) noexcept;
+
+/// How long a member may take to pass on what a dead one has told it.
+inline constexpr std::int64_t kPassOnNs = 1'000'000'000;
 
 /// One per team on several nodes. For the team's caller, but for propose() and push_out(), which any thread may call.
 /// All waits in here end by themselves.
@@ -172,7 +180,8 @@ class TeamLines {
   const Letters::Offer* offer(int member) const noexcept;
   /// Tells all members that this one has made its object of the new team, or why it could not.
   void put_made(Status status, const std::string& text) noexcept;
-  const Letters::Offer* made(int member) const noexcept;
+  /// What a member has told so, or another one in its place. A reason is passed on to all when first seen.
+  const Letters::Offer* made(int member) noexcept;
   /// The engines by which nothing has come of a member's offer; a set of bits. None where it has made no offer.
   std::uint64_t missed_from(int member) const noexcept;
   /// Tells all members by which engines nothing has come of anybody's offer.
@@ -213,10 +222,15 @@ class TeamLines {
   /// One word by every engine.
   void put_everywhere(std::size_t offset, std::uint64_t value) noexcept;
   void put_decision() noexcept;
-  void put_status(std::size_t offset, Letters::Offer& source, Status status, const std::string& text) noexcept;
+  void put_status(std::size_t offset, Letters::Offer& source, Status status, const char* text) noexcept;
   /// The copy that has come of one part of a member's letters, or nullptr.
   template <class Part>
-  const Part* arrived(int member, Part Letters::*part) const noexcept;
+  const Part* arrived(int member, Part Letters::*part) const noexcept {
+    for (const Letters& copy : inbox(member).letters) {
+      if (load_word((copy.*part).signal) == Letters::kIsThere) return &(copy.*part);
+    }
+    return nullptr;
+  }
   const Letters::Proposal* proposal_of(int member) const noexcept { return arrived(member, &Letters::proposal); }
   bool is_closed() noexcept;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The team of those who live: every member publishes its new memory, one decides for all.
+#include <algorithm>
 #include <new>
 
 #include "api/team/options_digest.hpp"
@@ -47,10 +48,17 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
     own.staging = staging.offset();
   });
   parent.agreement_->choose_survivors(own, chosen);
-  check_survivors(parent, chosen);
   std::unique_ptr<Team> team;
   Status status = Status::ok;
   std::string text;
+  try {
+    check_survivors(parent, chosen);
+  } catch (const Error& error) {
+    // A member that misses the offer of a dead one finds nothing to compare, and waits for this rank.
+    parent.agreement_->tell_made(error.status(), error.what());
+    parent.agreement_->push_out();
+    throw;
+  }
   keep_trouble(status, text, [&] {
     std::vector<Member> members;
     for (const Survivor& one : chosen) {
@@ -85,23 +93,33 @@ void TeamFactory::check_survivors(const Team& parent, const std::vector<Survivor
 }
 
 /// Waits until every member of the new team has said that it has made its object, or has died, which the first call
-/// says. Throws where one could not: on all, since nobody has yet put into the others' memory.
+/// says. Throws where one could not: on all, since nobody has yet put into the others' memory. A dead member may have
+/// given its reason to others, which pass it on.
 void TeamFactory::wait_until_made(Team& parent, const std::vector<Survivor>& chosen) {
   Transport& transport = parent.members_.transport();
+  TeamAgreement& agreement = *parent.agreement_;
   Waiting waiting = parent.members_.waiting();
+  std::int64_t death_seen_ns = -1;
   for (const Survivor& one : chosen) {
-    while (!parent.agreement_->made_by(one.member)) {
+    while (!agreement.made_by(one.member)) {
       (void)transport.progress();
       if (!waiting.pause(stays_idle, nullptr)) continue;
-      if (!parent.members_.is_alive(one.member)) break;
-      if (waiting.is_over()) throw_missing(one.member);
+      if (!parent.members_.is_alive(one.member)) {
+        if (death_seen_ns < 0) death_seen_ns = waiting.quiet_ns();
+        if (waiting.quiet_ns() - death_seen_ns > agreement.pass_on_ns()) break;
+      } else if (waiting.is_over()) {
+        throw_missing(one.member);
+      }
     }
   }
-  parent.agreement_->push_out();
-  for (const Survivor& one : chosen) {
-    const std::optional<MadeReport> made = parent.agreement_->made_by(one.member);
-    if (made && made->status != 0) throw_refusal(one.member, made->status, made->text);
-  }
+  const auto refusing = std::ranges::find_if(chosen, [&](const Survivor& one) {
+    const std::optional<MadeReport> made = agreement.made_by(one.member);
+    return made && made->status != 0;
+  });
+  agreement.push_out();
+  if (refusing == chosen.end()) return;
+  const MadeReport made = *agreement.made_by(refusing->member);
+  throw_refusal(refusing->member, made.status, made.text);
 }
 
 }  // namespace torii

@@ -29,6 +29,10 @@ inline std::uint64_t load_word(const std::byte* at) noexcept {
   return std::atomic_ref<std::uint64_t>(word).load(std::memory_order_acquire);
 }
 
+inline std::uint64_t load_word(const std::uint64_t& word) noexcept {
+  return load_word(reinterpret_cast<const std::byte*>(&word));
+}
+
 inline void store_word(std::byte* at, std::uint64_t value) noexcept {
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(value, std::memory_order_release);
 }

@@ -17,7 +17,7 @@ namespace torii::tests {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr int kTurns = 600;
+constexpr int kTurns = 300;
 
 // What rank 0 is doing. All ranks of the one test read it.
 std::atomic<bool> is_splitting;

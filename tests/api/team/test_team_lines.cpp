@@ -230,6 +230,52 @@ TEST(TeamLines, WhatAnyMemberHasMissedIsInTheDecision) {
   });
 }
 
+/// Rank 0 offers a refusal to rank 1 only, and ends.
+TEST(TeamLines, TheDecisionHoldsTheRefusal) {
+  play({0, 1, 2}, 11, [](Seat& seat) {
+    const bool refuses = seat.rank() == 0;
+    seat.lines().put_offer(1, 64, refuses ? Status::unsupported : Status::ok, refuses ? "no such thing" : "");
+    seat.meet();
+    if (seat.rank() == 2) {
+      for (Letters& copy : seat.inbox(0).letters) copy.offer = {};
+    }
+    if (seat.rank() == 1) seat.lines().decide();
+    seat.meet();
+    const Letters::Decision* const decision = seat.lines().decision();
+    ASSERT_NE(decision, nullptr);
+    EXPECT_EQ(decision->refusing, 1U);
+    EXPECT_EQ(decision->status, static_cast<std::int32_t>(Status::unsupported));
+    EXPECT_STREQ(decision->text, "no such thing");
+    seat.meet();
+  });
+}
+
+/// Rank 0 tells rank 1 only that it could not make its object, and ends.
+TEST(TeamLines, AReasonThatReachedOneReachesAll) {
+  play({0, 1, 2}, 12, [](Seat& seat) {
+    if (seat.rank() == 1) {
+      Letters::Offer& made = seat.inbox(0).letters[1].made;
+      made.status = static_cast<std::int32_t>(Status::no_resource);
+      std::strcpy(made.text, "out of memory");
+      made.signal = Letters::kIsThere;
+    } else {
+      if (seat.rank() == 2) seat.lines().put_made(Status::ok, "");
+    }
+    EXPECT_TRUE(seat.rank() == 1 || seat.lines().made(0) == nullptr);
+    seat.meet();
+    EXPECT_TRUE(seat.rank() != 1 || seat.lines().made(0) != nullptr);
+    seat.meet();
+    if (seat.rank() == 0) return;
+    const Letters::Offer* const made = seat.lines().made(0);
+    ASSERT_NE(made, nullptr);
+    EXPECT_EQ(made->status, static_cast<std::int32_t>(Status::no_resource));
+    EXPECT_STREQ(made->text, "out of memory");
+    const Letters::Offer* const other = seat.lines().made(3 - seat.rank());
+    EXPECT_EQ(other != nullptr, seat.rank() == 1);
+    EXPECT_EQ(other == nullptr ? 0 : other->status, 0);
+  });
+}
+
 TEST(TeamLines, OffersOutsideTheArenaAreRefused) {
   EXPECT_NO_THROW(check_offer(1, 4096, 4096, 8192));
   for (const std::uint64_t staging : {std::uint64_t{4160}, std::uint64_t{8192}, UINT64_MAX, UINT64_MAX - 4095}) {

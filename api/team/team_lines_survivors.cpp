@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What members tell each other about the team of survivors: offers, the decision, lost engines, objects made.
+#include <algorithm>
+#include <cstring>
+
+#include "api/team/team_lines.hpp"
+#include "runtime/base/status.hpp"
+
+namespace torii {
+namespace {
+
+constexpr int kMissedShift = 8;  ///< of Inbox::missed
+/// What is put of a decision.
+constexpr std::size_t kDecisionBytes = sizeof(Letters::Decision) - offsetof(Letters::Decision, members);
+
+}  // namespace
+
+void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes) {
+  if (bytes <= arena_bytes && staging <= arena_bytes - bytes && staging % kLineBytes == 0) return;
+  throw Error(Status::transport,
+              "rank " + std::to_string(member) + " offers " + std::to_string(bytes) + " bytes at offset " +
+                  std::to_string(staging) + " of its arena, which has " + std::to_string(arena_bytes) +
+                  " bytes, to the survivors' team",
+              member);
+}
+
+void TeamLines::put_status(std::size_t offset, Letters::Offer& source, Status status, const char* text) noexcept {
+  source.status = static_cast<std::int32_t>(status);
+  std::memcpy(source.text, text, strnlen(text, Letters::Offer::kTextBytes - 1));
+  put_copies({.offset = offset,
+              .signal = Letters::kIsThere,
+              .payload = &source.digest,
+              .bytes = sizeof(Letters::Offer) - offsetof(Letters::Offer, digest)});
+}
+
+void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging, Status status,
+                          const std::string& text) noexcept {
+  memory_->outbox.offer.digest = digest;
+  memory_->outbox.offer.staging = staging;
+  put_status(offsetof(Letters, offer), memory_->outbox.offer, status, text.c_str());
+  for (int engine = 0; engine < engines_; ++engine) {
+    put_to_all({.engine = engine,
+                .offset = offsetof(Inbox, hails) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+                .signal = Letters::kIsThere});
+  }
+}
+
+void TeamLines::put_made(Status status, const std::string& text) noexcept {
+  put_status(offsetof(Letters, made), memory_->outbox.made, status, text.c_str());
+}
+
+const Letters::Offer* TeamLines::offer(int member) const noexcept { return arrived(member, &Letters::offer); }
+
+/// A member that gave a reason may have died before it told all members. Those that know pass it on.
+const Letters::Offer* TeamLines::made(int member) noexcept {
+  const Letters::Offer* made = arrived(member, &Letters::made);
+  for (int from = 0; from < ranks() && made == nullptr; ++from) {
+    const Letters::Offer* const passed = arrived(from, &Letters::passed);
+    if (passed != nullptr && passed->staging == static_cast<std::uint64_t>(member)) made = passed;
+  }
+  Letters::Offer& own = memory_->outbox.passed;
+  if (made != nullptr && made->status != 0 && own.status == 0) {
+    own.staging = static_cast<std::uint64_t>(member);
+    put_status(offsetof(Letters, passed), own, static_cast<Status>(made->status), made->text);
+  }
+  return made;
+}
+
+std::uint64_t TeamLines::missed_from(int member) const noexcept {
+  std::uint64_t engines = 0;
+  for (int engine = 0; engine < engines_ && offer(member); ++engine) {
+    if (load_word(inbox(member).hails[engine]) != Letters::kIsThere) engines |= std::uint64_t{1} << engine;
+  }
+  return engines;
+}
+
+void TeamLines::put_missed(std::uint64_t engines) noexcept {
+  put_everywhere(offsetof(Inbox, missed), engines << kMissedShift | Letters::kIsThere);
+}
+
+std::optional<std::uint64_t> TeamLines::missed_by(int member) const noexcept {
+  const std::uint64_t word = load_word(inbox(member).missed);
+  if (word == 0) return {};
+  return word >> kMissedShift;
+}
+
+/// Everybody's decision is put once: its own, or the one that it learnt of first.
+void TeamLines::put_decision() noexcept {
+  has_decided_ = true;
+  const Letters::Decision& source = memory_->outbox.decision;
+  put_copies({.offset = offsetof(Letters, decision),
+              .signal = Letters::kIsThere,
+              .payload = source.members,
+              .bytes = kDecisionBytes});
+  push_out();
+}
+
+const Letters::Decision* TeamLines::decision() noexcept {
+  for (int member = 0; member < ranks(); ++member) {
+    const Letters::Decision* const decision = arrived(member, &Letters::decision);
+    if (decision == nullptr) continue;
+    if (!has_decided_) {
+      std::memcpy(memory_->outbox.decision.members, decision->members, kDecisionBytes);
+      put_decision();
+    }
+    return decision;
+  }
+  return nullptr;
+}
+
+void TeamLines::decide() noexcept {
+  if (has_decided_) return;
+  Letters::Decision& own = memory_->outbox.decision;
+  for (int member = 0; member < ranks(); ++member) {
+    const Letters::Offer* const offered = offer(member);
+    if (offered == nullptr) continue;
+    if (own.refusing == 0 && offered->status != 0) {
+      own.refusing = static_cast<std::uint64_t>(member) + 1;
+      own.status = offered->status;
+      std::memcpy(own.text, offered->text, sizeof(own.text));
+    }
+    own.members[member / 64] |= std::uint64_t{1} << (member % 64);
+    own.engines |= missed_by(member).value_or(0);
+  }
+  put_decision();
+}
+
+void TeamLines::put_closed() noexcept {
+  put_everywhere(offsetof(Inbox, closed), Letters::kIsThere);
+  push_out();
+}
+
+bool TeamLines::has_closed(int member) const noexcept { return load_word(inbox(member).closed) == Letters::kIsThere; }
+
+}  // namespace torii
