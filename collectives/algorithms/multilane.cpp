@@ -20,12 +20,12 @@
 // streams.
 #include <algorithm>
 
+#include "collectives/building/exchange_plan.hpp"
 #include "collectives/building/lane_choice.hpp"
 #include "collectives/building/multilane_trees.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sites.hpp"
 #include "collectives/building/steps.hpp"
-#include "collectives/building/sweep_plan.hpp"
 
 namespace torii {
 namespace {
@@ -206,7 +206,8 @@ std::string why_not(const PlanRequest& request) {
 
 Plan make_plan(const PlanRequest& request, int rank) {
   if (!is_personalised(request.collective)) return lane_trees_plan(request, rank);
-  if (request.collective == Collective::alltoall) return sweep_plan(request, rank, rotation(request.topology.ranks()));
+  if (request.collective == Collective::alltoall)
+    return exchange_plan(request, rank, rotation(request.topology.ranks()));
   const std::vector<Hop> hops = hops_of(request);
   Plan plan = LanePlan(request, hops, rank).make();
   std::vector<int> in(at(plan.ranks), 0);

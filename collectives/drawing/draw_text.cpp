@@ -62,7 +62,7 @@ std::string flow_line(const Plan& plan, const Flow& flow) {
 std::string peers_text(bool all, int only) { return all ? "all" : "rank " + std::to_string(only); }
 
 /// "sweep: all to all, rank + 1, rank + 2, ..., 4 in flight; to 1 2 3; from 3 2 1"
-std::string sweep_line(const Plan& plan) {
+std::string exchange_line(const Plan& plan) {
   constexpr int kEntriesShown = 8;
   const Sweep& sweep = plan.sweep;
   std::string text = "sweep: " + peers_text(sweep.from < 0, sweep.from) + " to " + peers_text(sweep.to < 0, sweep.to) +
@@ -90,7 +90,7 @@ std::string sweep_line(const Plan& plan) {
 
 std::string rank_text(const Plan& plan) {
   std::string text = "rank " + std::to_string(plan.rank) + "\n";
-  if (plan.sweep.exists()) text += "  " + sweep_line(plan) + "\n";
+  if (plan.sweep.exists()) text += "  " + exchange_line(plan) + "\n";
   for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     text += "  lane " + std::to_string(lane) + ", window " + std::to_string(plan.lanes[lane].window) + "\n";
     for (const Flow& flow : plan.lanes[lane].flows) text += "    " + flow_line(plan, flow) + "\n";

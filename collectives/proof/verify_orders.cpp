@@ -61,7 +61,7 @@ void check_entries(const Plan& plan, std::span<const Plan> plans, const std::str
 
 }  // namespace
 
-bool have_sweeps(std::span<const Plan> plans, Faults& faults) {
+bool have_exchanges(std::span<const Plan> plans, Faults& faults) {
   const auto with = std::ranges::count_if(plans, [](const Plan& plan) { return plan.sweep.exists(); });
   if (with != 0 && with != static_cast<std::ptrdiff_t>(plans.size())) {
     faults.add("the plans of " + std::to_string(with) + " of " + std::to_string(plans.size()) + " ranks have a sweep");

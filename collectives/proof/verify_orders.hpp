@@ -10,7 +10,7 @@
 namespace torii {
 
 /// Whether all plans have a sweep, all none (false), or some (a fault).
-bool have_sweeps(std::span<const Plan> plans, verification::Faults& faults);
+bool have_exchanges(std::span<const Plan> plans, verification::Faults& faults);
 
 /// Checks what pools rely on: all ranks follow equal orders, in which every rank meets every other one once each way
 /// and both ends of an entry agree on its number; something may be in flight; and who sends and takes is what the

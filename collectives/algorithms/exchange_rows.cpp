@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// a2a, a2and, a2at_printed, a2at: alltoall as a sweep in one of the orders of sweep_lists.hpp.
+// a2a, a2and, a2at_printed, a2at: alltoall as a sweep in one of the orders of exchange_lists.hpp.
 //
 // Every rank sends to the same offsets in the same order, so what one rank loads a direction of the torus with all do.
 // The orders differ in how evenly the entries that are in flight at one time load all directions. a2a has direct's
@@ -14,9 +14,9 @@
 #include <string>
 #include <utility>
 
+#include "collectives/building/exchange_plan.hpp"
 #include "collectives/building/plan_builder.hpp"
-#include "collectives/building/sweep_plan.hpp"
-#include "collectives/orders/sweep_lists.hpp"
+#include "collectives/orders/exchange_lists.hpp"
 
 namespace torii {
 namespace {
@@ -24,8 +24,8 @@ namespace {
 /// A list as the executor draws from it.
 class ListOrder final : public EntryOrder {
  public:
-  ListOrder(SweepOrder order, const Topology& topology, int controllers)
-      : order_(order), topology_(topology), list_(sweep_list(order, topology, controllers)) {}
+  ListOrder(ExchangeOrder order, const Topology& topology, int controllers)
+      : order_(order), topology_(topology), list_(exchange_list(order, topology, controllers)) {}
   std::string_view name() const noexcept override { return torii::name(order_); }
   int entries() const noexcept override { return static_cast<int>(list_.entries); }
   int receiver(int rank, int entry) const noexcept override {
@@ -35,17 +35,17 @@ class ListOrder final : public EntryOrder {
     return torii::sender(topology_, list_, rank, static_cast<std::size_t>(entry));
   }
   Ties ties(int rank, int entry) const noexcept override {
-    return sweep_ties(topology_, list_, rank, static_cast<std::size_t>(entry));
+    return exchange_ties(topology_, list_, rank, static_cast<std::size_t>(entry));
   }
 
  private:
-  SweepOrder order_;
+  ExchangeOrder order_;
   Topology topology_;
-  const SweepList& list_;
+  const ExchangeList& list_;
 };
 
 /// One object for each list, since a plan is made for every rank of a process.
-std::shared_ptr<const EntryOrder> list_order(SweepOrder order, const PlanRequest& request) {
+std::shared_ptr<const EntryOrder> list_order(ExchangeOrder order, const PlanRequest& request) {
   static std::mutex mutex;
   static std::map<std::pair<int, std::string>, std::shared_ptr<const EntryOrder>> orders;
   const std::lock_guard lock(mutex);
@@ -56,27 +56,28 @@ std::shared_ptr<const EntryOrder> list_order(SweepOrder order, const PlanRequest
   return found;
 }
 
-template <SweepOrder kOrder>
+template <ExchangeOrder kOrder>
 std::string why_not(const PlanRequest& request) {
   std::string reason = no_such_collective(name(kOrder), {Collective::alltoall}, request.collective);
   if (reason.empty()) reason = why_not_any(request);
-  return reason.empty() ? why_no_sweep_list(kOrder, request.topology) : reason;
+  return reason.empty() ? why_no_exchange_list(kOrder, request.topology) : reason;
 }
 
-template <SweepOrder kOrder>
+template <ExchangeOrder kOrder>
 Plan plan(const PlanRequest& request, int rank) {
-  return sweep_plan(request, rank, list_order(kOrder, request));
+  return exchange_plan(request, rank, list_order(kOrder, request));
 }
 
 }  // namespace
 
-extern const Algorithm kA2a = {"a2a", "A2AT paper, the order it is compared with", why_not<SweepOrder::a2a>,
-                               plan<SweepOrder::a2a>, nullptr};
-extern const Algorithm kA2and = {"a2and", "A2AT paper, the order by coordinates", why_not<SweepOrder::a2and>,
-                                 plan<SweepOrder::a2and>, nullptr};
+extern const Algorithm kA2a = {"a2a", "A2AT paper, the order it is compared with", why_not<ExchangeOrder::a2a>,
+                               plan<ExchangeOrder::a2a>, nullptr};
+extern const Algorithm kA2and = {"a2and", "A2AT paper, the order by coordinates", why_not<ExchangeOrder::a2and>,
+                                 plan<ExchangeOrder::a2and>, nullptr};
 extern const Algorithm kA2atPrinted = {"a2at_printed", "A2AT paper, as printed with two corrections",
-                                       why_not<SweepOrder::a2at_printed>, plan<SweepOrder::a2at_printed>, nullptr};
-extern const Algorithm kA2at = {"a2at", "A2AT paper, with balanced orders for all tori", why_not<SweepOrder::a2at>,
-                                plan<SweepOrder::a2at>, nullptr};
+                                       why_not<ExchangeOrder::a2at_printed>, plan<ExchangeOrder::a2at_printed>,
+                                       nullptr};
+extern const Algorithm kA2at = {"a2at", "A2AT paper, with balanced orders for all tori", why_not<ExchangeOrder::a2at>,
+                                plan<ExchangeOrder::a2at>, nullptr};
 
 }  // namespace torii

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes sweeps out as flows.
-#include "collectives/building/sweep_expansion.hpp"
+#include "collectives/building/exchange_expansion.hpp"
 
 #include <utility>
 
@@ -57,7 +57,7 @@ Plan expand(const Plan& plan, Carriage carriage) {
 
 }  // namespace
 
-std::vector<Plan> expand_sweeps(std::span<const Plan> plans, Carriage carriage) {
+std::vector<Plan> expand_exchanges(std::span<const Plan> plans, Carriage carriage) {
   std::vector<Plan> expanded;
   expanded.reserve(plans.size());
   for (const Plan& plan : plans) expanded.push_back(plan.sweep.exists() ? expand(plan, carriage) : plan);

@@ -13,6 +13,6 @@ namespace torii {
 /// `plans` with every entry of a sweep as two lanes of one flow, of its sender and its receiver, over a stream of this
 /// carriage; plans without a sweep as they are. Entries are lanes of their own because the executor lets whichever can
 /// move do so: what is proved for lanes in any order holds for every pool.
-std::vector<Plan> expand_sweeps(std::span<const Plan> plans, Carriage carriage);
+std::vector<Plan> expand_exchanges(std::span<const Plan> plans, Carriage carriage);
 
 }  // namespace torii
