@@ -4,14 +4,14 @@
 //
 //   alltoall, 4 ranks                     scatter from 1          gather to 1
 //
-//        entry 0   entry 1   entry 2
-//   0:   > 1 < 3   > 2 < 2   > 3 < 1      < 1                     > 1
-//   1:   > 2 < 0   > 3 < 3   > 0 < 2      > 2   > 3   > 0         < 0   < 3   < 2
-//   2:   > 3 < 1   > 0 < 0   > 1 < 3      < 1                     > 1
-//   3:   > 0 < 2   > 1 < 1   > 2 < 0      < 1                     > 1
+//        transfer: 0       1         2
+//   0:       > 1 < 3   > 2 < 2   > 3 < 1    < 1                     > 1
+//   1:       > 2 < 0   > 3 < 3   > 0 < 2    > 2   > 3   > 0         < 0   < 3   < 2
+//   2:       > 3 < 1   > 0 < 0   > 1 < 3    < 1                     > 1
+//   3:       > 0 < 2   > 1 < 1   > 2 < 0    < 1                     > 1
 //
-// Entry e of rank u goes to u + e + 1, so no two ranks send to one at the same time while all keep in step. Short
-// blocks travel in one message each, as a straight list; longer ones as a sweep, some entries in flight.
+// Transfer e of rank u goes to u + e + 1, so no two ranks send to one at the same time while all keep in step. Short
+// blocks travel in one message each, as a linear program; longer ones as a pairwise exchange, some transfers in flight.
 //
 // Source: the linear and pairwise exchanges of R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective
 // Communication Operations in MPICH, IJHPCA 19(1), 2005, section 4.3 (rotation instead of exclusive or: any number of
@@ -28,7 +28,7 @@
 namespace torii {
 namespace {
 
-/// Beyond, a list of all messages is long and their slots are many; a sweep then serves short blocks too.
+/// Beyond, a list of all messages is long and their slots are many; a pairwise exchange then serves short blocks too.
 constexpr int kOneShotRanksMax = 256;
 
 class Rotation final : public EntryOrder {
@@ -36,8 +36,8 @@ class Rotation final : public EntryOrder {
   explicit Rotation(int ranks) : ranks_(ranks) {}
   std::string_view name() const noexcept override { return "rank + 1, rank + 2, ..."; }
   int entries() const noexcept override { return ranks_ - 1; }
-  int receiver(int rank, int entry) const noexcept override { return (rank + entry + 1) % ranks_; }
-  int sender(int rank, int entry) const noexcept override { return (rank - entry - 1 + ranks_) % ranks_; }
+  int receiver(int rank, int transfer) const noexcept override { return (rank + transfer + 1) % ranks_; }
+  int sender(int rank, int transfer) const noexcept override { return (rank - transfer - 1 + ranks_) % ranks_; }
 
  private:
   int ranks_;

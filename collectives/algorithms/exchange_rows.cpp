@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// a2a, a2and, a2at_printed, a2at: alltoall as a sweep in one of the orders of exchange_lists.hpp.
+// a2a, a2and, a2at_printed, a2at: alltoall as a pairwise exchange in one of the orders of exchange_lists.hpp.
 //
 // Every rank sends to the same offsets in the same order, so what one rank loads a direction of the torus with all do.
-// The orders differ in how evenly the entries that are in flight at one time load all directions. a2a has direct's
-// order; it is a row of its own as the one that papers compare with, always a sweep, and with ties where there are any.
+// The orders differ in how evenly the transfers that are in flight at one time load all directions. a2a has direct's
+// order; it is a row of its own as the one that papers compare with, always a pairwise exchange, and with ties where
+// there are any.
 //
 // Source: A2AT (orders for meshes and tori) and the orders it is compared with; docs/algorithms.md, "Alltoall orders".
 // Cost for blocks of n bytes on P ranks: P - 1 messages of n bytes out of and into each rank. The time on a torus is
@@ -27,15 +28,15 @@ class ListOrder final : public EntryOrder {
   ListOrder(ExchangeOrder order, const Topology& topology, int controllers)
       : order_(order), topology_(topology), list_(exchange_list(order, topology, controllers)) {}
   std::string_view name() const noexcept override { return torii::name(order_); }
-  int entries() const noexcept override { return static_cast<int>(list_.entries); }
-  int receiver(int rank, int entry) const noexcept override {
-    return torii::receiver(topology_, list_, rank, static_cast<std::size_t>(entry));
+  int entries() const noexcept override { return static_cast<int>(list_.transfers); }
+  int receiver(int rank, int transfer) const noexcept override {
+    return torii::receiver(topology_, list_, rank, static_cast<std::size_t>(transfer));
   }
-  int sender(int rank, int entry) const noexcept override {
-    return torii::sender(topology_, list_, rank, static_cast<std::size_t>(entry));
+  int sender(int rank, int transfer) const noexcept override {
+    return torii::sender(topology_, list_, rank, static_cast<std::size_t>(transfer));
   }
-  Ties ties(int rank, int entry) const noexcept override {
-    return exchange_ties(topology_, list_, rank, static_cast<std::size_t>(entry));
+  Ties ties(int rank, int transfer) const noexcept override {
+    return exchange_ties(topology_, list_, rank, static_cast<std::size_t>(transfer));
   }
 
  private:

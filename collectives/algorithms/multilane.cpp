@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // multilane: collectives between sites over several lanes, each a stream between two heads. Scatter and gather are
-// here, collectives of whole vectors in multilane_trees.cpp. An alltoall is the sweep of direct with no more messages
-// under way than the model asks for. It is never chosen by itself, because direct measured quicker on most lines;
-// forced it serves lines that lose packets when many streams meet.
+// here, collectives of whole vectors in multilane_trees.cpp. An alltoall is the pairwise exchange of direct with no
+// more messages under way than the model asks for. It is never chosen by itself, because direct measured quicker on
+// most lines; forced it serves lines that lose packets when many streams meet.
 //
 //   scatter from 0, sites 0 1 2 and 3 4 5 6, 2 lanes     root's site        long link       other site
 //

@@ -21,7 +21,7 @@ namespace {
 constexpr double kLatencySeconds = 1.5e-6;
 constexpr double kBytesPerSecond = 10e9;
 /// A rank's one thread puts all messages and handles all blocks, whatever the number of engines. The second figure is a
-/// guess at the instructions of one step of a straight list.
+/// guess at the instructions of one step of a linear program.
 constexpr double kMessageSeconds = 2e-7;
 constexpr double kBlockSeconds = 3e-8;
 

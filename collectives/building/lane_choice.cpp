@@ -22,7 +22,7 @@ constexpr int kLanesMax = 255;
 constexpr std::size_t kUnequalBlockBytes = std::size_t{1} << 20;
 
 constexpr const char* kAsIf = " as if all blocks had 1 MiB";
-/// As many messages of a sweep as a tune file may ask for.
+/// As many messages of a pairwise exchange as a tune file may ask for.
 constexpr std::size_t kInFlightMax = 32;
 
 bool is_unequal(std::size_t bytes) { return bytes == std::numeric_limits<std::size_t>::max(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep lists of three dimensions, and of two of which one wraps: a few orders are made, the network model simulates
+// Exchange lists of three dimensions, and of two of which one wraps: a few orders are made, the network model simulates
 // each, and the best is improved by a bounded search. The bounds are in steps and seeds are fixed, so that every rank
 // finds the same list.
 #include <algorithm>
@@ -146,7 +146,7 @@ class Judge {
   std::int64_t left_ = kMessagesMost;
 };
 
-/// One small change: two entries exchanged, one moved, or the ties of one taken the other way round.
+/// One small change: two transfers exchanged, one moved, or the ties of one taken the other way round.
 void change(ExchangeOffsets& offsets, const ExchangeShape& shape, std::mt19937_64& random) {
   const auto any = [&] { return static_cast<std::ptrdiff_t>(random() % offsets.size()); };
   const std::ptrdiff_t one = any();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep lists of one and two dimensions: the paper's orders, and the order for tori that pairs (i,j) with (j,i).
+// Exchange lists of one and two dimensions: the paper's orders, and the order for tori that pairs (i,j) with (j,i).
 //
 // On a mesh an offset loads both directions of a dimension alike (who would leave the mesh goes back instead), so two
 // messages in flight, (i,j) and (j,i), load all links alike. On a torus it loads one direction, so it takes four.

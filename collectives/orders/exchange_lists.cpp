@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep lists of any topology: the constructions in the topology's own axes, the ranks of a node, and the cache.
+// Exchange lists of any topology: the constructions in the topology's own axes, the ranks of a node, and the cache.
 #include "collectives/orders/exchange_lists.hpp"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ ExchangeOffsets shape_offsets(ExchangeOrder order, const ExchangeShape& shape, i
   return box_offsets(shape, controllers);
 }
 
-/// One entry per other node, in the topology's own axes.
+/// One transfer per other node, in the topology's own axes.
 ExchangeOffsets node_offsets(ExchangeOrder order, const Topology& topology, int controllers) {
   if (order == ExchangeOrder::a2and) {
     return counted_offsets(topology.extents(), {topology.wraps(0), topology.wraps(1), topology.wraps(2)});
@@ -86,14 +86,14 @@ ExchangeOffsets with_places(const ExchangeOffsets& offsets, int per_node) {
 
 ExchangeList make_list(ExchangeOrder order, const Topology& topology, int controllers) {
   ExchangeList list;
-  list.entries = index(topology.ranks() - 1);
+  list.transfers = index(topology.ranks() - 1);
   if (topology.kind() == Topology::Kind::torus && order != ExchangeOrder::a2a) {
     list.offsets = with_places(node_offsets(order, topology, controllers), topology.per_node());
   }
-  const std::size_t counted = list.offsets.empty() ? list.entries : list.offsets.size();
-  if (counted != list.entries) {
-    throw Error(Status::internal, "the sweep list " + std::string(name(order)) + " of " + topology.text() + " has " +
-                                      std::to_string(counted) + " entries for " + std::to_string(list.entries) +
+  const std::size_t counted = list.offsets.empty() ? list.transfers : list.offsets.size();
+  if (counted != list.transfers) {
+    throw Error(Status::internal, "the exchange list " + std::string(name(order)) + " of " + topology.text() + " has " +
+                                      std::to_string(counted) + " transfers for " + std::to_string(list.transfers) +
                                       " receivers");
   }
   return list;
@@ -149,7 +149,7 @@ std::string why_no_exchange_list(ExchangeOrder order, const Topology& topology) 
 
 const ExchangeList& exchange_list(ExchangeOrder order, const Topology& topology, int controllers) {
   if (const std::string why = why_no_exchange_list(order, topology); !why.empty()) {
-    throw Error(Status::unsupported, "no sweep list " + std::string(name(order)) + ": " + why + "; use a2at");
+    throw Error(Status::unsupported, "no exchange list " + std::string(name(order)) + ": " + why + "; use a2at");
   }
   // One lock for finding and making: two threads that want the same list make it once.
   static std::mutex mutex;
@@ -161,11 +161,11 @@ const ExchangeList& exchange_list(ExchangeOrder order, const Topology& topology,
   return *list;
 }
 
-int receiver(const Topology& topology, const ExchangeList& list, int rank, std::size_t entry) noexcept {
+int receiver(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
   if (list.offsets.empty()) {
-    return static_cast<int>((index(rank) + entry + 1) % index(topology.ranks()));
+    return static_cast<int>((index(rank) + transfer + 1) % index(topology.ranks()));
   }
-  const ExchangeOffset& offset = list.offsets[entry];
+  const ExchangeOffset& offset = list.offsets[transfer];
   Coordinates at = topology.coordinates(rank);
   for (std::size_t d = 0; d < 3; ++d) {
     const int extent = topology.extents()[d];
@@ -175,10 +175,10 @@ int receiver(const Topology& topology, const ExchangeList& list, int rank, std::
   return topology.rank_at(topology.node_of(topology.rank(at)), place);
 }
 
-int sender(const Topology& topology, const ExchangeList& list, int rank, std::size_t entry) noexcept {
+int sender(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
   const int ranks = topology.ranks();
-  if (list.offsets.empty()) return (rank - 1 - static_cast<int>(entry) + ranks) % ranks;
-  const ExchangeOffset& offset = list.offsets[entry];
+  if (list.offsets.empty()) return (rank - 1 - static_cast<int>(transfer) + ranks) % ranks;
+  const ExchangeOffset& offset = list.offsets[transfer];
   Coordinates at = topology.coordinates(rank);
   for (std::size_t d = 0; d < 3; ++d) {
     const int extent = topology.extents()[d];
@@ -189,12 +189,12 @@ int sender(const Topology& topology, const ExchangeList& list, int rank, std::si
   return topology.rank_at(topology.node_of(topology.rank(at)), place);
 }
 
-Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, int rank, std::size_t entry) noexcept {
+Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
   if (topology.kind() != Topology::Kind::torus) return {0, 0, 0};
   const Coordinates at = topology.coordinates(rank);
   Coordinates hops = {0, 0, 0};
   if (list.offsets.empty()) {
-    const Coordinates to = topology.coordinates(receiver(topology, list, rank, entry));
+    const Coordinates to = topology.coordinates(receiver(topology, list, rank, transfer));
     for (int d = 0; d < 3; ++d) {
       const int extent = topology.extents()[index(d)];
       int steps = (to[index(d)] - at[index(d)] + extent) % extent;
@@ -203,7 +203,7 @@ Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, in
     }
     return hops;
   }
-  const ExchangeOffset& offset = list.offsets[entry];
+  const ExchangeOffset& offset = list.offsets[transfer];
   for (int d = 0; d < 3; ++d) {
     const int steps = offset.steps[index(d)];
     const bool is_tie = 2 * std::abs(steps) == topology.extents()[index(d)];
@@ -213,10 +213,10 @@ Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, in
   return hops;
 }
 
-Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank, std::size_t entry) noexcept {
+Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
   if (!topology.selects_ties()) return {};
-  if (list.offsets.empty()) return balanced_ties(topology, rank, receiver(topology, list, rank, entry));
-  const Coordinates hops = exchange_hops(topology, list, rank, entry);
+  if (list.offsets.empty()) return balanced_ties(topology, rank, receiver(topology, list, rank, transfer));
+  const Coordinates hops = exchange_hops(topology, list, rank, transfer);
   Ties ties = {};
   for (std::size_t d = 0; d < 3; ++d) {
     const bool is_tie = topology.wraps(static_cast<int>(d)) && 2 * std::abs(hops[d]) == topology.extents()[d];
@@ -227,8 +227,8 @@ Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank,
 
 SweepTraffic exchange_traffic(const Topology& topology, const ExchangeList& list) {
   SweepTraffic traffic;
-  traffic.entries = list.entries;
-  traffic.hops = [&](int rank, std::size_t entry) { return exchange_hops(topology, list, rank, entry); };
+  traffic.entries = list.transfers;
+  traffic.hops = [&](int rank, std::size_t transfer) { return exchange_hops(topology, list, rank, transfer); };
   traffic.mates_alike = !list.offsets.empty();
   for (std::size_t d = 0; d < 3; ++d) {
     const bool is_last = std::all_of(topology.extents().begin() + static_cast<std::ptrdiff_t>(d) + 1,

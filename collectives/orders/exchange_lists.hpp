@@ -23,7 +23,7 @@ enum class ExchangeOrder { a2a, a2and, a2at_printed, a2at };
 /// "a2a", "a2and", "a2at_printed", "a2at".
 std::string_view name(ExchangeOrder order) noexcept;
 
-/// Where an entry of a list leads, seen from the sender.
+/// Where a transfer of a list leads, seen from the sender.
 struct ExchangeOffset {
   /// Nodes along each dimension, modulo the extents. Where the dimension wraps, the sign is the direction in which the
   /// message travels, and no value is more than half the extent; half the extent is a tie, whose direction the list
@@ -37,10 +37,10 @@ struct ExchangeOffset {
   bool operator==(const ExchangeOffset&) const = default;
 };
 
-/// An order in which each rank sends to all others: one entry per other rank.
+/// An order in which each rank sends to all others: one transfer per other rank.
 struct ExchangeList {
-  std::size_t entries = 0;
-  /// Empty when receivers are counted by rank: entry e leads to rank + 1 + e.
+  std::size_t transfers = 0;
+  /// Empty when receivers are counted by rank: transfer e leads to rank + 1 + e.
   std::vector<ExchangeOffset> offsets;
 };
 
@@ -53,17 +53,18 @@ std::string why_no_exchange_list(ExchangeOrder order, const Topology& topology);
 /// rank + 1, rank + 2, ... Throws Error{unsupported} where there is none.
 const ExchangeList& exchange_list(ExchangeOrder order, const Topology& topology, int controllers = 4);
 
-/// The rank to which `rank` sends with this entry (0 .. entries-1). In each entry every rank receives from exactly one.
-int receiver(const Topology& topology, const ExchangeList& list, int rank, std::size_t entry) noexcept;
-/// The rank that sends to `rank` with this entry: as far behind it as the receiver is ahead.
-int sender(const Topology& topology, const ExchangeList& list, int rank, std::size_t entry) noexcept;
+/// The rank to which `rank` sends with this transfer (0 .. transfers-1). In each transfer every rank receives from
+/// exactly one.
+int receiver(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept;
+/// The rank that sends to `rank` with this transfer: as far behind it as the receiver is ahead.
+int sender(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept;
 
 /// The hops of that message along each dimension, signed: the way that the list means it to take. All 0 within a node.
-Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, int rank, std::size_t entry) noexcept;
+Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept;
 
 /// The ways that the list means that message to take half-way round, where the topology leaves the choice to the
 /// sender; of receivers counted by rank balanced_ties(), since such a list says nothing. Otherwise nothing.
-Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank, std::size_t entry) noexcept;
+Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept;
 
 /// The list as the network model simulates it; refers to both arguments.
 SweepTraffic exchange_traffic(const Topology& topology, const ExchangeList& list);

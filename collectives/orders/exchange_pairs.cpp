@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep lists made of pairs: offsets are matched so that what one leaves idle the other uses.
+// Exchange lists made of pairs: offsets are matched so that what one leaves idle the other uses.
 //
 // An item is v and -v, which load both directions of every wrapping dimension alike; where nothing wraps it is v alone,
 // which does so by itself. Two items, four messages, load dimension d with |v_d| + |w_d| each way. The list takes as

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constructions of sweep lists, each for shapes in a normal form: inside collectives only.
+// The constructions of exchange lists, each for shapes in a normal form: inside collectives only.
 #pragma once
 
 #include <array>

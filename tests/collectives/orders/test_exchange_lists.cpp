@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every sweep list leads each rank to every other rank once, each entry is a permutation, and ways are the shortest.
+// Every exchange list leads each rank to every other rank once, each transfer is a permutation, and ways are the
+// shortest.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,20 +19,21 @@ namespace {
 constexpr ExchangeOrder kOrders[] = {ExchangeOrder::a2a, ExchangeOrder::a2and, ExchangeOrder::a2at_printed,
                                      ExchangeOrder::a2at};
 
-/// Every entry is a permutation of the ranks, and the receivers of `rank` are all others.
+/// Every transfer is a permutation of the ranks, and the receivers of `rank` are all others.
 void expect_alltoall(ExchangeOrder order, const Topology& topology) {
   const ExchangeList& list = exchange_list(order, topology);
   const auto ranks = static_cast<std::size_t>(topology.ranks());
   const std::string what =
       std::string(name(order)) + " of " + topology.text() + ", " + std::to_string(ranks) + " ranks";
-  ASSERT_EQ(list.entries, ranks - 1) << what;
+  ASSERT_EQ(list.transfers, ranks - 1) << what;
   std::vector<std::size_t> receives(ranks * ranks, 0);
-  for (std::size_t entry = 0; entry < list.entries; ++entry) {
+  for (std::size_t transfer = 0; transfer < list.transfers; ++transfer) {
     std::vector<bool> is_taken(ranks, false);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      const int to = receiver(topology, list, static_cast<int>(rank), entry);
-      ASSERT_TRUE(to >= 0 && to < topology.ranks()) << what << ": entry " << entry << " leads to " << to;
-      ASSERT_FALSE(is_taken[static_cast<std::size_t>(to)]) << what << ": two send to " << to << " with entry " << entry;
+      const int to = receiver(topology, list, static_cast<int>(rank), transfer);
+      ASSERT_TRUE(to >= 0 && to < topology.ranks()) << what << ": transfer " << transfer << " leads to " << to;
+      ASSERT_FALSE(is_taken[static_cast<std::size_t>(to)])
+          << what << ": two send to " << to << " with transfer " << transfer;
       is_taken[static_cast<std::size_t>(to)] = true;
       ++receives[rank * ranks + static_cast<std::size_t>(to)];
     }
@@ -47,17 +49,17 @@ void expect_alltoall(ExchangeOrder order, const Topology& topology) {
 void expect_shortest_ways(ExchangeOrder order, const Topology& topology) {
   const ExchangeList& list = exchange_list(order, topology);
   for (int rank = 0; rank < topology.ranks(); ++rank) {
-    for (std::size_t entry = 0; entry < list.entries; ++entry) {
+    for (std::size_t transfer = 0; transfer < list.transfers; ++transfer) {
       const Coordinates from = topology.coordinates(rank);
-      const Coordinates to = topology.coordinates(receiver(topology, list, rank, entry));
-      const Coordinates hops = exchange_hops(topology, list, rank, entry);
+      const Coordinates to = topology.coordinates(receiver(topology, list, rank, transfer));
+      const Coordinates hops = exchange_hops(topology, list, rank, transfer);
       for (int d = 0; d < 3; ++d) {
         const auto i = static_cast<std::size_t>(d);
         const int extent = topology.extents()[i];
         const int straight = std::abs(to[i] - from[i]);
-        ASSERT_EQ((from[i] + hops[i] + extent) % extent, to[i]) << topology.text() << " entry " << entry;
+        ASSERT_EQ((from[i] + hops[i] + extent) % extent, to[i]) << topology.text() << " transfer " << transfer;
         ASSERT_EQ(std::abs(hops[i]), topology.wraps(d) ? std::min(straight, extent - straight) : straight)
-            << name(order) << " of " << topology.text() << " rank " << rank << " entry " << entry;
+            << name(order) << " of " << topology.text() << " rank " << rank << " transfer " << transfer;
       }
     }
   }
@@ -104,9 +106,9 @@ TEST(ExchangeLists, ANodeIsARotation) {
     for (const ExchangeOrder order : kOrders) {
       expect_alltoall(order, topology);
       const ExchangeList& list = exchange_list(order, topology);
-      for (std::size_t entry = 0; entry < list.entries; ++entry) {
-        EXPECT_EQ(receiver(topology, list, 0, entry), static_cast<int>(entry) + 1);
-        EXPECT_EQ(exchange_hops(topology, list, 0, entry), (Coordinates{0, 0, 0}));
+      for (std::size_t transfer = 0; transfer < list.transfers; ++transfer) {
+        EXPECT_EQ(receiver(topology, list, 0, transfer), static_cast<int>(transfer) + 1);
+        EXPECT_EQ(exchange_hops(topology, list, 0, transfer), (Coordinates{0, 0, 0}));
       }
     }
   }

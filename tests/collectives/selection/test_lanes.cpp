@@ -367,7 +367,7 @@ TEST(Sites, ShortAlltoallsMakeNoRounds) {
 
 /// An alltoall of 8 + 8 ranks in the laboratory, 400 and 100 Mbit/s: what it took, with so many messages under way from
 /// each rank (on a machine that had other work; the least of 5).
-TEST(Lanes, TheModelOfSweepsKeepsToWhatWasMeasured) {
+TEST(Lanes, TheModelOfAlltoallsKeepsToWhatWasMeasured) {
   struct Measured {
     double capacity;
     double bytes;
