@@ -10,7 +10,7 @@
 #include "collectives/building/lanes_model.hpp"
 #include "collectives/building/sites.hpp"
 #include "collectives/proof/verify.hpp"
-#include "collectives/schedules/schedule_cache.hpp"
+#include "collectives/schedules/schedule.hpp"
 #include "collectives/selection/selection.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/support/verify_run.hpp"
