@@ -4,14 +4,14 @@
 //
 //   alltoall, 4 ranks                     scatter from 1          gather to 1
 //
-//        entry 0   entry 1   entry 2
-//   0:   > 1 < 3   > 2 < 2   > 3 < 1      < 1                     > 1
-//   1:   > 2 < 0   > 3 < 3   > 0 < 2      > 2   > 3   > 0         < 0   < 3   < 2
-//   2:   > 3 < 1   > 0 < 0   > 1 < 3      < 1                     > 1
-//   3:   > 0 < 2   > 1 < 1   > 2 < 0      < 1                     > 1
+//        transfer: 0       1         2
+//   0:       > 1 < 3   > 2 < 2   > 3 < 1    < 1                     > 1
+//   1:       > 2 < 0   > 3 < 3   > 0 < 2    > 2   > 3   > 0         < 0   < 3   < 2
+//   2:       > 3 < 1   > 0 < 0   > 1 < 3    < 1                     > 1
+//   3:       > 0 < 2   > 1 < 1   > 2 < 0    < 1                     > 1
 //
-// Entry e of rank u goes to u + e + 1, so no two ranks send to one at the same time while all keep in step. Short
-// blocks travel in one message each, as a straight list; longer ones as a sweep, some entries in flight.
+// Transfer e of rank u goes to u + e + 1, so no two ranks send to one at the same time while all keep in step. Short
+// blocks travel in one message each, as a linear program; longer ones as a pairwise exchange, some transfers in flight.
 //
 // Source: the linear and pairwise exchanges of R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective
 // Communication Operations in MPICH, IJHPCA 19(1), 2005, section 4.3 (rotation instead of exclusive or: any number of
@@ -22,13 +22,13 @@
 #include <memory>
 #include <mutex>
 
+#include "collectives/building/exchange_plan.hpp"
 #include "collectives/building/plan_builder.hpp"
-#include "collectives/building/sweep_plan.hpp"
 
 namespace torii {
 namespace {
 
-/// Beyond, a list of all messages is long and their slots are many; a sweep then serves short blocks too.
+/// Beyond, a list of all messages is long and their slots are many; a pairwise exchange then serves short blocks too.
 constexpr int kOneShotRanksMax = 256;
 
 class Rotation final : public EntryOrder {
@@ -36,8 +36,8 @@ class Rotation final : public EntryOrder {
   explicit Rotation(int ranks) : ranks_(ranks) {}
   std::string_view name() const noexcept override { return "rank + 1, rank + 2, ..."; }
   int entries() const noexcept override { return ranks_ - 1; }
-  int receiver(int rank, int entry) const noexcept override { return (rank + entry + 1) % ranks_; }
-  int sender(int rank, int entry) const noexcept override { return (rank - entry - 1 + ranks_) % ranks_; }
+  int receiver(int rank, int transfer) const noexcept override { return (rank + transfer + 1) % ranks_; }
+  int sender(int rank, int transfer) const noexcept override { return (rank - transfer - 1 + ranks_) % ranks_; }
 
  private:
   int ranks_;
@@ -56,7 +56,7 @@ class OneShotPlan {
   }
 
   Plan make() {
-    const Sweep ends = sweep_ends(request_);
+    const Sweep ends = exchange_ends(request_);
     for (int k = 1; k < ranks_; ++k) {
       const int receiver = (rank_ + k) % ranks_;
       if (!ends.sends(rank_) || !ends.takes(receiver)) continue;
@@ -77,7 +77,7 @@ class OneShotPlan {
       flows_.push_back({.walk = blocks_from(block, 1, ranks_), .sources = {end}, .keep = true, .label = "take"});
     }
     Plan plan = builder_.take();
-    set_sweep_maxima(plan, ends);
+    set_exchange_maxima(plan, ends);
     return plan;
   }
 
@@ -100,7 +100,7 @@ Plan plan(const PlanRequest& request, int rank) { return direct_plan(request, ra
 
 }  // namespace
 
-Sweep sweep_ends(const PlanRequest& request) {
+Sweep exchange_ends(const PlanRequest& request) {
   Sweep sweep;
   sweep.from = request.collective == Collective::scatter ? request.root : -1;
   sweep.to = request.collective == Collective::gather ? request.root : -1;
@@ -109,24 +109,24 @@ Sweep sweep_ends(const PlanRequest& request) {
   return sweep;
 }
 
-void set_sweep_maxima(Plan& plan, const Sweep& sweep) {
+void set_exchange_maxima(Plan& plan, const Sweep& sweep) {
   plan.in_streams_max = plan.ranks == 1 ? 0 : sweep.from >= 0 ? 1 : plan.ranks - 1;
   plan.out_streams_max = plan.ranks == 1 ? 0 : sweep.to >= 0 ? 1 : plan.ranks - 1;
 }
 
-Plan sweep_plan(const PlanRequest& request, int rank, std::shared_ptr<const EntryOrder> order) {
+Plan exchange_plan(const PlanRequest& request, int rank, std::shared_ptr<const EntryOrder> order) {
   Plan plan = PlanBuilder(request, rank, Dealing::even, request.topology.ranks()).take();
-  plan.sweep = sweep_ends(request);
+  plan.sweep = exchange_ends(request);
   plan.sweep.order = std::move(order);
   plan.sweep.in_flight = request.tuning.window;
-  set_sweep_maxima(plan, plan.sweep);
+  set_exchange_maxima(plan, plan.sweep);
   return plan;
 }
 
 Plan direct_plan(const PlanRequest& request, int rank) {
   const int ranks = request.topology.ranks();
   if (request.tuning.one_shot && ranks <= kOneShotRanksMax) return OneShotPlan(request, rank).make();
-  return sweep_plan(request, rank, rotation(ranks));
+  return exchange_plan(request, rank, rotation(ranks));
 }
 
 std::shared_ptr<const EntryOrder> rotation(int ranks) {

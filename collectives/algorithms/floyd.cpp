@@ -30,7 +30,7 @@ namespace {
 
 /// Blocks are counted within a bundle, and hops within a plan's streams, in 16 bits.
 constexpr int kRanksMax = 65535;
-/// Beyond these ranks direct has no list of single messages; its sweep would settle every pair by itself.
+/// Beyond these ranks direct has no list of single messages; its pairwise exchange would settle every pair by itself.
 constexpr int kListedRanksMax = 256;
 /// Longer blocks are never better off together: a hop more costs more than any number of messages saves.
 constexpr std::size_t kBlockBytesMax = std::size_t{64} << 10;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // multilane: collectives between sites over several lanes, each a stream between two heads. Scatter and gather are
-// here, collectives of whole vectors in multilane_trees.cpp. An alltoall is the sweep of direct with no more messages
-// under way than the model asks for. It is never chosen by itself, because direct measured quicker on most lines;
-// forced it serves lines that lose packets when many streams meet.
+// here, collectives of whole vectors in multilane_trees.cpp. An alltoall is the pairwise exchange of direct with no
+// more messages under way than the model asks for. It is never chosen by itself, because direct measured quicker on
+// most lines; forced it serves lines that lose packets when many streams meet.
 //
 //   scatter from 0, sites 0 1 2 and 3 4 5 6, 2 lanes     root's site        long link       other site
 //
@@ -20,12 +20,12 @@
 // streams.
 #include <algorithm>
 
+#include "collectives/building/exchange_plan.hpp"
 #include "collectives/building/lane_choice.hpp"
 #include "collectives/building/multilane_trees.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sites.hpp"
 #include "collectives/building/steps.hpp"
-#include "collectives/building/sweep_plan.hpp"
 
 namespace torii {
 namespace {
@@ -206,7 +206,8 @@ std::string why_not(const PlanRequest& request) {
 
 Plan make_plan(const PlanRequest& request, int rank) {
   if (!is_personalised(request.collective)) return lane_trees_plan(request, rank);
-  if (request.collective == Collective::alltoall) return sweep_plan(request, rank, rotation(request.topology.ranks()));
+  if (request.collective == Collective::alltoall)
+    return exchange_plan(request, rank, rotation(request.topology.ranks()));
   const std::vector<Hop> hops = hops_of(request);
   Plan plan = LanePlan(request, hops, rank).make();
   std::vector<int> in(at(plan.ranks), 0);

@@ -23,8 +23,8 @@
 // step, n bytes each way.
 #include <algorithm>
 
+#include "collectives/building/exchange_plan.hpp"
 #include "collectives/building/plan_builder.hpp"
-#include "collectives/building/sweep_plan.hpp"
 
 namespace torii {
 namespace {

@@ -17,12 +17,12 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "collectives/building/lane_choice.hpp"
 #include "collectives/building/plan_builder.hpp"
 #include "collectives/building/sites.hpp"
-#include "collectives/schedules/schedule_cache.hpp"
+#include "collectives/schedules/schedule.hpp"
+#include "runtime/base/recent.hpp"
 
 namespace torii {
 namespace {
@@ -182,47 +182,24 @@ class Flows {
   std::vector<Flow> flows_;
 };
 
-/// What the schedule depends on, and besides it only what the streams at the ranks do.
-struct Key {
-  Topology topology;
-  int root;
-  bool backwards;
-  bool wide;
-  std::size_t bytes;
-  bool operator==(const Key&) const = default;
-};
-
-std::shared_ptr<const Steps> make_steps(const PlanRequest& request, const Key& key) {
-  auto steps = std::make_shared<Steps>();
-  steps->list = steps_of(*kept_schedule(key.topology, key.root, key.bytes, key.backwards), key.backwards);
-  for (int rank = 0; rank < key.topology.ranks(); ++rank) {
-    const Plan plan = Flows(request, steps->list, rank).make();
-    steps->in_streams_max = std::max(steps->in_streams_max, static_cast<int>(plan.in.size()));
-    steps->out_streams_max = std::max(steps->out_streams_max, static_cast<int>(plan.out.size()));
+Steps make_steps(const PlanRequest& request) {
+  Steps steps;
+  const bool backwards = is_reduce(request);
+  steps.list =
+      steps_of(*kept_schedule(request.topology, request.root, request.tuning.segment_bytes, backwards), backwards);
+  for (int rank = 0; rank < request.topology.ranks(); ++rank) {
+    const Plan plan = Flows(request, steps.list, rank).make();
+    steps.in_streams_max = std::max(steps.in_streams_max, static_cast<int>(plan.in.size()));
+    steps.out_streams_max = std::max(steps.out_streams_max, static_cast<int>(plan.out.size()));
   }
   return steps;
 }
 
-/// Every rank works out its peers' plans too, so the last few are kept.
+/// Every rank works out its peers' plans too. Besides the schedule the streams at the ranks depend on the wire alone.
 std::shared_ptr<const Steps> find_steps(const PlanRequest& request) {
-  struct Kept {
-    Key key;
-    std::shared_ptr<const Steps> steps;
-  };
-  constexpr std::size_t kKeptMost = 32;
-  static std::mutex mutex;
-  static std::vector<Kept> kept;  // the last one used first
-  const Key key = {request.topology, request.root, is_reduce(request), request.wide_wire, request.tuning.segment_bytes};
-  const std::scoped_lock lock(mutex);
-  const auto found = std::find_if(kept.begin(), kept.end(), [&](const Kept& one) { return one.key == key; });
-  if (found != kept.end()) {
-    std::rotate(kept.begin(), found, found + 1);
-  } else {
-    auto steps = make_steps(request, key);
-    if (kept.size() == kKeptMost) kept.pop_back();
-    kept.insert(kept.begin(), {key, std::move(steps)});
-  }
-  return kept.front().steps;
+  static Recent<Steps, int, bool, bool, std::size_t, Topology> recent(32);
+  return recent.get([&] { return make_steps(request); }, request.root, is_reduce(request), request.wide_wire,
+                    request.tuning.segment_bytes, request.topology);
 }
 
 ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& pool) {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "collectives/building/floyd_hops.hpp"
 #include "collectives/building/sites.hpp"
+#include "runtime/base/recent.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 constexpr double kLatencySeconds = 1.5e-6;
 constexpr double kBytesPerSecond = 10e9;
 /// A rank's one thread puts all messages and handles all blocks, whatever the number of engines. The second figure is a
-/// guess at the instructions of one step of a straight list.
+/// guess at the instructions of one step of a linear program.
 constexpr double kMessageSeconds = 2e-7;
 constexpr double kBlockSeconds = 3e-8;
 
@@ -86,21 +86,8 @@ FloydCost work_out(const Topology& topology, int radix) {
 }  // namespace
 
 FloydCost floyd_cost(const Topology& topology, int radix) {
-  struct Kept {
-    Topology topology;
-    int radix;
-    FloydCost cost;
-  };
-  constexpr std::size_t kKeptMost = 64;
-  static std::mutex mutex;
-  static std::vector<Kept> kept;
-  const std::scoped_lock lock(mutex);
-  const auto found = std::find_if(kept.begin(), kept.end(),
-                                  [&](const Kept& one) { return one.radix == radix && one.topology == topology; });
-  if (found != kept.end()) return found->cost;
-  if (kept.size() == kKeptMost) kept.erase(kept.begin());
-  kept.push_back({topology, radix, work_out(topology, radix)});
-  return kept.back().cost;
+  static Recent<FloydCost, int, Topology> recent(64);
+  return *recent.get([&] { return work_out(topology, radix); }, radix, topology);
 }
 
 double floyd_seconds(const FloydCost& cost, std::size_t block_bytes) {

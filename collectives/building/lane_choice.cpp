@@ -22,7 +22,7 @@ constexpr int kLanesMax = 255;
 constexpr std::size_t kUnequalBlockBytes = std::size_t{1} << 20;
 
 constexpr const char* kAsIf = " as if all blocks had 1 MiB";
-/// As many messages of a sweep as a tune file may ask for.
+/// As many messages of a pairwise exchange as a tune file may ask for.
 constexpr std::size_t kInFlightMax = 32;
 
 bool is_unequal(std::size_t bytes) { return bytes == std::numeric_limits<std::size_t>::max(); }
@@ -90,7 +90,7 @@ std::vector<LongLink> links_away(const OfferRequest& request) {
 
 /// Of a broadcast, reduce or allreduce, which has as many lanes to every site: until the slowest is done.
 double whole_vector_time_s(const PlanRequest& request, std::span<const LongLink> links, int lanes, double bytes) {
-  const auto time_s = request.collective == Collective::allreduce ? exchange_time_s : spread_time_s;
+  const auto time_s = request.collective == Collective::allreduce ? allreduce_time_s : spread_time_s;
   double longest_s = 0;
   for (const LongLink& link : links) {
     longest_s = std::max(longest_s, time_s(link, lanes, bytes, static_cast<int>(links.size())));
@@ -111,7 +111,7 @@ double alltoall_time_s(PlanRequest plan, const OfferRequest& request, int in_fli
   for (const std::vector<int>& ranks : sites_of(*plan.topology.tree()).ranks) {
     plan.root = ranks.front();
     const std::vector<LongLink> links = links_away({.plan = plan, .bytes = request.bytes, .streams = request.streams});
-    longest_s = std::max(longest_s, sweep_time_s(links, in_flight));
+    longest_s = std::max(longest_s, alltoall_time_s(links, in_flight));
   }
   return longest_s;
 }

@@ -107,14 +107,14 @@ double spread_time_s(const LongLink& link, int lanes, double bytes, int others) 
   return std::max(inside_s, crossing_s(link, lanes, share_bytes)) + 2 * piece_s;
 }
 
-double exchange_time_s(const LongLink& link, int lanes, double bytes, int others) {
+double allreduce_time_s(const LongLink& link, int lanes, double bytes, int others) {
   // Up and down are lanes of their own, and cables and links go both ways at once: the last segment's way back is
   // added.
   const double piece_s = piece_bytes(link, bytes / lanes) / link.site_rate;
   return spread_time_s(link, lanes, bytes, others) + link.latency_s + 2 * piece_s;
 }
 
-double sweep_time_s(std::span<const LongLink> links, int in_flight) {
+double alltoall_time_s(std::span<const LongLink> links, int in_flight) {
   double latency_s = 0;
   double capacity = 0;
   double bytes = 0;

@@ -49,12 +49,12 @@ double spread_time_s(const LongLink& link, int lanes, double bytes, int others);
 
 /// The time of an allreduce: shares are gathered at the heads, cross, are combined, and go back the same ways,
 /// segment by segment.
-double exchange_time_s(const LongLink& link, int lanes, double bytes, int others);
+double allreduce_time_s(const LongLink& link, int lanes, double bytes, int others);
 
 /// The time of an alltoall for the ranks of one site, of which each has at most `in_flight` messages under way, over a
 /// stream for each; `links` lead from there to the other sites, and have its capacity together. A message is under way
 /// until its credit is back, so it takes a latency more than its way.
-double sweep_time_s(std::span<const LongLink> links, int in_flight);
+double alltoall_time_s(std::span<const LongLink> links, int in_flight);
 
 struct LaneChoice {
   int lanes = 1;

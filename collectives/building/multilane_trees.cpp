@@ -13,7 +13,7 @@
 // ways.
 //
 // Source: the heads and streams of multi-lane scatter (docs/algorithms.md, "Lanes between sites"), for whole vectors.
-// Cost: spread_time_s() and exchange_time_s() of lanes_model.hpp; the vector crosses each long link once each way.
+// Cost: spread_time_s() and allreduce_time_s() of lanes_model.hpp; the vector crosses each long link once each way.
 #include "collectives/building/multilane_trees.hpp"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "collectives/building/sweep_expansion.hpp"
+#include "collectives/building/exchange_expansion.hpp"
 #include "collectives/drawing/draw.hpp"
 #include "runtime/base/status.hpp"
 
@@ -266,7 +266,7 @@ std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans) {
   }
   Picture picture = place_ranks(request.topology);
   std::vector<Style> styles;
-  const std::vector<Arrow> arrows = collect_arrows(expand_sweeps(plans, Carriage::slots), styles);
+  const std::vector<Arrow> arrows = collect_arrows(expand_exchanges(plans, Carriage::slots), styles);
   fit(picture, arrows);
   const double legend_bottom =
       kTitleHeight + kLegendLine * static_cast<double>(std::min(styles.size(), kLegendMost) + 3);

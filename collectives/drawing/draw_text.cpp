@@ -61,18 +61,19 @@ std::string flow_line(const Plan& plan, const Flow& flow) {
 
 std::string peers_text(bool all, int only) { return all ? "all" : "rank " + std::to_string(only); }
 
-/// "sweep: all to all, rank + 1, rank + 2, ..., 4 in flight; to 1 2 3; from 3 2 1"
-std::string sweep_line(const Plan& plan) {
+/// "pairwise exchange: all to all, rank + 1, rank + 2, ..., 4 in flight; to 1 2 3; from 3 2 1"
+std::string exchange_line(const Plan& plan) {
   constexpr int kEntriesShown = 8;
   const Sweep& sweep = plan.sweep;
-  std::string text = "sweep: " + peers_text(sweep.from < 0, sweep.from) + " to " + peers_text(sweep.to < 0, sweep.to) +
-                     ", " + std::string(sweep.order->name()) + ", " + std::to_string(sweep.in_flight) + " in flight";
+  std::string text = "pairwise exchange: " + peers_text(sweep.from < 0, sweep.from) + " to " +
+                     peers_text(sweep.to < 0, sweep.to) + ", " + std::string(sweep.order->name()) + ", " +
+                     std::to_string(sweep.in_flight) + " in flight";
   const auto add = [&](const char* what, bool takes_part, auto&& peer_at, auto&& other_takes_part) {
     if (!takes_part) return;
     std::string peers;
     int shown = 0;
-    for (int entry = 0; entry < sweep.order->entries(); ++entry) {
-      const int peer = peer_at(entry);
+    for (int transfer = 0; transfer < sweep.order->entries(); ++transfer) {
+      const int peer = peer_at(transfer);
       if (!other_takes_part(peer)) continue;
       if (++shown <= kEntriesShown) peers += " " + std::to_string(peer);
     }
@@ -80,17 +81,17 @@ std::string sweep_line(const Plan& plan) {
     if (shown != 0) text += what + peers;
   };
   add(
-      "; to", sweep.sends(plan.rank), [&](int entry) { return sweep.order->receiver(plan.rank, entry); },
+      "; to", sweep.sends(plan.rank), [&](int transfer) { return sweep.order->receiver(plan.rank, transfer); },
       [&](int peer) { return sweep.takes(peer); });
   add(
-      "; from", sweep.takes(plan.rank), [&](int entry) { return sweep.order->sender(plan.rank, entry); },
+      "; from", sweep.takes(plan.rank), [&](int transfer) { return sweep.order->sender(plan.rank, transfer); },
       [&](int peer) { return sweep.sends(peer); });
   return text;
 }
 
 std::string rank_text(const Plan& plan) {
   std::string text = "rank " + std::to_string(plan.rank) + "\n";
-  if (plan.sweep.exists()) text += "  " + sweep_line(plan) + "\n";
+  if (plan.sweep.exists()) text += "  " + exchange_line(plan) + "\n";
   for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     text += "  lane " + std::to_string(lane) + ", window " + std::to_string(plan.lanes[lane].window) + "\n";
     for (const Flow& flow : plan.lanes[lane].flows) text += "    " + flow_line(plan, flow) + "\n";

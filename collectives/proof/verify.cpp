@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "collectives/building/sweep_expansion.hpp"
+#include "collectives/building/exchange_expansion.hpp"
 #include "collectives/proof/verify_checks.hpp"
 #include "collectives/proof/verify_orders.hpp"
 
@@ -30,12 +30,12 @@ Verdict verify(const PlanRequest& request, std::span<const Plan> plans, Expressi
                const DeclaredOrder& order) {
   Verdict verdict;
   Faults faults(verdict.faults);
-  if (have_sweeps(plans, faults)) {
+  if (have_exchanges(plans, faults)) {
     if (!faults.any()) check_orders(request, plans, faults);
     if (faults.any()) return verdict;
     // A pair's blocks are read in place, stored in place or go by value; each stream proves the last with either.
-    verdict = verify(request, expand_sweeps(plans, Carriage::lend), pool, order);
-    if (verdict.ok()) verdict = verify(request, expand_sweeps(plans, Carriage::land), pool, order);
+    verdict = verify(request, expand_exchanges(plans, Carriage::lend), pool, order);
+    if (verdict.ok()) verdict = verify(request, expand_exchanges(plans, Carriage::land), pool, order);
     return verdict;
   }
   const StepTable table = verification::tabulate(request, plans, faults);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the orders of sweeps.
+// Checks the orders of pairwise exchanges.
 #include "collectives/proof/verify_orders.hpp"
 
 #include <algorithm>
@@ -14,35 +14,35 @@ void check_ends(const PlanRequest& request, const Plan& plan, const std::string&
   const int from = request.collective == Collective::scatter ? request.root : -1;
   const int to = request.collective == Collective::gather ? request.root : -1;
   if (!is_personalised(request.collective)) {
-    faults.add(who + "a sweep moves blocks from rank to rank, which " + std::string(name(request.collective)) +
-               " does not ask for");
+    faults.add(who + "a pairwise exchange moves blocks from rank to rank, which " +
+               std::string(name(request.collective)) + " does not ask for");
   }
   if (plan.sweep.from != from || plan.sweep.to != to) {
-    faults.add(who + "the sweep goes from rank " + std::to_string(plan.sweep.from) + " to rank " +
+    faults.add(who + "the pairwise exchange goes from rank " + std::to_string(plan.sweep.from) + " to rank " +
                std::to_string(plan.sweep.to) + ", but should from " + std::to_string(from) + " to " +
                std::to_string(to) + " (-1: all)");
   }
   if (plan.sweep.in_flight < 1) {
-    faults.add(who + "so many entries may be in flight: " + std::to_string(plan.sweep.in_flight));
+    faults.add(who + "so many transfers may be in flight: " + std::to_string(plan.sweep.in_flight));
   }
   if (!plan.lanes.empty() || !plan.in.empty() || !plan.out.empty()) {
-    faults.add(who + "a plan with a sweep has no lanes and no streams of its own");
+    faults.add(who + "a plan with a pairwise exchange has no lanes and no streams of its own");
   }
 }
 
-/// The entries of one rank against those of all others.
+/// The transfers of one rank against those of all others.
 void check_entries(const Plan& plan, std::span<const Plan> plans, const std::string& who, Faults& faults) {
   const EntryOrder& order = *plan.sweep.order;
   const auto ranks = static_cast<int>(plans.size());
   if (order.entries() != ranks - 1) {
-    faults.add(who + "the order has " + std::to_string(order.entries()) + " entries for " + std::to_string(ranks) +
+    faults.add(who + "the order has " + std::to_string(order.entries()) + " transfers for " + std::to_string(ranks) +
                " ranks");
     return;
   }
   std::vector<bool> met(plans.size(), false);
-  for (int entry = 0; entry < order.entries() && !faults.full(); ++entry) {
-    const int receiver = order.receiver(plan.rank, entry);
-    const std::string at = who + "entry " + std::to_string(entry) + " ";
+  for (int transfer = 0; transfer < order.entries() && !faults.full(); ++transfer) {
+    const int receiver = order.receiver(plan.rank, transfer);
+    const std::string at = who + "transfer " + std::to_string(transfer) + " ";
     if (receiver < 0 || receiver >= ranks || receiver == plan.rank) {
       faults.add(at + "goes to rank " + std::to_string(receiver));
       continue;
@@ -51,7 +51,7 @@ void check_entries(const Plan& plan, std::span<const Plan> plans, const std::str
       faults.add(at + "goes to rank " + std::to_string(receiver) + ", to which an earlier one goes");
     }
     met[static_cast<std::size_t>(receiver)] = true;
-    const int sender = plans[static_cast<std::size_t>(receiver)].sweep.order->sender(receiver, entry);
+    const int sender = plans[static_cast<std::size_t>(receiver)].sweep.order->sender(receiver, transfer);
     if (sender != plan.rank) {
       faults.add(at + "goes to rank " + std::to_string(receiver) + ", which takes from rank " + std::to_string(sender) +
                  " there");
@@ -61,10 +61,11 @@ void check_entries(const Plan& plan, std::span<const Plan> plans, const std::str
 
 }  // namespace
 
-bool have_sweeps(std::span<const Plan> plans, Faults& faults) {
+bool have_exchanges(std::span<const Plan> plans, Faults& faults) {
   const auto with = std::ranges::count_if(plans, [](const Plan& plan) { return plan.sweep.exists(); });
   if (with != 0 && with != static_cast<std::ptrdiff_t>(plans.size())) {
-    faults.add("the plans of " + std::to_string(with) + " of " + std::to_string(plans.size()) + " ranks have a sweep");
+    faults.add("the plans of " + std::to_string(with) + " of " + std::to_string(plans.size()) +
+               " ranks have a pairwise exchange");
   }
   return with != 0;
 }

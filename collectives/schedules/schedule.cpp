@@ -14,6 +14,7 @@
 
 #include "collectives/schedules/schedule_bound.hpp"
 #include "collectives/schedules/schedule_transfers.hpp"
+#include "runtime/base/recent.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -332,6 +333,15 @@ Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, co
   schedule.proven = search.proven();
   schedule.bound_s = schedule.proven ? schedule.time_s : model.seconds(search.least());
   return schedule;
+}
+
+std::shared_ptr<const Schedule> kept_schedule(const Topology& topology, int root, std::size_t bytes, bool backwards) {
+  static Recent<Schedule, int, std::size_t, bool, Topology> recent(32);
+  const auto make = [&] {
+    const TreeTopology tree = topology.tree() == nullptr ? TreeTopology::star(topology.ranks()) : *topology.tree();
+    return find_schedule(backwards ? tree.reversed() : tree, root, bytes);
+  };
+  return recent.get(make, root, bytes, backwards, topology);
 }
 
 }  // namespace torii

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "runtime/topology/topology.hpp"
@@ -48,6 +49,11 @@ struct Schedule {
 /// IPSJ Transactions on Advanced Computing Systems 45, 2004, section 5; the lower bound there is not valid, and is
 /// replaced (docs/algorithms.md, "Broadcast on trees").
 Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, const ScheduleBudget& budget = {});
+
+/// The schedule of a broadcast from `root` of `bytes` bytes on a tree of links, or on one node, whose ranks are taken
+/// for a star. `backwards`: on the tree with the directions of all links exchanged, to be run backwards as a reduce.
+/// The last few are kept, because every rank works out its peers' plans too.
+std::shared_ptr<const Schedule> kept_schedule(const Topology& topology, int root, std::size_t bytes, bool backwards);
 
 /// The time that the model gives to a chain in depth-first order from `root`, in segments.
 double chain_time_s(const TreeTopology& tree, int root, std::size_t bytes, std::size_t segment_bytes);

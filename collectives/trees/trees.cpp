@@ -3,11 +3,11 @@
 #include "collectives/trees/trees.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
 
+#include "runtime/base/recent.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -173,25 +173,8 @@ std::span<const int> Tree::children(int rank) const noexcept {
 
 std::shared_ptr<const TreeTable> find_trees(const Topology& shape, int root) {
   // Plans of all ranks are made one after the other, for few topologies and roots at a time.
-  struct Kept {
-    Topology shape;
-    int root;
-    std::shared_ptr<const TreeTable> table;
-  };
-  constexpr std::size_t kKeptMost = 16;
-  static std::mutex mutex;
-  static std::vector<Kept> kept;  // the last one used first
-  const std::scoped_lock lock(mutex);
-  const auto found =
-      std::find_if(kept.begin(), kept.end(), [&](const Kept& one) { return one.root == root && one.shape == shape; });
-  if (found != kept.end()) {
-    std::rotate(kept.begin(), found, found + 1);
-  } else {
-    auto table = std::make_shared<const TreeTable>(make_table(shape, root));
-    if (kept.size() == kKeptMost) kept.pop_back();
-    kept.insert(kept.begin(), {shape, root, std::move(table)});
-  }
-  return kept.front().table;
+  static Recent<TreeTable, int, Topology> recent(16);
+  return recent.get([&] { return make_table(shape, root); }, root, shape);
 }
 
 std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request) {

@@ -89,8 +89,9 @@ TEST(Message, FromAPeerThatWritesBeyondTheArena) {
   run_ranks_as_threads(2, [&](Exchange& exchange) {
     std::vector<std::byte> memory(16 * kPage);
     transports::PeerStates peers(2, 1);
+    transports::Sleepers sleepers;
     const std::size_t arena_bytes = exchange.rank() == 0 ? 8 * kPage : kPage;
-    const Shared shared = {memory.data(), arena_bytes, arena_bytes, exchange.rank(), 2, peers};
+    const Shared shared = {memory.data(), arena_bytes, arena_bytes, exchange.rank(), 2, peers, sleepers};
     Engine engine(find_selections("tcp", {"127.0.0.1"}).at(0), {.puts = false, .peer_errors = true, .wakes = false}, 0,
                   shared);
     engine.connect(gather_texts(exchange, engine.card()));

@@ -2,7 +2,7 @@
 // What happens when in a random run: calls begin and end, lanes move on, in random order and at random speeds.
 #include "tests/support/verify_run.hpp"
 
-#include "collectives/building/sweep_expansion.hpp"
+#include "collectives/building/exchange_expansion.hpp"
 #include "collectives/proof/verify_orders.hpp"
 #include "tests/support/verify_interpreter.hpp"
 
@@ -175,8 +175,8 @@ std::string run_randomly(const PlanRequest& request, std::span<const Plan> plans
                          std::span<const ExpressionId> expected, ExpressionPool& pool, const RandomRun& run) {
   std::vector<std::string> sentences;
   verification::Faults faults(sentences);
-  if (have_sweeps(plans, faults)) {
-    const std::vector<Plan> expanded = expand_sweeps(plans, run.seed % 2 == 0 ? Carriage::lend : Carriage::land);
+  if (have_exchanges(plans, faults)) {
+    const std::vector<Plan> expanded = expand_exchanges(plans, run.seed % 2 == 0 ? Carriage::lend : Carriage::land);
     return run_randomly(request, expanded, expected, pool, run);
   }
   const verification::StepTable table = verification::tabulate(request, plans, faults);

@@ -6,7 +6,7 @@
 
 #include "collectives/drawing/draw.hpp"
 #include "collectives/drawing/draw_schedule.hpp"
-#include "collectives/schedules/schedule_cache.hpp"
+#include "collectives/schedules/schedule.hpp"
 #include "runtime/base/settings.hpp"
 #include "tools/torii-info/plan.hpp"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/orders/sweep_lists.hpp"
+#include "collectives/orders/exchange_lists.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
@@ -23,7 +23,8 @@
 namespace torii::tools {
 namespace {
 
-constexpr std::array kOrders = {SweepOrder::a2a, SweepOrder::a2and, SweepOrder::a2at_printed, SweepOrder::a2at};
+constexpr std::array kOrders = {ExchangeOrder::a2a, ExchangeOrder::a2and, ExchangeOrder::a2at_printed,
+                                ExchangeOrder::a2at};
 
 /// The flags of alltoall only.
 struct AlltoallFlags {
@@ -32,7 +33,7 @@ struct AlltoallFlags {
 
 /// One simulation; everything else is in the common options.
 struct Cell {
-  SweepOrder order;
+  ExchangeOrder order;
   Sharing sharing;
   int engines;
   std::string topology;
@@ -41,10 +42,10 @@ struct Cell {
 
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
-std::vector<SweepOrder> read_orders(const std::string& algorithm) {
-  if (algorithm == "auto") return {SweepOrder::a2at};
+std::vector<ExchangeOrder> read_orders(const std::string& algorithm) {
+  if (algorithm == "auto") return {ExchangeOrder::a2at};
   if (algorithm == "all") return {kOrders.begin(), kOrders.end()};
-  for (const SweepOrder order : kOrders) {
+  for (const ExchangeOrder order : kOrders) {
     if (algorithm == name(order)) return {order};
   }
   invalid(
@@ -80,10 +81,10 @@ SimRow simulate(const Cell& cell, const SimOptions& options, const AlltoallFlags
   run.seed = options.seed;
   SimRow row;
   const auto start = std::chrono::steady_clock::now();
-  const SweepList& list = sweep_list(cell.order, topology, cell.engines);
+  const ExchangeList& list = exchange_list(cell.order, topology, cell.engines);
   row.planning_s = seconds_since(start);
   const auto planned = std::chrono::steady_clock::now();
-  const SweepTimes times = simulate_sweep(topology, sweep_traffic(topology, list), run);
+  const SweepTimes times = simulate_sweep(topology, exchange_traffic(topology, list), run);
   row.wall_s = seconds_since(planned);
   const int links = link_count(topology);
   row.collective = "alltoall";
@@ -105,7 +106,7 @@ SimRow simulate(const Cell& cell, const SimOptions& options, const AlltoallFlags
 /// The A2AT paper's figure 7 for any topology: time over the number of controllers, solid for min and dashed for
 /// maxmin.
 int draw_figure(const SimOptions& options, const AlltoallFlags& flags, RowWriter& rows) {
-  const std::vector<SweepOrder> orders = read_orders(options.algorithm == "auto" ? "all" : options.algorithm);
+  const std::vector<ExchangeOrder> orders = read_orders(options.algorithm == "auto" ? "all" : options.algorithm);
   const Topology topology = read_topology(options.topology);
   std::ofstream file(options.figure);
   if (!file) invalid(fmt::format("--figure is '{}', which cannot be written", options.figure));
@@ -115,8 +116,8 @@ int draw_figure(const SimOptions& options, const AlltoallFlags& flags, RowWriter
   chart.y_name = "time (messages on an idle link)";
   chart.level = alltoall_bound(topology);
   chart.level_name = "bound";
-  for (const SweepOrder order : orders) {
-    if (!why_no_sweep_list(order, topology).empty()) continue;
+  for (const ExchangeOrder order : orders) {
+    if (!why_no_exchange_list(order, topology).empty()) continue;
     for (const Sharing sharing : {Sharing::min, Sharing::maxmin}) {
       Curve curve{fmt::format("{}, {}", name(order), name(sharing)), sharing == Sharing::maxmin, {}};
       for (int engines = 1; engines <= 8; ++engines) {
@@ -144,9 +145,10 @@ int run_alltoall(const SimOptions& options, const AlltoallFlags& flags, RowWrite
   const Sharing sharing = options.sharing == "min" ? Sharing::min : Sharing::maxmin;
   const bool is_scan = !options.scan.empty();
   for (const std::string& text : scan.topologies) {
-    for (const SweepOrder order : read_orders(options.algorithm)) {
+    for (const ExchangeOrder order : read_orders(options.algorithm)) {
       // A scan skips orders that a shape does not have; a single request for one is an error.
-      if ((is_scan || options.algorithm == "all") && !why_no_sweep_list(order, read_topology(text)).empty()) continue;
+      if ((is_scan || options.algorithm == "all") && !why_no_exchange_list(order, read_topology(text)).empty())
+        continue;
       for (const int engines : scan.engines) {
         for (const std::size_t bytes : scan.bytes) {
           rows.add(simulate({order, sharing, engines, text, bytes}, options, flags));

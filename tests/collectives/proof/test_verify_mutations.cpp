@@ -50,7 +50,8 @@ std::vector<Case> make_cases() {
           EXPECT_TRUE(verdict.ok()) << algorithm.name << " " << describe(request) << ": " << verdict.faults.front();
           if (!verdict.ok()) continue;
           std::vector<Plan> plans = plan_all(algorithm, request);
-          if (plans.front().sweep.exists()) continue;  // nothing of theirs can be broken here: test_verify_sweeps.cpp
+          if (plans.front().sweep.exists())
+            continue;  // nothing of theirs can be broken here: test_verify_exchanges.cpp
           cases.push_back({&algorithm, request, std::move(plans), verdict.result_expression, verdict.slots_least});
         }
       }
@@ -239,10 +240,10 @@ TEST(VerifyMutations, EveryRowIsTried) {
   std::map<std::string_view, int> counts;
   for (const Case& base : cases()) ++counts[base.algorithm->name];
   const auto rows = catalogue();
-  // Those of one order are sweeps for every block.
-  const auto only_sweeps =
+  // Those of one order are pairwise exchanges for every block.
+  const auto only_exchanges =
       std::ranges::count_if(rows, [](const Algorithm& row) { return row.name.starts_with("a2a"); });
-  EXPECT_EQ(counts.size(), rows.size() - static_cast<std::size_t>(only_sweeps));
+  EXPECT_EQ(counts.size(), rows.size() - static_cast<std::size_t>(only_exchanges));
 }
 
 TEST(VerifyMutations, DroppedFlow) { reject_all(drop_flow, always); }

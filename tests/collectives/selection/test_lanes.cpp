@@ -10,7 +10,7 @@
 #include "collectives/building/lanes_model.hpp"
 #include "collectives/building/sites.hpp"
 #include "collectives/proof/verify.hpp"
-#include "collectives/schedules/schedule_cache.hpp"
+#include "collectives/schedules/schedule.hpp"
 #include "collectives/selection/selection.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
 #include "tests/support/verify_run.hpp"
@@ -76,7 +76,7 @@ TEST(Lanes, WholeVectorsAreShared) {
   link.segment_bytes = 16e3;
   EXPECT_NEAR(1e3 * spread_time_s(link, 1, 1e6, 1), 250, 2);
   EXPECT_NEAR(1e3 * spread_time_s(link, 8, 1e6, 1), 33.6, 0.5);
-  EXPECT_NEAR(1e3 * exchange_time_s(link, 8, 1e6, 1), 41.8, 0.7);
+  EXPECT_NEAR(1e3 * allreduce_time_s(link, 8, 1e6, 1), 41.8, 0.7);
   // By one lane the head hands the whole vector to seven ranks: the cable of the head is the bound, not the stream.
   link.window_bytes = 4e6;
   EXPECT_NEAR(1e3 * spread_time_s(link, 1, 1e6, 1), 64 + 8, 1);
@@ -367,7 +367,7 @@ TEST(Sites, ShortAlltoallsMakeNoRounds) {
 
 /// An alltoall of 8 + 8 ranks in the laboratory, 400 and 100 Mbit/s: what it took, with so many messages under way from
 /// each rank (on a machine that had other work; the least of 5).
-TEST(Lanes, TheModelOfSweepsKeepsToWhatWasMeasured) {
+TEST(Lanes, TheModelOfAlltoallsKeepsToWhatWasMeasured) {
   struct Measured {
     double capacity;
     double bytes;
@@ -387,7 +387,7 @@ TEST(Lanes, TheModelOfSweepsKeepsToWhatWasMeasured) {
                               {12.5e6, 1e4, 4, 73.3},
                               {12.5e6, 1e4, 8, 67.5}}) {
     LongLink link = {8, 8, one.bytes, 8.2e-3, 2 * 8.2e-3 * 2.72e6, one.capacity, 119.6e6};
-    EXPECT_NEAR(1e3 * sweep_time_s(std::span(&link, 1), one.in_flight) / one.time_ms, 1, 0.4)
+    EXPECT_NEAR(1e3 * alltoall_time_s(std::span(&link, 1), one.in_flight) / one.time_ms, 1, 0.4)
         << one.capacity << ' ' << one.bytes << ' ' << one.in_flight;
   }
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/orders/sweep_lists.hpp"
+#include "collectives/orders/exchange_lists.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
@@ -102,8 +102,8 @@ TEST(LinkSharing, RandomFlowsKeepTheDefinitions) {
   }
 }
 
-SweepTimes run_sweep(const Topology& topology, SweepOrder order, const SweepRun& run, bool all_ranks) {
-  SweepTraffic traffic = sweep_traffic(topology, sweep_list(order, topology));
+SweepTimes run_sweep(const Topology& topology, ExchangeOrder order, const SweepRun& run, bool all_ranks) {
+  SweepTraffic traffic = exchange_traffic(topology, exchange_list(order, topology));
   if (all_ranks) {
     traffic.period = topology.extents();
     traffic.mates_alike = false;
@@ -119,7 +119,7 @@ TEST(NetworkSweep, OnePeriodStandsForAllRanks) {
   for (const auto& [text, ranks] : {Case{"torus:6x5", 30}, Case{"torus:8x4m", 32}, Case{"torus:4x3x2", 24},
                                     Case{"torus:3x3*2", 18}, Case{"torus:7", 7}, Case{"mesh:5x4", 20}}) {
     const Topology topology = Topology::parse(text, ranks);
-    for (const SweepOrder order : {SweepOrder::a2a, SweepOrder::a2and, SweepOrder::a2at}) {
+    for (const ExchangeOrder order : {ExchangeOrder::a2a, ExchangeOrder::a2and, ExchangeOrder::a2at}) {
       for (const int controllers : {1, 3, 4}) {
         SweepRun run;
         run.controllers = controllers;
@@ -144,7 +144,7 @@ TEST(NetworkSweep, WaysAreThoseOfRouting) {
     }
     std::vector<int> messages(static_cast<std::size_t>(link_numbers(topology.nodes())), 0);
     for (const LinkId link : links) ++messages[static_cast<std::size_t>(link)];
-    EXPECT_EQ(run_sweep(topology, SweepOrder::a2at, {}, true).link_messages_most,
+    EXPECT_EQ(run_sweep(topology, ExchangeOrder::a2at, {}, true).link_messages_most,
               *std::max_element(messages.begin(), messages.end()))
         << topology.text();
   }
@@ -153,14 +153,14 @@ TEST(NetworkSweep, WaysAreThoseOfRouting) {
 TEST(NetworkSweep, SkewAndJitterFollowTheSeed) {
   const Topology topology = Topology::torus({6, 6, 1}, {true, true, false}, 2);
   SweepRun run;
-  const double still = run_sweep(topology, SweepOrder::a2at, run, false).time;
+  const double still = run_sweep(topology, ExchangeOrder::a2at, run, false).time;
   run.skew = 0.3;
   run.jitter = 0.1;
-  const double first = run_sweep(topology, SweepOrder::a2at, run, false).time;
-  EXPECT_EQ(run_sweep(topology, SweepOrder::a2at, run, false).time, first);
+  const double first = run_sweep(topology, ExchangeOrder::a2at, run, false).time;
+  EXPECT_EQ(run_sweep(topology, ExchangeOrder::a2at, run, false).time, first);
   EXPECT_GT(first, still);
   run.seed = 2;
-  EXPECT_NE(run_sweep(topology, SweepOrder::a2at, run, false).time, first);
+  EXPECT_NE(run_sweep(topology, ExchangeOrder::a2at, run, false).time, first);
 }
 
 TEST(NetworkSweep, BoundOfEveryKind) {
@@ -175,7 +175,7 @@ TEST(NetworkSweep, BoundOfEveryKind) {
 TEST(NetworkSweep, RunsWithoutSenseAreRefused) {
   const Topology topology = Topology::torus({4, 4, 1}, {true, true, false}, 2);
   const auto message = [&](const SweepRun& run, Coordinates period) -> std::string {
-    SweepTraffic traffic = sweep_traffic(topology, sweep_list(SweepOrder::a2at, topology));
+    SweepTraffic traffic = exchange_traffic(topology, exchange_list(ExchangeOrder::a2at, topology));
     traffic.period = period;
     try {
       simulate_sweep(topology, traffic, run);
@@ -196,7 +196,7 @@ TEST(NetworkSweep, RunsWithoutSenseAreRefused) {
   run.jitter = std::nan("");
   EXPECT_NE(message(run, {1, 1, 1}).find("jitter of"), std::string::npos);
   const Topology node = Topology::node(4);
-  EXPECT_THROW(simulate_sweep(node, sweep_traffic(node, sweep_list(SweepOrder::a2a, node)), {}), Error);
+  EXPECT_THROW(simulate_sweep(node, exchange_traffic(node, exchange_list(ExchangeOrder::a2a, node)), {}), Error);
 }
 
 }  // namespace

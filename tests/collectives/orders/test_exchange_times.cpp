@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/orders/sweep_lists.hpp"
+#include "collectives/orders/exchange_lists.hpp"
 #include "runtime/topology/network_model.hpp"
 
 namespace torii::tests {
@@ -18,19 +18,19 @@ constexpr double kExact = 1e-6;
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
-double time_of(SweepOrder order, const Topology& topology, int controllers, Sharing sharing) {
-  const SweepList& list = sweep_list(order, topology, controllers);
+double time_of(ExchangeOrder order, const Topology& topology, int controllers, Sharing sharing) {
+  const ExchangeList& list = exchange_list(order, topology, controllers);
   SweepRun run;
   run.controllers = controllers;
   run.sharing = sharing;
-  return simulate_sweep(topology, sweep_traffic(topology, list), run).time;
+  return simulate_sweep(topology, exchange_traffic(topology, list), run).time;
 }
 
 /// Over the bound, by the kind of sharing that suits the order less.
 double worst_ratio(const Topology& topology, int controllers) {
   double worst = 0;
   for (const Sharing sharing : kSharings) {
-    worst = std::max(worst, time_of(SweepOrder::a2at, topology, controllers, sharing) / alltoall_bound(topology));
+    worst = std::max(worst, time_of(ExchangeOrder::a2at, topology, controllers, sharing) / alltoall_bound(topology));
   }
   return worst;
 }
@@ -40,7 +40,7 @@ TEST(SweepTimes, MeshListsReachTheBoundWithTwoControllers) {
     for (int y = 2; y <= 12; ++y) {
       const Topology topology = Topology::torus({x, y, 1}, {false, false, false}, 2);
       for (const Sharing sharing : kSharings) {
-        EXPECT_NEAR(time_of(SweepOrder::a2at, topology, 2, sharing), alltoall_bound(topology), kExact)
+        EXPECT_NEAR(time_of(ExchangeOrder::a2at, topology, 2, sharing), alltoall_bound(topology), kExact)
             << topology.text() << " " << name(sharing);
       }
     }
@@ -60,7 +60,7 @@ TEST(SweepTimes, TorusListsReachTheBoundWithFourControllers) {
     for (int y = 2; y <= 16; ++y) {
       const Topology topology = Topology::torus({x, y, 1}, {true, true, false}, 2);
       for (const Sharing sharing : kSharings) {
-        EXPECT_NEAR(time_of(SweepOrder::a2at, topology, 4, sharing), alltoall_bound(topology) + torus_excess(x, y),
+        EXPECT_NEAR(time_of(ExchangeOrder::a2at, topology, 4, sharing), alltoall_bound(topology) + torus_excess(x, y),
                     kExact)
             << topology.text() << " " << name(sharing);
       }
@@ -78,7 +78,7 @@ TEST(SweepTimes, CubesReachTheBound) {
   }
   for (int extent = 2; extent <= (is_full() ? 8 : 4); ++extent) {
     const Topology mesh = Topology::torus({extent, extent, extent}, {false, false, false});
-    EXPECT_NEAR(time_of(SweepOrder::a2at, mesh, 3, Sharing::min) / alltoall_bound(mesh), 1, 0.003) << mesh.text();
+    EXPECT_NEAR(time_of(ExchangeOrder::a2at, mesh, 3, Sharing::min) / alltoall_bound(mesh), 1, 0.003) << mesh.text();
   }
 }
 
@@ -105,18 +105,18 @@ TEST(SweepTimes, OtherBoxesComeNearTheBound) {
 /// Time over bound on the 32 x 32 torus, for 1 to 8 controllers: first min, then maxmin. Computed once by an
 /// independent program.
 struct Column {
-  SweepOrder order;
+  ExchangeOrder order;
   double min[8];
   double maxmin[8];
 };
 constexpr Column kTable[] = {
-    {SweepOrder::a2and,
+    {ExchangeOrder::a2and,
      {2.668, 2.661, 2.573, 2.547, 2.515, 2.482, 2.446, 2.491},
      {2.668, 2.661, 2.574, 2.540, 2.512, 2.476, 2.423, 2.363}},
-    {SweepOrder::a2at_printed,
+    {ExchangeOrder::a2at_printed,
      {2.668, 1.336, 1.440, 1.246, 1.268, 1.266, 1.258, 1.237},
      {2.668, 1.336, 1.418, 1.241, 1.236, 1.217, 1.215, 1.209}},
-    {SweepOrder::a2at,
+    {ExchangeOrder::a2at,
      {2.668, 1.336, 1.414, 1.000, 1.171, 1.106, 1.103, 1.000},
      {2.668, 1.336, 1.399, 1.000, 1.114, 1.064, 1.055, 1.000}},
 };
@@ -141,18 +141,18 @@ TEST(SweepTimes, A32By32TorusAsPublished) {
 /// carries 12 messages instead of 8.
 TEST(SweepTimes, TiesOneWayMakeOneLinkCarryMore) {
   const Topology topology = Topology::torus({4, 4, 1}, {true, true, false}, 2);
-  const SweepList& list = sweep_list(SweepOrder::a2at, topology);
+  const ExchangeList& list = exchange_list(ExchangeOrder::a2at, topology);
   SweepRun run;
-  EXPECT_EQ(simulate_sweep(topology, sweep_traffic(topology, list), run).link_messages_most, 8);
+  EXPECT_EQ(simulate_sweep(topology, exchange_traffic(topology, list), run).link_messages_most, 8);
   run.ties = false;
-  EXPECT_EQ(simulate_sweep(topology, sweep_traffic(topology, list), run).link_messages_most, 12);
+  EXPECT_EQ(simulate_sweep(topology, exchange_traffic(topology, list), run).link_messages_most, 12);
 }
 
 TEST(SweepTimes, SeveralRanksOnANodeTakeTheSquareOfTheirNumber) {
   const Topology one = Topology::torus({5, 5, 1}, {true, true, false}, 2);
   const Topology three = Topology::torus({5, 5, 1}, {true, true, false}, 2, 3);
   EXPECT_DOUBLE_EQ(alltoall_bound(three), 9 * alltoall_bound(one));
-  EXPECT_NEAR(time_of(SweepOrder::a2at, three, 4, Sharing::min), alltoall_bound(three), kExact);
+  EXPECT_NEAR(time_of(ExchangeOrder::a2at, three, 4, Sharing::min), alltoall_bound(three), kExact);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep lists of any topology: the constructions in the topology's own axes, the ranks of a node, and the cache.
-#include "collectives/orders/sweep_lists.hpp"
+// Exchange lists of any topology: the constructions in the topology's own axes, the ranks of a node, and the cache.
+#include "collectives/orders/exchange_lists.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "collectives/orders/sweep_parts.hpp"
+#include "collectives/orders/exchange_parts.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/routing.hpp"
 
@@ -19,8 +19,8 @@ namespace {
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-/// The dimensions in the order of a SweepShape: the longest first, those that wrap before those of the same extent that
-/// do not.
+/// The dimensions in the order of a ExchangeShape: the longest first, those that wrap before those of the same extent
+/// that do not.
 std::array<std::size_t, 3> shape_axes(const Topology& topology) {
   std::array<std::size_t, 3> axes = {0, 1, 2};
   std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
@@ -32,8 +32,8 @@ std::array<std::size_t, 3> shape_axes(const Topology& topology) {
   return axes;
 }
 
-SweepShape normal_shape(const Topology& topology, const std::array<std::size_t, 3>& axes) {
-  SweepShape shape;
+ExchangeShape normal_shape(const Topology& topology, const std::array<std::size_t, 3>& axes) {
+  ExchangeShape shape;
   for (std::size_t i = 0; i < 3; ++i) {
     shape.extents[i] = topology.extents()[axes[i]];
     if (shape.extents[i] == 1) break;
@@ -43,23 +43,23 @@ SweepShape normal_shape(const Topology& topology, const std::array<std::size_t, 
   return shape;
 }
 
-SweepOffsets shape_offsets(SweepOrder order, const SweepShape& shape, int controllers) {
+ExchangeOffsets shape_offsets(ExchangeOrder order, const ExchangeShape& shape, int controllers) {
   const int x = shape.extents[0];
   const int y = shape.extents[1];
   if (shape.dimensions <= 2 && shape.wraps_nowhere()) return mesh_offsets(x, y);
-  if (order == SweepOrder::a2at_printed) return printed_torus_offsets(x, y);
+  if (order == ExchangeOrder::a2at_printed) return printed_torus_offsets(x, y);
   if (shape.dimensions <= 2 && shape.wraps_everywhere()) return torus_offsets(x, y);
   return box_offsets(shape, controllers);
 }
 
-/// One entry per other node, in the topology's own axes.
-SweepOffsets node_offsets(SweepOrder order, const Topology& topology, int controllers) {
-  if (order == SweepOrder::a2and) {
+/// One transfer per other node, in the topology's own axes.
+ExchangeOffsets node_offsets(ExchangeOrder order, const Topology& topology, int controllers) {
+  if (order == ExchangeOrder::a2and) {
     return counted_offsets(topology.extents(), {topology.wraps(0), topology.wraps(1), topology.wraps(2)});
   }
   const std::array<std::size_t, 3> axes = shape_axes(topology);
-  SweepOffsets offsets = shape_offsets(order, normal_shape(topology, axes), controllers);
-  for (SweepOffset& offset : offsets) {
+  ExchangeOffsets offsets = shape_offsets(order, normal_shape(topology, axes), controllers);
+  for (ExchangeOffset& offset : offsets) {
     const Coordinates steps = offset.steps;
     for (std::size_t i = 0; i < 3; ++i) offset.steps[axes[i]] = steps[i];
   }
@@ -68,11 +68,11 @@ SweepOffsets node_offsets(SweepOrder order, const Topology& topology, int contro
 
 /// With several ranks on each node the list of nodes is gone through once for every distance of places, and ties go
 /// the one way round and the other in turn. The sender's own node comes last: it needs no link.
-SweepOffsets with_places(const SweepOffsets& offsets, int per_node) {
-  SweepOffsets all;
+ExchangeOffsets with_places(const ExchangeOffsets& offsets, int per_node) {
+  ExchangeOffsets all;
   all.reserve((offsets.size() + 1) * index(per_node) - 1);
   for (int place = 0; place < per_node; ++place) {
-    for (SweepOffset offset : offsets) {
+    for (ExchangeOffset offset : offsets) {
       offset.place = place;
       if (offset.by_parity && place % 2 == 1) {
         for (int& steps : offset.steps) steps = -steps;
@@ -84,16 +84,16 @@ SweepOffsets with_places(const SweepOffsets& offsets, int per_node) {
   return all;
 }
 
-SweepList make_list(SweepOrder order, const Topology& topology, int controllers) {
-  SweepList list;
-  list.entries = index(topology.ranks() - 1);
-  if (topology.kind() == Topology::Kind::torus && order != SweepOrder::a2a) {
+ExchangeList make_list(ExchangeOrder order, const Topology& topology, int controllers) {
+  ExchangeList list;
+  list.transfers = index(topology.ranks() - 1);
+  if (topology.kind() == Topology::Kind::torus && order != ExchangeOrder::a2a) {
     list.offsets = with_places(node_offsets(order, topology, controllers), topology.per_node());
   }
-  const std::size_t counted = list.offsets.empty() ? list.entries : list.offsets.size();
-  if (counted != list.entries) {
-    throw Error(Status::internal, "the sweep list " + std::string(name(order)) + " of " + topology.text() + " has " +
-                                      std::to_string(counted) + " entries for " + std::to_string(list.entries) +
+  const std::size_t counted = list.offsets.empty() ? list.transfers : list.offsets.size();
+  if (counted != list.transfers) {
+    throw Error(Status::internal, "the exchange list " + std::string(name(order)) + " of " + topology.text() + " has " +
+                                      std::to_string(counted) + " transfers for " + std::to_string(list.transfers) +
                                       " receivers");
   }
   return list;
@@ -108,19 +108,19 @@ int hops_along(const Topology& topology, int dimension, int at, int steps) {
 
 }  // namespace
 
-bool SweepShape::wraps_everywhere() const {
+bool ExchangeShape::wraps_everywhere() const {
   return std::all_of(wraps.begin(), wraps.begin() + dimensions, [](bool one) { return one; });
 }
 
-bool SweepShape::wraps_nowhere() const {
+bool ExchangeShape::wraps_nowhere() const {
   return std::none_of(wraps.begin(), wraps.begin() + dimensions, [](bool one) { return one; });
 }
 
-SweepOffsets counted_offsets(const Coordinates& extents, const std::array<bool, 3>& wraps) {
+ExchangeOffsets counted_offsets(const Coordinates& extents, const std::array<bool, 3>& wraps) {
   const auto shorter = [&](std::size_t d, int steps) {
     return wraps[d] && 2 * steps > extents[d] ? steps - extents[d] : steps;
   };
-  SweepOffsets offsets;
+  ExchangeOffsets offsets;
   for (int x = 0; x < extents[0]; ++x) {
     for (int y = 0; y < extents[1]; ++y) {
       for (int z = 0; z < extents[2]; ++z) {
@@ -132,14 +132,14 @@ SweepOffsets counted_offsets(const Coordinates& extents, const std::array<bool, 
   return offsets;
 }
 
-std::string_view name(SweepOrder order) noexcept {
+std::string_view name(ExchangeOrder order) noexcept {
   constexpr std::array<std::string_view, 4> kNames = {"a2a", "a2and", "a2at_printed", "a2at"};
   return kNames[static_cast<std::size_t>(order)];
 }
 
-std::string why_no_sweep_list(SweepOrder order, const Topology& topology) {
-  if (order != SweepOrder::a2at_printed || topology.kind() != Topology::Kind::torus) return "";
-  const SweepShape shape = normal_shape(topology, shape_axes(topology));
+std::string why_no_exchange_list(ExchangeOrder order, const Topology& topology) {
+  if (order != ExchangeOrder::a2at_printed || topology.kind() != Topology::Kind::torus) return "";
+  const ExchangeShape shape = normal_shape(topology, shape_axes(topology));
   if (shape.dimensions == 3) return "the paper's order is for one or two dimensions, " + topology.text() + " has three";
   if (!shape.wraps_everywhere() && !shape.wraps_nowhere()) {
     return "the paper's order is for tori and for meshes, " + topology.text() + " is a mixture";
@@ -147,25 +147,25 @@ std::string why_no_sweep_list(SweepOrder order, const Topology& topology) {
   return "";
 }
 
-const SweepList& sweep_list(SweepOrder order, const Topology& topology, int controllers) {
-  if (const std::string why = why_no_sweep_list(order, topology); !why.empty()) {
-    throw Error(Status::unsupported, "no sweep list " + std::string(name(order)) + ": " + why + "; use a2at");
+const ExchangeList& exchange_list(ExchangeOrder order, const Topology& topology, int controllers) {
+  if (const std::string why = why_no_exchange_list(order, topology); !why.empty()) {
+    throw Error(Status::unsupported, "no exchange list " + std::string(name(order)) + ": " + why + "; use a2at");
   }
   // One lock for finding and making: two threads that want the same list make it once.
   static std::mutex mutex;
-  static std::map<std::tuple<SweepOrder, int, std::string, int>, std::unique_ptr<const SweepList>> lists;
+  static std::map<std::tuple<ExchangeOrder, int, std::string, int>, std::unique_ptr<const ExchangeList>> lists;
   const std::lock_guard<std::mutex> lock(mutex);
-  const int chosen_for = order != SweepOrder::a2at ? 0 : controllers < 4 ? 3 : controllers < 6 ? 4 : 6;
-  std::unique_ptr<const SweepList>& list = lists[{order, topology.ranks(), topology.text(), chosen_for}];
-  if (!list) list = std::make_unique<const SweepList>(make_list(order, topology, chosen_for));
+  const int chosen_for = order != ExchangeOrder::a2at ? 0 : controllers < 4 ? 3 : controllers < 6 ? 4 : 6;
+  std::unique_ptr<const ExchangeList>& list = lists[{order, topology.ranks(), topology.text(), chosen_for}];
+  if (!list) list = std::make_unique<const ExchangeList>(make_list(order, topology, chosen_for));
   return *list;
 }
 
-int receiver(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+int receiver(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
   if (list.offsets.empty()) {
-    return static_cast<int>((index(rank) + entry + 1) % index(topology.ranks()));
+    return static_cast<int>((index(rank) + transfer + 1) % index(topology.ranks()));
   }
-  const SweepOffset& offset = list.offsets[entry];
+  const ExchangeOffset& offset = list.offsets[transfer];
   Coordinates at = topology.coordinates(rank);
   for (std::size_t d = 0; d < 3; ++d) {
     const int extent = topology.extents()[d];
@@ -175,10 +175,10 @@ int receiver(const Topology& topology, const SweepList& list, int rank, std::siz
   return topology.rank_at(topology.node_of(topology.rank(at)), place);
 }
 
-int sender(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+int sender(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
   const int ranks = topology.ranks();
-  if (list.offsets.empty()) return (rank - 1 - static_cast<int>(entry) + ranks) % ranks;
-  const SweepOffset& offset = list.offsets[entry];
+  if (list.offsets.empty()) return (rank - 1 - static_cast<int>(transfer) + ranks) % ranks;
+  const ExchangeOffset& offset = list.offsets[transfer];
   Coordinates at = topology.coordinates(rank);
   for (std::size_t d = 0; d < 3; ++d) {
     const int extent = topology.extents()[d];
@@ -189,12 +189,12 @@ int sender(const Topology& topology, const SweepList& list, int rank, std::size_
   return topology.rank_at(topology.node_of(topology.rank(at)), place);
 }
 
-Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
   if (topology.kind() != Topology::Kind::torus) return {0, 0, 0};
   const Coordinates at = topology.coordinates(rank);
   Coordinates hops = {0, 0, 0};
   if (list.offsets.empty()) {
-    const Coordinates to = topology.coordinates(receiver(topology, list, rank, entry));
+    const Coordinates to = topology.coordinates(receiver(topology, list, rank, transfer));
     for (int d = 0; d < 3; ++d) {
       const int extent = topology.extents()[index(d)];
       int steps = (to[index(d)] - at[index(d)] + extent) % extent;
@@ -203,7 +203,7 @@ Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank
     }
     return hops;
   }
-  const SweepOffset& offset = list.offsets[entry];
+  const ExchangeOffset& offset = list.offsets[transfer];
   for (int d = 0; d < 3; ++d) {
     const int steps = offset.steps[index(d)];
     const bool is_tie = 2 * std::abs(steps) == topology.extents()[index(d)];
@@ -213,10 +213,10 @@ Coordinates sweep_hops(const Topology& topology, const SweepList& list, int rank
   return hops;
 }
 
-Ties sweep_ties(const Topology& topology, const SweepList& list, int rank, std::size_t entry) noexcept {
+Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
   if (!topology.selects_ties()) return {};
-  if (list.offsets.empty()) return balanced_ties(topology, rank, receiver(topology, list, rank, entry));
-  const Coordinates hops = sweep_hops(topology, list, rank, entry);
+  if (list.offsets.empty()) return balanced_ties(topology, rank, receiver(topology, list, rank, transfer));
+  const Coordinates hops = exchange_hops(topology, list, rank, transfer);
   Ties ties = {};
   for (std::size_t d = 0; d < 3; ++d) {
     const bool is_tie = topology.wraps(static_cast<int>(d)) && 2 * std::abs(hops[d]) == topology.extents()[d];
@@ -225,10 +225,10 @@ Ties sweep_ties(const Topology& topology, const SweepList& list, int rank, std::
   return ties;
 }
 
-SweepTraffic sweep_traffic(const Topology& topology, const SweepList& list) {
+SweepTraffic exchange_traffic(const Topology& topology, const ExchangeList& list) {
   SweepTraffic traffic;
-  traffic.entries = list.entries;
-  traffic.hops = [&](int rank, std::size_t entry) { return sweep_hops(topology, list, rank, entry); };
+  traffic.entries = list.transfers;
+  traffic.hops = [&](int rank, std::size_t transfer) { return exchange_hops(topology, list, rank, transfer); };
   traffic.mates_alike = !list.offsets.empty();
   for (std::size_t d = 0; d < 3; ++d) {
     const bool is_last = std::all_of(topology.extents().begin() + static_cast<std::ptrdiff_t>(d) + 1,
@@ -236,7 +236,7 @@ SweepTraffic sweep_traffic(const Topology& topology, const SweepList& list) {
     // Counted by rank, a step along any dimension but the last leads some ranks into the next row, and others not.
     const bool is_even = topology.wraps(static_cast<int>(d)) && (is_last || !list.offsets.empty());
     traffic.period[d] = is_even ? 1 : topology.extents()[d];
-    const bool by_parity = std::any_of(list.offsets.begin(), list.offsets.end(), [&](const SweepOffset& offset) {
+    const bool by_parity = std::any_of(list.offsets.begin(), list.offsets.end(), [&](const ExchangeOffset& offset) {
       return offset.by_parity && 2 * std::abs(offset.steps[d]) == topology.extents()[d];
     });
     if (is_even && by_parity) traffic.period[d] = 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep lists of three dimensions, and of two of which one wraps: a few orders are made, the network model simulates
+// Exchange lists of three dimensions, and of two of which one wraps: a few orders are made, the network model simulates
 // each, and the best is improved by a bounded search. The bounds are in steps and seeds are fixed, so that every rank
 // finds the same list.
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <random>
 #include <utility>
 
-#include "collectives/orders/sweep_parts.hpp"
+#include "collectives/orders/exchange_parts.hpp"
 
 namespace torii {
 namespace {
@@ -48,14 +48,14 @@ bool is_diagonal(const Coordinates& v) { return v[0] == v[1] && v[1] == v[2]; }
 
 /// Torus cube, six controllers: v, its turns about the diagonal, and their negatives load every direction with
 /// |a| + |b| + |c|. The seven that are their own negatives and the diagonal come last.
-SweepOffsets cube_torus_offsets(int extent) {
-  SweepOffsets offsets;
+ExchangeOffsets cube_torus_offsets(int extent) {
+  ExchangeOffsets offsets;
   Taken taken(extent);
   const auto send = [&](const Coordinates& v) {
     if (taken.take(v)) offsets.push_back({v});
   };
   const int m = extent / 2;
-  SweepOffsets tail;
+  ExchangeOffsets tail;
   if (extent % 2 == 0) {
     for (const Coordinates& v :
          {Coordinates{-m, -m, 0}, Coordinates{0, -m, -m}, Coordinates{-m, 0, -m}, Coordinates{m, 0, 0},
@@ -64,7 +64,7 @@ SweepOffsets cube_torus_offsets(int extent) {
       tail.push_back({v});
     }
   }
-  for (const SweepOffset& offset : counted_offsets({extent, extent, extent}, {true, true, true})) {
+  for (const ExchangeOffset& offset : counted_offsets({extent, extent, extent}, {true, true, true})) {
     const Coordinates& v = offset.steps;
     if (is_diagonal(v)) continue;
     for (const Coordinates& w : {v, turned(v), turned(turned(v))}) {
@@ -82,10 +82,10 @@ SweepOffsets cube_torus_offsets(int extent) {
 
 /// Mesh cube: v and its turns about the diagonal load all directions alike. The diagonal comes last, since an offset
 /// that is its own turn would part the others.
-SweepOffsets cube_mesh_offsets(int extent) {
-  SweepOffsets offsets;
+ExchangeOffsets cube_mesh_offsets(int extent) {
+  ExchangeOffsets offsets;
   Taken taken(extent);
-  for (const SweepOffset& offset : counted_offsets({extent, extent, extent}, {false, false, false})) {
+  for (const ExchangeOffset& offset : counted_offsets({extent, extent, extent}, {false, false, false})) {
     if (is_diagonal(offset.steps)) continue;
     for (const Coordinates& w : {offset.steps, turned(offset.steps), turned(turned(offset.steps))}) {
       if (taken.take(w)) offsets.push_back({w});
@@ -95,10 +95,10 @@ SweepOffsets cube_mesh_offsets(int extent) {
   return offsets;
 }
 
-using Maker = std::function<SweepOffsets()>;
+using Maker = std::function<ExchangeOffsets()>;
 
 /// What is tried, the most promising first.
-std::vector<Maker> candidates(const SweepShape& shape, int controllers) {
+std::vector<Maker> candidates(const ExchangeShape& shape, int controllers) {
   std::vector<Maker> makers;
   const int extent = shape.extents[0];
   const bool is_torus = shape.wraps_everywhere();
@@ -118,15 +118,15 @@ std::vector<Maker> candidates(const SweepShape& shape, int controllers) {
 /// Simulates lists while the messages last.
 class Judge {
  public:
-  Judge(const SweepShape& shape, int controllers)
+  Judge(const ExchangeShape& shape, int controllers)
       : topology_(Topology::torus(shape.extents, shape.wraps)), bound_(alltoall_bound(topology_)) {
     run_.controllers = controllers;
   }
 
   /// The time over the bound, by the kind of sharing that suits the list less. Infinite when messages have run out.
-  double judge(const SweepOffsets& offsets) {
-    const SweepList list{offsets.size(), offsets};
-    const SweepTraffic traffic = sweep_traffic(topology_, list);
+  double judge(const ExchangeOffsets& offsets) {
+    const ExchangeList list{offsets.size(), offsets};
+    const SweepTraffic traffic = exchange_traffic(topology_, list);
     const std::int64_t ranks = static_cast<std::int64_t>(traffic.period[0]) * traffic.period[1] * traffic.period[2];
     left_ -= 2 * ranks * static_cast<std::int64_t>(offsets.size()) * (ranks > 2 ? kUnlikeCost : 1);
     if (is_over()) return HUGE_VAL;
@@ -146,8 +146,8 @@ class Judge {
   std::int64_t left_ = kMessagesMost;
 };
 
-/// One small change: two entries exchanged, one moved, or the ties of one taken the other way round.
-void change(SweepOffsets& offsets, const SweepShape& shape, std::mt19937_64& random) {
+/// One small change: two transfers exchanged, one moved, or the ties of one taken the other way round.
+void change(ExchangeOffsets& offsets, const ExchangeShape& shape, std::mt19937_64& random) {
   const auto any = [&] { return static_cast<std::ptrdiff_t>(random() % offsets.size()); };
   const std::ptrdiff_t one = any();
   const std::ptrdiff_t other = any();
@@ -170,13 +170,13 @@ void change(SweepOffsets& offsets, const SweepShape& shape, std::mt19937_64& ran
 
 }  // namespace
 
-SweepOffsets box_offsets(const SweepShape& shape, int controllers) {
+ExchangeOffsets box_offsets(const ExchangeShape& shape, int controllers) {
   Judge judge(shape, controllers);
-  SweepOffsets best;
+  ExchangeOffsets best;
   double least = HUGE_VAL;
   // The first one stands where even that cannot be simulated.
   for (const Maker& make : candidates(shape, controllers)) {
-    SweepOffsets list = make();
+    ExchangeOffsets list = make();
     const double time = judge.judge(list);
     if (best.empty() || time < least) {
       least = time;
@@ -186,7 +186,7 @@ SweepOffsets box_offsets(const SweepShape& shape, int controllers) {
   }
   std::mt19937_64 random(1);
   while (least > kBest && !judge.is_over()) {
-    SweepOffsets changed = best;
+    ExchangeOffsets changed = best;
     change(changed, shape, random);
     const double time = judge.judge(changed);
     if (time > least || judge.is_over()) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans with sweeps: what they look like, and each way to break one is rejected.
+// Plans with pairwise exchanges: what they look like, and each way to break one is rejected.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,21 +13,21 @@
 namespace torii::tests {
 namespace {
 
-/// An order of lists: entry e of rank u goes to receivers[u][e].
+/// An order of lists: transfer e of rank u goes to receivers[u][e].
 class Listed final : public EntryOrder {
  public:
   explicit Listed(int ranks) {
     for (int rank = 0; rank < ranks; ++rank) {
-      for (int entry = 0; entry + 1 < ranks; ++entry) {
-        receivers[rank].push_back((rank + entry + 1) % ranks);
-        senders[rank].push_back((rank - entry - 1 + ranks) % ranks);
+      for (int transfer = 0; transfer + 1 < ranks; ++transfer) {
+        receivers[rank].push_back((rank + transfer + 1) % ranks);
+        senders[rank].push_back((rank - transfer - 1 + ranks) % ranks);
       }
     }
   }
   std::string_view name() const noexcept override { return "listed"; }
   int entries() const noexcept override { return length >= 0 ? length : static_cast<int>(receivers[0].size()); }
-  int receiver(int rank, int entry) const noexcept override { return receivers[rank][entry]; }
-  int sender(int rank, int entry) const noexcept override { return senders[rank][entry]; }
+  int receiver(int rank, int transfer) const noexcept override { return receivers[rank][transfer]; }
+  int sender(int rank, int transfer) const noexcept override { return senders[rank][transfer]; }
 
   std::vector<int> receivers[8];
   std::vector<int> senders[8];
@@ -52,44 +52,44 @@ std::string fault_of(Collective collective, const Break& break_it) {
   return verdict.ok() ? "" : verdict.faults.front();
 }
 
-TEST(Sweeps, UnbrokenOnesAreRight) {
+TEST(PairwiseExchanges, UnbrokenOnesAreRight) {
   for (const Collective collective : {Collective::alltoall, Collective::scatter, Collective::gather}) {
     EXPECT_EQ(fault_of(collective, [](auto&, auto&) {}), "") << name(collective);
   }
 }
 
-TEST(Sweeps, OrdersThatBothEndsSeeDifferentlyAreRejected) {
+TEST(PairwiseExchanges, OrdersThatBothEndsSeeDifferentlyAreRejected) {
   const std::string text = fault_of(
       Collective::alltoall, [](auto&, Listed& order) { std::swap(order.receivers[1][0], order.receivers[1][2]); });
-  EXPECT_EQ(text, "rank 1: entry 0 goes to rank 4, which takes from rank 3 there");
+  EXPECT_EQ(text, "rank 1: transfer 0 goes to rank 4, which takes from rank 3 there");
 }
 
-TEST(Sweeps, ReceiversThatComeTwiceOrNotAtAllAreRejected) {
+TEST(PairwiseExchanges, ReceiversThatComeTwiceOrNotAtAllAreRejected) {
   EXPECT_EQ(fault_of(Collective::alltoall, [](auto&, Listed& order) { order.receivers[0][1] = 1; }),
-            "rank 0: entry 1 goes to rank 1, to which an earlier one goes");
+            "rank 0: transfer 1 goes to rank 1, to which an earlier one goes");
   EXPECT_EQ(fault_of(Collective::alltoall, [](auto&, Listed& order) { order.receivers[0][0] = 0; }),
-            "rank 0: entry 0 goes to rank 0");
+            "rank 0: transfer 0 goes to rank 0");
   EXPECT_EQ(fault_of(Collective::alltoall, [](auto&, Listed& order) { order.receivers[3][0] = 5; }),
-            "rank 3: entry 0 goes to rank 5");
+            "rank 3: transfer 0 goes to rank 5");
   EXPECT_EQ(fault_of(Collective::alltoall, [](auto&, Listed& order) { order.length = 3; }),
-            "rank 0: the order has 3 entries for 5 ranks");
+            "rank 0: the order has 3 transfers for 5 ranks");
 }
 
-TEST(Sweeps, WrongEndsMaximaAndBoundsAreRejected) {
+TEST(PairwiseExchanges, WrongEndsMaximaAndBoundsAreRejected) {
   EXPECT_EQ(fault_of(Collective::scatter, [](std::vector<Plan>& plans, auto&) { plans[1].sweep.from = 3; }),
-            "rank 1: the sweep goes from rank 3 to rank -1, but should from 2 to -1 (-1: all)");
+            "rank 1: the pairwise exchange goes from rank 3 to rank -1, but should from 2 to -1 (-1: all)");
   EXPECT_EQ(fault_of(Collective::gather, [](std::vector<Plan>& plans, auto&) { plans[4].sweep.to = -1; }),
-            "rank 4: the sweep goes from rank -1 to rank -1, but should from -1 to 2 (-1: all)");
+            "rank 4: the pairwise exchange goes from rank -1 to rank -1, but should from -1 to 2 (-1: all)");
   EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[2].sweep.in_flight = 0; }),
-            "rank 2: so many entries may be in flight: 0");
+            "rank 2: so many transfers may be in flight: 0");
   EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[3].sweep = {}; }),
-            "the plans of 4 of 5 ranks have a sweep");
+            "the plans of 4 of 5 ranks have a pairwise exchange");
   EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[2].rank = 1; }),
             "rank 2: the plan says it is of rank 1");
   EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans.pop_back(); }),
             "the topology has 5 ranks but there are 4 plans");
   EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[0].lanes.emplace_back(); }),
-            "rank 0: a plan with a sweep has no lanes and no streams of its own");
+            "rank 0: a plan with a pairwise exchange has no lanes and no streams of its own");
   const std::string maxima =
       fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[0].in_streams_max = 3; });
   EXPECT_NE(maxima.find("in_streams_max is 3 but the most of any rank is 4"), std::string::npos) << maxima;
@@ -99,16 +99,17 @@ TEST(Sweeps, WrongEndsMaximaAndBoundsAreRejected) {
   EXPECT_NE(blocks.find("a plan of alltoall has one block per rank"), std::string::npos) << blocks;
 }
 
-TEST(Sweeps, OfACombiningCollectiveAreRejected) {
+TEST(PairwiseExchanges, OfACombiningCollectiveAreRejected) {
   std::vector<Plan> plans = plan_all(*find_algorithm("direct"), request_of(Collective::alltoall, 3));
   ExpressionPool pool;
   const Verdict verdict = verify(request_of(Collective::allreduce, 3), plans, pool);
   ASSERT_FALSE(verdict.ok());
-  EXPECT_EQ(verdict.faults.front(), "rank 0: a sweep moves blocks from rank to rank, which allreduce does not ask for");
+  EXPECT_EQ(verdict.faults.front(),
+            "rank 0: a pairwise exchange moves blocks from rank to rank, which allreduce does not ask for");
 }
 
 /// One-shot plans are lists of messages, so single ones can be broken.
-TEST(Sweeps, WrongBlocksOfOneShotPlansAreRejected) {
+TEST(PairwiseExchanges, WrongBlocksOfOneShotPlansAreRejected) {
   for (const Collective collective : {Collective::alltoall, Collective::scatter, Collective::gather}) {
     PlanRequest request = request_of(collective, 4);
     request.tuning = {4096, 4, 1, true};
@@ -128,7 +129,7 @@ TEST(Sweeps, WrongBlocksOfOneShotPlansAreRejected) {
   }
 }
 
-TEST(Sweeps, PlansStayShortAndShareTheirOrder) {
+TEST(PairwiseExchanges, PlansStayShortAndShareTheirOrder) {
   const PlanRequest request = request_of(Collective::alltoall, 1000);
   const Algorithm& direct = *find_algorithm("direct");
   const Plan first = direct.plan(request, 0);
@@ -138,18 +139,18 @@ TEST(Sweeps, PlansStayShortAndShareTheirOrder) {
   EXPECT_LE(sizeof(Plan), 400U);
 }
 
-TEST(Sweeps, AreShownAsText) {
+TEST(PairwiseExchanges, AreShownAsText) {
   const PlanRequest request = request_of(Collective::alltoall, 4);
   EXPECT_NE(draw_text(request, find_algorithm("direct")->plan(request, 1))
-                .find("sweep: all to all, rank + 1, rank + 2, ..., 2 in flight; to 2 3 0; from 0 3 2"),
+                .find("pairwise exchange: all to all, rank + 1, rank + 2, ..., 2 in flight; to 2 3 0; from 0 3 2"),
             std::string::npos)
       << draw_text(request, find_algorithm("direct")->plan(request, 1));
   const PlanRequest gather = request_of(Collective::gather, 4, 3);
-  EXPECT_NE(draw_text(gather, find_algorithm("direct")->plan(gather, 0)).find("sweep: all to rank 3, "),
+  EXPECT_NE(draw_text(gather, find_algorithm("direct")->plan(gather, 0)).find("pairwise exchange: all to rank 3, "),
             std::string::npos);
 }
 
-TEST(Sweeps, SegmentsShrinkSoThatSlotsStayBounded) {
+TEST(PairwiseExchanges, SegmentsShrinkSoThatSlotsStayBounded) {
   const TuneTable table = TuneTable::parse(
       R"({"version": 1, "rows": [{"collective": "alltoall", "ranks": [1, 4096], "bytes_max": null,
           "algorithm": "direct", "segment": 32768, "slots": 8, "window": 4}]})",

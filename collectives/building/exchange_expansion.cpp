@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes sweeps out as flows.
-#include "collectives/building/sweep_expansion.hpp"
+// Writes pairwise exchanges out as flows.
+#include "collectives/building/exchange_expansion.hpp"
 
 #include <utility>
 
@@ -36,18 +36,18 @@ Plan expand(const Plan& plan, Carriage carriage) {
       expanded.in.back().peer = peer;
     }
   }
-  for (int entry = 0; entry < sweep.order->entries(); ++entry) {
-    const int receiver = sweep.order->receiver(rank, entry);
-    const int sender = sweep.order->sender(rank, entry);
+  for (int transfer = 0; transfer < sweep.order->entries(); ++transfer) {
+    const int receiver = sweep.order->receiver(rank, transfer);
+    const int sender = sweep.order->sender(rank, transfer);
     if (sweep.sends(rank) && sweep.takes(receiver)) {
       const StreamEnd end = {static_cast<std::uint16_t>(sweep.out_stream(rank, receiver)), 0};
-      expanded.out[end.stream].ties = sweep.order->ties(rank, entry);
+      expanded.out[end.stream].ties = sweep.order->ties(rank, transfer);
       const Walk walk = one_block(plan, sweep.to >= 0 ? rank : receiver);
       expanded.lanes.push_back(lane_of({.walk = walk, .sources = {{}}, .targets = {end}, .label = "send"}));
     }
     if (sweep.takes(rank) && sweep.sends(sender)) {
       const StreamEnd end = {static_cast<std::uint16_t>(sweep.in_stream(rank, sender)), 0};
-      expanded.in[end.stream].ties = sweep.order->ties(sender, entry);
+      expanded.in[end.stream].ties = sweep.order->ties(sender, transfer);
       const Walk walk = one_block(plan, sweep.from >= 0 ? rank : sender);
       expanded.lanes.push_back(lane_of({.walk = walk, .sources = {end}, .keep = true, .label = "take"}));
     }
@@ -57,7 +57,7 @@ Plan expand(const Plan& plan, Carriage carriage) {
 
 }  // namespace
 
-std::vector<Plan> expand_sweeps(std::span<const Plan> plans, Carriage carriage) {
+std::vector<Plan> expand_exchanges(std::span<const Plan> plans, Carriage carriage) {
   std::vector<Plan> expanded;
   expanded.reserve(plans.size());
   for (const Plan& plan : plans) expanded.push_back(plan.sweep.exists() ? expand(plan, carriage) : plan);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep lists made of pairs: offsets are matched so that what one leaves idle the other uses.
+// Exchange lists made of pairs: offsets are matched so that what one leaves idle the other uses.
 //
 // An item is v and -v, which load both directions of every wrapping dimension alike; where nothing wraps it is v alone,
 // which does so by itself. Two items, four messages, load dimension d with |v_d| + |w_d| each way. The list takes as
@@ -10,7 +10,7 @@
 #include <random>
 #include <utility>
 
-#include "collectives/orders/sweep_parts.hpp"
+#include "collectives/orders/exchange_parts.hpp"
 
 namespace torii {
 namespace {
@@ -24,7 +24,7 @@ using Pairs = std::vector<std::pair<int, int>>;  // of items; -1 for none
 
 int extent_distance(int extent, int steps) { return std::min(std::abs(steps), extent - std::abs(steps)); }
 
-bool is_own_inverse(const SweepShape& shape, const Coordinates& steps) {
+bool is_own_inverse(const ExchangeShape& shape, const Coordinates& steps) {
   for (std::size_t d = 0; d < 3; ++d) {
     if (2 * steps[d] % shape.extents[d] != 0) return false;
   }
@@ -34,7 +34,7 @@ bool is_own_inverse(const SweepShape& shape, const Coordinates& steps) {
 Coordinates negative(const Coordinates& steps) { return {-steps[0], -steps[1], -steps[2]}; }
 
 /// Of v and -v the one whose first coordinate that tells them apart is the smaller, modulo the extents.
-bool stands_for_both(const SweepShape& shape, const Coordinates& steps) {
+bool stands_for_both(const ExchangeShape& shape, const Coordinates& steps) {
   for (std::size_t d = 0; d < 3; ++d) {
     const int up = (steps[d] + shape.extents[d]) % shape.extents[d];
     const int down = (shape.extents[d] - steps[d]) % shape.extents[d];
@@ -43,10 +43,10 @@ bool stands_for_both(const SweepShape& shape, const Coordinates& steps) {
   return false;
 }
 
-std::vector<Item> items_of(const SweepShape& shape) {
+std::vector<Item> items_of(const ExchangeShape& shape) {
   std::vector<Item> items;
   const bool wraps = !shape.wraps_nowhere();
-  for (const SweepOffset& offset : counted_offsets(shape.extents, shape.wraps)) {
+  for (const ExchangeOffset& offset : counted_offsets(shape.extents, shape.wraps)) {
     const Coordinates& v = offset.steps;
     if (wraps && (is_own_inverse(shape, v) || !stands_for_both(shape, v))) continue;
     Item item{v, {0, 0, 0}};
@@ -75,7 +75,7 @@ int cost_of(const Item& a, const Item& b) {
 
 /// Pairs v with w = half the extents - v: together they load every direction with half its extent, whatever v is. Items
 /// for which w is v are paired among themselves.
-Pairs match_halves(const SweepShape& shape, const std::vector<Item>& items) {
+Pairs match_halves(const ExchangeShape& shape, const std::vector<Item>& items) {
   const auto number = [&](const Coordinates& steps) {
     Coordinates at = steps;
     for (std::size_t d = 0; d < 3; ++d) at[d] = (at[d] % shape.extents[d] + shape.extents[d]) % shape.extents[d];
@@ -131,7 +131,7 @@ Pairs match(const std::vector<Item>& items, std::uint64_t seed) {
 
 /// The offsets that are their own inverses: 0, 1, 3 or 7. Each loads one direction only, so they go by twos whose sum
 /// is half of all extents, in turn along + and along -.
-SweepOffsets own_inverses(const SweepShape& shape) {
+ExchangeOffsets own_inverses(const ExchangeShape& shape) {
   Coordinates half = {0, 0, 0};
   std::vector<std::size_t> even;
   for (std::size_t d = 0; d < 3; ++d) {
@@ -141,7 +141,7 @@ SweepOffsets own_inverses(const SweepShape& shape) {
   }
   if (even.empty()) return {};
   if (even.size() == 1) return {{half, 0, true}};
-  SweepOffsets offsets;
+  ExchangeOffsets offsets;
   int sign = 1;
   for (std::size_t i = 0; i < even.size(); ++i) {
     const std::size_t d = even[i];
@@ -160,7 +160,7 @@ SweepOffsets own_inverses(const SweepShape& shape) {
 
 }  // namespace
 
-SweepOffsets paired_offsets(const SweepShape& shape, std::uint64_t seed) {
+ExchangeOffsets paired_offsets(const ExchangeShape& shape, std::uint64_t seed) {
   const std::vector<Item> items = items_of(shape);
   const bool wraps = !shape.wraps_nowhere();
   Pairs pairs = seed == 0 ? match_halves(shape, items) : match(items, seed);
@@ -177,7 +177,7 @@ SweepOffsets paired_offsets(const SweepShape& shape, std::uint64_t seed) {
     const bool lone_b = std::min(b.first, b.second) < 0;
     return lone_a != lone_b ? lone_b : load(a) > load(b);
   });
-  SweepOffsets offsets;
+  ExchangeOffsets offsets;
   for (const auto& [a, b] : pairs) {
     for (const int item : {a, b}) {
       if (item < 0) continue;
@@ -187,7 +187,7 @@ SweepOffsets paired_offsets(const SweepShape& shape, std::uint64_t seed) {
     }
   }
   if (wraps) {
-    for (const SweepOffset& offset : own_inverses(shape)) offsets.push_back(offset);
+    for (const ExchangeOffset& offset : own_inverses(shape)) offsets.push_back(offset);
   }
   return offsets;
 }

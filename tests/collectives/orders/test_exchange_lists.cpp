@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every sweep list leads each rank to every other rank once, each entry is a permutation, and ways are the shortest.
+// Every exchange list leads each rank to every other rank once, each transfer is a permutation, and ways are the
+// shortest.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,28 +10,30 @@
 #include <thread>
 #include <vector>
 
-#include "collectives/orders/sweep_lists.hpp"
+#include "collectives/orders/exchange_lists.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii::tests {
 namespace {
 
-constexpr SweepOrder kOrders[] = {SweepOrder::a2a, SweepOrder::a2and, SweepOrder::a2at_printed, SweepOrder::a2at};
+constexpr ExchangeOrder kOrders[] = {ExchangeOrder::a2a, ExchangeOrder::a2and, ExchangeOrder::a2at_printed,
+                                     ExchangeOrder::a2at};
 
-/// Every entry is a permutation of the ranks, and the receivers of `rank` are all others.
-void expect_alltoall(SweepOrder order, const Topology& topology) {
-  const SweepList& list = sweep_list(order, topology);
+/// Every transfer is a permutation of the ranks, and the receivers of `rank` are all others.
+void expect_alltoall(ExchangeOrder order, const Topology& topology) {
+  const ExchangeList& list = exchange_list(order, topology);
   const auto ranks = static_cast<std::size_t>(topology.ranks());
   const std::string what =
       std::string(name(order)) + " of " + topology.text() + ", " + std::to_string(ranks) + " ranks";
-  ASSERT_EQ(list.entries, ranks - 1) << what;
+  ASSERT_EQ(list.transfers, ranks - 1) << what;
   std::vector<std::size_t> receives(ranks * ranks, 0);
-  for (std::size_t entry = 0; entry < list.entries; ++entry) {
+  for (std::size_t transfer = 0; transfer < list.transfers; ++transfer) {
     std::vector<bool> is_taken(ranks, false);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      const int to = receiver(topology, list, static_cast<int>(rank), entry);
-      ASSERT_TRUE(to >= 0 && to < topology.ranks()) << what << ": entry " << entry << " leads to " << to;
-      ASSERT_FALSE(is_taken[static_cast<std::size_t>(to)]) << what << ": two send to " << to << " with entry " << entry;
+      const int to = receiver(topology, list, static_cast<int>(rank), transfer);
+      ASSERT_TRUE(to >= 0 && to < topology.ranks()) << what << ": transfer " << transfer << " leads to " << to;
+      ASSERT_FALSE(is_taken[static_cast<std::size_t>(to)])
+          << what << ": two send to " << to << " with transfer " << transfer;
       is_taken[static_cast<std::size_t>(to)] = true;
       ++receives[rank * ranks + static_cast<std::size_t>(to)];
     }
@@ -43,20 +46,20 @@ void expect_alltoall(SweepOrder order, const Topology& topology) {
 }
 
 /// The hops of every message end at its receiver's node and are the fewest.
-void expect_shortest_ways(SweepOrder order, const Topology& topology) {
-  const SweepList& list = sweep_list(order, topology);
+void expect_shortest_ways(ExchangeOrder order, const Topology& topology) {
+  const ExchangeList& list = exchange_list(order, topology);
   for (int rank = 0; rank < topology.ranks(); ++rank) {
-    for (std::size_t entry = 0; entry < list.entries; ++entry) {
+    for (std::size_t transfer = 0; transfer < list.transfers; ++transfer) {
       const Coordinates from = topology.coordinates(rank);
-      const Coordinates to = topology.coordinates(receiver(topology, list, rank, entry));
-      const Coordinates hops = sweep_hops(topology, list, rank, entry);
+      const Coordinates to = topology.coordinates(receiver(topology, list, rank, transfer));
+      const Coordinates hops = exchange_hops(topology, list, rank, transfer);
       for (int d = 0; d < 3; ++d) {
         const auto i = static_cast<std::size_t>(d);
         const int extent = topology.extents()[i];
         const int straight = std::abs(to[i] - from[i]);
-        ASSERT_EQ((from[i] + hops[i] + extent) % extent, to[i]) << topology.text() << " entry " << entry;
+        ASSERT_EQ((from[i] + hops[i] + extent) % extent, to[i]) << topology.text() << " transfer " << transfer;
         ASSERT_EQ(std::abs(hops[i]), topology.wraps(d) ? std::min(straight, extent - straight) : straight)
-            << name(order) << " of " << topology.text() << " rank " << rank << " entry " << entry;
+            << name(order) << " of " << topology.text() << " rank " << rank << " transfer " << transfer;
       }
     }
   }
@@ -70,69 +73,69 @@ Topology random_topology(std::mt19937& random) {
   return Topology::torus(extents, {random() % 2 == 0, random() % 2 == 0, random() % 2 == 0}, dimensions, 1 + below(3));
 }
 
-TEST(SweepLists, LeadEverywhereOnceOnFlatShapes) {
+TEST(ExchangeLists, LeadEverywhereOnceOnFlatShapes) {
   const int most = std::getenv("TORII_TEST_FULL") != nullptr ? 16 : 7;
   for (int x = 1; x <= most; ++x) {
     for (int y = 1; y <= most; ++y) {
       for (const bool wraps : {true, false}) {
         const Topology topology = Topology::torus({x, y, 1}, {wraps, wraps, false}, 2);
-        for (const SweepOrder order : kOrders) expect_alltoall(order, topology);
+        for (const ExchangeOrder order : kOrders) expect_alltoall(order, topology);
       }
     }
   }
 }
 
-TEST(SweepLists, LeadEverywhereOnceOnRandomShapes) {
+TEST(ExchangeLists, LeadEverywhereOnceOnRandomShapes) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const int shapes = std::getenv("TORII_TEST_FULL") != nullptr ? 500 : 24;
   for (int i = 0; i < shapes; ++i) {
     const Topology topology = random_topology(random);
-    for (const SweepOrder order : kOrders) {
-      if (!why_no_sweep_list(order, topology).empty()) continue;
+    for (const ExchangeOrder order : kOrders) {
+      if (!why_no_exchange_list(order, topology).empty()) continue;
       expect_alltoall(order, topology);
       expect_shortest_ways(order, topology);
     }
   }
 }
 
-TEST(SweepLists, ANodeIsARotation) {
+TEST(ExchangeLists, ANodeIsARotation) {
   for (const int ranks : {1, 2, 3, 8, 17}) {
     const Topology topology = Topology::node(ranks);
-    for (const SweepOrder order : kOrders) {
+    for (const ExchangeOrder order : kOrders) {
       expect_alltoall(order, topology);
-      const SweepList& list = sweep_list(order, topology);
-      for (std::size_t entry = 0; entry < list.entries; ++entry) {
-        EXPECT_EQ(receiver(topology, list, 0, entry), static_cast<int>(entry) + 1);
-        EXPECT_EQ(sweep_hops(topology, list, 0, entry), (Coordinates{0, 0, 0}));
+      const ExchangeList& list = exchange_list(order, topology);
+      for (std::size_t transfer = 0; transfer < list.transfers; ++transfer) {
+        EXPECT_EQ(receiver(topology, list, 0, transfer), static_cast<int>(transfer) + 1);
+        EXPECT_EQ(exchange_hops(topology, list, 0, transfer), (Coordinates{0, 0, 0}));
       }
     }
   }
 }
 
-TEST(SweepLists, ThePapersOrderIsRefusedWhereThereIsNone) {
+TEST(ExchangeLists, ThePapersOrderIsRefusedWhereThereIsNone) {
   for (const Topology& topology : {Topology::torus({3, 3, 3}), Topology::torus({4, 4, 1}, {true, false, false}, 2)}) {
     try {
-      sweep_list(SweepOrder::a2at_printed, topology);
+      exchange_list(ExchangeOrder::a2at_printed, topology);
       ADD_FAILURE() << topology.text();
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::unsupported);
       EXPECT_NE(std::string(error.what()).find(topology.text()), std::string::npos) << error.what();
     }
   }
-  EXPECT_EQ(why_no_sweep_list(SweepOrder::a2at_printed, Topology::torus({5, 1, 4})), "");
+  EXPECT_EQ(why_no_exchange_list(ExchangeOrder::a2at_printed, Topology::torus({5, 1, 4})), "");
 }
 
-TEST(SweepLists, AreMadeOnceForAllThreads) {
+TEST(ExchangeLists, AreMadeOnceForAllThreads) {
   const Topology topology = Topology::torus({7, 5, 3});
-  std::vector<const SweepList*> found(4, nullptr);
+  std::vector<const ExchangeList*> found(4, nullptr);
   std::vector<std::thread> threads;
-  for (const SweepList*& list : found) {
-    threads.emplace_back([&list, &topology] { list = &sweep_list(SweepOrder::a2at, topology); });
+  for (const ExchangeList*& list : found) {
+    threads.emplace_back([&list, &topology] { list = &exchange_list(ExchangeOrder::a2at, topology); });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const SweepList* list : found) EXPECT_EQ(list, found[0]);
+  for (const ExchangeList* list : found) EXPECT_EQ(list, found[0]);
 }
 
 }  // namespace

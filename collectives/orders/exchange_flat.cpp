@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep lists of one and two dimensions: the paper's orders, and the order for tori that pairs (i,j) with (j,i).
+// Exchange lists of one and two dimensions: the paper's orders, and the order for tori that pairs (i,j) with (j,i).
 //
 // On a mesh an offset loads both directions of a dimension alike (who would leave the mesh goes back instead), so two
 // messages in flight, (i,j) and (j,i), load all links alike. On a torus it loads one direction, so it takes four.
@@ -12,7 +12,7 @@
 //       and 4.
 #include <utility>
 
-#include "collectives/orders/sweep_parts.hpp"
+#include "collectives/orders/exchange_parts.hpp"
 
 namespace torii {
 namespace {
@@ -30,10 +30,10 @@ class Writer {
   }
   /// The tie (x, 0), + from even columns and - from odd ones.
   void send_by_parity(int x) { offsets_.push_back({{x, 0, 0}, 0, true}); }
-  SweepOffsets take() { return std::move(offsets_); }
+  ExchangeOffsets take() { return std::move(offsets_); }
 
  private:
-  SweepOffsets offsets_;
+  ExchangeOffsets offsets_;
 };
 
 using At = Writer::Pair;
@@ -100,7 +100,7 @@ void torus_rim(Writer& list, int h, int m) {
 
 }  // namespace
 
-SweepOffsets mesh_offsets(int x, int y) {
+ExchangeOffsets mesh_offsets(int x, int y) {
   Writer list;
   const int h = (y - 1) / 2;
   odd_square(list, h);
@@ -116,7 +116,7 @@ SweepOffsets mesh_offsets(int x, int y) {
   return list.take();
 }
 
-SweepOffsets printed_torus_offsets(int x, int y) {
+ExchangeOffsets printed_torus_offsets(int x, int y) {
   if (x != y || x % 2 != 0) return mesh_offsets(x, y);
   Writer list;
   const int m = x / 2;
@@ -127,7 +127,7 @@ SweepOffsets printed_torus_offsets(int x, int y) {
   return list.take();
 }
 
-SweepOffsets torus_offsets(int x, int y) {
+ExchangeOffsets torus_offsets(int x, int y) {
   Writer list;
   const bool even = y % 2 == 0;
   const int h = (y - 1) / 2;
