@@ -335,7 +335,7 @@ bool Engine::progress() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   if (is_closed_) return false;
-  let_go_of_lost();
+  if (shared_.peers.changes() != seen_changes_) let_go_of_lost();
   const bool came = take_completions();
   if (came) shared_.sleepers.took();
   if (!receives_owed_.empty()) post_receives();
@@ -404,9 +404,7 @@ Engine::Operation* Engine::operation_of(void* context) noexcept {
 
 /// Writes to a lost peer need not complete, and nobody waits for them.
 void Engine::let_go_of_lost() noexcept {
-  const std::uint32_t changes = shared_.peers.changes();
-  if (changes == seen_changes_) return;
-  seen_changes_ = changes;
+  seen_changes_ = shared_.peers.changes();
   for (Operation& operation : operations_) {
     if (is_cut(operation.peer)) operation.hold.let_go();
   }
