@@ -23,7 +23,8 @@ extern const char coll_torii_background_table[];
 typedef struct setup_t {
   struct ompi_communicator_t* comm;
   coll_torii_module_t* module;
-  bool is_agreed; /* on failure: nothing more may be exchanged */
+  struct frame_t* frames; /* room for those of all ranks */
+  bool is_agreed;         /* on failure: nothing more may be exchanged */
 } setup_t;
 
 #define FAILED ((int64_t)-1)
@@ -41,19 +42,33 @@ typedef struct frame_t {
   char data[FRAME_BYTES];
 } frame_t;
 
+/* Takes the memory for all exchanges. False if that fails on any rank, or any rank is not ready. This one exchange has
+ * a byte per rank on the stack: memory that one rank alone does not get would let the others wait. */
+static bool begin(setup_t* setup, bool is_ready) {
+  const int ranks = ompi_comm_size(setup->comm);
+  char all[ranks];
+  setup->frames = malloc((size_t)ranks * sizeof(*setup->frames));
+  const char mine = is_ready && setup->frames != NULL;
+  bool are_ready = gather(setup, &mine, all, 1) == OMPI_SUCCESS;
+  for (int rank = 0; are_ready && rank < ranks; ++rank) are_ready = all[rank] != 0;
+  setup->is_agreed = !are_ready;
+  return are_ready;
+}
+
+static void end(setup_t* setup) { free(setup->frames); }
+
 /* True if every rank says `says`; `all`, which may be NULL, then has the first bytes of all ranks' data. */
 static bool all_say(setup_t* setup, int64_t says, const void* mine, void* all) {
   const int ranks = ompi_comm_size(setup->comm);
   const size_t bytes = says > 0 && says <= FRAME_BYTES ? (size_t)says : 0;
   frame_t frame = {.says = says};
   if (bytes != 0) memcpy(frame.data, mine, bytes);
-  frame_t* const frames = malloc((size_t)ranks * sizeof(*frames));
-  bool equal = frames != NULL && gather(setup, &frame, frames, (int)sizeof(frame)) == OMPI_SUCCESS;
+  frame_t* const frames = setup->frames;
+  bool equal = gather(setup, &frame, frames, (int)sizeof(frame)) == OMPI_SUCCESS;
   for (int rank = 0; equal && rank < ranks; ++rank) {
     equal = frames[rank].says == says;
     if (bytes != 0) memcpy((char*)all + bytes * (size_t)rank, frames[rank].data, bytes);
   }
-  free(frames);
   if (!equal) setup->is_agreed = true;
   return equal;
 }
@@ -137,31 +152,37 @@ int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module
   /* Open MPI sets this at the end of MPI_Init only. Without it, ranks that share CPUs would wait in every exchange
    * until the time slices of others end. */
   const bool yields = opal_progress_set_yield_when_idle(true);
-  const torii_status status = torii_context_create(&options, &context);
+  const bool has_begun = begin(&setup, true);
+  const torii_status status = has_begun ? torii_context_create(&options, &context) : TORII_NO_RESOURCE;
   const bool agreed = agree(&setup, status == TORII_OK);
   (void)opal_progress_set_yield_when_idle(yields);
+  end(&setup);
   if (agreed) {
     coll_torii_state.context = context;
     return OMPI_SUCCESS;
   }
   coll_torii_say(0, "left out of this job: no context (%s)",
-                 status == TORII_OK ? "another rank could not make it" : torii_last_error());
+                 status == TORII_OK ? "another rank could not make it"
+                 : has_begun        ? torii_last_error()
+                                    : "no memory for it on this rank or another one");
   (void)torii_context_destroy(context);
   return OMPI_ERR_NOT_AVAILABLE;
 }
 
-/* The members as ranks of the context; NULL if one belongs to another job. The caller frees the array. */
+/* False if a member belongs to another job; equal on all members. */
+static bool is_within_job(struct ompi_communicator_t* comm) {
+  for (int rank = 0; rank < ompi_comm_size(comm); ++rank) {
+    if (ompi_comm_peer_lookup(comm, rank)->super.proc_name.jobid != OPAL_PROC_MY_NAME.jobid) return false;
+  }
+  return true;
+}
+
+/* The members as ranks of the context; NULL if there is no memory. The caller frees the array. */
 static int* members_of(struct ompi_communicator_t* comm) {
   const int ranks = ompi_comm_size(comm);
-  if (ranks > RANKS_MAX) return NULL;
   int* const members = malloc((size_t)ranks * sizeof(*members));
   for (int rank = 0; members != NULL && rank < ranks; ++rank) {
-    const opal_process_name_t name = ompi_comm_peer_lookup(comm, rank)->super.proc_name;
-    if (name.jobid != OPAL_PROC_MY_NAME.jobid) {
-      free(members);
-      return NULL;
-    }
-    members[rank] = (int)name.vpid;
+    members[rank] = (int)ompi_comm_peer_lookup(comm, rank)->super.proc_name.vpid;
   }
   return members;
 }
@@ -207,17 +228,24 @@ static void make_teams(coll_torii_module_t* module, struct ompi_communicator_t* 
                        coll_torii_team_t last) {
   for (coll_torii_team_t kind = first; kind <= last; ++kind) module->states[kind] = STATE_BUSY;
   setup_t setup = {.comm = comm, .module = module};
+  const int ranks = ompi_comm_size(comm);
   /* All members get the same result: they have the same members, and all ranks of a job have a context or none has. */
-  int* const members = coll_torii_state.context == NULL ? NULL : members_of(comm);
-  bool made = members != NULL;
-  for (coll_torii_team_t kind = first; kind <= last && made; ++kind) made = make_team(&setup, kind, members);
-  if (members != NULL) made = agree(&setup, made);
-  free(members);
+  bool made = coll_torii_state.context != NULL && ranks <= RANKS_MAX && is_within_job(comm);
+  if (made) {
+    int* const members = members_of(comm);
+    const bool needs_offers = last == TEAM_PERSISTENT;
+    if (needs_offers) module->offers = malloc((size_t)ranks * sizeof(*module->offers));
+    made = begin(&setup, members != NULL && (!needs_offers || module->offers != NULL));
+    for (coll_torii_team_t kind = first; kind <= last && made; ++kind) made = make_team(&setup, kind, members);
+    made = agree(&setup, made);
+    end(&setup);
+    free(members);
+  }
   for (coll_torii_team_t kind = first; kind <= last; ++kind) {
     if (!made) destroy_team(module, kind);
     module->states[kind] = made ? STATE_ATTACHED : STATE_FAILED;
   }
-  if (made) coll_torii_say(2, "communicator %u of %d ranks attached", comm->c_contextid, ompi_comm_size(comm));
+  if (made) coll_torii_say(2, "communicator %u of %d ranks attached", comm->c_contextid, ranks);
 }
 
 torii_team* coll_torii_attach(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
@@ -229,4 +257,6 @@ torii_team* coll_torii_attach(coll_torii_module_t* module, struct ompi_communica
 
 void coll_torii_detach(coll_torii_module_t* module) {
   for (int kind = TEAM_COUNT - 1; kind >= 0; --kind) destroy_team(module, kind);
+  free(module->offers);
+  module->offers = NULL;
 }

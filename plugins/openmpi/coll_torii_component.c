@@ -58,16 +58,23 @@ static int register_parameters(void) {
   return OMPI_SUCCESS;
 }
 
+/* For a communicator for whose module there is no memory: other ranks have one, and would wait for this rank. A rank
+ * without it does not announce itself. */
+static coll_torii_module_t* spare;
+
 static int open_component(void) {
   coll_torii_state_t* const own = &coll_torii_state;
   own->stream = opal_output_open(NULL);
   opal_output_set_verbosity(own->stream, own->verbose);
-  if (own->enable) coll_torii_announce(&mca_coll_torii_component.collm_version);
+  if (!own->enable) return OMPI_SUCCESS;
+  spare = OBJ_NEW(coll_torii_module_t);
+  if (spare != NULL) coll_torii_announce(&mca_coll_torii_component.collm_version);
   return OMPI_SUCCESS;
 }
 
 static int close_component(void) {
   coll_torii_state_t* const own = &coll_torii_state;
+  if (spare != NULL) OBJ_RELEASE(spare);
   if (own->context != NULL) {
     coll_torii_say_counts();
     coll_torii_stop_progress();
@@ -117,7 +124,11 @@ static mca_coll_base_module_t* comm_query(struct ompi_communicator_t* comm, int*
   *priority = own->priority;
   if (own->priority < 0 || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
   if (comm != &ompi_mpi_comm_world.comm && own->context == NULL) return NULL;
-  coll_torii_module_t* const module = OBJ_NEW(coll_torii_module_t);
+  coll_torii_module_t* module = OBJ_NEW(coll_torii_module_t);
+  if (module == NULL) {
+    module = spare;
+    spare = NULL;
+  }
   if (module == NULL) return NULL;
   module->super.coll_module_enable = enable_module;
   coll_torii_set_blocking(&module->super);

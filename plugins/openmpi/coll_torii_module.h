@@ -22,12 +22,21 @@ typedef enum {
 
 struct coll_torii_request_t;
 
+/* Torii wants operations freed in one order on all ranks; MPI lets each rank free them at any time. So a rank keeps a
+ * freed operation. When ranks prepare another, they tell which ones they keep, and free those that all keep. */
+#define COLL_TORII_OFFERS_MAX 31 /* how many freed operations a rank offers at a time */
+typedef struct coll_torii_offer_t {
+  int64_t count;
+  int64_t numbers[COLL_TORII_OFFERS_MAX]; /* ascending */
+} coll_torii_offer_t;
+
 typedef struct coll_torii_module_t {
   mca_coll_base_module_t super;
   coll_torii_team_state_t states[TEAM_COUNT]; /* the first two are equal */
   torii_team* teams[TEAM_COUNT];
   coll_torii_user_t user;             /* of the blocking operation that runs */
   struct coll_torii_request_t* freed; /* persistent operations that other ranks may still hold, oldest first */
+  coll_torii_offer_t* offers;         /* room for those of all members, once the team of persistent operations exists */
   int64_t prepared;                   /* persistent operations so far, hence the number of the next */
   int64_t alive;                      /* persistent operations that torii holds */
 #define COLL_TORII_SAVED_ONE(name)                 \

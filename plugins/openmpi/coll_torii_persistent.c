@@ -9,17 +9,7 @@
 #include "plugins/openmpi/coll_torii_slots.h"
 #include "plugins/openmpi/coll_torii_staging.h"
 
-/* How many freed operations a rank offers at a time. */
-#define OFFERS_MAX 31
-
-/* Torii wants operations freed in one order on all ranks; MPI lets each rank free them at any time. So a rank keeps a
- * freed operation. When ranks prepare another, they tell which ones they keep, and free those that all keep. */
-typedef struct offer_t {
-  int64_t count;
-  int64_t numbers[OFFERS_MAX]; /* ascending */
-} offer_t;
-
-static bool offers(const offer_t* offer, int64_t number) {
+static bool offers(const coll_torii_offer_t* offer, int64_t number) {
   for (int64_t i = 0; i < offer->count; ++i) {
     if (offer->numbers[i] == number) return true;
   }
@@ -37,14 +27,15 @@ static void free_first(coll_torii_module_t* module, coll_torii_request_t** place
 /* Frees the operations that all ranks have freed. False if the exchange failed. */
 static bool free_together(coll_torii_module_t* module, struct ompi_communicator_t* comm) {
   const int ranks = ompi_comm_size(comm);
-  offer_t mine = {0};
+  coll_torii_offer_t mine = {0};
   pthread_mutex_lock(&coll_torii_lock);
-  for (const coll_torii_request_t* one = module->freed; one != NULL && mine.count < OFFERS_MAX; one = one->next) {
+  for (const coll_torii_request_t* one = module->freed; one != NULL && mine.count < COLL_TORII_OFFERS_MAX;
+       one = one->next) {
     mine.numbers[mine.count++] = one->number;
   }
   pthread_mutex_unlock(&coll_torii_lock);
-  offer_t* const all = malloc((size_t)ranks * sizeof(*all));
-  const bool exchanged = all != NULL && coll_torii_gather(module, comm, &mine, all, sizeof(mine));
+  coll_torii_offer_t* const all = module->offers;
+  const bool exchanged = coll_torii_gather(module, comm, &mine, all, sizeof(mine));
   pthread_mutex_lock(&coll_torii_lock);
   for (coll_torii_request_t** place = &module->freed; exchanged && *place != NULL;) {
     bool all_offer = true;
@@ -56,7 +47,6 @@ static bool free_together(coll_torii_module_t* module, struct ompi_communicator_
     }
   }
   pthread_mutex_unlock(&coll_torii_lock);
-  free(all);
   return exchanged;
 }
 
@@ -143,14 +133,14 @@ static int start_persistent(size_t count, ompi_request_t** requests) {
   return OMPI_SUCCESS;
 }
 
-/* How many members have prepared the operation; -1 if the exchange failed. */
+/* How many members have prepared the operation; -1 if the exchange failed. A byte per rank is on the stack: memory that
+ * one rank alone does not get would let the others wait. */
 static int count_prepared(coll_torii_module_t* module, struct ompi_communicator_t* comm, bool prepared) {
   const int ranks = ompi_comm_size(comm);
-  char* const all = malloc((size_t)ranks);
+  char all[ranks];
   const char mine = prepared;
-  int count = all != NULL && coll_torii_gather(module, comm, &mine, all, 1) ? 0 : -1;
+  int count = coll_torii_gather(module, comm, &mine, all, 1) ? 0 : -1;
   for (int rank = 0; rank < ranks && count >= 0; ++rank) count += all[rank];
-  free(all);
   return count;
 }
 
@@ -163,12 +153,14 @@ static torii_status prepare_on(torii_team* team, coll_torii_module_t* module, co
   return status;
 }
 
-/* Prepares the operation on all ranks or on none. True if it is prepared. */
+/* Prepares the operation on all ranks or on none. True if it is prepared. `request` is NULL if this rank has no memory
+ * for it; the others then learn of that here. */
 static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, struct ompi_communicator_t* comm) {
   torii_team* const team = coll_torii_attach(module, comm, TEAM_PERSISTENT);
   if (team == NULL || !free_together(module, comm)) return false;
-  coll_torii_acquire(&request->operation);
-  const bool prepared = request->operation.status == OMPI_SUCCESS && prepare_on(team, module, request) == TORII_OK;
+  if (request != NULL) coll_torii_acquire(&request->operation);
+  const bool prepared =
+      request != NULL && request->operation.status == OMPI_SUCCESS && prepare_on(team, module, request) == TORII_OK;
   const int count = count_prepared(module, comm, prepared);
   if (count == ompi_comm_size(comm)) {
     request->number = module->prepared++;
@@ -176,11 +168,13 @@ static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, 
     return true;
   }
   coll_torii_say(1, "communicator %u: a persistent operation is left to others: %s", comm->c_contextid,
-                 prepared ? "another rank could not prepare it" : torii_last_error());
+                 prepared          ? "another rank could not prepare it"
+                 : request == NULL ? "no memory for it"
+                                   : torii_last_error());
   /* If only some have prepared it, their staging is no longer dealt alike. */
   if (count != 0) module->states[TEAM_PERSISTENT] = STATE_FAILED;
   if (prepared) (void)torii_request_free(request->request);
-  request->request = NULL;
+  if (request != NULL) request->request = NULL;
   return false;
 }
 
@@ -193,6 +187,10 @@ static bool init(coll_torii_operation_t* operation, coll_torii_answer_t answer, 
   coll_torii_request_t* const request =
       answer == ANSWER_LEAVE ? NULL : coll_torii_make_request(module, comm, operation, true);
   if (request == NULL) {
+    if (answer == ANSWER_TAKE) {
+      (void)prepare(NULL, module, comm);
+      answer = ANSWER_LEAVE;
+    }
     coll_torii_release(operation);
     coll_torii_count_left(FORM_PERSISTENT, operation->kind);
     *status = OMPI_ERR_OUT_OF_RESOURCE;

@@ -162,6 +162,23 @@ TEST(Semantics, ARefusedCallLeavesNoRequest) {
   EXPECT_NE(outcome.output.find("is poisoned"), std::string::npos) << outcome.output;
 }
 
+/// One allocation of the component fails on one rank, each in turn: whoever runs the operations, nobody waits for ever.
+TEST(Component, OneAllocationFailsOnOneRank) {
+  bool has_failed = true;
+  int number = 0;
+  while (has_failed && !::testing::Test::HasFailure()) {
+    Job job = {2, {}, {program("mpi_scarce")}};
+    job.environment = {"LD_PRELOAD=" TORII_TEST_SCARCE_MALLOC, "TORII_TEST_FAILS_AT=" + std::to_string(++number)};
+    job.deadline_s = 20;
+    const Outcome outcome = mpirun(job);
+    SCOPED_TRACE("allocation " + std::to_string(number) + ": " + outcome.output);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.output.find("a result is wrong"), std::string::npos);
+    has_failed = outcome.output.find("an allocation has failed") != std::string::npos;
+  }
+  EXPECT_GT(number, 8) << "no allocation has failed";
+}
+
 TEST(Component, IsOffUnlessEnabledAndGoneWhenExcluded) {
   const Job off = {2, {"--mca", "coll_torii_verbose", "1"}, {program("mpi_semantics"), "messages_move"}, {}, false};
   const Job gone = {2, {"--mca", "coll", "^torii", "--mca", "coll_torii_verbose", "1"}, off.command, {}, true};
