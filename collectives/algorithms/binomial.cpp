@@ -23,10 +23,8 @@ namespace torii {
 namespace {
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective(
-      "binomial", {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::allreduce},
-      request.collective);
-  return reason.empty() ? why_not_any(request) : reason;
+  return why_not_any("binomial",
+                     {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::allreduce}, request);
 }
 
 int tree_root(const PlanRequest& request) {

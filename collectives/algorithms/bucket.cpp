@@ -291,9 +291,8 @@ class BucketPlan {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective(
-      "bucket", {Collective::allreduce, Collective::all_gather, Collective::reduce_scatter}, request.collective);
-  if (reason.empty()) reason = why_not_any(request);
+  std::string reason =
+      why_not_any("bucket", {Collective::allreduce, Collective::all_gather, Collective::reduce_scatter}, request);
   if (!reason.empty()) return reason;
   const int ranks = request.topology.ranks();
   if (ranks > kRanksMax) {

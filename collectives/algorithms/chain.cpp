@@ -42,8 +42,7 @@ ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& po
 }
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective("chain", {Collective::broadcast, Collective::reduce}, request.collective);
-  if (reason.empty()) reason = why_not_any(request);
+  std::string reason = why_not_any("chain", {Collective::broadcast, Collective::reduce}, request);
   if (!reason.empty()) return reason;
   if (request.topology.kind() == Topology::Kind::torus) {
     return "chain stands on a tree of links; on " + request.topology.text() + " use trinaryx3";

@@ -91,9 +91,7 @@ class OneShotPlan {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason =
-      no_such_collective("direct", {Collective::alltoall, Collective::scatter, Collective::gather}, request.collective);
-  return reason.empty() ? why_not_any(request) : reason;
+  return why_not_any("direct", {Collective::alltoall, Collective::scatter, Collective::gather}, request);
 }
 
 Plan plan(const PlanRequest& request, int rank) { return direct_plan(request, rank); }

@@ -59,8 +59,7 @@ std::shared_ptr<const EntryOrder> list_order(ExchangeOrder order, const PlanRequ
 
 template <ExchangeOrder kOrder>
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective(name(kOrder), {Collective::alltoall}, request.collective);
-  if (reason.empty()) reason = why_not_any(request);
+  std::string reason = why_not_any(name(kOrder), {Collective::alltoall}, request);
   return reason.empty() ? why_no_exchange_list(kOrder, request.topology) : reason;
 }
 

@@ -109,7 +109,7 @@ class FloydPlan {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective("floyd", {Collective::alltoall}, request.collective);
+  std::string reason = why_not_any("floyd", {Collective::alltoall}, request);
   if (!reason.empty()) return reason;
   const int ranks = request.topology.ranks();
   if (ranks > kRanksMax) {
@@ -118,7 +118,7 @@ std::string why_not(const PlanRequest& request) {
   if (request.tuning.radix < 2) {
     return "the radix is " + std::to_string(request.tuning.radix) + "; it must be at least 2";
   }
-  return why_not_any(request);
+  return "";
 }
 
 Plan plan(const PlanRequest& request, int rank) { return FloydPlan(request, rank).make(); }

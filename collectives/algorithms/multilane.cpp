@@ -185,11 +185,10 @@ class LanePlan {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective("multilane",
-                                          {Collective::broadcast, Collective::reduce, Collective::allreduce,
-                                           Collective::alltoall, Collective::scatter, Collective::gather},
-                                          request.collective);
-  if (reason.empty()) reason = why_not_any(request);
+  std::string reason = why_not_any("multilane",
+                                   {Collective::broadcast, Collective::reduce, Collective::allreduce,
+                                    Collective::alltoall, Collective::scatter, Collective::gather},
+                                   request);
   if (!reason.empty()) return reason;
   const TreeTopology* tree = request.topology.tree();
   const std::size_t sites = tree == nullptr ? 1 : sites_of(*tree).ranks.size();

@@ -202,15 +202,13 @@ class RabenseifnerPlan {
 };
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason =
-      no_such_collective("rabenseifner", {Collective::reduce, Collective::allreduce}, request.collective);
+  std::string reason = why_not_any("rabenseifner", {Collective::reduce, Collective::allreduce}, request);
   if (!reason.empty()) return reason;
   const int ranks = request.topology.ranks();
   if (ranks > kRanksMax) {
     return "rabenseifner is for up to " + std::to_string(kRanksMax) + " ranks, there are " + std::to_string(ranks);
   }
-  reason = why_not_any(request);
-  return reason.empty() ? why_not_canonical(request, Butterfly::order) : reason;
+  return why_not_canonical(request, Butterfly::order);
 }
 
 Plan draft(const PlanRequest& request, int rank) { return RabenseifnerPlan(request, rank).make(); }

@@ -202,17 +202,16 @@ ExpressionId order(const PlanRequest& request, int place, ExpressionPool& pool) 
 
 std::string why_not(const PlanRequest& request) {
   const int ranks = request.topology.ranks();
-  std::string reason = no_such_collective(
+  std::string reason = why_not_any(
       "recursive_doubling",
       {Collective::barrier, Collective::allreduce, Collective::all_gather, Collective::scan, Collective::exscan},
-      request.collective);
+      request);
   if (!reason.empty()) return reason;
   if (request.collective == Collective::all_gather && ranks > kGatherRanksMax) {
     return "its all_gather is for up to " + std::to_string(kGatherRanksMax) + " ranks, there are " +
            std::to_string(ranks) + "; use ring";
   }
-  reason = why_not_any(request);
-  return reason.empty() ? why_not_canonical(request, order) : reason;
+  return why_not_canonical(request, order);
 }
 
 Plan draft(const PlanRequest& request, int rank) {

@@ -157,8 +157,7 @@ ExpressionId order(const PlanRequest& request, int block, ExpressionPool& pool) 
 }
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective("swing", {Collective::allreduce}, request.collective);
-  if (reason.empty()) reason = why_not_any(request);
+  std::string reason = why_not_any("swing", {Collective::allreduce}, request);
   if (!reason.empty()) return reason;
   const int ranks = request.topology.ranks();
   if (ranks > kRanksMax) {

@@ -27,10 +27,8 @@ constexpr std::string_view kUpLabels[] = {"up tree 0", "up tree 1", "up tree 2"}
 constexpr std::string_view kDownLabels[] = {"down tree 0", "down tree 1", "down tree 2"};
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective(
-      "trinaryx3", {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::allreduce},
-      request.collective);
-  if (reason.empty()) reason = why_not_any(request);
+  std::string reason = why_not_any(
+      "trinaryx3", {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::allreduce}, request);
   if (reason.empty() && combines(request.collective) && request.determinism == Determinism::canonical) {
     reason = "its order follows the trees of the topology and is not the canonical one; binomial and node honour that";
   }

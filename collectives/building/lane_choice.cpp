@@ -170,14 +170,14 @@ Offer offer_for_blocks(const OfferRequest& request) {
   SiteLanes& lanes = offer.tuning.lanes;
   const bool is_given = lanes != SiteLanes{};
   std::vector<LaneChoice> choices;
-  if (!is_given && links.size() == 1) choices = {choose_lanes(links.front(), true)};
-  if (!is_given && links.size() > 1) choices = choose_lanes(links, root_capacity(links), true);
+  if (!is_given && links.size() == 1) choices = {choose_lanes(links.front())};
+  if (!is_given && links.size() > 1) choices = choose_lanes(links, root_capacity(links));
   // Lanes that are given; or more sites than the root's has ranks: one lane each, for which heads take turns.
   for (std::size_t i = choices.size(); i < links.size(); ++i) {
     const int asked = is_given ? lanes[site_of(i)] : 1;
     const int most = std::min(links[i].root_ranks, links[i].ranks);
     const int taken = asked == 0 ? most : std::min(asked, most);
-    choices.push_back({taken, lanes_time_s(links[i], taken, true)});
+    choices.push_back({taken, lanes_time_s(links[i], taken)});
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
     lanes[site_of(i)] = static_cast<std::uint8_t>(std::min(choices[i].lanes, kLanesMax));

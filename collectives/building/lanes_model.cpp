@@ -4,32 +4,30 @@
 
 #include <algorithm>
 
-#include "collectives/building/sites.hpp"
-
 namespace torii {
 namespace {
 
 int lanes_most(const LongLink& link) { return std::min(link.root_ranks, link.ranks); }
 
 /// The fewest lanes with which a site is done within `time_s`; 0 where none are enough.
-int fewest_lanes(const LongLink& link, double time_s, bool forwards) {
+int fewest_lanes(const LongLink& link, double time_s) {
   for (int lanes = 1; lanes <= lanes_most(link); ++lanes) {
-    if (lanes_time_s(link, lanes, forwards) <= time_s) return lanes;
+    if (lanes_time_s(link, lanes) <= time_s) return lanes;
   }
   return 0;
 }
 
 /// Empty where the root's site cannot do it.
-std::vector<LaneChoice> within(std::span<const LongLink> links, double time_s, double root_capacity, bool forwards) {
+std::vector<LaneChoice> within(std::span<const LongLink> links, double time_s, double root_capacity) {
   std::vector<LaneChoice> choices;
   int lanes_sum = 0;
   double rate_sum = 0;
   for (const LongLink& link : links) {
-    const int lanes = fewest_lanes(link, time_s, forwards);
+    const int lanes = fewest_lanes(link, time_s);
     if (lanes == 0) return {};
     lanes_sum += lanes;
     rate_sum += lanes * stream_rate(link, lanes);
-    choices.push_back({lanes, lanes_time_s(link, lanes, forwards)});
+    choices.push_back({lanes, lanes_time_s(link, lanes)});
   }
   const bool fits = lanes_sum <= links.front().root_ranks && rate_sum <= root_capacity * (1 + 1e-9);
   return fits ? choices : std::vector<LaneChoice>{};
@@ -37,20 +35,6 @@ std::vector<LaneChoice> within(std::span<const LongLink> links, double time_s, d
 
 double piece_bytes(const LongLink& link, double bytes) {
   return link.segment_bytes > 0 ? std::min(link.segment_bytes, bytes) : bytes;
-}
-
-/// Everything leaves by the root's one cable; lanes are served in turn, a segment each.
-double pipelined_time_s(const LongLink& link, int lanes) {
-  const double inside_s = link.bytes / link.site_rate;
-  const double piece_s = piece_bytes(link, link.bytes) / link.site_rate;
-  const double all_s = (link.ranks + link.root_ranks - 1) * inside_s;
-  const double all_across_s = link.ranks * inside_s + link.latency_s + piece_s;
-  // Lanes that have a block more than others carry it when those are done, and then fewer share the link.
-  const int more = link.ranks % lanes;
-  const double last_block_s = more == 0 ? 0 : link.bytes / stream_rate(link, more);
-  const double share_s = crossing_s(link, lanes, link.ranks / lanes * link.bytes) + last_block_s;
-  const double last_lane_s = (lanes - 1) * piece_s + share_s + piece_s;
-  return std::max({all_s, all_across_s, last_lane_s});
 }
 
 /// Of the busiest cables while shares go from heads to everybody: that of the root, which is head of its part of the
@@ -85,19 +69,18 @@ double crossing_s(const LongLink& link, int lanes, double bytes) {
   return std::max(link.latency_s + bytes / line_rate, bytes / rate + link.latency_s * rate / line_rate);
 }
 
-double lanes_time_s(const LongLink& link, int lanes, bool forwards) {
-  if (forwards) return pipelined_time_s(link, lanes);
+/// Everything leaves by the root's one cable; lanes are served in turn, a segment each.
+double lanes_time_s(const LongLink& link, int lanes) {
   const double inside_s = link.bytes / link.site_rate;
-  const double across_s = link.bytes / stream_rate(link, lanes);
-  const double own_site_s = (link.root_ranks - 1) * inside_s;
-  const std::vector<int> shares = lane_shares(link.ranks, lanes);
-  double longest_s = own_site_s;
-  double handed_s = 0;  // the root keeps its own share
-  for (std::size_t lane = 0; lane < shares.size(); ++lane) {
-    if (lane != 0) handed_s += shares[lane] * inside_s;
-    longest_s = std::max(longest_s, handed_s + link.latency_s + shares[lane] * (across_s + inside_s));
-  }
-  return longest_s;
+  const double piece_s = piece_bytes(link, link.bytes) / link.site_rate;
+  const double all_s = (link.ranks + link.root_ranks - 1) * inside_s;
+  const double all_across_s = link.ranks * inside_s + link.latency_s + piece_s;
+  // Lanes that have a block more than others carry it when those are done, and then fewer share the link.
+  const int more = link.ranks % lanes;
+  const double last_block_s = more == 0 ? 0 : link.bytes / stream_rate(link, more);
+  const double share_s = crossing_s(link, lanes, link.ranks / lanes * link.bytes) + last_block_s;
+  const double last_lane_s = (lanes - 1) * piece_s + share_s + piece_s;
+  return std::max({all_s, all_across_s, last_lane_s});
 }
 
 double spread_time_s(const LongLink& link, int lanes, double bytes, int others) {
@@ -129,28 +112,28 @@ double alltoall_time_s(std::span<const LongLink> links, int in_flight) {
   return std::max(latency_s + bytes / capacity, turns_s);
 }
 
-LaneChoice choose_lanes(const LongLink& link, bool forwards) {
-  LaneChoice best = {1, lanes_time_s(link, 1, forwards)};
+LaneChoice choose_lanes(const LongLink& link) {
+  LaneChoice best = {1, lanes_time_s(link, 1)};
   for (int lanes = 2; lanes <= lanes_most(link); ++lanes) {
-    const double time_s = lanes_time_s(link, lanes, forwards);
+    const double time_s = lanes_time_s(link, lanes);
     if (time_s < best.time_s * (1 - 1e-9)) best = {lanes, time_s};
   }
   return best;
 }
 
-std::vector<LaneChoice> choose_lanes(std::span<const LongLink> links, double root_capacity, bool forwards) {
+std::vector<LaneChoice> choose_lanes(std::span<const LongLink> links, double root_capacity) {
   if (links.empty()) return {};
   double low_s = 0;
   double high_s = 0;
   for (const LongLink& link : links) {
-    low_s = std::max(low_s, choose_lanes(link, forwards).time_s);
-    high_s = std::max(high_s, lanes_time_s(link, 1, forwards));
+    low_s = std::max(low_s, choose_lanes(link).time_s);
+    high_s = std::max(high_s, lanes_time_s(link, 1));
   }
-  std::vector<LaneChoice> best = within(links, high_s, root_capacity, forwards);
+  std::vector<LaneChoice> best = within(links, high_s, root_capacity);
   if (best.empty()) return best;
   for (int step = 0; step < 60; ++step) {
     const double middle_s = (low_s + high_s) / 2;
-    std::vector<LaneChoice> choices = within(links, middle_s, root_capacity, forwards);
+    std::vector<LaneChoice> choices = within(links, middle_s, root_capacity);
     (choices.empty() ? low_s : high_s) = middle_s;
     if (!choices.empty()) best = std::move(choices);
   }

@@ -33,14 +33,10 @@ double full_rate(const LongLink& link);
 /// rate. Streams that fill the link, and messages within a window, take the latency and the link's rate.
 double crossing_s(const LongLink& link, int lanes, double bytes);
 
-/// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site). A gather takes the
-/// same, run backwards.
-///  - Without `forwards` the critical path of the algorithm of Chiba, Endo and Matsuoka (docs/algorithms.md, "Lanes
-///    between sites"): the root hands the other heads their shares one after the other, each lane carries its share
-///    across, and the head there hands it on, all of them whole messages.
-///  - With `forwards` as multilane runs it: in segments, so that handing out, crossing and handing on overlap, and
-///    streams start a window ahead.
-double lanes_time_s(const LongLink& link, int lanes, bool forwards);
+/// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site), in segments, so that
+/// handing out, crossing and handing on overlap, and streams start a window ahead. A gather takes the same, run
+/// backwards. After the model of Chiba, Endo and Matsuoka (docs/algorithms.md, "Lanes between sites").
+double lanes_time_s(const LongLink& link, int lanes);
 
 /// The time of a broadcast of `bytes` bytes (not those of the link) from the root over `lanes` lanes: the root hands
 /// each head of its site a share, and heads hand theirs to all ranks of their sites. A reduce takes the same, run
@@ -61,11 +57,11 @@ struct LaneChoice {
   double time_s = 0;
 };
 /// The least time over all numbers of lanes, the fewest lanes among equals.
-LaneChoice choose_lanes(const LongLink& link, bool forwards);
+LaneChoice choose_lanes(const LongLink& link);
 
 /// For several sites at once: lanes for each, so that all are done in the least time and the sums fit the root's site:
 /// no more lanes than it has ranks, and together no more than `root_capacity`. By bisection of the time. Empty where
 /// one lane for each site is too many already.
-std::vector<LaneChoice> choose_lanes(std::span<const LongLink> links, double root_capacity, bool forwards);
+std::vector<LaneChoice> choose_lanes(std::span<const LongLink> links, double root_capacity);
 
 }  // namespace torii

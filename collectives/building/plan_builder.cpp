@@ -109,14 +109,15 @@ std::string why_not_any(const PlanRequest& request) {
   return "";
 }
 
-std::string no_such_collective(std::string_view algorithm, std::initializer_list<Collective> able, Collective asked) {
+std::string why_not_any(std::string_view algorithm, std::initializer_list<Collective> able,
+                        const PlanRequest& request) {
   std::string text;
   for (const Collective collective : able) {
-    if (collective == asked) return "";
+    if (collective == request.collective) return why_not_any(request);
     text += text.empty() ? "" : ", ";
     text += name(collective);
   }
-  return std::string(algorithm) + " does " + text + "; not " + std::string(name(asked));
+  return std::string(algorithm) + " does " + text + "; not " + std::string(name(request.collective));
 }
 
 Tuning default_tuning(const PlanRequest& request, std::size_t bytes) {

@@ -92,8 +92,8 @@ bool credits_are_implied(const Tuning& tuning, int windows);
 /// A reason that holds for every algorithm (root or tuning out of range), or an empty string.
 std::string why_not_any(const PlanRequest& request);
 
-/// The reason why `algorithm` has no plans for this collective: "trinaryx3 does barrier, broadcast; not all_gather".
-std::string no_such_collective(std::string_view algorithm, std::initializer_list<Collective> able, Collective asked);
+/// The same, and first "trinaryx3 does barrier, broadcast; not all_gather" if the collective is not one of `able`.
+std::string why_not_any(std::string_view algorithm, std::initializer_list<Collective> able, const PlanRequest& request);
 
 /// The tuning of a call for which nothing else is known: whole vectors or blocks in one message where they are short.
 Tuning default_tuning(const PlanRequest& request, std::size_t bytes);

@@ -23,8 +23,7 @@ ExpressionId order(const PlanRequest& request, int /*block*/, ExpressionPool& po
 }
 
 std::string why_not(const PlanRequest& request) {
-  std::string reason = no_such_collective("line", {Collective::allreduce}, request.collective);
-  if (reason.empty()) reason = why_not_any(request);
+  std::string reason = why_not_any("line", {Collective::allreduce}, request);
   return reason.empty() ? why_not_canonical(request, order) : reason;
 }
 
