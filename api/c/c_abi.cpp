@@ -279,15 +279,15 @@ torii_status torii_team_abort(torii_team* team, const char* reason) {
 torii_status torii_run(torii_team* team, const torii_call* call) {
   if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
       call->load == nullptr && call->store == nullptr) {
-    const torii::PlainCall plain = {number_in(call->collective),
-                                    number_in(call->type),
-                                    number_in(call->op),
-                                    call->root,
-                                    call->input,
-                                    call->count,
-                                    call->result};
+    const torii::CallKey plain = {number_in(call->collective),
+                                  number_in(call->type),
+                                  number_in(call->op),
+                                  call->root,
+                                  call->input,
+                                  call->count,
+                                  call->result};
     Status status = Status::ok;
-    if (team->team->run_again(plain, status)) return to_c(status);
+    if (team->team->run_cached(plain, status)) return to_c(status);
   }
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
@@ -381,10 +381,10 @@ torii_status torii_expect(torii_team* team, const torii_call* call, size_t first
   if (!read_call(call, request.arguments, status)) return status;
   const torii::CancellationHeld held;
   Status prepared_status = Status::ok;
-  const torii::Prepared* prepared = team->team->prepare(request, prepared_status);
-  if (prepared == nullptr) return to_c(prepared_status);
+  const torii::CallPlan* call_plan = team->team->prepare(request, prepared_status);
+  if (call_plan == nullptr) return to_c(prepared_status);
   return guarded([&] {
-    torii::expect(*team->team, *prepared, first, count, operand, operand_data, static_cast<std::byte*>(out));
+    torii::expect(*team->team, *call_plan, first, count, operand, operand_data, static_cast<std::byte*>(out));
   });
 }
 
@@ -396,17 +396,17 @@ torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice
   if (!read_call(call, request.arguments, status)) return status;
   const torii::CancellationHeld held;
   Status prepared_status = Status::ok;
-  const torii::Prepared* prepared = team->team->prepare(request, prepared_status);
-  if (prepared == nullptr) return to_c(prepared_status);
+  const torii::CallPlan* call_plan = team->team->prepare(request, prepared_status);
+  if (call_plan == nullptr) return to_c(prepared_status);
   torii_choice full = {};
   full.size = choice->size;
-  full.algorithm = prepared->selected.algorithm->name.data();
+  full.algorithm = call_plan->selected.algorithm->name.data();
   torii::Context& context = team->team->context();
   full.transport = context.transport().capabilities().name.data();
   full.isa = torii::kernels::name(context.isa());
-  full.segment_bytes = prepared->selected.request.tuning.segment_bytes;
+  full.segment_bytes = call_plan->selected.request.tuning.segment_bytes;
   full.engines = context.transport().capabilities().engines;
-  full.window = prepared->selected.request.tuning.window;
+  full.window = call_plan->selected.request.tuning.window;
   std::memcpy(choice, &full, std::min(choice->size, sizeof(full)));
   return TORII_OK;
 }

@@ -13,9 +13,9 @@ namespace {
 torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
                        torii_type type, torii_op op, int root) noexcept {
   if (team != nullptr) {
-    const torii::PlainCall plain = {static_cast<int>(collective), type, op, root, input, count, result};
+    const torii::CallKey plain = {static_cast<int>(collective), type, op, root, input, count, result};
     torii::Status status = torii::Status::ok;
-    if (team->team->run_again(plain, status)) return torii::c::to_c(status);
+    if (team->team->run_cached(plain, status)) return torii::c::to_c(status);
   }
   if (!are_known(type, op)) return refused_on(team, unknown(type, op));
   return run_to_end(
@@ -43,7 +43,7 @@ extern "C" {
 torii_status torii_barrier(torii_team* team) {
   if (team != nullptr) {
     torii::Status status = torii::Status::ok;
-    if (team->team->run_again({}, status)) return torii::c::to_c(status);
+    if (team->team->run_cached({}, status)) return torii::c::to_c(status);
   }
   return run_to_end(team, {});
 }

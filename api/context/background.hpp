@@ -19,7 +19,7 @@ class Background {
   void leave(AttachedTeam* team);
   /// Moves all but `except`; true if an operation moved.
   bool progress(const AttachedTeam* except) noexcept;
-  /// For helper threads: sleeps until the list has an entry. False if stopped before.
+  /// For progress threads: sleeps until the list has an entry. False if stopped before.
   bool wait(const std::stop_token& stop);
 
  private:

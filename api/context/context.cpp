@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "api/context/carriers.hpp"
-#include "api/context/helpers.hpp"
+#include "api/context/progress_threads.hpp"
+#include "api/context/transport_factory.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/bootstrap/agreement.hpp"
 #include "runtime/execution/waiting.hpp"
@@ -47,34 +47,34 @@ char* make_fork_mark() {
 
 Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(settings) {
   set_log_level(settings_.log);
-  exchange_ = join(settings_, offer);
-  all_or_none(*exchange_, [this](Exchange& exchange) {
-    open(exchange);
+  bootstrap_ = join(settings_, offer);
+  all_or_none(*bootstrap_, [this](Bootstrap& bootstrap) {
+    open(bootstrap);
     return true;
   });
 }
 
 /// All that can fail on one rank alone.
-void Context::open(Exchange& exchange) {
+void Context::open(Bootstrap& bootstrap) {
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
   tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
   rank_map_ = read_rank_map(settings_.rank_map);
-  nodes_ = find_nodes(exchange, settings_);
-  arena_ = shared_memory::make_arena(exchange, *nodes_, settings_.arena_bytes);
+  nodes_ = find_nodes(bootstrap, settings_);
+  arena_ = shared_memory::make_arena(bootstrap, *nodes_, settings_.arena_bytes);
   regions_ = std::make_unique<Regions>(*arena_);
-  peers_ = std::make_unique<shared_memory::NodePeers>(exchange, *nodes_, *arena_, settings_.timeout_s);
-  transport_ = open_transport(exchange, settings_, *nodes_, *arena_, *peers_);
+  peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, *arena_, settings_.timeout_s);
+  transport_ = open_transport(bootstrap, settings_, *nodes_, *arena_, *peers_);
   staging_ = std::make_unique<StagingPool>(*arena_);
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());
-  if (settings_.helpers != 0) helpers_ = std::make_unique<Helpers>(background_, settings_.helpers);
+  if (settings_.helpers != 0) progress_threads_ = std::make_unique<ProgressThreads>(background_, settings_.helpers);
 }
 
 void Context::refuse(const Error& error, const JoinOffer& offer) {
   try {
-    const std::unique_ptr<Exchange> exchange = join({}, offer);
-    all_or_none(*exchange, [&](Exchange&) -> bool { throw Error(error); });
+    const std::unique_ptr<Bootstrap> bootstrap = join({}, offer);
+    all_or_none(*bootstrap, [&](Bootstrap&) -> bool { throw Error(error); });
   } catch (const Error& agreed) {
     if (agreed.status() == error.status()) throw;
   }
@@ -84,7 +84,7 @@ void Context::refuse(const Error& error, const JoinOffer& offer) {
 void Context::ForkMarkEnd::operator()(char* page) const noexcept { munmap(page, kPageBytes); }
 
 Context::~Context() {
-  helpers_.reset();
+  progress_threads_.reset();
   if (transport_ != nullptr) report_strangers();
 }
 

@@ -16,7 +16,7 @@
 #include "collectives/selection/selection.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/settings.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/transport.hpp"
 
 namespace torii {
@@ -27,7 +27,7 @@ class NodePeers;
 class Nodes;
 }  // namespace shared_memory
 
-class Helpers;
+class ProgressThreads;
 
 class Context {
  public:
@@ -40,8 +40,8 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  int rank() const noexcept { return exchange_->rank(); }
-  int ranks() const noexcept { return exchange_->ranks(); }
+  int rank() const noexcept { return bootstrap_->rank(); }
+  int ranks() const noexcept { return bootstrap_->ranks(); }
   const Settings& settings() const noexcept { return settings_; }
   /// What read_rank_map() has read of the setting.
   const std::string& rank_map() const noexcept { return rank_map_; }
@@ -49,7 +49,7 @@ class Context {
   kernels::Isa isa() const noexcept { return isa_; }
   Transport& transport() noexcept { return *transport_; }
   /// The exchange of the whole job: world teams are made with it.
-  Exchange& exchange() noexcept { return *exchange_; }
+  Bootstrap& bootstrap() noexcept { return *bootstrap_; }
   const std::string& host(int rank) const;
   bool several_nodes() const noexcept;
 
@@ -96,7 +96,7 @@ class Context {
   std::optional<TuneTable> loaded_table_;
   std::string rank_map_;
   const TuneTable* tune_table_ = nullptr;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<shared_memory::Nodes> nodes_;
   std::unique_ptr<shared_memory::Arena> arena_;
   std::unique_ptr<Regions> regions_;
@@ -117,10 +117,10 @@ class Context {
     std::string text;
     std::shared_ptr<const TuneTable> table;
   };
-  void open(Exchange& exchange);
+  void open(Bootstrap& bootstrap);
   TeamTable last_team_table_;
   Background background_;
-  std::unique_ptr<Helpers> helpers_;  ///< last, so that the threads end before anything that they use
+  std::unique_ptr<ProgressThreads> progress_threads_;  ///< last, so that the threads end before anything that they use
 };
 
 }  // namespace torii

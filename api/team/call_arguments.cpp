@@ -7,7 +7,8 @@ namespace torii {
 std::string call_text(const CallArguments& arguments) {
   std::string text(name(arguments.collective));
   if (arguments.collective == Collective::barrier) return text;
-  text += " of " + (count_on_board(arguments) == kUnequalOnBoard ? "unequal blocks" : std::to_string(arguments.count)) +
+  text += " of " +
+          (count_on_record(arguments) == kUnequalInRecord ? "unequal blocks" : std::to_string(arguments.count)) +
           " x " + (arguments.user.call != nullptr ? "user type" : std::string(name(arguments.type)));
   if (combines(arguments.collective)) text += ", op " + std::string(name(arguments.op));
   if (has_root(arguments.collective)) text += ", root " + std::to_string(arguments.root);

@@ -44,10 +44,10 @@ constexpr bool may_be_unequal(Collective collective) {
          collective == Collective::reduce_scatter;
 }
 
-/// The count on the board for a call whose blocks have lengths of their own.
-inline constexpr std::uint64_t kUnequalOnBoard = UINT64_MAX;
-inline std::uint64_t count_on_board(const CallArguments& arguments) noexcept {
-  return arguments.unequal || arguments.block_counts != nullptr ? kUnequalOnBoard : arguments.count;
+/// The count in the call records for a call whose blocks have lengths of their own.
+inline constexpr std::uint64_t kUnequalInRecord = UINT64_MAX;
+inline std::uint64_t count_on_record(const CallArguments& arguments) noexcept {
+  return arguments.unequal || arguments.block_counts != nullptr ? kUnequalInRecord : arguments.count;
 }
 
 /// True when calls of a team of `ranks` ranks differ in their buffers only.

@@ -19,10 +19,10 @@ inline void take_blocks(Request& request, const Membership& members) {
 [[noreturn]] void throw_missing_buffer(bool is_result);
 /// The checks that each call has to pass by itself; all others hold for every call that is prepared alike. Throws
 /// Error{invalid_argument}.
-inline void check_buffers(const CallArguments& arguments, const Prepared& prepared) {
+inline void check_buffers(const CallArguments& arguments, const CallPlan& call_plan) {
   const bool has_memory = arguments.access.load == nullptr;
-  if (has_memory && prepared.result_bytes != 0 && arguments.result == nullptr) throw_missing_buffer(true);
-  if (prepared.input_bytes != 0 && arguments.input == nullptr && arguments.collective != Collective::broadcast) {
+  if (has_memory && call_plan.result_bytes != 0 && arguments.result == nullptr) throw_missing_buffer(true);
+  if (call_plan.input_bytes != 0 && arguments.input == nullptr && arguments.collective != Collective::broadcast) {
     throw_missing_buffer(false);
   }
 }
@@ -35,19 +35,19 @@ bool set_input_aside(Request& request) noexcept;
 /// before it stores anything. False when there is no memory.
 inline bool copy_input(Request& request) noexcept {
   if (!needs_input_copy(request.arguments)) return true;
-  return request.prepared->places[request.runs_on].straight != nullptr || set_input_aside(request);
+  return request.call_plan->places[request.runs_on].straight != nullptr || set_input_aside(request);
 }
 inline CallBuffers buffers_of(const Request& request, const Context& context, bool by_value) noexcept {
-  const Prepared& prepared = *request.prepared;
+  const CallPlan& call_plan = *request.call_plan;
   const CallArguments& arguments = request.arguments;
   CallBuffers buffers;
   buffers.salt = request.salt;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
   if (!by_value && needs_input_copy(arguments)) input = request.input_copy.get();
-  buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(prepared.input_shift_bytes);
+  buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes);
   buffers.result =
-      reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(prepared.result_shift_bytes);
+      reinterpret_cast<std::uintptr_t>(arguments.result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes);
   if (arguments.access.load != nullptr) buffers.access = &arguments.access;
   // Then everything moves by value: where the buffers lie does not matter.
   if (by_value || buffers.access != nullptr) return buffers;
@@ -55,13 +55,13 @@ inline CallBuffers buffers_of(const Request& request, const Context& context, bo
   if (request.input_bytes() != 0) {
     if (const auto offset = context.reachable(input, request.input_bytes())) {
       buffers.input_reachable = true;
-      buffers.input_offset = *offset - prepared.input_shift_bytes;
+      buffers.input_offset = *offset - call_plan.input_shift_bytes;
     }
   }
   if (request.result_bytes() != 0) {
     if (const auto offset = context.reachable(arguments.result, request.result_bytes())) {
       buffers.result_reachable = true;
-      buffers.result_offset = *offset - prepared.result_shift_bytes;
+      buffers.result_offset = *offset - call_plan.result_shift_bytes;
     }
   }
   return buffers;

@@ -91,14 +91,14 @@ void expect_blocks(const Team& team, const CallArguments& arguments, std::size_t
 
 }  // namespace
 
-void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t count, OperandFunction operand,
+void expect(Team& team, const CallPlan& call_plan, std::size_t first, std::size_t count, OperandFunction operand,
             void* operand_data, std::byte* out) {
-  const CallArguments& arguments = prepared.arguments;
+  const CallArguments& arguments = call_plan.arguments;
   if (arguments.unequal) {
     throw Error(Status::unsupported, "what blocks of unequal lengths give depends on lengths that only others know");
   }
-  const std::size_t element_bytes = prepared.shape.element_bytes;
-  const std::size_t elements = prepared.result_bytes / element_bytes;
+  const std::size_t element_bytes = call_plan.shape.element_bytes;
+  const std::size_t elements = call_plan.result_bytes / element_bytes;
   if (first > elements || count > elements - first) {
     throw Error(Status::invalid_argument, "elements " + std::to_string(first) + " to " + std::to_string(first + count) +
                                               " are not in the result, which has " + std::to_string(elements));
@@ -112,17 +112,17 @@ void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t
     return;
   }
   ExpressionPool pool;
-  const Selected& selected = prepared.selected;
+  const Selected& selected = call_plan.selected;
   const Evaluation evaluation(arguments, pool, operand, operand_data);
   const std::size_t shift = arguments.collective == Collective::reduce_scatter
-                                ? static_cast<std::size_t>(prepared.result_shift_bytes) / element_bytes
+                                ? static_cast<std::size_t>(call_plan.result_shift_bytes) / element_bytes
                                 : 0;
   std::vector<ExpressionId> orders;  // by block
   for (std::size_t done = 0; done < count;) {
     const std::size_t at = first + done;
     const std::size_t now = std::min(kPortionElements, count - done);
-    const std::size_t unit_bytes = prepared.shape.unit_bytes;
-    const Layout& layout = prepared.shape.layout;
+    const std::size_t unit_bytes = call_plan.shape.unit_bytes;
+    const Layout& layout = call_plan.shape.layout;
     const int block = layout.block_of((shift + at) * unit_bytes);
     std::size_t same = 1;
     while (same < now && layout.block_of((shift + at + same) * unit_bytes) == block) ++same;

@@ -12,7 +12,7 @@ namespace torii {
 using OperandFunction = void (*)(int rank, std::size_t first, std::size_t count, void* out, void* data);
 
 /// Elements [first, first + count) of this rank's result. Throws Error{invalid_argument} when they are not in it.
-void expect(Team& team, const Prepared& prepared, std::size_t first, std::size_t count, OperandFunction operand,
+void expect(Team& team, const CallPlan& call_plan, std::size_t first, std::size_t count, OperandFunction operand,
             void* operand_data, std::byte* out);
 
 }  // namespace torii

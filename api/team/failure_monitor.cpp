@@ -16,13 +16,13 @@ constexpr std::int64_t kDoubtNs = 20'000'000;
 constexpr std::int64_t kCallsAreToldNs = 500'000'000;
 
 std::string verb_of(const Standing& standing) {
-  return (standing.kind & kPreparesOnBoard & 0xffffffff) != 0 ? " prepares " : " calls ";
+  return (standing.kind & kPreparesInRecord & 0xffffffff) != 0 ? " prepares " : " calls ";
 }
 
 CallArguments arguments_of(const Standing& standing) {
   CallArguments arguments;
   arguments.collective = static_cast<Collective>(standing.kind >> 16 & 0xff);
-  arguments.unequal = standing.count == kUnequalOnBoard;
+  arguments.unequal = standing.count == kUnequalInRecord;
   arguments.count = arguments.unequal ? 0 : standing.count;
   arguments.type = static_cast<Type>(standing.kind >> 8 & 0xff);
   arguments.op = static_cast<Op>(standing.kind & 0xff);
@@ -184,7 +184,7 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
   std::string difference;
   if (own_call == their_call) {
     difference =
-        own->count == kUnequalOnBoard ? ", with other counts" : ", after calls that differ" + refusals_text(member);
+        own->count == kUnequalInRecord ? ", with other counts" : ", after calls that differ" + refusals_text(member);
   }
   // Named from the lower rank's side, so that the text does not depend on who noticed first.
   const bool mine_first = members_.rank() < member;
@@ -222,8 +222,8 @@ bool FailureMonitor::finds_refused_call(std::uint64_t own_sequence) {
   for (int member = 0; member < members_.ranks(); ++member) {
     if (member == members_.rank()) continue;
     const std::span<const RefusalNotice> theirs = agreement_.refusals_of(member);
-    // A member writes a notice before it writes its next call on the board. Between nodes lines may overtake each
-    // other; there the member finds this rank's notice, or finds_other_call() finds that signatures differ.
+    // A member writes a notice before it writes its next call in the call records. Between nodes messages may overtake
+    // each other; there the member finds this rank's notice, or finds_other_call() finds that signatures differ.
     const auto has_passed = [&](std::uint64_t sequence) {
       return !members_.is_distant(member) && agreement_.has_come_to(member, sequence + 1);
     };

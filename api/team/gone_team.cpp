@@ -6,8 +6,8 @@
 #include <atomic>
 #include <utility>
 
+#include "api/team/agreement_messages.hpp"
 #include "api/team/team_control.hpp"
-#include "api/team/team_lines.hpp"
 #include "runtime/execution/waiting.hpp"
 
 namespace torii {
@@ -29,7 +29,7 @@ const std::byte* GoneTeam::memory() const noexcept { return transport_.mapped(tr
 
 bool GoneTeam::has_departed(std::size_t member) const noexcept {
   if (several_nodes_) {
-    return torii::has_departed(memory() + team_lines_offset(), static_cast<int>(member),
+    return torii::has_departed(memory() + agreement_messages_offset(), static_cast<int>(member),
                                transport_.capabilities().engines);
   }
   return reinterpret_cast<const TeamControl*>(memory())->departed[member].load(std::memory_order_acquire) != 0;

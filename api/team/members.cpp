@@ -12,9 +12,9 @@ namespace torii {
 namespace {
 
 /// The embedder's all-gather among the members.
-class MembersExchange final : public Exchange {
+class MembersBootstrap final : public Bootstrap {
  public:
-  MembersExchange(int rank, const torii_team_options& options) : rank_(rank), options_(options) {}
+  MembersBootstrap(int rank, const torii_team_options& options) : rank_(rank), options_(options) {}
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return options_.member_count; }
   bool may_fail_alone() const noexcept override { return true; }
@@ -57,8 +57,8 @@ std::unique_ptr<Team> make_team(Context& context, const torii_team_options& give
   if (given.members == nullptr) return TeamFactory(context).make_world(options);
   const std::vector<int> members = read_members(given, context);
   const auto rank = std::find(members.begin(), members.end(), context.rank()) - members.begin();
-  MembersExchange exchange(static_cast<int>(rank), given);
-  return TeamFactory(context).make_of(options, members, exchange);
+  MembersBootstrap bootstrap(static_cast<int>(rank), given);
+  return TeamFactory(context).make_of(options, members, bootstrap);
 }
 
 }  // namespace torii

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// TeamAgreement by TeamLines, and the decision about survivors and lost engines between nodes.
+// TeamAgreement by AgreementMessages, and the decision about survivors and lost engines between nodes.
 #include "api/team/network_agreement.hpp"
 
 #include <algorithm>
 
-#include "api/team/board.hpp"
+#include "api/team/call_records.hpp"
 #include "runtime/base/log.hpp"
 
 namespace torii {
@@ -14,12 +14,12 @@ namespace {
 constexpr std::int64_t kOfferNs = 1'000'000'000;
 /// How much later an offer may come by one engine than by another before that engine counts as lost. The
 /// messages queued before the offer have been given up, so it costs little to close a slow engine.
-constexpr std::int64_t kHailNs = 2'000'000'000;
+constexpr std::int64_t kProbeNs = 2'000'000'000;
 
-std::vector<TeamLines::Member> places_of(const Membership& members) {
-  std::vector<TeamLines::Member> places;
+std::vector<AgreementMessages::Member> places_of(const Membership& members) {
+  std::vector<AgreementMessages::Member> places;
   for (const Member& member : members.all()) {
-    places.push_back({member.context_rank, member.memory_offset + team_lines_offset()});
+    places.push_back({member.context_rank, member.memory_offset + agreement_messages_offset()});
   }
   return places;
 }
@@ -32,81 +32,81 @@ bool contains(const Letters::Decision& decision, int member) noexcept {
 
 NetworkAgreement::NetworkAgreement(const Membership& members)
     : members_(members),
-      lines_(members.transport(), places_of(members), members.rank(), members.timeout_ns()),
-      splits_(members.transport(), lines_, members.rank(), members.ranks(), members.timeout_ns()) {}
+      messages_(members.transport(), places_of(members), members.rank(), members.timeout_ns()),
+      splits_(members.transport(), messages_, members.rank(), members.ranks(), members.timeout_ns()) {}
 
 void NetworkAgreement::progress() noexcept { (void)members_.transport().progress(); }
 
-void NetworkAgreement::push_out() noexcept { lines_.push_out(); }
+void NetworkAgreement::push_out() noexcept { messages_.push_out(); }
 
-FailureSign NetworkAgreement::failure_sign() const noexcept { return FailureSign(lines_.alarm()); }
+FailureSign NetworkAgreement::failure_sign() const noexcept { return FailureSign(messages_.alarm()); }
 
 void NetworkAgreement::claim(Status status, int member, const std::string& text) noexcept {
-  lines_.propose(status, member, text);
+  messages_.propose(status, member, text);
 }
 
 Cause NetworkAgreement::read_cause() noexcept {
-  const Letters::Proposal* const proposal = lines_.settle();
+  const Letters::Proposal* const proposal = messages_.settle();
   if (proposal == nullptr) return {Status::internal, kNoCause};
   return {static_cast<Status>(proposal->status), proposal->text};
 }
 
 /// A member of another node has told of one call only, which may not be the one that this rank asks for.
 std::optional<Standing> NetworkAgreement::told_by(int member, std::uint64_t sequence) noexcept {
-  if (!members_.is_distant(member)) return read_board(members_.control(member), sequence);
-  return lines_.view(member, is_persistent(sequence)).standing;
+  if (!members_.is_distant(member)) return read_record(members_.control(member), sequence);
+  return messages_.view(member, is_persistent(sequence)).standing;
 }
 
 bool NetworkAgreement::has_come_to(int member, std::uint64_t sequence) noexcept {
-  if (!members_.is_distant(member)) return board_shows(members_.control(member), sequence);
-  return is_at_or_after(lines_.view(member, is_persistent(sequence)).standing.sequence, sequence);
+  if (!members_.is_distant(member)) return has_recorded(members_.control(member), sequence);
+  return is_at_or_after(messages_.view(member, is_persistent(sequence)).standing.sequence, sequence);
 }
 
 std::uint64_t NetworkAgreement::completed_by(int member) noexcept {
   if (!members_.is_distant(member)) return members_.control(member).completed.load(std::memory_order_acquire);
-  return std::max(lines_.view(member).standing.completed, lines_.view(member, true).standing.completed);
+  return std::max(messages_.view(member).standing.completed, messages_.view(member, true).standing.completed);
 }
 
 std::int64_t NetworkAgreement::looked_ns(int member) noexcept {
   if (!members_.is_distant(member)) return members_.control(member).looked_ns.load(std::memory_order_relaxed);
-  return std::max(lines_.view(member).changed_ns, lines_.view(member, true).changed_ns);
+  return std::max(messages_.view(member).changed_ns, messages_.view(member, true).changed_ns);
 }
 
 void NetworkAgreement::publish(const Standing& own, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
-  lines_.publish(own, now_ns, quiet_since_ns);
-  set_owes_end(lines_.owes_end());
+  messages_.publish(own, now_ns, quiet_since_ns);
+  set_owes_end(messages_.owes_end());
 }
 
 void NetworkAgreement::tell_end(const Standing& own) noexcept {
-  lines_.tell(own);
+  messages_.tell(own);
   set_owes_end(false);
 }
 
-void NetworkAgreement::put_refusal(const RefusalNotice& notice) noexcept { lines_.put_refusal(notice); }
+void NetworkAgreement::put_refusal(const RefusalNotice& notice) noexcept { messages_.put_refusal(notice); }
 
-std::span<const RefusalNotice> NetworkAgreement::refusals_of(int member) noexcept { return lines_.refusals(member); }
+std::span<const RefusalNotice> NetworkAgreement::refusals_of(int member) noexcept { return messages_.refusals(member); }
 
 void NetworkAgreement::put_install(std::uint64_t number, std::uint64_t word) noexcept {
-  lines_.put_install(number, word);
+  messages_.put_install(number, word);
 }
 
 std::uint64_t NetworkAgreement::install_word(int member, std::uint64_t number) noexcept {
-  return lines_.install_word(member, number);
+  return messages_.install_word(member, number);
 }
 
-bool NetworkAgreement::words_have_left() const noexcept { return lines_.words_have_left(); }
+bool NetworkAgreement::words_have_left() const noexcept { return messages_.words_have_left(); }
 
-void NetworkAgreement::put_epoch(std::uint64_t epoch) noexcept { lines_.put_epoch(epoch); }
+void NetworkAgreement::put_epoch(std::uint64_t epoch) noexcept { messages_.put_epoch(epoch); }
 
 bool NetworkAgreement::has_reached(int member, std::uint64_t epoch) noexcept {
-  return lines_.has_reached(member, epoch);
+  return messages_.has_reached(member, epoch);
 }
 
-bool NetworkAgreement::has_departed(int member) noexcept { return lines_.has_departed(member); }
+bool NetworkAgreement::has_departed(int member) noexcept { return messages_.has_departed(member); }
 
-void NetworkAgreement::depart(std::uint64_t) noexcept { lines_.depart(); }
+void NetworkAgreement::depart(std::uint64_t) noexcept { messages_.depart(); }
 
-std::vector<PutOwner> NetworkAgreement::take_puts() { return lines_.take_puts(); }
+std::vector<PutOwner> NetworkAgreement::take_puts() { return messages_.take_puts(); }
 
 std::optional<bool> NetworkAgreement::decide_split(bool agreed) noexcept {
   return splits_.decide(agreed, members_.waiting(), [this](int member) { return lives(member); });
@@ -123,9 +123,9 @@ bool NetworkAgreement::lives(int member) const noexcept {
 
 void NetworkAgreement::await_offers(Waiting& waiting) {
   for (int member = 0; member < members_.ranks(); ++member) {
-    while (!lines_.offer(member)) {
+    while (!messages_.offer(member)) {
       if (!pause(waiting)) continue;
-      if (!lives(member) || lines_.decision() != nullptr) break;
+      if (!lives(member) || messages_.decision() != nullptr) break;
       if (waiting.is_over()) throw_missing(member);
     }
   }
@@ -134,13 +134,13 @@ void NetworkAgreement::await_offers(Waiting& waiting) {
 /// The engines by which nothing came of some living member's offer; a set of bits.
 std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
   const std::int64_t offered_ns = waiting.quiet_ns();
-  const std::int64_t patience_ns = std::min(kHailNs, members_.timeout_ns() / 4);
+  const std::int64_t patience_ns = std::min(kProbeNs, members_.timeout_ns() / 4);
   std::uint64_t missed = members_.transport().lost_engines();
   for (int member = 0; member < members_.ranks(); ++member) {
-    while (lines_.missed_from(member) != 0 && waiting.quiet_ns() - offered_ns < patience_ns) {
+    while (messages_.missed_from(member) != 0 && waiting.quiet_ns() - offered_ns < patience_ns) {
       if (pause(waiting) && !lives(member)) break;
     }
-    if (lives(member)) missed |= lines_.missed_from(member);
+    if (lives(member)) missed |= messages_.missed_from(member);
   }
   return missed;
 }
@@ -149,14 +149,16 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
 /// knows.
 const Letters::Decision& NetworkAgreement::await_decision(Waiting& waiting) {
   const int ranks = members_.ranks();
-  const auto has_told = [&](int member) { return !lines_.offer(member) || lines_.missed_by(member) || !lives(member); };
+  const auto has_told = [&](int member) {
+    return !messages_.offer(member) || messages_.missed_by(member) || !lives(member);
+  };
   const Letters::Decision* decision = nullptr;
-  while ((decision = lines_.decision()) == nullptr) {
+  while ((decision = messages_.decision()) == nullptr) {
     int lowest = 0;
-    while (!lines_.offer(lowest) || !lives(lowest)) ++lowest;
+    while (!messages_.offer(lowest) || !lives(lowest)) ++lowest;
     int told = 0;
     while (lowest == members_.rank() && told < ranks && has_told(told)) ++told;
-    if (told == ranks) lines_.decide();
+    if (told == ranks) messages_.decide();
     if (pause(waiting) && waiting.is_over()) throw_undecided();
   }
   return *decision;
@@ -165,22 +167,22 @@ const Letters::Decision& NetworkAgreement::await_decision(Waiting& waiting) {
 /// Every member waits until each member has published or is dead, and tells by which engines nothing came of the
 /// offers. Then one member decides for all.
 void NetworkAgreement::choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) {
-  lines_.put_offer(own.digest, own.staging, own.status, own.text);
+  messages_.put_offer(own.digest, own.staging, own.status, own.text);
   Waiting waiting = members_.waiting();
   await_offers(waiting);
-  lines_.put_missed(find_missed_engines(waiting));
+  messages_.put_missed(find_missed_engines(waiting));
   const Letters::Decision& decision = await_decision(waiting);
   if (decision.refusing != 0) {
-    lines_.push_out();
+    messages_.push_out();
     throw_refusal(static_cast<int>(decision.refusing) - 1, decision.status, decision.text);
   }
   if ((decision.engines & ~std::uint64_t{members_.transport().closed_engines()}) != 0) close_engines(decision);
   for (int member = 0; member < members_.ranks(); ++member) {
     if (!contains(decision, member)) continue;
     const std::int64_t seen_ns = waiting.quiet_ns();
-    while (!lines_.offer(member) && waiting.quiet_ns() - seen_ns < kOfferNs) (void)pause(waiting);
+    while (!messages_.offer(member) && waiting.quiet_ns() - seen_ns < kOfferNs) (void)pause(waiting);
     // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
-    const Letters::Offer* const offer = lines_.offer(member);
+    const Letters::Offer* const offer = messages_.offer(member);
     const bool is_here = offer != nullptr;
     chosen.push_back({member, is_here ? offer->staging : own.staging, is_here ? offer->digest : own.digest});
   }
@@ -206,11 +208,11 @@ void NetworkAgreement::close_engines(const Letters::Decision& decision) {
   log(LogLevel::warn, "closing engine " + numbers(engines & ~transport.closed_engines()) +
                           ", over which some survivors of a team did not hear others");
   transport.close_engines(engines);
-  lines_.put_closed();
+  messages_.put_closed();
   Waiting waiting = members_.waiting();
   for (int member = 0; member < members_.ranks(); ++member) {
     if (!contains(decision, member)) continue;
-    while (!lines_.has_closed(member)) {
+    while (!messages_.has_closed(member)) {
       if (!pause(waiting)) continue;
       if (!members_.is_alive(member)) break;
       if (waiting.is_over()) throw_missing(member);
@@ -218,10 +220,10 @@ void NetworkAgreement::close_engines(const Letters::Decision& decision) {
   }
 }
 
-void NetworkAgreement::tell_made(Status status, const std::string& text) noexcept { lines_.put_made(status, text); }
+void NetworkAgreement::tell_made(Status status, const std::string& text) noexcept { messages_.put_made(status, text); }
 
 std::optional<MadeReport> NetworkAgreement::made_by(int member) noexcept {
-  const Letters::Offer* const made = lines_.made(member);
+  const Letters::Offer* const made = messages_.made(member);
   if (made == nullptr) return {};
   return MadeReport{made->status, made->text};
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agreement of members of several nodes: lines that the members put into each other's memory. Mates read each
-// other's boards in shared memory.
+// The agreement of members of several nodes: messages that the members put into each other's memory. Mates read each
+// other's call records in shared memory.
 #pragma once
 
+#include "api/team/agreement_messages.hpp"
 #include "api/team/split_decision.hpp"
 #include "api/team/team_agreement.hpp"
-#include "api/team/team_lines.hpp"
 
 namespace torii {
 
@@ -49,7 +49,7 @@ class NetworkAgreement final : public TeamAgreement {
   void close_engines(const Letters::Decision& decision);
 
   const Membership& members_;
-  TeamLines lines_;
+  AgreementMessages messages_;
   SplitDecision splits_;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of TeamControl: the failure record, boards, departures, and the decision about the survivors.
+// Words of TeamControl: the failure record, call records, departures, and the decision about the survivors.
 #include "api/team/node_agreement.hpp"
 
 #include <cstring>
 
-#include "api/team/board.hpp"
+#include "api/team/call_records.hpp"
 
 namespace torii {
 namespace {
@@ -39,11 +39,11 @@ Cause NodeAgreement::read_cause() noexcept {
 }
 
 std::optional<Standing> NodeAgreement::told_by(int member, std::uint64_t sequence) noexcept {
-  return read_board(members_.control(member), sequence);
+  return read_record(members_.control(member), sequence);
 }
 
 bool NodeAgreement::has_come_to(int member, std::uint64_t sequence) noexcept {
-  return board_shows(members_.control(member), sequence);
+  return has_recorded(members_.control(member), sequence);
 }
 
 std::uint64_t NodeAgreement::completed_by(int member) noexcept {

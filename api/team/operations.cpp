@@ -62,7 +62,7 @@ bool Operations::advance(Channel& channel) noexcept {
   }
   switch (channel.execution.advance()) {
     case Execution::Progress::done:
-      if (const Request& request = *channel.current; request.prepared->tells_lengths(request.unequal.get())) {
+      if (const Request& request = *channel.current; request.call_plan->tells_lengths(request.unequal.get())) {
         begin_blocks(channel, *channel.current);
       } else {
         complete(channel, Status::ok);
@@ -172,9 +172,9 @@ bool Operations::is_agreed(Channel& channel) noexcept {
   }
   // Peers that wait for this rank's word are not served when this rank has left the call.
   if (!agreement_.words_have_left()) return false;
-  const Prepared& prepared = *channel.current->prepared;
-  prepared.places[channel.current->runs_on].plan->unagreed = 0;
-  if (prepared.lengths != nullptr) prepared.lengths->places[channel.current->runs_on].plan->unagreed = 0;
+  const CallPlan& call_plan = *channel.current->call_plan;
+  call_plan.places[channel.current->runs_on].plan->unagreed = 0;
+  if (call_plan.lengths != nullptr) call_plan.lengths->places[channel.current->runs_on].plan->unagreed = 0;
   channel.awaited = 0;
   return true;
 }

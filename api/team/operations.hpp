@@ -33,13 +33,13 @@ class Operations final : public AttachedTeam, private StartWaits {
   void close() noexcept;
 
   /// For callers that start nothing: keeps background movers out meanwhile.
-  Prepared* prepare(Request& request, Status& status) noexcept;
+  CallPlan* prepare(Request& request, Status& status) noexcept;
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   void close_channel(const Request& request) noexcept;
   Status wait(Request& request) noexcept;
   Status run(Request& request) noexcept;
-  bool run_again(const PlainCall& call, Status& status) noexcept;
+  bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept;
   void enter_background();
   void leave_background_when_idle();
@@ -61,7 +61,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   std::vector<PutOwner> take_puts() { return channels_.take_puts(); }
 
  private:
-  Prepared* prepare_inside(Request& request, Status& status) noexcept;
+  CallPlan* prepare_inside(Request& request, Status& status) noexcept;
   // operations_start.cpp: from a call to an operation that runs.
   Status start(Request& request) noexcept;
   Status take_channel(Request& request) noexcept;
@@ -85,7 +85,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status fail(Status status, int member, const std::string& text) noexcept;
 
   // operations_again.cpp
-  Status go_on(Prepared& prepared, std::size_t channel, const PlainCall& call, std::uint32_t salt) noexcept;
+  Status go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept;
 
   Context& context_;
   const Membership& members_;
@@ -95,7 +95,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   Channels channels_;
   OwnCalls calls_;
   FailureMonitor monitor_;
-  Prepared* last_prepared_ = nullptr;
+  CallPlan* last_call_plan_ = nullptr;
   Waiting polling_;  ///< for callers that test instead of wait
   int in_flight_ = 0;
   bool poisoned_ = false;

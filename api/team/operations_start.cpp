@@ -16,20 +16,20 @@ Status refuse_forked_child() noexcept {
 
 }  // namespace
 
-Prepared* Operations::prepare(Request& request, Status& status) noexcept {
+CallPlan* Operations::prepare(Request& request, Status& status) noexcept {
   const Inside inside(busy_, in_background_);
   return prepare_inside(request, status);
 }
 
-Prepared* Operations::prepare_inside(Request& request, Status& status) noexcept {
+CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept {
   try {
     take_blocks(request, members_);
-    if (last_prepared_ == nullptr || !same_call(last_prepared_->arguments, request.arguments, members_.ranks())) {
+    if (last_call_plan_ == nullptr || !same_call(last_call_plan_->arguments, request.arguments, members_.ranks())) {
       const CancellationHeld held;
-      last_prepared_ = plans_.find(request.arguments, in_flight_ == 0);
+      last_call_plan_ = plans_.find(request.arguments, in_flight_ == 0);
     }
-    check_buffers(request.arguments, *last_prepared_);
-    return last_prepared_;
+    check_buffers(request.arguments, *last_call_plan_);
+    return last_call_plan_;
   } catch (const Error& error) {
     status = error.status();
     set_last_error(error.what());
@@ -49,7 +49,7 @@ void Operations::take_place(Request& request) noexcept {
     return;
   }
   request.salt = calls_.history().salt();
-  calls_.history().add(request.prepared->shape.signature);
+  calls_.history().add(request.call_plan->shape.signature);
   request.sequence = calls_.count();
   request.runs_on = channels_.next();
   channels_.advance_next();
@@ -59,7 +59,7 @@ void Operations::take_place(Request& request) noexcept {
 Status Operations::make_ready(Request& request) noexcept {
   const CancellationHeld held;
   try {
-    plans_.install_on(*request.prepared, request.runs_on, *this);
+    plans_.install_on(*request.call_plan, request.runs_on, *this);
     if (Channel& channel = channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
     return Status::ok;
   } catch (const Error& error) {
@@ -75,14 +75,14 @@ Status Operations::start(Request& request) noexcept {
   if (context_.is_forked_child()) return refuse_forked_child();
   if (poisoned_ || failed_.is_set()) return adopt_failure();
   Status status = Status::ok;
-  request.prepared = prepare_inside(request, status);
-  if (request.prepared == nullptr) {
+  request.call_plan = prepare_inside(request, status);
+  if (request.call_plan == nullptr) {
     ++request.starts_refused;
     note_refusal(calls_.count(), last_error());
     return status;
   }
   take_place(request);
-  calls_.show(*request.prepared, salted(request.prepared->board_kind, request.salt), request.sequence);
+  calls_.show(*request.call_plan, salted(request.call_plan->record_kind, request.salt), request.sequence);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
       request.unequal == nullptr) {
     request.state = Request::State::done;
@@ -92,8 +92,8 @@ Status Operations::start(Request& request) noexcept {
   }
   ++in_flight_;  // before the plan is put in place: calls that end meanwhile must not count this one as ended
   Channel& channel = channels_[request.runs_on];
-  if (channel.current != nullptr || request.prepared->places.size() <= request.runs_on ||
-      request.prepared->places[request.runs_on].plan == nullptr) {
+  if (channel.current != nullptr || request.call_plan->places.size() <= request.runs_on ||
+      request.call_plan->places[request.runs_on].plan == nullptr) {
     status = make_ready(request);
     if (status != Status::ok) {
       --in_flight_;
@@ -115,26 +115,27 @@ Status Operations::start(Request& request) noexcept {
 void Operations::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
-  const Prepared& prepared = *request.prepared;
-  channel.awaited = prepared.places[request.runs_on].plan->unagreed;
-  if (prepared.lengths != nullptr) {
-    channel.awaited = std::max(channel.awaited, prepared.lengths->places[request.runs_on].plan->unagreed);
+  const CallPlan& call_plan = *request.call_plan;
+  channel.awaited = call_plan.places[request.runs_on].plan->unagreed;
+  if (call_plan.lengths != nullptr) {
+    channel.awaited = std::max(channel.awaited, call_plan.lengths->places[request.runs_on].plan->unagreed);
   }
   channel.agreed_members = 0;
   if (channel.awaited == 0) begin(channel, request);
 }
 
 void Operations::begin(Channel& channel, Request& request) noexcept {
-  const Prepared& prepared = *request.prepared;
-  if (prepared.lengths != nullptr) {
+  const CallPlan& call_plan = *request.call_plan;
+  if (call_plan.lengths != nullptr) {
     if (request.unequal->is_told) return begin_blocks(channel, request);
-    const Prepared::Place& place = prepared.lengths->places[request.runs_on];
-    return channel.execution.begin(*place.plan, prepared.lengths->shape, length_buffers(request), place.straight.get());
+    const CallPlan::Place& place = call_plan.lengths->places[request.runs_on];
+    return channel.execution.begin(*place.plan, call_plan.lengths->shape, length_buffers(request),
+                                   place.straight.get());
   }
-  const Prepared::Place& place = prepared.places[request.runs_on];
+  const CallPlan::Place& place = call_plan.places[request.runs_on];
   // A straight list knows addresses only. Peers may use theirs all the same: the messages are alike.
   const Straight* const straight = request.arguments.access.load != nullptr ? nullptr : place.straight.get();
-  channel.execution.begin(*place.plan, prepared.shape, buffers_of(request, context_, straight != nullptr), straight);
+  channel.execution.begin(*place.plan, call_plan.shape, buffers_of(request, context_, straight != nullptr), straight);
 }
 
 /// The lengths are known: what the call is for begins, or the team fails where this rank's own is another.
@@ -142,7 +143,7 @@ void Operations::begin_blocks(Channel& channel, Request& request) noexcept {
   UnequalBlocks& unequal = *request.unequal;
   if (!unequal.is_told) {
     const CallArguments& arguments = request.arguments;
-    const std::size_t own_bytes = arguments.count * request.prepared->shape.element_bytes;
+    const std::size_t own_bytes = arguments.count * request.call_plan->shape.element_bytes;
     try {
       const std::uint64_t told_bytes = unequal.lengths[static_cast<std::size_t>(members_.rank())];
       if (told_bytes != own_bytes) {
@@ -159,7 +160,7 @@ void Operations::begin_blocks(Channel& channel, Request& request) noexcept {
     }
     unequal.is_told = true;
   }
-  const Prepared::Place& place = request.prepared->places[request.runs_on];
+  const CallPlan::Place& place = request.call_plan->places[request.runs_on];
   channel.execution.begin(*place.plan, unequal.shape, block_buffers(request, context_));
 }
 
@@ -172,14 +173,14 @@ Status Operations::open_channel(Request& request) noexcept {
   // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
   const std::uint64_t sequence = calls_.count();
   request.salt_prepared = calls_.history().salt();
-  request.prepared = prepare_inside(request, status);
-  if (request.prepared == nullptr) {
+  request.call_plan = prepare_inside(request, status);
+  if (request.call_plan == nullptr) {
     note_refusal(sequence, last_error());
     return status;
   }
-  calls_.history().add_prepared(request.prepared->shape.signature);
-  const std::uint64_t kind = request.prepared->board_kind ^ kPreparesOnBoard;
-  calls_.show(*request.prepared, salted(kind, request.salt_prepared), sequence);
+  calls_.history().add_prepared(request.call_plan->shape.signature);
+  const std::uint64_t kind = request.call_plan->record_kind ^ kPreparesInRecord;
+  calls_.show(*request.call_plan, salted(kind, request.salt_prepared), sequence);
   status = take_channel(request);
   if (status != Status::ok && !poisoned_) note_refusal(sequence, last_error());
   if (status == Status::ok && in_flight_ == 0) calls_.end_all();
@@ -191,7 +192,7 @@ Status Operations::take_channel(Request& request) noexcept {
   try {
     // Taken only when its plan is in place: until then this operation does not stand in the way of recycling.
     const int channel = channels_.lowest_free();
-    plans_.install_on(*request.prepared, static_cast<std::size_t>(channel), *this);
+    plans_.install_on(*request.call_plan, static_cast<std::size_t>(channel), *this);
     channels_.take(channel);
     request.channel = channel;
   } catch (const Error& error) {

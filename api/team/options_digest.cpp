@@ -46,8 +46,8 @@ std::string digest_text(Context& context, const TeamOptions& options) {
   return text;
 }
 
-void compare_digests(Exchange& exchange, const std::string& mine) {
-  const std::vector<std::string> all = gather_texts(exchange, mine);
+void compare_digests(Bootstrap& bootstrap, const std::string& mine) {
+  const std::vector<std::string> all = gather_texts(bootstrap, mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     throw Error(Status::mismatch,
@@ -57,14 +57,15 @@ void compare_digests(Exchange& exchange, const std::string& mine) {
   }
 }
 
-std::optional<Error> compare_tickets(Exchange& exchange, const std::vector<Ticket>& tickets, const std::string& mine) {
+std::optional<Error> compare_tickets(Bootstrap& bootstrap, const std::vector<Ticket>& tickets,
+                                     const std::string& mine) {
   const auto first_of = [&](int color) {
     return std::find_if(tickets.begin(), tickets.end(), [=](const Ticket& one) { return one.color == color; });
   };
   const auto differs = [&](const Ticket& one) { return one.color >= 0 && one.digest != first_of(one.color)->digest; };
   if (std::none_of(tickets.begin(), tickets.end(), differs)) return {};
-  const std::vector<std::string> texts = gather_texts(exchange, mine);
-  const int color = tickets[static_cast<std::size_t>(exchange.rank())].color;
+  const std::vector<std::string> texts = gather_texts(bootstrap, mine);
+  const int color = tickets[static_cast<std::size_t>(bootstrap.rank())].color;
   for (std::size_t rank = 0; rank < tickets.size(); ++rank) {
     if (tickets[rank].color != color || !differs(tickets[rank])) continue;
     const auto first = static_cast<std::size_t>(first_of(color) - tickets.begin());

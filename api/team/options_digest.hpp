@@ -10,7 +10,7 @@
 #include "api/context/context.hpp"
 #include "api/team/team_options.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 namespace torii {
 
@@ -18,7 +18,7 @@ namespace torii {
 std::string digest_text(Context& context, const TeamOptions& options);
 std::uint64_t digest_of(const std::string& text);
 /// Throws Error{mismatch} with the first difference, on all ranks.
-void compare_digests(Exchange& exchange, const std::string& mine);
+void compare_digests(Bootstrap& bootstrap, const std::string& mine);
 
 /// A rank's part in a split, as it tells the others.
 struct Ticket {
@@ -30,6 +30,6 @@ struct Ticket {
 
 /// An error on the ranks of a colour in which the options differ. All ranks see all tickets, so they agree on whether
 /// the texts must be fetched.
-std::optional<Error> compare_tickets(Exchange& exchange, const std::vector<Ticket>& tickets, const std::string& mine);
+std::optional<Error> compare_tickets(Bootstrap& bootstrap, const std::vector<Ticket>& tickets, const std::string& mine);
 
 }  // namespace torii

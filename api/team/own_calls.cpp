@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines that a rank tells about its calls.
+// What a rank tells about its calls.
 #include "api/team/own_calls.hpp"
 
 namespace torii {
 
 Standing OwnCalls::standing(const Request& request) const noexcept {
-  const Prepared& prepared = *request.prepared;
-  return {request.sequence, prepared.board_count, salted(prepared.board_kind, request.salt), prepared.arguments.root,
-          control_.completed.load(std::memory_order_acquire)};
+  const CallPlan& call_plan = *request.call_plan;
+  return {request.sequence, call_plan.record_count, salted(call_plan.record_kind, request.salt),
+          call_plan.arguments.root, control_.completed.load(std::memory_order_acquire)};
 }
 
 Standing OwnCalls::next_told(const Request& request) noexcept {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that this rank has made or refused on a team: their number, their history, and the board that shows them.
+// The calls that this rank has made or refused on a team: their number, their history, and the call records that shows
+// them.
 #pragma once
 
 #include <cstdint>
 
-#include "api/team/board.hpp"
 #include "api/team/call_history.hpp"
+#include "api/team/call_records.hpp"
 #include "api/team/refused_calls.hpp"
 #include "api/team/request.hpp"
 #include "api/team/team_control.hpp"
@@ -24,9 +25,10 @@ class OwnCalls {
   CallHistory& history() noexcept { return history_; }
   const RefusedCalls& refused() const noexcept { return refused_; }
 
-  /// Shows a call on the board. `kind` is that of the prepared call, salted, and marked if the call is only prepared.
-  void show(const Prepared& prepared, std::uint64_t kind, std::uint64_t sequence) noexcept {
-    write_board(control_, {sequence, prepared.board_count, kind, prepared.arguments.root});
+  /// Shows a call in the call records. `kind` is that of the prepared call, salted, and marked if the call is only
+  /// prepared.
+  void show(const CallPlan& call_plan, std::uint64_t kind, std::uint64_t sequence) noexcept {
+    write_record(control_, {sequence, call_plan.record_count, kind, call_plan.arguments.root});
   }
   /// Call number `sequence` was refused. Returns the notice for the members.
   const RefusalNotice& refuse(std::uint64_t sequence, const char* reason) noexcept {
@@ -40,8 +42,8 @@ class OwnCalls {
 
   /// The line that this rank tells while it waits in a call.
   Standing standing(const Request& request) const noexcept;
-  /// The board's line about a call.
-  std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_board(control_, sequence); }
+  /// The record about a call.
+  std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_record(control_, sequence); }
   /// The line that this rank tells next. In a persistent operation it tells of the last call in order, too, by turns.
   Standing next_told(const Request& request) noexcept;
 

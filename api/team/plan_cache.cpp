@@ -13,12 +13,12 @@ namespace {
 constexpr std::size_t kPreparedMax = 64;
 
 /// Tells the plan from all others of the team on one channel.
-std::string key_of(const Prepared& prepared) {
-  const PlanRequest& request = prepared.selected.request;
+std::string key_of(const CallPlan& call_plan) {
+  const PlanRequest& request = call_plan.selected.request;
   const Tuning& tuning = request.tuning;
-  const Algorithm* algorithm = prepared.selected.algorithm;
+  const Algorithm* algorithm = call_plan.selected.algorithm;
   return std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
-         std::to_string(request.root) + ' ' + std::to_string(prepared.wide) + ' ' +
+         std::to_string(request.root) + ' ' + std::to_string(call_plan.wide) + ' ' +
          std::to_string(tuning.segment_bytes) + ' ' + std::to_string(tuning.slots) + ' ' +
          std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot) + ' ' + std::to_string(tuning.radix) +
          ' ' + std::string(tuning.lanes.begin(), tuning.lanes.end());
@@ -30,51 +30,51 @@ PlanCache::PlanCache(const Membership& members, TeamAgreement& agreement, const 
                      StagingBudget& staging)
     : members_(members), agreement_(agreement), maker_(maker), staging_(staging) {}
 
-Prepared* PlanCache::find(const CallArguments& arguments, bool may_drop) {
-  for (const auto& prepared : prepared_) {
-    if (same_call(prepared->arguments, arguments, members_.ranks())) return prepared.get();
+CallPlan* PlanCache::find(const CallArguments& arguments, bool may_drop) {
+  for (const auto& call_plan : call_plans_) {
+    if (same_call(call_plan->arguments, arguments, members_.ranks())) return call_plan.get();
   }
   auto fresh = maker_.make(arguments);
   // The plans of dropped entries stay in place. Requests in flight hold pointers to entries, so then none is dropped.
-  if (prepared_.size() >= kPreparedMax && may_drop) {
-    prepared_.erase(prepared_.begin(), prepared_.begin() + kPreparedMax / 2);
+  if (call_plans_.size() >= kPreparedMax && may_drop) {
+    call_plans_.erase(call_plans_.begin(), call_plans_.begin() + kPreparedMax / 2);
   }
-  prepared_.push_back(std::move(fresh));
-  return prepared_.back().get();
+  call_plans_.push_back(std::move(fresh));
+  return call_plans_.back().get();
 }
 
-void PlanCache::install_on(Prepared& prepared, std::size_t channel, StartWaits& waits) {
-  install_one(prepared, channel, waits);
-  if (prepared.lengths == nullptr) return;
-  install_one(*prepared.lengths, channel, waits);
+void PlanCache::install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
+  install_one(call_plan, channel, waits);
+  if (call_plan.lengths == nullptr) return;
+  install_one(*call_plan.lengths, channel, waits);
   // Making room for the second may have taken the first away, and there is room for two.
-  install_one(prepared, channel, waits);
+  install_one(call_plan, channel, waits);
 }
 
-void PlanCache::install_one(Prepared& prepared, std::size_t channel, StartWaits& waits) {
-  if (prepared.places.size() <= channel) prepared.places.resize(channel + 1);
+void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
+  if (call_plan.places.size() <= channel) call_plan.places.resize(channel + 1);
   if (plans_.size() <= channel) plans_.resize(channel + 1);
-  Prepared::Place& place = prepared.places[channel];
+  CallPlan::Place& place = call_plan.places[channel];
   if (place.plan != nullptr) return;
-  const std::string key = key_of(prepared);
+  const std::string key = key_of(call_plan);
   auto found = plans_[channel].find(key);
   if (found == plans_[channel].end()) {
-    auto fresh = make_plan(prepared, waits);
+    auto fresh = make_plan(call_plan, waits);
     log_install(*fresh, key + " on channel " + std::to_string(channel), waits);
     found = plans_[channel].emplace(key, std::move(fresh)).first;
   }
   place.plan = found->second.get();
-  const CallShape& shape = prepared.shape;
+  const CallShape& shape = call_plan.shape;
   place.straight = straighten(*place.plan, shape.layout, shape.unit_bytes, shape.element_bytes, members_.transport());
 }
 
 /// Deals staging to the plan.
-std::unique_ptr<InstalledPlan> PlanCache::make_plan(const Prepared& prepared, StartWaits& waits) {
-  const PlanRequest& request = prepared.selected.request;
+std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, StartWaits& waits) {
+  const PlanRequest& request = call_plan.selected.request;
   const std::size_t segment_bytes = request.tuning.segment_bytes;
-  const Algorithm* algorithm = prepared.selected.algorithm;
+  const Algorithm* algorithm = call_plan.selected.algorithm;
   Plan plan = algorithm->plan(request, members_.rank());
-  const std::size_t bytes = staging_shape(plan, segment_bytes, prepared.wide, members_.several_nodes()).total_bytes;
+  const std::size_t bytes = staging_shape(plan, segment_bytes, call_plan.wide, members_.several_nodes()).total_bytes;
   if (bytes > staging_.bytes()) {
     throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
                                          " bytes of staging, a team of " + std::to_string(members_.ranks()) +
@@ -91,7 +91,7 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const Prepared& prepared, St
     placement.staging_offsets.push_back(staging_.next_offset(member));
   }
   placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
-  auto fresh = std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, prepared.wide, placement));
+  auto fresh = std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, call_plan.wide, placement));
   staging_.take(bytes);
   return fresh;
 }
@@ -114,10 +114,10 @@ void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWa
 /// Empties the places, and removes nothing: the place for which room is made is among them.
 void PlanCache::forget_plans() noexcept {
   for (Plans& plans : plans_) plans.clear();
-  for (auto& prepared : prepared_) {
-    for (Prepared::Place& place : prepared->places) place = {};
-    if (prepared->lengths == nullptr) continue;
-    for (Prepared::Place& place : prepared->lengths->places) place = {};
+  for (auto& call_plan : call_plans_) {
+    for (CallPlan::Place& place : call_plan->places) place = {};
+    if (call_plan->lengths == nullptr) continue;
+    for (CallPlan::Place& place : call_plan->lengths->places) place = {};
   }
 }
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "api/team/call_plan.hpp"
 #include "api/team/install_log.hpp"
 #include "api/team/plan_maker.hpp"
-#include "api/team/prepared.hpp"
 #include "api/team/staging_budget.hpp"
 
 namespace torii {
@@ -22,10 +22,10 @@ class PlanCache {
   PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker, StagingBudget& staging);
 
   /// Finds or makes the prepared call. `may_drop` says that no request points to any prepared call. Throws Error.
-  Prepared* find(const CallArguments& arguments, bool may_drop);
+  CallPlan* find(const CallArguments& arguments, bool may_drop);
   /// Puts the plan, and the one by which lengths are told, in place on a channel, unless they are there. Every member
   /// does so at the same call. Throws Error.
-  void install_on(Prepared& prepared, std::size_t channel, StartWaits& waits);
+  void install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
   /// Compares installation `number` of that member with this rank's.
   InstallLog::Verdict verdict(int member, std::uint64_t number) noexcept {
     return installs_.compare(agreement_.install_word(member, number), number);
@@ -33,8 +33,8 @@ class PlanCache {
 
  private:
   using Plans = std::map<std::string, std::unique_ptr<InstalledPlan>>;
-  void install_one(Prepared& prepared, std::size_t channel, StartWaits& waits);
-  std::unique_ptr<InstalledPlan> make_plan(const Prepared& prepared, StartWaits& waits);
+  void install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
+  std::unique_ptr<InstalledPlan> make_plan(const CallPlan& call_plan, StartWaits& waits);
   void log_install(InstalledPlan& plan, const std::string& key, StartWaits& waits);
   void forget_plans() noexcept;
 
@@ -42,7 +42,7 @@ class PlanCache {
   TeamAgreement& agreement_;
   const PlanMaker& maker_;
   StagingBudget& staging_;
-  std::vector<std::unique_ptr<Prepared>> prepared_;
+  std::vector<std::unique_ptr<CallPlan>> call_plans_;
   std::vector<Plans> plans_;  ///< by channel
   InstallLog installs_;
 };

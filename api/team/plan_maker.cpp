@@ -91,44 +91,45 @@ Layout layout_of(const std::size_t* counts, int ranks, int parts, std::size_t un
 }
 
 /// Bytes of this rank's buffers, and how far behind byte 0 of the vector they begin.
-void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, int ranks, int rank, Prepared& prepared) {
+void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, int ranks, int rank,
+                       CallPlan& call_plan) {
   const std::size_t all_bytes =
       has_block_per_rank(arguments.collective) ? own_bytes * static_cast<std::size_t>(ranks) : own_bytes;
   const auto own_shift = static_cast<std::ptrdiff_t>(own_bytes) * rank;
   const Collective collective = arguments.collective;
   if (const std::size_t* const counts = arguments.block_counts; counts != nullptr) {
-    const std::size_t element_bytes = prepared.shape.element_bytes;
-    prepared.input_bytes = own_bytes;
-    prepared.result_bytes = counts[rank] * element_bytes;
+    const std::size_t element_bytes = call_plan.shape.element_bytes;
+    call_plan.input_bytes = own_bytes;
+    call_plan.result_bytes = counts[rank] * element_bytes;
     const std::size_t before = std::accumulate(counts, counts + rank, std::size_t{0});
-    prepared.result_shift_bytes = static_cast<std::ptrdiff_t>(before * element_bytes);
+    call_plan.result_shift_bytes = static_cast<std::ptrdiff_t>(before * element_bytes);
     return;
   }
   const bool takes_one = collective == Collective::reduce_scatter || collective == Collective::scatter;
   const bool gives_one = collective == Collective::all_gather || collective == Collective::gather;
-  prepared.input_bytes = gives_one ? own_bytes : all_bytes;
-  if (collective == Collective::scatter && rank != arguments.root) prepared.input_bytes = 0;
-  prepared.result_bytes = !has_result(arguments, rank) ? 0 : takes_one ? own_bytes : all_bytes;
-  if (gives_one) prepared.input_shift_bytes = own_shift;
-  if (takes_one) prepared.result_shift_bytes = own_shift;
+  call_plan.input_bytes = gives_one ? own_bytes : all_bytes;
+  if (collective == Collective::scatter && rank != arguments.root) call_plan.input_bytes = 0;
+  call_plan.result_bytes = !has_result(arguments, rank) ? 0 : takes_one ? own_bytes : all_bytes;
+  if (gives_one) call_plan.input_shift_bytes = own_shift;
+  if (takes_one) call_plan.result_shift_bytes = own_shift;
 }
 
-void set_board(Prepared& prepared) {
-  const CallArguments& arguments = prepared.arguments;
-  prepared.board_count = count_on_board(arguments);
-  prepared.board_kind = pack_kind(prepared.shape.signature, static_cast<std::uint8_t>(arguments.collective),
-                                  static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op));
+void set_record(CallPlan& call_plan) {
+  const CallArguments& arguments = call_plan.arguments;
+  call_plan.record_count = count_on_record(arguments);
+  call_plan.record_kind = pack_kind(call_plan.shape.signature, static_cast<std::uint8_t>(arguments.collective),
+                                    static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op));
 }
 
-std::uint32_t signature_of(const Prepared& prepared, int root) noexcept {
-  const CallArguments& arguments = prepared.arguments;
+std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {
+  const CallArguments& arguments = call_plan.arguments;
   const bool folds = combines(arguments.collective);
   std::uint32_t signature = mix(17, static_cast<std::uint64_t>(arguments.collective));
   signature = mix(signature, folds ? static_cast<std::uint64_t>(arguments.op) + 1 : 0);
-  signature = mix(signature, arguments.unequal ? kUnequalBytes : arguments.count * prepared.shape.element_bytes);
+  signature = mix(signature, arguments.unequal ? kUnequalBytes : arguments.count * call_plan.shape.element_bytes);
   signature = mix(signature, folds ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
   signature = mix(signature, static_cast<std::uint64_t>(root));
-  for (const std::size_t count : prepared.block_counts) signature = mix(signature, count);
+  for (const std::size_t count : call_plan.block_counts) signature = mix(signature, count);
   if (arguments.tag != 0) signature = mix(signature, arguments.tag);
   return signature | 1U;
 }
@@ -164,50 +165,50 @@ PlanRequest PlanMaker::request_of(const CallArguments& arguments, bool wide) con
 }
 
 /// The library's own calls take neither the team's tune table nor a forced choice.
-void PlanMaker::select_for(Prepared& prepared, const PlanRequest& request, std::size_t total_bytes) const {
-  const CallArguments& arguments = prepared.arguments;
+void PlanMaker::select_for(CallPlan& call_plan, const PlanRequest& request, std::size_t total_bytes) const {
+  const CallArguments& arguments = call_plan.arguments;
   const bool is_own = own_tune_table_ != nullptr && !arguments.is_internal;
-  prepared.selected =
+  call_plan.selected =
       select(is_own ? *own_tune_table_ : members_.context().tune_table(), arguments.is_internal ? Forced{} : forced_,
              request, arguments.unequal ? kUnequalBytes : total_bytes, members_.several_nodes(),
              members_.transport().capabilities().put_bytes);
 }
 
-std::unique_ptr<Prepared> PlanMaker::make(const CallArguments& arguments) const {
+std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const {
   const int ranks = members_.ranks();
   check_types(arguments);
   const std::size_t element_bytes = element_bytes_of(arguments);
   if (element_bytes == 0) invalid("type " + std::to_string(static_cast<int>(arguments.type)) + " is unknown");
   const std::size_t unit_bytes = unit_bytes_of(element_bytes);
   check_sizes(arguments, unit_bytes, ranks);
-  auto prepared = std::make_unique<Prepared>();
-  prepared->arguments = arguments;
+  auto call_plan = std::make_unique<CallPlan>();
+  call_plan->arguments = arguments;
   const bool has_counts = arguments.block_counts != nullptr;
   if (has_counts) {
-    prepared->block_counts.assign(arguments.block_counts, arguments.block_counts + ranks);
-    prepared->arguments.block_counts = prepared->block_counts.data();
+    call_plan->block_counts.assign(arguments.block_counts, arguments.block_counts + ranks);
+    call_plan->arguments.block_counts = call_plan->block_counts.data();
   }
   // Lengths of their own do not enter a plan: it is the one for long blocks, whatever they are.
   const std::size_t block_bytes = (arguments.unequal ? 0 : arguments.count) * unit_bytes;
   const bool per_rank = has_block_per_rank(arguments.collective);
   const std::size_t total_bytes = per_rank && !has_counts ? block_bytes * static_cast<std::size_t>(ranks) : block_bytes;
 
-  prepared->wide = combines(arguments.collective) && arguments.user.call == nullptr &&
-                   (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
-                   (wide_wire_ || determinism_ == Determinism::canonical);
-  const PlanRequest request = request_of(arguments, prepared->wide);
-  select_for(*prepared, request, total_bytes);
-  std::size_t& segment_bytes = prepared->selected.request.tuning.segment_bytes;
+  call_plan->wide = combines(arguments.collective) && arguments.user.call == nullptr &&
+                    (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
+                    (wide_wire_ || determinism_ == Determinism::canonical);
+  const PlanRequest request = request_of(arguments, call_plan->wide);
+  select_for(*call_plan, request, total_bytes);
+  std::size_t& segment_bytes = call_plan->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
 
   const bool is_forced = forced_.segment_bytes != 0 && !arguments.is_internal;
-  const Plan plan = is_forced ? prepared->selected.algorithm->plan(prepared->selected.request, members_.rank())
-                              : fitting_plan(prepared->selected, members_.rank(), unit_bytes,
-                                             {staging_bytes_, prepared->wide, members_.several_nodes()});
+  const Plan plan = is_forced ? call_plan->selected.algorithm->plan(call_plan->selected.request, members_.rank())
+                              : fitting_plan(call_plan->selected, members_.rank(), unit_bytes,
+                                             {staging_bytes_, call_plan->wide, members_.several_nodes()});
   if (arguments.unequal && !plan.sweep.exists()) {
-    prepared->lengths = make_lengths(arguments, prepared->selected, plan);
+    call_plan->lengths = make_lengths(arguments, call_plan->selected, plan);
   }
-  CallShape& shape = prepared->shape;
+  CallShape& shape = call_plan->shape;
   const std::size_t blocks = static_cast<std::size_t>(plan.blocks);
   const std::size_t even_bytes = round_up((total_bytes + blocks - 1) / blocks, std::max<std::size_t>(128, unit_bytes));
   const Layout::Parts parts = {plan.blocks / ranks, even_bytes};
@@ -220,20 +221,20 @@ std::unique_ptr<Prepared> PlanMaker::make(const CallArguments& arguments) const 
   if (combines(arguments.collective) && arguments.user.call == nullptr) {
     shape.fold = kernels::find(arguments.op, arguments.type, members_.context().isa());
   }
-  shape.user = arguments.user.call != nullptr ? &prepared->arguments.user : nullptr;
+  shape.user = arguments.user.call != nullptr ? &call_plan->arguments.user : nullptr;
   shape.streaming = total_bytes >= kStreamingBytes;
-  shape.signature = signature_of(*prepared, request.root);
+  shape.signature = signature_of(*call_plan, request.root);
   const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
-  set_buffer_shapes(arguments, own_bytes, ranks, members_.rank(), *prepared);
-  set_board(*prepared);
-  prepared->is_plain = is_plain(arguments);
-  return prepared;
+  set_buffer_shapes(arguments, own_bytes, ranks, members_.rank(), *call_plan);
+  set_record(*call_plan);
+  call_plan->is_plain = is_plain(arguments);
+  return call_plan;
 }
 
 /// The broadcast by which the root tells the lengths. Throws Error{unsupported} where the plan cannot have blocks of
 /// unequal lengths.
-std::unique_ptr<Prepared> PlanMaker::make_lengths(const CallArguments& arguments, const Selected& selected,
+std::unique_ptr<CallPlan> PlanMaker::make_lengths(const CallArguments& arguments, const Selected& selected,
                                                   const Plan& plan) const {
   const bool is_known_to_root =
       arguments.collective == Collective::scatter || arguments.collective == Collective::gather;

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "api/team/call_arguments.hpp"
+#include "api/team/call_plan.hpp"
 #include "api/team/membership.hpp"
-#include "api/team/prepared.hpp"
 #include "api/team/team_options.hpp"
 #include "collectives/selection/selection.hpp"
 #include "runtime/topology/topology.hpp"
@@ -23,12 +23,12 @@ class PlanMaker {
 
   const Topology& topology() const noexcept { return topology_; }
   /// Throws Error{invalid_argument | unsupported} for a call that cannot be made.
-  std::unique_ptr<Prepared> make(const CallArguments& arguments) const;
+  std::unique_ptr<CallPlan> make(const CallArguments& arguments) const;
 
  private:
   PlanRequest request_of(const CallArguments& arguments, bool wide) const;
-  void select_for(Prepared& prepared, const PlanRequest& request, std::size_t total_bytes) const;
-  std::unique_ptr<Prepared> make_lengths(const CallArguments& arguments, const Selected& selected,
+  void select_for(CallPlan& call_plan, const PlanRequest& request, std::size_t total_bytes) const;
+  std::unique_ptr<CallPlan> make_lengths(const CallArguments& arguments, const Selected& selected,
                                          const Plan& plan) const;
 
   const Membership& members_;

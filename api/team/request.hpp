@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "api/team/prepared.hpp"
+#include "api/team/call_plan.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -15,7 +15,7 @@ namespace torii {
 /// The few words that describe most calls, as the caller of the C interface wrote them and not yet checked. The buffers
 /// are not adjacent, unlike in torii_call: compilers copy adjacent words in one load. A load of two words that were
 /// just stored one by one waits until both reach the cache.
-struct PlainCall {
+struct CallKey {
   int collective = 0;
   int type = 0;
   int op = 0;
@@ -28,7 +28,7 @@ struct PlainCall {
 struct Request {
   enum class State : std::uint8_t { idle, queued, running, done };
   CallArguments arguments;
-  Prepared* prepared = nullptr;
+  CallPlan* call_plan = nullptr;
   int channel = -1;  ///< a persistent operation's own channel
   bool persistent = false;
   State state = State::idle;
@@ -45,8 +45,8 @@ struct Request {
   std::size_t input_copy_bytes = 0;
   std::unique_ptr<UnequalBlocks> unequal;
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
-  std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : prepared->input_bytes; }
-  std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : prepared->result_bytes; }
+  std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : call_plan->input_bytes; }
+  std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : call_plan->result_bytes; }
 };
 
 }  // namespace torii

@@ -15,23 +15,23 @@ constexpr std::int64_t kPatienceNs = 2'000'000'000;
 
 }  // namespace
 
-void TeamLines::put_splits(std::uint64_t made, bool gives_up) noexcept {
+void AgreementMessages::put_splits(std::uint64_t made, bool gives_up) noexcept {
   splits_ = made;
   put_everywhere(offsetof(Inbox, splits), 2 * made + (gives_up ? 1 : 0));
   push_out();
 }
 
-TeamLines::Splits TeamLines::splits(int member) const noexcept {
+AgreementMessages::Splits AgreementMessages::splits(int member) const noexcept {
   // The word of a failure may overtake that of a split, so it repeats the number.
   const std::uint64_t heard = load_word(inbox(member).heard);
   const std::uint64_t word = load_word(inbox(member).splits);
   return {std::max(word / 2, heard >> Inbox::kSplitsShift), word % 2 != 0, heard != 0};
 }
 
-SplitDecision::SplitDecision(Transport& transport, TeamLines& lines, int rank, int ranks,
+SplitDecision::SplitDecision(Transport& transport, AgreementMessages& messages, int rank, int ranks,
                              std::int64_t timeout_ns) noexcept
     : transport_(transport),
-      lines_(lines),
+      messages_(messages),
       rank_(rank),
       ranks_(ranks),
       patience_ns_(std::min(kPatienceNs, timeout_ns / 4)) {}
@@ -39,7 +39,7 @@ SplitDecision::SplitDecision(Transport& transport, TeamLines& lines, int rank, i
 /// True when a member knows that the split under way is made.
 bool SplitDecision::is_made() const noexcept {
   for (int member = 0; member < ranks_; ++member) {
-    if (lines_.splits(member).made > made_) return true;
+    if (messages_.splits(member).made > made_) return true;
   }
   return false;
 }
@@ -47,13 +47,13 @@ bool SplitDecision::is_made() const noexcept {
 /// True when a member has waited in vain and ended its wait.
 bool SplitDecision::is_given_up() const noexcept {
   for (int member = 0; member < ranks_; ++member) {
-    if (lines_.splits(member).gives_up) return true;
+    if (messages_.splits(member).gives_up) return true;
   }
   return false;
 }
 
 bool SplitDecision::has_answered(int member) const noexcept {
-  const TeamLines::Splits told = lines_.splits(member);
+  const AgreementMessages::Splits told = messages_.splits(member);
   return told.has_heard || told.made > made_;
 }
 
@@ -87,7 +87,7 @@ std::optional<bool> SplitDecision::decide(bool agreed, Waiting waiting,
                                           const std::function<bool(int member)>& lives) noexcept {
   bool is_sure = true;
   bool made = agreed;
-  if (agreed && !lines_.splits(rank_).has_heard) {
+  if (agreed && !messages_.splits(rank_).has_heard) {
     // A rank that was stopped may have the messages long after the others have given it up.
     if (is_given_up()) made = is_made();
   } else {
@@ -96,7 +96,7 @@ std::optional<bool> SplitDecision::decide(bool agreed, Waiting waiting,
     made = is_made();
   }
   if (made) ++made_;
-  lines_.put_splits(made_, !made);
+  messages_.put_splits(made_, !made);
   if (!made && !is_sure && !agreed) return {};
   return made;
 }

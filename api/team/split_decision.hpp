@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "api/team/team_lines.hpp"
+#include "api/team/agreement_messages.hpp"
 #include "runtime/execution/waiting.hpp"
 
 namespace torii {
@@ -17,7 +17,8 @@ namespace torii {
 class SplitDecision {
  public:
   /// The arguments must outlive the decision.
-  SplitDecision(Transport& transport, TeamLines& lines, int rank, int ranks, std::int64_t timeout_ns) noexcept;
+  SplitDecision(Transport& transport, AgreementMessages& messages, int rank, int ranks,
+                std::int64_t timeout_ns) noexcept;
 
   /// TeamAgreement::decide_split(). `lives` tells whether a member is alive.
   std::optional<bool> decide(bool agreed, Waiting waiting, const std::function<bool(int member)>& lives) noexcept;
@@ -31,7 +32,7 @@ class SplitDecision {
   void await_passed_on(Waiting& waiting) const noexcept;
 
   Transport& transport_;
-  TeamLines& lines_;
+  AgreementMessages& messages_;
   int rank_;
   int ranks_;
   std::int64_t patience_ns_;  ///< with a member that lives and does not answer

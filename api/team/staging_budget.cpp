@@ -4,13 +4,15 @@
 
 #include <algorithm>
 
-#include "api/team/team_lines.hpp"
+#include "api/team/agreement_messages.hpp"
 #include "runtime/devices/memory_limits.hpp"
 
 namespace torii {
 
 std::size_t team_control_bytes(int ranks, const Context& context) noexcept {
-  return round_up(context.several_nodes() ? team_lines_offset() + team_lines_bytes(ranks) : sizeof(TeamControl), 4096);
+  return round_up(
+      context.several_nodes() ? agreement_messages_offset() + agreement_messages_bytes(ranks) : sizeof(TeamControl),
+      4096);
 }
 
 std::size_t team_staging_bytes(int ranks) noexcept {

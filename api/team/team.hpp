@@ -24,7 +24,7 @@ class Team final {
  public:
   /// Ranks of equal colour, ordered by (key, rank); nullptr for colour -1. Collective over this team.
   std::unique_ptr<Team> split(int color, int key, const TeamOptions& options);
-  /// For split(): Exchange::decide() over this team's members.
+  /// For split(): Bootstrap::decide() over this team's members.
   bool decide_split(bool agreed);
   /// The living members of a poisoned team. Collective over them.
   std::unique_ptr<Team> survivors(const TeamOptions& options);
@@ -39,7 +39,7 @@ class Team final {
 
   /// Reads the request's lengths, checks the call and finds or makes what can be prepared. nullptr with last_error()
   /// set, and the status.
-  Prepared* prepare(Request& request, Status& status) noexcept { return operations_.prepare(request, status); }
+  CallPlan* prepare(Request& request, Status& status) noexcept { return operations_.prepare(request, status); }
   /// Starts or queues. The request must stay where it is until it is done.
   Status submit(Request& request) noexcept { return operations_.submit(request); }
   /// A channel of its own for a persistent operation; collective.
@@ -52,7 +52,7 @@ class Team final {
   /// run() for a call like the last one, which is what programs make most: it has been checked and prepared, so only
   /// the buffers are new. False where it is not, or where other operations are in flight: run() then does it. (An
   /// optional status would come back through memory, written as two words and read as one, which processors wait for.)
-  bool run_again(const PlainCall& call, Status& status) noexcept { return operations_.run_again(call, status); }
+  bool run_cached(const CallKey& call, Status& status) noexcept { return operations_.run_cached(call, status); }
   /// True when the request is done; moves this team's operations once.
   bool test(Request& request) noexcept { return operations_.test(request); }
   /// Callers that leave the operation in flight say so, that others may move it meanwhile; and again when it is done.

@@ -87,7 +87,7 @@ class TeamAgreement {
   virtual Cause read_cause() noexcept = 0;
 
   // The calls of the members.
-  /// A call that the member has told of; if the member's board can be read, the one with number `sequence`.
+  /// A call that the member has told of; if the member's call_records can be read, the one with number `sequence`.
   virtual std::optional<Standing> told_by(int member, std::uint64_t sequence) noexcept = 0;
   /// True when the member is known to have come to that call, or to a later one of the same order.
   virtual bool has_come_to(int member, std::uint64_t sequence) noexcept = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a team keeps in each member's arena beside its staging: failures, the board of calls, departures.
+// What a team keeps in each member's arena beside its staging: failures, the call records of calls, departures.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct alignas(kLineBytes) FailureRecord {
 };
 
 /// One line per recent call: what this rank called. Peers read it when they are stuck, to name calls that differ.
-struct alignas(kLineBytes) BoardLine {
+struct alignas(kLineBytes) CallRecord {
   std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1, or persistent_sequence(); 0 while written
   std::atomic<std::uint64_t> count;
   std::atomic<std::uint64_t> kind;  ///< signature with its salt, collective, type and operation: pack_kind()
@@ -35,7 +35,7 @@ struct alignas(kLineBytes) BoardLine {
 
 /// A member's place in its calls, as its peers know it.
 struct Standing {
-  std::uint64_t sequence = 0;  ///< of the call that it waits in; fields as in BoardLine
+  std::uint64_t sequence = 0;  ///< of the call that it waits in; fields as in CallRecord
   std::uint64_t count = 0;
   std::uint64_t kind = 0;
   std::int64_t root = 0;
@@ -52,10 +52,10 @@ constexpr std::uint64_t salted(std::uint64_t kind, std::uint32_t salt) noexcept 
   return kind ^ static_cast<std::uint64_t>(salt) << 32;
 }
 /// Set in the kind of a persistent operation that is prepared, as opposed to a call of the same kind.
-inline constexpr std::uint64_t kPreparesOnBoard = std::uint64_t{1} << 63 | std::uint64_t{1} << 24;
-/// Lines of the calls that share channels, then lines of the persistent operations.
-inline constexpr std::size_t kSharedBoardLines = 16;
-inline constexpr std::size_t kBoardLines = 32;
+inline constexpr std::uint64_t kPreparesInRecord = std::uint64_t{1} << 63 | std::uint64_t{1} << 24;
+/// Records of the calls that share channels, then those of the persistent operations.
+inline constexpr std::size_t kSharedRecords = 16;
+inline constexpr std::size_t kCallRecords = 32;
 
 /// The sequence of a persistent operation's start: its channel, and how often it was started there. Never equal to that
 /// of a call on the shared channels, which count from 1.
@@ -63,9 +63,9 @@ constexpr std::uint64_t persistent_sequence(std::size_t channel, std::uint64_t s
   return static_cast<std::uint64_t>(channel + 1) << 40 | starts;
 }
 constexpr bool is_persistent(std::uint64_t sequence) noexcept { return sequence >> 40 != 0; }
-constexpr std::size_t board_line(std::uint64_t sequence) noexcept {
-  return is_persistent(sequence) ? kSharedBoardLines + (sequence >> 40) % (kBoardLines - kSharedBoardLines)
-                                 : sequence % kSharedBoardLines;
+constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
+  return is_persistent(sequence) ? kSharedRecords + (sequence >> 40) % (kCallRecords - kSharedRecords)
+                                 : sequence % kSharedRecords;
 }
 
 /// How the members of a poisoned team agree who lives: each publishes its new staging, the first to find everybody
@@ -88,7 +88,7 @@ struct TeamControl {
   /// Twice the number of splits that all members agreed on, and one more after one that failed; then there are no more.
   /// Used in the first member's arena only.
   std::atomic<std::uint32_t> splits;
-  BoardLine board[kBoardLines];
+  CallRecord call_records[kCallRecords];
   SurvivorsRecord survivors;
   RefusalNotices refusals;                                                      ///< of this rank
   alignas(kLineBytes) std::atomic<std::uint64_t> installs[InstallLog::kWords];  ///< words of this rank

@@ -13,9 +13,9 @@ namespace torii {
 namespace {
 
 /// An exchange over a team's own all_gather: parts of a team are made with it.
-class TeamExchange final : public Exchange {
+class TeamBootstrap final : public Bootstrap {
  public:
-  explicit TeamExchange(Team& team) : team_(team) {}
+  explicit TeamBootstrap(Team& team) : team_(team) {}
   int rank() const noexcept override { return team_.rank(); }
   int ranks() const noexcept override { return team_.ranks(); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -51,11 +51,11 @@ TeamOptions with_tree(TeamOptions options, const std::string& topology) {
 /// Takes this rank's memory, chooses by exchanges what the team is made of, and makes it. The memory belongs to the
 /// team when all members have made theirs: a peer writes there from then on, and not before.
 template <class Choose>
-std::unique_ptr<Team> TeamFactory::form(Exchange& exchange, int ranks_reserved, bool joins, const Choose& choose) {
+std::unique_ptr<Team> TeamFactory::form(Bootstrap& bootstrap, int ranks_reserved, bool joins, const Choose& choose) {
   Staging staging(context_);
   std::optional<Error> refusal;
   try {
-    auto team = all_or_none(exchange, [&](Exchange& agreed) {
+    auto team = all_or_none(bootstrap, [&](Bootstrap& agreed) {
       if (joins) staging.take(ranks_reserved);
       Founding founding = choose(agreed, staging.offset());
       refusal = founding.refusal;
@@ -79,7 +79,7 @@ std::unique_ptr<Team> TeamFactory::make_world(const TeamOptions& given) {
     throw Error(Status::unsupported,
                 std::to_string(ranks) + " ranks; a team has at most " + std::to_string(kTeamRanksMax));
   }
-  return form(context_.exchange(), ranks, true, [&](Exchange& agreed, std::uint64_t offset) {
+  return form(context_.bootstrap(), ranks, true, [&](Bootstrap& agreed, std::uint64_t offset) {
     TeamOptions options = with_tree(given, first_set(given.topology, context_.settings().topology));
     options.rank_map = first_set(options.rank_map, context_.rank_map());
     std::vector<int> all(static_cast<std::size_t>(ranks));
@@ -89,22 +89,22 @@ std::unique_ptr<Team> TeamFactory::make_world(const TeamOptions& given) {
 }
 
 std::unique_ptr<Team> TeamFactory::make_of(const TeamOptions& options, const std::vector<int>& ranks,
-                                           Exchange& exchange) {
-  return form(exchange, static_cast<int>(ranks.size()), true,
-              [&](Exchange& agreed, std::uint64_t offset) { return found(agreed, options, ranks, offset); });
+                                           Bootstrap& bootstrap) {
+  return form(bootstrap, static_cast<int>(ranks.size()), true,
+              [&](Bootstrap& agreed, std::uint64_t offset) { return found(agreed, options, ranks, offset); });
 }
 
 /// A team of given ranks, which tell each other where their memory is.
-TeamFactory::Founding TeamFactory::found(Exchange& exchange, TeamOptions options, const std::vector<int>& ranks,
+TeamFactory::Founding TeamFactory::found(Bootstrap& bootstrap, TeamOptions options, const std::vector<int>& ranks,
                                          std::uint64_t memory_offset) {
   struct Card {
     std::uint64_t digest;
     std::uint64_t offset;
   };
   const std::string digest = digest_text(context_, options);
-  const std::vector<Card> cards = gather_values(exchange, Card{digest_of(digest), memory_offset});
+  const std::vector<Card> cards = gather_values(bootstrap, Card{digest_of(digest), memory_offset});
   if (!std::all_of(cards.begin(), cards.end(), [&](const Card& one) { return one.digest == cards[0].digest; })) {
-    compare_digests(exchange, digest);
+    compare_digests(bootstrap, digest);
   }
   Founding founding = {std::move(options), {}, {}};
   for (std::size_t i = 0; i < ranks.size(); ++i) founding.members.push_back({ranks[i], cards[i].offset});
@@ -112,8 +112,8 @@ TeamFactory::Founding TeamFactory::found(Exchange& exchange, TeamOptions options
 }
 
 std::unique_ptr<Team> TeamFactory::make_part(Team& parent, int color, int key, const TeamOptions& given) {
-  TeamExchange exchange(parent);
-  return form(exchange, parent.ranks(), color >= 0, [&](Exchange& agreed, std::uint64_t offset) {
+  TeamBootstrap bootstrap(parent);
+  return form(bootstrap, parent.ranks(), color >= 0, [&](Bootstrap& agreed, std::uint64_t offset) {
     const TeamOptions options = with_tree(given, given.topology);
     const std::string digest = digest_text(context_, options);
     const std::vector<Ticket> tickets = gather_values(agreed, Ticket{color, key, offset, digest_of(digest)});

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/team/team.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 namespace torii {
 
@@ -20,8 +20,8 @@ class TeamFactory {
 
   /// The team of all ranks of the job.
   std::unique_ptr<Team> make_world(const TeamOptions& options);
-  /// The team of `ranks` of the context, in this order. `exchange` is theirs.
-  std::unique_ptr<Team> make_of(const TeamOptions& options, const std::vector<int>& ranks, Exchange& exchange);
+  /// The team of `ranks` of the context, in this order. `bootstrap` is theirs.
+  std::unique_ptr<Team> make_of(const TeamOptions& options, const std::vector<int>& ranks, Bootstrap& bootstrap);
   /// Team::split().
   std::unique_ptr<Team> make_part(Team& parent, int color, int key, const TeamOptions& options);
   /// Team::survivors().
@@ -34,9 +34,9 @@ class TeamFactory {
     std::vector<Member> members;        ///< none where this rank joins none
     std::optional<Error> refusal = {};  ///< why the members of this part make none, while others make theirs
   };
-  Founding found(Exchange& exchange, TeamOptions options, const std::vector<int>& ranks, std::uint64_t memory_offset);
+  Founding found(Bootstrap& bootstrap, TeamOptions options, const std::vector<int>& ranks, std::uint64_t memory_offset);
   template <class Choose>
-  std::unique_ptr<Team> form(Exchange& exchange, int ranks_reserved, bool joins, const Choose& choose);
+  std::unique_ptr<Team> form(Bootstrap& bootstrap, int ranks_reserved, bool joins, const Choose& choose);
   static TeamOptions part_options(const Team& parent, const TeamOptions& options, const std::vector<Member>& members);
   void check_survivors(const Team& parent, const std::vector<Survivor>& chosen) const;
   static void wait_until_made(Team& parent, const std::vector<Survivor>& chosen);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <new>
 
+#include "api/team/agreement_messages.hpp"
 #include "api/team/options_digest.hpp"
 #include "api/team/staging.hpp"
 #include "api/team/team_factory.hpp"
-#include "api/team/team_lines.hpp"
 
 namespace torii {
 namespace {

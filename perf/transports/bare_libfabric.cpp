@@ -34,13 +34,13 @@ struct Card {
 
 }  // namespace
 
-BareLibfabricLoop::BareLibfabricLoop(Exchange& exchange, const std::string& provider,
+BareLibfabricLoop::BareLibfabricLoop(Bootstrap& bootstrap, const std::string& provider,
                                      const std::vector<std::string>& sources, std::byte* memory, std::size_t bytes)
     : PutLoop(memory), ways_(sources.size()) {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     open(ways_[i], *libfabric::find_devices({}, provider, sources[i])[0], bytes);
   }
-  for (Way& way : ways_) connect(exchange, way);
+  for (Way& way : ways_) connect(bootstrap, way);
 }
 
 BareLibfabricLoop::~BareLibfabricLoop() {
@@ -99,14 +99,14 @@ void BareLibfabricLoop::open(Way& way, const fi_info& info, std::size_t bytes) {
   for (fi_context2& receive : way.receives) post_receive(way, receive);
 }
 
-void BareLibfabricLoop::connect(Exchange& exchange, Way& way) {
+void BareLibfabricLoop::connect(Bootstrap& bootstrap, Way& way) {
   Card mine{};
   const bool is_virtual = (way.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
   mine.base = is_virtual ? reinterpret_cast<std::uintptr_t>(memory()) : 0;
   mine.key = fi_mr_key(way.region.get());
   std::size_t bytes = mine.name.size();
   check(fi_getname(&way.end->fid, mine.name.data(), &bytes), "asking for the own address");
-  const Card peer = gather_values(exchange, mine)[static_cast<std::size_t>(1 - exchange.rank())];
+  const Card peer = gather_values(bootstrap, mine)[static_cast<std::size_t>(1 - bootstrap.rank())];
   way.peer_base = peer.base;
   way.peer_key = peer.key;
   if (fi_av_insert(way.addresses.get(), peer.name.data(), 1, &way.peer, 0, nullptr) != 1) {
@@ -176,15 +176,15 @@ bool BareLibfabricLoop::is_drained() {
   return std::ranges::all_of(ways_, [](const Way& way) { return way.in_flight == 0; });
 }
 
-PutPair open_libfabric_pair(Exchange& exchange, const transports::EngineOptions& options, std::byte* bare_memory) {
+PutPair open_libfabric_pair(Bootstrap& bootstrap, const transports::EngineOptions& options, std::byte* bare_memory) {
   libfabric::Options wanted;
   static_cast<transports::EngineOptions&>(wanted) = options;
-  auto fabric = std::make_unique<libfabric::Fabric>(exchange, wanted);
+  auto fabric = std::make_unique<libfabric::Fabric>(bootstrap, wanted);
   PutPair pair;
   pair.provider = fabric->provider();
   pair.own = std::make_unique<TransportLoop>(*fabric, options.arena);
-  pair.bare =
-      std::make_unique<BareLibfabricLoop>(exchange, pair.provider, fabric->sources(), bare_memory, options.arena_bytes);
+  pair.bare = std::make_unique<BareLibfabricLoop>(bootstrap, pair.provider, fabric->sources(), bare_memory,
+                                                  options.arena_bytes);
   pair.transport = std::move(fabric);
   return pair;
 }

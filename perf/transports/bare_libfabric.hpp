@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "perf/transports/put_loop.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/libfabric/api.hpp"
 
 namespace torii::perf {
@@ -18,7 +18,7 @@ class BareLibfabricLoop final : public PutLoop {
  public:
   /// Collective over two ranks. One way out per source address, which may be empty. `memory` has `bytes`, registered as
   /// a whole. Throws Error.
-  BareLibfabricLoop(Exchange& exchange, const std::string& provider, const std::vector<std::string>& sources,
+  BareLibfabricLoop(Bootstrap& bootstrap, const std::string& provider, const std::vector<std::string>& sources,
                     std::byte* memory, std::size_t bytes);
   ~BareLibfabricLoop() override;
   void begin(const SlotLayout& layout) override;
@@ -48,7 +48,7 @@ class BareLibfabricLoop final : public PutLoop {
     std::size_t in_flight = 0;
   };
   void open(Way& way, const fi_info& info, std::size_t bytes);
-  void connect(Exchange& exchange, Way& way);
+  void connect(Bootstrap& bootstrap, Way& way);
   void post_receive(Way& way, fi_context2& receive);
   void poll(Way& way);
 

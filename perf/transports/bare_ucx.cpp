@@ -24,11 +24,11 @@ using ucx::check;
 
 }  // namespace
 
-BareUcxLoop::BareUcxLoop(Exchange& exchange, const std::vector<ucx::Selection>& selections, std::byte* memory,
+BareUcxLoop::BareUcxLoop(Bootstrap& bootstrap, const std::vector<ucx::Selection>& selections, std::byte* memory,
                          std::size_t bytes)
     : PutLoop(memory), ways_(selections.size()) {
   for (std::size_t i = 0; i < selections.size(); ++i) open(ways_[i], selections[i], bytes);
-  for (Way& way : ways_) connect(exchange, way);
+  for (Way& way : ways_) connect(bootstrap, way);
 }
 
 BareUcxLoop::~BareUcxLoop() {
@@ -90,7 +90,7 @@ void BareUcxLoop::open(Way& way, const ucx::Selection& selection, std::size_t by
   check(ucp_mem_map(context, &what, &way.region), "registering the slots");
 }
 
-void BareUcxLoop::connect(Exchange& exchange, Way& way) {
+void BareUcxLoop::connect(Bootstrap& bootstrap, Way& way) {
   ucp_address_t* address = nullptr;
   std::size_t address_bytes = 0;
   check(ucp_worker_get_address(way.worker.get(), &address, &address_bytes), "asking for the worker's address");
@@ -102,8 +102,8 @@ void BareUcxLoop::connect(Exchange& exchange, Way& way) {
                                             .key = {static_cast<const char*>(key), key_bytes}});
   ucp_rkey_buffer_release(key);
   ucp_worker_release_address(way.worker.get(), address);
-  const std::vector<std::string> both = gather_texts(exchange, mine);
-  const std::optional<ucx::Card> card = ucx::read_card(both[static_cast<std::size_t>(1 - exchange.rank())]);
+  const std::vector<std::string> both = gather_texts(bootstrap, mine);
+  const std::optional<ucx::Card> card = ucx::read_card(both[static_cast<std::size_t>(1 - bootstrap.rank())]);
   if (!card) throw Error(Status::transport, "UCX: the peer's address is not whole");
   ucp_ep_params_t how{};
   how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
@@ -168,21 +168,21 @@ bool BareUcxLoop::is_drained() {
   return std::ranges::all_of(ways_, [](const Way& way) { return way.in_flight == 0; });
 }
 
-PutPair open_ucx_pair(Exchange& exchange, const transports::EngineOptions& options, std::byte* bare_memory) {
+PutPair open_ucx_pair(Bootstrap& bootstrap, const transports::EngineOptions& options, std::byte* bare_memory) {
   ucx::Options wanted;
   static_cast<transports::EngineOptions&>(wanted) = options;
-  const std::vector<std::string> sources = transports::agree_on_sources(exchange, options);
-  wanted.provider = ucx::choose_provider(exchange, options.provider, sources);
+  const std::vector<std::string> sources = transports::agree_on_sources(bootstrap, options);
+  wanted.provider = ucx::choose_provider(bootstrap, options.provider, sources);
   PutPair pair;
   pair.provider = wanted.provider;
-  pair.transport = std::make_unique<ucx::UcxTransport>(exchange, wanted);
+  pair.transport = std::make_unique<ucx::UcxTransport>(bootstrap, wanted);
   pair.own = std::make_unique<TransportLoop>(*pair.transport, options.arena);
   const std::vector<ucx::Selection> found = ucx::find_selections(wanted.provider, sources);
   std::vector<ucx::Selection> ways;
   for (int engine = 0; engine < options.engines; ++engine) {
     ways.push_back(found[static_cast<std::size_t>(engine) % found.size()]);
   }
-  pair.bare = std::make_unique<BareUcxLoop>(exchange, ways, bare_memory, options.arena_bytes);
+  pair.bare = std::make_unique<BareUcxLoop>(bootstrap, ways, bare_memory, options.arena_bytes);
   return pair;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "perf/transports/put_loop.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/ucx/api.hpp"
 #include "transports/ucx/providers.hpp"
 
@@ -18,7 +18,8 @@ namespace torii::perf {
 class BareUcxLoop final : public PutLoop {
  public:
   /// Collective over two ranks. One way out per selection. `memory` has `bytes`, registered as a whole. Throws Error.
-  BareUcxLoop(Exchange& exchange, const std::vector<ucx::Selection>& selections, std::byte* memory, std::size_t bytes);
+  BareUcxLoop(Bootstrap& bootstrap, const std::vector<ucx::Selection>& selections, std::byte* memory,
+              std::size_t bytes);
   ~BareUcxLoop() override;
   void poll() override;
   std::byte* incoming(std::size_t slot, std::size_t bytes) noexcept override;
@@ -40,7 +41,7 @@ class BareUcxLoop final : public PutLoop {
     ucs_status_t failed = UCS_OK;
   };
   void open(Way& way, const ucx::Selection& selection, std::size_t bytes);
-  void connect(Exchange& exchange, Way& way);
+  void connect(Bootstrap& bootstrap, Way& way);
   void put_bytes(Way& way, std::size_t source_offset, std::size_t target_offset, std::size_t bytes);
   void leave() noexcept;
   static void on_put(void* request, ucs_status_t status, void* way);

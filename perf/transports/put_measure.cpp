@@ -23,15 +23,16 @@ std::byte pattern(int rank, std::size_t slot, std::size_t at) {
 
 class Measurement {
  public:
-  Measurement(Exchange& exchange, const PutPlan& plan) : exchange_(exchange), plan_(plan), rank_(exchange.rank()) {}
+  Measurement(Bootstrap& bootstrap, const PutPlan& plan)
+      : bootstrap_(bootstrap), plan_(plan), rank_(bootstrap.rank()) {}
 
   /// Nanoseconds of so many iterations.
   double block(PutLoop& loop, int iterations);
-  void barrier() { (void)gather_values(exchange_, 0); }
+  void barrier() { (void)gather_values(bootstrap_, 0); }
   /// Rank 0's number on both ranks.
-  int agree(int number) { return gather_values(exchange_, number)[0]; }
+  int agree(int number) { return gather_values(bootstrap_, number)[0]; }
   std::size_t sum(std::size_t number) {
-    const std::vector<std::size_t> both = gather_values(exchange_, number);
+    const std::vector<std::size_t> both = gather_values(bootstrap_, number);
     return both[0] + both[1];
   }
   void fill(PutLoop& loop);
@@ -45,7 +46,7 @@ class Measurement {
   std::size_t peer_bytes() const { return is_answer(1 - rank_) ? kAnswerBytes : plan_.bytes; }
   bool is_answer(int rank) const { return plan_.kind == PutKind::bandwidth && rank == 1; }
 
-  Exchange& exchange_;
+  Bootstrap& bootstrap_;
   const PutPlan& plan_;
   int rank_;
 };
@@ -101,8 +102,8 @@ std::size_t Measurement::count_wrong(PutLoop& loop, int iterations) {
 
 }  // namespace
 
-PutResult measure_puts(Exchange& exchange, const std::vector<PutLoop*>& loops, const PutPlan& plan) {
-  Measurement measurement(exchange, plan);
+PutResult measure_puts(Bootstrap& bootstrap, const std::vector<PutLoop*>& loops, const PutPlan& plan) {
+  Measurement measurement(bootstrap, plan);
   PutResult result;
   result.iterations = plan.iterations;
   result.times_us.resize(loops.size());

@@ -8,7 +8,7 @@
 
 #include "perf/transports/put_loop.hpp"
 #include "perf/transports/put_perf.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 namespace torii::perf {
 
@@ -30,6 +30,6 @@ struct PutResult {
 };
 
 /// Collective over two ranks; the same result on both but for the times, which are rank 0's. Throws Failure.
-PutResult measure_puts(Exchange& exchange, const std::vector<PutLoop*>& loops, const PutPlan& plan);
+PutResult measure_puts(Bootstrap& bootstrap, const std::vector<PutLoop*>& loops, const PutPlan& plan);
 
 }  // namespace torii::perf

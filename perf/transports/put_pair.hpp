@@ -7,7 +7,7 @@
 #include <string>
 
 #include "perf/transports/put_loop.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/network/engine_options.hpp"
 
 namespace torii::perf {
@@ -21,7 +21,7 @@ struct PutPair {
 
 /// Collective over two ranks. `bare_memory` has as many bytes as the arena of `options`; both outlive the pair. Throw
 /// Error: unsupported where the provider cannot be used.
-PutPair open_libfabric_pair(Exchange& exchange, const transports::EngineOptions& options, std::byte* bare_memory);
-PutPair open_ucx_pair(Exchange& exchange, const transports::EngineOptions& options, std::byte* bare_memory);
+PutPair open_libfabric_pair(Bootstrap& bootstrap, const transports::EngineOptions& options, std::byte* bare_memory);
+PutPair open_ucx_pair(Bootstrap& bootstrap, const transports::EngineOptions& options, std::byte* bare_memory);
 
 }  // namespace torii::perf

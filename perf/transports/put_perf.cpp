@@ -39,7 +39,7 @@ constexpr std::size_t kBytesMost = std::size_t{64} << 20;
 /// The libraries that this build has a bare loop over; the first is the one that is taken when none is named.
 struct Library {
   std::string_view name;
-  PutPair (*open)(Exchange& exchange, const transports::EngineOptions& options, std::byte* bare_memory);
+  PutPair (*open)(Bootstrap& bootstrap, const transports::EngineOptions& options, std::byte* bare_memory);
 };
 constexpr Library kLibraries[] = {
 #ifdef TORII_PERF_LIBFABRIC
@@ -205,8 +205,8 @@ class PutReport {
 
 /// Addresses of this host that the ranks reach each other by: of the selected interfaces, or of the loopback where the
 /// ranks were started here.
-std::vector<std::string> source_addresses(const Settings& settings, const Exchange& exchange) {
-  std::string offered = exchange.address();
+std::vector<std::string> source_addresses(const Settings& settings, const Bootstrap& bootstrap) {
+  std::string offered = bootstrap.address();
   if (offered.empty() && settings.interfaces.empty() && inside_job()) offered = "127.0.0.1";
   std::vector<std::string> addresses;
   for (const Interface& one : rail_interfaces(settings.interfaces, interfaces_of_host(), offered)) {
@@ -215,7 +215,7 @@ std::vector<std::string> source_addresses(const Settings& settings, const Exchan
   return addresses;
 }
 
-int measure(const PutOptions& options, Exchange& exchange) {
+int measure(const PutOptions& options, Bootstrap& bootstrap) {
   std::size_t most = 0;
   for (const std::size_t bytes : options.sizes.sizes()) {
     most = std::max(most, SlotLayout{window_of(options.kind, bytes), round_up(bytes, kLineBytes)}.bytes());
@@ -227,22 +227,22 @@ int measure(const PutOptions& options, Exchange& exchange) {
   wanted.arena_bytes = arena.bytes();
   wanted.engines = options.settings.engines;
   wanted.provider = options.settings.provider;
-  wanted.source_addresses = source_addresses(options.settings, exchange);
+  wanted.source_addresses = source_addresses(options.settings, bootstrap);
   wanted.named_interfaces = !options.settings.interfaces.empty();
   wanted.wait = options.settings.wait;
   wanted.alone_in_process = true;
-  const PutPair pair = options.library->open(exchange, wanted, bare_memory.base());
+  const PutPair pair = options.library->open(bootstrap, wanted, bare_memory.base());
   pair.own->on_quiet = [&] { pair.bare->poll(); };
   pair.bare->on_quiet = [&] { pair.own->poll(); };
 
   std::unique_ptr<PutReport> report;
-  if (exchange.rank() == 0) report = std::make_unique<PutReport>(options);
+  if (bootstrap.rank() == 0) report = std::make_unique<PutReport>(options);
   if (report) report->header(pair.provider);
   std::size_t wrong = 0;
   for (const std::size_t bytes : options.sizes.sizes()) {
     const PutPlan plan = {options.kind,       bytes,           window_of(options.kind, bytes),
                           options.iterations, options.warm_up, options.rounds};
-    const PutResult result = measure_puts(exchange, {pair.own.get(), pair.bare.get()}, plan);
+    const PutResult result = measure_puts(bootstrap, {pair.own.get(), pair.bare.get()}, plan);
     if (report) report->add(plan, pair.provider, result);
     wrong += result.wrong_bytes;
   }
@@ -258,12 +258,12 @@ int run_puts(PutKind kind, int argc, char** argv) noexcept {
     if (kind == PutKind::latency) options.sizes = {"8", "1M"};
     if (!parse(argc, argv, options)) return static_cast<int>(kOk);
     try {
-      const std::unique_ptr<Exchange> exchange = join(options.settings);
-      if (exchange->ranks() == 1) start_ranks(2, {argv + 1, argv + argc});
-      if (exchange->ranks() != 2) {
-        throw Failure(kBadCommandLine, fmt::format("{} ranks; puts are timed between 2", exchange->ranks()));
+      const std::unique_ptr<Bootstrap> bootstrap = join(options.settings);
+      if (bootstrap->ranks() == 1) start_ranks(2, {argv + 1, argv + argc});
+      if (bootstrap->ranks() != 2) {
+        throw Failure(kBadCommandLine, fmt::format("{} ranks; puts are timed between 2", bootstrap->ranks()));
       }
-      return measure(options, *exchange);
+      return measure(options, *bootstrap);
     } catch (const Error& error) {
       throw Failure(error.status() == Status::invalid_argument ? kBadCommandLine : kNotPossible, error.what());
     }

@@ -41,7 +41,7 @@ std::span<std::byte> bytes_of(Value* values, int count) {
 }  // namespace
 
 // One value more than there are ranks: this rank's own.
-Agreement::Agreement(Exchange& outer)
+Agreement::Agreement(Bootstrap& outer)
     : plain_(outer.plain()),
       frames_(new Frame[static_cast<std::size_t>(outer.ranks()) + 1]),
       troubles_(new Trouble[static_cast<std::size_t>(outer.ranks()) + 1]) {}

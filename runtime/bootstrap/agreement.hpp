@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 namespace torii {
 
@@ -21,18 +21,18 @@ class Unsettled : public Error {
 /// An exchange in which every rank also says whether it has failed. Each all_gather() begins with a frame of 64 bytes:
 /// a rank that has failed says so in place of its next exchange and in no other, so all ranks make equally many. Short
 /// values travel in the frame. For all_or_none() only.
-class Agreement final : public Exchange {
+class Agreement final : public Bootstrap {
  public:
   /// `outer` may be an Agreement itself: the ranks then go on with the exchange behind it. Takes all memory that
   /// telling a failure needs.
-  explicit Agreement(Exchange& outer);
+  explicit Agreement(Bootstrap& outer);
   ~Agreement() override;
   int rank() const noexcept override { return plain_.rank(); }
   int ranks() const noexcept override { return plain_.ranks(); }
   bool notices_deaths() const noexcept override { return plain_.notices_deaths(); }
   bool may_fail_alone() const noexcept override { return plain_.may_fail_alone(); }
   std::string address() const override { return plain_.address(); }
-  Exchange& plain() noexcept override { return plain_; }
+  Bootstrap& plain() noexcept override { return plain_; }
   bool decide(bool agreed) override;
   /// Throws besides what a rank has failed with, on all ranks.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -53,7 +53,7 @@ class Agreement final : public Exchange {
   void gather_frames(Says says, std::span<const std::byte> mine);
   [[noreturn]] void settle(const Error* own);
 
-  Exchange& plain_;
+  Bootstrap& plain_;
   std::unique_ptr<Frame[]> frames_;
   std::unique_ptr<Trouble[]> troubles_;
   std::optional<Error> verdict_;  ///< what all ranks throw
@@ -67,10 +67,10 @@ class Agreement final : public Exchange {
 /// when it has come to its end on all ranks. The body makes equally many exchanges, in the same order, on all ranks
 /// that do not fail.
 template <class Body>
-auto all_or_none(Exchange& exchange, Body&& body) {
-  Agreement agreement(exchange);
+auto all_or_none(Bootstrap& bootstrap, Body&& body) {
+  Agreement agreement(bootstrap);
   try {
-    auto made = std::forward<Body>(body)(static_cast<Exchange&>(agreement));
+    auto made = std::forward<Body>(body)(static_cast<Bootstrap&>(agreement));
     agreement.conclude();
     return made;
   } catch (const std::exception& error) {

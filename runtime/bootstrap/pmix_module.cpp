@@ -14,7 +14,7 @@
 
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange_pmix.hpp"
+#include "runtime/bootstrap/pmix.hpp"
 
 namespace {
 

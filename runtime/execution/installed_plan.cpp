@@ -270,13 +270,13 @@ class Installer {
   /// On two nodes all engines serve each pair of ranks, in turn, since there is nobody else to serve. On three nodes or
   /// more a pair meets on one engine of each rail, both ranks on the same one: if every engine carried data to every
   /// peer, each of these connections would have its own window and its own work for the kernel. If looks are dear
-  /// there (Transport::crowded()), all pairs meet on the first engine of each rail.
+  /// there (Transport::polling_is_costly()), all pairs meet on the first engine of each rail.
   /// Streams of sweeps are not dealt. Their messages use all engines in turn (EnginePicker), and their credits use
   /// engine 0, the first engine of a stream as it is made.
   void deal_engines() {
     const Capabilities& able = placement_.transport->capabilities();
     const int most = are_more_than_two(nodes_) ? std::max(1, able.engines / able.rails) : 1;
-    const int parts = placement_.transport->crowded() ? 1 : most;
+    const int parts = placement_.transport->polling_is_costly() ? 1 : most;
     for (auto* streams : {&installed_.in, &installed_.out}) {
       for (InstalledStream& one : *streams) {
         if (!one.remote) continue;

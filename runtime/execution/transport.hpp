@@ -131,7 +131,9 @@ class Transport {
   /// More ranks than CPUs stand on this machine: waiting gives the CPU away early.
   virtual bool oversubscribed() const noexcept = 0;
   /// Oversubscribed, and each look at an engine is a system call or more, which other ranks' work waits for.
-  bool crowded() const noexcept { return oversubscribed() && capabilities().wakes_on_put && !capabilities().mapped; }
+  bool polling_is_costly() const noexcept {
+    return oversubscribed() && capabilities().wakes_on_put && !capabilities().mapped;
+  }
 };
 
 }  // namespace torii

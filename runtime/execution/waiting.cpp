@@ -51,7 +51,7 @@ Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) n
       spins_(kSpinsAlone),
       awake_(kSpinsAlone + kYieldsAlone),
       sleeps_long_(transport.capabilities().wakes_on_put && !transport.capabilities().mapped),
-      is_crowded_(transport.crowded()),
+      polling_is_costly_(transport.polling_is_costly()),
       quiet_(timeout_ns, 0) {
   const std::uint32_t few_spins = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
   if (transport.oversubscribed()) {

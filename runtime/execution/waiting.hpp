@@ -28,7 +28,7 @@ class Waiting {
   /// Something moved: the next pause spins again. But where ranks share CPUs, who has slept for what a network brought
   /// will sleep for the next, too, and leaves the CPU to others that much sooner.
   void moved() noexcept {
-    polls_ = has_slept_ && is_crowded_ ? awake_ - std::min(awake_ - spins_, kYieldsAfterSleep) : 0;
+    polls_ = has_slept_ && polling_is_costly_ ? awake_ - std::min(awake_ - spins_, kYieldsAfterSleep) : 0;
     has_slept_ = false;
     has_looked_ = false;
   }
@@ -61,7 +61,7 @@ class Waiting {
   std::uint32_t spins_;  ///< polls up to this one spin, later ones yield
   std::uint32_t awake_;  ///< polls up to this one do not sleep
   bool sleeps_long_;
-  bool is_crowded_;          ///< Transport::crowded()
+  bool polling_is_costly_;   ///< Transport::polling_is_costly()
   bool has_slept_ = false;   ///< since something moved
   bool has_looked_ = false;  ///< at the clock, since something moved
   bool polls_rarely_ = false;

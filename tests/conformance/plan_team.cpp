@@ -45,22 +45,22 @@ CallShape call_shape(const PlanRun& run) {
 /// One rank's part. Every rank makes its own, on its own thread.
 class PlanRank {
  public:
-  PlanRank(const PlanRun& run, Exchange& exchange)
+  PlanRank(const PlanRun& run, Bootstrap& bootstrap)
       : run_(run),
-        exchange_(exchange),
-        nodes_(exchange),
-        arena_(shared_memory::make_arena(exchange, nodes_, shared_memory::kArenaBytesMin)),
-        peers_(exchange, nodes_, *arena_, run.deadline_s),
-        shared_memory_(exchange, *arena_, peers_, kEngines, run.cross_memory ? Switch::on : Switch::off),
+        bootstrap_(bootstrap),
+        nodes_(bootstrap),
+        arena_(shared_memory::make_arena(bootstrap, nodes_, shared_memory::kArenaBytesMin)),
+        peers_(bootstrap, nodes_, *arena_, run.deadline_s),
+        shared_memory_(bootstrap, *arena_, peers_, kEngines, run.cross_memory ? Switch::on : Switch::off),
         distant_(shared_memory_, run.nodes, faults().seed, run.gathers),
         faulty_(distant_, faults()),
         execution_(faulty_) {
-    const auto rank = static_cast<std::size_t>(exchange.rank());
+    const auto rank = static_cast<std::size_t>(bootstrap.rank());
     const StagingShape shape = staging_shape(run.plans[rank], run.tuning.segment_bytes, run.wide, !run.nodes.empty());
     Placement placement;
     placement.transport = &faulty_;
-    placement.staging_offsets = gather_values(exchange, arena_->allocate(shape.total_bytes));
-    for (int peer = 0; peer < exchange.ranks(); ++peer) placement.context_ranks.push_back(peer);
+    placement.staging_offsets = gather_values(bootstrap, arena_->allocate(shape.total_bytes));
+    for (int peer = 0; peer < bootstrap.ranks(); ++peer) placement.context_ranks.push_back(peer);
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
     shape_ = call_shape(run);
@@ -73,7 +73,8 @@ class PlanRank {
     place_buffers();
     // Nothing but the vectors may be reached in place, to their last byte.
     std::int64_t end = 0;
-    for (const std::int64_t offset : gather_values(exchange, std::max(buffers_.input_offset, buffers_.result_offset))) {
+    for (const std::int64_t offset :
+         gather_values(bootstrap, std::max(buffers_.input_offset, buffers_.result_offset))) {
       end = std::max(end, offset + static_cast<std::int64_t>(bytes_));
     }
     if (run.allocated && !run.forged_offset) distant_.end_arena_at(static_cast<std::uint64_t>(end));
@@ -81,7 +82,7 @@ class PlanRank {
 
   Status run(const FillOperand& fill, std::vector<std::vector<std::byte>>& results) {
     for (int call = 0; call < run_.calls; ++call) {
-      fill(exchange_.rank(), call, input_);
+      fill(bootstrap_.rank(), call, input_);
       execution_.begin(plan_, shape_, buffers_, straight_.get());
       const std::int64_t begun_ns = now_ns();
       Execution::Progress progress = Execution::Progress::idle;
@@ -101,7 +102,7 @@ class PlanRank {
     // What a slow engine holds arrives; what a cut one holds does not.
     while (run_.faults.engine_us > 0 && !faulty_.is_idle()) (void)faulty_.progress();
     distant_.flush();
-    gather_values(exchange_, 0);
+    gather_values(bootstrap_, 0);
   }
   std::uint64_t distant_puts() const { return distant_.distant_puts(); }
   int targets_most() const { return distant_.targets_most(); }
@@ -114,7 +115,7 @@ class PlanRank {
  private:
   faulty::Faults faults() const {
     faulty::Faults own = run_.faults;
-    own.seed = own.seed * 1000 + static_cast<std::uint64_t>(exchange_.rank());
+    own.seed = own.seed * 1000 + static_cast<std::uint64_t>(bootstrap_.rank());
     return own;
   }
 
@@ -134,7 +135,7 @@ class PlanRank {
       input_ = result_;
       buffers_.input_offset = buffers_.result_offset;
     }
-    if (run_.forged_offset && exchange_.rank() == 0) {
+    if (run_.forged_offset && bootstrap_.rank() == 0) {
       buffers_.input_offset = buffers_.result_offset = *run_.forged_offset;
     }
     distant_.watch(input_, bytes_);
@@ -144,7 +145,7 @@ class PlanRank {
   }
 
   const PlanRun& run_;
-  Exchange& exchange_;
+  Bootstrap& bootstrap_;
   shared_memory::Nodes nodes_;
   std::unique_ptr<shared_memory::Arena> arena_;
   shared_memory::NodePeers peers_;
@@ -182,9 +183,9 @@ PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {
   std::vector<int> targets_most(ranks, 0);
   tests::run_ranks_as_threads(
       static_cast<int>(ranks),
-      [&](Exchange& exchange) {
-        const auto rank = static_cast<std::size_t>(exchange.rank());
-        PlanRank own(run, exchange);
+      [&](Bootstrap& bootstrap) {
+        const auto rank = static_cast<std::size_t>(bootstrap.rank());
+        PlanRank own(run, bootstrap);
         outcome.status[rank] = own.run(fill, outcome.results[rank]);
         outcome.refusals[rank] = own.refusal();
         delays += own.delays();

@@ -116,13 +116,13 @@ int agree_where_forbidden(Switch wanted) {
   forbid_reading();
   std::atomic<int> right = 0;
   try {
-    tests::run_ranks_as_threads(2, [&](Exchange& exchange) {
-      const shared_memory::Nodes nodes(exchange);
-      const auto arena = shared_memory::make_arena(exchange, nodes, shared_memory::kArenaBytesMin);
-      shared_memory::NodePeers peers(exchange, nodes, *arena, 10);
-      const shared_memory::SharedMemory transport(exchange, *arena, peers, 1, wanted);
+    tests::run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+      const shared_memory::Nodes nodes(bootstrap);
+      const auto arena = shared_memory::make_arena(bootstrap, nodes, shared_memory::kArenaBytesMin);
+      shared_memory::NodePeers peers(bootstrap, nodes, *arena, 10);
+      const shared_memory::SharedMemory transport(bootstrap, *arena, peers, 1, wanted);
       right = transport.readable(0) ? 2 : 0;
-      gather_values(exchange, 0);
+      gather_values(bootstrap, 0);
     });
   } catch (const Error& error) {
     const std::string text = error.what();
@@ -147,15 +147,15 @@ TEST(CrossMemory, WhereItIsForbiddenAutoGoesOnAndOnIsRefused) {
 }
 
 TEST(CrossMemory, ReadsOfWhatIsNotThereFail) {
-  tests::run_ranks_as_threads(2, [&](Exchange& exchange) {
-    const shared_memory::Nodes nodes(exchange);
-    const auto arena = shared_memory::make_arena(exchange, nodes, shared_memory::kArenaBytesMin);
-    shared_memory::NodePeers peers(exchange, nodes, *arena, 10);
-    const shared_memory::CrossMemory memory(exchange, peers);
+  tests::run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    const shared_memory::Nodes nodes(bootstrap);
+    const auto arena = shared_memory::make_arena(bootstrap, nodes, shared_memory::kArenaBytesMin);
+    shared_memory::NodePeers peers(bootstrap, nodes, *arena, 10);
+    const shared_memory::CrossMemory memory(bootstrap, peers);
     ASSERT_TRUE(memory.allowed()) << memory.why_not();
     std::byte to[64];
-    EXPECT_EQ(memory.read(1 - exchange.rank(), 4096, to, sizeof(to)), Status::transport);
-    gather_values(exchange, 0);
+    EXPECT_EQ(memory.read(1 - bootstrap.rank(), 4096, to, sizeof(to)), Status::transport);
+    gather_values(bootstrap, 0);
   });
 }
 

@@ -283,7 +283,7 @@ void two_threads_move_each_others_requests(const std::string& settings) {
 }
 
 TEST(Teams, OfTwoThreadsMoveEachOthersRequests) { two_threads_move_each_others_requests(""); }
-TEST(Helpers, MoveRequestsOfSeveralTeamsBesideTheirCallers) {
+TEST(ProgressThreads, MoveRequestsOfSeveralTeamsBesideTheirCallers) {
   for (const char* settings : {"HELPERS=1", "HELPERS=3"}) two_threads_move_each_others_requests(settings);
 }
 
@@ -308,7 +308,7 @@ int done_at_one_look(const std::string& settings) {
   return done_ranks;
 }
 
-TEST(Helpers, MoveAnOperationWhileItsCallerComputes) {
+TEST(ProgressThreads, MoveAnOperationWhileItsCallerComputes) {
   EXPECT_EQ(done_at_one_look("HELPERS=1"), 2);
   EXPECT_EQ(done_at_one_look("HELPERS=4"), 2);
   EXPECT_LT(done_at_one_look(""), 2) << "without helpers nobody moves it";
@@ -406,7 +406,8 @@ TEST(RepeatedCalls, AreRightHoweverFarARankRunsAhead) {
   }
 }
 
-/// Helpers move the operations between two calls of torii_test, so the caller itself never finds anything to move.
+/// ProgressThreads move the operations between two calls of torii_test, so the caller itself never finds anything to
+/// move.
 TEST(Requests, WhatHelpersMoveIsProgress) {
   run_as_threads(team_of(2, "HELPERS=1\nTIMEOUT=0.4"), [](torii_context*, torii_team* team) {
     std::vector<std::int64_t> input(1000, 1);

@@ -11,8 +11,8 @@ namespace {
 
 using Entry = torii::transports::Entry<torii::libfabric::Options>;
 
-torii::Transport* make(torii::Exchange& exchange, const torii::libfabric::Options& options) {
-  return new torii::tests::HeldWords(std::make_unique<torii::libfabric::Fabric>(exchange, options));
+torii::Transport* make(torii::Bootstrap& bootstrap, const torii::libfabric::Options& options) {
+  return new torii::tests::HeldWords(std::make_unique<torii::libfabric::Fabric>(bootstrap, options));
 }
 
 std::vector<torii::libfabric::ProviderReport> list(const std::vector<std::string>& source_addresses) {

@@ -9,10 +9,10 @@ namespace {
 
 using Entry = torii::transports::Entry<torii::libfabric::Options>;
 
-torii::Transport* make(torii::Exchange& exchange, const torii::libfabric::Options& given) {
+torii::Transport* make(torii::Bootstrap& bootstrap, const torii::libfabric::Options& given) {
   torii::libfabric::Options options = given;
   options.provider = "tcp;ofi_rxm";
-  return new torii::libfabric::Fabric(exchange, options, torii::tests::impose(torii::tests::verbs_modes()));
+  return new torii::libfabric::Fabric(bootstrap, options, torii::tests::impose(torii::tests::verbs_modes()));
 }
 
 std::vector<torii::libfabric::ProviderReport> list(const std::vector<std::string>& source_addresses) {

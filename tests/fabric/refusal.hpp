@@ -19,7 +19,7 @@ namespace torii::tests {
 template <class Made, class Options, class... More>
 std::string refusal(const std::function<void(int rank, Options& options)>& change, Status status, const More&... more) {
   std::string text;
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
     std::vector<std::byte> memory(2 << 20);
     void* aligned = memory.data();
     std::size_t room = memory.size();
@@ -28,15 +28,15 @@ std::string refusal(const std::function<void(int rank, Options& options)>& chang
     options.arena_bytes = 1 << 20;
     options.engines = 1;
     options.source_addresses = {"127.0.0.1"};
-    change(exchange.rank(), options);
+    change(bootstrap.rank(), options);
     try {
-      const Made made(exchange, options, more...);
-      ADD_FAILURE() << "rank " << exchange.rank() << " was not refused";
+      const Made made(bootstrap, options, more...);
+      ADD_FAILURE() << "rank " << bootstrap.rank() << " was not refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), status) << error.what();
-      if (exchange.rank() == 0) text = error.what();
+      if (bootstrap.rank() == 0) text = error.what();
     }
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
   return text;
 }

@@ -54,9 +54,9 @@ Descriptor connect_to(int port) {
 }
 
 /// Tells somebody else what its rank says.
-class Overheard final : public Exchange {
+class Overheard final : public Bootstrap {
  public:
-  Overheard(Exchange& joined, std::function<void(std::string text)> tell) : joined_(joined), tell_(std::move(tell)) {}
+  Overheard(Bootstrap& joined, std::function<void(std::string text)> tell) : joined_(joined), tell_(std::move(tell)) {}
   int rank() const noexcept override { return joined_.rank(); }
   int ranks() const noexcept override { return joined_.ranks(); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -65,7 +65,7 @@ class Overheard final : public Exchange {
   }
 
  private:
-  Exchange& joined_;
+  Bootstrap& joined_;
   std::function<void(std::string text)> tell_;
 };
 
@@ -145,17 +145,17 @@ std::uint64_t attack_job(const std::string& transport, const std::function<void(
   std::atomic<std::uint64_t> dropped = 0;
   Exposed exposed;
   std::mutex mutex;
-  run_ranks_as_threads(2, [&](Exchange& joined) {
+  run_ranks_as_threads(2, [&](Bootstrap& joined) {
     Overheard exchange(joined, [&](std::string text) {
       const std::lock_guard lock(mutex);
       exposed.texts.push_back(std::move(text));
     });
-    const auto opened = open_transport(transport, exchange, 1);
+    const auto opened = open_transport(transport, bootstrap, 1);
     Stage stage(opened->transport(), opened->arena(), seed);
     store_word(stage.at(kHalfLine), kHalfArrived);
     std::thread stranger;
-    gather_values(exchange, 0);
-    if (exchange.rank() == 0) {
+    gather_values(bootstrap, 0);
+    if (bootstrap.rank() == 0) {
       exposed.ports = listening_ports();
       std::erase_if(exposed.ports, [&](int port) { return std::ranges::find(others, port) != others.end(); });
       const std::lock_guard lock(mutex);
@@ -165,13 +165,13 @@ std::uint64_t attack_job(const std::string& transport, const std::function<void(
       });
     }
     try {
-      std::mt19937_64 random(seed + static_cast<std::uint64_t>(exchange.rank()));
+      std::mt19937_64 random(seed + static_cast<std::uint64_t>(bootstrap.rank()));
       exchange_puts(stage, over, random);
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }
     if (stranger.joinable()) stranger.join();
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
     EXPECT_EQ(load_word(stage.at(kHalfLine)), kHalfArrived) << "a stranger has published a word";
     const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
     EXPECT_TRUE(std::all_of(stage.at(kCanary), stage.at(kCanary) + kCanaryBytes, is_zero)) << "a stranger has written";

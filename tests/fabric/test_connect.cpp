@@ -33,11 +33,11 @@ TEST(Connecting, APutWaitsForNobodyWhoIsInNoCall) {
     if (!obstacle(name).empty()) continue;
     if (is_imposed(name) && std::getenv("TORII_TEST_FULL") == nullptr) continue;
     std::barrier<> free_again(3);
-    run_ranks_as_threads(3, [&](Exchange& exchange) {
-      const auto opened = open_transport(name, exchange, 2);
+    run_ranks_as_threads(3, [&](Bootstrap& bootstrap) {
+      const auto opened = open_transport(name, bootstrap, 2);
       Transport& transport = opened->transport();
-      gather_values(exchange, 0);
-      if (exchange.rank() == 1) {
+      gather_values(bootstrap, 0);
+      if (bootstrap.rank() == 1) {
         const Stage stage(transport, opened->arena(), 1);
         std::byte* const source = opened->arena() + (std::uint64_t{1} << 20);
         try {
@@ -53,7 +53,7 @@ TEST(Connecting, APutWaitsForNobodyWhoIsInNoCall) {
         }
       }
       free_again.arrive_and_wait();
-      gather_values(exchange, 0);  // mappings of threads stay until all are done
+      gather_values(bootstrap, 0);  // mappings of threads stay until all are done
     });
   }
 }
@@ -63,15 +63,15 @@ TEST(Connecting, AskingAfterAPeerInNoCallHoldsUpNobody) {
   for (const std::string& name : transport_names()) {
     if (name != "shm" && name != "net") continue;
     std::barrier<> done(3);
-    run_ranks_as_threads(3, [&](Exchange& exchange) {
-      const auto opened = open_transport(name, exchange, 1);
+    run_ranks_as_threads(3, [&](Bootstrap& bootstrap) {
+      const auto opened = open_transport(name, bootstrap, 1);
       Transport& transport = opened->transport();
       const Stage stage(transport, opened->arena(), 1);
       constexpr std::uint64_t kPuts = 4;
       constexpr std::size_t kBytes = 100'000;  // more than a provider copies for its own
-      gather_values(exchange, 0);
+      gather_values(bootstrap, 0);
       try {
-        if (exchange.rank() == 0) {
+        if (bootstrap.rank() == 0) {
           stage.expect(transport.put_word(1, 64, 1), "a word");
           stage.await("drained", [&] { return transport.drained(); });
           EXPECT_TRUE(transport.alive(1));
@@ -82,7 +82,7 @@ TEST(Connecting, AskingAfterAPeerInNoCallHoldsUpNobody) {
                          "a put");
             stage.await("drained", [&] { return transport.drained(); });
           }
-        } else if (exchange.rank() == 2) {
+        } else if (bootstrap.rank() == 2) {
           for (std::uint64_t number = 1; number <= kPuts; ++number) {
             stage.await("puts", [&] { return load_word(opened->arena() + 64 * number) == 1; });
           }
@@ -91,7 +91,7 @@ TEST(Connecting, AskingAfterAPeerInNoCallHoldsUpNobody) {
         ADD_FAILURE() << name << ": " << error.what();
       }
       done.arrive_and_wait();
-      gather_values(exchange, 0);
+      gather_values(bootstrap, 0);
     });
   }
 }
@@ -110,8 +110,8 @@ TEST(Connecting, BeingAskedLeavesNothingBehind) {
   if (std::ranges::find(names, name) == names.end()) GTEST_SKIP() << "this build has no libfabric";
   if (const std::string why = obstacle(name); !why.empty()) GTEST_SKIP() << why;
   std::barrier<> both(2);
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
-    const auto opened = open_transport(name, exchange, 1);
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    const auto opened = open_transport(name, bootstrap, 1);
     Transport& transport = opened->transport();
     const Stage stage(transport, opened->arena(), 1);
     const auto go_on = [&](int ms) {
@@ -119,22 +119,22 @@ TEST(Connecting, BeingAskedLeavesNothingBehind) {
       while (now_ns() < end_ns) {
         errno = EAGAIN;  // what the last look at a socket mostly leaves there
         EXPECT_EQ(transport.progress(), Status::ok);
-        EXPECT_TRUE(exchange.rank() != 0 || transport.alive(1));
+        EXPECT_TRUE(bootstrap.rank() != 0 || transport.alive(1));
         usleep(1000);
       }
     };
-    if (exchange.rank() == 0) {
+    if (bootstrap.rank() == 0) {
       stage.expect(transport.put_word(1, 64, 1), "a word");
       stage.await("drained", [&] { return transport.drained(); });
     }
     go_on(100);
     both.arrive_and_wait();
     // One rank counts, while the other waits: to look at the folder opens a file, and both are one process.
-    const std::size_t before = exchange.rank() == 1 ? open_files() : 0;
+    const std::size_t before = bootstrap.rank() == 1 ? open_files() : 0;
     both.arrive_and_wait();
-    if (exchange.rank() == 0) go_on(700);  // asks after 200 ms and after 400 more
+    if (bootstrap.rank() == 0) go_on(700);  // asks after 200 ms and after 400 more
     both.arrive_and_wait();
-    if (exchange.rank() == 1) {
+    if (bootstrap.rank() == 1) {
       go_on(200);
       EXPECT_EQ(open_files(), before);
       const std::int64_t begun_ns = now_ns();
@@ -143,7 +143,7 @@ TEST(Connecting, BeingAskedLeavesNothingBehind) {
       EXPECT_GT(now_ns() - begun_ns, 30'000'000) << "something woke it";
     }
     both.arrive_and_wait();
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
 }
 
@@ -187,7 +187,7 @@ struct PlayedEngine {
 
 class Played final : public transports::EngineTransport<PlayedEngine> {
  public:
-  explicit Played(Exchange& exchange) : EngineTransport(exchange, two_engines()) {
+  explicit Played(Bootstrap& bootstrap) : EngineTransport(bootstrap, two_engines()) {
     for (int i = 0; i < 2; ++i) engines_.push_back(std::make_unique<PlayedEngine>());
   }
   static transports::EngineOptions two_engines() {
@@ -197,24 +197,24 @@ class Played final : public transports::EngineTransport<PlayedEngine> {
   }
   PlayedEngine& engine(int number) { return *engines_[static_cast<std::size_t>(number)]; }
   transports::PeerStates& peers() { return peers_; }
-  void connect(Exchange& exchange, const transports::EngineOptions& options) { connect_all(exchange, options); }
+  void connect(Bootstrap& bootstrap, const transports::EngineOptions& options) { connect_all(bootstrap, options); }
 };
 
 /// What four ranks throw, all alike, when `spoil` has changed the transport of one.
 std::string refused(Status status, int missing, const std::function<void(int rank, Played& transport)>& spoil) {
   std::vector<std::string> texts(4);
-  run_ranks_as_threads(4, [&](Exchange& exchange) {
-    Played transport(exchange);
-    spoil(exchange.rank(), transport);
+  run_ranks_as_threads(4, [&](Bootstrap& bootstrap) {
+    Played transport(bootstrap);
+    spoil(bootstrap.rank(), transport);
     transports::EngineOptions options;
     options.timeout_s = 0.05;
     try {
-      transport.connect(exchange, options);
-      ADD_FAILURE() << "rank " << exchange.rank() << " has connected";
+      transport.connect(bootstrap, options);
+      ADD_FAILURE() << "rank " << bootstrap.rank() << " has connected";
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), status);
       EXPECT_EQ(error.rank(), missing);
-      texts[static_cast<std::size_t>(exchange.rank())] = error.what();
+      texts[static_cast<std::size_t>(bootstrap.rank())] = error.what();
     }
   });
   for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
@@ -245,12 +245,12 @@ TEST(Connecting, NamesWhoIsMissing) {
 }
 
 TEST(Connecting, GreetsOtherNodesOnly) {
-  run_ranks_as_threads(4, [](Exchange& exchange) {
-    Played transport(exchange);
+  run_ranks_as_threads(4, [](Bootstrap& bootstrap) {
+    Played transport(bootstrap);
     transports::EngineOptions options;
     options.nodes = {0, 0, 1, 0};
-    transport.connect(exchange, options);
-    const bool alone = exchange.rank() == 2;
+    transport.connect(bootstrap, options);
+    const bool alone = bootstrap.rank() == 2;
     for (int engine = 0; engine < 2; ++engine) {
       EXPECT_EQ(transport.engine(engine).greeted, alone ? (std::vector{3, 0, 1}) : std::vector{2});
     }
@@ -258,10 +258,10 @@ TEST(Connecting, GreetsOtherNodesOnly) {
 }
 
 TEST(Engines, AreLostWhereThePeerAnswersThroughAnother) {
-  run_ranks_as_threads(3, [](Exchange& exchange) {
-    Played transport(exchange);
+  run_ranks_as_threads(3, [](Bootstrap& bootstrap) {
+    Played transport(bootstrap);
     transports::PeerStates& peers = transport.peers();
-    const int peer = (exchange.rank() + 1) % 3;
+    const int peer = (bootstrap.rank() + 1) % 3;
     peers.cut(1, peer, "a cable is cut");
     EXPECT_TRUE(peers.is_cut(1, peer));
     EXPECT_FALSE(peers.is_cut(0, peer));
@@ -291,10 +291,10 @@ TEST(Engines, AreLostWhereThePeerAnswersThroughAnother) {
 }
 
 TEST(Engines, PeersAreLostWhereNoneReachesThem) {
-  run_ranks_as_threads(3, [](Exchange& exchange) {
-    Played transport(exchange);
-    const int peer = (exchange.rank() + 1) % 3;
-    const int other = (exchange.rank() + 2) % 3;
+  run_ranks_as_threads(3, [](Bootstrap& bootstrap) {
+    Played transport(bootstrap);
+    const int peer = (bootstrap.rank() + 1) % 3;
+    const int other = (bootstrap.rank() + 2) % 3;
     transport.peers().cut(1, peer, "first");
     transport.peers().cut(0, peer, "second");
     EXPECT_FALSE(transport.alive(peer));
@@ -313,9 +313,9 @@ TEST(Engines, PeersAreLostWhereNoneReachesThem) {
 
 /// Who leaves closes one engine after the other, and that is no loss of an engine.
 TEST(Engines, AreNotLostWhereThePeerHasLeft) {
-  run_ranks_as_threads(3, [](Exchange& exchange) {
-    Played transport(exchange);
-    const int peer = (exchange.rank() + 1) % 3;
+  run_ranks_as_threads(3, [](Bootstrap& bootstrap) {
+    Played transport(bootstrap);
+    const int peer = (bootstrap.rank() + 1) % 3;
     transport.engine(1).left = peer;
     EXPECT_TRUE(transport.alive(peer)) << "nothing is wrong yet";
     transport.peers().cut(0, peer, "refused");
@@ -326,8 +326,8 @@ TEST(Engines, AreNotLostWhereThePeerHasLeft) {
 }
 
 TEST(Engines, QuietOnesAreLookedAtInTurn) {
-  run_ranks_as_threads(2, [](Exchange& exchange) {
-    Played transport(exchange);
+  run_ranks_as_threads(2, [](Bootstrap& bootstrap) {
+    Played transport(bootstrap);
     const auto looks_in = [&](int rounds) {
       std::vector<int> looks;
       for (int engine = 0; engine < 2; ++engine) looks.push_back(-transport.engine(engine).looks);
@@ -340,7 +340,7 @@ TEST(Engines, QuietOnesAreLookedAtInTurn) {
     (void)looks_in(20);
     EXPECT_EQ(looks_in(40), (std::vector{40, 10})) << "engine 1 is quiet";
     Put put;
-    put.peer = 1 - exchange.rank();
+    put.peer = 1 - bootstrap.rank();
     put.engine = 1;
     EXPECT_EQ(transport.put(put), Status::ok);
     EXPECT_EQ(looks_in(4), (std::vector{4, 4})) << "something is under way there";

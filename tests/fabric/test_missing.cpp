@@ -13,9 +13,9 @@ namespace {
 
 template <class Open>
 void expect_missed(const std::string& name, const Open& open) {
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
     try {
-      const auto transport = open(exchange);
+      const auto transport = open(bootstrap);
       ADD_FAILURE() << "opened";
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::unsupported);
@@ -26,8 +26,8 @@ void expect_missed(const std::string& name, const Open& open) {
 }
 
 TEST(MissingModule, IsMissedOnAllRanks) {
-  expect_missed("libfabric", [](Exchange& exchange) { return libfabric::open(exchange, {}); });
-  expect_missed("ucx", [](Exchange& exchange) { return ucx::open(exchange, {}); });
+  expect_missed("libfabric", [](Bootstrap& bootstrap) { return libfabric::open(bootstrap, {}); });
+  expect_missed("ucx", [](Bootstrap& bootstrap) { return ucx::open(bootstrap, {}); });
 }
 
 TEST(MissingModule, ListsNoProviders) {

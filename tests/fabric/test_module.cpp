@@ -29,16 +29,16 @@ struct Module {
   std::string library;                 ///< a file of this name is mapped once the module is open
   std::string on_sockets, without_ip;  ///< two of its providers; the second is nothing or listens on no address
   std::size_t threads_most;            ///< what the library starts of its own
-  std::unique_ptr<Transport> (*open)(Exchange& exchange, const transports::EngineOptions& options);
+  std::unique_ptr<Transport> (*open)(Bootstrap& bootstrap, const transports::EngineOptions& options);
   std::vector<transports::ProviderReport> (*list)(const std::vector<std::string>& source_addresses);
 };
 void PrintTo(const Module& module, std::ostream* stream) { *stream << module.name; }
 
 template <class Options, auto kOpen>
-std::unique_ptr<Transport> open_with(Exchange& exchange, const transports::EngineOptions& options) {
+std::unique_ptr<Transport> open_with(Bootstrap& bootstrap, const transports::EngineOptions& options) {
   Options own;
   static_cast<transports::EngineOptions&>(own) = options;
-  return kOpen(exchange, own);
+  return kOpen(bootstrap, own);
 }
 
 const Module kModules[] = {
@@ -93,7 +93,7 @@ class Modules : public testing::TestWithParam<Module> {};
 TEST_P(Modules, ComeWhenAskedAndLeaveTheProcessAsItWas) {
   const Module& module = GetParam();
   ASSERT_FALSE(is_loaded(module.library)) << "nothing here may link it";
-  run_ranks_as_threads(2, [](Exchange&) {});  // a race checker starts a thread of its own with the first one
+  run_ranks_as_threads(2, [](Bootstrap&) {});  // a race checker starts a thread of its own with the first one
   const Traces before = look();
   const std::set<std::string> threads_before = threads();
   const std::vector<unsigned char> code_before = hooked_functions();
@@ -103,7 +103,7 @@ TEST_P(Modules, ComeWhenAskedAndLeaveTheProcessAsItWas) {
     if (provider.empty()) continue;
     std::set<std::string> listens;
     if (provider != module.without_ip) listens.insert("0100007F");  // 127.0.0.1
-    run_ranks_as_threads(2, [&](Exchange& exchange) {
+    run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
       void* const arena = mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
       transports::EngineOptions options;
       options.arena = static_cast<std::byte*>(arena);
@@ -112,20 +112,20 @@ TEST_P(Modules, ComeWhenAskedAndLeaveTheProcessAsItWas) {
       options.provider = provider;
       options.source_addresses = {"127.0.0.1"};
       {
-        const auto transport = module.open(exchange, options);
-        gather_values(exchange, 0);
+        const auto transport = module.open(bootstrap, options);
+        gather_values(bootstrap, 0);
         EXPECT_EQ(transport->capabilities().name, module.name);
-        EXPECT_EQ(transport->mapped(1 - exchange.rank(), 0), nullptr);
+        EXPECT_EQ(transport->mapped(1 - bootstrap.rank(), 0), nullptr);
         EXPECT_EQ(listening(), listens) << provider;
         EXPECT_EQ(shared_files(), files_before);
-        if (exchange.rank() == 0) {
+        if (bootstrap.rank() == 0) {
           // Two ranks, and what the library has started.
           std::size_t started = 0;
           for (const std::string& thread : threads()) started += !threads_before.contains(thread) && blocks_all(thread);
           EXPECT_EQ(threads().size(), threads_before.size() + 2 + started);
           EXPECT_LE(started, module.threads_most);
         }
-        gather_values(exchange, 0);
+        gather_values(bootstrap, 0);
       }
       munmap(arena, kArenaBytes);
     });
@@ -150,11 +150,11 @@ TEST_P(Modules, ListProviders) {
 }
 
 TEST_P(Modules, KeepTheStatusOfTheirErrors) {
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
     transports::EngineOptions options;
     options.provider = "nothing";
     try {
-      const auto transport = GetParam().open(exchange, options);
+      const auto transport = GetParam().open(bootstrap, options);
       ADD_FAILURE() << "opened";
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::unsupported);

@@ -196,7 +196,7 @@ TEST(Providers, EachIsUsableOrSaysWhyNot) {
 /// Two ranks with engines over loopback addresses; `look` sees each rank's transport.
 void open_over(const std::function<void(int rank, Options& options)>& change,
                const std::function<void(int rank, Fabric& fabric, std::byte* arena)>& look, const Api& api = {}) {
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
     std::vector<std::byte> memory(2 << 20);
     void* aligned = memory.data();
     std::size_t room = memory.size();
@@ -204,10 +204,10 @@ void open_over(const std::function<void(int rank, Options& options)>& change,
     options.arena = static_cast<std::byte*>(std::align(4096, 1 << 20, aligned, room));
     options.arena_bytes = 1 << 20;
     options.provider = "tcp;ofi_rxm";
-    change(exchange.rank(), options);
-    Fabric fabric(exchange, options, api);
-    look(exchange.rank(), fabric, options.arena);
-    gather_values(exchange, 0);
+    change(bootstrap.rank(), options);
+    Fabric fabric(bootstrap, options, api);
+    look(bootstrap.rank(), fabric, options.arena);
+    gather_values(bootstrap, 0);
   });
 }
 
@@ -280,11 +280,11 @@ TEST(Pinning, RegistersWhatItIsToldAndSaysSo) {
     EXPECT_EQ(fabric.capabilities().put_bytes, 16384u);
     EXPECT_TRUE(fabric.capabilities().gathers);
   });
-  run_ranks_as_threads(2, [](Exchange& exchange) {
-    const auto opened = tests::open_transport("mixed", exchange, 1);
+  run_ranks_as_threads(2, [](Bootstrap& bootstrap) {
+    const auto opened = tests::open_transport("mixed", bootstrap, 1);
     EXPECT_EQ(opened->transport().capabilities().put_bytes, 16384u);
     EXPECT_TRUE(opened->transport().capabilities().gathers);
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
   const Api verbs = tests::impose(tests::verbs_modes());
   // The layer ends the process when a write leaves the region or comes from outside it.
@@ -394,17 +394,17 @@ TEST(Streams, AreFoundByTheirAddresses) {
 void close_with_half_a_write(const std::string& transport_name, bool has_descriptor) {
   constexpr std::size_t kBytes = tests::kArenaBytes / 2;  // more than sockets hold
   constexpr int kEngines = 2;
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
-    auto opened = tests::open_transport(transport_name, exchange, kEngines);
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    auto opened = tests::open_transport(transport_name, bootstrap, kEngines);
     Transport& transport = opened->transport();
     EXPECT_EQ(transport.capabilities().wakes_on_put, has_descriptor);
-    if (exchange.rank() == 1) {
+    if (bootstrap.rank() == 1) {
       for (int engine = 0; engine < kEngines; ++engine) {
         EXPECT_EQ(transport.put({0, engine, opened->arena() + kLineBytes, kLineBytes, kBytes, 0, 7, true}), Status::ok);
       }
     }
-    gather_values(exchange, 0);
-    if (exchange.rank() == 0) {
+    gather_values(bootstrap, 0);
+    if (bootstrap.rank() == 0) {
       for (int time = 0; time < 20; ++time) {
         EXPECT_EQ(transport.progress(), Status::ok);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -412,7 +412,7 @@ void close_with_half_a_write(const std::string& transport_name, bool has_descrip
       EXPECT_NE(load_word(opened->arena()), 7u) << "it has come as a whole";
       opened.reset();
     }
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
 }
 
@@ -469,9 +469,9 @@ TEST(Refusal, NoneOfALargeArenaOfWhichLittleIsRegistered) {
 TEST(Refusal, APutFromOutsideThatNoBounceBufferHolds) {
   tests::Modes modes;
   modes.local_regions = true;
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
-    const auto opened = tests::open_transport("like_verbs", exchange, 1);
-    if (exchange.rank() == 0) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    const auto opened = tests::open_transport("like_verbs", bootstrap, 1);
+    if (bootstrap.rank() == 0) {
       const std::vector<std::byte> outside(5 << 20);
       Put put;
       put.peer = 1;
@@ -485,7 +485,7 @@ TEST(Refusal, APutFromOutsideThatNoBounceBufferHolds) {
       holds(opened->transport().failure_text(), "a write of 5242880 bytes to rank 1 failed: Message too long");
       EXPECT_EQ(opened->transport().progress(), Status::transport);
     }
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
 }
 

@@ -105,7 +105,7 @@ class Player {
 void exchange_beside_silent_peers(const std::string& provider, const Api& api) {
   tests::run_ranks_as_threads(
       kRanks,
-      [&](Exchange& exchange) {
+      [&](Bootstrap& bootstrap) {
         std::vector<std::byte> memory(kArenaBytes + 4096);
         void* aligned = memory.data();
         std::size_t room = memory.size();
@@ -117,13 +117,13 @@ void exchange_beside_silent_peers(const std::string& provider, const Api& api) {
         options.source_addresses = {"127.0.0.1"};
         options.operations = 32;
         options.bounce_bytes = 4096;
-        Fabric fabric(exchange, options, api);
+        Fabric fabric(bootstrap, options, api);
         Player player(fabric, options.arena);
-        gather_values(exchange, 0);
-        const bool talks = exchange.rank() >= kSilent;
+        gather_values(bootstrap, 0);
+        const bool talks = bootstrap.rank() >= kSilent;
         if (talks) {
-          const int other = exchange.rank() == kSilent ? kSilent + 1 : kSilent;
-          const std::uint64_t base = exchange.rank() == kSilent ? 0 : kLongBytes / 2;
+          const int other = bootstrap.rank() == kSilent ? kSilent + 1 : kSilent;
+          const std::uint64_t base = bootstrap.rank() == kSilent ? 0 : kLongBytes / 2;
           PutOwner much;
           // One after the other: each takes half of what is left.
           for (int peer = 0; peer < kSilent; ++peer) {
@@ -140,13 +140,13 @@ void exchange_beside_silent_peers(const std::string& provider, const Api& api) {
             ASSERT_TRUE(player.await([&] { return little.drained(); })) << "a put of exchange " << number << " starves";
           }
         }
-        gather_values(exchange, 0);
+        gather_values(bootstrap, 0);
         for (std::uint64_t i = 0; i < kToSilent && !talks; ++i) {
           EXPECT_TRUE(player.await_word(i * kLineBytes, 1)) << "what was put to a silent rank";
           EXPECT_TRUE(player.await_word(kLongBytes / 2 + i * kLineBytes, 1)) << "what was put to a silent rank";
         }
         EXPECT_TRUE(player.await([&] { return fabric.drained(); }));
-        gather_values(exchange, 0);
+        gather_values(bootstrap, 0);
       },
       120);
 }

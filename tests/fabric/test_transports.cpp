@@ -40,12 +40,12 @@ TEST_P(Transports, Plays) {
   if (const std::string why = obstacle(name); !why.empty()) GTEST_SKIP() << why;
   const std::uint64_t seed = draw_seed();
   SCOPED_TRACE("TORII_TEST_SEED=" + std::to_string(seed));
-  run_ranks_as_threads(3, [&](Exchange& exchange) {
-    const auto opened = open_transport(name, exchange, engines);
+  run_ranks_as_threads(3, [&](Bootstrap& bootstrap) {
+    const auto opened = open_transport(name, bootstrap, engines);
     Stage stage(opened->transport(), opened->arena(), seed);
     scenario.play(stage);
     stage.meet();
-    gather_values(exchange, 0);  // mappings of threads stay until all are done
+    gather_values(bootstrap, 0);  // mappings of threads stay until all are done
   });
 }
 

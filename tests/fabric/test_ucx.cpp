@@ -86,29 +86,29 @@ TEST(Message, SurvivesEveryHeaderAndCard) {
 /// A peer that believes in a larger arena writes nothing outside, and stops the engines with a sentence.
 TEST(Message, FromAPeerThatWritesBeyondTheArena) {
   constexpr std::size_t kPage = 4096;
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
     std::vector<std::byte> memory(16 * kPage);
     transports::PeerStates peers(2, 1);
     transports::Sleepers sleepers;
-    const std::size_t arena_bytes = exchange.rank() == 0 ? 8 * kPage : kPage;
-    const Shared shared = {memory.data(), arena_bytes, arena_bytes, exchange.rank(), 2, peers, sleepers};
+    const std::size_t arena_bytes = bootstrap.rank() == 0 ? 8 * kPage : kPage;
+    const Shared shared = {memory.data(), arena_bytes, arena_bytes, bootstrap.rank(), 2, peers, sleepers};
     Engine engine(find_selections("tcp", {"127.0.0.1"}).at(0), {.puts = false, .peer_errors = true, .wakes = false}, 0,
                   shared);
-    engine.connect(gather_texts(exchange, engine.card()));
-    if (exchange.rank() == 0) {
+    engine.connect(gather_texts(bootstrap, engine.card()));
+    if (bootstrap.rank() == 0) {
       EXPECT_EQ(engine.put_word(1, 2 * kPage, 1), Status::ok);
     }
     for (int time = 0; time < 2000 && peers.status() == Status::ok; ++time) {
       engine.progress();
       usleep(1000);
-      if (exchange.rank() == 0 && time == 500) break;
+      if (bootstrap.rank() == 0 && time == 500) break;
     }
-    if (exchange.rank() == 1) {
+    if (bootstrap.rank() == 1) {
       EXPECT_EQ(peers.status(), Status::transport);
       holds(peers.text(), "engine 0 (UCX tcp on lo) got a message that no rank sends");
       EXPECT_TRUE(std::ranges::all_of(memory, [](std::byte each) { return each == std::byte{0}; }));
     }
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
 }
 
@@ -226,10 +226,10 @@ TEST(UcxRefusal, NamesTheRankAndTheCause) {
 TEST(UcxEngines, APayloadThatIsBeingFetchedIsArriving) {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   constexpr std::uint64_t kTarget = std::uint64_t{1} << 20;
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
-    const auto opened = tests::open_transport("ucx_tcp", exchange, 1);
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    const auto opened = tests::open_transport("ucx_tcp", bootstrap, 1);
     Transport& transport = opened->transport();
-    if (exchange.rank() == 0) {
+    if (bootstrap.rank() == 0) {
       const std::vector<std::byte> source(kBytes, std::byte{7});
       PutOwner owner;
       Put put;
@@ -252,24 +252,24 @@ TEST(UcxEngines, APayloadThatIsBeingFetchedIsArriving) {
       EXPECT_GT(seen, 0) << "the payload was there at once";
       EXPECT_FALSE(transport.is_arriving(0, tests::kArenaBytes));
     }
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
 }
 
 TEST(UcxEngines, APeerThatLeavesIsLostAndSaidToBe) {
-  run_ranks_as_threads(2, [&](Exchange& exchange) {
-    auto opened = tests::open_transport("ucx_tcp", exchange, 2);
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    auto opened = tests::open_transport("ucx_tcp", bootstrap, 2);
     Transport& transport = opened->transport();
-    const int peer = 1 - exchange.rank();
+    const int peer = 1 - bootstrap.rank();
     EXPECT_EQ(transport.put_word(peer, 0, 1), Status::ok);
     for (int time = 0; time < 5000 && load_word(opened->arena()) != 1; ++time) {
       EXPECT_EQ(transport.progress(), Status::ok);
       usleep(1000);
     }
     ASSERT_EQ(load_word(opened->arena()), 1u);
-    if (exchange.rank() == 1) {
+    if (bootstrap.rank() == 1) {
       opened.reset();
-      gather_values(exchange, 0);
+      gather_values(bootstrap, 0);
       return;
     }
     for (int time = 0; time < 5000 && transport.alive(1); ++time) {
@@ -279,7 +279,7 @@ TEST(UcxEngines, APeerThatLeavesIsLostAndSaidToBe) {
     EXPECT_FALSE(transport.alive(1));
     EXPECT_EQ(transport.put_word(1, 0, 2), Status::peer_lost);
     holds(transport.failure_text(), "rank 1");
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
 }
 

@@ -23,12 +23,12 @@ namespace {
 
 class OnSharedMemory final : public OpenTransport {
  public:
-  OnSharedMemory(Exchange& exchange, int engines)
-      : nodes_(exchange),
-        arena_(shared_memory::make_arena(exchange, nodes_, shared_memory::kArenaBytesMin)),
+  OnSharedMemory(Bootstrap& bootstrap, int engines)
+      : nodes_(bootstrap),
+        arena_(shared_memory::make_arena(bootstrap, nodes_, shared_memory::kArenaBytesMin)),
         offset_(arena_->allocate(kArenaBytes, shared_memory::Backing::on_touch)),
-        peers_(exchange, nodes_, *arena_, 20),
-        transport_(exchange, *arena_, peers_, engines) {
+        peers_(bootstrap, nodes_, *arena_, 20),
+        transport_(bootstrap, *arena_, peers_, engines) {
     if (offset_ != 0) throw Error(Status::internal, "the arena's first allocation is not at its beginning");
   }
   Transport& transport() noexcept override { return transport_; }
@@ -62,8 +62,8 @@ template <class Made, class Options>
 class OnEngines final : public OpenTransport {
  public:
   template <class... More>
-  OnEngines(Exchange& exchange, int engines, const std::string& provider, Options options, const More&... more)
-      : transport_(exchange, fill(std::move(options), memory_, engines, provider), more...) {}
+  OnEngines(Bootstrap& bootstrap, int engines, const std::string& provider, Options options, const More&... more)
+      : transport_(bootstrap, fill(std::move(options), memory_, engines, provider), more...) {}
   Transport& transport() noexcept override { return transport_; }
   std::byte* arena() noexcept override { return memory_.base(); }
 
@@ -107,13 +107,13 @@ const std::map<std::string, UcxRow>& ucx_rows() {
 /// Two nodes, ranks dealt to them in turn: peers of both kinds for most ranks.
 class OnMixed final : public OpenTransport {
  public:
-  OnMixed(Exchange& exchange, int engines)
-      : nodes_(exchange, exchange.rank() % 2 == 0 ? "even" : "odd"),
-        arena_(shared_memory::make_arena(exchange, nodes_, shared_memory::kArenaBytesMin)),
+  OnMixed(Bootstrap& bootstrap, int engines)
+      : nodes_(bootstrap, bootstrap.rank() % 2 == 0 ? "even" : "odd"),
+        arena_(shared_memory::make_arena(bootstrap, nodes_, shared_memory::kArenaBytesMin)),
         offset_(arena_->allocate(kArenaBytes, shared_memory::Backing::on_touch)),
-        peers_(exchange, nodes_, *arena_, 20) {
+        peers_(bootstrap, nodes_, *arena_, 20) {
     if (offset_ != 0) throw Error(Status::internal, "the arena's first allocation is not at its beginning");
-    auto inside = std::make_unique<shared_memory::SharedMemory>(exchange, *arena_, peers_, engines);
+    auto inside = std::make_unique<shared_memory::SharedMemory>(bootstrap, *arena_, peers_, engines);
     libfabric::Options options;
     options.arena = arena_->base();
     options.arena_bytes = arena_->bytes();
@@ -121,7 +121,7 @@ class OnMixed final : public OpenTransport {
     options.provider = "tcp;ofi_rxm";
     options.source_addresses = {"127.0.0.1"};
     transport_ = std::make_unique<mixed::Mixed>(nodes_, std::move(inside),
-                                                std::make_unique<libfabric::Fabric>(exchange, options));
+                                                std::make_unique<libfabric::Fabric>(bootstrap, options));
   }
   Transport& transport() noexcept override { return *transport_; }
   std::byte* arena() noexcept override { return arena_->base(); }
@@ -135,41 +135,41 @@ class OnMixed final : public OpenTransport {
 };
 #endif
 
-using Open = std::function<std::unique_ptr<OpenTransport>(Exchange& exchange, int engines)>;
+using Open = std::function<std::unique_ptr<OpenTransport>(Bootstrap& bootstrap, int engines)>;
 
 /// One row per transport; "+" before a name: also with ranks as processes; "-": only so.
 const std::map<std::string, Open>& table() {
   static const std::map<std::string, Open> rows = [] {
     std::map<std::string, Open> made;
-    made["+shared_memory"] = [](Exchange& exchange, int engines) {
-      return std::make_unique<OnSharedMemory>(exchange, engines);
+    made["+shared_memory"] = [](Bootstrap& bootstrap, int engines) {
+      return std::make_unique<OnSharedMemory>(bootstrap, engines);
     };
 #ifdef TORII_TEST_LIBFABRIC
-    made["+mixed"] = [](Exchange& exchange, int engines) { return std::make_unique<OnMixed>(exchange, engines); };
+    made["+mixed"] = [](Bootstrap& bootstrap, int engines) { return std::make_unique<OnMixed>(bootstrap, engines); };
     for (const std::string provider : {"+tcp;ofi_rxm", "+net", "+shm"}) {
-      made[provider] = [provider](Exchange& exchange, int engines) {
-        return std::make_unique<OnLibfabric>(exchange, engines, provider.substr(provider[0] == '+'),
+      made[provider] = [provider](Bootstrap& bootstrap, int engines) {
+        return std::make_unique<OnLibfabric>(bootstrap, engines, provider.substr(provider[0] == '+'),
                                              libfabric::Options{}, libfabric::Api{});
       };
     }
     // A rank with a CPU of its own, which spins for long and has no descriptor to sleep on.
-    made["-rxm_alone"] = [](Exchange& exchange, int engines) {
+    made["-rxm_alone"] = [](Bootstrap& bootstrap, int engines) {
       libfabric::Options options;
       options.alone_in_process = true;
-      return std::make_unique<OnLibfabric>(exchange, engines, "tcp;ofi_rxm", options, libfabric::Api{});
+      return std::make_unique<OnLibfabric>(bootstrap, engines, "tcp;ofi_rxm", options, libfabric::Api{});
     };
     for (const auto& [name, modes] : imposed_modes()) {
-      made[name] = [modes = modes](Exchange& exchange, int engines) {
-        return std::make_unique<OnLibfabric>(exchange, engines, "tcp;ofi_rxm", libfabric::Options{}, impose(modes));
+      made[name] = [modes = modes](Bootstrap& bootstrap, int engines) {
+        return std::make_unique<OnLibfabric>(bootstrap, engines, "tcp;ofi_rxm", libfabric::Options{}, impose(modes));
       };
     }
 #endif
 #ifdef TORII_TEST_UCX
     for (const auto& [name, row] : ucx_rows()) {
-      made["+" + name] = [row = row](Exchange& exchange, int engines) {
+      made["+" + name] = [row = row](Bootstrap& bootstrap, int engines) {
         ucx::Options options;
         options.way = row.way;
-        return std::make_unique<OnUcx>(exchange, engines, row.provider, options);
+        return std::make_unique<OnUcx>(bootstrap, engines, row.provider, options);
       };
     }
 #endif
@@ -180,14 +180,14 @@ const std::map<std::string, Open>& table() {
 
 }  // namespace
 
-std::unique_ptr<OpenTransport> open_transport(const std::string& name, Exchange& exchange, int engines) {
+std::unique_ptr<OpenTransport> open_transport(const std::string& name, Bootstrap& bootstrap, int engines) {
   const auto& rows = table();
   auto row = rows.find(name);
   for (const char* const mark : {"+", "-"}) {
     if (row == rows.end()) row = rows.find(mark + name);
   }
   if (row == rows.end()) throw Error(Status::invalid_argument, "no transport is called '" + name + "'");
-  return row->second(exchange, engines);
+  return row->second(bootstrap, engines);
 }
 
 std::string obstacle([[maybe_unused]] const std::string& name) {

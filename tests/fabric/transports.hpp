@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/transport.hpp"
 
 namespace torii::tests {
@@ -23,7 +23,7 @@ class OpenTransport {
 };
 
 /// Collective. Throws Error.
-std::unique_ptr<OpenTransport> open_transport(const std::string& name, Exchange& exchange, int engines);
+std::unique_ptr<OpenTransport> open_transport(const std::string& name, Bootstrap& bootstrap, int engines);
 
 /// Why this machine cannot run it: nothing, or what a test that skips says.
 std::string obstacle(const std::string& name);

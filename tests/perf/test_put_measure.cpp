@@ -70,7 +70,7 @@ Outcome measure(const PutPlan& plan, Fault fault) {
   std::vector<Memory> first(2);
   std::vector<Memory> second(2);
   std::array<Outcome, 2> outcomes;
-  tests::run_ranks_as_threads(2, [&](Exchange& exchange) {
+  tests::run_ranks_as_threads(2, [&](Bootstrap& exchange) {
     StoreLoop faulty(first, exchange.rank(), fault);
     StoreLoop right(second, exchange.rank(), Fault::none);
     Outcome& outcome = outcomes[static_cast<std::size_t>(exchange.rank())];

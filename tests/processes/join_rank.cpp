@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "tests/support/process.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 
@@ -37,9 +37,9 @@ using shared_memory::Watch;
 constexpr int kSkipped = 77;
 
 /// Calls `after` with the number of rounds that are done, after each.
-class HookedExchange final : public Exchange {
+class HookedBootstrap final : public Bootstrap {
  public:
-  HookedExchange(Exchange& inner, std::function<void(int rounds)> after) : inner_(inner), after_(std::move(after)) {}
+  HookedBootstrap(Bootstrap& inner, std::function<void(int rounds)> after) : inner_(inner), after_(std::move(after)) {}
   int rank() const noexcept override { return inner_.rank(); }
   int ranks() const noexcept override { return inner_.ranks(); }
   bool notices_deaths() const noexcept override { return inner_.notices_deaths(); }
@@ -49,72 +49,72 @@ class HookedExchange final : public Exchange {
   }
 
  private:
-  Exchange& inner_;
+  Bootstrap& inner_;
   std::function<void(int)> after_;
   int rounds_ = 0;
 };
 
-void say(const Exchange& exchange, const std::string& sentence) {
+void say(const Bootstrap& bootstrap, const std::string& sentence) {
   // One write per line, so that the lines of ranks on one pipe stay whole.
-  const std::string line = "rank " + std::to_string(exchange.rank()) + ": " + sentence + "\n";
+  const std::string line = "rank " + std::to_string(bootstrap.rank()) + ": " + sentence + "\n";
   if (write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
 }
 
-int gather(Exchange& exchange) {
+int gather(Bootstrap& bootstrap) {
   const std::vector<std::string> texts =
-      gather_texts(exchange, std::string(static_cast<std::size_t>(exchange.rank()) * 70'000, 'x') + "end");
+      gather_texts(bootstrap, std::string(static_cast<std::size_t>(bootstrap.rank()) * 70'000, 'x') + "end");
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     if (texts[rank] != std::string(rank * 70'000, 'x') + "end") return 1;
   }
-  say(exchange, "gathered " + std::to_string(texts.size()));
+  say(bootstrap, "gathered " + std::to_string(texts.size()));
   return 0;
 }
 
 /// Every rank stores a pattern into every arena; everyone checks its own.
-int peers(Exchange& exchange, const Settings& settings, Watch watch) {
-  const Nodes nodes(exchange);
-  const auto arena = make_arena(exchange, nodes, settings.arena_bytes);
-  const NodePeers peers(exchange, nodes, *arena, settings.timeout_s, watch);
+int peers(Bootstrap& bootstrap, const Settings& settings, Watch watch) {
+  const Nodes nodes(bootstrap);
+  const auto arena = make_arena(bootstrap, nodes, settings.arena_bytes);
+  const NodePeers peers(bootstrap, nodes, *arena, settings.timeout_s, watch);
   const auto ranks = static_cast<std::size_t>(peers.ranks());
   const std::size_t offset = arena->allocate(ranks * sizeof(std::uint64_t));
-  const std::vector<std::size_t> offsets = gather_values(exchange, offset);
+  const std::vector<std::size_t> offsets = gather_values(bootstrap, offset);
   for (int peer = 0; peer < peers.ranks(); ++peer) {
     auto* const words = reinterpret_cast<std::uint64_t*>(peers.base(peer) + offsets[static_cast<std::size_t>(peer)]);
     words[peers.rank()] = static_cast<std::uint64_t>(1000 * peer + peers.rank());
     if (!peers.alive(peer)) return 1;
   }
-  gather_values(exchange, 0);
+  gather_values(bootstrap, 0);
   const auto* const own = reinterpret_cast<const std::uint64_t*>(arena->base() + offset);
   for (std::size_t peer = 0; peer < ranks; ++peer) {
     if (own[peer] != 1000 * static_cast<std::uint64_t>(peers.rank()) + peer) return 1;
   }
-  say(exchange, "mapped arenas of " + std::to_string(peers.arena_bytes()));
-  gather_values(exchange, 0);
+  say(bootstrap, "mapped arenas of " + std::to_string(peers.arena_bytes()));
+  gather_values(bootstrap, 0);
   return 0;
 }
 
 /// Joins again and again until somebody dies; for kills at random moments.
-int loop(Exchange& exchange, const Settings& settings) {
+int loop(Bootstrap& bootstrap, const Settings& settings) {
   while (true) {
-    const int code = peers(exchange, settings, Watch::pidfd);
+    const int code = peers(bootstrap, settings, Watch::pidfd);
     if (code != 0) return code;
   }
 }
 
 /// The last rank kills itself; the others say when they noticed.
-int notice(Exchange& exchange, const Settings& settings, Watch watch) {
-  const Nodes nodes(exchange);
-  const auto arena = make_arena(exchange, nodes, settings.arena_bytes);
-  const NodePeers peers(exchange, nodes, *arena, settings.timeout_s, watch);
+int notice(Bootstrap& bootstrap, const Settings& settings, Watch watch) {
+  const Nodes nodes(bootstrap);
+  const auto arena = make_arena(bootstrap, nodes, settings.arena_bytes);
+  const NodePeers peers(bootstrap, nodes, *arena, settings.timeout_s, watch);
   const int victim = peers.ranks() - 1;
   struct Note {
     double died_s;
     std::atomic<int> noticed;
   };
   const std::size_t offset = arena->allocate(sizeof(Note));
-  const std::vector<std::size_t> offsets = gather_values(exchange, offset);
+  const std::vector<std::size_t> offsets = gather_values(bootstrap, offset);
   auto& note = *reinterpret_cast<Note*>(peers.base(victim) + offsets.back());
-  gather_values(exchange, 0);
+  gather_values(bootstrap, 0);
   if (peers.rank() == victim) {
     note.died_s = tests::now_s();
     raise(SIGKILL);
@@ -124,7 +124,7 @@ int notice(Exchange& exchange, const Settings& settings, Watch watch) {
   for (int rank = 0; rank < victim; ++rank) {
     if (!peers.alive(rank)) return 1;
   }
-  say(exchange, "noticed after " + std::to_string(late_ms) + " ms");
+  say(bootstrap, "noticed after " + std::to_string(late_ms) + " ms");
   // Who leaves first would be seen as the next one that ended. The dead rank's arena is still there to meet in.
   ++note.noticed;
   while (note.noticed < victim) usleep(1000);
@@ -132,11 +132,11 @@ int notice(Exchange& exchange, const Settings& settings, Watch watch) {
 }
 
 /// `rank` stops for good between saying who it is and handing over its arena.
-int stop_in_handshake(Exchange& exchange, const Settings& settings, int rank, int signal) {
-  const Nodes nodes(exchange);
-  const auto arena = make_arena(exchange, nodes, settings.arena_bytes);
-  HookedExchange hooked(exchange, [&](int rounds) {
-    if (rounds == 1 && exchange.rank() == rank) raise(signal);
+int stop_in_handshake(Bootstrap& bootstrap, const Settings& settings, int rank, int signal) {
+  const Nodes nodes(bootstrap);
+  const auto arena = make_arena(bootstrap, nodes, settings.arena_bytes);
+  HookedBootstrap hooked(bootstrap, [&](int rounds) {
+    if (rounds == 1 && bootstrap.rank() == rank) raise(signal);
   });
   const NodePeers peers(hooked, nodes, *arena, settings.timeout_s);
   return 1;
@@ -200,13 +200,13 @@ int be_a_stranger() {
   return connections;
 }
 
-int strangers(Exchange& exchange, const Settings& settings) {
-  const Nodes nodes(exchange);
-  const auto arena = make_arena(exchange, nodes, settings.arena_bytes);
+int strangers(Bootstrap& bootstrap, const Settings& settings) {
+  const Nodes nodes(bootstrap);
+  const auto arena = make_arena(bootstrap, nodes, settings.arena_bytes);
   pid_t stranger = -1;
-  HookedExchange hooked(exchange, [&](int rounds) {
+  HookedBootstrap hooked(bootstrap, [&](int rounds) {
     if (rounds != 1) return;
-    if (exchange.rank() == 0) {
+    if (bootstrap.rank() == 0) {
       stranger = fork();
       if (stranger == 0) _exit(be_a_stranger() > 0 ? 0 : 1);
     }
@@ -214,67 +214,67 @@ int strangers(Exchange& exchange, const Settings& settings) {
   });
   const NodePeers peers(hooked, nodes, *arena, settings.timeout_s);
   for (int rank = 0; rank < peers.ranks(); ++rank) peers.base(rank)[0] = std::byte{1};
-  if (exchange.rank() == 0) {
+  if (bootstrap.rank() == 0) {
     int status = 0;
     waitpid(stranger, &status, 0);
     if (status != 0) return 1;  // it reached no listener: the test would show nothing
   }
-  gather_values(exchange, 0);
-  say(exchange, "joined among strangers");
+  gather_values(bootstrap, 0);
+  say(bootstrap, "joined among strangers");
   return 0;
 }
 
 /// The last rank pretends to stand on another machine.
-int other_host(Exchange& exchange) {
-  const bool moves = exchange.rank() == exchange.ranks() - 1;
+int other_host(Bootstrap& bootstrap) {
+  const bool moves = bootstrap.rank() == bootstrap.ranks() - 1;
   const bool moved = !moves || ((unshare(CLONE_NEWUTS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWUTS) == 0) &&
                                 sethostname("elsewhere", 9) == 0);
-  for (const int one : gather_values(exchange, moved ? 1 : 0)) {
+  for (const int one : gather_values(bootstrap, moved ? 1 : 0)) {
     if (one == 0) return kSkipped;
   }
-  const Nodes nodes(exchange);
-  if (nodes.count() != 2 || nodes.node(0) != 0 || nodes.node(exchange.ranks() - 1) != 1) return 1;
+  const Nodes nodes(bootstrap);
+  if (nodes.count() != 2 || nodes.node(0) != 0 || nodes.node(bootstrap.ranks() - 1) != 1) return 1;
   nodes.check_single();
   return 1;
 }
 
 int run_mode(const std::string& mode, int rank_argument) {
   const Settings settings = Settings::load();
-  std::unique_ptr<Exchange> exchange = join(settings);
-  const bool chosen = exchange->rank() == rank_argument;
-  if (mode == "gather") return gather(*exchange);
+  std::unique_ptr<Bootstrap> bootstrap = join(settings);
+  const bool chosen = bootstrap->rank() == rank_argument;
+  if (mode == "gather") return gather(*bootstrap);
   if (mode == "twice") {
-    const int code = gather(*exchange);
-    exchange.reset();
-    exchange = join(settings);
-    return code != 0 ? code : gather(*exchange);
+    const int code = gather(*bootstrap);
+    bootstrap.reset();
+    bootstrap = join(settings);
+    return code != 0 ? code : gather(*bootstrap);
   }
   if (mode == "address") {
-    say(*exchange, "reached from " + exchange->address());
-    return gather(*exchange);
+    say(*bootstrap, "reached from " + bootstrap->address());
+    return gather(*bootstrap);
   }
-  if (mode == "peers") return peers(*exchange, settings, Watch::pidfd);
-  if (mode == "peers-by-socket") return peers(*exchange, settings, Watch::socket);
-  if (mode == "loop") return loop(*exchange, settings);
-  if (mode == "notice") return notice(*exchange, settings, Watch::pidfd);
-  if (mode == "notice-by-socket") return notice(*exchange, settings, Watch::socket);
-  if (mode == "stop-in-handshake") return stop_in_handshake(*exchange, settings, rank_argument, SIGSTOP);
-  if (mode == "die-in-handshake") return stop_in_handshake(*exchange, settings, rank_argument, SIGKILL);
-  if (mode == "strangers") return strangers(*exchange, settings);
-  if (mode == "other-host") return other_host(*exchange);
+  if (mode == "peers") return peers(*bootstrap, settings, Watch::pidfd);
+  if (mode == "peers-by-socket") return peers(*bootstrap, settings, Watch::socket);
+  if (mode == "loop") return loop(*bootstrap, settings);
+  if (mode == "notice") return notice(*bootstrap, settings, Watch::pidfd);
+  if (mode == "notice-by-socket") return notice(*bootstrap, settings, Watch::socket);
+  if (mode == "stop-in-handshake") return stop_in_handshake(*bootstrap, settings, rank_argument, SIGSTOP);
+  if (mode == "die-in-handshake") return stop_in_handshake(*bootstrap, settings, rank_argument, SIGKILL);
+  if (mode == "strangers") return strangers(*bootstrap, settings);
+  if (mode == "other-host") return other_host(*bootstrap);
   if (mode == "late") {
     if (chosen) sleep(60);
-    return gather(*exchange);
+    return gather(*bootstrap);
   }
   if (mode == "die") {
     if (chosen) raise(SIGKILL);
-    return gather(*exchange);
+    return gather(*bootstrap);
   }
-  if (mode == "leave") return chosen ? 0 : gather(*exchange);
+  if (mode == "leave") return chosen ? 0 : gather(*bootstrap);
   if (mode == "unequal") {
     std::vector<std::byte> mine(chosen ? 8 : 4);
-    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(exchange->ranks()));
-    exchange->all_gather(mine, all);
+    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(bootstrap->ranks()));
+    bootstrap->all_gather(mine, all);
     return 1;
   }
   std::fprintf(stderr, "join_rank: unknown mode %s\n", mode.c_str());

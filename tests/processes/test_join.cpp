@@ -14,7 +14,7 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/node_peers.hpp"
@@ -54,9 +54,9 @@ Error error_of(const std::function<void()>& step) {
 }
 
 TEST(Join, WithoutALauncherIsAJobOfOneRank) {
-  const auto exchange = join(Settings::load());
-  EXPECT_EQ(exchange->ranks(), 1);
-  EXPECT_EQ(gather_texts(*exchange, "hello"), std::vector<std::string>{"hello"});
+  const auto bootstrap = join(Settings::load());
+  EXPECT_EQ(bootstrap->ranks(), 1);
+  EXPECT_EQ(gather_texts(*bootstrap, "hello"), std::vector<std::string>{"hello"});
 }
 
 TEST(Join, CallbackServesAndItsFailureIsReported) {
@@ -72,12 +72,12 @@ TEST(Join, CallbackServesAndItsFailureIsReported) {
     std::memcpy(static_cast<std::byte*>(all) + bytes, mine, bytes);
     return self.code;
   };
-  const auto exchange = join(Settings::load(), {function, &embedder, 1, 2});
-  EXPECT_EQ(exchange->rank(), 1);
-  EXPECT_EQ(gather_values(*exchange, 42), (std::vector<int>{42, 42}));
+  const auto bootstrap = join(Settings::load(), {function, &embedder, 1, 2});
+  EXPECT_EQ(bootstrap->rank(), 1);
+  EXPECT_EQ(gather_values(*bootstrap, 42), (std::vector<int>{42, 42}));
   EXPECT_EQ(embedder.calls, 1);
   embedder.code = 7;
-  const Error error = error_of([&] { gather_values(*exchange, 42); });
+  const Error error = error_of([&] { gather_values(*bootstrap, 42); });
   EXPECT_EQ(error.status(), Status::transport);
   EXPECT_NE(std::string(error.what()).find("returned 7 on rank 1"), std::string::npos);
   for (const auto& [rank, ranks] : {std::pair(2, 2), std::pair(-1, 2), std::pair(0, 0)}) {
@@ -251,19 +251,19 @@ TEST(Join, ArenasShrinkToWhatEveryRankCanMap) {
 
 TEST(Join, ThreadsOfOneProcessShareTheMapping) {
   std::vector<std::byte*> bases(4);
-  run_ranks_as_threads(4, [&](Exchange& exchange) {
-    const Nodes nodes(exchange);
-    const auto arena = make_arena(exchange, nodes, kArenaBytesMin);
-    const NodePeers peers(exchange, nodes, *arena, 10);
+  run_ranks_as_threads(4, [&](Bootstrap& bootstrap) {
+    const Nodes nodes(bootstrap);
+    const auto arena = make_arena(bootstrap, nodes, kArenaBytesMin);
+    const NodePeers peers(bootstrap, nodes, *arena, 10);
     const auto rank = static_cast<std::size_t>(peers.rank());
     bases[rank] = arena->base();
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
     for (int peer = 0; peer < 4; ++peer) {
       EXPECT_TRUE(peers.alive(peer));
       EXPECT_EQ(peers.base(peer), bases[static_cast<std::size_t>(peer)]);
       EXPECT_EQ(nodes.host(peer), nodes.host(0));
     }
-    gather_values(exchange, 0);
+    gather_values(bootstrap, 0);
   });
 }
 
@@ -272,11 +272,11 @@ TEST(Join, OversubscriptionCountsAllowedCpus) {
   ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
   const int cpus = CPU_COUNT(&before);
   for (const int ranks : {1, 2, cpus, cpus + 1}) {
-    run_ranks_as_threads(ranks, [&](Exchange& exchange) {
-      const Nodes nodes(exchange);
-      const auto arena = make_arena(exchange, nodes, kArenaBytesMin);
-      EXPECT_EQ(NodePeers(exchange, nodes, *arena, 10).oversubscribed(), ranks > cpus) << ranks;
-      gather_values(exchange, 0);
+    run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
+      const Nodes nodes(bootstrap);
+      const auto arena = make_arena(bootstrap, nodes, kArenaBytesMin);
+      EXPECT_EQ(NodePeers(bootstrap, nodes, *arena, 10).oversubscribed(), ranks > cpus) << ranks;
+      gather_values(bootstrap, 0);
     });
   }
 }
@@ -285,9 +285,9 @@ TEST(ThreadRanks, AMissingRankAndALeaverAreNamed) {
   const Error late = error_of([] {
     run_ranks_as_threads(
         2,
-        [](Exchange& exchange) {
-          if (exchange.rank() == 0) {
-            gather_values(exchange, 0);
+        [](Bootstrap& bootstrap) {
+          if (bootstrap.rank() == 0) {
+            gather_values(bootstrap, 0);
           } else {
             std::this_thread::sleep_for(std::chrono::milliseconds(300));
           }
@@ -297,8 +297,8 @@ TEST(ThreadRanks, AMissingRankAndALeaverAreNamed) {
   EXPECT_EQ(late.status(), Status::timeout);
   EXPECT_EQ(late.rank(), 1);
   const Error left = error_of([] {
-    run_ranks_as_threads(2, [](Exchange& exchange) {
-      if (exchange.rank() == 0) gather_values(exchange, 0);
+    run_ranks_as_threads(2, [](Bootstrap& bootstrap) {
+      if (bootstrap.rank() == 0) gather_values(bootstrap, 0);
     });
   });
   EXPECT_EQ(left.status(), Status::peer_lost);

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "runtime/bootstrap/exchange_file.hpp"
+#include "runtime/bootstrap/rendezvous_file.hpp"
 #include "tests/processes/join_job.hpp"
 #include "tests/support/folder_test.hpp"
 
@@ -93,11 +93,11 @@ TEST_F(JoinFile, ALeftoverThatNamesAnotherJobsPortIsPassedOver) {
   // Another job waits at the port that the leftover names.
   const auto other = start_rank(0, 2, {"gather"}, meeting_at(port) + Words{"TORII_TIMEOUT=3"});
   ASSERT_TRUE(wait_for_listener(port));
-  MeetingFile leftover;
+  RendezvousFile leftover;
   leftover.ranks = 2;
   leftover.secret = std::string(64, 'a');
   leftover.addresses.push_back(Address::parse("127.0.0.1", port));
-  write(print_meeting_file(leftover, ""));
+  write(print_rendezvous_file(leftover, ""));
   const auto one = start_rank(1, 2, {"gather"}, environment());
   usleep(200'000);
   EXPECT_EQ(start_rank(0, 2, {"gather"}, environment())->wait().code, 0);
@@ -109,16 +109,16 @@ TEST_F(JoinFile, FilesOfOthersAreLeftAlone) {
   write("my thesis\n");
   const Outcome outcome = start_rank(0, 2, {"gather"}, environment())->wait();
   EXPECT_EQ(outcome.code, 3) << outcome.output;
-  EXPECT_TRUE(holds(outcome.output, "something else than a meeting file of this user is there")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "something else than a rendezvous file of this user is there")) << outcome.output;
   EXPECT_EQ(text(), "my thesis\n");
 }
 
 TEST_F(JoinFile, WhatOthersCouldReadOrHaveLinkedIsNotRead) {
-  MeetingFile file;
+  RendezvousFile file;
   file.ranks = 2;
   file.secret = std::string(64, 'a');
   file.addresses.push_back(Address::parse("127.0.0.1", 9));
-  write(print_meeting_file(file, ""), 0644);
+  write(print_rendezvous_file(file, ""), 0644);
   const Words hurried = environment() + Words{"TORII_TIMEOUT=0.3"};
   const Outcome open = start_rank(1, 2, {"gather"}, hurried)->wait();
   EXPECT_EQ(open.code, 4) << open.output;

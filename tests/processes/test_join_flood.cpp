@@ -11,7 +11,7 @@
 #include <functional>
 #include <thread>
 
-#include "runtime/bootstrap/exchange_wire.hpp"
+#include "runtime/bootstrap/wire.hpp"
 #include "runtime/devices/address.hpp"
 #include "tests/processes/join_job.hpp"
 

@@ -16,7 +16,7 @@
 #include <set>
 #include <thread>
 
-#include "runtime/bootstrap/exchange_wire.hpp"
+#include "runtime/bootstrap/wire.hpp"
 #include "runtime/devices/address.hpp"
 #include "tests/processes/join_job.hpp"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 namespace torii::tests {
 
@@ -83,9 +83,9 @@ class ThreadJob {
   double timeout_s_;
 };
 
-class ThreadExchange final : public Exchange {
+class ThreadBootstrap final : public Bootstrap {
  public:
-  ThreadExchange(ThreadJob& job, int rank) : job_(job), rank_(rank) {}
+  ThreadBootstrap(ThreadJob& job, int rank) : job_(job), rank_(rank) {}
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return job_.ranks(); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -106,9 +106,9 @@ void run_ranks_as_threads(int ranks, Body&& body, double timeout_s = 30) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      ThreadExchange exchange(job, rank);
+      ThreadBootstrap bootstrap(job, rank);
       try {
-        body(static_cast<Exchange&>(exchange));
+        body(static_cast<Bootstrap&>(bootstrap));
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first) first = std::current_exception();

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "runtime/bootstrap/exchange_wire.hpp"
+#include "runtime/bootstrap/wire.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/rank_job.hpp"
 

@@ -50,15 +50,15 @@ bool wants_descriptor(const Options& options, std::string_view provider) {
 
 }  // namespace
 
-Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : EngineTransport(exchange, options) {
-  check_options(exchange, options);
-  open_engines(exchange, options, api);
+Fabric::Fabric(Bootstrap& bootstrap, const Options& options, const Api& api) : EngineTransport(bootstrap, options) {
+  check_options(bootstrap, options);
+  open_engines(bootstrap, options, api);
 
-  for (const RankCard& card : gather_values(exchange, RankCard{ordered_bytes_, data_bytes_})) {
+  for (const RankCard& card : gather_values(bootstrap, RankCard{ordered_bytes_, data_bytes_})) {
     ordered_bytes_ = std::min<std::size_t>(ordered_bytes_, card.ordered_bytes);
     data_bytes_ = std::min<std::size_t>(data_bytes_, card.data_bytes);
   }
-  together(exchange, [&] {
+  together(bootstrap, [&] {
     if (registered_bytes(options) > arena_bytes_max(data_bytes_)) {
       throw Error(Status::unsupported, "completions of " + provider_ + " carry " + std::to_string(data_bytes_) +
                                            " bytes, enough for an arena of " +
@@ -69,9 +69,9 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : Eng
   });
   for (const auto& engine : engines_) {
     EngineCard card{};
-    together(exchange, [&] { card = engine->card(data_bytes_); });
-    const std::vector<EngineCard> peers = gather_values(exchange, card);
-    together(exchange, [&] { engine->connect(peers, ordered_bytes_); });
+    together(bootstrap, [&] { card = engine->card(data_bytes_); });
+    const std::vector<EngineCard> peers = gather_values(bootstrap, card);
+    together(bootstrap, [&] { engine->connect(peers, ordered_bytes_); });
   }
   // shm of libfabric 1.17 still writes into the memory of a peer of the same process that has closed its endpoint. The
   // put is already in the peer's memory.
@@ -88,19 +88,19 @@ Fabric::Fabric(Exchange& exchange, const Options& options, const Api& api) : Eng
                    .pinned_bytes = pinned_bytes_,
                    .put_bytes = transports::put_bytes(listens_on_tcp(provider_, FI_SOCKADDR_IN)),
                    .gathers = gathers_};
-  connect_all(exchange, options);
+  connect_all(bootstrap, options);
 }
 
 /// Agrees on provider, addresses and devices, then opens. Collective.
-void Fabric::open_engines(Exchange& exchange, const Options& options, const Api& api) {
-  sources_ = transports::agree_on_sources(exchange, options);
+void Fabric::open_engines(Bootstrap& bootstrap, const Options& options, const Api& api) {
+  sources_ = transports::agree_on_sources(bootstrap, options);
   std::vector<std::string> sources = sources_;
   std::ranges::sort(sources);
   sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-  provider_ = choose_provider(exchange, api, options.provider, sources);
+  provider_ = choose_provider(bootstrap, api, options.provider, sources);
   if (sources.empty() || !is_over_ip(provider_)) sources = {""};
   std::map<std::string, std::vector<Info>> found;
-  together(exchange, [&] {
+  together(bootstrap, [&] {
     for (const std::string& source : sources) found[source] = find_devices(api, provider_, source);
   });
   std::vector<const fi_info*> devices;  // by engine
@@ -113,7 +113,7 @@ void Fabric::open_engines(Exchange& exchange, const Options& options, const Api&
     }
   } else {
     sources_.assign(static_cast<std::size_t>(options.engines), "");
-    for (const std::size_t device : agree_on_devices(exchange, found[""], options.engines)) {
+    for (const std::size_t device : agree_on_devices(bootstrap, found[""], options.engines)) {
       devices.push_back(found[""][device].get());
     }
   }
@@ -122,7 +122,7 @@ void Fabric::open_engines(Exchange& exchange, const Options& options, const Api&
   if (std::ranges::any_of(devices, pins)) pinned_bytes_ = options.bytes_to_pin();
   ordered_bytes_ = SIZE_MAX;
   data_bytes_ = sizeof(std::uint64_t);
-  together(exchange, [&] {
+  together(bootstrap, [&] {
     arrivals_ = std::make_unique<Arrivals>(options.arena, options.arena_bytes, true);
     for (const fi_info* const device : devices) open_engine(options, api, *device);
   });

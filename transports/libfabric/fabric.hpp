@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/libfabric/engine.hpp"
 #include "transports/libfabric/options.hpp"
 #include "transports/network/engine_transport.hpp"
@@ -17,7 +17,7 @@ class Fabric final : public transports::EngineTransport<Engine> {
  public:
   /// Collective: chooses the provider, opens the engines, exchanges their addresses and keys. Throws Error on all
   /// ranks: unsupported (no provider), mismatch (engines, arena), no_resource, transport, with the rank that failed.
-  Fabric(Exchange& exchange, const Options& options, const Api& api = {});
+  Fabric(Bootstrap& bootstrap, const Options& options, const Api& api = {});
   /// Waits up to a second for peers to confirm what was put to them.
   ~Fabric() override { finish(confirms_at_end_); }
 
@@ -29,7 +29,7 @@ class Fabric final : public transports::EngineTransport<Engine> {
   const std::vector<std::string>& sources() const noexcept { return sources_; }
 
  private:
-  void open_engines(Exchange& exchange, const Options& options, const Api& api);
+  void open_engines(Bootstrap& bootstrap, const Options& options, const Api& api);
   void open_engine(const Options& options, const Api& api, const fi_info& info);
   int count_rails() const;
   /// Peers may write into this part of the arena, which starts at its beginning.

@@ -11,8 +11,8 @@ constexpr const char* kName = "libfabric";
 
 }  // namespace
 
-std::unique_ptr<Transport> open(Exchange& exchange, const Options& options) {
-  return transports::make_in_module(kName, exchange, options);
+std::unique_ptr<Transport> open(Bootstrap& bootstrap, const Options& options) {
+  return transports::make_in_module(kName, bootstrap, options);
 }
 
 std::vector<ProviderReport> providers(const std::vector<std::string>& source_addresses) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/transport.hpp"
 #include "transports/libfabric/options.hpp"
 
@@ -14,7 +14,7 @@ namespace torii::libfabric {
 
 /// Collective. Throws Error on all ranks: unsupported if the module is missing (built without libfabric) or a rank has
 /// no usable provider, or any error of the engines.
-std::unique_ptr<Transport> open(Exchange& exchange, const Options& options);
+std::unique_ptr<Transport> open(Bootstrap& bootstrap, const Options& options);
 
 /// The providers that exist here, the usable ones, and why the others are not usable. Throws Error{unsupported} without
 /// the module.

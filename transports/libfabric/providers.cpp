@@ -191,7 +191,7 @@ std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std
   return reports;
 }
 
-std::string choose_provider(Exchange& exchange, const Api& api, const std::string& wanted,
+std::string choose_provider(Bootstrap& bootstrap, const Api& api, const std::string& wanted,
                             const std::vector<std::string>& source_addresses) {
   const auto list_all = [&] {
     std::vector<ProviderReport> all = list_providers(api, source_addresses);
@@ -201,7 +201,7 @@ std::string choose_provider(Exchange& exchange, const Api& api, const std::strin
     return all;
   };
   const auto report_one = [&](const std::string& name) { return report(api, built_in(api), name, source_addresses); };
-  return transports::choose_provider(exchange, wanted, list_all, report_one, "fi_info");
+  return transports::choose_provider(bootstrap, wanted, list_all, report_one, "fi_info");
 }
 
 std::vector<Info> find_devices(const Api& api, const std::string& provider, const std::string& source_address) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/libfabric/api.hpp"
 #include "transports/libfabric/options.hpp"
 
@@ -25,7 +25,7 @@ std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std
 
 /// The provider that all ranks can use: `wanted`, or for "auto" the first in the order above. Collective. Throws Error:
 /// mismatch if ranks want different ones, unsupported with the rank that cannot, and the reason.
-std::string choose_provider(Exchange& exchange, const Api& api, const std::string& wanted,
+std::string choose_provider(Bootstrap& bootstrap, const Api& api, const std::string& wanted,
                             const std::vector<std::string>& source_addresses);
 
 /// Descriptions for opening engines: one per device of the provider, from the given source address (empty: the first

@@ -20,7 +20,7 @@ bool is_named_after(std::string_view domain, std::string_view nic) {
 
 }  // namespace
 
-std::vector<std::size_t> agree_on_devices(Exchange& exchange, const std::vector<Info>& devices, int engines) {
+std::vector<std::size_t> agree_on_devices(Bootstrap& bootstrap, const std::vector<Info>& devices, int engines) {
   const std::vector<Nic> known = transports::nics_that_are_up();
   std::vector<Nic> nics;
   for (const Info& device : devices) {
@@ -33,7 +33,7 @@ std::vector<std::size_t> agree_on_devices(Exchange& exchange, const std::vector<
   RankRails mine = transports::rails_of_host();
   for (const std::size_t nic : preferred) mine.rails.push_back({"", nics[nic].name});
   std::vector<std::size_t> chosen;
-  for (const std::size_t rail : engine_rails(transports::gather_rails(exchange, mine), exchange.rank(), engines)) {
+  for (const std::size_t rail : engine_rails(transports::gather_rails(bootstrap, mine), bootstrap.rank(), engines)) {
     chosen.push_back(preferred[rail]);
   }
   return chosen;

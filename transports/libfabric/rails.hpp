@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/libfabric/api.hpp"
 
 namespace torii::libfabric {
 
 /// The device of each engine, for providers with their own addresses: devices near the rank's CPUs, in turn with the
 /// other ranks of the host. Collective.
-std::vector<std::size_t> agree_on_devices(Exchange& exchange, const std::vector<Info>& devices, int engines);
+std::vector<std::size_t> agree_on_devices(Bootstrap& bootstrap, const std::vector<Info>& devices, int engines);
 
 }  // namespace torii::libfabric

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runtime/base/deadline.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/transport.hpp"
 #include "runtime/execution/words.hpp"
 #include "transports/network/engine_options.hpp"
@@ -162,20 +162,20 @@ class EngineTransport : public Transport {
   bool oversubscribed() const noexcept final { return oversubscribed_; }
 
  protected:
-  EngineTransport(const Exchange& exchange, const EngineOptions& options)
+  EngineTransport(const Bootstrap& bootstrap, const EngineOptions& options)
       : arena_(options.arena),
-        rank_(exchange.rank()),
-        ranks_(exchange.ranks()),
+        rank_(bootstrap.rank()),
+        ranks_(bootstrap.ranks()),
         oversubscribed_(options.oversubscribed),
-        peers_(exchange.ranks(), options.engines) {
+        peers_(bootstrap.ranks(), options.engines) {
     for (std::size_t i = 0; i < carriers_.size(); ++i) carriers_[i].store(static_cast<std::uint8_t>(i));
   }
 
   /// Collective. Every engine greets those of all peers on other nodes and waits for their greetings: a provider may
   /// connect at the first put only, and then needs both ends in progress(), while a peer may be in no call for long.
   /// Throws Error on all ranks: timeout or peer_lost with the rank that is missing, transport.
-  void connect_all(Exchange& exchange, const EngineOptions& options) {
-    together(exchange, [&] { greet_all(options); });
+  void connect_all(Bootstrap& bootstrap, const EngineOptions& options) {
+    together(bootstrap, [&] { greet_all(options); });
   }
 
   /// Waits up to a second for peers to confirm what was put to them, then closes the engines. Destructors call it.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/transport.hpp"
 #include "transports/network/engine_options.hpp"
 #include "transports/network/module_file.hpp"
@@ -22,17 +22,17 @@ struct Entry {
       1 + (sizeof(Options) << 8) + (sizeof(Put) << 24) + (sizeof(ProviderReport) << 40);
 
   EntryVersion version;
-  Transport* (*make)(Exchange& exchange, const Options& options);
+  Transport* (*make)(Bootstrap& bootstrap, const Options& options);
   std::vector<ProviderReport> (*list)(const std::vector<std::string>& source_addresses);
 };
 
 /// Collective. The transport of the module `name`. Throws Error: unsupported when the module is not there, and whatever
 /// the transport fails with, on all ranks.
 template <class Options>
-std::unique_ptr<Transport> make_in_module(const std::string& name, Exchange& exchange, const Options& options) {
-  const void* const entry = open_module_together(exchange, name, Entry<Options>::kVersion);
+std::unique_ptr<Transport> make_in_module(const std::string& name, Bootstrap& bootstrap, const Options& options) {
+  const void* const entry = open_module_together(bootstrap, name, Entry<Options>::kVersion);
   const KeptHandlers kept;
-  return std::unique_ptr<Transport>(static_cast<const Entry<Options>*>(entry)->make(exchange, options));
+  return std::unique_ptr<Transport>(static_cast<const Entry<Options>*>(entry)->make(bootstrap, options));
 }
 
 /// What the module `name` knows of providers. Throws Error{unsupported} when it is not there.

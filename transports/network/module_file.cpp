@@ -85,7 +85,7 @@ const void* open_module(const std::string& name, std::uint64_t version) {
   return entry;
 }
 
-const void* open_module_together(Exchange& exchange, const std::string& name, std::uint64_t version) {
+const void* open_module_together(Bootstrap& bootstrap, const std::string& name, std::uint64_t version) {
   const void* entry = nullptr;
   std::string outcome = kFine;
   try {
@@ -93,7 +93,7 @@ const void* open_module_together(Exchange& exchange, const std::string& name, st
   } catch (const Error& error) {
     outcome = error.what();
   }
-  const std::vector<std::string> all = gather_texts(exchange, outcome);
+  const std::vector<std::string> all = gather_texts(bootstrap, outcome);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == kFine) continue;
     throw Error(Status::unsupported, "rank " + std::to_string(rank) + ": " + all[rank], static_cast<int>(rank));

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/transport.hpp"
 
 namespace torii::transports {
@@ -41,6 +41,6 @@ const void* open_module(const std::string& name, std::uint64_t version);
 
 /// Collective. open_module() on all ranks: a rank without the module must not leave the others waiting. Throws
 /// Error{unsupported} on all, naming the rank.
-const void* open_module_together(Exchange& exchange, const std::string& name, std::uint64_t version);
+const void* open_module_together(Bootstrap& bootstrap, const std::string& name, std::uint64_t version);
 
 }  // namespace torii::transports

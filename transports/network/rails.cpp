@@ -56,15 +56,15 @@ std::vector<Nic> nics_that_are_up() {
   return nics;
 }
 
-std::vector<RankRails> gather_rails(Exchange& exchange, const RankRails& mine) {
+std::vector<RankRails> gather_rails(Bootstrap& bootstrap, const RankRails& mine) {
   std::vector<RankRails> all;
-  for (const std::string& text : gather_texts(exchange, rails_text(mine))) all.push_back(parse_rails(text));
+  for (const std::string& text : gather_texts(bootstrap, rails_text(mine))) all.push_back(parse_rails(text));
   return all;
 }
 
 RankRails rails_of_host() { return {host_name(), {}}; }
 
-std::vector<std::string> agree_on_sources(Exchange& exchange, const EngineOptions& options) {
+std::vector<std::string> agree_on_sources(Bootstrap& bootstrap, const EngineOptions& options) {
   const std::vector<RailSource> sources = describe(options.source_addresses);
   RankRails mine = rails_of_host();
   // One address needs no choice, and no look at the machine.
@@ -72,7 +72,7 @@ std::vector<std::string> agree_on_sources(Exchange& exchange, const EngineOption
   for (const std::size_t source : preferred_sources(sources, nics, allowed_cpus(), options.named_interfaces)) {
     mine.rails.push_back({sources[source].network, sources[source].address});
   }
-  const std::vector<std::size_t> rails = engine_rails(gather_rails(exchange, mine), exchange.rank(), options.engines);
+  const std::vector<std::size_t> rails = engine_rails(gather_rails(bootstrap, mine), bootstrap.rank(), options.engines);
   std::vector<std::string> chosen;
   for (const std::size_t rail : rails) chosen.push_back(mine.rails[rail].name);
   if (!rails.empty() || sources.empty()) return chosen;

@@ -35,14 +35,14 @@ struct RankCard {
 
 }  // namespace
 
-void together(Exchange& exchange, const std::function<void()>& step) {
+void together(Bootstrap& bootstrap, const std::function<void()>& step) {
   std::string mine = kFine;
   try {
     step();
   } catch (const Error& error) {
     mine = std::to_string(static_cast<int>(error.status())) + " " + error.what();
   }
-  const std::vector<std::string> all = gather_texts(exchange, mine);
+  const std::vector<std::string> all = gather_texts(bootstrap, mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == kFine) continue;
     const std::size_t space = all[rank].find(' ');
@@ -51,8 +51,8 @@ void together(Exchange& exchange, const std::function<void()>& step) {
   }
 }
 
-void check_options(Exchange& exchange, const EngineOptions& options) {
-  together(exchange, [&] {
+void check_options(Bootstrap& bootstrap, const EngineOptions& options) {
+  together(bootstrap, [&] {
     if (options.engines < 1 || options.engines > kEnginesMax) {
       throw Error(Status::invalid_argument,
                   std::to_string(options.engines) + " engines; they must be 1 to " + std::to_string(kEnginesMax));
@@ -60,13 +60,13 @@ void check_options(Exchange& exchange, const EngineOptions& options) {
     for (const std::string& source : options.source_addresses) check_source(source);
   });
   const RankCard mine = {static_cast<std::uint64_t>(options.engines), options.arena_bytes};
-  const std::vector<RankCard> cards = gather_values(exchange, mine);
+  const std::vector<RankCard> cards = gather_values(bootstrap, mine);
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     if (cards[rank].engines == mine.engines && cards[rank].arena_bytes == mine.arena_bytes) continue;
     throw Error(Status::mismatch,
                 "rank " + std::to_string(rank) + " has " + std::to_string(cards[rank].engines) +
                     " engines and an arena of " + std::to_string(cards[rank].arena_bytes) + " bytes, rank " +
-                    std::to_string(exchange.rank()) + " " + std::to_string(mine.engines) + " and " +
+                    std::to_string(bootstrap.rank()) + " " + std::to_string(mine.engines) + " and " +
                     std::to_string(mine.arena_bytes),
                 static_cast<int>(rank));
   }
@@ -87,11 +87,11 @@ sockaddr_storage parse_source(const std::string& text) {
   return address;
 }
 
-std::string choose_provider(Exchange& exchange, const std::string& wanted,
+std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted,
                             const std::function<std::vector<ProviderReport>()>& list_all,
                             const std::function<ProviderReport(const std::string&)>& report_one,
                             const std::string& lister) {
-  const std::vector<std::string> asked = gather_texts(exchange, wanted);
+  const std::vector<std::string> asked = gather_texts(bootstrap, wanted);
   for (std::size_t rank = 1; rank < asked.size(); ++rank) {
     if (asked[rank] == asked[0]) continue;
     throw Error(Status::mismatch,
@@ -102,8 +102,8 @@ std::string choose_provider(Exchange& exchange, const std::string& wanted,
   const std::vector<ProviderReport> mine = wanted == "auto" ? list_all() : std::vector{report_one(wanted)};
   std::string text;
   for (const ProviderReport& one : mine) text += one.usable ? "y" : "n";
-  const std::vector<std::string> all = gather_texts(exchange, text);
-  const std::vector<std::string> reasons = gather_texts(exchange, mine.front().reason + ".");
+  const std::vector<std::string> all = gather_texts(bootstrap, text);
+  const std::vector<std::string> reasons = gather_texts(bootstrap, mine.front().reason + ".");
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const auto lacks = [i](const std::string& usable) { return usable[i] != 'y'; };
     const auto rank = std::find_if(all.begin(), all.end(), lacks) - all.begin();

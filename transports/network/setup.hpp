@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/network/engine_options.hpp"
 
 namespace torii::transports {
 
 /// Runs a step on all ranks; when it fails on one, all throw that rank's error.
-void together(Exchange& exchange, const std::function<void()>& step);
+void together(Bootstrap& bootstrap, const std::function<void()>& step);
 
 /// Collective. Throws Error: invalid_argument for a number of engines or a source address that cannot be, mismatch when
 /// ranks differ in engines or arena.
-void check_options(Exchange& exchange, const EngineOptions& options);
+void check_options(Bootstrap& bootstrap, const EngineOptions& options);
 
 /// Capabilities::put_bytes: over sockets a put takes 4 to 6 us (perf/transports), in which fast Ethernet adapters and
 /// the loopback move some 16 KiB. Of the others it has not been measured; a microsecond at 4 GB/s is meant.
@@ -31,7 +31,7 @@ sockaddr_storage parse_source(const std::string& text);
 /// everywhere. `list_all` makes the reports for "auto", in order of preference and without what is taken only by name;
 /// `report_one` that of a name. `lister` is the program that lists what there is. Throws Error: mismatch when ranks
 /// want different ones, unsupported with the rank that cannot, and why.
-std::string choose_provider(Exchange& exchange, const std::string& wanted,
+std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted,
                             const std::function<std::vector<ProviderReport>()>& list_all,
                             const std::function<ProviderReport(const std::string&)>& report_one,
                             const std::string& lister);

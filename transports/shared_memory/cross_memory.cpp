@@ -31,11 +31,11 @@ std::string sentence(std::size_t rank, const Finding& finding) {
 
 }  // namespace
 
-CrossMemory::CrossMemory(Exchange& exchange, const NodePeers& peers) {
+CrossMemory::CrossMemory(Bootstrap& bootstrap, const NodePeers& peers) {
   const Token token = random_token();
-  const std::vector<Proof> proofs = gather_values(exchange, Proof{reinterpret_cast<std::uintptr_t>(&token), token});
+  const std::vector<Proof> proofs = gather_values(bootstrap, Proof{reinterpret_cast<std::uintptr_t>(&token), token});
   Finding mine;
-  for (int peer = 0; peer < exchange.ranks(); ++peer) {
+  for (int peer = 0; peer < bootstrap.ranks(); ++peer) {
     pids_.push_back(peers.pid(peer));
     if (mine.peer >= 0 || peers.base(peer) == nullptr) continue;
     const Proof& proof = proofs[static_cast<std::size_t>(peer)];
@@ -45,7 +45,7 @@ CrossMemory::CrossMemory(Exchange& exchange, const NodePeers& peers) {
     mine = {peer, status == Status::ok ? 0 : errno};
   }
   // Nobody leaves before all have read its token.
-  const std::vector<Finding> all = gather_values(exchange, mine);
+  const std::vector<Finding> all = gather_values(bootstrap, mine);
   const auto first = std::find_if(all.begin(), all.end(), [](const Finding& finding) { return finding.peer >= 0; });
   if (first != all.end()) why_not_ = sentence(static_cast<std::size_t>(first - all.begin()), *first);
 }

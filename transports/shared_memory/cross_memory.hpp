@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/shared_memory/node_peers.hpp"
 
 namespace torii::shared_memory {
@@ -18,7 +18,7 @@ class CrossMemory {
  public:
   /// Collective: every rank tries to read a random word of every rank of its node. `allowed` is equal on all ranks, so
   /// lenders know what their readers can do.
-  CrossMemory(Exchange& exchange, const NodePeers& peers);
+  CrossMemory(Bootstrap& bootstrap, const NodePeers& peers);
 
   bool allowed() const noexcept { return why_not_.empty(); }
   /// Which rank cannot read which, and the kernel's reason; equal on all ranks.

@@ -57,7 +57,7 @@ Card make_card(const Arena& arena, const Listener& listener, Watch watch) {
 }
 
 /// Shares a local failure, so that no rank waits for one that gave up. Throws the failure of the lowest failing rank.
-void agree(Exchange& exchange, const Error* failure) {
+void agree(Bootstrap& bootstrap, const Error* failure) {
   struct Verdict {
     std::int32_t status;
     std::array<char, 252> text;
@@ -67,7 +67,7 @@ void agree(Exchange& exchange, const Error* failure) {
     mine.status = static_cast<std::int32_t>(failure->status());
     copy_text(failure->what(), mine.text);
   }
-  const std::vector<Verdict> all = gather_values(exchange, mine);
+  const std::vector<Verdict> all = gather_values(bootstrap, mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].status == 0) continue;
     const int named = static_cast<int>(rank);
@@ -78,33 +78,33 @@ void agree(Exchange& exchange, const Error* failure) {
 
 }  // namespace
 
-std::unique_ptr<Arena> make_arena(Exchange& exchange, const Nodes& nodes, std::size_t wanted_bytes) {
+std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std::size_t wanted_bytes) {
   // Two rounds: ranks agree on sizes before anything is made, and one rank's failure is a failure of all.
-  const auto attempt = [&exchange](auto&& step) {
+  const auto attempt = [&bootstrap](auto&& step) {
     std::unique_ptr<Error> failure;
     try {
       step();
     } catch (const Error& error) {
       failure = std::make_unique<Error>(error);
     }
-    agree(exchange, failure.get());
+    agree(bootstrap, failure.get());
   };
   std::size_t bytes = 0;
   attempt([&] { bytes = Arena::possible_bytes(wanted_bytes, nodes.own_ranks()); });
-  const std::vector<std::size_t> all = gather_values(exchange, bytes);
+  const std::vector<std::size_t> all = gather_values(bootstrap, bytes);
   std::unique_ptr<Arena> arena;
   attempt([&] { arena = std::make_unique<Arena>(*std::min_element(all.begin(), all.end())); });
   return arena;
 }
 
-NodePeers::NodePeers(Exchange& exchange, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch)
-    : rank_(exchange.rank()),
+NodePeers::NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch)
+    : rank_(bootstrap.rank()),
       arena_bytes_(arena.bytes()),
       oversubscribed_(nodes.oversubscribed()),
-      peers_(static_cast<std::size_t>(exchange.ranks())) {
+      peers_(static_cast<std::size_t>(bootstrap.ranks())) {
   const Listener listener(nodes.own_ranks());
   const Card mine = make_card(arena, listener, watch);
-  const std::vector<Card> cards = gather_values(exchange, mine);
+  const std::vector<Card> cards = gather_values(bootstrap, mine);
 
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     const Card& card = cards[rank];
@@ -131,11 +131,11 @@ NodePeers::NodePeers(Exchange& exchange, const Nodes& nodes, const Arena& arena,
   } catch (const Error& error) {
     // All ranks miss a missing rank, and would miss it again below.
     if (error.status() == Status::timeout) throw;
-    if (error.status() == Status::peer_lost && !exchange.notices_deaths()) throw;
+    if (error.status() == Status::peer_lost && !bootstrap.notices_deaths()) throw;
     failure = std::make_unique<Error>(error);
   }
   // Listeners stay open until here, so that a refused connection means an ended rank.
-  agree(exchange, failure.get());
+  agree(bootstrap, failure.get());
 }
 
 void NodePeers::meet(const Listener& listener, const std::vector<Card>& cards, int arena_fd, double timeout_s,

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/handshake.hpp"
 #include "transports/shared_memory/nodes.hpp"
@@ -16,7 +16,7 @@ namespace torii::shared_memory {
 
 /// This rank's arena, of a size that every rank of the job can map for all ranks of its node. Collective over the job.
 /// Throws Error{no_resource} on all ranks, naming the one that cannot.
-std::unique_ptr<Arena> make_arena(Exchange& exchange, const Nodes& nodes, std::size_t wanted_bytes);
+std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std::size_t wanted_bytes);
 
 /// How deaths are noticed: by pidfds, or, if one rank's kernel refuses those, by the end of the sockets, which then
 /// stay open.
@@ -31,7 +31,7 @@ class NodePeers {
   /// Every rank maps the arenas of its node's ranks. Threads of one process use one mapping, so that a race checker
   /// sees their races. `arena` must outlive this object, and must not be destroyed while threads of this process use it
   /// as peers. Throws Error: timeout or peer_lost naming the missing rank, no_resource.
-  NodePeers(Exchange& exchange, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch = Watch::pidfd);
+  NodePeers(Bootstrap& bootstrap, const Nodes& nodes, const Arena& arena, double timeout_s, Watch watch = Watch::pidfd);
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(peers_.size()); }

@@ -116,8 +116,8 @@ bool is_oversubscribed(const std::vector<HostCard>& cards, const HostCard& mine)
 
 }  // namespace
 
-Nodes::Nodes(Exchange& exchange, std::string_view name, Rule rule, const std::filesystem::path& root)
-    : rank_(exchange.rank()), cards_(gather_values(exchange, make_card(name, root))) {
+Nodes::Nodes(Bootstrap& bootstrap, std::string_view name, Rule rule, const std::filesystem::path& root)
+    : rank_(bootstrap.rank()), cards_(gather_values(bootstrap, make_card(name, root))) {
   const HostCard& mine = cards_[static_cast<std::size_t>(rank_)];
   oversubscribed_ = is_oversubscribed(cards_, mine);
   for (std::size_t rank = 0; rank < cards_.size(); ++rank) {

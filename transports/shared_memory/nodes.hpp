@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/base/settings.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 namespace torii::shared_memory {
 
@@ -34,7 +34,7 @@ class Nodes {
   /// Collective. Ranks share a node if they run on one machine, in one network, IPC and user namespace, as one user,
   /// with equal `name` (TORII_NODE; at most kNameBytesMax bytes). Below `root` the kernel says how much CPU time this
   /// rank may use.
-  explicit Nodes(Exchange& exchange, std::string_view name = {}, Rule rule = Rule::shared,
+  explicit Nodes(Bootstrap& bootstrap, std::string_view name = {}, Rule rule = Rule::shared,
                  const std::filesystem::path& root = "/");
   ~Nodes();
   Nodes(const Nodes&) = delete;

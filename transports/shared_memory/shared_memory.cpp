@@ -14,22 +14,22 @@
 
 namespace torii::shared_memory {
 
-SharedMemory::SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines, Switch cross_memory)
+SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers, int engines, Switch cross_memory)
     : arena_(arena),
       peers_(peers),
-      rank_(exchange.rank()),
+      rank_(bootstrap.rank()),
       oversubscribed_(peers.oversubscribed()),
       capabilities_{
           .name = "shared_memory", .mapped = true, .wakes_on_put = true, .notices_deaths = true, .engines = engines},
       doorbell_offset_(arena.allocate(sizeof(Doorbell))) {
-  const std::vector<std::size_t> offsets = gather_values(exchange, doorbell_offset_);
-  for (int peer = 0; peer < exchange.ranks(); ++peer) {
+  const std::vector<std::size_t> offsets = gather_values(bootstrap, doorbell_offset_);
+  for (int peer = 0; peer < bootstrap.ranks(); ++peer) {
     bases_.push_back(peers.base(peer));
     std::byte* const bell = mapped(peer, offsets[static_cast<std::size_t>(peer)]);
     doorbells_.push_back(reinterpret_cast<Doorbell*>(bell));
   }
   if (cross_memory == Switch::off) return;
-  cross_memory_ = std::make_unique<CrossMemory>(exchange, peers);
+  cross_memory_ = std::make_unique<CrossMemory>(bootstrap, peers);
   if (cross_memory_->allowed()) return;
   if (cross_memory == Switch::on) {
     throw Error(Status::unsupported, "TORII_CROSS_MEMORY is on, but " + cross_memory_->why_not() +

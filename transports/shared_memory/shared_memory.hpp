@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/base/settings.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/transport.hpp"
 #include "transports/shared_memory/arena.hpp"
 #include "transports/shared_memory/cross_memory.hpp"
@@ -24,10 +24,10 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Doorbell
 
 class SharedMemory final : public Transport {
  public:
-  /// Collective over `exchange`; `arena` and `peers` must outlive it. Ranks of other nodes are not mapped, and nothing
+  /// Collective over `bootstrap`; `arena` and `peers` must outlive it. Ranks of other nodes are not mapped, and nothing
   /// may be put to them through this object. Tries whether private memory of the node's ranks may be read; throws
   /// Error{unsupported} on all ranks if `cross_memory` is on and that is not possible.
-  SharedMemory(Exchange& exchange, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off);
+  SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers, int engines, Switch cross_memory = Switch::off);
   ~SharedMemory() override;
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }

@@ -8,8 +8,8 @@ namespace {
 
 using Entry = torii::transports::Entry<torii::ucx::Options>;
 
-torii::Transport* make(torii::Exchange& exchange, const torii::ucx::Options& options) {
-  return new torii::ucx::UcxTransport(exchange, options);
+torii::Transport* make(torii::Bootstrap& bootstrap, const torii::ucx::Options& options) {
+  return new torii::ucx::UcxTransport(bootstrap, options);
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ void load_quietly() {
 
 }  // namespace
 
-std::unique_ptr<Transport> open(Exchange& exchange, const Options& options) {
+std::unique_ptr<Transport> open(Bootstrap& bootstrap, const Options& options) {
   load_quietly();
-  return transports::make_in_module(kName, exchange, options);
+  return transports::make_in_module(kName, bootstrap, options);
 }
 
 std::vector<ProviderReport> providers(const std::vector<std::string>& source_addresses) {

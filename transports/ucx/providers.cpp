@@ -159,7 +159,7 @@ std::vector<ProviderReport> list_providers(const std::vector<std::string>& sourc
   return reports;
 }
 
-std::string choose_provider(Exchange& exchange, const std::string& wanted,
+std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted,
                             const std::vector<std::string>& source_addresses) {
   const auto list_all = [&] {
     std::vector<ProviderReport> all = list_providers(source_addresses);
@@ -167,7 +167,7 @@ std::string choose_provider(Exchange& exchange, const std::string& wanted,
     return all;
   };
   const auto report_one = [&](const std::string& name) { return report(all_devices(), name, source_addresses); };
-  return transports::choose_provider(exchange, wanted, list_all, report_one, "ucx_info -d");
+  return transports::choose_provider(bootstrap, wanted, list_all, report_one, "ucx_info -d");
 }
 
 std::vector<Selection> find_selections(const std::string& provider, const std::vector<std::string>& source_addresses) {

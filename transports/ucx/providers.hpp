@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/ucx/devices.hpp"
 #include "transports/ucx/options.hpp"
 
@@ -15,7 +15,7 @@ namespace torii::ucx {
 std::vector<ProviderReport> list_providers(const std::vector<std::string>& source_addresses);
 
 /// The provider that all ranks can use. Collective. Throws Error: mismatch, unsupported.
-std::string choose_provider(Exchange& exchange, const std::string& wanted,
+std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted,
                             const std::vector<std::string>& source_addresses);
 
 /// The devices and transports of one engine, and the abilities that they have together.

@@ -42,12 +42,12 @@ struct RankCard {
 
 }  // namespace
 
-UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineTransport(exchange, options) {
-  transports::check_options(exchange, options);
-  const std::vector<std::string> sources = transports::agree_on_sources(exchange, options);
-  const std::string provider = choose_provider(exchange, options.provider, sources);
+UcxTransport::UcxTransport(Bootstrap& bootstrap, const Options& options) : EngineTransport(bootstrap, options) {
+  transports::check_options(bootstrap, options);
+  const std::vector<std::string> sources = transports::agree_on_sources(bootstrap, options);
+  const std::string provider = choose_provider(bootstrap, options.provider, sources);
   std::vector<Selection> selections;
-  transports::together(exchange, [&] { selections = find_selections(provider, sources); });
+  transports::together(bootstrap, [&] { selections = find_selections(provider, sources); });
 
   const auto all_of = [&](bool Abilities::*ability) {
     return std::all_of(selections.begin(), selections.end(),
@@ -58,7 +58,7 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
   manner.peer_errors = all_of(&Abilities::peer_errors);
   const bool may_sleep = options.wait == WaitMode::automatic || options.wait == WaitMode::sleep;
   manner.wakes = may_sleep && std::find(std::begin(kWakes), std::end(kWakes), provider) != std::end(kWakes);
-  for (const RankCard& card : gather_values(exchange, RankCard{manner.puts, manner.peer_errors})) {
+  for (const RankCard& card : gather_values(bootstrap, RankCard{manner.puts, manner.peer_errors})) {
     manner.puts = manner.puts && card.puts;
     manner.peer_errors = manner.peer_errors && card.peer_errors;
   }
@@ -68,7 +68,7 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
   const std::size_t registered_bytes = pinned_bytes != 0 ? pinned_bytes : options.arena_bytes;
   const Shared shared = {arena_, options.arena_bytes, registered_bytes, rank_, ranks_, peers_, sleepers_};
   const BlockedSignals blocked;
-  transports::together(exchange, [&] {
+  transports::together(bootstrap, [&] {
     for (int number = 0; number < options.engines; ++number) {
       const Selection& selection = selections[static_cast<std::size_t>(number) % selections.size()];
       engines_.push_back(std::make_unique<Engine>(selection, manner, number, shared));
@@ -76,9 +76,9 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
   });
   for (const auto& engine : engines_) {
     std::string card;
-    transports::together(exchange, [&] { card = engine->card(); });
-    const std::vector<std::string> cards = gather_texts(exchange, card);
-    transports::together(exchange, [&] { engine->connect(cards); });
+    transports::together(bootstrap, [&] { card = engine->card(); });
+    const std::vector<std::string> cards = gather_texts(bootstrap, card);
+    transports::together(bootstrap, [&] { engine->connect(cards); });
   }
   capabilities_ = {.name = "ucx",
                    .mapped = false,
@@ -89,7 +89,7 @@ UcxTransport::UcxTransport(Exchange& exchange, const Options& options) : EngineT
                    .pinned_bytes = pinned_bytes,
                    .put_bytes = transports::put_bytes(provider == "tcp"),
                    .gathers = true};
-  connect_all(exchange, options);
+  connect_all(bootstrap, options);
 }
 
 }  // namespace torii::ucx

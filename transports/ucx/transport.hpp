@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "transports/network/engine_transport.hpp"
 #include "transports/ucx/engine.hpp"
 #include "transports/ucx/options.hpp"
@@ -17,7 +17,7 @@ class UcxTransport final : public transports::EngineTransport<Engine> {
  public:
   /// Collective: chooses the provider, opens the engines, exchanges their addresses and keys. Throws Error on all
   /// ranks: unsupported (no provider), mismatch (engines, arena), transport, with the rank that failed.
-  UcxTransport(Exchange& exchange, const Options& options);
+  UcxTransport(Bootstrap& bootstrap, const Options& options);
   /// Waits up to a second for peers to confirm what was put to them.
   ~UcxTransport() override { finish(true); }
 

@@ -12,7 +12,7 @@
 #include "api/team/split_decision.hpp"
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/status.hpp"
-#include "tests/api/team/lines_seat.hpp"
+#include "tests/api/team/messages_seat.hpp"
 
 namespace torii::tests {
 namespace {

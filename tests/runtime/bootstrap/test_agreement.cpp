@@ -17,32 +17,32 @@ namespace {
 constexpr int kRanks = 4;
 
 template <std::size_t Bytes>
-void gather_blob(Exchange& exchange) {
+void gather_blob(Bootstrap& bootstrap) {
   std::array<char, Bytes> mine;
-  mine.fill(static_cast<char>('a' + exchange.rank()));
-  const auto all = gather_values(exchange, mine);
-  for (int rank = 0; rank < exchange.ranks(); ++rank) {
+  mine.fill(static_cast<char>('a' + bootstrap.rank()));
+  const auto all = gather_values(bootstrap, mine);
+  for (int rank = 0; rank < bootstrap.ranks(); ++rank) {
     EXPECT_EQ(all[static_cast<std::size_t>(rank)].front(), 'a' + rank);
     EXPECT_EQ(all[static_cast<std::size_t>(rank)].back(), 'a' + rank);
   }
 }
 
 /// As in a real set-up: short values, a text, values at the limit of a frame and beyond.
-void steps(Exchange& exchange, int failing_rank, int failing_step, const std::exception_ptr& failure) {
+void steps(Bootstrap& bootstrap, int failing_rank, int failing_step, const std::exception_ptr& failure) {
   int step = 0;
   const auto next = [&] {
-    if (exchange.rank() == failing_rank && step++ == failing_step) std::rethrow_exception(failure);
+    if (bootstrap.rank() == failing_rank && step++ == failing_step) std::rethrow_exception(failure);
   };
   next();
-  gather_blob<1>(exchange);
+  gather_blob<1>(bootstrap);
   next();
-  gather_blob<48>(exchange);
+  gather_blob<48>(bootstrap);
   next();
-  gather_blob<49>(exchange);
+  gather_blob<49>(bootstrap);
   next();
-  EXPECT_EQ(gather_texts(exchange, "").size(), static_cast<std::size_t>(exchange.ranks()));
+  EXPECT_EQ(gather_texts(bootstrap, "").size(), static_cast<std::size_t>(bootstrap.ranks()));
   next();
-  gather_blob<3000>(exchange);
+  gather_blob<3000>(bootstrap);
   next();
 }
 
@@ -58,25 +58,25 @@ std::vector<Ended> run_together(Body&& body) {
   std::vector<Ended> ended(kRanks);
   run_ranks_as_threads(
       kRanks,
-      [&](Exchange& exchange) {
+      [&](Bootstrap& bootstrap) {
         try {
-          EXPECT_EQ(all_or_none(exchange,
-                                [&](Exchange& agreed) {
+          EXPECT_EQ(all_or_none(bootstrap,
+                                [&](Bootstrap& agreed) {
                                   body(agreed);
                                   return agreed.rank();
                                 }),
-                    exchange.rank());
+                    bootstrap.rank());
         } catch (const Error& error) {
-          ended[static_cast<std::size_t>(exchange.rank())] = {error.status(), error.what(), error.rank()};
+          ended[static_cast<std::size_t>(bootstrap.rank())] = {error.status(), error.what(), error.rank()};
         }
-        gather_values(exchange, 0);  // all have made equally many exchanges
+        gather_values(bootstrap, 0);  // all have made equally many exchanges
       },
       5);
   return ended;
 }
 
 TEST(Agreement, ValuesPass) {
-  for (const Ended& one : run_together([](Exchange& exchange) { steps(exchange, -1, 0, {}); })) {
+  for (const Ended& one : run_together([](Bootstrap& bootstrap) { steps(bootstrap, -1, 0, {}); })) {
     EXPECT_EQ(one.status, Status::ok) << one.text;
   }
 }
@@ -85,7 +85,7 @@ TEST(Agreement, OneFailsAtEachStep) {
   for (int step = 0; step < 6; ++step) {
     for (const int failing : {0, 2}) {
       const auto failure = std::make_exception_ptr(Error(Status::unsupported, "no such thing", 7));
-      for (const Ended& one : run_together([&](Exchange& exchange) { steps(exchange, failing, step, failure); })) {
+      for (const Ended& one : run_together([&](Bootstrap& bootstrap) { steps(bootstrap, failing, step, failure); })) {
         EXPECT_EQ(one.status, Status::unsupported) << "step " << step;
         EXPECT_EQ(one.text, "rank " + std::to_string(failing) + ": no such thing") << "step " << step;
         EXPECT_EQ(one.rank, failing);
@@ -96,9 +96,9 @@ TEST(Agreement, OneFailsAtEachStep) {
 
 TEST(Agreement, TheLowestOfSeveralIsNamed) {
   const auto failure = std::make_exception_ptr(std::bad_alloc());
-  for (const Ended& one : run_together([&](Exchange& exchange) {
-         if (exchange.rank() == 3) throw std::logic_error("never mind");
-         steps(exchange, 1, 0, failure);
+  for (const Ended& one : run_together([&](Bootstrap& bootstrap) {
+         if (bootstrap.rank() == 3) throw std::logic_error("never mind");
+         steps(bootstrap, 1, 0, failure);
        })) {
     EXPECT_EQ(one.status, Status::no_resource);
     EXPECT_EQ(one.text, "rank 1: out of memory");
@@ -106,7 +106,7 @@ TEST(Agreement, TheLowestOfSeveralIsNamed) {
 }
 
 TEST(Agreement, WhatAllHaveFoundAlikeIsNoRanksOwn) {
-  for (const Ended& one : run_together([](Exchange&) { throw Error(Status::mismatch, "rank 2 differs", 2); })) {
+  for (const Ended& one : run_together([](Bootstrap&) { throw Error(Status::mismatch, "rank 2 differs", 2); })) {
     EXPECT_EQ(one.status, Status::mismatch);
     EXPECT_EQ(one.text, "rank 2 differs");
     EXPECT_EQ(one.rank, 2);
@@ -114,11 +114,11 @@ TEST(Agreement, WhatAllHaveFoundAlikeIsNoRanksOwn) {
 }
 
 TEST(Agreement, RanksAtDifferentStepsAreTold) {
-  for (const Ended& one : run_together([](Exchange& exchange) {
-         if (exchange.rank() == 2) {
-           gather_blob<8>(exchange);
+  for (const Ended& one : run_together([](Bootstrap& bootstrap) {
+         if (bootstrap.rank() == 2) {
+           gather_blob<8>(bootstrap);
          } else {
-           gather_blob<9>(exchange);
+           gather_blob<9>(bootstrap);
          }
        })) {
     EXPECT_EQ(one.status, Status::mismatch);
@@ -128,14 +128,14 @@ TEST(Agreement, RanksAtDifferentStepsAreTold) {
 
 /// An inner agreement may fail on all, and the ranks go on: so transports are tried one after the other.
 TEST(Agreement, AnInnerOneMayFailOnAll) {
-  for (const Ended& one : run_together([](Exchange& exchange) {
-         const auto inner = [](Exchange& agreed) {
+  for (const Ended& one : run_together([](Bootstrap& bootstrap) {
+         const auto inner = [](Bootstrap& agreed) {
            const auto failure = std::make_exception_ptr(Error(Status::unsupported, "not here"));
            steps(agreed, 1, 3, failure);
            return 0;
          };
-         EXPECT_THROW(all_or_none(exchange, inner), Error);
-         steps(exchange, -1, 0, {});
+         EXPECT_THROW(all_or_none(bootstrap, inner), Error);
+         steps(bootstrap, -1, 0, {});
        })) {
     EXPECT_EQ(one.status, Status::ok) << one.text;
   }
@@ -146,10 +146,10 @@ TEST(Agreement, AMissingRankIsToldByNobody) {
   const auto begun = std::chrono::steady_clock::now();
   run_ranks_as_threads(
       2,
-      [&](Exchange& exchange) {
-        if (exchange.rank() == 1) return;  // never comes
+      [&](Bootstrap& bootstrap) {
+        if (bootstrap.rank() == 1) return;  // never comes
         EXPECT_THROW(
-            all_or_none(exchange, [](Exchange&) -> int { throw Error(Status::timeout, "rank 1 does not come", 1); }),
+            all_or_none(bootstrap, [](Bootstrap&) -> int { throw Error(Status::timeout, "rank 1 does not come", 1); }),
             Error);
       },
       5);
@@ -157,9 +157,9 @@ TEST(Agreement, AMissingRankIsToldByNobody) {
 }
 
 /// An exchange whose second all_gather fails on rank 0 alone.
-class FailsOnce final : public Exchange {
+class FailsOnce final : public Bootstrap {
  public:
-  explicit FailsOnce(Exchange& inner) : inner_(inner) {}
+  explicit FailsOnce(Bootstrap& inner) : inner_(inner) {}
   int rank() const noexcept override { return inner_.rank(); }
   int ranks() const noexcept override { return inner_.ranks(); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -173,7 +173,7 @@ class FailsOnce final : public Exchange {
   int decisions() const noexcept { return decisions_; }
 
  private:
-  Exchange& inner_;
+  Bootstrap& inner_;
   int calls_ = 0;
   int decisions_ = 0;
 };
@@ -182,10 +182,10 @@ class FailsOnce final : public Exchange {
 TEST(Agreement, ARefusalNeedsNoDecision) {
   run_ranks_as_threads(
       2,
-      [&](Exchange& inner) {
+      [&](Bootstrap& inner) {
         FailsOnce exchange(inner);
         try {
-          all_or_none(exchange, [](Exchange& agreed) {
+          all_or_none(bootstrap, [](Bootstrap& agreed) {
             if (agreed.rank() == 1) throw Error(Status::unsupported, "no such thing");
             return 0;
           });
@@ -193,7 +193,7 @@ TEST(Agreement, ARefusalNeedsNoDecision) {
         } catch (const Error& error) {
           EXPECT_EQ(error.status(), inner.rank() == 0 ? Status::aborted : Status::unsupported);
         }
-        EXPECT_EQ(exchange.decisions(), 0);
+        EXPECT_EQ(bootstrap.decisions(), 0);
       },
       5);
 }

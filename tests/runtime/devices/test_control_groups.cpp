@@ -107,7 +107,7 @@ TEST_F(ControlGroups, AContainerShowsItsOwnAsTheFirst) {
 /// What the ranks are taken for when rank r has the files of machine r % machines.
 bool is_oversubscribed(int ranks, const std::vector<const Planted*>& machines) {
   bool is = false;
-  run_ranks_as_threads(ranks, [&](Exchange& exchange) {
+  run_ranks_as_threads(ranks, [&](Bootstrap& exchange) {
     const Planted& own = *machines[static_cast<std::size_t>(exchange.rank()) % machines.size()];
     const shared_memory::Nodes nodes(exchange, {}, shared_memory::Nodes::Rule::shared, own.root());
     if (exchange.rank() == 0) is = nodes.oversubscribed();

@@ -203,8 +203,8 @@ TEST(EngineShare, TheTimeBetweenCallsIsNotTheEngines) {
 /// Of a network: what installing asks of it.
 class Network final : public Transport {
  public:
-  Network(int rank, int ranks, int engines, int rails, bool crowded)
-      : rank_(rank), ranks_(ranks), oversubscribed_(crowded), arena_(1 << 22) {
+  Network(int rank, int ranks, int engines, int rails, bool polling_is_costly)
+      : rank_(rank), ranks_(ranks), oversubscribed_(polling_is_costly), arena_(1 << 22) {
     capabilities_ = {.name = "network", .wakes_on_put = true, .engines = engines, .rails = rails};
   }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -242,11 +242,11 @@ Placement place(Network& network, std::string_view algorithm, Collective collect
   return placement;
 }
 
-Deal deal(const Topology& topology, int engines, int rails, bool crowded = false) {
+Deal deal(const Topology& topology, int engines, int rails, bool polling_is_costly = false) {
   Deal deal;
   const int ranks = topology.ranks();
   for (int rank = 0; rank < ranks; ++rank) {
-    Network network(rank, ranks, engines, rails, crowded);
+    Network network(rank, ranks, engines, rails, polling_is_costly);
     const Placement placement = place(network, "trinaryx3", Collective::allreduce, topology);
     const InstalledPlan installed = install(placement.plan_of(rank), 4096, false, placement);
     for (const auto* streams : {&installed.in, &installed.out}) {
@@ -290,9 +290,9 @@ TEST(Engines, OfCrowdedRanksTheFirstOfEachRailServes) {
 }
 
 TEST(Engines, BetweenTwoNodesAllServe) {
-  for (const bool crowded : {false, true}) {
+  for (const bool polling_is_costly : {false, true}) {
     for (const int rails : {1, 2, 4}) {
-      const Deal pairs = deal(Topology::parse("torus:2", 2), 4, rails, crowded);
+      const Deal pairs = deal(Topology::parse("torus:2", 2), 4, rails, polling_is_costly);
       ASSERT_FALSE(pairs.empty());
       for (const auto& [pair, engines] : pairs) EXPECT_EQ(engines, (std::pair<int, int>{0, 4})) << rails << " rails";
     }

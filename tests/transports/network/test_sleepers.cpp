@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runtime/base/descriptor.hpp"
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
 #include "tests/support/thread_ranks.hpp"
@@ -73,7 +73,7 @@ class PlayedEngine {
 
 class PlayedTransport final : public EngineTransport<PlayedEngine> {
  public:
-  PlayedTransport(const Exchange& exchange, const EngineOptions& options) : EngineTransport(exchange, options) {
+  PlayedTransport(const Bootstrap& bootstrap, const EngineOptions& options) : EngineTransport(bootstrap, options) {
     engines_.push_back(std::make_unique<PlayedEngine>(options.arena, sleepers_));
     capabilities_ = {.name = "played", .wakes_on_put = true};
   }
@@ -84,8 +84,8 @@ class PlayedTransport final : public EngineTransport<PlayedEngine> {
 struct Rank {
   alignas(kLineBytes) std::byte arena[kArenaBytes] = {};
   tests::ThreadJob job{2, 1};
-  tests::ThreadExchange exchange{job, 0};
-  PlayedTransport transport{exchange, options()};
+  tests::ThreadBootstrap bootstrap{job, 0};
+  PlayedTransport transport{bootstrap, options()};
 
   EngineOptions options() {
     EngineOptions made;

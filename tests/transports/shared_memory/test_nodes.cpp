@@ -22,17 +22,17 @@ using shared_memory::Nodes;
 
 TEST(Nodes, AreNumberedInTheOrderOfTheirFirstRanks) {
   const std::vector<std::string> names = {"b", "a", "b", "", "a"};
-  run_ranks_as_threads(5, [&](Exchange& exchange) {
-    const Nodes nodes(exchange, names[static_cast<std::size_t>(exchange.rank())]);
+  run_ranks_as_threads(5, [&](Bootstrap& bootstrap) {
+    const Nodes nodes(bootstrap, names[static_cast<std::size_t>(bootstrap.rank())]);
     EXPECT_EQ(nodes.count(), 3);
     const std::vector<int> expected = {0, 1, 0, 2, 1};
     for (int rank = 0; rank < 5; ++rank) {
       EXPECT_EQ(nodes.node(rank), expected[static_cast<std::size_t>(rank)]);
-      EXPECT_EQ(nodes.is_own(rank), nodes.node(rank) == nodes.node(exchange.rank()));
+      EXPECT_EQ(nodes.is_own(rank), nodes.node(rank) == nodes.node(bootstrap.rank()));
       EXPECT_FALSE(nodes.host(rank).empty());
       EXPECT_EQ(nodes.visible_pid(rank), getpid());
     }
-    EXPECT_EQ(nodes.own_ranks(), exchange.rank() == 3 ? 1 : 2);
+    EXPECT_EQ(nodes.own_ranks(), bootstrap.rank() == 3 ? 1 : 2);
     EXPECT_FALSE(nodes.alone_in_process());
     EXPECT_TRUE(nodes.loopback_reaches_all());
     try {
@@ -48,12 +48,12 @@ TEST(Nodes, AreNumberedInTheOrderOfTheirFirstRanks) {
 }
 
 TEST(Nodes, OneMachineIsOneNodeUnlessEveryRankStandsAlone) {
-  run_ranks_as_threads(3, [](Exchange& exchange) {
-    const Nodes together(exchange);
+  run_ranks_as_threads(3, [](Bootstrap& bootstrap) {
+    const Nodes together(bootstrap);
     EXPECT_EQ(together.count(), 1);
     EXPECT_EQ(together.own_ranks(), 3);
     EXPECT_NO_THROW(together.check_single());
-    const Nodes apart(exchange, "x", Nodes::Rule::separate);
+    const Nodes apart(bootstrap, "x", Nodes::Rule::separate);
     EXPECT_EQ(apart.count(), 3);
     EXPECT_EQ(apart.own_ranks(), 1);
     EXPECT_EQ(apart.node(2), 2);
@@ -63,9 +63,9 @@ TEST(Nodes, OneMachineIsOneNodeUnlessEveryRankStandsAlone) {
 /// Notes what it is asked; `wakes` and `notices` are its capabilities.
 class Noting final : public Transport {
  public:
-  Noting(Exchange& exchange, std::string_view name, bool wakes, bool notices, std::string& notes)
-      : rank_(exchange.rank()),
-        ranks_(exchange.ranks()),
+  Noting(Bootstrap& bootstrap, std::string_view name, bool wakes, bool notices, std::string& notes)
+      : rank_(bootstrap.rank()),
+        ranks_(bootstrap.ranks()),
         capabilities_{.name = name, .wakes_on_put = wakes, .notices_deaths = notices, .engines = 3},
         notes_(notes) {}
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -97,12 +97,12 @@ class Noting final : public Transport {
 
 /// Rank 0's view of a job in which ranks 0 and 1 share a node and rank 2 has one of its own, or all stand alone.
 void look_at_mixed(bool wakes, bool alone, const std::function<void(mixed::Mixed&, std::string&)>& look) {
-  run_ranks_as_threads(3, [&](Exchange& exchange) {
-    const Nodes nodes(exchange, exchange.rank() < 2 ? "a" : "b", alone ? Nodes::Rule::separate : Nodes::Rule::shared);
-    if (exchange.rank() != 0) return;
+  run_ranks_as_threads(3, [&](Bootstrap& bootstrap) {
+    const Nodes nodes(bootstrap, bootstrap.rank() < 2 ? "a" : "b", alone ? Nodes::Rule::separate : Nodes::Rule::shared);
+    if (bootstrap.rank() != 0) return;
     std::string notes;
-    mixed::Mixed mixed(nodes, std::make_unique<Noting>(exchange, "in", true, true, notes),
-                       std::make_unique<Noting>(exchange, "out", wakes, true, notes));
+    mixed::Mixed mixed(nodes, std::make_unique<Noting>(bootstrap, "in", true, true, notes),
+                       std::make_unique<Noting>(bootstrap, "out", wakes, true, notes));
     look(mixed, notes);
   });
 }
@@ -148,13 +148,13 @@ TEST(Mixed, SleepsWhereItIsWoken) {
 }
 
 TEST(Mixed, WatchesProcessesThatTheFabricDoesNotNotice) {
-  run_ranks_as_threads(2, [](Exchange& exchange) {
-    const Nodes nodes(exchange, {}, Nodes::Rule::separate);
+  run_ranks_as_threads(2, [](Bootstrap& bootstrap) {
+    const Nodes nodes(bootstrap, {}, Nodes::Rule::separate);
     std::string notes;
-    mixed::Mixed mixed(nodes, std::make_unique<Noting>(exchange, "in", true, true, notes),
-                       std::make_unique<Noting>(exchange, "out", true, false, notes));
+    mixed::Mixed mixed(nodes, std::make_unique<Noting>(bootstrap, "in", true, true, notes),
+                       std::make_unique<Noting>(bootstrap, "out", true, false, notes));
     EXPECT_TRUE(mixed.capabilities().notices_deaths);
-    EXPECT_TRUE(mixed.alive(1 - exchange.rank()));
+    EXPECT_TRUE(mixed.alive(1 - bootstrap.rank()));
   });
 }
 

@@ -14,7 +14,7 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange_tcp.hpp"
+#include "runtime/bootstrap/tcp.hpp"
 
 namespace torii {
 namespace {
@@ -50,7 +50,7 @@ class Admitting {
   /// A frame of each rank arrives at rank 0, and a frame of rank 0 at each rank.
   void expect_ranks_join() {
     const auto dial = [this](int rank) {
-      const DialPlan plan{[this](std::string&) { return Meeting{{address_}, key_}; }, true};
+      const DialPlan plan{[this](std::string&) { return Rendezvous{{address_}, key_}; }, true};
       return dial_rank_0({rank, kRanks, 30}, plan);
     };
     std::vector<TcpLink> own;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helper threads: they move operations that callers have left in flight while these compute. None unless asked for by
+// Progress threads: they move operations that callers have left in flight while these compute. None unless asked for by
 // TORII_HELPERS.
 #pragma once
 
@@ -12,14 +12,14 @@ class Background;
 
 /// Threads that run for the context's life: asleep while no operation is in flight. They block all signals, so the
 /// program's handlers never run on them.
-class Helpers {
+class ProgressThreads {
  public:
   /// Throws Error{no_resource} when a thread cannot be made.
-  Helpers(Background& background, int count);
+  ProgressThreads(Background& background, int count);
   /// Ends and joins the threads; operations in flight stay where they are.
-  ~Helpers();
-  Helpers(const Helpers&) = delete;
-  Helpers& operator=(const Helpers&) = delete;
+  ~ProgressThreads();
+  ProgressThreads(const ProgressThreads&) = delete;
+  ProgressThreads& operator=(const ProgressThreads&) = delete;
 
  private:
   std::vector<std::jthread> threads_;

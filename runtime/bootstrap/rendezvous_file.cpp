@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file is written beside its place and renamed, so that readers see a whole one or none.
-#include "runtime/bootstrap/exchange_file.hpp"
+#include "runtime/bootstrap/rendezvous_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -100,7 +100,7 @@ class PostedFile {
     if (exists && !(there && there->starts_with(kTitle))) {
       throw Error(Status::invalid_argument,
                   "TORII_RENDEZVOUS=file:" + path_ +
-                      ": something else than a meeting file of this user is there; name a "
+                      ": something else than a rendezvous file of this user is there; name a "
                       "path that nothing else uses",
                   0);
     }
@@ -138,9 +138,9 @@ class PostedFile {
   std::string text_;
 };
 
-std::unique_ptr<Exchange> join_as_rank_0(const Settings& settings, const TcpPlace& place, const std::string& path) {
+std::unique_ptr<Bootstrap> join_as_rank_0(const Settings& settings, const TcpIdentity& place, const std::string& path) {
   std::vector<Descriptor> listeners;
-  MeetingFile file;
+  RendezvousFile file;
   file.ranks = place.ranks;
   file.secret = wire::hex(wire::random_nonce());
   for (const Interface& one : select_interfaces(settings.interfaces, interfaces_of_host())) {
@@ -149,13 +149,14 @@ std::unique_ptr<Exchange> join_as_rank_0(const Settings& settings, const TcpPlac
         listen_on(one.address.with_port(0), {settings.port_low, settings.port_high}, queue_length(place.ranks)));
     file.addresses.push_back(Address::of_socket(listeners.back().get()));
   }
-  const PostedFile posted(path, print_meeting_file(file, settings.job_token));
-  return make_star(place, admit_ranks(place, std::move(listeners), wire::job_key(settings.job_token + file.secret)));
+  const PostedFile posted(path, print_rendezvous_file(file, settings.job_token));
+  return make_tcp_bootstrap(place,
+                            admit_ranks(place, std::move(listeners), wire::job_key(settings.job_token + file.secret)));
 }
 
 }  // namespace
 
-std::string print_meeting_file(const MeetingFile& file, std::string_view job_token) {
+std::string print_rendezvous_file(const RendezvousFile& file, std::string_view job_token) {
   std::string text = std::string(kTitle) + "\nranks " + std::to_string(file.ranks) + "\nsecret " + file.secret + "\n";
   for (const Address& one : file.addresses) {
     text += "listen " + one.host() + " " + std::to_string(one.port()) + "\n";
@@ -163,10 +164,11 @@ std::string print_meeting_file(const MeetingFile& file, std::string_view job_tok
   return text + "check " + check_of(text, job_token) + "\n";
 }
 
-std::optional<MeetingFile> parse_meeting_file(std::string_view text, std::string_view job_token, std::string& why_not) {
+std::optional<RendezvousFile> parse_rendezvous_file(std::string_view text, std::string_view job_token,
+                                                    std::string& why_not) {
   const std::string_view whole_text = text;
-  why_not = "it is not a whole meeting file of this version";
-  MeetingFile file;
+  why_not = "it is not a whole rendezvous file of this version";
+  RendezvousFile file;
   std::string_view line = take_line(text);
   if (line != kTitle || whole_text.size() > kFileBytesMax) return std::nullopt;
   line = take_line(text);
@@ -193,14 +195,14 @@ std::optional<MeetingFile> parse_meeting_file(std::string_view text, std::string
   return file;
 }
 
-std::unique_ptr<Exchange> join_file(const Settings& settings, int rank, int ranks, const std::string& path) {
-  const TcpPlace place{rank, ranks, settings.timeout_s};
+std::unique_ptr<Bootstrap> join_file(const Settings& settings, int rank, int ranks, const std::string& path) {
+  const TcpIdentity place{rank, ranks, settings.timeout_s};
   if (rank == 0) return join_as_rank_0(settings, place, path);
-  const auto find = [&](std::string& why_not) -> std::optional<Meeting> {
+  const auto find = [&](std::string& why_not) -> std::optional<Rendezvous> {
     const std::optional<std::string> text = read_file(path, why_not);
     if (!text) return std::nullopt;
     std::string what;
-    std::optional<MeetingFile> file = parse_meeting_file(*text, settings.job_token, what);
+    std::optional<RendezvousFile> file = parse_rendezvous_file(*text, settings.job_token, what);
     if (!file) {
       why_not = path + ": " + what;
       return std::nullopt;
@@ -208,12 +210,12 @@ std::unique_ptr<Exchange> join_file(const Settings& settings, int rank, int rank
     // An address in a network of ours is tried first; others may belong to networks that we cannot reach.
     const std::vector<Interface> own = interfaces_of_host();
     std::ranges::stable_partition(file->addresses, [&](const Address& one) { return is_directly_connected(one, own); });
-    return Meeting{std::move(file->addresses), wire::job_key(settings.job_token + file->secret)};
+    return Rendezvous{std::move(file->addresses), wire::job_key(settings.job_token + file->secret)};
   };
   // What an earlier job left may name a port where another job listens now; rank 0 will replace it.
   std::vector<TcpLink> links;
   links.push_back(dial_rank_0(place, {find, false}));
-  return make_star(place, std::move(links));
+  return make_tcp_bootstrap(place, std::move(links));
 }
 
 }  // namespace torii

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of joining that are pure: proofs, frames, the meeting file, interfaces and addresses; fuzzed where parsed.
+// The pieces of joining that are pure: proofs, frames, the rendezvous file, interfaces and addresses; fuzzed where
+// parsed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 #include <string>
 
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange_file.hpp"
-#include "runtime/bootstrap/exchange_wire.hpp"
+#include "runtime/bootstrap/rendezvous_file.hpp"
+#include "runtime/bootstrap/wire.hpp"
 #include "runtime/devices/address.hpp"
 
 namespace torii {
@@ -141,8 +142,8 @@ TEST(Frames, GarbageIsNeverComplete) {
   }
 }
 
-MeetingFile example_file() {
-  MeetingFile file;
+RendezvousFile example_file() {
+  RendezvousFile file;
   file.ranks = 12;
   file.secret = std::string(64, 'b');
   file.addresses = {Address::parse("10.0.0.1", 4242), Address::parse("fd00::1", 65535)};
@@ -150,27 +151,27 @@ MeetingFile example_file() {
 }
 
 TEST(MeetingFiles, ReadBackWhatWasPrinted) {
-  const std::string text = print_meeting_file(example_file(), "token");
+  const std::string text = print_rendezvous_file(example_file(), "token");
   std::string why_not;
-  const auto file = parse_meeting_file(text, "token", why_not);
+  const auto file = parse_rendezvous_file(text, "token", why_not);
   ASSERT_TRUE(file) << why_not;
   EXPECT_EQ(file->ranks, 12);
   EXPECT_EQ(file->secret, std::string(64, 'b'));
   ASSERT_EQ(file->addresses.size(), 2u);
   EXPECT_EQ(file->addresses[0].text(), "10.0.0.1:4242");
   EXPECT_EQ(file->addresses[1].text(), "[fd00::1]:65535");
-  EXPECT_FALSE(parse_meeting_file(text, "other", why_not));
+  EXPECT_FALSE(parse_rendezvous_file(text, "other", why_not));
   EXPECT_NE(why_not.find("another job token"), std::string::npos);
 }
 
 TEST(MeetingFiles, ChangedOrCutOnesAreRefused) {
-  const std::string text = print_meeting_file(example_file(), "token");
+  const std::string text = print_rendezvous_file(example_file(), "token");
   std::string why_not;
   // Only the line break at the very end may be missing.
   for (std::size_t length = 0; length + 1 < text.size(); ++length) {
-    EXPECT_FALSE(parse_meeting_file(text.substr(0, length), "token", why_not)) << length;
+    EXPECT_FALSE(parse_rendezvous_file(text.substr(0, length), "token", why_not)) << length;
   }
-  EXPECT_FALSE(parse_meeting_file(text + "more", "token", why_not));
+  EXPECT_FALSE(parse_rendezvous_file(text + "more", "token", why_not));
   const unsigned seed = test_seed();
   std::mt19937 random(seed);
   for (int round = 0; round < 5000; ++round) {
@@ -187,7 +188,7 @@ TEST(MeetingFiles, ChangedOrCutOnesAreRefused) {
       if (changed.empty()) break;
     }
     const bool same = changed == text || changed + "\n" == text;
-    EXPECT_EQ(parse_meeting_file(changed, "token", why_not).has_value(), same) << "seed " << seed << "\n" << changed;
+    EXPECT_EQ(parse_rendezvous_file(changed, "token", why_not).has_value(), same) << "seed " << seed << "\n" << changed;
   }
 }
 

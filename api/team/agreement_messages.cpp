@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Status lines, proposals and decisions: who puts what when, and what a reader believes.
-#include "api/team/team_lines.hpp"
+#include "api/team/agreement_messages.hpp"
 
 #include <time.h>
 
@@ -53,19 +53,20 @@ void nap() noexcept {
 
 }  // namespace
 
-std::size_t team_lines_offset() noexcept { return round_up(sizeof(TeamControl), kLineBytes); }
+std::size_t agreement_messages_offset() noexcept { return round_up(sizeof(TeamControl), kLineBytes); }
 
-std::size_t team_lines_bytes(int ranks) noexcept {
-  return sizeof(LinesMemory) + static_cast<std::size_t>(ranks) * sizeof(Inbox);
+std::size_t agreement_messages_bytes(int ranks) noexcept {
+  return sizeof(MessagesMemory) + static_cast<std::size_t>(ranks) * sizeof(Inbox);
 }
 
 bool has_departed(const std::byte* memory, int member, int engines) noexcept {
-  const auto* const inbox = reinterpret_cast<const Inbox*>(memory + sizeof(LinesMemory)) + member;
+  const auto* const inbox = reinterpret_cast<const Inbox*>(memory + sizeof(MessagesMemory)) + member;
   return std::all_of(inbox->epochs, inbox->epochs + engines,
-                     [](const std::uint64_t& word) { return load_word(word) == TeamLines::kDeparted; });
+                     [](const std::uint64_t& word) { return load_word(word) == AgreementMessages::kDeparted; });
 }
 
-TeamLines::TeamLines(Transport& transport, std::vector<Member> members, int rank, std::int64_t timeout_ns)
+AgreementMessages::AgreementMessages(Transport& transport, std::vector<Member> members, int rank,
+                                     std::int64_t timeout_ns)
     : transport_(transport),
       members_(std::move(members)),
       rank_(rank),
@@ -77,12 +78,12 @@ TeamLines::TeamLines(Transport& transport, std::vector<Member> members, int rank
       views_(members_.size()) {
   const Member& own = members_[static_cast<std::size_t>(rank)];
   std::byte* const memory = transport.mapped(own.context_rank, own.offset);
-  memory_ = reinterpret_cast<LinesMemory*>(memory);
-  inboxes_ = reinterpret_cast<Inbox*>(memory + sizeof(LinesMemory));
+  memory_ = reinterpret_cast<MessagesMemory*>(memory);
+  inboxes_ = reinterpret_cast<Inbox*>(memory + sizeof(MessagesMemory));
 }
 
 /// A put that fails is one to a lost peer, or the transport is broken: the waits for either find out.
-void TeamLines::put_to_all(const Letter& letter) noexcept {
+void AgreementMessages::put_to_all(const Letter& letter) noexcept {
   const int own_node = transport_.node(members_[static_cast<std::size_t>(rank_)].context_rank);
   for (const Member& member : members_) {
     if (letter.only_other_nodes && transport_.node(member.context_rank) == own_node) continue;
@@ -91,8 +92,9 @@ void TeamLines::put_to_all(const Letter& letter) noexcept {
     put.engine = letter.engine;
     put.source = static_cast<const std::byte*>(letter.payload);
     put.bytes = letter.bytes;
-    const std::uint64_t inbox_offset = sizeof(LinesMemory) + static_cast<std::uint64_t>(rank_) * sizeof(Inbox);
-    put.signal_offset = member.offset + (letter.is_alarm ? offsetof(LinesMemory, alarm) : inbox_offset + letter.offset);
+    const std::uint64_t inbox_offset = sizeof(MessagesMemory) + static_cast<std::uint64_t>(rank_) * sizeof(Inbox);
+    put.signal_offset =
+        member.offset + (letter.is_alarm ? offsetof(MessagesMemory, alarm) : inbox_offset + letter.offset);
     put.target_offset = put.signal_offset + (letter.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
     if (letter.target_offset != 0) put.target_offset = member.offset + inbox_offset + letter.target_offset;
     put.signal = letter.signal;
@@ -101,7 +103,7 @@ void TeamLines::put_to_all(const Letter& letter) noexcept {
   }
 }
 
-void TeamLines::put_copies(Letter letter) noexcept {
+void AgreementMessages::put_copies(Letter letter) noexcept {
   const std::size_t offset = offsetof(Inbox, letters) + letter.offset;
   for (int copy = 0; copy < std::min(engines_, Inbox::kCopies); ++copy) {
     letter.engine = copy;
@@ -110,17 +112,17 @@ void TeamLines::put_copies(Letter letter) noexcept {
   }
 }
 
-void TeamLines::put_everywhere(std::size_t offset, std::uint64_t value) noexcept {
+void AgreementMessages::put_everywhere(std::size_t offset, std::uint64_t value) noexcept {
   for (int engine = 0; engine < engines_; ++engine) {
     put_to_all({.engine = engine, .offset = offset, .signal = value});
   }
 }
 
-void TeamLines::tell(const Standing& standing) noexcept {
+void AgreementMessages::tell(const Standing& standing) noexcept {
   interval_ns_ = 0;
   // The line goes to those who take it, whatever is still under way to one who does not. Should an engine still read a
   // source that is written anew, the line is torn, and its sum does not fit.
-  Inbox::Status& source = memory_->status_sources[++beat_ % LinesMemory::kStatusSources];
+  Inbox::Status& source = memory_->status_sources[++beat_ % MessagesMemory::kStatusSources];
   source.standing = standing;
   source.beat = beat_;
   source.check = check_of(standing, beat_);
@@ -133,7 +135,7 @@ void TeamLines::tell(const Standing& standing) noexcept {
               .only_other_nodes = true});
 }
 
-void TeamLines::publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
+void AgreementMessages::publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
   if (quiet_since_ns == 0) {
     interval_ns_ = 0;
     return;
@@ -146,7 +148,7 @@ void TeamLines::publish(const Standing& standing, std::int64_t now_ns, std::int6
   interval_ns_ = std::min(2 * interval_ns, most_ns_);
 }
 
-const TeamLines::View& TeamLines::view(int member, bool of_persistent) noexcept {
+const AgreementMessages::View& AgreementMessages::view(int member, bool of_persistent) noexcept {
   const Inbox::Status& line = inbox(member).status;
   Standing standing;
   standing.sequence = load(line.standing.sequence);
@@ -162,7 +164,7 @@ const TeamLines::View& TeamLines::view(int member, bool of_persistent) noexcept 
   return of_persistent ? views.persistent : views.in_order;
 }
 
-void TeamLines::put_epoch(std::uint64_t epoch) noexcept {
+void AgreementMessages::put_epoch(std::uint64_t epoch) noexcept {
   for (int engine = 0; engine < engines_; ++engine) {
     put_to_all({.engine = engine,
                 .is_awaited = epoch != kDeparted,
@@ -171,23 +173,23 @@ void TeamLines::put_epoch(std::uint64_t epoch) noexcept {
   }
 }
 
-bool TeamLines::has_reached(int member, std::uint64_t epoch) const noexcept {
+bool AgreementMessages::has_reached(int member, std::uint64_t epoch) const noexcept {
   const std::uint64_t* const words = inbox(member).epochs;
   return std::all_of(words, words + engines_, [=](const std::uint64_t& word) { return load_word(word) >= epoch; });
 }
 
-void TeamLines::put_install(std::uint64_t number, std::uint64_t word) noexcept {
+void AgreementMessages::put_install(std::uint64_t number, std::uint64_t word) noexcept {
   put_to_all({.is_awaited = true,
               .offset = offsetof(Inbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t),
               .signal = word});
 }
 
-std::uint64_t TeamLines::install_word(int member, std::uint64_t number) const noexcept {
+std::uint64_t AgreementMessages::install_word(int member, std::uint64_t number) const noexcept {
   return load_word(inbox(member).installs[number % InstallLog::kWords]);
 }
 
 /// A source is used again after kNotices refused calls. Should an engine still read it then, the sum shows it.
-void TeamLines::put_refusal(const RefusalNotice& notice) noexcept {
+void AgreementMessages::put_refusal(const RefusalNotice& notice) noexcept {
   const std::size_t place = notice.number % kNotices;
   write_notice(memory_->refusal_sources[place], notice);
   put_to_all({.offset = offsetof(Inbox, refusal_lines) + place * kLineBytes,
@@ -198,14 +200,14 @@ void TeamLines::put_refusal(const RefusalNotice& notice) noexcept {
   push_out();
 }
 
-void TeamLines::depart() noexcept {
+void AgreementMessages::depart() noexcept {
   put_epoch(kDeparted);
   push_out();
 }
 
-bool TeamLines::is_alarmed() const noexcept { return load_word(memory_->alarm) != 0; }
+bool AgreementMessages::is_alarmed() const noexcept { return load_word(memory_->alarm) != 0; }
 
-void TeamLines::propose(Status status, int member, const std::string& text) noexcept {
+void AgreementMessages::propose(Status status, int member, const std::string& text) noexcept {
   // Somebody's proposal may have come while this rank was not in a call.
   constexpr int kLooks = 16;
   for (int look = 0; look < kLooks; ++look) (void)transport_.progress();
@@ -226,7 +228,7 @@ void TeamLines::propose(Status status, int member, const std::string& text) noex
 }
 
 /// True when no living member can make a proposal that is not here.
-bool TeamLines::is_closed() noexcept {
+bool AgreementMessages::is_closed() noexcept {
   for (int member = 0; member < ranks(); ++member) {
     const std::uint64_t heard = heard_by(inbox(member));
     if (heard == kMakesNone || (heard == kHasMade && proposal_of(member) != nullptr) || has_departed(member)) continue;
@@ -242,7 +244,7 @@ bool TeamLines::is_closed() noexcept {
   return true;
 }
 
-const Letters::Proposal* TeamLines::settle() noexcept {
+const Letters::Proposal* AgreementMessages::settle() noexcept {
   if (has_settled_) return settled_;
   const std::uint64_t heard = proposed_.load(std::memory_order_acquire) ? kHasMade : kMakesNone;
   put_everywhere(offsetof(Inbox, heard), splits_ << Inbox::kSplitsShift | heard);
@@ -261,14 +263,14 @@ const Letters::Proposal* TeamLines::settle() noexcept {
   return settled_;
 }
 
-std::vector<PutOwner> TeamLines::take_puts() {
+std::vector<PutOwner> AgreementMessages::take_puts() {
   std::vector<PutOwner> owners;
   owners.push_back(std::move(puts_));
   owners.push_back(std::move(awaited_puts_));
   return owners;
 }
 
-void TeamLines::push_out() noexcept {
+void AgreementMessages::push_out() noexcept {
   Deadline push(kPushNs);
   while (!(puts_.drained() && awaited_puts_.drained()) && !push.is_over()) {
     (void)transport_.progress();

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 namespace torii {
 
@@ -24,6 +24,6 @@ inline constexpr int kPmixModuleVersion = 1;
 
 /// Opens the module and joins. The module, once opened, stays. Throws Error: unsupported when this build has none or it
 /// cannot be opened, transport when the server does not answer.
-std::unique_ptr<Exchange> join_pmix(const Settings& settings);
+std::unique_ptr<Bootstrap> join_pmix(const Settings& settings);
 
 }  // namespace torii

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange_tcp.hpp"
 #include "runtime/bootstrap/job_socket.hpp"
+#include "runtime/bootstrap/tcp.hpp"
 
 namespace torii {
 namespace {
@@ -26,7 +26,7 @@ constexpr int kPauseMostMs = 200;
 /// One attempt at one address.
 class Dial {
  public:
-  Dial(const TcpPlace& place, const Address& address, Deadline& deadline)
+  Dial(const TcpIdentity& place, const Address& address, Deadline& deadline)
       : place_(place), address_(address), deadline_(deadline) {}
 
   /// Sets `why_not` and returns nothing when trying again may help. Throws Error for a refusal.
@@ -39,7 +39,7 @@ class Dial {
   bool exchange(const void* request, std::size_t bytes, Message& answer);
   void check_refusal(wire::Refusal refusal, int ranks_of_rank_0) const;
 
-  const TcpPlace& place_;
+  const TcpIdentity& place_;
   const Address& address_;
   Deadline& deadline_;  ///< of all attempts
   Descriptor socket_;
@@ -144,16 +144,16 @@ std::optional<TcpLink> Dial::run(const wire::Key& key, std::string& why_not) {
 
 }  // namespace
 
-TcpLink dial_rank_0(const TcpPlace& place, const DialPlan& plan) {
+TcpLink dial_rank_0(const TcpIdentity& place, const DialPlan& plan) {
   Deadline deadline = Deadline::after_s(place.timeout_s);
   std::string why_not = "no address";
   for (int pause_ms = kPauseLeastMs;; pause_ms = std::min(2 * pause_ms, kPauseMostMs)) {
     (void)deadline.is_over();  // after the pause: what is found next may take longer than that was to take
-    const std::optional<Meeting> meeting = plan.find(why_not);
+    const std::optional<Rendezvous> rendezvous = plan.find(why_not);
     (void)deadline.look(kFindMostNs);
-    for (std::size_t i = 0; meeting && i < meeting->addresses.size() && !deadline.is_over(); ++i) {
+    for (std::size_t i = 0; rendezvous && i < rendezvous->addresses.size() && !deadline.is_over(); ++i) {
       try {
-        std::optional<TcpLink> link = Dial(place, meeting->addresses[i], deadline).run(meeting->key, why_not);
+        std::optional<TcpLink> link = Dial(place, rendezvous->addresses[i], deadline).run(rendezvous->key, why_not);
         if (link) return std::move(*link);
       } catch (const Error& error) {
         if (plan.refusals_are_final || error.status() == Status::no_resource) throw;

@@ -15,7 +15,7 @@
 namespace torii {
 
 /// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root).
-struct Prepared {
+struct CallPlan {
   CallArguments arguments;                ///< the key: all but the buffers
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point
   Selected selected;
@@ -25,9 +25,9 @@ struct Prepared {
   std::size_t result_bytes = 0;
   std::ptrdiff_t input_shift_bytes = 0;  ///< from the user's input back to byte 0 of the vector
   std::ptrdiff_t result_shift_bytes = 0;
-  std::uint64_t board_count = 0;  ///< as BoardLine has them
-  std::uint64_t board_kind = 0;
-  bool is_plain = false;  ///< Operations::run_again() may take the call: no arrays, no user function, something to do
+  std::uint64_t record_count = 0;  ///< as CallRecord has them
+  std::uint64_t record_kind = 0;
+  bool is_plain = false;  ///< Operations::run_cached() may take the call: no arrays, no user function, something to do
   /// A channel's installed plan, and its straight form where there is one; nullptr until first used there.
   struct Place {
     InstalledPlan* plan = nullptr;
@@ -35,7 +35,7 @@ struct Prepared {
   };
   std::vector<Place> places;
   /// The broadcast by which the root tells lengths; set for a scatter or gather of unequal blocks that runs as flows.
-  std::unique_ptr<Prepared> lengths;
+  std::unique_ptr<CallPlan> lengths;
   bool tells_lengths(const UnequalBlocks* unequal) const noexcept { return lengths != nullptr && !unequal->is_told; }
 };
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the variables of launchers, and chooses the way to join or says what is missing.
-#include "runtime/bootstrap/exchange_environment.hpp"
+#include "runtime/bootstrap/environment.hpp"
 
 #include <charconv>
 #include <cstdlib>
 #include <string>
 
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange_file.hpp"
-#include "runtime/bootstrap/exchange_pmix.hpp"
-#include "runtime/bootstrap/exchange_tcp.hpp"
+#include "runtime/bootstrap/pmix.hpp"
+#include "runtime/bootstrap/rendezvous_file.hpp"
+#include "runtime/bootstrap/tcp.hpp"
 
 namespace torii {
 namespace {
@@ -73,7 +73,7 @@ int meeting_port(const Settings& settings) {
               "MASTER_ADDR is set and MASTER_PORT is not: set it to a free port of that host, the same on all ranks");
 }
 
-std::unique_ptr<Exchange> join_rendezvous(const Settings& settings, const Place& place) {
+std::unique_ptr<Bootstrap> join_rendezvous(const Settings& settings, const Place& place) {
   if (place.launcher != nullptr) {
     return join_file(settings, rank_of(place), place.ranks, settings.rendezvous.substr(sizeof("file:") - 1));
   }
@@ -106,7 +106,7 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-std::unique_ptr<Exchange> join_environment(const Settings& settings) {
+std::unique_ptr<Bootstrap> join_environment(const Settings& settings) {
   const Place place = find_place();
   if (!settings.rendezvous.empty()) return join_rendezvous(settings, place);
   const char* const master = std::getenv("MASTER_ADDR");

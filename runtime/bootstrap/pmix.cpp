@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens libtorii_pmix.so and makes an exchange of it.
-#include "runtime/bootstrap/exchange_pmix.hpp"
+#include "runtime/bootstrap/pmix.hpp"
 
 #include <dlfcn.h>
 
@@ -14,14 +14,14 @@ namespace {
 
 using Text = std::array<char, 512>;
 
-class PmixExchange final : public Exchange {
+class PmixBootstrap final : public Bootstrap {
  public:
-  PmixExchange(const PmixModule& module, double timeout_s) : module_(module), timeout_s_(timeout_s) {
+  PmixBootstrap(const PmixModule& module, double timeout_s) : module_(module), timeout_s_(timeout_s) {
     Text text{};
     const int code = module_.open(&rank_, &ranks_, text.data(), text.size());
     if (code != 0) throw Error(static_cast<Status>(code), text.data());
   }
-  ~PmixExchange() override { module_.close(); }
+  ~PmixBootstrap() override { module_.close(); }
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return ranks_; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -76,8 +76,8 @@ const PmixModule& open_module() {
 
 }  // namespace
 
-std::unique_ptr<Exchange> join_pmix(const Settings& settings) {
-  return std::make_unique<PmixExchange>(open_module(), settings.timeout_s);
+std::unique_ptr<Bootstrap> join_pmix(const Settings& settings) {
+  return std::make_unique<PmixBootstrap>(open_module(), settings.timeout_s);
 }
 
 }  // namespace torii

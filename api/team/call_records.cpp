@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads boards while their ranks write them.
-#include "api/team/board.hpp"
+// Reads call records while their ranks write them.
+#include "api/team/call_records.hpp"
 
 #include <algorithm>
 
 namespace torii {
 
-std::optional<Standing> read_board(const TeamControl& control, std::uint64_t sequence) noexcept {
-  const BoardLine& line = control.board[board_line(sequence)];
+std::optional<Standing> read_record(const TeamControl& control, std::uint64_t sequence) noexcept {
+  const CallRecord& line = control.call_records[record_index(sequence)];
   if (line.sequence.load(std::memory_order_acquire) != sequence) return {};
   Standing standing;
   standing.sequence = sequence;
@@ -19,12 +19,12 @@ std::optional<Standing> read_board(const TeamControl& control, std::uint64_t seq
   return standing;
 }
 
-bool board_shows(const TeamControl& control, std::uint64_t sequence) noexcept {
-  const auto line_shows = [=](const BoardLine& line) {
+bool has_recorded(const TeamControl& control, std::uint64_t sequence) noexcept {
+  const auto line_shows = [=](const CallRecord& line) {
     return is_at_or_after(line.sequence.load(std::memory_order_acquire), sequence);
   };
-  if (is_persistent(sequence)) return line_shows(control.board[board_line(sequence)]);
-  return std::any_of(control.board, control.board + kSharedBoardLines, line_shows);
+  if (is_persistent(sequence)) return line_shows(control.call_records[record_index(sequence)]);
+  return std::any_of(control.call_records, control.call_records + kSharedRecords, line_shows);
 }
 
 }  // namespace torii

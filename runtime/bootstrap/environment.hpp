@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 namespace torii {
 
@@ -15,6 +15,6 @@ std::optional<int> number_in(const char* variable);
 /// Joins by the way that the environment offers: TORII_RENDEZVOUS; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; a
 /// PMIx server. Nothing when it speaks of no other ranks. Throws Error{unsupported} when it speaks of several and
 /// offers no way to find them.
-std::unique_ptr<Exchange> join_environment(const Settings& settings);
+std::unique_ptr<Bootstrap> join_environment(const Settings& settings);
 
 }  // namespace torii

@@ -10,14 +10,14 @@
 
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/descriptor.hpp"
-#include "runtime/bootstrap/exchange.hpp"
-#include "runtime/bootstrap/exchange_wire.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/wire.hpp"
 #include "runtime/devices/address.hpp"
 
 namespace torii {
 
 /// Who this process is in the job.
-struct TcpPlace {
+struct TcpIdentity {
   int rank = 0;
   int ranks = 1;
   double timeout_s = 30;  ///< for all ranks to come together, and for each all-gather
@@ -38,32 +38,32 @@ constexpr int queue_length(int ranks) noexcept { return ranks + 1024; }
 /// Rank 0: admits every other rank once, then closes the listeners. Whoever is silent, slow or no rank of this job is
 /// dropped and changes nothing; who has a wrong token or number of ranks is told so, and reported on stderr. Returns
 /// the links by rank, the own one unused. Throws Error: timeout naming the missing ranks, no_resource.
-std::vector<TcpLink> admit_ranks(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key);
+std::vector<TcpLink> admit_ranks(const TcpIdentity& place, std::vector<Descriptor> listeners, const wire::Key& key);
 
 /// Where rank 0 may be found.
-struct Meeting {
+struct Rendezvous {
   std::vector<Address> addresses;  ///< tried in this order
   wire::Key key{};
 };
 
 struct DialPlan {
   /// Where rank 0 is now, or nothing with the reason; asked anew before each attempt.
-  std::function<std::optional<Meeting>(std::string& why_not)> find;
+  std::function<std::optional<Rendezvous>(std::string& why_not)> find;
   /// A refusal ends it. False where rank 0 may yet turn out to be somewhere else.
   bool refusals_are_final = true;
 };
 
 /// The other ranks: connects to rank 0, again and again until the deadline. Throws Error: timeout about rank 0 with the
 /// last reason, mismatch when refused for its token or number of ranks, invalid_argument when its rank is taken.
-TcpLink dial_rank_0(const TcpPlace& place, const DialPlan& plan);
+TcpLink dial_rank_0(const TcpIdentity& place, const DialPlan& plan);
 
 /// An exchange over links: of rank 0 to all others, or of another rank to rank 0 (then `links` holds that one).
-std::unique_ptr<Exchange> make_star(const TcpPlace& place, std::vector<TcpLink> links);
+std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& place, std::vector<TcpLink> links);
 
 /// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Rank 0 listens on `host`, which must be an address of its host; the key
 /// is that of TORII_JOB_TOKEN. Without a token only an address that other hosts cannot reach is allowed, unless
 /// TORII_INSECURE=1. Throws Error: those above, and invalid_argument.
-std::unique_ptr<Exchange> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port);
+std::unique_ptr<Bootstrap> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port);
 
 /// Why reading stopped.
 enum class Received { some, nothing_yet, closed };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys, proofs and frames by libsodium's keyed hash (BLAKE2b).
-#include "runtime/bootstrap/exchange_wire.hpp"
+#include "runtime/bootstrap/wire.hpp"
 
 #include <sodium.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: who listens where, and when that needs a token.
-#include "runtime/bootstrap/exchange_tcp.hpp"
+#include "runtime/bootstrap/tcp.hpp"
 
 #include <algorithm>
 
@@ -39,12 +39,12 @@ void check_token(const Settings& settings, const std::vector<Address>& addresses
 
 }  // namespace
 
-std::unique_ptr<Exchange> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port) {
-  const TcpPlace place{rank, ranks, settings.timeout_s};
+std::unique_ptr<Bootstrap> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port) {
+  const TcpIdentity place{rank, ranks, settings.timeout_s};
   const wire::Key key = wire::job_key(settings.job_token);
   if (rank != 0) {
     // The name is asked for until rank 0 is found: a resolver may learn it later than we start.
-    const auto find = [&](std::string& why_not) -> std::optional<Meeting> {
+    const auto find = [&](std::string& why_not) -> std::optional<Rendezvous> {
       std::vector<Address> addresses;
       try {
         addresses = Address::resolve(host, port);
@@ -53,17 +53,17 @@ std::unique_ptr<Exchange> join_tcp(const Settings& settings, int rank, int ranks
         return std::nullopt;
       }
       check_token(settings, addresses, host);
-      return Meeting{std::move(addresses), key};
+      return Rendezvous{std::move(addresses), key};
     };
     std::vector<TcpLink> links;
     links.push_back(dial_rank_0(place, {find, true}));
-    return make_star(place, std::move(links));
+    return make_tcp_bootstrap(place, std::move(links));
   }
   const std::vector<Address> addresses = Address::resolve(host, port);
   check_token(settings, addresses, host);
   std::vector<Descriptor> listeners;
   listeners.push_back(listen_on_first(addresses, host, ranks));
-  return make_star(place, admit_ranks(place, std::move(listeners), key));
+  return make_tcp_bootstrap(place, admit_ranks(place, std::move(listeners), key));
 }
 
 }  // namespace torii

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "api/team/team_lines.hpp"
+#include "api/team/agreement_messages.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -24,7 +24,8 @@ void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint
               member);
 }
 
-void TeamLines::put_status(std::size_t offset, Letters::Offer& source, Status status, const char* text) noexcept {
+void AgreementMessages::put_status(std::size_t offset, Letters::Offer& source, Status status,
+                                   const char* text) noexcept {
   source.status = static_cast<std::int32_t>(status);
   std::memcpy(source.text, text, strnlen(text, Letters::Offer::kTextBytes - 1));
   put_copies({.offset = offset,
@@ -33,26 +34,26 @@ void TeamLines::put_status(std::size_t offset, Letters::Offer& source, Status st
               .bytes = sizeof(Letters::Offer) - offsetof(Letters::Offer, digest)});
 }
 
-void TeamLines::put_offer(std::uint64_t digest, std::uint64_t staging, Status status,
-                          const std::string& text) noexcept {
+void AgreementMessages::put_offer(std::uint64_t digest, std::uint64_t staging, Status status,
+                                  const std::string& text) noexcept {
   memory_->outbox.offer.digest = digest;
   memory_->outbox.offer.staging = staging;
   put_status(offsetof(Letters, offer), memory_->outbox.offer, status, text.c_str());
   for (int engine = 0; engine < engines_; ++engine) {
     put_to_all({.engine = engine,
-                .offset = offsetof(Inbox, hails) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+                .offset = offsetof(Inbox, probes) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
                 .signal = Letters::kIsThere});
   }
 }
 
-void TeamLines::put_made(Status status, const std::string& text) noexcept {
+void AgreementMessages::put_made(Status status, const std::string& text) noexcept {
   put_status(offsetof(Letters, made), memory_->outbox.made, status, text.c_str());
 }
 
-const Letters::Offer* TeamLines::offer(int member) const noexcept { return arrived(member, &Letters::offer); }
+const Letters::Offer* AgreementMessages::offer(int member) const noexcept { return arrived(member, &Letters::offer); }
 
 /// A member that gave a reason may have died before it told all members. Those that know pass it on.
-const Letters::Offer* TeamLines::made(int member) noexcept {
+const Letters::Offer* AgreementMessages::made(int member) noexcept {
   const Letters::Offer* made = arrived(member, &Letters::made);
   for (int from = 0; from < ranks() && made == nullptr; ++from) {
     const Letters::Offer* const passed = arrived(from, &Letters::passed);
@@ -66,26 +67,26 @@ const Letters::Offer* TeamLines::made(int member) noexcept {
   return made;
 }
 
-std::uint64_t TeamLines::missed_from(int member) const noexcept {
+std::uint64_t AgreementMessages::missed_from(int member) const noexcept {
   std::uint64_t engines = 0;
   for (int engine = 0; engine < engines_ && offer(member); ++engine) {
-    if (load_word(inbox(member).hails[engine]) != Letters::kIsThere) engines |= std::uint64_t{1} << engine;
+    if (load_word(inbox(member).probes[engine]) != Letters::kIsThere) engines |= std::uint64_t{1} << engine;
   }
   return engines;
 }
 
-void TeamLines::put_missed(std::uint64_t engines) noexcept {
+void AgreementMessages::put_missed(std::uint64_t engines) noexcept {
   put_everywhere(offsetof(Inbox, missed), engines << kMissedShift | Letters::kIsThere);
 }
 
-std::optional<std::uint64_t> TeamLines::missed_by(int member) const noexcept {
+std::optional<std::uint64_t> AgreementMessages::missed_by(int member) const noexcept {
   const std::uint64_t word = load_word(inbox(member).missed);
   if (word == 0) return {};
   return word >> kMissedShift;
 }
 
 /// Everybody's decision is put once: its own, or the one that it learnt of first.
-void TeamLines::put_decision() noexcept {
+void AgreementMessages::put_decision() noexcept {
   has_decided_ = true;
   const Letters::Decision& source = memory_->outbox.decision;
   put_copies({.offset = offsetof(Letters, decision),
@@ -95,7 +96,7 @@ void TeamLines::put_decision() noexcept {
   push_out();
 }
 
-const Letters::Decision* TeamLines::decision() noexcept {
+const Letters::Decision* AgreementMessages::decision() noexcept {
   for (int member = 0; member < ranks(); ++member) {
     const Letters::Decision* const decision = arrived(member, &Letters::decision);
     if (decision == nullptr) continue;
@@ -108,7 +109,7 @@ const Letters::Decision* TeamLines::decision() noexcept {
   return nullptr;
 }
 
-void TeamLines::decide() noexcept {
+void AgreementMessages::decide() noexcept {
   if (has_decided_) return;
   Letters::Decision& own = memory_->outbox.decision;
   for (int member = 0; member < ranks(); ++member) {
@@ -125,11 +126,13 @@ void TeamLines::decide() noexcept {
   put_decision();
 }
 
-void TeamLines::put_closed() noexcept {
+void AgreementMessages::put_closed() noexcept {
   put_everywhere(offsetof(Inbox, closed), Letters::kIsThere);
   push_out();
 }
 
-bool TeamLines::has_closed(int member) const noexcept { return load_word(inbox(member).closed) == Letters::kIsThere; }
+bool AgreementMessages::has_closed(int member) const noexcept {
+  return load_word(inbox(member).closed) == Letters::kIsThere;
+}
 
 }  // namespace torii

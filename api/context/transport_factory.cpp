@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One line per fabric, and the addresses on which a fabric listens.
-#include "api/context/carriers.hpp"
+#include "api/context/transport_factory.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -21,15 +21,15 @@ using shared_memory::Nodes;
 
 struct Fabric {
   const char* name;
-  std::unique_ptr<Transport> (*open)(Exchange& exchange, const transports::EngineOptions& options);
+  std::unique_ptr<Transport> (*open)(Bootstrap& bootstrap, const transports::EngineOptions& options);
 };
 
 /// A fabric's own options stay as they are by default.
-template <typename Options, std::unique_ptr<Transport> (*open)(Exchange&, const Options&)>
-std::unique_ptr<Transport> open_with(Exchange& exchange, const transports::EngineOptions& options) {
+template <typename Options, std::unique_ptr<Transport> (*open)(Bootstrap&, const Options&)>
+std::unique_ptr<Transport> open_with(Bootstrap& bootstrap, const transports::EngineOptions& options) {
   Options own;
   static_cast<transports::EngineOptions&>(own) = options;
-  return open(exchange, own);
+  return open(bootstrap, own);
 }
 
 /// In the order in which `auto` tries them.
@@ -43,8 +43,8 @@ bool is_fabric(const std::string& name) {
 /// The addresses that the fabric's listeners stand on: those of the interfaces that are set or, beside the one over
 /// which the ranks have met, of others that all ranks turn out to have; the loopback where it reaches everybody, or the
 /// provider's choice.
-std::vector<std::string> source_addresses(const Exchange& exchange, const Settings& settings, const Nodes& nodes) {
-  std::string offered = exchange.address();
+std::vector<std::string> source_addresses(const Bootstrap& bootstrap, const Settings& settings, const Nodes& nodes) {
+  std::string offered = bootstrap.address();
   if (offered.empty() && settings.interfaces.empty()) {
     if (!nodes.loopback_reaches_all()) return {};
     offered = "127.0.0.1";
@@ -56,13 +56,13 @@ std::vector<std::string> source_addresses(const Exchange& exchange, const Settin
   return addresses;
 }
 
-std::unique_ptr<Transport> open_fabric(Exchange& exchange, const Settings& settings,
+std::unique_ptr<Transport> open_fabric(Bootstrap& bootstrap, const Settings& settings,
                                        const transports::EngineOptions& options) {
   std::string reasons;
   for (const Fabric& fabric : kFabrics) {
     if (settings.transport != "auto" && settings.transport != fabric.name) continue;
     try {
-      return all_or_none(exchange, [&](Exchange& agreed) { return fabric.open(agreed, options); });
+      return all_or_none(bootstrap, [&](Bootstrap& agreed) { return fabric.open(agreed, options); });
     } catch (const Error& error) {
       // All ranks throw alike, so all go on to the next one.
       if (settings.transport != "auto" || error.status() != Status::unsupported) throw;
@@ -82,9 +82,9 @@ std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, co
 
 /// Where the fabric of any rank pins memory all arenas are as large as the least of what is pinned: what teams take
 /// from them is equal on all ranks.
-void pin(Exchange& exchange, const Transport& fabric, shared_memory::Arena& arena) {
+void pin(Bootstrap& bootstrap, const Transport& fabric, shared_memory::Arena& arena) {
   std::uint64_t least = UINT64_MAX;
-  for (const std::uint64_t pinned : gather_values(exchange, std::uint64_t{fabric.capabilities().pinned_bytes})) {
+  for (const std::uint64_t pinned : gather_values(bootstrap, std::uint64_t{fabric.capabilities().pinned_bytes})) {
     if (pinned != 0) least = std::min(least, pinned);
   }
   if (least != UINT64_MAX) arena.pin(least);
@@ -92,8 +92,8 @@ void pin(Exchange& exchange, const Transport& fabric, shared_memory::Arena& aren
 
 }  // namespace
 
-std::unique_ptr<Nodes> find_nodes(Exchange& exchange, const Settings& settings) {
-  const std::vector<std::string> asked = gather_texts(exchange, settings.transport);
+std::unique_ptr<Nodes> find_nodes(Bootstrap& bootstrap, const Settings& settings) {
+  const std::vector<std::string> asked = gather_texts(bootstrap, settings.transport);
   for (std::size_t rank = 1; rank < asked.size(); ++rank) {
     if (asked[rank] == asked[0]) continue;
     throw Error(
@@ -107,15 +107,15 @@ std::unique_ptr<Nodes> find_nodes(Exchange& exchange, const Settings& settings) 
     for (const Fabric& fabric : kFabrics) names += std::string(", ") + fabric.name;
     throw Error(Status::unsupported, "TORII_TRANSPORT is '" + settings.transport + "'; this build has: " + names);
   }
-  auto nodes = std::make_unique<Nodes>(exchange, settings.node, forced ? Nodes::Rule::separate : Nodes::Rule::shared);
+  auto nodes = std::make_unique<Nodes>(bootstrap, settings.node, forced ? Nodes::Rule::separate : Nodes::Rule::shared);
   if (settings.transport == "shared_memory") nodes->check_single();
   return nodes;
 }
 
-std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& settings, const Nodes& nodes,
+std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& settings, const Nodes& nodes,
                                           shared_memory::Arena& arena, shared_memory::NodePeers& peers) {
   auto inside =
-      std::make_unique<shared_memory::SharedMemory>(exchange, arena, peers, settings.engines, settings.cross_memory);
+      std::make_unique<shared_memory::SharedMemory>(bootstrap, arena, peers, settings.engines, settings.cross_memory);
   if (nodes.count() == 1 && !is_fabric(settings.transport)) return inside;
   transports::EngineOptions options;
   options.arena = arena.base();
@@ -123,15 +123,15 @@ std::unique_ptr<Transport> open_transport(Exchange& exchange, const Settings& se
   options.pinned_bytes = wanted_pinned_bytes(settings, nodes, arena);
   options.engines = settings.engines;
   options.provider = settings.provider;
-  options.source_addresses = source_addresses(exchange, settings, nodes);
+  options.source_addresses = source_addresses(bootstrap, settings, nodes);
   options.named_interfaces = !settings.interfaces.empty();
   options.wait = settings.wait;
   options.oversubscribed = nodes.oversubscribed();
   options.alone_in_process = nodes.alone_in_process();
   for (int rank = 0; rank < nodes.ranks(); ++rank) options.nodes.push_back(nodes.node(rank));
   options.timeout_s = settings.timeout_s;
-  auto between = open_fabric(exchange, settings, options);
-  pin(exchange, *between, arena);
+  auto between = open_fabric(bootstrap, settings, options);
+  pin(bootstrap, *between, arena);
   return std::make_unique<mixed::Mixed>(nodes, std::move(inside), std::move(between));
 }
 

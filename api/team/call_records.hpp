@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The board of calls in TeamControl: written by its rank, read by the mates that are stuck.
+// The call records in TeamControl: written by its rank, read by the mates that are stuck.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace torii {
 
 /// Writes the fields of `told` but for Standing::completed.
-inline void write_board(TeamControl& control, const Standing& told) noexcept {
-  BoardLine& line = control.board[board_line(told.sequence)];
+inline void write_record(TeamControl& control, const Standing& told) noexcept {
+  CallRecord& line = control.call_records[record_index(told.sequence)];
   // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
   line.sequence.store(0, std::memory_order_relaxed);
   line.count.store(told.count, std::memory_order_release);
@@ -20,14 +20,14 @@ inline void write_board(TeamControl& control, const Standing& told) noexcept {
   line.sequence.store(told.sequence, std::memory_order_release);
 }
 
-/// The board's line about that call; nothing if a later call has replaced the line.
-std::optional<Standing> read_board(const TeamControl& control, std::uint64_t sequence) noexcept;
+/// The record about that call; nothing if a later call has replaced the line.
+std::optional<Standing> read_record(const TeamControl& control, std::uint64_t sequence) noexcept;
 
 /// True when `shown` is that call, or a later one of the same order.
 constexpr bool is_at_or_after(std::uint64_t shown, std::uint64_t sequence) noexcept {
   return is_persistent(shown) == is_persistent(sequence) && shown >= sequence;
 }
-/// True when the board shows that call, or a later one of the same order.
-bool board_shows(const TeamControl& control, std::uint64_t sequence) noexcept;
+/// True when the call records show that call, or a later one of the same order.
+bool has_recorded(const TeamControl& control, std::uint64_t sequence) noexcept;
 
 }  // namespace torii

@@ -13,8 +13,8 @@
 
 #include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange_tcp.hpp"
 #include "runtime/bootstrap/job_socket.hpp"
+#include "runtime/bootstrap/tcp.hpp"
 
 namespace torii {
 namespace {
@@ -60,7 +60,7 @@ std::string name_of(const wire::Hello& hello) { return "a connection as rank " +
 
 class Admission {
  public:
-  Admission(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key)
+  Admission(const TcpIdentity& place, std::vector<Descriptor> listeners, const wire::Key& key)
       : place_(place), listeners_(std::move(listeners)), key_(key), links_(static_cast<std::size_t>(place.ranks)) {
     for (const Descriptor& one : listeners_) {
       where_ += (where_.empty() ? "" : ", ") + Address::of_socket(one.get()).text();
@@ -98,7 +98,7 @@ class Admission {
   bool judge(Pending& one);
   void complain(const std::string& sentence);
 
-  const TcpPlace& place_;
+  const TcpIdentity& place_;
   std::vector<Descriptor> listeners_;
   wire::Key key_;
   std::vector<TcpLink> links_;
@@ -261,7 +261,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text + (ranks.size() == 1 ? " has" : " have");
 }
 
-std::vector<TcpLink> admit_ranks(const TcpPlace& place, std::vector<Descriptor> listeners, const wire::Key& key) {
+std::vector<TcpLink> admit_ranks(const TcpIdentity& place, std::vector<Descriptor> listeners, const wire::Key& key) {
   return Admission(place, std::move(listeners), key).run();
 }
 

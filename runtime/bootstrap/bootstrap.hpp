@@ -18,12 +18,12 @@ namespace torii {
 
 /// Used while a context or a team is made, never on the data path. All ranks call all_gather() equally often, in the
 /// same order, from one thread each.
-class Exchange {
+class Bootstrap {
  public:
-  Exchange() = default;
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-  virtual ~Exchange() = default;
+  Bootstrap() = default;
+  Bootstrap(const Bootstrap&) = delete;
+  Bootstrap& operator=(const Bootstrap&) = delete;
+  virtual ~Bootstrap() = default;
 
   virtual int rank() const noexcept = 0;
   virtual int ranks() const noexcept = 0;
@@ -43,20 +43,20 @@ class Exchange {
   /// or throws Error on all. Where the exchange cannot tell, it returns `agreed`.
   virtual bool decide(bool agreed) { return agreed; }
   /// The exchange behind this one, where this one only adds to it.
-  virtual Exchange& plain() noexcept { return *this; }
+  virtual Bootstrap& plain() noexcept { return *this; }
 };
 
 /// One value of every rank.
 template <class Value>
-std::vector<Value> gather_values(Exchange& exchange, const Value& mine) {
+std::vector<Value> gather_values(Bootstrap& bootstrap, const Value& mine) {
   static_assert(std::is_trivially_copyable_v<Value>);
-  std::vector<Value> all(static_cast<std::size_t>(exchange.ranks()));
-  exchange.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  std::vector<Value> all(static_cast<std::size_t>(bootstrap.ranks()));
+  bootstrap.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   return all;
 }
 
 /// One text of every rank; the texts may differ in length.
-std::vector<std::string> gather_texts(Exchange& exchange, std::string_view mine);
+std::vector<std::string> gather_texts(Bootstrap& bootstrap, std::string_view mine);
 
 /// The embedder's function; the same type as torii_exchange in include/torii/torii.h. Returns 0 on success.
 using ExchangeFunction = int (*)(const void* mine, void* all, std::size_t bytes, void* data);
@@ -77,6 +77,6 @@ struct JoinOffer {
 /// Chooses, in this order: the offer's function; the socket inherited from torii-run; what join_environment() finds; a
 /// job of one rank. Logs the settings' warnings on rank 0. Throws Error{unsupported} when the environment speaks of a
 /// launcher with several ranks that offers no exchange: never a silent job of one rank.
-std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer = {});
+std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinOffer& offer = {});
 
 }  // namespace torii

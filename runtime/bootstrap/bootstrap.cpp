@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joining by the embedder's function, by torii-run's socket, or alone; other ways stand in exchange_environment.
-#include "runtime/bootstrap/exchange.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,20 +15,20 @@
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange_environment.hpp"
+#include "runtime/bootstrap/environment.hpp"
 #include "runtime/bootstrap/job_socket.hpp"
 
 namespace torii {
 namespace {
 
-void check_sizes(const Exchange& exchange, std::size_t mine_bytes, std::size_t all_bytes) {
-  if (all_bytes == mine_bytes * static_cast<std::size_t>(exchange.ranks())) return;
+void check_sizes(const Bootstrap& bootstrap, std::size_t mine_bytes, std::size_t all_bytes) {
+  if (all_bytes == mine_bytes * static_cast<std::size_t>(bootstrap.ranks())) return;
   throw Error(Status::internal, "all_gather of " + std::to_string(mine_bytes) + " bytes by " +
-                                    std::to_string(exchange.ranks()) + " ranks into " + std::to_string(all_bytes) +
+                                    std::to_string(bootstrap.ranks()) + " ranks into " + std::to_string(all_bytes) +
                                     " bytes");
 }
 
-class SingleExchange final : public Exchange {
+class SingleBootstrap final : public Bootstrap {
  public:
   int rank() const noexcept override { return 0; }
   int ranks() const noexcept override { return 1; }
@@ -38,9 +38,9 @@ class SingleExchange final : public Exchange {
   }
 };
 
-class CallbackExchange final : public Exchange {
+class CallbackBootstrap final : public Bootstrap {
  public:
-  explicit CallbackExchange(const JoinOffer& offer) : offer_(offer) {}
+  explicit CallbackBootstrap(const JoinOffer& offer) : offer_(offer) {}
   int rank() const noexcept override { return offer_.rank; }
   int ranks() const noexcept override { return offer_.ranks; }
   bool may_fail_alone() const noexcept override { return true; }
@@ -55,9 +55,9 @@ class CallbackExchange final : public Exchange {
 
 /// The socket of torii-run. It belongs to the process, not to this object: a later context of the process joins over it
 /// too.
-class LauncherExchange final : public Exchange {
+class LauncherBootstrap final : public Bootstrap {
  public:
-  LauncherExchange(int fd, int rank, int ranks, double timeout_s)
+  LauncherBootstrap(int fd, int rank, int ranks, double timeout_s)
       : fd_(fd),
         rank_(rank),
         ranks_(ranks),
@@ -83,7 +83,7 @@ class LauncherExchange final : public Exchange {
   Deadline deadline_;
 };
 
-void LauncherExchange::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+void LauncherBootstrap::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   check_sizes(*this, mine.size(), all.size());
   // Two threads that make contexts at once must not mix their bytes on the one socket.
   static std::mutex one_at_a_time;
@@ -110,7 +110,7 @@ void LauncherExchange::all_gather(std::span<const std::byte> mine, std::span<std
   receive_all(all);
 }
 
-void LauncherExchange::wait_for(short events) {
+void LauncherBootstrap::wait_for(short events) {
   while (true) {
     pollfd entry{fd_, events, 0};
     const int ready = poll(&entry, 1, deadline_.nap_ms(1000));
@@ -122,7 +122,7 @@ void LauncherExchange::wait_for(short events) {
   }
 }
 
-void LauncherExchange::send_all(std::span<const std::byte> bytes) {
+void LauncherBootstrap::send_all(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     wait_for(POLLOUT);
     const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -134,7 +134,7 @@ void LauncherExchange::send_all(std::span<const std::byte> bytes) {
   }
 }
 
-void LauncherExchange::receive_all(std::span<std::byte> bytes) {
+void LauncherBootstrap::receive_all(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     wait_for(POLLIN);
     const ssize_t got = recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -146,7 +146,7 @@ void LauncherExchange::receive_all(std::span<std::byte> bytes) {
   }
 }
 
-std::unique_ptr<Exchange> join_launcher(int fd, double timeout_s) {
+std::unique_ptr<Bootstrap> join_launcher(int fd, double timeout_s) {
   const std::string socket_text = std::string(job_socket::kFdVariable) + "=" + std::to_string(fd);
   const std::optional<int> rank = number_in(job_socket::kRankVariable);
   const std::optional<int> ranks = number_in(job_socket::kRanksVariable);
@@ -165,7 +165,7 @@ std::unique_ptr<Exchange> join_launcher(int fd, double timeout_s) {
   }
   // A program that this rank starts is no rank of the job.
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  return std::make_unique<LauncherExchange>(fd, *rank, *ranks, timeout_s);
+  return std::make_unique<LauncherBootstrap>(fd, *rank, *ranks, timeout_s);
 }
 
 }  // namespace
@@ -192,20 +192,20 @@ void call_exchange(ExchangeFunction function, void* data, int rank, std::span<co
   }
 }
 
-std::vector<std::string> gather_texts(Exchange& exchange, std::string_view mine) {
-  const std::vector<std::size_t> lengths = gather_values(exchange, mine.size());
+std::vector<std::string> gather_texts(Bootstrap& bootstrap, std::string_view mine) {
+  const std::vector<std::size_t> lengths = gather_values(bootstrap, mine.size());
   const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
   std::string padded(mine);
   padded.resize(longest);
   std::string all(longest * lengths.size(), '\0');
-  exchange.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  bootstrap.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
   std::vector<std::string> texts;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank) texts.push_back(all.substr(rank * longest, lengths[rank]));
   return texts;
 }
 
-std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer) {
-  std::unique_ptr<Exchange> exchange;
+std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinOffer& offer) {
+  std::unique_ptr<Bootstrap> bootstrap;
   if (offer.function != nullptr) {
     if (offer.ranks < 1 || offer.rank < 0 || offer.rank >= offer.ranks) {
       throw Error(Status::invalid_argument, "rank " + std::to_string(offer.rank) + " of " +
@@ -217,18 +217,18 @@ std::unique_ptr<Exchange> join(const Settings& settings, const JoinOffer& offer)
       throw Error(Status::invalid_argument,
                   "ranks is " + std::to_string(offer.ranks) + "; it must be at most " + std::to_string(kRanksMax));
     }
-    exchange = std::make_unique<CallbackExchange>(offer);
+    bootstrap = std::make_unique<CallbackBootstrap>(offer);
   } else if (const std::optional<int> fd = number_in(job_socket::kFdVariable)) {
-    exchange = join_launcher(*fd, settings.timeout_s);
+    bootstrap = join_launcher(*fd, settings.timeout_s);
   } else {
-    exchange = join_environment(settings);
-    if (exchange == nullptr) exchange = std::make_unique<SingleExchange>();
+    bootstrap = join_environment(settings);
+    if (bootstrap == nullptr) bootstrap = std::make_unique<SingleBootstrap>();
   }
-  if (exchange->rank() == 0) {
+  if (bootstrap->rank() == 0) {
     // As errors, because the default level shows nothing less and what the user meant to set is not set.
     for (const std::string& warning : settings.warnings) log(LogLevel::error, warning);
   }
-  return exchange;
+  return bootstrap;
 }
 
 }  // namespace torii

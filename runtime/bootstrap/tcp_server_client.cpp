@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "runtime/base/status.hpp"
-#include "runtime/bootstrap/exchange_tcp.hpp"
+#include "runtime/bootstrap/tcp.hpp"
 
 namespace torii {
 namespace {
@@ -62,9 +62,9 @@ void check_sizes(std::size_t mine_bytes, std::size_t all_bytes, int ranks) {
 }
 
 /// What both ends have in common: who they are, which round it is, and the first failure, which stays.
-class Star : public Exchange {
+class TcpBootstrap : public Bootstrap {
  public:
-  explicit Star(const TcpPlace& place) : place_(place) {}
+  explicit TcpBootstrap(const TcpIdentity& place) : place_(place) {}
   int rank() const noexcept override { return place_.rank; }
   int ranks() const noexcept override { return place_.ranks; }
   bool notices_deaths() const noexcept override { return true; }
@@ -81,15 +81,15 @@ class Star : public Exchange {
     throw Error(error);
   }
 
-  TcpPlace place_;
+  TcpIdentity place_;
   std::uint64_t round_ = 0;
   std::optional<Error> broken_;
 };
 
 /// Rank 0.
-class Hub final : public Star {
+class Server final : public TcpBootstrap {
  public:
-  Hub(const TcpPlace& place, std::vector<TcpLink> links) : Star(place), links_(std::move(links)) {
+  Server(const TcpIdentity& place, std::vector<TcpLink> links) : TcpBootstrap(place), links_(std::move(links)) {
     for (std::size_t rank = 1; rank < links_.size(); ++rank) {
       const int yes = 1;
       setsockopt(links_[rank].socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
@@ -109,7 +109,7 @@ class Hub final : public Star {
   std::vector<TcpLink> links_;  // by rank
 };
 
-void Hub::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+void Server::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   begin(mine.size(), all.size());
   collect(mine, all);
   wire::FrameHead head;
@@ -118,7 +118,7 @@ void Hub::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) 
   distribute(head, all, Deadline::after_s(place_.timeout_s));
 }
 
-void Hub::collect(std::span<const std::byte> mine, std::span<std::byte> all) {
+void Server::collect(std::span<const std::byte> mine, std::span<std::byte> all) {
   Deadline deadline = Deadline::after_s(place_.timeout_s);
   std::ranges::copy(mine, all.begin());
   std::vector<int> missing;
@@ -149,7 +149,7 @@ void Hub::collect(std::span<const std::byte> mine, std::span<std::byte> all) {
   }
 }
 
-void Hub::take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all) {
+void Server::take_part(std::size_t rank, std::span<const std::byte> mine, std::span<std::byte> all) {
   wire::FrameReader& reader = links_[rank].reader;
   const std::string who = "rank " + std::to_string(rank);
   if (reader.head().round != round_) {
@@ -168,7 +168,7 @@ void Hub::take_part(std::size_t rank, std::span<const std::byte> mine, std::span
 }
 
 /// A connection that breaks here is noticed by the next round; for the others this one is whole.
-void Hub::distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline) {
+void Server::distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline) {
   std::vector<std::pair<int, Outgoing>> frames;
   for (std::size_t rank = 1; rank < links_.size(); ++rank) {
     if (!links_[rank].socket.open()) continue;
@@ -183,7 +183,7 @@ void Hub::distribute(const wire::FrameHead& head, std::span<const std::byte> pay
   }
 }
 
-void Hub::fail(Status status, int rank, const std::string& sentence) {
+void Server::fail(Status status, int rank, const std::string& sentence) {
   wire::FrameHead head;
   head.status = static_cast<std::int32_t>(status);
   head.rank = rank;
@@ -195,9 +195,9 @@ void Hub::fail(Status status, int rank, const std::string& sentence) {
 }
 
 /// Every other rank.
-class Spoke final : public Star {
+class Client final : public TcpBootstrap {
  public:
-  Spoke(const TcpPlace& place, TcpLink link) : Star(place), link_(std::move(link)) {}
+  Client(const TcpIdentity& place, TcpLink link) : TcpBootstrap(place), link_(std::move(link)) {}
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::string address() const override { return Address::of_socket(link_.socket.get()).host(); }
 
@@ -208,7 +208,7 @@ class Spoke final : public Star {
   TcpLink link_;
 };
 
-void Spoke::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+void Client::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   begin(mine.size(), all.size());
   // Rank 0 knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
   constexpr double kGraceS = 2;
@@ -239,12 +239,12 @@ void Spoke::all_gather(std::span<const std::byte> mine, std::span<std::byte> all
   link_.reader.next();
 }
 
-bool Spoke::wait(short events, Deadline& deadline) {
+bool Client::wait(short events, Deadline& deadline) {
   pollfd entry{link_.socket.get(), events, 0};
   return poll(&entry, 1, deadline.nap_ms(1000)) > 0 || !deadline.is_over();
 }
 
-void Spoke::read_answer(Deadline& deadline) {
+void Client::read_answer(Deadline& deadline) {
   while (true) {
     Received received = Received::closed;
     try {
@@ -281,9 +281,9 @@ Received receive_frame(TcpLink& link) {
   return Received::some;
 }
 
-std::unique_ptr<Exchange> make_star(const TcpPlace& place, std::vector<TcpLink> links) {
-  if (place.rank == 0) return std::make_unique<Hub>(place, std::move(links));
-  return std::make_unique<Spoke>(place, std::move(links.at(0)));
+std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& place, std::vector<TcpLink> links) {
+  if (place.rank == 0) return std::make_unique<Server>(place, std::move(links));
+  return std::make_unique<Client>(place, std::move(links.at(0)));
 }
 
 }  // namespace torii

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of a helper thread.
-#include "api/context/helpers.hpp"
+// The loop of a progress thread.
+#include "api/context/progress_threads.hpp"
 
 #include <pthread.h>
 #include <sched.h>
@@ -52,7 +52,7 @@ class SignalsBlocked {
 
 }  // namespace
 
-Helpers::Helpers(Background& background, int count) {
+ProgressThreads::ProgressThreads(Background& background, int count) {
   const SignalsBlocked blocked;
   try {
     for (int i = 0; i < count; ++i) {
@@ -60,12 +60,12 @@ Helpers::Helpers(Background& background, int count) {
       pthread_setname_np(threads_.back().native_handle(), "torii-helper");
     }
   } catch (const std::system_error& error) {
-    throw Error(Status::no_resource, "cannot start helper thread " + std::to_string(threads_.size() + 1) + " of " +
+    throw Error(Status::no_resource, "cannot start progress thread " + std::to_string(threads_.size() + 1) + " of " +
                                          std::to_string(count) + " (TORII_HELPERS): " + error.what());
   }
 }
 
-Helpers::~Helpers() {
+ProgressThreads::~ProgressThreads() {
   for (std::jthread& thread : threads_) thread.request_stop();
 }
 

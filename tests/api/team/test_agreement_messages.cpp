@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "api/team/team_lines.hpp"
+#include "api/team/agreement_messages.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/waiting.hpp"
-#include "tests/api/team/lines_seat.hpp"
+#include "tests/api/team/messages_seat.hpp"
 
 namespace torii::tests {
 namespace {
@@ -21,17 +21,17 @@ constexpr std::int64_t kMs = 1'000'000;
 
 Standing standing_of(int rank, std::uint64_t sequence) { return {sequence, 10 * sequence, 77, rank, sequence - 1}; }
 
-TEST(TeamLines, TellOtherNodesAndKeepTheLatest) {
+TEST(AgreementMessages, TellOtherNodesAndKeepTheLatest) {
   play({0, 0, 1}, 1, [](Seat& seat) {
     // More than there are sources, so some are written anew.
     for (std::uint64_t sequence = 1; sequence <= 20; ++sequence) {
-      seat.lines().tell(standing_of(seat.rank(), sequence));
+      seat.messages().tell(standing_of(seat.rank(), sequence));
       (void)seat.transport().progress();
     }
     seat.meet();
     for (int member = 0; member < 3; ++member) {
       const bool is_other_node = (member == 2) != (seat.rank() == 2);
-      const TeamLines::View& view = seat.lines().view(member);
+      const AgreementMessages::View& view = seat.messages().view(member);
       EXPECT_EQ(view.beat != 0, is_other_node) << seat.rank() << " sees " << member;
       if (!is_other_node) continue;
       EXPECT_EQ(view.standing.root, member);
@@ -42,59 +42,59 @@ TEST(TeamLines, TellOtherNodesAndKeepTheLatest) {
   });
 }
 
-TEST(TeamLines, TornAndOlderLinesAreNotBelieved) {
+TEST(AgreementMessages, TornAndOlderLinesAreNotBelieved) {
   play({0, 1}, 2, [](Seat& seat) {
-    seat.lines().tell(standing_of(seat.rank(), 5));
+    seat.messages().tell(standing_of(seat.rank(), 5));
     seat.meet();
     const int peer = 1 - seat.rank();
     const Inbox::Status before = seat.inbox(peer).status;
-    const std::int64_t seen_ns = seat.lines().view(peer).changed_ns;
-    EXPECT_EQ(seat.lines().view(peer).standing.sequence, 5U);
+    const std::int64_t seen_ns = seat.messages().view(peer).changed_ns;
+    EXPECT_EQ(seat.messages().view(peer).standing.sequence, 5U);
     // Half of a later line; the whole of an earlier one.
     seat.inbox(peer).status.beat += 1;
     seat.inbox(peer).status.standing.sequence = 6;
-    EXPECT_EQ(seat.lines().view(peer).standing.sequence, 5U);
+    EXPECT_EQ(seat.messages().view(peer).standing.sequence, 5U);
     seat.inbox(peer).status = {};
-    EXPECT_EQ(seat.lines().view(peer).standing.sequence, 5U);
+    EXPECT_EQ(seat.messages().view(peer).standing.sequence, 5U);
     seat.inbox(peer).status = before;
-    EXPECT_EQ(seat.lines().view(peer).changed_ns, seen_ns);
+    EXPECT_EQ(seat.messages().view(peer).changed_ns, seen_ns);
   });
 }
 
-TEST(TeamLines, ArePutRarely) {
+TEST(AgreementMessages, ArePutRarely) {
   play({0, 1}, 3, [](Seat& seat) {
     const auto puts_until = [&](std::int64_t last_ms) {
       const std::uint64_t before = seat.transport().distant_puts();
       for (std::int64_t ms = 0; ms <= last_ms; ++ms) {
-        seat.lines().publish(standing_of(0, 1), 5000 * kMs + ms * kMs, 5000 * kMs);
+        seat.messages().publish(standing_of(0, 1), 5000 * kMs + ms * kMs, 5000 * kMs);
         (void)seat.transport().progress();
         seat.transport().flush();
       }
       return seat.transport().distant_puts() - before;
     };
     EXPECT_EQ(puts_until(99), 0U);
-    EXPECT_FALSE(seat.lines().owes_end());
+    EXPECT_FALSE(seat.messages().owes_end());
     // At 100, then 200, 400, 800 and 1000 ms after each other.
     EXPECT_EQ(puts_until(3600), 6U);
-    EXPECT_TRUE(seat.lines().owes_end());
-    seat.lines().publish(standing_of(0, 1), 9000 * kMs, 0);
-    EXPECT_FALSE(seat.lines().owes_end());
+    EXPECT_TRUE(seat.messages().owes_end());
+    seat.messages().publish(standing_of(0, 1), 9000 * kMs, 0);
+    EXPECT_FALSE(seat.messages().owes_end());
   });
 }
 
-TEST(TeamLines, AnEpochIsReachedWhenAllEnginesSaySo) {
+TEST(AgreementMessages, AnEpochIsReachedWhenAllEnginesSaySo) {
   play({0, 1, 1}, 4, [](Seat& seat) {
-    seat.lines().put_epoch(1);
+    seat.messages().put_epoch(1);
     seat.meet();
     for (int member = 0; member < 3; ++member) {
-      EXPECT_TRUE(seat.lines().has_reached(member, 1));
-      EXPECT_FALSE(seat.lines().has_reached(member, 2));
-      EXPECT_FALSE(seat.lines().has_departed(member));
+      EXPECT_TRUE(seat.messages().has_reached(member, 1));
+      EXPECT_FALSE(seat.messages().has_reached(member, 2));
+      EXPECT_FALSE(seat.messages().has_departed(member));
     }
     seat.inbox(0).epochs[2] = 0;
-    EXPECT_FALSE(seat.lines().has_reached(0, 1));
+    EXPECT_FALSE(seat.messages().has_reached(0, 1));
     seat.meet();
-    seat.lines().depart();
+    seat.messages().depart();
     seat.meet();
     const auto* const memory = reinterpret_cast<const std::byte*>(&seat.memory());
     for (int member = 0; member < 3; ++member) EXPECT_TRUE(has_departed(memory, member, 3));
@@ -107,7 +107,7 @@ std::string text_of(const Letters::Proposal* proposal) {
   return proposal == nullptr ? "none" : std::to_string(proposal->status) + " " + proposal->text;
 }
 
-TEST(TeamLines, AllTakeOneCauseHoweverManyPropose) {
+TEST(AgreementMessages, AllTakeOneCauseHoweverManyPropose) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     std::mt19937_64 random(seed);
     std::vector<int> nodes;
@@ -117,54 +117,54 @@ TEST(TeamLines, AllTakeOneCauseHoweverManyPropose) {
     std::vector<std::string> causes(static_cast<std::size_t>(ranks));
     play(nodes, seed, [&](Seat& seat) {
       if ((proposers >> seat.rank() & 1) != 0) {
-        seat.lines().propose(Status::aborted, seat.rank(),
-                             "cause of rank " + std::to_string(seat.rank()) +
-                                 std::string(static_cast<std::size_t>(600 * (seat.rank() % 2)), 'x'));
-        EXPECT_TRUE(seat.lines().is_alarmed());
+        seat.messages().propose(Status::aborted, seat.rank(),
+                                "cause of rank " + std::to_string(seat.rank()) +
+                                    std::string(static_cast<std::size_t>(600 * (seat.rank() % 2)), 'x'));
+        EXPECT_TRUE(seat.messages().is_alarmed());
       }
       const std::int64_t begun_ns = now_ns();
-      while (!seat.lines().is_alarmed() && now_ns() - begun_ns < kTimeoutNs) (void)seat.transport().progress();
-      causes[static_cast<std::size_t>(seat.rank())] = text_of(seat.lines().settle());
-      EXPECT_EQ(text_of(seat.lines().settle()), causes[static_cast<std::size_t>(seat.rank())]);
+      while (!seat.messages().is_alarmed() && now_ns() - begun_ns < kTimeoutNs) (void)seat.transport().progress();
+      causes[static_cast<std::size_t>(seat.rank())] = text_of(seat.messages().settle());
+      EXPECT_EQ(text_of(seat.messages().settle()), causes[static_cast<std::size_t>(seat.rank())]);
     });
     EXPECT_EQ(std::set<std::string>(causes.begin(), causes.end()).size(), 1U) << "seed " << seed << ": " << causes[0];
     EXPECT_NE(causes[0], "none") << "seed " << seed;
   }
 }
 
-TEST(TeamLines, WhoHasHeardOfAFailureProposesNothing) {
+TEST(AgreementMessages, WhoHasHeardOfAFailureProposesNothing) {
   play({0, 1}, 5, [](Seat& seat) {
-    EXPECT_FALSE(seat.lines().is_alarmed());
+    EXPECT_FALSE(seat.messages().is_alarmed());
     seat.meet();
-    if (seat.rank() == 0) seat.lines().propose(Status::timeout, 1, "first");
+    if (seat.rank() == 0) seat.messages().propose(Status::timeout, 1, "first");
     seat.meet();
-    if (seat.rank() == 1) seat.lines().propose(Status::aborted, 1, "second");
+    if (seat.rank() == 1) seat.messages().propose(Status::aborted, 1, "second");
     seat.meet();
     for (const Letters& copy : seat.inbox(1).letters) EXPECT_EQ(copy.proposal.signal, 0U);
-    EXPECT_EQ(text_of(seat.lines().settle()), std::to_string(static_cast<int>(Status::timeout)) + " first");
+    EXPECT_EQ(text_of(seat.messages().settle()), std::to_string(static_cast<int>(Status::timeout)) + " first");
   });
 }
 
-TEST(TeamLines, AnAlarmWithoutACauseEnds) {
+TEST(AgreementMessages, AnAlarmWithoutACauseEnds) {
   play({0, 1}, 6, [](Seat& seat) {
     seat.memory().alarm = 1;
     const std::int64_t begun_ns = now_ns();
-    EXPECT_EQ(seat.lines().settle(), nullptr);
+    EXPECT_EQ(seat.messages().settle(), nullptr);
     EXPECT_LT(now_ns() - begun_ns, kTimeoutNs);
   });
 }
 
-TEST(TeamLines, ADecisionThatReachedOneReachesAll) {
+TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
   play({0, 1, 2}, 7, [](Seat& seat) {
-    seat.lines().put_offer(40 + static_cast<std::uint64_t>(seat.rank()), 4096);
+    seat.messages().put_offer(40 + static_cast<std::uint64_t>(seat.rank()), 4096);
     seat.meet();
     for (int member = 0; member < 3; ++member) {
-      const auto offer = seat.lines().offer(member);
+      const auto offer = seat.messages().offer(member);
       ASSERT_TRUE(offer);
       EXPECT_EQ(offer->digest, 40U + static_cast<std::uint64_t>(member));
       EXPECT_EQ(offer->staging, 4096U);
     }
-    EXPECT_EQ(seat.lines().decision(), nullptr);
+    EXPECT_EQ(seat.messages().decision(), nullptr);
     seat.meet();
     // Rank 0 decides for 0 and 2, reaches rank 1 only, and ends.
     if (seat.rank() == 1) {
@@ -172,26 +172,26 @@ TEST(TeamLines, ADecisionThatReachedOneReachesAll) {
       decision.members[0] = 5;
       decision.engines = 2;
       decision.signal = 1;
-      ASSERT_NE(seat.lines().decision(), nullptr);
+      ASSERT_NE(seat.messages().decision(), nullptr);
     }
     seat.meet();
     if (seat.rank() == 0) return;
-    const Letters::Decision* const decision = seat.lines().decision();
+    const Letters::Decision* const decision = seat.messages().decision();
     ASSERT_NE(decision, nullptr);
     EXPECT_EQ(decision->members[0], 5U);
     EXPECT_EQ(decision->engines, 2U);
-    seat.lines().decide();  // too late: the other decision stands
-    EXPECT_EQ(seat.lines().decision()->members[0], 5U);
+    seat.messages().decide();  // too late: the other decision stands
+    EXPECT_EQ(seat.messages().decision()->members[0], 5U);
   });
 }
 
-TEST(TeamLines, TheDecisionHoldsAllWhoseOffersCame) {
+TEST(AgreementMessages, TheDecisionHoldsAllWhoseOffersCame) {
   play({0, 1, 1}, 8, [](Seat& seat) {
-    if (seat.rank() != 1) seat.lines().put_offer(1, 64);
+    if (seat.rank() != 1) seat.messages().put_offer(1, 64);
     seat.meet();
-    if (seat.rank() == 0) seat.lines().decide();
+    if (seat.rank() == 0) seat.messages().decide();
     seat.meet();
-    const Letters::Decision* const decision = seat.lines().decision();
+    const Letters::Decision* const decision = seat.messages().decision();
     ASSERT_NE(decision, nullptr);
     EXPECT_EQ(decision->members[0], 5U);
     EXPECT_EQ(decision->engines, 0U);
@@ -199,49 +199,49 @@ TEST(TeamLines, TheDecisionHoldsAllWhoseOffersCame) {
   });
 }
 
-TEST(TeamLines, WhatAnyMemberHasMissedIsInTheDecision) {
+TEST(AgreementMessages, WhatAnyMemberHasMissedIsInTheDecision) {
   play({0, 1, 2}, 9, [](Seat& seat) {
-    TeamLines& lines = seat.lines();
-    EXPECT_EQ(lines.missed_from(0), 0U) << "nothing is missed of who has made no offer";
-    EXPECT_FALSE(lines.missed_by(0));
+    AgreementMessages& messages = seat.messages();
+    EXPECT_EQ(messages.missed_from(0), 0U) << "nothing is missed of who has made no offer";
+    EXPECT_FALSE(messages.missed_by(0));
     seat.meet();
-    lines.put_offer(1, 64);
+    messages.put_offer(1, 64);
     seat.meet();
-    if (seat.rank() == 2) seat.inbox(0).hails[1] = 0;
+    if (seat.rank() == 2) seat.inbox(0).probes[1] = 0;
     std::uint64_t missed = 0;
-    for (int member = 0; member < 3; ++member) missed |= lines.missed_from(member);
+    for (int member = 0; member < 3; ++member) missed |= messages.missed_from(member);
     EXPECT_EQ(missed, seat.rank() == 2 ? 2U : 0U);
-    lines.put_missed(missed);
+    messages.put_missed(missed);
     seat.meet();
-    EXPECT_EQ(lines.missed_by(2), 2U);
-    EXPECT_EQ(lines.missed_by(1), 0U);
-    if (seat.rank() == 0) lines.decide();
+    EXPECT_EQ(messages.missed_by(2), 2U);
+    EXPECT_EQ(messages.missed_by(1), 0U);
+    if (seat.rank() == 0) messages.decide();
     seat.meet();
-    ASSERT_NE(lines.decision(), nullptr);
-    EXPECT_EQ(lines.decision()->engines, 2U);
-    EXPECT_EQ(lines.decision()->members[0], 7U);
-    EXPECT_FALSE(lines.has_closed(1));
+    ASSERT_NE(messages.decision(), nullptr);
+    EXPECT_EQ(messages.decision()->engines, 2U);
+    EXPECT_EQ(messages.decision()->members[0], 7U);
+    EXPECT_FALSE(messages.has_closed(1));
     seat.meet();
-    if (seat.rank() == 1) lines.put_closed();
+    if (seat.rank() == 1) messages.put_closed();
     seat.meet();
-    EXPECT_TRUE(lines.has_closed(1));
-    EXPECT_FALSE(lines.has_closed(0));
+    EXPECT_TRUE(messages.has_closed(1));
+    EXPECT_FALSE(messages.has_closed(0));
     seat.meet();
   });
 }
 
 /// Rank 0 offers a refusal to rank 1 only, and ends.
-TEST(TeamLines, TheDecisionHoldsTheRefusal) {
+TEST(AgreementMessages, TheDecisionHoldsTheRefusal) {
   play({0, 1, 2}, 11, [](Seat& seat) {
     const bool refuses = seat.rank() == 0;
-    seat.lines().put_offer(1, 64, refuses ? Status::unsupported : Status::ok, refuses ? "no such thing" : "");
+    seat.messages().put_offer(1, 64, refuses ? Status::unsupported : Status::ok, refuses ? "no such thing" : "");
     seat.meet();
     if (seat.rank() == 2) {
       for (Letters& copy : seat.inbox(0).letters) copy.offer = {};
     }
-    if (seat.rank() == 1) seat.lines().decide();
+    if (seat.rank() == 1) seat.messages().decide();
     seat.meet();
-    const Letters::Decision* const decision = seat.lines().decision();
+    const Letters::Decision* const decision = seat.messages().decision();
     ASSERT_NE(decision, nullptr);
     EXPECT_EQ(decision->refusing, 1U);
     EXPECT_EQ(decision->status, static_cast<std::int32_t>(Status::unsupported));
@@ -251,7 +251,7 @@ TEST(TeamLines, TheDecisionHoldsTheRefusal) {
 }
 
 /// Rank 0 tells rank 1 only that it could not make its object, and ends.
-TEST(TeamLines, AReasonThatReachedOneReachesAll) {
+TEST(AgreementMessages, AReasonThatReachedOneReachesAll) {
   play({0, 1, 2}, 12, [](Seat& seat) {
     if (seat.rank() == 1) {
       Letters::Offer& made = seat.inbox(0).letters[1].made;
@@ -259,24 +259,24 @@ TEST(TeamLines, AReasonThatReachedOneReachesAll) {
       std::strcpy(made.text, "out of memory");
       made.signal = Letters::kIsThere;
     } else {
-      if (seat.rank() == 2) seat.lines().put_made(Status::ok, "");
+      if (seat.rank() == 2) seat.messages().put_made(Status::ok, "");
     }
-    EXPECT_TRUE(seat.rank() == 1 || seat.lines().made(0) == nullptr);
+    EXPECT_TRUE(seat.rank() == 1 || seat.messages().made(0) == nullptr);
     seat.meet();
-    EXPECT_TRUE(seat.rank() != 1 || seat.lines().made(0) != nullptr);
+    EXPECT_TRUE(seat.rank() != 1 || seat.messages().made(0) != nullptr);
     seat.meet();
     if (seat.rank() == 0) return;
-    const Letters::Offer* const made = seat.lines().made(0);
+    const Letters::Offer* const made = seat.messages().made(0);
     ASSERT_NE(made, nullptr);
     EXPECT_EQ(made->status, static_cast<std::int32_t>(Status::no_resource));
     EXPECT_STREQ(made->text, "out of memory");
-    const Letters::Offer* const other = seat.lines().made(3 - seat.rank());
+    const Letters::Offer* const other = seat.messages().made(3 - seat.rank());
     EXPECT_EQ(other != nullptr, seat.rank() == 1);
     EXPECT_EQ(other == nullptr ? 0 : other->status, 0);
   });
 }
 
-TEST(TeamLines, OffersOutsideTheArenaAreRefused) {
+TEST(AgreementMessages, OffersOutsideTheArenaAreRefused) {
   EXPECT_NO_THROW(check_offer(1, 4096, 4096, 8192));
   for (const std::uint64_t staging : {std::uint64_t{4160}, std::uint64_t{8192}, UINT64_MAX, UINT64_MAX - 4095}) {
     try {
@@ -293,22 +293,22 @@ TEST(TeamLines, OffersOutsideTheArenaAreRefused) {
 }
 
 /// The first engine loses all: what is told once comes all the same.
-TEST(TeamLines, LettersComeByMoreThanOneEngine) {
+TEST(AgreementMessages, LettersComeByMoreThanOneEngine) {
   play({0, 1}, 10, [](Seat& seat) {
     seat.transport().lose_engine(0);
-    if (seat.rank() == 0) seat.lines().propose(Status::timeout, 1, "a cable is cut");
+    if (seat.rank() == 0) seat.messages().propose(Status::timeout, 1, "a cable is cut");
     seat.meet();
-    EXPECT_TRUE(seat.lines().is_alarmed());
-    EXPECT_EQ(text_of(seat.lines().settle()), std::to_string(static_cast<int>(Status::timeout)) + " a cable is cut");
-    seat.lines().put_offer(3, 64);
+    EXPECT_TRUE(seat.messages().is_alarmed());
+    EXPECT_EQ(text_of(seat.messages().settle()), std::to_string(static_cast<int>(Status::timeout)) + " a cable is cut");
+    seat.messages().put_offer(3, 64);
     seat.meet();
-    ASSERT_TRUE(seat.lines().offer(1 - seat.rank()));
-    EXPECT_EQ(seat.lines().missed_from(1 - seat.rank()), 1U);
+    ASSERT_TRUE(seat.messages().offer(1 - seat.rank()));
+    EXPECT_EQ(seat.messages().missed_from(1 - seat.rank()), 1U);
     for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
-      seat.lines().tell(standing_of(seat.rank(), sequence));
+      seat.messages().tell(standing_of(seat.rank(), sequence));
       seat.meet();
     }
-    EXPECT_GE(seat.lines().view(1 - seat.rank()).standing.sequence, 2U);
+    EXPECT_GE(seat.messages().view(1 - seat.rank()).standing.sequence, 2U);
   });
 }
 

@@ -69,13 +69,13 @@ struct alignas(kLineBytes) Inbox {
   /// their order, whoever has seen all of them knows that nothing of the sender is under way any more.
   std::uint64_t epochs[kEnginesMax];
   /// Set with the offer, one by each engine: what has not come shows which engine is lost.
-  std::uint64_t hails[kEnginesMax];
+  std::uint64_t probes[kEnginesMax];
   // Words that all engines put alike.
   /// As Heard: the sender knows of a failure and will propose nothing from now on. Above it the splits known as made.
   std::uint64_t heard;
   static constexpr int kSplitsShift = 8;  ///< of `heard`
   std::uint64_t splits;  ///< twice the splits that the sender knows as made, and one more once it has given up the next
-  std::uint64_t missed;  ///< kIsThere, and above it the set of engines by which a hail has not come to the sender
+  std::uint64_t missed;  ///< kIsThere, and above it the set of engines by which a probe has not come to the sender
   std::uint64_t installs[InstallLog::kWords];  ///< the sender's; by engine 0 alone, so that none overtakes a later one
   std::uint64_t closed;                        ///< the sender has closed the engines of the decision
   Letters letters[kCopies];
@@ -88,7 +88,7 @@ struct alignas(kLineBytes) Inbox {
 static_assert(sizeof(Inbox::Status) == kLineBytes);
 
 /// Memory of a member: an inbox per member, what it puts from, and the alarm. Zeroed memory is valid.
-struct LinesMemory {
+struct MessagesMemory {
   static constexpr std::size_t kStatusSources = 8;
   alignas(kLineBytes) std::uint64_t alarm;  ///< 1 once anybody has proposed a failure; every writer stores the same
   Inbox::Status status_sources[kStatusSources];
@@ -97,9 +97,9 @@ struct LinesMemory {
 };
 
 /// Where that memory begins in a team's memory.
-std::size_t team_lines_offset() noexcept;
+std::size_t agreement_messages_offset() noexcept;
 /// Bytes of that memory for a team of up to `ranks` ranks.
-std::size_t team_lines_bytes(int ranks) noexcept;
+std::size_t agreement_messages_bytes(int ranks) noexcept;
 /// Throws Error{transport} where memory that a member offers to the survivors' team does not lie in its arena.
 void check_offer(int member, std::uint64_t staging, std::size_t bytes, std::uint64_t arena_bytes);
 /// True when the member has written its last word into the memory at `memory`.
@@ -110,7 +110,7 @@ inline constexpr std::int64_t kPassOnNs = 1'000'000'000;
 
 /// One per team on several nodes. For the team's caller, but for propose() and push_out(), which any thread may call.
 /// All waits in here end by themselves.
-class TeamLines {
+class AgreementMessages {
  public:
   struct Member {
     int context_rank;
@@ -118,7 +118,7 @@ class TeamLines {
   };
   static constexpr std::uint64_t kDeparted = UINT64_MAX;
 
-  TeamLines(Transport& transport, std::vector<Member> members, int rank, std::int64_t timeout_ns);
+  AgreementMessages(Transport& transport, std::vector<Member> members, int rank, std::int64_t timeout_ns);
 
   /// Tells members of other nodes where this one is, when it has been quiet since `quiet_since_ns` (0: it has not):
   /// first after 100 ms, then at growing distances up to a second; more often where the deadline is short.
@@ -240,7 +240,7 @@ class TeamLines {
   std::vector<Member> members_;
   int rank_;
   int engines_;
-  LinesMemory* memory_;
+  MessagesMemory* memory_;
   Inbox* inboxes_;
   std::int64_t grace_ns_;
   std::int64_t first_ns_;
