@@ -286,6 +286,30 @@ TuneTable TuneTable::load(const std::string& path) {
   return parse(read_text_file(path, "TORII_TUNE_FILE"), path);
 }
 
+namespace {
+
+/// Sets the radix that nobody chose, on which it depends whether an algorithm serves a call. Throws unsupported unless
+/// there is an algorithm and it serves.
+void check_serves(Selected& selected, const std::string& name, std::size_t bytes) {
+  PlanRequest& request = selected.request;
+  if (selected.algorithm == nullptr) {
+    throw Error(Status::unsupported,
+                name.empty() ? none_serves(request)
+                             : "no algorithm is called '" + name + "'; those that serve this call: " + able(request));
+  }
+  if (request.tuning.radix == 0) {
+    const bool counts = selected.algorithm->name == "floyd";
+    request.tuning.radix = counts ? floyd_radix(request.topology, block_bytes_of(request, bytes)) : Tuning{}.radix;
+  }
+  const std::string reason = selected.algorithm->why_not(request);
+  if (!reason.empty()) {
+    throw Error(Status::unsupported, std::string(selected.algorithm->name) + " cannot serve this call: " + reason +
+                                         " (those that can: " + able(request) + ")");
+  }
+}
+
+}  // namespace
+
 Selected select(const TuneTable& table, const Forced& forced, PlanRequest request, std::size_t bytes,
                 bool several_nodes, std::size_t put_bytes) {
   std::string name = forced.algorithm == "auto" ? "" : forced.algorithm;
@@ -321,29 +345,13 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   } else {
     // No row: the defaults of Tuning, and for a free choice the first of the catalogue that can.
     selected.request.tuning = forced_tuning(default_tuning(name, request, bytes), forced);
-    for (const Algorithm& algorithm : catalogue()) {
-      const bool wanted = name.empty() ? algorithm.why_not(selected.request).empty() : algorithm.name == name;
-      if (wanted) {
-        selected.algorithm = &algorithm;
-        break;
-      }
-    }
+    const auto rows = catalogue();
+    const auto wanted = std::ranges::find_if(rows, [&](const Algorithm& one) {
+      return name.empty() ? one.why_not(selected.request).empty() : one.name == name;
+    });
+    if (wanted != rows.end()) selected.algorithm = &*wanted;
   }
-  if (selected.algorithm == nullptr) {
-    throw Error(Status::unsupported, name.empty() ? none_serves(selected.request)
-                                                  : "no algorithm is called '" + name +
-                                                        "'; those that serve this call: " + able(selected.request));
-  }
-  int& radix = selected.request.tuning.radix;
-  if (radix == 0) {
-    const bool counts = selected.algorithm->name == "floyd";
-    radix = counts ? floyd_radix(request.topology, block_bytes_of(request, bytes)) : Tuning{}.radix;
-  }
-  const std::string reason = selected.algorithm->why_not(selected.request);
-  if (!reason.empty()) {
-    throw Error(Status::unsupported, std::string(selected.algorithm->name) + " cannot serve this call: " + reason +
-                                         " (those that can: " + able(selected.request) + ")");
-  }
+  check_serves(selected, name, bytes);
   selected.request.tuning.segment_bytes = bounded_segment(selected.request, *selected.algorithm);
   if (selected.algorithm->name == "multilane") {
     selected.by_model = choose_lanes(selected.request, bytes, table.streams());
