@@ -7,7 +7,7 @@
 #include "collectives/drawing/draw.hpp"
 #include "collectives/drawing/draw_schedule.hpp"
 #include "collectives/schedules/schedule_cache.hpp"
-#include "runtime/base/settings.hpp"
+#include "runtime/base/numbers.hpp"
 #include "tools/torii-info/plan.hpp"
 
 namespace torii::tools {
