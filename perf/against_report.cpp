@@ -4,6 +4,7 @@
 #include "perf/common/measure.hpp"
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
+#include "runtime/base/numbers.hpp"
 
 #include <fmt/format.h>
 
@@ -101,7 +102,7 @@ Cell to_cell(const CellKey& key, const Times& times) {
 void print_cell(const Cell& cell) {
   const auto& [place, ranks, collective, bytes, memory, timing] = cell.key;
   fmt::print("{:>8} {:>5} {:>14} {:>6} {:>9} {:>8} {:>11.2f} {:>11.2f} {:>8.3f} {:>8.3f} {:>5}  {}\n", place, ranks,
-             collective, bytes == 0 ? "-" : short_size(bytes), memory, timing, cell.old_us, cell.new_us, cell.ratio,
+             collective, bytes == 0 ? "-" : bytes_text(bytes), memory, timing, cell.old_us, cell.new_us, cell.ratio,
              cell.high - cell.low, cell.pairs, cell.mark);
 }
 

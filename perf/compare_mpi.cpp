@@ -81,7 +81,7 @@ class CompareReport {
  public:
   /// Only rank 0 is given a file.
   explicit CompareReport(const CompareOptions& options)
-      : options_(options), lines_(options.json, JsonLines::Mode::append) {}
+      : options_(options), lines_(options.json, Output::Mode::append) {}
 
   void header(int ranks) const {
     std::printf("# %s, setting '%s', %d ranks, torii %s commit %s, %s\n", Mpi::version().c_str(),
@@ -162,13 +162,10 @@ int main(int argc, char** argv) {
     CompareOptions options;
     if (!parse(argc, argv, mpi.rank() == 0, options)) return kOk;
     const int code = compare(options, mpi);
-    flush(stdout, "-");
+    torii::Output("-").write("");
     return code;
-  } catch (const Failure& failure) {
-    std::fprintf(stderr, "rank %d: %s\n", mpi.rank(), failure.what());
-    Mpi::abort(failure.exit_code());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d: %s\n", mpi.rank(), error.what());
-    Mpi::abort(kWrongData);
+    Mpi::abort(exit_code_of(error));
   }
 }

@@ -5,6 +5,7 @@
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
 #include "perf/compare_chart.hpp"
+#include "runtime/base/numbers.hpp"
 
 #include <fmt/format.h>
 
@@ -82,7 +83,7 @@ void print_table(const Results& results) {
              "algorithm", "MPI and setting");
   for (const BestRow& row : results.rows) {
     fmt::print("{:>14} {:>8} {:>5} {:>6} {:>10.2f} {:>11.2f} {:>6.2f} {:>11.2f} {:>6.2f} {:>11} {:>6}  {:<20} {}, {}\n",
-               row.collective, row.timing, row.ranks, row.bytes == 0 ? "-" : short_size(row.bytes), row.mpi_us,
+               row.collective, row.timing, row.ranks, row.bytes == 0 ? "-" : bytes_text(row.bytes), row.mpi_us,
                row.torii_malloc_us, row.ratio_malloc, row.torii_allocated_us, row.ratio_allocated,
                if_measured(row, row.torii_adopted_us), if_measured(row, row.ratio_adopted), row.algorithm, row.mpi,
                row.setting);
@@ -98,9 +99,7 @@ int report(int argc, char** argv) {
   if (!parse_command_line(app, argc, argv, "compare_report --svg compare.svg compare.json")) return kOk;
   const Results results = read(input);
   print_table(results);
-  if (!svg.empty()) {
-    write_file(svg, draw_chart(results.title, results.rows));
-  }
+  if (!svg.empty()) Output(svg).write(draw_chart(results.title, results.rows));
   return results.wrong == 0 ? kOk : kWrongData;
 }
 

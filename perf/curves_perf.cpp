@@ -18,6 +18,7 @@
 #include "perf/common/host.hpp"
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -39,10 +40,11 @@ struct Raw {
 void read_values(const Raw& raw, CurveOptions& options) {
   options.algorithms = split_list(raw.algorithms);
   for (const std::string& word : split_list(raw.engines)) {
-    if (word.empty() || word.size() > 2 || word.find_first_not_of("0123456789") != std::string::npos) {
+    const int engines = parse_number<int>(word).value_or(-1);
+    if (engines < 0 || engines > 99) {
       throw Failure(kBadCommandLine, "--engines '" + word + "' is not a number; use a list like 1,4");
     }
-    options.engines.push_back(std::stoi(word));
+    options.engines.push_back(engines);
   }
   options.sizes.read();
   if (raw.memory != "malloc" && raw.memory != "allocated") {
@@ -146,7 +148,7 @@ int64_t check_once(const Job& job, const Curve& curve, CallData& data) {
 class CurveLog {
  public:
   CurveLog(const CurveOptions& options, int ranks)
-      : options_(options), ranks_(ranks), lines_(options.json, JsonLines::Mode::append) {
+      : options_(options), ranks_(ranks), lines_(options.json, Output::Mode::append) {
     fmt::print(lines_.table(), "# torii {} commit {}, {} ranks, {}, {}, {} memory\n", torii_version(), commit(), ranks,
                options.topology, host(), name(options.memory));
     fmt::print(lines_.table(), "# {:>10} {:>20} {:>8} {:>12} {:>10} {:>7} {:>7}\n", "size(B)", "algorithm", "engines",

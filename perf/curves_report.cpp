@@ -83,7 +83,7 @@ int report(int argc, char** argv) {
   app.add_option("--svg", svg, "draw into this file")->required();
   if (!parse_command_line(app, argc, argv, "curves_report --svg curves.svg curves.json")) return kOk;
   const Curves curves = read(input);
-  write_file(svg, draw_chart(curves.title, make_series(curves), make_panels(curves)));
+  Output(svg).write(draw_chart(curves.title, make_series(curves), make_panels(curves)));
   return kOk;
 }
 

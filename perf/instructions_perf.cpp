@@ -23,6 +23,7 @@
 #include "perf/common/failure.hpp"
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 
@@ -217,7 +218,7 @@ void count_cell(const Cell& cell, std::array<Rank, kRanks>& ranks, int warm_up, 
   for (int i = 0; i < calls; ++i) call_once(cell, turns, true);
   torii_perf_cell_ends();
   const bool right = ranks[0].is_right(cell) && ranks[1].is_right(cell);
-  std::printf("%s %s %s %d %d\n", name(cell.collective), short_size(cell.bytes).c_str(), name_of_way(cell), cell.rank,
+  std::printf("%s %s %s %d %d\n", name(cell.collective), bytes_text(cell.bytes).c_str(), name_of_way(cell), cell.rank,
               calls);
   std::fflush(stdout);
   if (!right) throw Failure(kWrongData, std::string("wrong data of ") + name(cell.collective));

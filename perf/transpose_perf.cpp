@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,6 +18,7 @@
 #include "perf/common/failure.hpp"
 #include "perf/common/job.hpp"
 #include "perf/mpi_calls.hpp"
+#include "runtime/base/output.hpp"
 #ifdef TORII_HAVE_FFTW
 #include <fftw3-mpi.h>
 #endif
@@ -209,10 +209,7 @@ void report(const Part& part, const Shape& shape, const std::vector<Outcome>& ou
     json["ways"].push_back(
         {{"name", one.name}, {"median_ms", one.median_ms()}, {"least_ms", least_ms}, {"wrong", one.wrong}});
   }
-  if (shape.json.empty()) return;
-  std::ofstream file(shape.json, std::ios::app);
-  file << json.dump() << '\n';
-  if (!file) throw Failure(kBadCommandLine, "cannot write to --json '" + shape.json + "'");
+  Output(shape.json, Output::Mode::append).write(json.dump() + "\n");
 }
 
 /// False when all has been said, as for --help. Throws Failure, on all ranks alike.
@@ -281,7 +278,6 @@ int main(int argc, char** argv) {
     return run(shape, mpi);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d: %s\n", mpi.rank(), error.what());
-    const auto* const failure = dynamic_cast<const Failure*>(&error);
-    Mpi::abort(failure != nullptr ? failure->exit_code() : kWrongData);
+    Mpi::abort(exit_code_of(error));
   }
 }

@@ -2,9 +2,11 @@
 // The exit codes of programs. Separate from command_line.hpp, whose parser takes seconds to compile.
 #pragma once
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <exception>
+
+#include "runtime/base/output.hpp"
+#include "runtime/base/status.hpp"
 
 namespace torii::tools {
 
@@ -18,11 +20,36 @@ enum ExitCode : int {
   kPeerLost = 5,
 };
 
-/// The code with which a program ends that has done its work with `code`: another one if its output to stdout was lost.
-inline int finish(const char* program, int code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  std::fprintf(stderr, "%s: cannot write stdout: %s\n", program, std::strerror(errno));
-  return code == kDone ? kBadInput : code;
+inline ExitCode exit_code(Status status) {
+  switch (status) {
+    case Status::invalid_argument:
+      return kBadInput;
+    case Status::unsupported:
+    case Status::no_resource:
+      return kNotPossible;
+    case Status::timeout:
+      return kTimedOut;
+    default:
+      return kWrong;
+  }
+}
+
+/// Runs the work of a program and returns its exit code. Exceptions become a message on stderr, and so does output that
+/// cannot be written: results that are lost are no success.
+template <class Work>
+int run_program(const char* program, const Work& work) {
+  int code = kDone;
+  try {
+    code = work();
+    Output("-").write("");
+    return code;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return code == kDone ? exit_code(error.status()) : code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return kWrong;
+  }
 }
 
 }  // namespace torii::tools

@@ -17,6 +17,7 @@
 #include "runtime/base/cancellation.hpp"
 
 using torii::Status;
+using torii::c::answered;
 using torii::c::invalid;
 using torii::c::is_size;
 using torii::c::number_in;
@@ -52,24 +53,6 @@ struct LogTarget {
     target.log(static_cast<int>(level), std::string(message).c_str(), target.data);
   }
 };
-
-/// Runs code that may throw, and answers as the C interface does. The code makes no system call at which a cancelled
-/// thread would end.
-template <typename Body>
-torii_status answered(Body&& body) noexcept {
-  try {
-    body();
-    return TORII_OK;
-  } catch (const torii::Error& error) {
-    return refuse(error.status(), error.what());
-  } catch (const std::bad_alloc&) {
-    return refuse(Status::no_resource, "out of memory");
-  } catch (const std::exception& error) {
-    return refuse(Status::internal, error.what());
-  } catch (...) {
-    return refuse(Status::internal, "a function of the caller threw what is no std::exception; it must not throw");
-  }
-}
 
 /// answered() for setup code, which makes system calls.
 template <typename Body>
@@ -118,6 +101,18 @@ torii_status finish(torii_request* request) {
     delete request;
   }
   return to_c(status);
+}
+
+/// Calls `body` with the plan that would run a call.
+template <typename Body>
+torii_status with_plan(torii_team* team, const torii_call* call, Body&& body) noexcept {
+  torii_status status = TORII_OK;
+  torii::Request request;
+  if (!read_call(call, request.arguments, status)) return status;
+  const torii::CancellationHeld held;
+  Status prepared_status = Status::ok;
+  const torii::CallPlan* const call_plan = team->team->prepare(request, prepared_status);
+  return call_plan == nullptr ? to_c(prepared_status) : answered([&] { body(*call_plan); });
 }
 
 }  // namespace
@@ -376,15 +371,8 @@ torii_status torii_request_free(torii_request* request) {
 torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,
                           void* operand_data, void* out) {
   if (team == nullptr || operand == nullptr || out == nullptr) return invalid("team, operand or out is NULL");
-  torii_status status = TORII_OK;
-  torii::Request request;
-  if (!read_call(call, request.arguments, status)) return status;
-  const torii::CancellationHeld held;
-  Status prepared_status = Status::ok;
-  const torii::CallPlan* call_plan = team->team->prepare(request, prepared_status);
-  if (call_plan == nullptr) return to_c(prepared_status);
-  return guarded([&] {
-    torii::expect(*team->team, *call_plan, first, count, operand, operand_data, static_cast<std::byte*>(out));
+  return with_plan(team, call, [&](const torii::CallPlan& call_plan) {
+    torii::expect(*team->team, call_plan, first, count, operand, operand_data, static_cast<std::byte*>(out));
   });
 }
 
@@ -392,23 +380,18 @@ torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice
   if (team == nullptr || choice == nullptr) return invalid("team or choice is NULL");
   torii_status status = TORII_OK;
   if (!is_size(choice->size, "torii_choice", status)) return status;
-  torii::Request request;
-  if (!read_call(call, request.arguments, status)) return status;
-  const torii::CancellationHeld held;
-  Status prepared_status = Status::ok;
-  const torii::CallPlan* call_plan = team->team->prepare(request, prepared_status);
-  if (call_plan == nullptr) return to_c(prepared_status);
-  torii_choice full = {};
-  full.size = choice->size;
-  full.algorithm = call_plan->selected.algorithm->name.data();
-  torii::Context& context = team->team->context();
-  full.transport = context.transport().capabilities().name.data();
-  full.isa = torii::kernels::name(context.isa());
-  full.segment_bytes = call_plan->selected.request.tuning.segment_bytes;
-  full.engines = context.transport().capabilities().engines;
-  full.window = call_plan->selected.request.tuning.window;
-  std::memcpy(choice, &full, std::min(choice->size, sizeof(full)));
-  return TORII_OK;
+  return with_plan(team, call, [&](const torii::CallPlan& call_plan) {
+    torii_choice full = {};
+    full.size = choice->size;
+    full.algorithm = call_plan.selected.algorithm->name.data();
+    torii::Context& context = team->team->context();
+    full.transport = context.transport().capabilities().name.data();
+    full.isa = torii::kernels::name(context.isa());
+    full.segment_bytes = call_plan.selected.request.tuning.segment_bytes;
+    full.engines = context.transport().capabilities().engines;
+    full.window = call_plan.selected.request.tuning.window;
+    std::memcpy(choice, &full, std::min(choice->size, sizeof(full)));
+  });
 }
 
 }  // extern "C"

@@ -5,7 +5,9 @@
 #include <torii/torii.h>
 
 #include <atomic>
+#include <exception>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "api/redistribution/redistribution.hpp"
@@ -61,6 +63,24 @@ inline torii_status run_to_end(torii_team* team, const CallArguments& arguments)
   Request request;
   request.arguments = arguments;
   return to_c(team->team->run(request));
+}
+
+/// Runs code that may throw, and answers as the C interface does. The code makes no system call at which a cancelled
+/// thread would end.
+template <typename Body>
+torii_status answered(Body&& body) noexcept {
+  try {
+    body();
+    return TORII_OK;
+  } catch (const Error& error) {
+    return refuse(error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    return refuse(Status::no_resource, "out of memory");
+  } catch (const std::exception& error) {
+    return refuse(Status::internal, error.what());
+  } catch (...) {
+    return refuse(Status::internal, "a function of the caller threw what is no std::exception; it must not throw");
+  }
 }
 
 }  // namespace torii::c

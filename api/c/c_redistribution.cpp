@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposes and permutations of the C interface.
-#include <exception>
-
 #include "api/c/c_objects.hpp"
 #include "runtime/base/cancellation.hpp"
 #include "runtime/plan/balanced_split.hpp"
 #include "runtime/plan/transposition.hpp"
 
 using torii::Status;
+using torii::c::answered;
 using torii::c::invalid;
-using torii::c::refuse;
 using torii::c::refused_on;
 using torii::c::to_c;
 
@@ -18,13 +16,9 @@ namespace {
 template <typename Body>
 torii_status status_of(torii_team* team, Body&& body) noexcept {
   const torii::CancellationHeld held;
-  try {
-    return to_c(body());
-  } catch (const torii::Error& error) {
-    return refused_on(team, refuse(error.status(), error.what()));
-  } catch (const std::exception& error) {
-    return refused_on(team, refuse(Status::no_resource, error.what()));
-  }
+  Status status = Status::ok;
+  const torii_status thrown = answered([&] { status = body(); });
+  return thrown == TORII_OK ? to_c(status) : refused_on(team, thrown);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "runtime/plan/plan.hpp"
 
@@ -24,8 +23,5 @@ inline constexpr int kRanksDrawnMost = 256;
 /// title and legend. `plans` holds all ranks in order. Throws Error{invalid_argument} for more than kRanksDrawnMost or
 /// missing plans.
 std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans);
-
-/// Text as it may stand in SVG: '<' and '&' by their names, without control characters.
-std::string svg_text(std::string_view text);
 
 }  // namespace torii

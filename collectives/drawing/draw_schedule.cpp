@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "collectives/drawing/draw.hpp"
+#include "collectives/drawing/svg.hpp"
 
 namespace torii {
 namespace {
@@ -20,17 +20,13 @@ constexpr double kRowHeight = 22;
 constexpr double kChartWidth = 760;
 constexpr double kChartLeft = 90;  // room for the names of ranks
 
-struct Point {
-  double x = 0;
-  double y = 0;
-};
+using Point = SvgPoint;
 
 std::string format(const char* form, double value) {
   char text[48];
   std::snprintf(text, sizeof(text), form, value);
   return text;
 }
-std::string number(double value) { return format("%.1f", value); }
 std::string milliseconds(double seconds) { return format("%.3f ms", 1e3 * seconds); }
 
 std::string rate_text(std::int64_t bytes_per_second) {
@@ -42,7 +38,7 @@ std::string rate_text(std::int64_t bytes_per_second) {
 
 /// Early transfers are blue, late ones red.
 std::string colour(double moment, double end) {
-  return "hsl(" + number(215 - 215 * (end > 0 ? moment / end : 0)) + ",70%,42%)";
+  return "hsl(" + svg_text(215 - 215 * (end > 0 ? moment / end : 0)) + ",70%,42%)";
 }
 
 /// Leaves side by side in depth-first order, the others above the middle of what hangs on them. The top is the node
@@ -105,14 +101,9 @@ class TreePicture {
   int depth_most_ = 0;
 };
 
-std::string text_at(double x, double y, const std::string& text, const char* more) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"" + more + ">" + svg_text(text) + "</text>\n";
-}
-
-std::string draw_links(const TreeTopology& tree, const TreePicture& picture, Point origin) {
+void draw_links(Svg& svg, const TreeTopology& tree, const TreePicture& picture, Point origin) {
   std::int64_t most = 1;
   for (const TreeLink& link : tree.links()) most = std::max({most, link.bandwidth[0], link.bandwidth[1]});
-  std::string svg;
   for (const TreeLink& link : tree.links()) {
     const Point a = picture.at(link.ends[0]);
     const Point b = picture.at(link.ends[1]);
@@ -121,88 +112,79 @@ std::string draw_links(const TreeTopology& tree, const TreePicture& picture, Poi
     const std::string rates = link.bandwidth[0] == link.bandwidth[1]
                                   ? rate_text(link.bandwidth[0])
                                   : rate_text(link.bandwidth[0]) + ", " + rate_text(link.bandwidth[1]);
-    svg += "<path class=\"link\" d=\"M" + number(origin.x + a.x) + " " + number(origin.y + a.y) + "L" +
-           number(origin.x + b.x) + " " + number(origin.y + b.y) + "\" stroke=\"#999999\" stroke-width=\"" +
-           number(1 + 7 * std::sqrt(share)) + "\"" + (link.half_duplex ? " stroke-dasharray=\"6 4\"" : "") +
-           "><title>" + rates + (link.half_duplex ? ", half duplex" : "") + "</title></path>\n";
-    svg += text_at(origin.x + (a.x + b.x) / 2, origin.y + (a.y + b.y) / 2, rates,
-                   " font-size=\"8\" fill=\"#555555\" text-anchor=\"middle\"");
+    svg.line({origin.x + a.x, origin.y + a.y}, {origin.x + b.x, origin.y + b.y},
+             "class=link stroke=#999999 stroke-width=" + svg_text(1 + 7 * std::sqrt(share)) +
+                 (link.half_duplex ? " stroke-dasharray=6,4" : ""),
+             rates + (link.half_duplex ? ", half duplex" : ""));
+    svg.text(origin.x + (a.x + b.x) / 2, origin.y + (a.y + b.y) / 2, rates,
+             "font-size=8 fill=#555555 text-anchor=middle");
   }
-  return svg;
+}
+
+/// "0.000 ms to 86.957 ms"
+std::string time_text(const Transfer& transfer) {
+  return milliseconds(transfer.start_s) + " to " + milliseconds(transfer.end_s);
 }
 
 /// An arc below the leaves, the deeper the farther it goes, with its number at its lowest point.
-std::string draw_arc(Point from, Point to, std::size_t place, const std::string& stroke, const std::string& title) {
+void draw_arc(Svg& svg, Point from, Point to, std::size_t place, const std::string& stroke, const std::string& title) {
   const double depth = 24 + 0.28 * std::abs(to.x - from.x);
   const Point low = {(from.x + to.x) / 2, std::max(from.y, to.y) + depth};
-  return "<path class=\"transfer\" d=\"M" + number(from.x) + " " + number(from.y + kNodeRadius) + "Q" + number(low.x) +
-         " " + number(low.y + depth / 2) + " " + number(to.x) + " " + number(to.y + kNodeRadius + 2) +
-         "\" fill=\"none\" stroke-width=\"1.6\" marker-end=\"url(#head)\" stroke=\"" + stroke + "\"><title>" + title +
-         "</title></path>\n" +
-         text_at(low.x, (low.y + depth / 2 + (from.y + to.y) / 2 + kNodeRadius) / 2 + 4, std::to_string(place + 1),
-                 " font-size=\"10\" text-anchor=\"middle\"");
+  svg.path("M" + svg_text({from.x, from.y + kNodeRadius}) + "Q" + svg_text({low.x, low.y + depth / 2}) + " " +
+               svg_text({to.x, to.y + kNodeRadius + 2}),
+           "class=transfer fill=none stroke-width=1.6 marker-end=url(#head) stroke=" + stroke, title);
+  svg.text(low.x, (low.y + depth / 2 + (from.y + to.y) / 2 + kNodeRadius) / 2 + 4, std::to_string(place + 1),
+           "font-size=10 text-anchor=middle");
 }
 
-std::string draw_tree(const TreeTopology& tree, const TreePicture& picture, const std::vector<Transfer>& transfers,
-                      double time_s, Point origin) {
-  std::string svg = draw_links(tree, picture, origin);
+void draw_tree(Svg& svg, const TreeTopology& tree, const TreePicture& picture, const std::vector<Transfer>& transfers,
+               double time_s, Point origin) {
+  draw_links(svg, tree, picture, origin);
+  const auto on_paper = [&](int node) { return Point{origin.x + picture.at(node).x, origin.y + picture.at(node).y}; };
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     const Transfer& transfer = transfers[i];
-    const Point from = picture.at(tree.node_of(transfer.sender));
-    const Point to = picture.at(tree.node_of(transfer.receiver));
-    svg += draw_arc({origin.x + from.x, origin.y + from.y}, {origin.x + to.x, origin.y + to.y}, i,
-                    colour(transfer.start_s, time_s),
-                    std::to_string(transfer.sender) + " to " + std::to_string(transfer.receiver) + ", " +
-                        milliseconds(transfer.start_s) + " to " + milliseconds(transfer.end_s));
+    draw_arc(svg, on_paper(tree.node_of(transfer.sender)), on_paper(tree.node_of(transfer.receiver)), i,
+             colour(transfer.start_s, time_s),
+             std::to_string(transfer.sender) + " to " + std::to_string(transfer.receiver) + ", " + time_text(transfer));
   }
-  for (std::size_t node = 0; node < tree.nodes().size(); ++node) {
-    const Point at = picture.at(static_cast<int>(node));
-    const int rank = tree.nodes()[node].rank;
-    const std::string x = number(origin.x + at.x);
-    if (rank < 0) {
-      svg += "<rect class=\"relay\" x=\"" + number(origin.x + at.x - 9) + "\" y=\"" + number(origin.y + at.y - 9) +
-             "\" width=\"18\" height=\"18\" fill=\"#dddddd\" stroke=\"#333333\"><title>" +
-             svg_text(tree.nodes()[node].name) + "</title></rect>\n";
+  for (std::size_t i = 0; i < tree.nodes().size(); ++i) {
+    const auto& node = tree.nodes()[i];
+    const Point at = on_paper(static_cast<int>(i));
+    if (node.rank < 0) {
+      svg.rect({at.x - 9, at.y - 9}, 18, 18, "class=relay fill=#dddddd stroke=#333333", node.name);
       continue;
     }
-    svg += "<circle class=\"rank\" cx=\"" + x + "\" cy=\"" + number(origin.y + at.y) + "\" r=\"" + number(kNodeRadius) +
-           "\" fill=\"#f4f4f4\" stroke=\"#333333\"><title>" + svg_text(tree.nodes()[node].name) +
-           "</title></circle>\n" +
-           text_at(origin.x + at.x, origin.y + at.y + 4, std::to_string(rank), " text-anchor=\"middle\"");
+    svg.circle(at, kNodeRadius, "class=rank fill=#f4f4f4 stroke=#333333", node.name);
+    svg.text(at.x, at.y + 4, std::to_string(node.rank), "text-anchor=middle");
   }
-  return svg;
 }
 
-std::string draw_gantt(int ranks, const std::vector<Transfer>& transfers, double time_s, Point origin) {
+void draw_gantt(Svg& svg, int ranks, const std::vector<Transfer>& transfers, double time_s, Point origin) {
   const double scale = time_s > 0 ? kChartWidth / time_s : 0;
-  std::string svg;
+  const double left = origin.x + kChartLeft;
   for (int rank = 0; rank < ranks; ++rank) {
     const double y = origin.y + rank * kRowHeight;
-    svg += text_at(origin.x + kChartLeft - 8, y + 15, "rank " + std::to_string(rank), " text-anchor=\"end\"");
-    svg += "<path d=\"M" + number(origin.x + kChartLeft) + " " + number(y + kRowHeight) + "h" + number(kChartWidth) +
-           "\" stroke=\"#eeeeee\"/>\n";
+    svg.text(left - 8, y + 15, "rank " + std::to_string(rank), "text-anchor=end");
+    svg.line({left, y + kRowHeight}, {left + kChartWidth, y + kRowHeight}, "stroke=#eeeeee");
   }
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     const Transfer& transfer = transfers[i];
-    const double x = origin.x + kChartLeft + transfer.start_s * scale;
+    const double x = left + transfer.start_s * scale;
     const double y = origin.y + transfer.receiver * kRowHeight + 3;
     const double width = std::max(1.0, (transfer.end_s - transfer.start_s) * scale);
     const std::string label =
         std::to_string(i + 1) + ": " + std::to_string(transfer.sender) + ">" + std::to_string(transfer.receiver);
-    svg += "<rect class=\"bar\" x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
-           "\" height=\"" + number(kRowHeight - 5) + "\" fill=\"" + colour(transfer.start_s, time_s) + "\"><title>" +
-           label + ", " + milliseconds(transfer.start_s) + " to " + milliseconds(transfer.end_s) + "</title></rect>\n";
+    svg.rect({x, y}, width, kRowHeight - 5, "class=bar fill=" + colour(transfer.start_s, time_s),
+             label + ", " + time_text(transfer));
     const bool fits = width > 8.0 * static_cast<double>(label.size());
-    svg += fits ? text_at(x + 4, y + 12, label, " font-size=\"10\" fill=\"white\"")
-                : text_at(x - 4, y + 12, label, " font-size=\"10\" text-anchor=\"end\"");
+    svg.text(fits ? x + 4 : x - 4, y + 12, label, fits ? "font-size=10 fill=white" : "font-size=10 text-anchor=end");
   }
   const double bottom = origin.y + ranks * kRowHeight;
   for (int tick = 0; tick <= 4; ++tick) {
-    const double x = origin.x + kChartLeft + kChartWidth * tick / 4;
-    svg += "<path d=\"M" + number(x) + " " + number(bottom) + "v5\" stroke=\"#333333\"/>\n" +
-           text_at(x, bottom + 18, milliseconds(time_s * tick / 4), " font-size=\"10\" text-anchor=\"middle\"");
+    const double x = left + kChartWidth * tick / 4;
+    svg.line({x, bottom}, {x, bottom + 5}, "stroke=#333333");
+    svg.text(x, bottom + 18, milliseconds(time_s * tick / 4), "font-size=10 text-anchor=middle");
   }
-  return svg;
 }
 
 /// A reduce sends what a broadcast receives, as long before its end as that comes after the beginning.
@@ -224,8 +206,8 @@ std::string draw_schedule_text(const Schedule& schedule) {
   std::string text;
   for (std::size_t i = 0; i < schedule.transfers.size(); ++i) {
     const Transfer& transfer = schedule.transfers[i];
-    text += std::to_string(i + 1) + ". " + milliseconds(transfer.start_s) + " to " + milliseconds(transfer.end_s) +
-            ": " + std::to_string(transfer.sender) + " > " + std::to_string(transfer.receiver);
+    text += std::to_string(i + 1) + ". " + time_text(transfer) + ": " + std::to_string(transfer.sender) + " > " +
+            std::to_string(transfer.receiver);
     for (const int before : transfer.after) {
       text += (before == transfer.after.front() ? ", after " : ", ") + std::to_string(before + 1);
     }
@@ -242,16 +224,13 @@ std::string draw_schedule_svg(const TreeTopology& tree, const Schedule& schedule
   const double chart_top = kTitleHeight + kMargin + picture.height() + arcs_height;
   const double width = std::max(picture.width() + kLeafPitch, kChartLeft + kChartWidth + kMargin) + 2 * kMargin;
   const double height = chart_top + tree.ranks() * kRowHeight + kMargin;
-  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(width) + " " + number(height) +
-                    "\" width=\"" + number(width) + "\" height=\"" + number(height) +
-                    "\" font-family=\"sans-serif\" font-size=\"12\">\n"
-                    "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<title>" +
-                    svg_text(title) + "</title>\n" + text_at(kMargin, 34, title, " font-size=\"18\"") +
-                    "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" "
-                    "markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#333333\"/></marker></defs>\n";
-  svg += draw_tree(tree, picture, transfers, schedule.time_s, {kMargin + kLeafPitch / 2, kTitleHeight + kMargin});
-  svg += draw_gantt(tree.ranks(), transfers, schedule.time_s, {kMargin, chart_top});
-  return svg + "</svg>\n";
+  Svg svg(width, height, 12);
+  svg.title(title);
+  svg.text(kMargin, 34, title, "font-size=18");
+  svg.arrow_head("head", "#333333");
+  draw_tree(svg, tree, picture, transfers, schedule.time_s, {kMargin + kLeafPitch / 2, kTitleHeight + kMargin});
+  draw_gantt(svg, tree.ranks(), transfers, schedule.time_s, {kMargin, chart_top});
+  return svg.str();
 }
 
 }  // namespace torii

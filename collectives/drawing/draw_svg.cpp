@@ -2,13 +2,13 @@
 // Plans as a picture: ranks on their grid, streams as arrows.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numbers>
 #include <set>
 #include <vector>
 
 #include "collectives/building/exchange_expansion.hpp"
 #include "collectives/drawing/draw.hpp"
+#include "collectives/drawing/svg.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -25,10 +25,7 @@ constexpr double kRankRadius = 15;
 constexpr double kMateDistance = 40;  // between ranks of one node of a grid
 constexpr std::size_t kLegendMost = 24;
 
-struct Point {
-  double x = 0;
-  double y = 0;
-};
+using Point = SvgPoint;
 
 /// One look of an arrow. Streams whose flows have one label and carry the same block look alike.
 struct Style {
@@ -52,12 +49,6 @@ struct Picture {
   double height = 0;
 };
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f", value);
-  return text;
-}
-
 /// Colours that stay apart for most colour-blind readers; further blocks turn round the colour circle.
 std::string colour(int block) {
   constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
@@ -67,7 +58,7 @@ std::string colour(int block) {
 }
 
 std::string dashes(int dash) {
-  constexpr const char* kDashes[] = {"", "7 4", "2 3", "9 3 2 3"};
+  constexpr const char* kDashes[] = {"", "7,4", "2,3", "9,3,2,3"};
   return kDashes[static_cast<std::size_t>(dash) % std::size(kDashes)];
 }
 
@@ -131,25 +122,16 @@ std::vector<Arrow> collect_arrows(std::span<const Plan> plans, std::vector<Style
 
 std::string head_id(int block) { return block == kSeveralBlocks ? "several" : "block" + std::to_string(block); }
 
-std::string arrow_heads(const std::vector<Style>& styles) {
+void draw_arrow_heads(Svg& svg, const std::vector<Style>& styles) {
   std::set<int> blocks;
   for (const Style& style : styles) blocks.insert(style.block);
-  std::string svg = "<defs>\n";
-  for (const int block : blocks) {
-    svg += "<marker id=\"" + head_id(block) +
-           "\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" orient=\"auto\">"
-           "<path d=\"M0 0L8 4L0 8z\" fill=\"" +
-           colour(block) + "\"/></marker>\n";
-  }
-  return svg + "</defs>\n";
+  for (const int block : blocks) svg.arrow_head(head_id(block), colour(block));
 }
 
 std::string stroke(const Style& style) {
-  std::string text = " stroke=\"" + colour(style.block) + "\" stroke-width=\"1.6\" fill=\"none\" marker-end=\"url(#" +
-                     head_id(style.block) + ")\"";
   const std::string pattern = dashes(style.dash);
-  if (!pattern.empty()) text += " stroke-dasharray=\"" + pattern + "\"";
-  return text;
+  return "stroke=" + colour(style.block) + " stroke-width=1.6 fill=none marker-end=url(#" + head_id(style.block) + ")" +
+         (pattern.empty() ? "" : " stroke-dasharray=" + pattern);
 }
 
 /// The point towards which an arrow bends: to the right of its direction, so that the two directions of a pair stay
@@ -170,10 +152,10 @@ std::string arrow_path(const Picture& picture, const Arrow& arrow) {
   const Point to = picture.ranks[arrow.receiver];
   if (arrow.sender == arrow.receiver) {
     const double loop = loop_of(arrow);
-    const std::string top = number(from.y - 2 * loop);
-    const std::string rim = number(from.y - kRankRadius);
-    return "M" + number(from.x - 6) + " " + rim + "C" + number(from.x - loop) + " " + top + " " +
-           number(from.x + loop) + " " + top + " " + number(from.x + 6) + " " + rim;
+    const double top = from.y - 2 * loop;
+    const double rim = from.y - kRankRadius;
+    return "M" + svg_text({from.x - 6, rim}) + "C" + svg_text({from.x - loop, top}) + " " +
+           svg_text({from.x + loop, top}) + " " + svg_text({from.x + 6, rim});
   }
   const Point middle = bend_of(picture, arrow);
   const auto rim = [&](Point centre, double gap) {
@@ -182,8 +164,7 @@ std::string arrow_path(const Picture& picture, const Arrow& arrow) {
   };
   const Point start = rim(from, kRankRadius);
   const Point end = rim(to, kRankRadius + 1);
-  return "M" + number(start.x) + " " + number(start.y) + "Q" + number(middle.x) + " " + number(middle.y) + " " +
-         number(end.x) + " " + number(end.y);
+  return "M" + svg_text(start) + "Q" + svg_text(middle) + " " + svg_text(end);
 }
 
 /// Moves everything below the title and sets the size, so that no rank and no arrow is cut off.
@@ -215,18 +196,15 @@ std::string style_text(const Style& style) {
   return label + (style.block == kSeveralBlocks ? ", several blocks" : ", block " + std::to_string(style.block));
 }
 
-std::string legend(const std::vector<Style>& styles, double left) {
-  std::string svg;
+void draw_legend(Svg& svg, const std::vector<Style>& styles, double left) {
   double y = kTitleHeight + kLegendLine;
   for (std::size_t i = 0; i < std::min(styles.size(), kLegendMost); ++i, y += kLegendLine) {
-    svg += "<path d=\"M" + number(left) + " " + number(y - 4) + "h36\"" + stroke(styles[i]) + "/>\n<text x=\"" +
-           number(left + 44) + "\" y=\"" + number(y) + "\">" + svg_text(style_text(styles[i])) + "</text>\n";
+    svg.path("M" + svg_text({left, y - 4}) + "h36", stroke(styles[i]));
+    svg.text(left + 44, y, style_text(styles[i]));
   }
   if (styles.size() > kLegendMost) {
-    svg += "<text x=\"" + number(left) + "\" y=\"" + number(y) + "\">and " +
-           std::to_string(styles.size() - kLegendMost) + " more</text>\n";
+    svg.text(left, y, "and " + std::to_string(styles.size() - kLegendMost) + " more");
   }
-  return svg;
 }
 
 std::string title_of(const PlanRequest& request) {
@@ -238,20 +216,6 @@ std::string title_of(const PlanRequest& request) {
 }
 
 }  // namespace
-
-std::string svg_text(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else if (static_cast<unsigned char>(c) >= ' ') {
-      result += c;
-    }
-  }
-  return result;
-}
 
 std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans) {
   const int ranks = request.topology.ranks();
@@ -270,29 +234,24 @@ std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans) {
   fit(picture, arrows);
   const double legend_bottom =
       kTitleHeight + kLegendLine * static_cast<double>(std::min(styles.size(), kLegendMost) + 3);
-  const double height = std::max(picture.height, legend_bottom);
-  const std::string size = number(picture.width) + " " + number(height);
-  std::string svg =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + size + "\" width=\"" + number(picture.width) +
-      "\" height=\"" + number(height) +
-      "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  const std::string title = svg_text(title_of(request));
-  svg += "<title>" + title + "</title>\n<text x=\"" + number(kMargin) + "\" y=\"34\" font-size=\"18\">" + title +
-         "</text>\n";
-  svg += arrow_heads(styles);
+  Svg svg(picture.width, std::max(picture.height, legend_bottom), 12);
+  const std::string title = title_of(request);
+  svg.title(title);
+  svg.text(kMargin, 34, title, "font-size=18");
+  draw_arrow_heads(svg, styles);
   for (const Arrow& arrow : arrows) {
-    svg += "<path class=\"stream\" d=\"" + arrow_path(picture, arrow) + "\"" + stroke(styles[arrow.style]) +
-           "><title>" + std::to_string(arrow.sender) + " to " + std::to_string(arrow.receiver) + ": " +
-           svg_text(style_text(styles[arrow.style])) + "</title></path>\n";
+    const Style& style = styles[arrow.style];
+    svg.path(arrow_path(picture, arrow), "class=stream " + stroke(style),
+             std::to_string(arrow.sender) + " to " + std::to_string(arrow.receiver) + ": " + style_text(style));
   }
   for (int rank = 0; rank < ranks; ++rank) {
     const Point at = picture.ranks[rank];
     const bool root = has_root(request.collective) && rank == request.root;
-    svg += "<circle class=\"rank\" cx=\"" + number(at.x) + "\" cy=\"" + number(at.y) + "\" r=\"" + number(kRankRadius) +
-           "\" fill=\"" + (root ? "#ffe9a8" : "#f4f4f4") + "\" stroke=\"#333333\"/>\n<text x=\"" + number(at.x) +
-           "\" y=\"" + number(at.y + 4) + "\" text-anchor=\"middle\">" + std::to_string(rank) + "</text>\n";
+    svg.circle(at, kRankRadius, std::string("class=rank stroke=#333333 fill=") + (root ? "#ffe9a8" : "#f4f4f4"));
+    svg.text(at.x, at.y + 4, std::to_string(rank), "text-anchor=middle");
   }
-  return svg + legend(styles, picture.width - kLegendWidth + 10) + "</svg>\n";
+  draw_legend(svg, styles, picture.width - kLegendWidth + 10);
+  return svg.str();
 }
 
 }  // namespace torii

@@ -11,6 +11,7 @@
 #include "perf/common/failure.hpp"
 #include "perf/common/host.hpp"
 #include "perf/common/names.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -34,7 +35,7 @@ void require_memory(const Job& job, size_t bytes) {
   const size_t wanted = bytes * 4 * static_cast<size_t>(job.ranks());
   const size_t available = available_memory_bytes();
   if (wanted <= available) return;
-  throw Failure(kNotPossible, "a size of " + short_size(bytes) + " needs " + std::to_string(wanted >> 20) + " MiB on " +
+  throw Failure(kNotPossible, "a size of " + bytes_text(bytes) + " needs " + std::to_string(wanted >> 20) + " MiB on " +
                                   std::to_string(job.ranks()) + " ranks; this machine has " +
                                   std::to_string(available >> 20) + " MiB available");
 }

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/base/output.hpp"
+
 namespace torii::perf {
 
 enum ExitCode : int {
@@ -26,6 +28,13 @@ class Failure : public std::runtime_error {
  private:
   int exit_code_;
 };
+
+/// The exit code of a program that `error` ends: that of a Failure, and for an Error, which says what a program cannot
+/// write, that of a bad command line.
+inline int exit_code_of(const std::exception& error) {
+  if (const auto* const failure = dynamic_cast<const Failure*>(&error)) return failure->exit_code();
+  return dynamic_cast<const Error*>(&error) != nullptr ? kBadCommandLine : kNotPossible;
+}
 
 /// Throws a Failure with the library's reason unless `status` is TORII_OK; `what` says what was tried.
 inline void check(torii_status status, const std::string& what) {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <limits>
 
+#include "runtime/base/numbers.hpp"
+
 namespace torii::perf {
 namespace {
 
@@ -32,7 +34,9 @@ std::string host() {
 
 size_t available_memory_bytes() {
   const std::string text = value_of("/proc/meminfo", "MemAvailable");
-  return text.empty() ? std::numeric_limits<size_t>::max() : std::stoull(text) * 1024;
+  std::string_view rest = text;
+  const auto kilobytes = take_number<size_t>(rest);
+  return kilobytes ? *kilobytes * 1024 : std::numeric_limits<size_t>::max();
 }
 
 }  // namespace torii::perf

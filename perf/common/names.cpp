@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "perf/common/failure.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -129,32 +130,13 @@ std::vector<std::string> split_list(const std::string& text) {
 }
 
 size_t parse_size(const std::string& flag, const std::string& text) {
-  size_t digits = 0;
-  uint64_t value = 0;
-  bool overflows = false;
-  for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
-    overflows |= __builtin_mul_overflow(value, uint64_t{10}, &value);
-    overflows |= __builtin_add_overflow(value, static_cast<uint64_t>(text[digits] - '0'), &value);
-  }
-  const std::string unit = text.substr(digits);
-  const size_t at = std::string_view("KMG").find(unit.empty() ? '?' : unit[0]);
-  if (digits == 0 || unit.size() > 1 || (!unit.empty() && at == std::string_view::npos)) {
-    throw Failure(kBadCommandLine, flag + " '" + text + "' is not a size: write digits and K, M or G, like 64K");
-  }
-  if (!unit.empty()) overflows |= __builtin_mul_overflow(value, uint64_t{1} << (10 * (at + 1)), &value);
-  if (overflows) throw Failure(kBadCommandLine, flag + " '" + text + "' overflows: a size has at most 64 bits");
-  if (value == 0) throw Failure(kBadCommandLine, flag + " '" + text + "' must be at least 1 byte");
-  return value;
-}
-
-std::string short_size(size_t bytes) {
-  constexpr std::string_view kUnits = "KMG";
-  std::string unit;
-  for (size_t i = 0; i < kUnits.size() && bytes >= 1024 && bytes % 1024 == 0; ++i) {
-    bytes /= 1024;
-    unit = kUnits[i];
-  }
-  return std::to_string(bytes) + unit;
+  const auto refuse = [&](const char* why) { throw Failure(kBadCommandLine, flag + " '" + text + "' " + why); };
+  const auto bytes = parse_bytes(text);
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (!bytes && digits > 0 && parse_bytes("1" + text.substr(digits))) refuse("overflows: a size has at most 64 bits");
+  if (!bytes) refuse("is not a size: write digits and K, M or G, like 64K");
+  if (*bytes == 0) refuse("must be at least 1 byte");
+  return *bytes;
 }
 
 }  // namespace torii::perf

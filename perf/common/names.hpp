@@ -78,7 +78,5 @@ std::vector<std::string> split_list(const std::string& text);
 
 /// "8", "64K", "32M", "1G" (1024) in bytes, at least 1. Throws Failure naming `flag` and the value.
 size_t parse_size(const std::string& flag, const std::string& text);
-/// 8, 65536, 33554432: "8", "64K", "32M".
-std::string short_size(size_t bytes);
 
 }  // namespace torii::perf

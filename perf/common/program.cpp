@@ -7,8 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -18,6 +16,7 @@
 #include "perf/common/job.hpp"
 #include "perf/common/names.hpp"
 #include "perf/common/options.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -37,11 +36,6 @@ void refuse_empty_values(const CLI::App& app) {
 }
 
 }  // namespace
-
-void flush(std::FILE* file, const std::string& path) {
-  if (std::fflush(file) == 0 && std::ferror(file) == 0) return;
-  throw Failure(kBadCommandLine, "cannot write '" + (path == "-" ? "stdout" : path) + "': " + std::strerror(errno));
-}
 
 bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, const std::string& version,
                         bool prints) {
@@ -75,7 +69,7 @@ void SizeRange::read(std::size_t most_bytes) {
   begin_bytes_ = parse_size("-b", begin_);
   end_bytes_ = parse_size("-e", end_);
   if (end_bytes_ < begin_bytes_ || end_bytes_ > most_bytes) {
-    throw Failure(kBadCommandLine, "-e " + end_ + " must be from -b " + begin_ + " to " + short_size(most_bytes));
+    throw Failure(kBadCommandLine, "-e " + end_ + " must be from -b " + begin_ + " to " + bytes_text(most_bytes));
   }
 }
 
@@ -85,24 +79,14 @@ std::vector<std::size_t> SizeRange::sizes() const {
   return sizes;
 }
 
-void JsonLines::Close::operator()(std::FILE* file) const {
-  if (file != stdout) std::fclose(file);
-}
-
-JsonLines::JsonLines(const std::string& path, Mode mode) : path_(path), table_(path == "-" ? stderr : stdout) {
-  if (path.empty()) return;
-  file_.reset(path == "-" ? stdout : std::fopen(path.c_str(), mode == Mode::append ? "a" : "w"));
-  if (file_ == nullptr) {
-    throw Failure(kBadCommandLine, "cannot write '" + path + "': " + std::strerror(errno));
-  }
-}
+JsonLines::JsonLines(const std::string& path, Output::Mode mode)
+    : output_(path, mode), table_(output_.is_stdout() ? stderr : stdout) {}
 
 void JsonLines::add(nlohmann::ordered_json json) {
   json["host"] = host();
   json["commit"] = commit();
   json["version"] = torii_version();
-  std::fprintf(file_.get(), "%s\n", json.dump().c_str());
-  flush(file_.get(), path_);
+  output_.write(json.dump() + "\n");
 }
 
 void read_json_lines(const std::string& path, const std::function<void(const nlohmann::ordered_json&)>& read) {
@@ -138,24 +122,15 @@ void start_asked_ranks(int ranks, int argc, char** argv) {
   start_ranks(ranks, arguments_for_ranks(argc, argv));
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw Failure(kBadCommandLine, "cannot write '" + path + "'");
-}
-
 int run_program(char** argv, const std::function<int()>& work) noexcept {
   try {
     const int code = work();
-    flush(stdout, "-");
+    Output("-").write("");
     return code;
-  } catch (const Failure& failure) {
-    if (failure.exit_code() != kBadCommandLine || speaks()) std::fprintf(stderr, "%s: %s\n", argv[0], failure.what());
-    return failure.exit_code();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
-    return kNotPossible;
+    const int code = exit_code_of(error);
+    if (code != kBadCommandLine || speaks()) std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return code;
   }
 }
 

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "runtime/base/output.hpp"
 
 namespace CLI {
 class App;
@@ -23,10 +24,6 @@ bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string&
 /// The same with what --version says after `torii`.
 bool parse_command_line(CLI::App& app, int argc, char** argv, const std::string& example, const std::string& version,
                         bool prints);
-
-/// Makes what was printed leave this process. Throws Failure(kBadCommandLine) with the path, "-" for stdout, when
-/// anything printed to `file` so far could not be written: results that are lost are no success.
-void flush(std::FILE* file, const std::string& path);
 
 /// -b, -e and -f: sizes from one to another by a factor.
 class SizeRange {
@@ -51,20 +48,15 @@ class SizeRange {
 /// stdout has the JSON.
 class JsonLines {
  public:
-  enum class Mode { replace, append };
-  /// "" for none, "-" for stdout. Throws Failure(kBadCommandLine) when the file cannot be written.
-  JsonLines(const std::string& path, Mode mode);
+  /// Throws Error when the file cannot be written.
+  JsonLines(const std::string& path, Output::Mode mode);
   std::FILE* table() const { return table_; }
-  bool wanted() const { return file_ != nullptr; }
+  bool wanted() const { return static_cast<bool>(output_); }
   /// Adds host, commit and version.
   void add(nlohmann::ordered_json json);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const;
-  };
-  std::unique_ptr<std::FILE, Close> file_;
-  std::string path_;
+  Output output_;
   std::FILE* table_;
 };
 
@@ -75,9 +67,6 @@ void read_json_lines(const std::string& path, const std::function<void(const nlo
 /// Starts `ranks` ranks of this program and does not return, or returns at once for 0. Throws
 /// Failure(kBadCommandLine) inside a job, whose launcher has started the ranks.
 void start_asked_ranks(int ranks, int argc, char** argv);
-
-/// Writes a drawing or table. Throws Failure(kBadCommandLine) with the path when it cannot be written.
-void write_file(const std::string& path, const std::string& text);
 
 /// Runs the work of a program and returns its exit code; exceptions become a message on stderr and their exit code. A
 /// bad command line is the same on all ranks, so one of them says it; what happens later may differ, so all do.

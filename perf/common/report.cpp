@@ -5,14 +5,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "perf/common/failure.hpp"
 #include "perf/common/host.hpp"
 #include "perf/common/names.hpp"
-#include "perf/common/program.hpp"
 
 namespace torii::perf {
 namespace {
@@ -81,23 +77,11 @@ std::string csv_field(const Json& value) {
 
 }  // namespace
 
-void Report::Close::operator()(std::FILE* file) const {
-  if (file != stdout) std::fclose(file);
-}
-
-Report::File Report::open(const std::string& path) {
-  if (path.empty()) return nullptr;
-  if (path == "-") return File(stdout);
-  File file(std::fopen(path.c_str(), "w"));
-  if (!file) throw Failure(kBadCommandLine, "cannot write '" + path + "': " + std::strerror(errno));
-  return file;
-}
-
 Report::Report(const Options& options)
     : options_(options),
-      table_(options.json == "-" || options.csv == "-" ? stderr : stdout),
-      json_(open(options.json)),
-      csv_(open(options.csv)) {}
+      json_(options.json),
+      csv_(options.csv),
+      table_(json_.is_stdout() || csv_.is_stdout() ? stderr : stdout) {}
 
 void Report::header(int ranks) {
   fmt::print(table_, "# torii {} commit {}, {} ranks, {}\n", torii_version(), commit(), ranks, host());
@@ -118,13 +102,8 @@ void Report::add(const Row& row) {
              short_time(row.time.p50_us), short_time(row.time.p99_us), row.algorithm, row.engines,
              options_.hash ? " " : "", options_.hash ? hash_text(row) : "");
   std::fflush(table_);
-  if (json_) add_json(row);
+  if (json_) json_.write(to_json(options_, row).dump() + "\n");
   if (csv_) add_csv(row);
-}
-
-void Report::add_json(const Row& row) {
-  fmt::print(json_.get(), "{}\n", to_json(options_, row).dump());
-  flush(json_.get(), options_.json);
 }
 
 void Report::add_csv(const Row& row) {
@@ -134,10 +113,8 @@ void Report::add_csv(const Row& row) {
     keys += (keys.empty() ? "" : ",") + key;
     values += (values.empty() ? "" : ",") + csv_field(value);
   }
-  if (!csv_has_header_) fmt::print(csv_.get(), "{}\n", keys);
+  csv_.write((csv_has_header_ ? "" : keys + "\n") + values + "\n");
   csv_has_header_ = true;
-  fmt::print(csv_.get(), "{}\n", values);
-  flush(csv_.get(), options_.csv);
 }
 
 void Report::note(const std::string& text) {

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "perf/common/measure.hpp"
 #include "perf/common/options.hpp"
+#include "runtime/base/output.hpp"
 
 namespace torii::perf {
 
@@ -31,7 +31,7 @@ struct Row {
 /// Only rank 0 makes one.
 class Report {
  public:
-  /// Throws Failure(kBadCommandLine) when a file cannot be written.
+  /// Throws Error when a file cannot be written.
   explicit Report(const Options& options);
   void header(int ranks);
   void add(const Row& row);
@@ -41,17 +41,11 @@ class Report {
   void progress(const std::string& text);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const;
-  };
-  using File = std::unique_ptr<std::FILE, Close>;
-  static File open(const std::string& path);
-  void add_json(const Row& row);
   void add_csv(const Row& row);
 
   const Options& options_;
+  Output json_, csv_;
   std::FILE* table_;
-  File json_, csv_;
   bool csv_has_header_ = false;
   bool progress_shown_ = false;
 };

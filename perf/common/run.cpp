@@ -15,6 +15,7 @@
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
 #include "perf/common/report.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -92,7 +93,7 @@ uint64_t Bench::common_hash(const CallData& data, int64_t& differing) {
 
 void Bench::say_progress(const Row& row, int block, int64_t start_ns) {
   if (report_ == nullptr || now_ns() - start_ns < kSilentNs) return;
-  report_->progress(short_size(row.bytes) + " " + info(row.type).name + ": block " + std::to_string(block + 1) +
+  report_->progress(bytes_text(row.bytes) + " " + info(row.type).name + ": block " + std::to_string(block + 1) +
                     " of " + std::to_string(kBlocks) + ", " + std::to_string(row.time.calls) + " calls each");
 }
 

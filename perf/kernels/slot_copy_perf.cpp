@@ -23,6 +23,7 @@
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
 #include "perf/kernels/slot_copy.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -234,10 +235,10 @@ void print(const BoundOptions& options, JsonLines& lines, const BoundRow& row) {
 }
 
 int measure(const BoundOptions& options) {
-  JsonLines lines(options.json, JsonLines::Mode::replace);
+  JsonLines lines(options.json, Output::Mode::replace);
   std::FILE* table = lines.table();
   fmt::print(table, "# torii {} commit {}, {}, CPUs {} and {}, {} slots of {}\n", torii_version(), commit(), host(),
-             options.cpus[0], options.cpus[1], options.slots, short_size(options.slot_bytes));
+             options.cpus[0], options.cpus[1], options.slots, bytes_text(options.slot_bytes));
   fmt::print(table, "# {:>10} {:>7} {:>12} {:>10} {:>12} {:>10} {:>7}\n", "size(B)", "move", "time(us)", "mad(us)",
              "least(us)", "GB/s", "#wrong");
   size_t wrong_in_all = 0;

@@ -143,7 +143,7 @@ class Pages {
 class PutReport {
  public:
   explicit PutReport(const PutOptions& options)
-      : options_(options), lines_(options.json, JsonLines::Mode::replace), table_(lines_.table()) {}
+      : options_(options), lines_(options.json, Output::Mode::replace), table_(lines_.table()) {}
 
   void header(const std::string& provider) const {
     fmt::print(table_, "# {}: torii {} commit {}, {}\n", name(options_.kind), torii_version(), commit(), host());

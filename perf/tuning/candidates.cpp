@@ -7,6 +7,7 @@
 #include <array>
 
 #include "perf/common/names.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -32,7 +33,7 @@ constexpr std::array kPipelines = {Tuning{size_t{16} << 10, 4, 4},  Tuning{size_
 }  // namespace
 
 std::string to_text(const Choice& choice) {
-  return fmt::format("{} {}/{}/{}{}", choice.algorithm, short_size(choice.segment_bytes), choice.slots, choice.window,
+  return fmt::format("{} {}/{}/{}{}", choice.algorithm, bytes_text(choice.segment_bytes), choice.slots, choice.window,
                      choice.one_shot ? " one_shot" : "");
 }
 

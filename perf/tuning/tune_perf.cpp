@@ -109,7 +109,7 @@ Json to_json(const Measured& one) {
 class TuneLog {
  public:
   TuneLog(const TuneOptions& options, int ranks)
-      : options_(options), ranks_(ranks), lines_(options.json, JsonLines::Mode::append), table_(lines_.table()) {
+      : options_(options), ranks_(ranks), lines_(options.json, Output::Mode::append), table_(lines_.table()) {
     fmt::print(table_, "# torii {} commit {}, {} ranks, {}\n", torii_version(), commit(), ranks, host());
     fmt::print(table_, "# {:>14} {:>9} {:>10} {:>6}  {:<34} {:>8}  {}\n", "collective", "size(B)", "candidates",
                "rounds", "best", "table", "table's choice");

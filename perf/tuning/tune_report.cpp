@@ -15,6 +15,7 @@
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
 #include "perf/tuning/table.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -126,7 +127,7 @@ void print_points(const Run& run, const std::vector<TableRow>& rows) {
     const double of_row = row == nullptr ? 0 : ratio_of(point.result, row->choice) / best.ratio;
     if (of_row > 0) made.add(of_row);
     fmt::print("  {:>14} {:>5} {:>6} {:>10.2f} {:>13.2f}  {:<32} {:>+7.1f}% {:>8}\n", name(point.collective),
-               point.ranks, point.result.bytes == 0 ? "-" : short_size(point.result.bytes), best.malloc_us,
+               point.ranks, point.result.bytes == 0 ? "-" : bytes_text(point.result.bytes), best.malloc_us,
                best.allocated_us, is_table ? "the compared table's" : to_text(best.choice), 100 * (1 / best.ratio - 1),
                of_row > 0 ? fmt::format("{:+.1f}%", 100 * (of_row - 1)) : "-");
   }
@@ -147,13 +148,8 @@ int report(int argc, char** argv) {
   const Run run = read(input);
   const std::vector<TableRow> rows = make_rows(run.points, within_percent / 100);
   const std::string text = to_json_text(rows, run.measured.dump());
-  if (table == "-") {
-    fmt::print("{}", text);
-    return kOk;
-  }
-  print_points(run, rows);
-  if (table.empty()) return kOk;
-  write_file(table, text);
+  if (table != "-") print_points(run, rows);
+  Output(table).write(text);
   return kOk;
 }
 

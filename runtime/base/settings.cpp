@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <span>
 #include <utility>
 
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -46,11 +46,6 @@ struct Row {
   bool secret = false;
 };
 
-bool parse_whole(std::string_view text, int& value) noexcept {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc{} && result.ptr == text.data() + text.size();
-}
-
 std::string join_names(Names names) {
   std::string text = "one of";
   for (const std::string_view one : names) text.append(" ").append(one);
@@ -59,9 +54,9 @@ std::string join_names(Names names) {
 
 Row integer(std::string name, int Settings::*member, int low, int high, Reach reach, std::string help) {
   auto parse = [=](std::string_view text, Settings& settings) {
-    int value = 0;
-    if (!parse_whole(text, value) || value < low || value > high) return false;
-    settings.*member = value;
+    const auto value = parse_number<int>(text);
+    if (!value || *value < low || *value > high) return false;
+    settings.*member = *value;
     return true;
   };
   auto print = [=](const Settings& settings) { return std::to_string(settings.*member); };
@@ -73,13 +68,13 @@ Row size(std::string name, std::size_t Settings::*member, std::size_t low, std::
          std::string help) {
   constexpr std::size_t kGrain = 64;  // a cache line: slots and arenas are laid out in lines
   auto parse = [=](std::string_view text, Settings& settings) {
-    std::size_t bytes = 0;
     if (has_auto && (text == "auto" || text == "0")) {
       settings.*member = 0;
       return true;
     }
-    if (!parse_bytes(text, bytes) || bytes < low || bytes > high || bytes % kGrain != 0) return false;
-    settings.*member = bytes;
+    const auto bytes = parse_bytes(text);
+    if (!bytes || *bytes < low || *bytes > high || *bytes % kGrain != 0) return false;
+    settings.*member = *bytes;
     return true;
   };
   auto print = [=](const Settings& settings) {
@@ -103,25 +98,38 @@ Row choice(std::string name, Value Settings::*member, Names names, Reach reach, 
   return {std::move(name), reach, join_names(names), std::move(help), parse, print};
 }
 
-/// A name that other folders resolve; here only the spelling is checked.
-Row word(std::string name, std::string Settings::*member, Names names, Reach reach, std::string help) {
+/// A text that other folders resolve; here only its form is checked.
+Row text(std::string name, std::string Settings::*member, std::function<bool(std::string_view)> is_right, Reach reach,
+         std::string accepts, std::string help) {
   auto parse = [=](std::string_view text, Settings& settings) {
-    if (std::find(names.begin(), names.end(), text) == names.end()) return false;
+    if (!is_right(text)) return false;
     settings.*member = text;
     return true;
   };
   auto print = [=](const Settings& settings) { return settings.*member; };
-  return {std::move(name), reach, join_names(names), std::move(help), parse, print};
+  return {std::move(name), reach, std::move(accepts), std::move(help), parse, print};
 }
 
-Row free_text(std::string name, std::string Settings::*member, std::string accepts, std::string help, bool secret) {
-  auto parse = [=](std::string_view text, Settings& settings) {
-    settings.*member = text;
+/// The same with "auto", which is the empty text in Settings.
+Row text_or_auto(const std::string& name, std::string Settings::*member, std::function<bool(std::string_view)> is_right,
+                 const std::string& accepts, const std::string& help) {
+  Row row = text(
+      name, member, [=](std::string_view text) { return text == "auto" || is_right(text); }, Reach::own, accepts, help);
+  row.parse = [=, parse = row.parse](std::string_view text, Settings& settings) {
+    if (!parse(text, settings)) return false;
+    if (text == "auto") (settings.*member).clear();
     return true;
   };
-  auto print = [=](const Settings& settings) { return settings.*member; };
-  return {std::move(name), Reach::own, std::move(accepts), std::move(help), parse, print, secret};
+  row.print = [=](const Settings& settings) { return (settings.*member).empty() ? "auto" : settings.*member; };
+  return row;
 }
+
+Row word(std::string name, std::string Settings::*member, Names names, Reach reach, std::string help) {
+  const auto is_right = [=](std::string_view text) { return std::ranges::find(names, text) != names.end(); };
+  return text(std::move(name), member, is_right, reach, join_names(names), std::move(help));
+}
+
+bool is_any(std::string_view) { return true; }
 
 /// The catalogue names the algorithms, and this folder does not know it: the names are in the settings.
 Row algorithm_row() {
@@ -148,61 +156,38 @@ std::string accepts(const Row& row, const Settings& settings) {
 }
 
 /// Extents are checked by Topology::parse(), which knows the number of ranks.
-Row topology_row() {
-  auto parse = [](std::string_view text, Settings& settings) {
-    const bool known = text == "auto" || text == "node" || (text.size() > 6 && text.starts_with("torus:")) ||
-                       (text.size() > 5 && text.starts_with("mesh:")) || (text.size() > 5 && text.starts_with("tree:"));
-    if (known) settings.topology = text;
-    return known;
-  };
-  return {"TOPOLOGY",
-          Reach::job,
-          "auto, node, torus:XxYxZ, mesh:XxYxZ or tree:FILE",
-          "what the ranks stand on",
-          parse,
-          [](const Settings& settings) { return settings.topology; }};
+bool is_topology(std::string_view text) {
+  const auto has_rest = [&](std::string_view kind) { return text.size() > kind.size() && text.starts_with(kind); };
+  return text == "auto" || text == "node" || has_rest("torus:") || has_rest("mesh:") || has_rest("tree:");
 }
 
 /// Which names exist is known to libfabric only; here the characters of such names are checked.
-Row provider_row() {
-  auto parse = [](std::string_view text, Settings& settings) {
-    const auto is_part_of_name = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ';';
-    };
-    if (text.empty() || text.size() > 63 || !std::ranges::all_of(text, is_part_of_name)) return false;
-    settings.provider = text;
-    return true;
+bool is_provider(std::string_view text) {
+  const auto is_part_of_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ';';
   };
-  return {"PROVIDER",
-          Reach::job,
-          "auto, or a libfabric provider as fi_info names it: verbs;ofi_rxm, tcp;ofi_rxm, net",
-          "what libfabric runs over",
-          parse,
-          [](const Settings& settings) { return settings.provider; }};
+  return !text.empty() && text.size() <= 63 && std::ranges::all_of(text, is_part_of_name);
 }
 
-Row node_row() {
-  auto parse = [](std::string_view text, Settings& settings) {
-    if (text.size() > kNodeBytesMax || text.find('\n') != std::string_view::npos) return false;
-    settings.node = text;
-    return true;
-  };
-  return {"NODE",
-          Reach::own,
-          "one line of at most 63 bytes; nothing: the machine alone decides",
-          "ranks of one machine that name different nodes share no memory",
-          parse,
-          [](const Settings& settings) { return settings.node; }};
+bool is_node(std::string_view text) {
+  return text.size() <= kNodeBytesMax && text.find('\n') == std::string_view::npos;
+}
+
+bool is_meeting_file(std::string_view text) { return text.size() > 5 && text.starts_with("file:"); }
+
+/// Which interfaces there are is looked at when one is needed; here only the form is checked.
+bool is_interface_list(std::string_view names) {
+  if (names.starts_with('^')) names.remove_prefix(1);
+  if (names.starts_with('=')) names.remove_prefix(1);
+  return !names.empty() && names.front() != ',' && names.back() != ',' && names.find(",,") == std::string_view::npos;
 }
 
 Row timeout_row() {
   auto parse = [](std::string_view text, Settings& settings) {
-    double value = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
+    const auto value = parse_number<double>(text);
     // A million seconds keeps deadlines far from the end of the clock's range.
-    if (!whole || !std::isfinite(value) || value <= 0 || value > 1e6) return false;
-    settings.timeout_s = value;
+    if (!value || !(*value > 0 && *value <= 1e6)) return false;
+    settings.timeout_s = *value;
     return true;
   };
   auto print = [](const Settings& settings) {
@@ -214,47 +199,15 @@ Row timeout_row() {
           parse,     print};
 }
 
-Row rendezvous_row() {
-  auto parse = [](std::string_view text, Settings& settings) {
-    const bool known = text == "auto" || (text.size() > 5 && text.starts_with("file:"));
-    if (known) settings.rendezvous = text == "auto" ? "" : text;
-    return known;
-  };
-  auto print = [](const Settings& settings) { return settings.rendezvous.empty() ? "auto" : settings.rendezvous; };
-  return {"RENDEZVOUS", Reach::own, "auto or file:PATH", "where ranks meet; auto: what the launcher offers",
-          parse,        print};
-}
-
-/// Which interfaces there are is looked at when one is needed; here only the form is checked.
-Row interface_row() {
-  auto parse = [](std::string_view text, Settings& settings) {
-    std::string_view names = text;
-    if (names.starts_with('^')) names.remove_prefix(1);
-    if (names.starts_with('=')) names.remove_prefix(1);
-    const bool empty_name =
-        names.empty() || names.front() == ',' || names.back() == ',' || names.find(",,") != std::string_view::npos;
-    if (text != "auto" && empty_name) return false;
-    settings.interfaces = text == "auto" ? "" : text;
-    return true;
-  };
-  auto print = [](const Settings& settings) { return settings.interfaces.empty() ? "auto" : settings.interfaces; };
-  return {"INTERFACE",
-          Reach::own,
-          "auto, beginnings of names (eth,ib), whole names (=eth0), or either to leave out (^docker, ^=eth0)",
-          "interfaces that torii listens on and offers",
-          parse,
-          print};
-}
-
 Row ports_row() {
   auto parse = [](std::string_view text, Settings& settings) {
     int low = 0;
     int high = 0;
     if (text != "auto") {
-      const std::size_t dash = text.find('-');
-      const bool whole = dash != std::string_view::npos && parse_whole(text.substr(0, dash), low) &&
-                         parse_whole(text.substr(dash + 1), high);
-      if (!whole || low < 1 || high > 65535 || low > high) return false;
+      const std::size_t dash = std::min(text.find('-'), text.size());
+      low = parse_number<int>(text.substr(0, dash)).value_or(0);
+      high = parse_number<int>(text.substr(std::min(dash + 1, text.size()))).value_or(0);
+      if (low < 1 || high > 65535 || low > high) return false;
     }
     settings.port_low = low;
     settings.port_high = high;
@@ -277,13 +230,18 @@ std::vector<Row> make_table() {
       integer("ENGINES", &S::engines, 1, 16, Reach::job, "puts that one rank has in progress at the same time"));
   rows.push_back(size("SEGMENT", &S::segment_bytes, 64, kGiB, true, Reach::job, "largest payload of one put"));
   rows.push_back(algorithm_row());
-  rows.push_back(topology_row());
-  rows.push_back(free_text("RANK_MAP", &S::rank_map,
-                           "a file with a line \"rank x y z\" per rank, list:0,1,2,..., or nothing for rank order",
-                           "which rank stands where on the torus", false));
+  rows.push_back(text("TOPOLOGY", &S::topology, is_topology, Reach::job,
+                      "auto, node, torus:XxYxZ, mesh:XxYxZ or tree:FILE", "what the ranks stand on"));
+  rows.push_back(text("RANK_MAP", &S::rank_map, is_any, Reach::own,
+                      "a file with a line \"rank x y z\" per rank, list:0,1,2,..., or nothing for rank order",
+                      "which rank stands where on the torus"));
   rows.push_back(word("TRANSPORT", &S::transport, kTransportNames, Reach::job, "what carries the puts"));
-  rows.push_back(provider_row());
-  rows.push_back(node_row());
+  rows.push_back(text("PROVIDER", &S::provider, is_provider, Reach::job,
+                      "auto, or a libfabric provider as fi_info names it: verbs;ofi_rxm, tcp;ofi_rxm, net",
+                      "what libfabric runs over"));
+  rows.push_back(text("NODE", &S::node, is_node, Reach::own,
+                      "one line of at most 63 bytes; nothing: the machine alone decides",
+                      "ranks of one machine that name different nodes share no memory"));
   rows.push_back(
       choice("DETERMINISM", &S::determinism, kDeterminismNames, Reach::job, "how much of the bits is promised"));
   rows.push_back(
@@ -294,18 +252,23 @@ std::vector<Row> make_table() {
   rows.push_back(integer("CHANNELS", &S::channels, 1, 8, Reach::job, "operations of one team in flight"));
   rows.push_back(integer("SLOTS", &S::slots, 0, 256, Reach::job, "slots of every stream; 0: auto"));
   rows.push_back(integer("WINDOW", &S::window, 0, 32, Reach::job, "segments of one lane in flight; 0: auto"));
-  rows.push_back(free_text("TUNE_FILE", &S::tune_file, "a path, or nothing for the built-in table",
-                           "table that auto reads", false));
+  rows.push_back(text("TUNE_FILE", &S::tune_file, is_any, Reach::own, "a path, or nothing for the built-in table",
+                      "table that auto reads"));
   rows.push_back(size("ARENA", &S::arena_bytes, kGiB / 4, 4096 * kGiB, false, Reach::own,
                       "address space of shared memory per rank"));
   rows.push_back(choice("WAIT", &S::wait, kWaitNames, Reach::own, "how a rank waits for its peers"));
   rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Reach::job, "read peers by process_vm_readv"));
   rows.push_back(integer("HELPERS", &S::helpers, 0, 16, Reach::own, "threads that advance engines beside the caller"));
   rows.push_back(choice("INSECURE", &S::insecure, kFlagNames, Reach::own, "1: several hosts without a job token"));
-  rows.push_back(free_text("JOB_TOKEN", &S::job_token, "any text, equal on all ranks",
-                           "secret that strangers on the bootstrap port do not know", true));
-  rows.push_back(rendezvous_row());
-  rows.push_back(interface_row());
+  rows.push_back(text("JOB_TOKEN", &S::job_token, is_any, Reach::own, "any text, equal on all ranks",
+                      "secret that strangers on the bootstrap port do not know"));
+  rows.back().secret = true;
+  rows.push_back(text_or_auto("RENDEZVOUS", &S::rendezvous, is_meeting_file, "auto or file:PATH",
+                              "where ranks meet; auto: what the launcher offers"));
+  rows.push_back(
+      text_or_auto("INTERFACE", &S::interfaces, is_interface_list,
+                   "auto, beginnings of names (eth,ib), whole names (=eth0), or either to leave out (^docker, ^=eth0)",
+                   "interfaces that torii listens on and offers"));
   rows.push_back(ports_row());
   return rows;
 }
@@ -418,30 +381,6 @@ std::string Settings::digest_text() const {
     if (row.reach == Reach::job) text += row.name + "=" + row.print(*this) + "\n";
   }
   return text;
-}
-
-bool parse_bytes(std::string_view text, std::size_t& bytes) noexcept {
-  std::size_t value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc{}) return false;
-  const std::string_view unit = text.substr(static_cast<std::size_t>(result.ptr - text.data()));
-  constexpr std::string_view kUnits[] = {"", "K", "M", "G"};
-  const auto at = std::ranges::find(kUnits, unit);
-  if (at == std::end(kUnits)) return false;
-  const int shift = 10 * static_cast<int>(at - std::begin(kUnits));
-  if (value > (SIZE_MAX >> shift)) return false;
-  bytes = value << shift;
-  return true;
-}
-
-std::string bytes_text(std::size_t bytes) {
-  constexpr std::string_view kUnits[] = {"", "K", "M", "G"};
-  std::size_t unit = 0;
-  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < std::size(kUnits)) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return std::to_string(bytes) + std::string(kUnits[unit]);
 }
 
 }  // namespace torii

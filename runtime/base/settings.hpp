@@ -84,9 +84,4 @@ struct Settings {
   std::string digest_text() const;
 };
 
-/// "64", "16K", "4M" or "2G" (1024-based) to bytes. Returns false, leaving `bytes` alone, when the text is not that.
-bool parse_bytes(std::string_view text, std::size_t& bytes) noexcept;
-/// The shortest text that parse_bytes() reads back.
-std::string bytes_text(std::size_t bytes);
-
 }  // namespace torii

@@ -2,10 +2,10 @@
 // Reads the variables of launchers, and chooses the way to join or says what is missing.
 #include "runtime/bootstrap/environment.hpp"
 
-#include <charconv>
 #include <cstdlib>
 #include <string>
 
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/bootstrap/pmix.hpp"
 #include "runtime/bootstrap/rendezvous_file.hpp"
@@ -96,14 +96,8 @@ std::unique_ptr<Bootstrap> join_rendezvous(const Settings& settings, const Place
 std::optional<int> number_in(const char* variable) {
   const char* const raw = std::getenv(variable);
   if (raw == nullptr) return std::nullopt;
-  const std::string_view text = raw;
-  int value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) {
-    throw Error(Status::invalid_argument,
-                std::string(variable) + " is '" + std::string(text) + "'; it must be a whole number");
-  }
-  return value;
+  if (const auto value = parse_number<int>(raw)) return value;
+  throw Error(Status::invalid_argument, std::string(variable) + " is '" + raw + "'; it must be a whole number");
 }
 
 std::unique_ptr<Bootstrap> join_environment(const Settings& settings) {

@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -46,10 +46,8 @@ bool take_prefix(std::string_view& line, std::string_view prefix) {
 }
 
 std::optional<int> whole(std::string_view text, int low, int high) {
-  int value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool right = result.ec == std::errc{} && result.ptr == text.data() + text.size();
-  return right && value >= low && value <= high ? std::optional(value) : std::nullopt;
+  const auto value = parse_number<int>(text);
+  return value && *value >= low && *value <= high ? value : std::nullopt;
 }
 
 std::optional<Address> parse_listen(std::string_view line) {

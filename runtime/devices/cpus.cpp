@@ -6,30 +6,22 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
 #include <string>
+
+#include "runtime/base/numbers.hpp"
+#include "runtime/base/split.hpp"
+#include "runtime/base/text_file.hpp"
 
 namespace torii {
 namespace {
 
 constexpr int kNumbersMost = 65536;
 
-std::string first_line(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 /// "7" or "0-3" appended; false for anything else.
 bool append_range(std::string_view text, CpuList& list) {
-  int first = 0;
-  const char* const end = text.data() + text.size();
-  auto read = std::from_chars(text.data(), end, first);
-  int last = first;
-  if (read.ec == std::errc{} && read.ptr != end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
-  const bool fits = read.ec == std::errc{} && read.ptr == end && first >= 0 && first <= last && last < kNumbersMost;
+  const int first = take_number<int>(text).value_or(-1);
+  const int last = text.starts_with('-') ? parse_number<int>(text.substr(1)).value_or(-1) : text.empty() ? first : -1;
+  const bool fits = first >= 0 && first <= last && last < kNumbersMost;
   if (!fits || (!list.empty() && list.back() >= first)) return false;
   for (int number = first; number <= last; ++number) list.push_back(number);
   return true;
@@ -50,13 +42,8 @@ CpuList allowed_cpus() {
 
 CpuList parse_cpu_list(std::string_view text) {
   CpuList list;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    if (!append_range(text.substr(0, comma), list)) return {};
-    text.remove_prefix(comma);
-    if (text.empty()) break;
-    text.remove_prefix(1);
-    if (text.empty()) return {};  // a comma at the end
+  for (const std::string_view range : split(text, ',')) {
+    if (!append_range(range, list)) return {};
   }
   return list;
 }

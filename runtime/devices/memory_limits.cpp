@@ -3,13 +3,13 @@
 #include "runtime/devices/memory_limits.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "runtime/base/numbers.hpp"
 #include "runtime/devices/control_groups.hpp"
 
 namespace torii {
@@ -27,9 +27,7 @@ std::string read_file(const fs::path& path) {
 
 std::optional<std::size_t> number(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  std::size_t value = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return {};
-  return value;
+  return take_number<std::size_t>(text);
 }
 
 /// The number behind `name` at the beginning of a line.

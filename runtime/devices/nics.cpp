@@ -5,12 +5,13 @@
 #include <hwloc.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <utility>
 
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/base/text_file.hpp"
 #include "runtime/devices/address.hpp"
 
 namespace torii {
@@ -45,21 +46,8 @@ std::vector<int> numbers_in(hwloc_const_bitmap_t set) {
   return numbers;
 }
 
-std::string first_line(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 /// The number that a line begins with, in its unit; 0 for anything else.
-double leading_number(const std::string& line) {
-  try {
-    return std::max(std::stod(line), 0.0);
-  } catch (const std::exception&) {
-    return 0;
-  }
-}
+double leading_number(std::string_view line) { return std::max(take_number<double>(line).value_or(0), 0.0); }
 
 void add_facts(const std::filesystem::path& system, const std::vector<Interface>& interfaces, MachineNic& device) {
   if (device.is_openfabrics) {

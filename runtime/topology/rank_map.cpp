@@ -3,11 +3,12 @@
 #include "runtime/topology/rank_map.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "runtime/base/excerpt.hpp"
+#include "runtime/base/numbers.hpp"
+#include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/base/text_file.hpp"
 
@@ -18,25 +19,6 @@ constexpr std::string_view kList = "list:";
 
 [[noreturn]] void refuse(const std::string& where, const std::string& why) {
   throw Error(Status::invalid_argument, "rank map " + where + ": " + why);
-}
-
-std::optional<int> whole_number(std::string_view word) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return value;
-}
-
-std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::string_view kBlank = " \t\r";
-  std::vector<std::string_view> words;
-  line = line.substr(0, line.find('#'));
-  for (std::size_t begin = line.find_first_not_of(kBlank); begin != std::string_view::npos;) {
-    const std::size_t end = line.find_first_of(kBlank, begin);
-    words.push_back(line.substr(begin, end - begin));
-    begin = line.find_first_not_of(kBlank, end);
-  }
-  return words;
 }
 
 std::string places_text(const Coordinates& at, int dimensions) {
@@ -90,7 +72,7 @@ class Lines {
 
  private:
   static int number_in(std::string_view word, const std::string& name, int end, const std::string& at_line) {
-    const std::optional<int> value = whole_number(word);
+    const std::optional<int> value = parse_number<int>(word);
     if (value && *value >= 0 && *value < end) return *value;
     refuse(at_line, name + " is '" + excerpt(word) + "'; it must be a number from 0 to " + std::to_string(end - 1));
   }
@@ -128,11 +110,9 @@ std::vector<int> read_list(std::string_view text, int ranks, const std::string& 
   std::vector<int> positions;
   std::vector<int> rank_at(static_cast<std::size_t>(ranks), -1);
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(',');
-    const std::string_view word = text.substr(0, comma);
+  for (const std::string_view word : split(text, ',')) {
     const std::string entry = "entry " + std::to_string(positions.size()) + " ";
-    const std::optional<int> position = whole_number(word);
+    const std::optional<int> position = parse_number<int>(word);
     if (!position || *position < 0 || *position >= ranks) {
       refuse(where, entry + "is '" + excerpt(word) + "'; it must be a number from 0 to " + std::to_string(ranks - 1));
     }
@@ -143,8 +123,6 @@ std::vector<int> read_list(std::string_view text, int ranks, const std::string& 
     }
     rank = static_cast<int>(positions.size());
     positions.push_back(*position);
-    more = comma != std::string_view::npos;
-    if (more) text.remove_prefix(comma + 1);
   }
   if (static_cast<int>(positions.size()) != ranks) {
     refuse(where, "the list has " + std::to_string(positions.size()) + " entries, but there are " +

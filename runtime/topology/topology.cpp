@@ -3,12 +3,12 @@
 #include "runtime/topology/topology.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/excerpt.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -34,23 +34,21 @@ Extent parse_extent(std::string_view token, bool torus, std::string_view text) {
   const bool ends = token.back() == 'm';
   if (ends && !torus) bad(where + quoted(token) + ": no dimension of a mesh wraps, so write it without the m");
   if (ends) digits.remove_suffix(1);
-  Extent result{0, torus && !ends};
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), result.extent);
-  if (error != std::errc() || end != digits.data() + digits.size()) {
+  const auto extent = parse_number<int>(digits);
+  if (!extent) {
     bad(where + quoted(token) + " is no extent; write a whole number from 1 to " + std::to_string(kRanksMax) +
         (torus ? ", followed by m where the dimension does not wrap" : ""));
   }
-  if (result.extent < 1 || result.extent > kRanksMax) {
-    bad(where + "the extent " + std::to_string(result.extent) + " is not in 1.." + std::to_string(kRanksMax));
+  if (*extent < 1 || *extent > kRanksMax) {
+    bad(where + "the extent " + std::to_string(*extent) + " is not in 1.." + std::to_string(kRanksMax));
   }
-  return result;
+  return {*extent, torus && !ends};
 }
 
 /// The ranks of each node, behind the star.
 int parse_per_node(std::string_view token, std::string_view text) {
-  int result = 0;
-  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), result);
-  if (error != std::errc() || end != token.data() + token.size() || result < 1 || result > kRanksMax) {
+  const int result = parse_number<int>(token).value_or(0);
+  if (result < 1 || result > kRanksMax) {
     bad("topology " + quoted(text) + ": " + quoted(token) +
         " is no number of ranks on each node; write a whole number from 1 to " + std::to_string(kRanksMax) +
         " behind the star, as in torus:3x3*2");
@@ -59,6 +57,18 @@ int parse_per_node(std::string_view token, std::string_view text) {
 }
 
 }  // namespace
+
+int ranks_named(std::string_view text) noexcept {
+  text.remove_prefix(std::min(text.find(':'), text.size()));
+  std::int64_t product = text.empty() ? 0 : 1;
+  while (text.starts_with(':') || text.starts_with('x') || text.starts_with('*')) {
+    text.remove_prefix(1);
+    product *= take_number<int>(text).value_or(0);
+    if (product < 1 || product > INT32_MAX) return 0;
+    if (text.starts_with('m')) text.remove_prefix(1);
+  }
+  return static_cast<int>(product);
+}
 
 Topology Topology::node(int ranks) {
   if (ranks < 1 || ranks > kRanksMax) {

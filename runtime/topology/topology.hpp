@@ -116,4 +116,8 @@ class Topology {
   std::vector<int> ranks_at_;   ///< by position
 };
 
+/// The ranks that a topology's text asks for: the product of its extents and of the ranks of a node. 0 for text without
+/// such a product (`node`, `tree:FILE`, an extent of 0), which Topology::parse() reads or refuses.
+int ranks_named(std::string_view text) noexcept;
+
 }  // namespace torii

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads tree topology files, and says what is wrong with one, and where.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
 
 #include "runtime/base/excerpt.hpp"
+#include "runtime/base/numbers.hpp"
+#include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/base/text_file.hpp"
 #include "runtime/topology/tree_topology.hpp"
@@ -70,7 +71,7 @@ class TreeParser {
   }
 
   void statement(std::string_view line) {
-    const Tokens tokens = split(line.substr(0, line.find('#')));
+    const Tokens tokens = words_of(line);
     if (tokens.empty()) return;
     if (tokens[0] == "node") {
       expect(tokens, 3, "node NAME comm|relay");
@@ -87,17 +88,6 @@ class TreeParser {
     } else {
       bad(in_quotes(tokens[0]) + " is no statement; it must be node, link, rank or root");
     }
-  }
-
-  static Tokens split(std::string_view line) {
-    constexpr std::string_view kBlanks = " \t\r";
-    Tokens tokens;
-    for (std::size_t begin = line.find_first_not_of(kBlanks); begin != line.npos;) {
-      const std::size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
-      tokens.push_back(line.substr(begin, end - begin));
-      begin = line.find_first_not_of(kBlanks, end);
-    }
-    return tokens;
   }
 
   void expect(const Tokens& tokens, std::size_t count, const char* form) const {
@@ -127,14 +117,13 @@ class TreeParser {
   }
 
   double quantity(std::string_view token, std::span<const Unit> units, const char* what) const {
-    double value = 0;
-    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
-    const std::string_view unit_name = token.substr(static_cast<std::size_t>(end - token.data()));
-    if (error != std::errc() || !std::isfinite(value)) {
+    std::string_view unit_name = token;
+    const auto value = take_number<double>(unit_name);
+    if (!value || !std::isfinite(*value)) {
       bad(in_quotes(token) + " is no " + what + "; write a number with one of " + names_of(units));
     }
     for (const Unit& unit : units) {
-      if (unit.name == unit_name) return value * unit.factor;
+      if (unit.name == unit_name) return *value * unit.factor;
     }
     bad(in_quotes(token) + ": " + in_quotes(unit_name) + " is no unit of a " + what + "; it must be one of " +
         names_of(units));
@@ -189,10 +178,8 @@ class TreeParser {
   }
 
   void rank(const Tokens& tokens) {
-    int number = -1;
-    const auto [end, error] = std::from_chars(tokens[1].data(), tokens[1].data() + tokens[1].size(), number);
-    if (error != std::errc() || end != tokens[1].data() + tokens[1].size() || number < 0 ||
-        number >= TreeTopology::kNodesMax) {
+    const int number = parse_number<int>(tokens[1]).value_or(-1);
+    if (number < 0 || number >= TreeTopology::kNodesMax) {
       bad(in_quotes(tokens[1]) + " is no rank; it must be a whole number from 0");
     }
     const int node = find(tokens[2]);

@@ -97,6 +97,7 @@ TEST(LabNetwork, BadInputIsNamed) {
   EXPECT_NE(refusal([] { torus_network("torus", "3xx", 50); }).find("'torus:3xx'"), std::string::npos);
   EXPECT_NE(refusal([] { torus_network("torus", "3xq", 50); }).find("'q'"), std::string::npos);
   EXPECT_NE(refusal([] { torus_network("torus", "4x4,ties", 50); }).find("leave ',ties' out"), std::string::npos);
+  EXPECT_NE(refusal([] { torus_network("torus", "2x2*2", 50); }).find("leave the star out"), std::string::npos);
   EXPECT_NE(refusal([] { torus_network("torus", "1", 50); }).find("has 1 nodes; a laboratory has 2 to 64"),
             std::string::npos);
   EXPECT_NE(refusal([] { torus_network("torus", "9x9", 50); }).find("has 81 nodes"), std::string::npos);

@@ -15,6 +15,7 @@
 #include "perf/common/failure.hpp"
 #include "perf/common/measure.hpp"
 #include "perf/common/names.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
@@ -138,8 +139,8 @@ TEST(PerfSizes, UnitsAre1024) {
   EXPECT_EQ(parse_size("-b", "64K"), 65536u);
   EXPECT_EQ(parse_size("-b", "32M"), size_t{32} << 20);
   EXPECT_EQ(parse_size("-b", "1G"), size_t{1} << 30);
-  EXPECT_EQ(short_size(65536), "64K");
-  EXPECT_EQ(short_size(1000), "1000");
+  EXPECT_EQ(bytes_text(65536), "64K");
+  EXPECT_EQ(bytes_text(1000), "1000");
   for (const char* bad :
        {"", "K", "8k", "-8", "8KB", "8 K", "0x10", "0", "0K", "99999999999999999999", "18446744073709551615K"}) {
     EXPECT_THROW(parse_size("-b", bad), Failure) << bad;

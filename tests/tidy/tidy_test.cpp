@@ -91,8 +91,10 @@ TEST_F(Planted, LineLength) {
 }
 
 TEST_F(Planted, FileLength) {
-  expect_caught("file_length", 501, "runtime/base/a.cpp", head(repeat("extern int x;\n", 499)));
-  expect_clean("runtime/base/a.cpp", head(repeat("extern int x;\n", 498)));
+  expect_caught("file_length", 401, "runtime/base/a.cpp", head(repeat("extern int x;\n", 399)));
+  expect_clean("runtime/base/a.cpp", head(repeat("extern int x;\n", 398)));
+  expect_caught("file_length", 501, "tests/runtime/a.cpp", head(repeat("extern int x;\n", 499)));
+  expect_clean("tests/runtime/a.cpp", head(repeat("extern int x;\n", 498)));
 }
 
 TEST_F(Planted, WhiteSpace) {
@@ -147,14 +149,16 @@ TEST_F(Planted, CommentedCode) {
 }
 
 TEST_F(Planted, FunctionLength) {
-  const std::string body = repeat("  x++;\n", 79);
+  const std::string body = repeat("  x++;\n", 59);
   expect_caught("function_length", 4, "runtime/base/a.cpp", head("int x;\nvoid f() {\n" + body + "}\n"));
   expect_caught("function_length", 4, "runtime/base/a.cpp",
                 head("namespace n {\ntemplate <class T>\nint C::f(T t = {}) {\n" + body + "}\n}\n"));
   expect_caught("function_length", 5, "runtime/base/a.hpp",
                 header("struct C {\n  C() : a_{1}, b_{2} {\n" + body + "  }\n};\n"));
   expect_clean("runtime/base/a.cpp",
-               head("void f() {\n" + repeat("  x++;\n", 78) + "}\nvoid g() {\n" + body.substr(7) + "}\n"));
+               head("void f() {\n" + repeat("  x++;\n", 58) + "}\nvoid g() {\n" + body.substr(7) + "}\n"));
+  expect_caught("function_length", 3, "tests/runtime/a.cpp", head("void f() {\n" + repeat("  x++;\n", 79) + "}\n"));
+  expect_clean("tests/runtime/a.cpp", head("void f() {\n" + repeat("  x++;\n", 78) + "}\n"));
   expect_clean("runtime/base/a.cpp", head("const int kTable[] = {\n" + repeat("  1,\n", 100) + "};\n"));
 }
 
@@ -171,6 +175,8 @@ TEST_F(Planted, IncludeLaw) {
        {"reduce_kernels", "runtime/base", "collectives/trees", "transports/ucx", "api/context", "tools", "perf"}) {
     plant(std::string(folder) + "/b.hpp", header(""));
   }
+  plant("runtime/base/numbers.hpp", header(""));
+  plant("collectives/drawing/draw.hpp", header(""));
   plant("include/torii/torii.hpp", header(""));
   const auto caught = [&](const std::string& path, std::string_view target) {
     expect_caught("include_law", 3, path, head("#include " + std::string(target) + "\n"));
@@ -184,6 +190,8 @@ TEST_F(Planted, IncludeLaw) {
   caught("api/context/a.cpp", "\"tools/b.hpp\"");
   caught("perf/a.cpp", "\"api/context/b.hpp\"");
   caught("perf/a.cpp", "\"reduce_kernels/b.hpp\"");
+  caught("perf/a.cpp", "\"runtime/base/b.hpp\"");
+  caught("perf/a.cpp", "\"collectives/drawing/draw.hpp\"");
   caught("perf/transports/a.cpp", "\"api/context/b.hpp\"");
   caught("perf/a.cpp", "\"transports/ucx/b.hpp\"");
   caught("examples/a.cpp", "\"runtime/base/b.hpp\"");
@@ -193,6 +201,7 @@ TEST_F(Planted, IncludeLaw) {
   expect_clean("api/context/a.cpp", head("#include <torii/torii.hpp>\n\n#include \"collectives/trees/b.hpp\"\n"));
   expect_clean("perf/kernels/a.cpp", head("#include \"reduce_kernels/b.hpp\"\n"));
   expect_clean("perf/transports/a.cpp", head("#include \"transports/ucx/b.hpp\"\n#include \"runtime/base/b.hpp\"\n"));
+  expect_clean("perf/a.cpp", head("#include \"runtime/base/numbers.hpp\"\n"));
   expect_clean("tools/a.cpp", head("#include \"runtime/base/b.hpp\"\n"));
   expect_clean("tests/x/a.cpp", head("#include \"perf/b.hpp\"\n"));
 }

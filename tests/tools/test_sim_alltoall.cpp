@@ -92,7 +92,7 @@ TEST(SimAlltoall, RefusalsSayWhatWouldBeRight) {
         Refusal{"--topology torus:8x8 --sharing min --bytes 10", 2, "64 blocks"},
         Refusal{"--topology torus:8x8 --sharing min --scan foo=1", 2, "'foo=1'"},
         Refusal{"--topology torus:8x8 --scan ranks=2..3", 2, "--topology node"},
-        Refusal{"--topology torus:8x8 --figure /dev/null/none", 2, "cannot be written"},
+        Refusal{"--topology torus:8x8 --figure /dev/null/none", 2, "cannot write '/dev/null/none'"},
         Refusal{"--topology torus:4x4x4 --sharing min --algorithm a2at_printed", 3, "has three"}}) {
     const auto [code, output] = run(refusal.arguments);
     EXPECT_EQ(code, refusal.code) << refusal.arguments << ": " << output;

@@ -21,6 +21,7 @@
 
 #include "collectives/selection/catalogue.hpp"
 #include "runtime/base/descriptor.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/devices/control_groups.hpp"

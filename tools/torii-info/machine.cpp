@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/base/settings.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii::tools {

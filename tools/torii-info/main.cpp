@@ -68,18 +68,6 @@ void add_plan(CLI::App& app, PlanQuestion& question, std::string& svg) {
   plan->footer("Example:\n  torii-info plan allreduce --topology torus:3x3x3 --algorithm trinaryx3 --svg plan.svg");
 }
 
-int exit_code(Status status) {
-  switch (status) {
-    case Status::invalid_argument:
-      return kBadInput;
-    case Status::unsupported:
-    case Status::no_resource:
-      return kNotPossible;
-    default:
-      return kWrong;
-  }
-}
-
 /// The files that `measure` writes; "" for none.
 struct MeasureFiles {
   std::string tree, tune;
@@ -159,14 +147,5 @@ int run(int argc, char** argv) {
 }  // namespace torii::tools
 
 int main(int argc, char** argv) {
-  using namespace torii;
-  try {
-    return tools::finish("torii-info", tools::run(argc, argv));
-  } catch (const Error& error) {
-    std::fprintf(stderr, "torii-info: %s\n", error.what());
-    return tools::exit_code(error.status());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "torii-info: %s\n", error.what());
-    return tools::kWrong;
-  }
+  return torii::tools::run_program("torii-info", [&] { return torii::tools::run(argc, argv); });
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "collectives/selection/catalogue.hpp"
+#include "runtime/base/output.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/base/text_file.hpp"
@@ -219,10 +220,10 @@ Report measure(const std::string& tree_path, const std::string& tune_path) {
     measure_streams(probes, network);
     check_call(team.barrier());
     if (team.rank() != 0) return {};
-    write_text(tree_path, tree_text(network));
+    Output(tree_path).write(tree_text(network));
     const std::string table = Settings::load("", nullptr, algorithm_names()).tune_file;
-    write_text(tune_path,
-               tune_text(table.empty() ? "" : read_text_file(table, "TORII_TUNE_FILE"), stream_rates(network)));
+    Output(tune_path).write(
+        tune_text(table.empty() ? "" : read_text_file(table, "TORII_TUNE_FILE"), stream_rates(network)));
     return report_network(network);
   } catch (const Failure& failure) {
     throw Error(static_cast<Status>(failure.status()), failure.what());

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "collectives/building/floyd_hops.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/torii-info/phase_bound.hpp"
 
@@ -26,14 +26,11 @@ constexpr std::uint64_t kItemsMax = std::uint64_t{1} << 26;
 
 /// "100x60" for the separator 'x': two whole numbers, the first at least 1.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> read_pair(std::string_view text, char separator) {
-  std::uint64_t first = 0;
-  std::uint64_t second = 0;
-  const char* const end = text.data() + text.size();
-  const auto [middle, error] = std::from_chars(text.data(), end, first);
-  if (error != std::errc() || middle == end || *middle != separator) return std::nullopt;
-  const auto [last, fault] = std::from_chars(middle + 1, end, second);
-  if (fault != std::errc() || last != end || first < 1 || first > kItemsMax) return std::nullopt;
-  return std::pair(first, second);
+  const auto first = take_number<std::uint64_t>(text);
+  if (!first || !text.starts_with(separator)) return std::nullopt;
+  const auto second = parse_number<std::uint64_t>(text.substr(1));
+  if (!second || *first < 1 || *first > kItemsMax) return std::nullopt;
+  return std::pair(*first, *second);
 }
 
 Holdings read_holdings(const PhasesQuestion& question) {

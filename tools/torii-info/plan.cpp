@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "api/team/team.hpp"
 #include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/types.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/rank_map.hpp"
@@ -35,29 +35,13 @@ Collective read_collective(const std::string& text) {
   invalid(fmt::format("'{}' is no collective; it must be one of{}", text, names));
 }
 
-/// The product of a text's extents and the ranks of a node; 0 if it has none that can be multiplied, which
-/// Topology::parse() then explains.
-int places(const std::string& topology) {
-  const std::size_t colon = topology.find(':');
-  if (colon == std::string::npos) return 0;
-  long long product = 1;
-  for (const char* at = topology.c_str() + colon; *at == ':' || *at == 'x' || *at == '*';) {
-    int extent = 0;
-    const auto [end, error] = std::from_chars(at + 1, topology.c_str() + topology.size(), extent);
-    product *= extent;
-    if (error != std::errc() || extent < 1 || product > INT32_MAX) return 0;
-    at = *end == 'm' ? end + 1 : end;
-  }
-  return static_cast<int>(product);
-}
-
 Topology read_topology(const Settings& settings, const std::optional<int>& ranks) {
   const std::string text = settings.topology == "auto" ? "node" : settings.topology;
   if (text.starts_with("tree:") && !ranks) {
     const std::string content = TreeTopology::read(text.substr(5));
     return Topology::parse_tree(text, content, TreeTopology::parse(content, text.substr(5)).ranks());
   }
-  const Topology topology = Topology::parse(text, ranks.value_or(text == "node" ? kRanksDefault : places(text)));
+  const Topology topology = Topology::parse(text, ranks.value_or(text == "node" ? kRanksDefault : ranks_named(text)));
   return with_rank_map(topology, read_rank_map(settings.rank_map),
                        settings.rank_map.starts_with("list:") ? "of the settings" : settings.rank_map);
 }
@@ -76,14 +60,14 @@ void read_vector(const PlanQuestion& question, PlanAnswer& answer) {
   answer.type = question.type.value_or("f32");
   const auto type = parse_type(answer.type);
   if (!type) invalid(fmt::format("--type is '{}'; it must be a type such as f32, i64 or bf16", answer.type));
-  std::size_t wanted = 0;
-  if (!parse_bytes(bytes, wanted) || wanted > (std::size_t{1} << 48)) {
+  const auto wanted = parse_bytes(bytes);
+  if (!wanted || *wanted > (std::size_t{1} << 48)) {
     invalid(fmt::format("--bytes is '{}'; it must be a number up to 2^48, with K, M or G", bytes));
   }
   const bool per_rank = has_block_per_rank(request.collective);
   const std::size_t block_bytes =
       size_of(*type) * (per_rank ? static_cast<std::size_t>(request.topology.ranks()) : std::size_t{1});
-  answer.bytes = wanted / block_bytes * block_bytes;
+  answer.bytes = *wanted / block_bytes * block_bytes;
   answer.elements = answer.bytes / size_of(*type);
   answer.wide = combines(request.collective) && is_float16(*type) &&
                 (answer.settings.wide_wire || request.determinism == Determinism::canonical);

@@ -7,6 +7,7 @@
 #include "collectives/drawing/draw.hpp"
 #include "collectives/drawing/draw_schedule.hpp"
 #include "collectives/schedules/schedule.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
 #include "tools/torii-info/plan.hpp"
 

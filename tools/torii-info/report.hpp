@@ -20,7 +20,4 @@ struct Report {
 /// unless something else went there. Throws Error{invalid_argument} if both want stdout or a file cannot be written.
 void publish(const Report& report, const std::string& json_path, const std::string& svg_path);
 
-/// The same for one text. Throws Error{invalid_argument} with path and reason.
-void write_text(const std::string& path, const std::string& text);
-
 }  // namespace torii::tools

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "collectives/selection/catalogue.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
 
 namespace torii::tools {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/numbers.hpp"
+#include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/command_line.hpp"
 #include "tools/rank_job.hpp"
@@ -39,14 +41,8 @@ LabNetwork network_of(const Options& options) {
   constexpr int kRailsMost = 16;
   LabNetwork network;
   if (options.kind == "rails") {
-    std::size_t read = 0;
-    int rails = 0;
-    try {
-      rails = std::stoi(options.size, &read);
-    } catch (const std::exception&) {
-      read = 0;
-    }
-    if (read != options.size.size() || rails < 1 || rails > kRailsMost) {
+    const int rails = parse_number<int>(options.size).value_or(0);
+    if (rails < 1 || rails > kRailsMost) {
       throw Error(Status::invalid_argument,
                   "rails '" + options.size + "': the number of rails must be from 1 to " + std::to_string(kRailsMost));
     }
@@ -75,8 +71,8 @@ int run_inside(const Options& options, const LabNetwork& network, const std::opt
     report.exit_code = run_lab_job(laboratory, options.job);
     report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     report.loads = loads_between(before, laboratory.counts());
-    if (!options.json.empty()) write_report(options.json, report_json(report));
-    if (!options.svg.empty()) write_report(options.svg, report_svg(report));
+    Output(options.json).write(report_json(report));
+    Output(options.svg).write(report_svg(report));
     return report.exit_code;
   } catch (const Error& error) {
     std::fprintf(stderr, "torii-lab: %s\n", error.what());
@@ -112,19 +108,7 @@ std::string own_program() {
   return path;
 }
 
-int run_program(int argc, char** argv) {
-  keep_standard_streams();
-  if (argc > 1 && std::string_view(argv[1]) == "enter") return enter_and_run(argc - 2, argv + 2);
-  CLI::App app(
-      "torii-lab torus|mesh XxYxZ [options] -- program [args]\n"
-      "torii-lab rails K [options] -- program [args]\n"
-      "torii-lab sites 8+8 [options] -- program [args]\n"
-      "torii-lab tree FILE [options] -- program [args]\n"
-      "Makes a network of rate-limited links between namespaces of this machine, runs one rank of the program on each\n"
-      "node, and counts what every link carries. Needs root. Nothing of it is left afterwards.");
-  describe(app, "torii-lab", TORII_VERSION,
-           "torii-lab torus 3x3 --rate 50 --svg loads.svg -- all_reduce_perf -b 4M -e 4M");
-  Options options;
+void add_options(CLI::App& app, Options& options) {
   app.add_option("network", options.kind, "torus, mesh, rails, sites or tree")
       ->required()
       ->check(CLI::IsMember({"torus", "mesh", "rails", "sites", "tree"}));
@@ -152,33 +136,47 @@ int run_program(int argc, char** argv) {
       ->allow_extra_args(false);
   add_job_options(app, options);
   app.prefix_command();
-  if (const auto code = parse(app, argc, argv)) return *code;
+}
+
+/// Checks what belongs together, and takes the program's command line. Throws Error{invalid_argument}.
+void read_rest(const CLI::App& app, Options& options) {
+  const auto refuse = [](const std::string& why) { throw Error(Status::invalid_argument, why); };
   if (app.count("--rate") > 0) options.sites.rate_mbit = options.rate_mbit;
-  for (const char* const only : {"--delay", "--capacity", "--window"}) {
-    if (app.count(only) == 0 || options.kind == "sites") continue;
-    std::fprintf(stderr, "torii-lab: %s is for sites; %s has no long lines\n", only, options.kind.c_str());
-    return kBadInput;
+  for (const std::string only : {"--delay", "--capacity", "--window"}) {
+    if (app.count(only) > 0 && options.kind != "sites") {
+      refuse(only + " is for sites; " + options.kind + " has no long lines");
+    }
   }
   if (app.count("--rate") > 0 && options.kind == "tree") {
-    std::fprintf(stderr, "torii-lab: --rate is not for tree: the rates stand in %s\n", options.size.c_str());
-    return kBadInput;
+    refuse("--rate is not for tree: the rates stand in " + options.size);
   }
-
   std::vector<std::string>& command = options.job.command;
   command = app.remaining();
-  if (!command.empty() && command[0] == "--") {
-    command.erase(command.begin());
-  } else if (!command.empty()) {
-    std::fprintf(stderr, "torii-lab: '%s' is not understood; write -- before the program\n", command[0].c_str());
-    return kBadInput;
-  }
-  if (command.empty() || command[0].empty()) {
-    std::fprintf(stderr, "torii-lab: no program to start; run torii-lab --help\n");
-    return kBadInput;
-  }
+  if (!command.empty() && command[0] != "--")
+    refuse("'" + command[0] + "' is not understood; write -- before the program");
+  if (!command.empty()) command.erase(command.begin());
+  if (command.empty() || command[0].empty()) refuse("no program to start; run torii-lab --help");
+}
+
+int run_laboratory(int argc, char** argv) {
+  keep_standard_streams();
+  if (argc > 1 && std::string_view(argv[1]) == "enter") return enter_and_run(argc - 2, argv + 2);
+  CLI::App app(
+      "torii-lab torus|mesh XxYxZ [options] -- program [args]\n"
+      "torii-lab rails K [options] -- program [args]\n"
+      "torii-lab sites 8+8 [options] -- program [args]\n"
+      "torii-lab tree FILE [options] -- program [args]\n"
+      "Makes a network of rate-limited links between namespaces of this machine, runs one rank of the program on each\n"
+      "node, and counts what every link carries. Needs root. Nothing of it is left afterwards.");
+  describe(app, "torii-lab", TORII_VERSION,
+           "torii-lab torus 3x3 --rate 50 --svg loads.svg -- all_reduce_perf -b 4M -e 4M");
+  Options options;
+  add_options(app, options);
+  if (const auto code = parse(app, argc, argv)) return *code;
   LabNetwork network;
   std::optional<LabPrediction> prediction;
   try {
+    read_rest(app, options);
     network = network_of(options);
     if (!options.plan.empty()) prediction = predict(network, options.plan);
   } catch (const Error& error) {
@@ -196,4 +194,4 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace torii::tools
 
-int main(int argc, char** argv) { return torii::tools::run_program(argc, argv); }
+int main(int argc, char** argv) { return torii::tools::run_laboratory(argc, argv); }

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/routing.hpp"
 
@@ -29,20 +29,6 @@ std::string mac_of(int node, std::size_t device) {
 
 std::string torus_address(int node, int turn) {
   return fmt::format("10.{}.{}.{}", 80 + turn, (node + 1) / 256, (node + 1) % 256);
-}
-
-/// The product of the extents; 1 for a text that Topology::parse() will refuse.
-int product_of(std::string_view extents) {
-  long product = 1;
-  while (!extents.empty()) {
-    const std::string_view token = extents.substr(0, extents.find('x'));
-    extents.remove_prefix(std::min(token.size() + 1, extents.size()));
-    int extent = 0;
-    const auto end = std::from_chars(token.data(), token.data() + token.size(), extent);
-    if (end.ec != std::errc{} || extent < 1) extent = 1;
-    product = std::min<long>(product * extent, INT_MAX);
-  }
-  return static_cast<int>(product);
 }
 
 void add_devices(LabNetwork& network, const Topology& topology, int node, double rate_mbit) {
@@ -96,11 +82,14 @@ LabNetwork torus_network(std::string_view kind, std::string_view extents, double
   LabNetwork network;
   network.text = fmt::format("{} {}", kind, extents);
   network.topology = fmt::format("{}:{}", kind, extents);
-  const Topology topology = Topology::parse(network.topology, product_of(extents));
+  const Topology topology = Topology::parse(network.topology, std::max(ranks_named(network.topology), 1));
   if (topology.selects_ties()) {
     throw Error(
         Status::invalid_argument,
         fmt::format("{}: routes of a laboratory leave no choice half-way round; leave ',ties' out", network.text));
+  }
+  if (topology.per_node() > 1) {
+    throw Error(Status::invalid_argument, network.text + ": a node of a laboratory has one rank; leave the star out");
   }
   if (topology.ranks() < 2 || topology.ranks() > kLabNodesMax) {
     throw Error(Status::invalid_argument,
@@ -145,10 +134,8 @@ void set_rate(LabNetwork& network, std::string_view text) {
   int node = -1;
   double rate = 0;
   if (colon != std::string_view::npos && equals != std::string_view::npos && colon < equals) {
-    const auto end = std::from_chars(text.data(), text.data() + colon, node);
-    if (end.ptr != text.data() + colon) node = -1;
-    const auto rest = std::from_chars(text.data() + equals + 1, text.data() + text.size(), rate);
-    if (rest.ptr != text.data() + text.size()) rate = 0;
+    node = parse_number<int>(text.substr(0, colon)).value_or(-1);
+    rate = parse_number<double>(text.substr(equals + 1)).value_or(0);
   }
   if (node < 0 || !(rate >= kRateLeastMbit && rate <= kRateMostMbit)) {
     throw Error(Status::invalid_argument, complaint + fmt::format("write NODE:DEVICE=MBIT with a rate from {} to {}, "

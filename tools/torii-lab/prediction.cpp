@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "collectives/selection/selection.hpp"
-#include "runtime/base/settings.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/words.hpp"
 #include "runtime/plan/layout.hpp"
@@ -42,7 +42,8 @@ Question parse_question(const std::string& what) {
     throw refuse("no algorithm is called '" + question.algorithm + "'");
   }
   const std::string bytes = what.substr(second + 1);
-  if (!parse_bytes(bytes, question.bytes) || question.bytes == 0) throw refuse("'" + bytes + "' is no number of bytes");
+  question.bytes = parse_bytes(bytes).value_or(0);
+  if (question.bytes == 0) throw refuse("'" + bytes + "' is no number of bytes");
   return question;
 }
 

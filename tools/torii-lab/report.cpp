@@ -6,21 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "collectives/drawing/draw.hpp"
-#include "runtime/base/status.hpp"
+#include "collectives/drawing/svg.hpp"
 #include "runtime/topology/topology.hpp"
 
 namespace torii::tools {
 namespace {
 
-struct Point {
-  double x = 0;
-  double y = 0;
-};
+using Point = SvgPoint;
 
 constexpr double kSpacing = 150;  // between nodes
 constexpr double kRadius = 20;    // of a node
@@ -115,7 +109,8 @@ class Layout {
   Topology topology_;
 };
 
-std::string arrow(const LabReport& report, const Layout& layout, int node, std::size_t device, std::uint64_t most) {
+void draw_arrow(Svg& svg, const LabReport& report, const Layout& layout, int node, std::size_t device,
+                std::uint64_t most) {
   const LabDevice& link = report.network->nodes[static_cast<std::size_t>(node)].devices[device];
   const LinkCount& load = report.loads[static_cast<std::size_t>(node)][device];
   const double share = most > 0 ? static_cast<double>(load.bytes) / static_cast<double>(most) : 0;
@@ -133,13 +128,11 @@ std::string arrow(const LabReport& report, const Layout& layout, int node, std::
     const auto part = of_plan(report, static_cast<std::size_t>(node), device);
     title += part ? fmt::format(", {:.1f} % of the plan", 100 * *part) : ", none of it planned";
   }
-  return fmt::format(
-      "<g><title>{}</title><line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" "
-      "stroke=\"rgb({:.0f},{:.0f},{:.0f})\" "
-      "stroke-width=\"{:.1f}\" marker-end=\"url(#head)\"/>"
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"load\">{}</text></g>\n",
-      title, start.x, start.y, end.x, end.y, 190 + 30 * share, 190 * (1 - share), 190 * (1 - share), 1.5 + 3 * share,
-      label.x, label.y, bytes_in_words(load.bytes));
+  svg.line(start, end,
+           fmt::format("stroke=rgb({0:.0f},{1:.0f},{1:.0f}) stroke-width={2:.1f} marker-end=url(#head)",
+                       190 + 30 * share, 190 * (1 - share), 1.5 + 3 * share),
+           title);
+  svg.text(label.x, label.y, bytes_in_words(load.bytes), "font-size=9 fill=#444 text-anchor=middle", title);
 }
 
 }  // namespace
@@ -205,40 +198,23 @@ std::string report_svg(const LabReport& report) {
     }
   }
   const Point size = layout.size();
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-      "font-family=\"sans-serif\">\n"
-      "<style>.load{{font-size:9px;fill:#444;text-anchor:middle}}</style>\n"
-      "<defs><marker id=\"head\" viewBox=\"0 0 6 6\" refX=\"4\" refY=\"3\" markerWidth=\"9\" markerHeight=\"9\" "
-      "markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0,0 L6,3 L0,6 z\" fill=\"#600\"/></marker></defs>\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<text x=\"16\" y=\"24\" font-size=\"14\">{2}: {3}</text>\n"
-      "<text x=\"16\" y=\"44\" font-size=\"12\" fill=\"#555\">{4} in {5:.3g} s over all links, {6} on the "
-      "busiest</text>\n",
-      size.x, size.y, svg_text(report.network->text), svg_text(command_text(report)), bytes_in_words(total),
-      report.seconds, bytes_in_words(most));
+  Svg svg(size.x, size.y, 12);
+  svg.arrow_head("head", "#600", 9, "markerUnits=userSpaceOnUse");
+  svg.text(16, 24, report.network->text + ": " + command_text(report), "font-size=14");
+  svg.text(16, 44,
+           fmt::format("{} in {:.3g} s over all links, {} on the busiest", bytes_in_words(total), report.seconds,
+                       bytes_in_words(most)),
+           "fill=#555");
   for (int node = 0; node < static_cast<int>(report.loads.size()); ++node) {
     const std::size_t devices = report.loads[static_cast<std::size_t>(node)].size();
-    for (std::size_t device = 0; device < devices; ++device) svg += arrow(report, layout, node, device, most);
+    for (std::size_t device = 0; device < devices; ++device) draw_arrow(svg, report, layout, node, device, most);
     const Point at = layout.node(node);
     const double depth = layout.shift(devices > 0 ? devices - 1 : 0);
-    svg += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{:.1f}\" fill=\"#eef\" "
-        "stroke=\"#336\"/>"
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"13\" text-anchor=\"middle\">{}</text>\n",
-        at.x - kRadius, at.y - kRadius, 2 * kRadius, 2 * kRadius + depth, kRadius, at.x, at.y + depth / 2 + 5, node);
+    svg.rect({at.x - kRadius, at.y - kRadius}, 2 * kRadius, 2 * kRadius + depth,
+             fmt::format("rx={:.1f} fill=#eef stroke=#336", kRadius));
+    svg.text(at.x, at.y + depth / 2 + 5, std::to_string(node), "font-size=13 text-anchor=middle");
   }
-  return svg + "</svg>\n";
-}
-
-void write_report(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return;
-  }
-  std::ofstream file(path);
-  file << text << std::flush;
-  if (!file) throw Error(Status::invalid_argument, "cannot write the file " + path);
+  return svg.str();
 }
 
 }  // namespace torii::tools

@@ -33,7 +33,4 @@ std::string report_json(const LabReport& report);
 /// redder with more bytes; layers of z side by side.
 std::string report_svg(const LabReport& report);
 
-/// Writes to a file, or to stdout for "-". Throws Error{invalid_argument}.
-void write_report(const std::string& path, const std::string& text);
-
 }  // namespace torii::tools

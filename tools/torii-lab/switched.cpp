@@ -5,9 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "runtime/base/numbers.hpp"
+#include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/tree_topology.hpp"
 
@@ -76,15 +77,11 @@ void address_ranks(LabNetwork& network) {
 
 std::vector<int> site_sizes(std::string_view text) {
   std::vector<int> sizes;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view token = rest.substr(0, rest.find('+'));
-    rest.remove_prefix(std::min(token.size() + 1, rest.size()));
-    int size = 0;
-    const auto end = std::from_chars(token.data(), token.data() + token.size(), size);
-    if (end.ec != std::errc{} || end.ptr != token.data() + token.size() || size < 1) return {};
-    sizes.push_back(size);
+  for (const std::string_view token : split(text, '+')) {
+    sizes.push_back(parse_number<int>(token).value_or(0));
+    if (sizes.back() < 1) return {};
   }
-  return text.ends_with('+') ? std::vector<int>{} : sizes;
+  return sizes;
 }
 
 void check_nodes(const LabNetwork& network) {

@@ -7,12 +7,12 @@
 
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "collectives/orders/exchange_lists.hpp"
+#include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
@@ -58,7 +58,7 @@ Topology read_topology(const std::string& text) {
   if (text == "node") {
     invalid("--topology is 'node'; with sharing min and maxmin it must have links, as torus:8x8 or mesh:8x8");
   }
-  return Topology::parse(text, ranks_of(text));
+  return Topology::parse(text, ranks_named(text));
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -108,8 +108,7 @@ SimRow simulate(const Cell& cell, const SimOptions& options, const AlltoallFlags
 int draw_figure(const SimOptions& options, const AlltoallFlags& flags, RowWriter& rows) {
   const std::vector<ExchangeOrder> orders = read_orders(options.algorithm == "auto" ? "all" : options.algorithm);
   const Topology topology = read_topology(options.topology);
-  std::ofstream file(options.figure);
-  if (!file) invalid(fmt::format("--figure is '{}', which cannot be written", options.figure));
+  const Output figure(options.figure);
   CurveChart chart;
   chart.title = "alltoall on " + options.topology;
   chart.x_name = "controllers";
@@ -129,7 +128,7 @@ int draw_figure(const SimOptions& options, const AlltoallFlags& flags, RowWriter
       chart.curves.push_back(std::move(curve));
     }
   }
-  if (!(file << draw_curves(chart)).flush()) invalid(fmt::format("cannot write '{}'", options.figure));
+  figure.write(draw_curves(chart));
   return kDone;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/output.hpp"
+#include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-sim/cliffs.hpp"
@@ -23,18 +25,6 @@ namespace {
 
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names = {""};
-  for (const char c : text) {
-    if (c == ',') {
-      names.emplace_back();
-    } else {
-      names.back() += c;
-    }
-  }
-  return names;
-}
-
 /// The calls of a command line, in the order in which they are made: sizes innermost.
 std::vector<SimOptions> calls_of(const SimOptions& options) {
   Scan scan = read_scan(options.scan, options.topology.substr(0, options.topology.find(':')));
@@ -46,7 +36,7 @@ std::vector<SimOptions> calls_of(const SimOptions& options) {
   for (const std::size_t size : scan.bytes) sizes.push_back(std::to_string(size));
   if (sizes.empty()) sizes = {options.bytes};
   std::vector<SimOptions> calls;
-  for (const std::string& algorithm : split_names(options.algorithm)) {
+  for (const std::string_view algorithm : split(options.algorithm, ',')) {
     for (const std::string& topology : scan.topologies) {
       for (const int ranks : scan.ranks) {
         for (const int engines : scan.engines) {
@@ -81,7 +71,7 @@ void draw_bandwidth(const SimOptions& options, const std::vector<SimRow>& rows) 
     curve.points.emplace_back(std::bit_width(row.bytes) - 1, row.more.at("moved_GBps").get<double>());
   }
   if (chart.curves.empty()) invalid("--figure has a place for powers of 2 of bytes, and none has been simulated");
-  write_picture(options.figure, draw_curves(chart));
+  Output(options.figure).write(draw_curves(chart));
 }
 
 /// The times of communication alone and of folding alone show how long both were at work at once.
@@ -123,7 +113,7 @@ int draw_split(const SimOptions& options, RowWriter& rows) {
     const auto [allreduce_us, all_folding_us] = simulate("allreduce", rate);
     chart.bars.push_back(split_bar(fmt::format("{} GB/s, one call", rate), 0, both_us, all_folding_us, allreduce_us));
   }
-  write_picture(options.figure, draw_bars(chart));
+  Output(options.figure).write(draw_bars(chart));
   return kDone;
 }
 

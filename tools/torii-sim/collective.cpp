@@ -15,6 +15,7 @@
 #include "collectives/selection/selection.hpp"
 #include "collectives/trees/trees.hpp"
 #include "reduce_kernels/kernels.hpp"
+#include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/torii-sim/data.hpp"
@@ -291,9 +292,11 @@ Simulated simulate_call(const SimOptions& options) {
   if (!options.svg_links.empty() && request.topology.kind() != Topology::Kind::torus) {
     throw Error(Status::invalid_argument, "--svg-links draws tori and meshes, not " + request.topology.text());
   }
-  if (!options.svg_links.empty()) write_picture(options.svg_links, draw_links(request.topology, outcome.link_bytes));
+  if (!options.svg_links.empty()) {
+    Output(options.svg_links).write(draw_links(request.topology, outcome.link_bytes));
+  }
   if (!options.svg_time_line.empty()) {
-    write_picture(options.svg_time_line, draw_time_line(options.watched, options.engines, outcome.uses));
+    Output(options.svg_time_line).write(draw_time_line(options.watched, options.engines, outcome.uses));
   }
   result.code = compared.wrong == 0 ? kDone : kWrong;
   return result;

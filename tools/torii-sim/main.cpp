@@ -91,20 +91,6 @@ int run_one(const SimOptions& options, RowWriter& rows) {
   return run_calls(options, rows);
 }
 
-int exit_code(Status status) {
-  switch (status) {
-    case Status::invalid_argument:
-      return kBadInput;
-    case Status::unsupported:
-    case Status::no_resource:
-      return kNotPossible;
-    case Status::timeout:
-      return kTimedOut;
-    default:
-      return kWrong;
-  }
-}
-
 int run(int argc, char** argv) {
   CLI::App app("Runs the plans of a collective on virtual time: as many ranks as the topology has, in one process.");
   describe(app, "torii-sim", torii_version(),
@@ -137,14 +123,5 @@ int run(int argc, char** argv) {
 }  // namespace torii::tools
 
 int main(int argc, char** argv) {
-  using namespace torii;
-  try {
-    return tools::finish("torii-sim", tools::run(argc, argv));
-  } catch (const Error& error) {
-    std::fprintf(stderr, "torii-sim: %s\n", error.what());
-    return tools::exit_code(error.status());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "torii-sim: %s\n", error.what());
-    return tools::kWrong;
-  }
+  return torii::tools::run_program("torii-sim", [&] { return torii::tools::run(argc, argv); });
 }

@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
-#include "runtime/base/settings.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/transport.hpp"
 
@@ -24,26 +23,11 @@ constexpr double kTimeMost_us = 1e9;
 }  // namespace
 
 std::size_t read_size(const std::string& flag, const std::string& text) {
-  std::size_t bytes = 0;
-  if (!parse_bytes(text, bytes) || bytes > kBytesMost) {
+  const auto bytes = parse_bytes(text);
+  if (!bytes || *bytes > kBytesMost) {
     invalid(fmt::format("{} is '{}'; it must be a number of bytes up to 2^48, with K, M or G", flag, text));
   }
-  return bytes;
-}
-
-int ranks_of(const std::string& topology) {
-  const std::size_t colon = topology.find(':');
-  if (colon == std::string::npos) return 0;
-  const char* const last = topology.data() + topology.size();
-  long long product = 1;
-  for (const char* at = topology.data() + colon; at != last && (*at == ':' || *at == 'x' || *at == '*');) {
-    int extent = 0;
-    const auto [end, error] = std::from_chars(at + 1, last, extent);
-    product *= extent;
-    if (error != std::errc() || extent < 1 || product > INT32_MAX) return 0;
-    at = end != last && *end == 'm' ? end + 1 : end;
-  }
-  return static_cast<int>(product);
+  return *bytes;
 }
 
 void check(const SimOptions& options) {

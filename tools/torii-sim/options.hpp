@@ -53,10 +53,6 @@ struct SimOptions {
 /// Bytes of a size with K, M or G. Throws Error{invalid_argument} naming `flag` and the text.
 std::size_t read_size(const std::string& flag, const std::string& text);
 
-/// The number of ranks in a topology's text: the product of its extents and of the ranks of a node; 0 if it has none
-/// (`node`, `tree:FILE`).
-int ranks_of(const std::string& topology);
-
 /// Throws Error{invalid_argument} naming the flag and what would be right.
 void check(const SimOptions& options);
 

@@ -19,7 +19,4 @@ std::string draw_links(const Topology& topology, std::span<const std::uint64_t> 
 /// Self-contained SVG: a row for each engine, a bar for each put, one colour for each peer.
 std::string draw_time_line(int rank, int engines, const std::vector<simulated::EngineUse>& uses);
 
-/// Writes to a file, or to stdout for "-". Throws Error{invalid_argument}.
-void write_picture(const std::string& path, const std::string& picture);
-
 }  // namespace torii::tools

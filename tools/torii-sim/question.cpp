@@ -82,7 +82,7 @@ Topology read_topology(const SimOptions& options) {
   if (options.topology == "node" && (options.ranks < 1 || options.ranks > kSwitchRanksMost)) {
     invalid(fmt::format("--ranks is {}; on a node it must be from 1 to {}", options.ranks, kSwitchRanksMost));
   }
-  const int ranks = options.topology == "node" ? options.ranks : ranks_of(options.topology);
+  const int ranks = options.topology == "node" ? options.ranks : ranks_named(options.topology);
   return Topology::parse(options.topology, std::max(ranks, 1));
 }
 

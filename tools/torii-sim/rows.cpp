@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
+#include <cstdio>
 
 #include "runtime/base/status.hpp"
 
@@ -46,27 +45,9 @@ std::string quoted(const Json& value) {
 
 }  // namespace
 
-RowWriter::RowWriter(const std::string& json_path, const std::string& csv_path) {
-  if (json_path == "-" && csv_path == "-") {
+RowWriter::RowWriter(const std::string& json_path, const std::string& csv_path) : json_(json_path), csv_(csv_path) {
+  if (json_.is_stdout() && csv_.is_stdout()) {
     throw Error(Status::invalid_argument, "--json - and --csv - both want stdout: give one of them a file");
-  }
-  json_ = open(json_path);
-  csv_ = open(csv_path);
-  prints_ = json_path != "-" && csv_path != "-";
-}
-
-RowWriter::File RowWriter::open(const std::string& path) {
-  if (path.empty()) return nullptr;
-  if (path == "-") return File(stdout);
-  File file(std::fopen(path.c_str(), "we"));
-  if (!file) throw Error(Status::invalid_argument, "cannot write '" + path + "': " + std::strerror(errno));
-  return file;
-}
-
-void RowWriter::write(const File& file, const std::string& line) {
-  if (!file) return;
-  if (std::fputs(line.c_str(), file.get()) < 0 || std::fflush(file.get()) != 0) {
-    throw Error(Status::invalid_argument, std::string("cannot write a row: ") + std::strerror(errno));
   }
 }
 
@@ -77,15 +58,14 @@ void RowWriter::write_csv(const Json& object) {
     header += (header.empty() ? "" : ",") + key;
     line += (line.empty() ? "" : ",") + quoted(value);
   }
-  if (!has_header_) write(csv_, header + "\n");
-  write(csv_, line + "\n");
+  csv_.write((has_header_ ? "" : header + "\n") + line + "\n");
 }
 
 void RowWriter::add(const SimRow& row) {
   const Json object = object_of(row);
-  write(json_, object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  json_.write(object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   if (csv_) write_csv(object);
-  if (prints_) {
+  if (!json_.is_stdout() && !csv_.is_stdout()) {
     if (!has_header_) {
       fmt::print("{:<14} {:<18} {:<16} {:>6} {:>4} {:>12} {:>14} {:>14} {:>7} {:>7} {:>7} {:>8} {:>8}\n", "collective",
                  "algorithm", "topology", "ranks", "E", "bytes", "time_us", "bound_us", "ratio", "shared%", "height",

@@ -2,10 +2,10 @@
 // The result of a simulation: a line of text, one JSON object per line, or CSV; each is written at once.
 #pragma once
 
-#include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "runtime/base/output.hpp"
 
 namespace torii::tools {
 
@@ -40,19 +40,10 @@ class RowWriter {
   void add(const SimRow& row);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const {
-      if (file != stdout) std::fclose(file);
-    }
-  };
-  using File = std::unique_ptr<std::FILE, Close>;
-  static File open(const std::string& path);
-  void write(const File& file, const std::string& line);
   void write_csv(const Json& object);
 
-  File json_;
-  File csv_;
-  bool prints_ = true;
+  Output json_;
+  Output csv_;
   bool has_header_ = false;
 };
 

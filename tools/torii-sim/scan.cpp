@@ -2,10 +2,10 @@
 // Reads ranges and multiplies them out.
 #include "tools/torii-sim/scan.hpp"
 
-#include <charconv>
 #include <utility>
 
-#include "runtime/base/settings.hpp"
+#include "runtime/base/numbers.hpp"
+#include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/transport.hpp"
 
@@ -21,12 +21,7 @@ constexpr std::size_t kBytesMost = std::size_t{1} << 48;
   throw Error(Status::invalid_argument, "--scan '" + std::string(text) + "': " + why);
 }
 
-bool read_number(std::string_view text, int& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-/// The parts on both sides of `..`; without it the whole text twice.
+/// The parts on both sides of `..`, or the whole twice.
 std::pair<std::string_view, std::string_view> sides(std::string_view text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string_view::npos) return {text, text};
@@ -34,10 +29,9 @@ std::pair<std::string_view, std::string_view> sides(std::string_view text) {
 }
 
 Range read_range(std::string_view text, int most, std::string_view whole) {
-  Range range;
   const auto [low, high] = sides(text);
-  if (!read_number(low, range.low) || !read_number(high, range.high) || range.low < 1 || range.high > most ||
-      range.low > range.high) {
+  const Range range = {parse_number<int>(low).value_or(0), parse_number<int>(high).value_or(0)};
+  if (range.low < 1 || range.high > most || range.low > range.high) {
     bad(whole,
         "'" + std::string(text) + "' is no range; write a number or LOW..HIGH, from 1 to " + std::to_string(most));
   }
@@ -70,15 +64,14 @@ std::vector<std::string> read_shapes(std::string_view text, std::string_view kin
 
 std::vector<std::size_t> read_sizes(std::string_view text, std::string_view whole) {
   const std::size_t star = text.find('*');
-  int factor = 4;
-  if (star != std::string_view::npos && (!read_number(text.substr(star + 1), factor) || factor < 2)) {
+  const int factor = star == std::string_view::npos ? 4 : parse_number<int>(text.substr(star + 1)).value_or(0);
+  if (factor < 2) {
     bad(whole, "'" + std::string(text.substr(star + 1)) + "' is no factor; it must be a number from 2 on");
   }
   const auto [low, high] = sides(text.substr(0, star));
-  std::size_t first = 0;
-  std::size_t last = 0;
-  if (!parse_bytes(std::string(low), first) || !parse_bytes(std::string(high), last) || first < 1 || first > last ||
-      last > kBytesMost) {
+  const std::size_t first = parse_bytes(low).value_or(0);
+  const std::size_t last = parse_bytes(high).value_or(0);
+  if (first < 1 || first > last || last > kBytesMost) {
     bad(whole, "'" + std::string(text) + "' is no range of sizes; write bytes or LOW..HIGH, with K, M or G");
   }
   std::vector<std::size_t> sizes;
@@ -89,13 +82,11 @@ std::vector<std::size_t> read_sizes(std::string_view text, std::string_view whol
 /// All numbers of ranges separated by commas.
 std::vector<int> read_numbers(std::string_view text, int most, std::string_view whole) {
   std::vector<int> numbers;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    const Range range = read_range(text.substr(0, comma), most, whole);
+  for (const std::string_view part : split(text, ',')) {
+    const Range range = read_range(part, most, whole);
     for (int number = range.low; number <= range.high; ++number) numbers.push_back(number);
-    if (comma == std::string_view::npos) return numbers;
-    text.remove_prefix(comma + 1);
   }
+  return numbers;
 }
 
 }  // namespace

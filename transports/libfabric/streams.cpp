@@ -11,10 +11,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+
+#include "runtime/base/numbers.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -103,8 +104,7 @@ int shut_down_streams(const SocketAddress& own, std::vector<SocketAddress> peers
   const std::unique_ptr<DIR, Close> folder(opendir("/proc/self/fd"));
   int streams = 0;
   while (const dirent* const entry = folder == nullptr ? nullptr : readdir(folder.get())) {
-    if (entry->d_name[0] == '.') continue;
-    const int descriptor = std::atoi(entry->d_name);
+    const int descriptor = parse_number<int>(entry->d_name).value_or(-1);
     if (!is_stream(descriptor)) continue;
     if (ask(getsockname, descriptor) != essence(own) &&
         !std::binary_search(peers.begin(), peers.end(), ask(getpeername, descriptor))) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "runtime/base/descriptor.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/transport.hpp"
 
@@ -45,9 +46,11 @@ void together(Bootstrap& bootstrap, const std::function<void()>& step) {
   const std::vector<std::string> all = gather_texts(bootstrap, mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == kFine) continue;
-    const std::size_t space = all[rank].find(' ');
-    throw Error(static_cast<Status>(std::stoi(all[rank])),
-                "rank " + std::to_string(rank) + ": " + all[rank].substr(space + 1), static_cast<int>(rank));
+    std::string_view text = all[rank];
+    const int status = take_number<int>(text).value_or(static_cast<int>(Status::internal));
+    if (text.starts_with(' ')) text.remove_prefix(1);
+    throw Error(static_cast<Status>(status), "rank " + std::to_string(rank) + ": " + std::string(text),
+                static_cast<int>(rank));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "runtime/base/descriptor.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii::shared_memory {
@@ -34,10 +35,10 @@ std::string read_file(const char* path) {
 }
 
 /// Removes a number and the character behind it from the front of `line`; if `after` is 0, the number only.
-bool take_number(std::string_view& line, int base, char after, std::uint64_t& number) {
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number, base);
-  if (error != std::errc()) return false;
-  line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+bool take_field(std::string_view& line, int base, char after, std::uint64_t& number) {
+  const auto value = take_number<std::uint64_t>(line, base);
+  if (!value) return false;
+  number = *value;
   if (after == 0) return true;
   if (line.empty() || line.front() != after) return false;
   line.remove_prefix(1);
@@ -47,7 +48,7 @@ bool take_number(std::string_view& line, int base, char after, std::uint64_t& nu
 /// "7f01-7f02 rw-p 00000000 00:01 17 /memfd:name (deleted)"
 bool parse_line(std::string_view line, MappedRange& mapping) {
   std::uint64_t first = 0, end = 0;
-  if (!take_number(line, 16, '-', first) || !take_number(line, 16, ' ', end) || first >= end) return false;
+  if (!take_field(line, 16, '-', first) || !take_field(line, 16, ' ', end) || first >= end) return false;
   if (line.size() < 5 || line[4] != ' ') return false;
   mapping.range = {first, end};
   mapping.readable = line[0] == 'r';
@@ -55,8 +56,8 @@ bool parse_line(std::string_view line, MappedRange& mapping) {
   mapping.executable = line[2] == 'x';
   mapping.is_shared = line[3] == 's';
   line.remove_prefix(5);
-  if (!take_number(line, 16, ' ', mapping.offset) || !take_number(line, 16, ':', mapping.device_major) ||
-      !take_number(line, 16, ' ', mapping.device_minor) || !take_number(line, 10, 0, mapping.inode)) {
+  if (!take_field(line, 16, ' ', mapping.offset) || !take_field(line, 16, ':', mapping.device_major) ||
+      !take_field(line, 16, ' ', mapping.device_minor) || !take_field(line, 10, 0, mapping.inode)) {
     return false;
   }
   const std::size_t name = line.find_first_not_of(' ');

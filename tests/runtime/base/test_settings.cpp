@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/log.hpp"
+#include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
 
@@ -201,15 +202,29 @@ TEST(Settings, SecretsAreNotShown) {
 TEST(Settings, BytesReadBackWhatTheyPrint) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{1023}, std::size_t{1024},
                                   std::size_t{3} << 20, std::size_t{5} << 30, std::size_t{6} << 40, SIZE_MAX}) {
-    std::size_t read = 1;
-    EXPECT_TRUE(parse_bytes(bytes_text(bytes), read)) << bytes_text(bytes);
-    EXPECT_EQ(read, bytes);
+    EXPECT_EQ(parse_bytes(bytes_text(bytes)), bytes) << bytes_text(bytes);
   }
-  std::size_t untouched = 7;
   for (const char* bad : {"", "K", "1k", "1KB", "1.5M", "-1", " 1", "18446744073709551615G"}) {
-    EXPECT_FALSE(parse_bytes(bad, untouched)) << bad;
+    EXPECT_FALSE(parse_bytes(bad)) << bad;
   }
-  EXPECT_EQ(untouched, 7u);
+}
+
+TEST(Numbers, AreTheWholeTextOrNothing) {
+  EXPECT_EQ(parse_number<int>("-12"), -12);
+  EXPECT_EQ(parse_number<int>("7f", 16), 127);
+  EXPECT_EQ(parse_number<double>("2.5e3"), 2500);
+  for (const char* bad : {"", " 1", "1 ", "+1", "x", "1x", "2147483648", "0.5"}) {
+    EXPECT_FALSE(parse_number<int>(bad)) << bad;
+  }
+  EXPECT_FALSE(parse_number<std::size_t>("-1"));
+}
+
+TEST(Numbers, AreTakenOffTheFront) {
+  std::string_view text = "12x";
+  EXPECT_EQ(take_number<int>(text), 12);
+  EXPECT_EQ(text, "x");
+  EXPECT_FALSE(take_number<int>(text));
+  EXPECT_EQ(text, "x") << "untouched";
 }
 
 TEST(Log, LevelsAndCallback) {
