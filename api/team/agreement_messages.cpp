@@ -2,8 +2,6 @@
 // Status lines, proposals and decisions: who puts what when, and what a reader believes.
 #include "api/team/agreement_messages.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -18,14 +16,13 @@ constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kFirstTellNs = 100 * kMs;
 constexpr std::int64_t kMostTellNs = 1000 * kMs;
 /// Everybody tells everybody: with more members than this a rank tells all of them the more rarely.
-constexpr std::int64_t kMembersPerSecond = 8;
+constexpr int kMembersPerSecond = 8;
 /// How long the choice of a cause waits for members that say nothing: they compute, and will find the others' proposals
 /// before they make one. Longer where ranks wait for CPUs.
 constexpr std::int64_t kGraceNs = 40 * kMs;
 constexpr std::int64_t kGraceSharedNs = 250 * kMs;
 /// How long an alarm may be without a cause before who raised it counts as dead.
 constexpr std::int64_t kCauseNs = 1000 * kMs;
-constexpr std::int64_t kPushNs = 100 * kMs;
 /// What a member says of proposals of its own.
 enum Heard : std::uint64_t { kNothing = 0, kMakesNone = 1, kHasMade = 2 };
 
@@ -46,93 +43,30 @@ Heard heard_by(const Inbox& inbox) noexcept {
   return static_cast<Heard>(load_word(inbox.heard) & ((std::uint64_t{1} << Inbox::kSplitsShift) - 1));
 }
 
-void nap() noexcept {
-  const timespec most = {0, 100'000};
-  nanosleep(&most, nullptr);
-}
-
 }  // namespace
 
-std::size_t agreement_messages_offset() noexcept { return round_up(sizeof(TeamControl), kLineBytes); }
-
-std::size_t agreement_messages_bytes(int ranks) noexcept {
-  return sizeof(MessagesMemory) + static_cast<std::size_t>(ranks) * sizeof(Inbox);
-}
-
-bool has_departed(const std::byte* memory, int member, int engines) noexcept {
-  const auto* const inbox = reinterpret_cast<const Inbox*>(memory + sizeof(MessagesMemory)) + member;
-  return std::all_of(inbox->epochs, inbox->epochs + engines,
-                     [](const std::uint64_t& word) { return load_word(word) == AgreementMessages::kDeparted; });
-}
-
-AgreementMessages::AgreementMessages(Transport& transport, std::vector<Member> members, int rank,
-                                     std::int64_t timeout_ns)
-    : transport_(transport),
-      members_(std::move(members)),
-      rank_(rank),
-      engines_(transport.capabilities().engines),
-      grace_ns_(transport.oversubscribed() ? kGraceSharedNs : kGraceNs),
+AgreementMessages::AgreementMessages(Letterbox& box, std::int64_t timeout_ns)
+    : box_(box),
+      grace_ns_(box.transport().oversubscribed() ? kGraceSharedNs : kGraceNs),
       first_ns_(std::min(kFirstTellNs, timeout_ns / 8)),
-      most_ns_(
-          std::min(kMostTellNs * std::max<std::int64_t>(1, std::ssize(members_) / kMembersPerSecond), timeout_ns / 4)),
-      views_(members_.size()) {
-  const Member& own = members_[static_cast<std::size_t>(rank)];
-  std::byte* const memory = transport.mapped(own.context_rank, own.offset);
-  memory_ = reinterpret_cast<MessagesMemory*>(memory);
-  inboxes_ = reinterpret_cast<Inbox*>(memory + sizeof(MessagesMemory));
-}
-
-/// A put that fails is one to a lost peer, or the transport is broken: the waits for either find out.
-void AgreementMessages::put_to_all(const Letter& letter) noexcept {
-  const int own_node = transport_.node(members_[static_cast<std::size_t>(rank_)].context_rank);
-  for (const Member& member : members_) {
-    if (letter.only_other_nodes && transport_.node(member.context_rank) == own_node) continue;
-    Put put;
-    put.peer = member.context_rank;
-    put.engine = letter.engine;
-    put.source = static_cast<const std::byte*>(letter.payload);
-    put.bytes = letter.bytes;
-    const std::uint64_t inbox_offset = sizeof(MessagesMemory) + static_cast<std::uint64_t>(rank_) * sizeof(Inbox);
-    put.signal_offset =
-        member.offset + (letter.is_alarm ? offsetof(MessagesMemory, alarm) : inbox_offset + letter.offset);
-    put.target_offset = put.signal_offset + (letter.bytes <= kInlineBytes ? sizeof(std::uint64_t) : kLineBytes);
-    if (letter.target_offset != 0) put.target_offset = member.offset + inbox_offset + letter.target_offset;
-    put.signal = letter.signal;
-    put.owner = (letter.is_awaited ? awaited_puts_ : puts_).count();
-    (void)transport_.put(put);
-  }
-}
-
-void AgreementMessages::put_copies(Letter letter) noexcept {
-  const std::size_t offset = offsetof(Inbox, letters) + letter.offset;
-  for (int copy = 0; copy < std::min(engines_, Inbox::kCopies); ++copy) {
-    letter.engine = copy;
-    letter.offset = offset + static_cast<std::size_t>(copy) * sizeof(Letters);
-    put_to_all(letter);
-  }
-}
-
-void AgreementMessages::put_everywhere(std::size_t offset, std::uint64_t value) noexcept {
-  for (int engine = 0; engine < engines_; ++engine) {
-    put_to_all({.engine = engine, .offset = offset, .signal = value});
-  }
-}
+      most_ns_(std::min(kMostTellNs * std::max(1, box.ranks() / kMembersPerSecond), timeout_ns / 4)),
+      views_(static_cast<std::size_t>(box.ranks())) {}
 
 void AgreementMessages::tell(const Standing& standing) noexcept {
   interval_ns_ = 0;
   // The line goes to those who take it, whatever is still under way to one who does not. Should an engine still read a
   // source that is written anew, the line is torn, and its sum does not fit.
-  Inbox::Status& source = memory_->status_sources[++beat_ % MessagesMemory::kStatusSources];
+  Inbox::Status& source = box_.own().status_sources[++beat_ % MessagesMemory::kStatusSources];
   source.standing = standing;
   source.beat = beat_;
   source.check = check_of(standing, beat_);
   // By the engines in turn: one of them may be lost.
-  put_to_all({.engine = static_cast<int>(beat_ % static_cast<std::uint64_t>(engines_)),
-              .offset = offsetof(Inbox, status),
-              .signal = beat_,
-              .payload = &source.standing,
-              .bytes = sizeof(source) - sizeof(source.signal),
-              .only_other_nodes = true});
+  box_.put({.engine = static_cast<int>(beat_ % static_cast<std::uint64_t>(box_.engines())),
+            .offset = offsetof(Inbox, status),
+            .signal = beat_,
+            .payload = &source.standing,
+            .bytes = sizeof(source) - sizeof(source.signal),
+            .only_other_nodes = true});
 }
 
 void AgreementMessages::publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept {
@@ -149,7 +83,7 @@ void AgreementMessages::publish(const Standing& standing, std::int64_t now_ns, s
 }
 
 const AgreementMessages::View& AgreementMessages::view(int member, bool of_persistent) noexcept {
-  const Inbox::Status& line = inbox(member).status;
+  const Inbox::Status& line = box_.inbox(member).status;
   Standing standing;
   standing.sequence = load(line.standing.sequence);
   standing.count = load(line.standing.count);
@@ -165,81 +99,82 @@ const AgreementMessages::View& AgreementMessages::view(int member, bool of_persi
 }
 
 void AgreementMessages::put_epoch(std::uint64_t epoch) noexcept {
-  for (int engine = 0; engine < engines_; ++engine) {
-    put_to_all({.engine = engine,
-                .is_awaited = epoch != kDeparted,
-                .offset = offsetof(Inbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
-                .signal = epoch});
+  for (int engine = 0; engine < box_.engines(); ++engine) {
+    box_.put({.engine = engine,
+              .is_awaited = epoch != Letterbox::kDeparted,
+              .offset = offsetof(Inbox, epochs) + static_cast<std::size_t>(engine) * sizeof(std::uint64_t),
+              .signal = epoch});
   }
 }
 
 bool AgreementMessages::has_reached(int member, std::uint64_t epoch) const noexcept {
-  const std::uint64_t* const words = inbox(member).epochs;
-  return std::all_of(words, words + engines_, [=](const std::uint64_t& word) { return load_word(word) >= epoch; });
+  const std::uint64_t* const words = box_.inbox(member).epochs;
+  return std::all_of(words, words + box_.engines(),
+                     [=](const std::uint64_t& word) { return load_word(word) >= epoch; });
 }
 
 void AgreementMessages::put_install(std::uint64_t number, std::uint64_t word) noexcept {
-  put_to_all({.is_awaited = true,
-              .offset = offsetof(Inbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t),
-              .signal = word});
+  box_.put({.is_awaited = true,
+            .offset = offsetof(Inbox, installs) + number % InstallLog::kWords * sizeof(std::uint64_t),
+            .signal = word});
 }
 
 std::uint64_t AgreementMessages::install_word(int member, std::uint64_t number) const noexcept {
-  return load_word(inbox(member).installs[number % InstallLog::kWords]);
+  return load_word(box_.inbox(member).installs[number % InstallLog::kWords]);
 }
 
 /// A source is used again after kNotices refused calls. Should an engine still read it then, the sum shows it.
 void AgreementMessages::put_refusal(const RefusalNotice& notice) noexcept {
   const std::size_t place = notice.number % kNotices;
-  write_notice(memory_->refusal_sources[place], notice);
-  put_to_all({.offset = offsetof(Inbox, refusal_lines) + place * kLineBytes,
-              .signal = Letters::kIsThere,
-              .payload = &memory_->refusal_sources[place],
-              .bytes = sizeof(notice),
-              .target_offset = offsetof(Inbox, refusals) + place * sizeof(notice)});
-  push_out();
+  write_notice(box_.own().refusal_sources[place], notice);
+  box_.put({.offset = offsetof(Inbox, refusal_lines) + place * kLineBytes,
+            .signal = Letters::kIsThere,
+            .payload = &box_.own().refusal_sources[place],
+            .bytes = sizeof(notice),
+            .target_offset = offsetof(Inbox, refusals) + place * sizeof(notice)});
+  box_.push_out();
 }
 
 void AgreementMessages::depart() noexcept {
-  put_epoch(kDeparted);
-  push_out();
+  put_epoch(Letterbox::kDeparted);
+  box_.push_out();
 }
 
-bool AgreementMessages::is_alarmed() const noexcept { return load_word(memory_->alarm) != 0; }
+bool AgreementMessages::is_alarmed() const noexcept { return load_word(box_.own().alarm) != 0; }
 
 void AgreementMessages::propose(Status status, int member, const std::string& text) noexcept {
   // Somebody's proposal may have come while this rank was not in a call.
   constexpr int kLooks = 16;
-  for (int look = 0; look < kLooks; ++look) (void)transport_.progress();
+  for (int look = 0; look < kLooks; ++look) (void)box_.transport().progress();
   if (is_alarmed() || proposed_.exchange(true, std::memory_order_acq_rel)) return;
-  Letters::Proposal& source = memory_->outbox.proposal;
+  Letters::Proposal& source = box_.own().outbox.proposal;
   source.status = static_cast<std::int32_t>(status);
   source.rank = member;
   std::strncpy(source.text, text.c_str(), kFailureTextBytes - 1);
   const std::size_t bytes = offsetof(Letters::Proposal, text) - offsetof(Letters::Proposal, status) +
                             std::min(text.size() + 1, kFailureTextBytes);
-  put_copies({.offset = offsetof(Letters, proposal),
-              .signal = Letters::kIsThere,
-              .payload = &source.status,
-              .bytes = std::max(bytes, kInlineBytes + 1)});
-  for (int engine = 0; engine < engines_; ++engine) {
-    put_to_all({.engine = engine, .is_alarm = true, .signal = Letters::kIsThere});
+  box_.put_copies({.offset = offsetof(Letters, proposal),
+                   .signal = Letters::kIsThere,
+                   .payload = &source.status,
+                   .bytes = std::max(bytes, kInlineBytes + 1)});
+  for (int engine = 0; engine < box_.engines(); ++engine) {
+    box_.put({.engine = engine, .is_alarm = true, .signal = Letters::kIsThere});
   }
 }
 
 /// True when no living member can make a proposal that is not here.
 bool AgreementMessages::is_closed() noexcept {
-  for (int member = 0; member < ranks(); ++member) {
-    const std::uint64_t heard = heard_by(inbox(member));
+  for (int member = 0; member < box_.ranks(); ++member) {
+    const std::uint64_t heard = heard_by(box_.inbox(member));
     if (heard == kMakesNone || (heard == kHasMade && proposal_of(member) != nullptr) || has_departed(member)) continue;
     bool is_said_dead = false;
-    for (int from = 0; from < ranks(); ++from) {
+    for (int from = 0; from < box_.ranks(); ++from) {
       const Letters::Proposal* const said = proposal_of(from);
       is_said_dead = is_said_dead || (said != nullptr && said->rank == member &&
                                       said->status == static_cast<std::int32_t>(Status::peer_lost));
     }
     if (is_said_dead) continue;
-    if (transport_.alive(members_[static_cast<std::size_t>(member)].context_rank)) return false;
+    if (box_.transport().alive(box_.context_rank(member))) return false;
   }
   return true;
 }
@@ -247,38 +182,33 @@ bool AgreementMessages::is_closed() noexcept {
 const Letters::Proposal* AgreementMessages::settle() noexcept {
   if (has_settled_) return settled_;
   const std::uint64_t heard = proposed_.load(std::memory_order_acquire) ? kHasMade : kMakesNone;
-  put_everywhere(offsetof(Inbox, heard), splits_ << Inbox::kSplitsShift | heard);
+  box_.put_everywhere(offsetof(Inbox, heard), splits_ << Inbox::kSplitsShift | heard);
   Deadline grace(grace_ns_);
   Deadline cause(kCauseNs);
   while (!has_settled_) {
-    (void)transport_.progress();
+    (void)box_.transport().progress();
     const bool is_late = cause.is_over();
     if (grace.is_over() || is_closed()) {
-      for (int lowest = 0; lowest < ranks() && settled_ == nullptr; ++lowest) settled_ = proposal_of(lowest);
+      for (int lowest = 0; lowest < box_.ranks() && settled_ == nullptr; ++lowest) settled_ = proposal_of(lowest);
     }
     has_settled_ = settled_ != nullptr || is_late;
     if (!has_settled_) nap();
   }
-  push_out();
+  box_.push_out();
   return settled_;
 }
 
-std::vector<PutOwner> AgreementMessages::take_puts() {
-  std::vector<PutOwner> owners;
-  owners.push_back(std::move(puts_));
-  owners.push_back(std::move(awaited_puts_));
-  return owners;
+void AgreementMessages::put_splits(std::uint64_t made, bool gives_up) noexcept {
+  splits_ = made;
+  box_.put_everywhere(offsetof(Inbox, splits), 2 * made + (gives_up ? 1 : 0));
+  box_.push_out();
 }
 
-void AgreementMessages::push_out() noexcept {
-  Deadline push(kPushNs);
-  while (!(puts_.drained() && awaited_puts_.drained()) && !push.is_over()) {
-    (void)transport_.progress();
-    nap();
-  }
-  // Small puts have left their source but may still be with the provider; they go on with these calls.
-  constexpr int kLast = 64;
-  for (int call = 0; call < kLast; ++call) (void)transport_.progress();
+AgreementMessages::Splits AgreementMessages::splits(int member) const noexcept {
+  // The word of a failure may overtake that of a split, so it repeats the number.
+  const std::uint64_t heard = load_word(box_.inbox(member).heard);
+  const std::uint64_t word = load_word(box_.inbox(member).splits);
+  return {std::max(word / 2, heard >> Inbox::kSplitsShift), word % 2 != 0, heard != 0};
 }
 
 }  // namespace torii

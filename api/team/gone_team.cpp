@@ -6,7 +6,7 @@
 #include <atomic>
 #include <utility>
 
-#include "api/team/agreement_messages.hpp"
+#include "api/team/letterbox.hpp"
 #include "api/team/team_control.hpp"
 #include "runtime/execution/waiting.hpp"
 

@@ -16,8 +16,8 @@ constexpr std::int64_t kOfferNs = 1'000'000'000;
 /// messages queued before the offer have been given up, so it costs little to close a slow engine.
 constexpr std::int64_t kProbeNs = 2'000'000'000;
 
-std::vector<AgreementMessages::Member> places_of(const Membership& members) {
-  std::vector<AgreementMessages::Member> places;
+std::vector<Letterbox::Member> places_of(const Membership& members) {
+  std::vector<Letterbox::Member> places;
   for (const Member& member : members.all()) {
     places.push_back({member.context_rank, member.memory_offset + agreement_messages_offset()});
   }
@@ -32,12 +32,14 @@ bool contains(const Letters::Decision& decision, int member) noexcept {
 
 NetworkAgreement::NetworkAgreement(const Membership& members)
     : members_(members),
-      messages_(members.transport(), places_of(members), members.rank(), members.timeout_ns()),
+      box_(members.transport(), places_of(members), members.rank()),
+      messages_(box_, members.timeout_ns()),
+      survivors_(box_),
       splits_(members.transport(), messages_, members.rank(), members.ranks(), members.timeout_ns()) {}
 
 void NetworkAgreement::progress() noexcept { (void)members_.transport().progress(); }
 
-void NetworkAgreement::push_out() noexcept { messages_.push_out(); }
+void NetworkAgreement::push_out() noexcept { box_.push_out(); }
 
 FailureSign NetworkAgreement::failure_sign() const noexcept { return FailureSign(messages_.alarm()); }
 
@@ -94,7 +96,7 @@ std::uint64_t NetworkAgreement::install_word(int member, std::uint64_t number) n
   return messages_.install_word(member, number);
 }
 
-bool NetworkAgreement::words_have_left() const noexcept { return messages_.words_have_left(); }
+bool NetworkAgreement::words_have_left() const noexcept { return box_.awaited_have_left(); }
 
 void NetworkAgreement::put_epoch(std::uint64_t epoch) noexcept { messages_.put_epoch(epoch); }
 
@@ -106,7 +108,7 @@ bool NetworkAgreement::has_departed(int member) noexcept { return messages_.has_
 
 void NetworkAgreement::depart(std::uint64_t) noexcept { messages_.depart(); }
 
-std::vector<PutOwner> NetworkAgreement::take_puts() { return messages_.take_puts(); }
+std::vector<PutOwner> NetworkAgreement::take_puts() { return box_.take_puts(); }
 
 std::optional<bool> NetworkAgreement::decide_split(bool agreed) noexcept {
   return splits_.decide(agreed, members_.waiting(), [this](int member) { return lives(member); });
@@ -123,9 +125,9 @@ bool NetworkAgreement::lives(int member) const noexcept {
 
 void NetworkAgreement::await_offers(Waiting& waiting) {
   for (int member = 0; member < members_.ranks(); ++member) {
-    while (!messages_.offer(member)) {
+    while (!survivors_.offer(member)) {
       if (!pause(waiting)) continue;
-      if (!lives(member) || messages_.decision() != nullptr) break;
+      if (!lives(member) || survivors_.decision() != nullptr) break;
       if (waiting.is_over()) throw_missing(member);
     }
   }
@@ -137,10 +139,10 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
   const std::int64_t patience_ns = std::min(kProbeNs, members_.timeout_ns() / 4);
   std::uint64_t missed = members_.transport().lost_engines();
   for (int member = 0; member < members_.ranks(); ++member) {
-    while (messages_.missed_from(member) != 0 && waiting.quiet_ns() - offered_ns < patience_ns) {
+    while (survivors_.missed_from(member) != 0 && waiting.quiet_ns() - offered_ns < patience_ns) {
       if (pause(waiting) && !lives(member)) break;
     }
-    if (lives(member)) missed |= messages_.missed_from(member);
+    if (lives(member)) missed |= survivors_.missed_from(member);
   }
   return missed;
 }
@@ -150,15 +152,15 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
 const Letters::Decision& NetworkAgreement::await_decision(Waiting& waiting) {
   const int ranks = members_.ranks();
   const auto has_told = [&](int member) {
-    return !messages_.offer(member) || messages_.missed_by(member) || !lives(member);
+    return !survivors_.offer(member) || survivors_.missed_by(member) || !lives(member);
   };
   const Letters::Decision* decision = nullptr;
-  while ((decision = messages_.decision()) == nullptr) {
+  while ((decision = survivors_.decision()) == nullptr) {
     int lowest = 0;
-    while (!messages_.offer(lowest) || !lives(lowest)) ++lowest;
+    while (!survivors_.offer(lowest) || !lives(lowest)) ++lowest;
     int told = 0;
     while (lowest == members_.rank() && told < ranks && has_told(told)) ++told;
-    if (told == ranks) messages_.decide();
+    if (told == ranks) survivors_.decide();
     if (pause(waiting) && waiting.is_over()) throw_undecided();
   }
   return *decision;
@@ -167,22 +169,22 @@ const Letters::Decision& NetworkAgreement::await_decision(Waiting& waiting) {
 /// Every member waits until each member has published or is dead, and tells by which engines nothing came of the
 /// offers. Then one member decides for all.
 void NetworkAgreement::choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) {
-  messages_.put_offer(own.digest, own.staging, own.status, own.text);
+  survivors_.put_offer(own.digest, own.staging, own.status, own.text);
   Waiting waiting = members_.waiting();
   await_offers(waiting);
-  messages_.put_missed(find_missed_engines(waiting));
+  survivors_.put_missed(find_missed_engines(waiting));
   const Letters::Decision& decision = await_decision(waiting);
   if (decision.refusing != 0) {
-    messages_.push_out();
+    box_.push_out();
     throw_refusal(static_cast<int>(decision.refusing) - 1, decision.status, decision.text);
   }
   if ((decision.engines & ~std::uint64_t{members_.transport().closed_engines()}) != 0) close_engines(decision);
   for (int member = 0; member < members_.ranks(); ++member) {
     if (!contains(decision, member)) continue;
     const std::int64_t seen_ns = waiting.quiet_ns();
-    while (!messages_.offer(member) && waiting.quiet_ns() - seen_ns < kOfferNs) (void)pause(waiting);
+    while (!survivors_.offer(member) && waiting.quiet_ns() - seen_ns < kOfferNs) (void)pause(waiting);
     // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
-    const Letters::Offer* const offer = messages_.offer(member);
+    const Letters::Offer* const offer = survivors_.offer(member);
     const bool is_here = offer != nullptr;
     chosen.push_back({member, is_here ? offer->staging : own.staging, is_here ? offer->digest : own.digest});
   }
@@ -208,11 +210,11 @@ void NetworkAgreement::close_engines(const Letters::Decision& decision) {
   log(LogLevel::warn, "closing engine " + numbers(engines & ~transport.closed_engines()) +
                           ", over which some survivors of a team did not hear others");
   transport.close_engines(engines);
-  messages_.put_closed();
+  survivors_.put_closed();
   Waiting waiting = members_.waiting();
   for (int member = 0; member < members_.ranks(); ++member) {
     if (!contains(decision, member)) continue;
-    while (!messages_.has_closed(member)) {
+    while (!survivors_.has_closed(member)) {
       if (!pause(waiting)) continue;
       if (!members_.is_alive(member)) break;
       if (waiting.is_over()) throw_missing(member);
@@ -220,10 +222,10 @@ void NetworkAgreement::close_engines(const Letters::Decision& decision) {
   }
 }
 
-void NetworkAgreement::tell_made(Status status, const std::string& text) noexcept { messages_.put_made(status, text); }
+void NetworkAgreement::tell_made(Status status, const std::string& text) noexcept { survivors_.put_made(status, text); }
 
 std::optional<MadeReport> NetworkAgreement::made_by(int member) noexcept {
-  const Letters::Offer* const made = messages_.made(member);
+  const Letters::Offer* const made = survivors_.made(member);
   if (made == nullptr) return {};
   return MadeReport{made->status, made->text};
 }

@@ -5,6 +5,7 @@
 
 #include "api/team/agreement_messages.hpp"
 #include "api/team/split_decision.hpp"
+#include "api/team/survivor_messages.hpp"
 #include "api/team/team_agreement.hpp"
 
 namespace torii {
@@ -49,7 +50,9 @@ class NetworkAgreement final : public TeamAgreement {
   void close_engines(const Letters::Decision& decision);
 
   const Membership& members_;
+  Letterbox box_;
   AgreementMessages messages_;
+  SurvivorMessages survivors_;
   SplitDecision splits_;
 };
 

@@ -46,19 +46,15 @@ class Operations final : public AttachedTeam, private StartWaits {
 
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
-  bool has_failed() const noexcept { return failed_.is_set(); }
-  /// True when a call of this rank has reported the failure.
-  bool is_poisoned() const noexcept { return poisoned_; }
-  /// Why the team failed, once it is poisoned.
+  /// Why the team failed, once a call of this rank has reported it; until then its status is ok.
   const Cause& cause() const noexcept { return cause_; }
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
   /// `poisoned`.
   Status adopt_failure() noexcept;
 
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
-  int entries_in_flight_most() const noexcept { return channels_.entries_in_flight_most(); }
   bool progress_in_background() noexcept override;
-  std::vector<PutOwner> take_puts() { return channels_.take_puts(); }
+  Channels& channels() noexcept { return channels_; }
 
  private:
   CallPlan* prepare_inside(Request& request, Status& status) noexcept;
@@ -84,7 +80,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status wait_until_done(Request& request) noexcept;
   Status fail(Status status, int member, const std::string& text) noexcept;
 
-  // operations_again.cpp
+  // operations_cached.cpp
   Status go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept;
 
   Context& context_;

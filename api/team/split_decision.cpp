@@ -15,19 +15,6 @@ constexpr std::int64_t kPatienceNs = 2'000'000'000;
 
 }  // namespace
 
-void AgreementMessages::put_splits(std::uint64_t made, bool gives_up) noexcept {
-  splits_ = made;
-  put_everywhere(offsetof(Inbox, splits), 2 * made + (gives_up ? 1 : 0));
-  push_out();
-}
-
-AgreementMessages::Splits AgreementMessages::splits(int member) const noexcept {
-  // The word of a failure may overtake that of a split, so it repeats the number.
-  const std::uint64_t heard = load_word(inbox(member).heard);
-  const std::uint64_t word = load_word(inbox(member).splits);
-  return {std::max(word / 2, heard >> Inbox::kSplitsShift), word % 2 != 0, heard != 0};
-}
-
 SplitDecision::SplitDecision(Transport& transport, AgreementMessages& messages, int rank, int ranks,
                              std::int64_t timeout_ns) noexcept
     : transport_(transport),

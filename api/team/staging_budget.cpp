@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "api/team/agreement_messages.hpp"
+#include "api/team/letterbox.hpp"
 #include "runtime/devices/memory_limits.hpp"
 
 namespace torii {

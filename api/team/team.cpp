@@ -49,7 +49,7 @@ Team::~Team() {
     for (PutOwner& puts : agreement_->take_puts()) memory->add_puts(std::move(puts));
     // Between nodes the puts of operations may still read the memory.
     if (members_.several_nodes()) {
-      for (PutOwner& puts : operations_.take_puts()) memory->add_puts(std::move(puts));
+      for (PutOwner& puts : operations_.channels().take_puts()) memory->add_puts(std::move(puts));
     }
     context().staging().retire(std::move(memory));
   } catch (const std::exception&) {
@@ -66,11 +66,11 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
 }
 
 bool Team::decide_split(bool agreed) {
-  if (!agreed && !operations_.is_poisoned()) return false;
+  if (!agreed && operations_.cause().status == Status::ok) return false;
   const std::optional<bool> is_made = agreement_->decide_split(agreed);
   if (!is_made) return agreed;
   if (*is_made) return true;
-  if (!operations_.is_poisoned()) (void)operations_.adopt_failure();
+  if (operations_.cause().status == Status::ok) (void)operations_.adopt_failure();
   throw Error(operations_.cause().status, operations_.cause().text);
 }
 

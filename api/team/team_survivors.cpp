@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <new>
 
-#include "api/team/agreement_messages.hpp"
 #include "api/team/options_digest.hpp"
 #include "api/team/staging.hpp"
+#include "api/team/survivor_messages.hpp"
 #include "api/team/team_factory.hpp"
 
 namespace torii {
@@ -28,14 +28,14 @@ void keep_trouble(Status& status, std::string& text, const Step& step) {
 }  // namespace
 
 std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOptions& given) {
-  if (!parent.operations_.has_failed()) {
+  if (!parent.agreement_->failure_sign().is_set()) {
     throw Error(Status::invalid_argument, "the team is not poisoned: split it instead");
   }
   if (parent.survivors_made_) {
     throw Error(Status::invalid_argument, "a team of the survivors has been asked for already");
   }
   parent.survivors_made_ = true;
-  if (!parent.operations_.is_poisoned()) (void)parent.operations_.adopt_failure();
+  if (parent.operations_.cause().status == Status::ok) (void)parent.operations_.adopt_failure();
   Staging staging(context_);
   TeamOptions options;
   SurvivorsOffer own;

@@ -146,7 +146,7 @@ std::uint64_t attack_job(const std::string& transport, const std::function<void(
   Exposed exposed;
   std::mutex mutex;
   run_ranks_as_threads(2, [&](Bootstrap& joined) {
-    Overheard exchange(joined, [&](std::string text) {
+    Overheard bootstrap(joined, [&](std::string text) {
       const std::lock_guard lock(mutex);
       exposed.texts.push_back(std::move(text));
     });

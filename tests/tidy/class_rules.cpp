@@ -13,10 +13,6 @@ namespace fs = std::filesystem;
 constexpr int kFunctions = 40;
 constexpr int kData = 20;
 
-/// Classes that are being cut into parts. A class that has become small enough must be removed from the list; a new
-/// class is never added.
-constexpr auto kStillToCut = std::to_array<std::string_view>({"torii::Operations", "torii::TeamLines"});
-
 /// Classes of these names, in any namespace, have no exceptions: exceptions.txt cannot name rule "core_class_size".
 constexpr auto kCore = std::to_array<std::string_view>({"Execution", "Team"});
 
@@ -28,7 +24,7 @@ bool holds(const List& list, std::string_view name) {
 void check_class_size(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
   if (file.kind != Kind::cpp || !file.is_header() || file.path.starts_with("tests/")) return;
   for (const ClassSize& size : class_sizes(file)) {
-    if (!size.is_too_large() || holds(classes_still_to_cut(), size.name)) continue;
+    if (!size.is_too_large()) continue;
     const std::string_view name = std::string_view(size.name).substr(size.name.rfind(':') + 1);
     report(violations, holds(kCore, name) ? "core_class_size" : "class_size", file, size.line,
            size.name + " has " + std::to_string(size.functions) + " member functions and " + std::to_string(size.data) +
@@ -43,8 +39,6 @@ constexpr std::array kRules = {Rule{"class_size", check_class_size, kExceptions}
 }  // namespace
 
 bool ClassSize::is_too_large() const { return functions > kFunctions || (functions > 0 && data > kData); }
-
-std::span<const std::string_view> classes_still_to_cut() { return kStillToCut; }
 
 std::span<const Rule> class_rules() { return kRules; }
 

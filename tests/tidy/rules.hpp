@@ -63,9 +63,6 @@ struct ClassSize {
 /// The classes that are defined in a file.
 std::vector<ClassSize> class_sizes(const SourceFile& file);
 
-/// Names of classes that are too large and must become smaller: rule "class_size" lets them pass.
-std::span<const std::string_view> classes_still_to_cut();
-
 /// Rules that need more than one file: "top_of_tree", which files may stand at the top, and "documents", whether the
 /// options, TORII_ names and links of the prose exist. They have no exceptions.
 void check_whole(const std::filesystem::path& root, const std::vector<SourceFile>& files,

@@ -212,20 +212,5 @@ TEST_F(ClassRule, ExcusesNoCoreClass) {
   EXPECT_EQ(broken("core_class_size runtime/base/a.hpp it is large\n"), Expected({listed}));
 }
 
-/// The list of classes still to cut shrinks with the classes: a class on it must exist, and be too large.
-TEST(Project, ClassesStillToCutAreTooLarge) {
-  std::vector<std::string> too_large;
-  for (const SourceFile& file : read_tree(TORII_TEST_SOURCE_DIR)) {
-    if (file.kind != Kind::cpp || !file.is_header() || file.path.starts_with("tests/")) continue;
-    for (const ClassSize& size : class_sizes(file)) {
-      if (size.is_too_large()) too_large.push_back(size.name);
-    }
-  }
-  for (const std::string_view name : classes_still_to_cut()) {
-    EXPECT_EQ(std::count(too_large.begin(), too_large.end(), name), 1)
-        << name << " is no longer too large: remove it from kStillToCut in tests/tidy/class_rules.cpp";
-  }
-}
-
 }  // namespace
 }  // namespace torii::tidy

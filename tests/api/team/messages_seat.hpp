@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as threads with the lines of a team; between nodes puts arrive late and in any order.
+// Ranks as threads with the messages of a team; between nodes puts arrive late and in any order.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/team/agreement_messages.hpp"
+#include "api/team/survivor_messages.hpp"
 #include "tests/conformance/distant.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
@@ -17,7 +18,7 @@ namespace torii::tests {
 
 inline constexpr std::int64_t kTimeoutNs = 10'000'000'000;
 
-/// A rank with its lines.
+/// A rank with its messages.
 class Seat {
  public:
   Seat(Bootstrap& bootstrap, const std::vector<int>& nodes, std::uint64_t seed)
@@ -28,12 +29,14 @@ class Seat {
         shared_memory_(bootstrap, *arena_, peers_, 3, Switch::off),
         distant_(shared_memory_, nodes, seed + static_cast<std::uint64_t>(bootstrap.rank())) {
     const std::size_t offset = arena_->allocate(agreement_messages_bytes(bootstrap.ranks()));
-    std::vector<AgreementMessages::Member> members;
+    std::vector<Letterbox::Member> members;
     for (const std::size_t each : gather_values(bootstrap, offset)) {
       members.push_back({static_cast<int>(members.size()), each});
     }
     memory_ = arena_->base() + offset;
-    messages_ = std::make_unique<AgreementMessages>(distant_, std::move(members), bootstrap.rank(), kTimeoutNs);
+    box_ = std::make_unique<Letterbox>(distant_, std::move(members), bootstrap.rank());
+    messages_ = std::make_unique<AgreementMessages>(*box_, kTimeoutNs);
+    survivors_ = std::make_unique<SurvivorMessages>(*box_);
   }
   /// All that is under way arrives, everywhere.
   void meet() {
@@ -41,7 +44,9 @@ class Seat {
     gather_values(bootstrap_, 0);
   }
   int rank() const { return bootstrap_.rank(); }
+  Letterbox& box() { return *box_; }
   AgreementMessages& messages() { return *messages_; }
+  SurvivorMessages& survivors() { return *survivors_; }
   tests::Distant& transport() { return distant_; }
   Inbox& inbox(int sender) { return reinterpret_cast<Inbox*>(memory_ + sizeof(MessagesMemory))[sender]; }
   MessagesMemory& memory() { return *reinterpret_cast<MessagesMemory*>(memory_); }
@@ -54,7 +59,9 @@ class Seat {
   shared_memory::SharedMemory shared_memory_;
   tests::Distant distant_;
   std::byte* memory_ = nullptr;
+  std::unique_ptr<Letterbox> box_;
   std::unique_ptr<AgreementMessages> messages_;
+  std::unique_ptr<SurvivorMessages> survivors_;
 };
 
 inline void play(const std::vector<int>& nodes, std::uint64_t seed, const std::function<void(Seat&)>& body) {

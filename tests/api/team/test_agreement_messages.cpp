@@ -156,15 +156,15 @@ TEST(AgreementMessages, AnAlarmWithoutACauseEnds) {
 
 TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
   play({0, 1, 2}, 7, [](Seat& seat) {
-    seat.messages().put_offer(40 + static_cast<std::uint64_t>(seat.rank()), 4096);
+    seat.survivors().put_offer(40 + static_cast<std::uint64_t>(seat.rank()), 4096);
     seat.meet();
     for (int member = 0; member < 3; ++member) {
-      const auto offer = seat.messages().offer(member);
+      const auto offer = seat.survivors().offer(member);
       ASSERT_TRUE(offer);
       EXPECT_EQ(offer->digest, 40U + static_cast<std::uint64_t>(member));
       EXPECT_EQ(offer->staging, 4096U);
     }
-    EXPECT_EQ(seat.messages().decision(), nullptr);
+    EXPECT_EQ(seat.survivors().decision(), nullptr);
     seat.meet();
     // Rank 0 decides for 0 and 2, reaches rank 1 only, and ends.
     if (seat.rank() == 1) {
@@ -172,26 +172,26 @@ TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
       decision.members[0] = 5;
       decision.engines = 2;
       decision.signal = 1;
-      ASSERT_NE(seat.messages().decision(), nullptr);
+      ASSERT_NE(seat.survivors().decision(), nullptr);
     }
     seat.meet();
     if (seat.rank() == 0) return;
-    const Letters::Decision* const decision = seat.messages().decision();
+    const Letters::Decision* const decision = seat.survivors().decision();
     ASSERT_NE(decision, nullptr);
     EXPECT_EQ(decision->members[0], 5U);
     EXPECT_EQ(decision->engines, 2U);
-    seat.messages().decide();  // too late: the other decision stands
-    EXPECT_EQ(seat.messages().decision()->members[0], 5U);
+    seat.survivors().decide();  // too late: the other decision stands
+    EXPECT_EQ(seat.survivors().decision()->members[0], 5U);
   });
 }
 
 TEST(AgreementMessages, TheDecisionHoldsAllWhoseOffersCame) {
   play({0, 1, 1}, 8, [](Seat& seat) {
-    if (seat.rank() != 1) seat.messages().put_offer(1, 64);
+    if (seat.rank() != 1) seat.survivors().put_offer(1, 64);
     seat.meet();
-    if (seat.rank() == 0) seat.messages().decide();
+    if (seat.rank() == 0) seat.survivors().decide();
     seat.meet();
-    const Letters::Decision* const decision = seat.messages().decision();
+    const Letters::Decision* const decision = seat.survivors().decision();
     ASSERT_NE(decision, nullptr);
     EXPECT_EQ(decision->members[0], 5U);
     EXPECT_EQ(decision->engines, 0U);
@@ -201,7 +201,7 @@ TEST(AgreementMessages, TheDecisionHoldsAllWhoseOffersCame) {
 
 TEST(AgreementMessages, WhatAnyMemberHasMissedIsInTheDecision) {
   play({0, 1, 2}, 9, [](Seat& seat) {
-    AgreementMessages& messages = seat.messages();
+    SurvivorMessages& messages = seat.survivors();
     EXPECT_EQ(messages.missed_from(0), 0U) << "nothing is missed of who has made no offer";
     EXPECT_FALSE(messages.missed_by(0));
     seat.meet();
@@ -234,14 +234,14 @@ TEST(AgreementMessages, WhatAnyMemberHasMissedIsInTheDecision) {
 TEST(AgreementMessages, TheDecisionHoldsTheRefusal) {
   play({0, 1, 2}, 11, [](Seat& seat) {
     const bool refuses = seat.rank() == 0;
-    seat.messages().put_offer(1, 64, refuses ? Status::unsupported : Status::ok, refuses ? "no such thing" : "");
+    seat.survivors().put_offer(1, 64, refuses ? Status::unsupported : Status::ok, refuses ? "no such thing" : "");
     seat.meet();
     if (seat.rank() == 2) {
       for (Letters& copy : seat.inbox(0).letters) copy.offer = {};
     }
-    if (seat.rank() == 1) seat.messages().decide();
+    if (seat.rank() == 1) seat.survivors().decide();
     seat.meet();
-    const Letters::Decision* const decision = seat.messages().decision();
+    const Letters::Decision* const decision = seat.survivors().decision();
     ASSERT_NE(decision, nullptr);
     EXPECT_EQ(decision->refusing, 1U);
     EXPECT_EQ(decision->status, static_cast<std::int32_t>(Status::unsupported));
@@ -259,18 +259,18 @@ TEST(AgreementMessages, AReasonThatReachedOneReachesAll) {
       std::strcpy(made.text, "out of memory");
       made.signal = Letters::kIsThere;
     } else {
-      if (seat.rank() == 2) seat.messages().put_made(Status::ok, "");
+      if (seat.rank() == 2) seat.survivors().put_made(Status::ok, "");
     }
-    EXPECT_TRUE(seat.rank() == 1 || seat.messages().made(0) == nullptr);
+    EXPECT_TRUE(seat.rank() == 1 || seat.survivors().made(0) == nullptr);
     seat.meet();
-    EXPECT_TRUE(seat.rank() != 1 || seat.messages().made(0) != nullptr);
+    EXPECT_TRUE(seat.rank() != 1 || seat.survivors().made(0) != nullptr);
     seat.meet();
     if (seat.rank() == 0) return;
-    const Letters::Offer* const made = seat.messages().made(0);
+    const Letters::Offer* const made = seat.survivors().made(0);
     ASSERT_NE(made, nullptr);
     EXPECT_EQ(made->status, static_cast<std::int32_t>(Status::no_resource));
     EXPECT_STREQ(made->text, "out of memory");
-    const Letters::Offer* const other = seat.messages().made(3 - seat.rank());
+    const Letters::Offer* const other = seat.survivors().made(3 - seat.rank());
     EXPECT_EQ(other != nullptr, seat.rank() == 1);
     EXPECT_EQ(other == nullptr ? 0 : other->status, 0);
   });
@@ -300,10 +300,10 @@ TEST(AgreementMessages, LettersComeByMoreThanOneEngine) {
     seat.meet();
     EXPECT_TRUE(seat.messages().is_alarmed());
     EXPECT_EQ(text_of(seat.messages().settle()), std::to_string(static_cast<int>(Status::timeout)) + " a cable is cut");
-    seat.messages().put_offer(3, 64);
+    seat.survivors().put_offer(3, 64);
     seat.meet();
-    ASSERT_TRUE(seat.messages().offer(1 - seat.rank()));
-    EXPECT_EQ(seat.messages().missed_from(1 - seat.rank()), 1U);
+    ASSERT_TRUE(seat.survivors().offer(1 - seat.rank()));
+    EXPECT_EQ(seat.survivors().missed_from(1 - seat.rank()), 1U);
     for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
       seat.messages().tell(standing_of(seat.rank(), sequence));
       seat.meet();

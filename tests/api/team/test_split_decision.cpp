@@ -28,19 +28,19 @@ bool all_live(int) { return true; }
 class Member {
  public:
   explicit Member(Seat& seat, int ranks, std::int64_t timeout_ns = kTimeoutNs)
-      : seat_(seat), decision_(seat.transport(), seat.lines(), seat.rank(), ranks, timeout_ns) {}
+      : seat_(seat), decision_(seat.transport(), seat.messages(), seat.rank(), ranks, timeout_ns) {}
   /// The messages of a split have come.
   Outcome leave() { return decide(true, all_live); }
   /// The failure has come before them.
   Outcome fail(const std::function<bool(int)>& lives = all_live) {
-    while (!seat_.lines().is_alarmed()) (void)seat_.transport().progress();
-    (void)seat_.lines().settle();
+    while (!seat_.messages().is_alarmed()) (void)seat_.transport().progress();
+    (void)seat_.messages().settle();
     return decide(false, lives);
   }
   Outcome decide(bool agreed, const std::function<bool(int)>& lives) {
     return decision_.decide(agreed, Waiting(seat_.transport(), WaitMode::automatic, kTimeoutNs), lives);
   }
-  void abort() { seat_.lines().propose(Status::aborted, seat_.rank(), "needs the team no more"); }
+  void abort() { seat_.messages().propose(Status::aborted, seat_.rank(), "needs the team no more"); }
 
  private:
   Seat& seat_;
@@ -78,8 +78,8 @@ TEST(SplitDecision, MessagesAfterTheWordAboutTheFailureDoNotCount) {
   play({0, 1}, 3, [](Seat& seat) {
     Member member(seat, 2);
     if (seat.rank() == 0) member.abort();
-    while (!seat.lines().is_alarmed()) (void)seat.transport().progress();
-    (void)seat.lines().settle();
+    while (!seat.messages().is_alarmed()) (void)seat.transport().progress();
+    (void)seat.messages().settle();
     EXPECT_EQ(member.decide(seat.rank() == 1, all_live), kNotMade);
   });
 }

@@ -183,7 +183,7 @@ TEST(Agreement, ARefusalNeedsNoDecision) {
   run_ranks_as_threads(
       2,
       [&](Bootstrap& inner) {
-        FailsOnce exchange(inner);
+        FailsOnce bootstrap(inner);
         try {
           all_or_none(bootstrap, [](Bootstrap& agreed) {
             if (agreed.rank() == 1) throw Error(Status::unsupported, "no such thing");
