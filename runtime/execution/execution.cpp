@@ -12,7 +12,6 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
     return;
   }
   call_.take_up(plan, shape, buffers.salt);
-  call_.cells = cells_of(plan.shape, shape.layout);
   linear_.leave();
   if (plan.plan.sweep.exists()) {
     pairwise_.begin();

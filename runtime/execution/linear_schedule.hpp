@@ -16,7 +16,8 @@ class LinearSchedule {
  public:
   void begin(const InstalledPlan& plan, const Straight& straight) noexcept {
     straight_ = &straight;
-    at_ = 0;
+    next_ = straight.steps.data();
+    end_ = next_ + straight.steps.size();
     sources_seen_ = 0;
     // Each step has at most all streams, the own operand and the result.
     if (sources_.size() <= plan.in.size()) sources_.resize(plan.in.size() + 1);
@@ -34,9 +35,10 @@ class LinearSchedule {
   inline void store(const RunningCall& call, const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
   inline void signal(RunningCall& call, const StraightStep& step) noexcept;
 
-  const Straight* straight_ = nullptr;
-  std::size_t at_ = 0;
-  std::uint32_t sources_seen_ = 0;
+  const Straight* straight_ = nullptr;  ///< nullptr: the call runs by another schedule
+  const StraightStep* next_ = nullptr;
+  const StraightStep* end_ = nullptr;
+  std::size_t sources_seen_ = 0;
   std::vector<const void*> sources_;  ///< addresses of the step that runs
   std::vector<void*> targets_;
 };

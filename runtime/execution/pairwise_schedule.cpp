@@ -54,18 +54,18 @@ void PairwiseSchedule::begin() noexcept {
   lent_seen_ = 0;
   // Of scatter and gather in place only the own block is both, and it stays as it is.
   call_.find_what_stands(call_.plan->plan.sweep.from >= 0 || call_.plan->plan.sweep.to >= 0, false);
-  if (call_.plan->lends_readable && !call_.buffers.input_reachable) {
+  if (call_.plan->private_reads.are_offered && !call_.buffers.input_reachable) {
     std::size_t bytes = call_.shape->layout.total_bytes();
     if (call_.buffers.blocks != nullptr) {
       bytes = std::accumulate(call_.buffers.blocks->send_bytes.begin(), call_.buffers.blocks->send_bytes.end(),
                               std::size_t{0});
     }
-    call_.lending.choose(call_.plan->lend, bytes);
+    call_.lending.choose(call_.plan->private_reads.choice, bytes);
   }
   for (std::size_t i = 0; i < sweep.peers.size(); ++i) {
     const SweepPeer& peer = sweep.peers[i];
-    turns_[i].sent = peer.out.slots == nullptr || block_to(peer.rank).bytes == 0;
-    turns_[i].taken = peer.in.slots == nullptr || block_from(peer.rank).bytes == 0;
+    turns_[i].sent = !peer.sends || block_to(peer.rank).bytes == 0;
+    turns_[i].taken = !peer.takes || block_from(peer.rank).bytes == 0;
     if (peer.remote) turns_[i].out_way = turns_[i].in_way = Way::slots;
     if (!peer.remote && !(turns_[i].sent && turns_[i].taken)) tell(peer);
   }
@@ -80,8 +80,8 @@ void PairwiseSchedule::tell(const SweepPeer& peer) noexcept {
                             input + to.offset,
                             call_.buffers.result_reachable,
                             call_.buffers.result_offset + from.offset,
-                            peer.out.slots == nullptr ? 0 : to.bytes,
-                            peer.in.slots == nullptr ? 0 : from.bytes};
+                            !peer.sends ? 0 : to.bytes,
+                            !peer.takes ? 0 : from.bytes};
   const std::uint64_t line = peer.tokens % 2 * kLineBytes;
   std::memcpy(peer.tells + line + sizeof(std::uint64_t), &token, sizeof(token));
   Put put;
@@ -103,8 +103,8 @@ bool PairwiseSchedule::agree(const SweepPeer& peer, Turn& turn) noexcept {
   if (load_word(line) != signal_word(call_.signature, peer.tokens)) return false;
   SweepToken token;
   std::memcpy(&token, line + sizeof(std::uint64_t), sizeof(token));
-  const std::size_t own_send = peer.out.slots == nullptr ? 0 : block_to(peer.rank).bytes;
-  const std::size_t own_take = peer.in.slots == nullptr ? 0 : block_from(peer.rank).bytes;
+  const std::size_t own_send = !peer.sends ? 0 : block_to(peer.rank).bytes;
+  const std::size_t own_take = !peer.takes ? 0 : block_from(peer.rank).bytes;
   if (token.send_bytes != own_take || token.take_bytes != own_send) {
     call_.note(Status::mismatch, peer.context_rank);
     return false;
@@ -182,7 +182,8 @@ void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
     if (turn.out_bytes < block.bytes && put_segment(peer, turn, block)) moved = true;
     // What goes over a network is under way until the receiver has taken it. The last entries need not wait for that.
     const std::uint64_t last = peer.sent + messages - 1;
-    arrived = !peer.remote || sends_.next == call_.plan->sweep.sends_in.size() || call_.is_taken(peer.out, last);
+    arrived =
+        !peer.remote || sends_.next == call_.plan->sweep.sends_in.size() || peer.out.ring.is_taken(call_.slots, last);
   } else if (turn.out_way == Way::land) {
     moved = store_landed(peer, turn, block) || moved;
   } else {
@@ -195,11 +196,11 @@ void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
 }
 
 bool PairwiseSchedule::put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
-  const InstalledStream& out = peer.out;
+  const SendRing& out = peer.out.ring;
   const std::uint64_t message = peer.sent + turn.out_bytes / call_.shape->layout.segment_bytes();
-  if (!call_.may_fill(out, message)) return false;
+  if (!out.may_fill(call_, call_.slots, message)) return false;
   const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.out_bytes);
-  std::byte* to = call_.payload(out, message, bytes);
+  std::byte* to = out.payload(call_.slots, message, bytes);
   const std::int64_t offset = block.offset + static_cast<std::int64_t>(turn.out_bytes);
   const auto* from = reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(offset));
   const bool stands = peer.remote && call_.input_stands && bytes >= kStandingBytesMin;
@@ -210,16 +211,7 @@ bool PairwiseSchedule::put_segment(SweepPeer& peer, Turn& turn, const Block& blo
   } else {
     store_in_peer(to, from, bytes, call_.plan->stores[0].slots);
   }
-  Put put;
-  put.peer = peer.context_rank;
-  put.bytes = bytes;
-  put.signal_offset = out.slots_offset + call_.slot(message) * call_.plan->shape.slot_bytes;
-  put.signal = signal_word(pair_signature(block.bytes), message);
-  if (peer.remote) {
-    put.source = to;
-    put.line_before = !stands;
-  }
-  post(call_, put, call_.engines.next());
+  out.signal(call_, pair_signature(block.bytes), message, bytes, stands ? to : nullptr);
   turn.out_bytes += bytes;
   return true;
 }
@@ -234,12 +226,7 @@ bool PairwiseSchedule::store_landed(SweepPeer& peer, Turn& turn, const Block& bl
   turn.out_bytes += bytes;
   if (turn.out_bytes != block.bytes) return true;
   const std::uint64_t last = peer.sent + messages_of(block.bytes) - 1;
-  Put put;
-  put.peer = peer.context_rank;
-  put.bytes = block.bytes;
-  put.signal_offset = peer.out.slots_offset + call_.slot(last) * call_.plan->shape.slot_bytes;
-  put.signal = signal_word(pair_signature(block.bytes), last);
-  post(call_, put, call_.engines.next());
+  peer.out.ring.signal(call_, pair_signature(block.bytes), last, block.bytes);
   return true;
 }
 
@@ -266,7 +253,7 @@ void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
     if (!take_segment(peer, turn, block)) return;
   } else if (turn.in_way == Way::land) {
     const std::uint64_t last = peer.taken + messages - 1;
-    if (!call_.has_arrived(peer.in, last, pair_signature(block.bytes))) return;
+    if (!peer.in.ring.arrived(call_.slots, pair_signature(block.bytes), last)) return;
     turn.in_bytes = block.bytes;
     give_back(peer, messages);
   } else {
@@ -281,14 +268,14 @@ void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
 
 bool PairwiseSchedule::take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::uint64_t message = peer.taken + turn.in_bytes / call_.shape->layout.segment_bytes();
-  if (!call_.has_arrived(peer.in, message, pair_signature(block.bytes))) return false;
+  if (!peer.in.ring.arrived(call_.slots, pair_signature(block.bytes), message)) return false;
   const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes);
   auto* to =
       reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
   if (call_.model == nullptr || call_.model->runs(1, bytes)) {
-    store_in_result(to, call_.payload(peer.in, message, bytes), bytes);
+    store_in_result(to, peer.in.ring.payload(call_.slots, message, bytes), bytes);
   }
-  give_credit(call_, peer.in, message);
+  peer.in.ring.release(call_, message);
   turn.in_bytes += bytes;
   return true;
 }
@@ -312,8 +299,8 @@ bool PairwiseSchedule::take_lent(SweepPeer& peer, Turn& turn, const Block& block
 /// What used no slots leaves their credits as if it had: those of the last message in each slot.
 void PairwiseSchedule::give_back(const SweepPeer& peer, std::uint64_t messages) noexcept {
   const std::uint64_t next = peer.taken + messages;
-  for (std::uint64_t message = next - std::min(messages, call_.ring.slots); message < next; ++message) {
-    credit(call_, peer.context_rank, peer.in.credits_offset, message);
+  for (std::uint64_t message = next - std::min(messages, call_.slots.count); message < next; ++message) {
+    peer.in.ring.release(call_, message);
   }
 }
 
@@ -336,8 +323,8 @@ bool PairwiseSchedule::lent_blocks_are_free() noexcept {
     const Turn& turn = turns_[lent_seen_];
     const SweepPeer& peer = call_.plan->sweep.peers[lent_seen_];
     const bool lends = turn.out_way == Way::lend || turn.out_way == Way::read;
-    if (!lends || peer.sent == 0 || peer.out.slots == nullptr) continue;
-    if (!call_.is_taken(peer.out, peer.sent - 1)) return false;
+    if (!lends || peer.sent == 0 || !peer.sends) continue;
+    if (!peer.out.ring.is_taken(call_.slots, peer.sent - 1)) return false;
   }
   return true;
 }

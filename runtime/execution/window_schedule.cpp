@@ -8,7 +8,18 @@
 
 namespace torii {
 
+/// Puts the rings where this call's messages are.
+void WindowSchedule::place_rings() noexcept {
+  InstalledPlan& plan = *call_.plan;
+  const Cells cells = cells_of(plan.shape, call_.shape->layout);
+  if (cells == plan.cells) return;
+  plan.cells = cells;
+  for (InstalledIn& in : plan.in) in.ring.use(cells, plan.shape.slot_bytes);
+  for (InstalledOut& out : plan.out) out.ring.use(cells, plan.shape.slot_bytes);
+}
+
 void WindowSchedule::begin() noexcept {
+  place_rings();
   lanes_done_ = 0;
   lanes_.clear();
   std::size_t instances = 0;
@@ -24,33 +35,32 @@ void WindowSchedule::begin() noexcept {
   instances_.assign(instances, Instance{});
   if (call_.model != nullptr) find_readers();
   call_.find_what_stands(call_.plan->operand_in_place_stays, call_.plan->result_is_final);
-  const bool has_readers = call_.plan->lends_readable && !call_.buffers.input_reachable;
+  const bool has_readers = call_.plan->private_reads.are_offered && !call_.buffers.input_reachable;
   if (has_readers && call_.buffers.access == nullptr && call_.buffers.input_shifts == nullptr)
-    call_.lending.choose(call_.plan->lend, call_.shape->layout.total_bytes());
+    call_.lending.choose(call_.plan->private_reads.choice, call_.shape->layout.total_bytes());
   offers_.begin();
   mover_.begin();
 }
 
 bool WindowSchedule::arrived(const StreamEnd& end, const Step& step) noexcept {
   if (end.stream == kOwn) return true;
-  const InstalledStream& in = call_.plan->in[end.stream];
-  if (in.stream.carriage == Carriage::lend && !in.remote) {
+  const InstalledIn& in = call_.plan->in[end.stream];
+  if (in.stream.carriage == Carriage::lend && !in.ring.remote()) {
     if (offers_.has_come(static_cast<std::size_t>(in.announcement)) && offers_.of(in.announcement).input_in_place) {
       return true;
     }
     // No token comes from a lender by value: its message in the slot says that it is one.
   }
-  return call_.has_arrived(in, call_.number(in.stream, end, step), call_.signature);
+  return in.ring.arrived(call_.slots, call_.signature, call_.number(in.stream, end, step));
 }
 
 bool WindowSchedule::may_send(const StreamEnd& end, const Step& step) noexcept {
-  const InstalledStream& out = call_.plan->out[end.stream];
+  const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.lends_in_place(out)) return true;
-  if (out.stream.carriage == Carriage::land && !out.remote) {
+  if (out.stream.carriage == Carriage::land && !out.ring.remote()) {
     if (!offers_.has_come(static_cast<std::size_t>(out.announcement))) return false;
   }
-  if (!out.stream.credits) return true;
-  if (call_.may_fill(out, call_.number(out.stream, end, step)) && (out.share < 0 || is_drawn(call_, out))) return true;
+  if (out.ring.may_fill(call_, call_.slots, call_.number(out.stream, end, step))) return true;
   lacks_credit_ = true;
   return false;
 }
@@ -151,36 +161,24 @@ void WindowSchedule::run(const Step& step) noexcept {
 }
 
 void WindowSchedule::send(const StreamEnd& end, const Step& step) noexcept {
-  const InstalledStream& out = call_.plan->out[end.stream];
+  const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = call_.number(out.stream, end, step);
-  const std::uint64_t slot_offset = call_.signal_place(out, message);
-  const std::uint64_t signal = signal_word(call_.signature, message);
   if (out.stream.carriage == Carriage::handover) {
-    store_word(out.slots + slot_offset, signal);
-    if (call_.model != nullptr) changed(out.slots_offset);
+    out.ring.hand_over(call_.slots, call_.signature, message);
+    if (call_.model != nullptr) changed(out.ring.place().slots_offset);
     return;
   }
-  Put put;
-  put.peer = out.peer;
   // A flow without sources sends tokens: their streams' slots hold no payload.
-  const std::size_t bytes = call_.message_bytes(out.stream, step) * static_cast<std::size_t>(out.stream.bundle);
-  put.bytes = step.flow->sources.empty() ? 0 : bytes;
-  put.signal_offset = out.slots_offset + slot_offset;
-  put.signal = signal;
-  if (out.remote) {
-    const std::byte* const standing = mover_.leaves_from(out);
-    put.source = standing != nullptr ? standing : call_.payload(out, message, put.bytes);
-    put.line_before = standing == nullptr && (out.leader < 0 || out.leader == static_cast<int>(end.stream));
-  }
-  post_message(call_, put, out, message);
+  const std::size_t bytes = step.flow->sources.empty() ? 0 : call_.bundle_bytes(out.stream, step);
+  out.ring.signal(call_, call_.signature, message, bytes, mover_.leaves_from(out));
 }
 
 void WindowSchedule::release(const StreamEnd& end, const Step& step) noexcept {
-  InstalledStream& in = call_.plan->in[end.stream];
+  const InstalledIn& in = call_.plan->in[end.stream];
   if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
-  if (in.stream.carriage != Carriage::lend || in.remote || !offers_.of(in.announcement).input_in_place) {
-    give_credit(call_, in, call_.number(in.stream, end, step));
+  if (in.stream.carriage != Carriage::lend || in.ring.remote() || !offers_.of(in.announcement).input_in_place) {
+    in.ring.release(call_, call_.number(in.stream, end, step));
     return;
   }
   // An operand read in place is given back once, after its last segment, with the credits of every slot.
@@ -188,19 +186,18 @@ void WindowSchedule::release(const StreamEnd& end, const Step& step) noexcept {
   const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
   const std::uint64_t begun = call_.segments_base * messages;
   const std::uint64_t next = begun + static_cast<std::uint64_t>(call_.shape->layout.segments()) * messages;
-  for (std::uint64_t n = next - std::min(next - begun, call_.ring.slots); n < next; ++n)
-    credit(call_, in.peer, in.credits_offset, n);
+  for (std::uint64_t n = next - std::min(next - begun, call_.slots.count); n < next; ++n) in.ring.release(call_, n);
 }
 
 /// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
 /// implied the plan's own messages have already said so.
 bool WindowSchedule::lent_operands_are_free() const noexcept {
   if (!call_.buffers.input_reachable && !call_.lending.readable) return true;
-  for (const InstalledStream& out : call_.plan->out) {
-    if (out.stream.carriage != Carriage::lend || out.remote || !out.stream.credits) continue;
+  for (const InstalledOut& out : call_.plan->out) {
+    if (out.stream.carriage != Carriage::lend || out.ring.remote() || !out.stream.credits) continue;
     const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
                                static_cast<std::uint64_t>(out.stream.messages_per_segment);
-    if (next != 0 && !call_.is_taken(out, next - 1)) return false;
+    if (next != 0 && !out.ring.is_taken(call_.slots, next - 1)) return false;
   }
   return true;
 }
@@ -216,19 +213,19 @@ Stall WindowSchedule::stall() const {
     stall.segment = lane.lowest;
     for (const StreamEnd& end : step.flow->sources) {
       if (!self->arrived(end, step)) {
-        stall.peer = call_.plan->in[end.stream].peer;
+        stall.peer = call_.plan->in[end.stream].ring.peer();
         return stall;
       }
     }
     for (const StreamEnd& end : step.flow->targets) {
       if (!self->may_send(end, step)) {
-        stall.peer = call_.plan->out[end.stream].peer;
+        stall.peer = call_.plan->out[end.stream].ring.peer();
         return stall;
       }
     }
   }
-  for (const InstalledStream& out : call_.plan->out) {
-    if (out.stream.carriage == Carriage::lend && !out.remote && out.stream.credits) stall.peer = out.peer;
+  for (const InstalledOut& out : call_.plan->out) {
+    if (out.stream.carriage == Carriage::lend && !out.ring.remote() && out.stream.credits) stall.peer = out.ring.peer();
   }
   return stall;
 }

@@ -51,6 +51,7 @@ class WindowSchedule {
     std::size_t first_flow = 0;  ///< index into InstalledPlan::stores
     std::size_t window = 1;
   };
+  void place_rings() noexcept;
   bool arrived(const StreamEnd& end, const Step& step) noexcept;
   bool may_send(const StreamEnd& end, const Step& step) noexcept;
   bool is_ready(Instance& instance, const Step& step) noexcept;

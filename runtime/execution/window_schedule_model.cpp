@@ -19,10 +19,10 @@ void WindowSchedule::find_readers() noexcept {
   lanes_without_credit_ = 0;
   // Staging has the slots of in-streams one after the other, and further on the credits of out-streams.
   const StagingShape& shape = call_.plan->shape;
-  readers_of_in_.begin = call_.plan->in.empty() ? 0 : call_.plan->in.front().slots_offset;
+  readers_of_in_.begin = call_.plan->in.empty() ? 0 : call_.plan->in.front().ring.stream_offset();
   readers_of_in_.stream_bytes = std::max<std::size_t>(shape.stream_bytes, 1);
   readers_of_in_.lanes.assign(call_.plan->in.size(), 0);
-  readers_of_out_.begin = call_.plan->out.empty() ? 0 : call_.plan->out.front().credits_offset;
+  readers_of_out_.begin = call_.plan->out.empty() ? 0 : call_.plan->out.front().ring.place().credits_offset;
   readers_of_out_.stream_bytes = std::max<std::size_t>(shape.credit_bytes, 1);
   readers_of_out_.lanes.assign(call_.plan->out.size(), 0);
   for (std::size_t number = 0; number < lanes_.size(); ++number) {

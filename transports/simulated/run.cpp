@@ -124,6 +124,9 @@ class Run {
       Member& member = members_[index(rank)];
       placement.transport = &member.transport;
       member.plan = install(plans_[index(rank)], slot_payload_bytes(call_), call_.wide, placement);
+      // On virtual time each message has its own credit.
+      for (InstalledIn& in : member.plan.in) in.ring.place().credit_group = 1;
+      for (InstalledOut& out : member.plan.out) out.ring.place().credit_group = 1;
       add_ways(rank, member.plan);
     }
   }
@@ -144,26 +147,28 @@ class Run {
     std::map<int, int> turns;
     std::vector<LinkId> route;
     std::uint64_t moved = 0;
-    for (const InstalledStream& in : plan.in) {
-      if (in.peer != rank) moved += static_cast<std::uint64_t>(in.stream.bundles_per_segment());
+    for (const InstalledIn& in : plan.in) {
+      if (in.ring.peer() != rank) moved += static_cast<std::uint64_t>(in.stream.bundles_per_segment());
     }
-    const auto add_way = [&](const InstalledStream& out, int turn, const Ties& ties) {
-      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, turn, ties);
+    const auto add_way = [&](const SendRing& out, int turn, const Ties& ties) {
+      const std::uint64_t begin = out.stream_offset();
+      network_.add_way(rank, out.peer(), begin, begin + plan.shape.stream_bytes, turn, ties);
     };
-    for (const InstalledStream& out : plan.out) {
-      if (out.peer == rank) continue;
-      const int turn = turns[out.peer]++;
-      add_way(out, turn, out.stream.ties);
+    for (const InstalledOut& out : plan.out) {
+      const int peer = out.ring.peer();
+      if (peer == rank) continue;
+      const int turn = turns[peer]++;
+      add_way(out.ring, turn, out.stream.ties);
       const auto messages = static_cast<std::uint64_t>(out.stream.bundles_per_segment());
       moved += messages;
       messages_per_segment_ += messages;
       route.clear();
-      append_network_route(call_.network.topology, rank, out.peer, turn, route, out.stream.ties);
+      append_network_route(call_.network.topology, rank, peer, turn, route, out.stream.ties);
       for (const LinkId link : route) link_messages_[index(link)] += messages;
     }
     const std::vector<Ties> ties = sweep_ties(rank);
     for (const SweepPeer& peer : plan.sweep.peers) {
-      if (peer.out.slots != nullptr) add_way(peer.out, 0, ties.empty() ? Ties{} : ties[index(peer.out.peer)]);
+      if (peer.sends) add_way(peer.out.ring, 0, ties.empty() ? Ties{} : ties[index(peer.rank)]);
     }
     network_.note_progress(rank, moved);
   }

@@ -245,14 +245,14 @@ Deal deal(const Topology& topology, int engines, int rails, bool crowded = false
     const auto plan = [&](int of) { return plan_of("trinaryx3", Collective::allreduce, topology, of); };
     placement.plan_of = plan;
     const InstalledPlan installed = install(plan(rank), 4096, false, placement);
-    for (const auto* streams : {&installed.in, &installed.out}) {
-      for (const InstalledStream& one : *streams) {
-        if (!one.remote) continue;
-        const std::pair<int, int> engines_of_pair = {one.first_engine, one.engine_count};
-        const auto [at, fresh] = deal.try_emplace({rank, one.peer}, engines_of_pair);
-        EXPECT_EQ(at->second, engines_of_pair) << "all streams of a pair go by the same engines";
-      }
-    }
+    const auto note = [&](const RingPlace& place) {
+      if (!place.remote) return;
+      const std::pair<int, int> engines_of_pair = {place.engines.first, place.engines.count};
+      const auto [at, fresh] = deal.try_emplace({rank, place.peer}, engines_of_pair);
+      EXPECT_EQ(at->second, engines_of_pair) << "all streams of a pair go by the same engines";
+    };
+    for (const InstalledIn& in : installed.in) note(in.ring.place());
+    for (const InstalledOut& out : installed.out) note(out.ring.place());
   }
   return deal;
 }
