@@ -4,8 +4,9 @@
 
 namespace torii {
 
-void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
-                      const Straight* straight) noexcept {
+template <class Host>
+void BasicExecution<Host>::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
+                                 const Straight* straight) noexcept {
   call_.buffers = buffers;
   if (straight != nullptr) {
     begin_straight(plan, shape, *straight, buffers.input, buffers.result, buffers.salt);
@@ -20,7 +21,8 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   }
 }
 
-Progress Execution::advance() noexcept {
+template <class Host>
+Progress BasicExecution<Host>::advance() noexcept {
   if (call_.plan->remote) {
     call_.note(call_.transport.progress(), -1);
     if (call_.status != Status::ok) return Progress::idle;
@@ -29,10 +31,14 @@ Progress Execution::advance() noexcept {
   return call_.plan->plan.sweep.exists() ? pairwise_.advance() : lanes_.advance();
 }
 
-Stall Execution::stall() const {
+template <class Host>
+Stall BasicExecution<Host>::stall() const {
   if (call_.plan == nullptr) return {};
   if (linear_.runs()) return linear_.stall();
   return call_.plan->plan.sweep.exists() ? pairwise_.stall() : lanes_.stall();
 }
+
+template class BasicExecution<RealHost>;
+template class BasicExecution<ModelledHost>;
 
 }  // namespace torii

@@ -303,6 +303,7 @@ class Installer {
   /// Streams without credits cannot tell what an engine has done.
   void share_engines() {
     const int engines = placement_.transport->capabilities().engines;
+    if (placement_.transport->capabilities().deals_engines) return;
     if (engines < 2 || installed_.plan.slots < EngineShare::kSlotsLeast) return;
     installed_.shares.reserve(installed_.out.size());  // rings point to them
     for (InstalledOut& out : installed_.out) {

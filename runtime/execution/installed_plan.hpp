@@ -21,6 +21,7 @@
 #include "runtime/execution/store_choice.hpp"
 #include "runtime/execution/transport.hpp"
 #include "runtime/execution/words.hpp"
+#include "runtime/plan/crediting.hpp"
 #include "runtime/plan/layout.hpp"
 #include "runtime/plan/plan.hpp"
 

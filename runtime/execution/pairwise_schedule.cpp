@@ -32,19 +32,22 @@ static_assert(sizeof(SweepToken) <= kInlineBytes, "a token fits into its signal'
 
 }  // namespace
 
-std::uint64_t PairwiseSchedule::reach_of_input() const noexcept {
+template <class Host>
+std::uint64_t PairwiseSchedule<Host>::reach_of_input() const noexcept {
   return call_.buffers.input_reachable ? kInArena : call_.lending.readable ? kReadable : kByValue;
 }
 
 /// Of messages between two ranks: lengths that differ between pairs are no part of the call's signature, so they enter
 /// here, and ranks that disagree about one wait instead of mixing data.
-std::uint32_t PairwiseSchedule::pair_signature(std::size_t bytes) const noexcept {
+template <class Host>
+std::uint32_t PairwiseSchedule<Host>::pair_signature(std::size_t bytes) const noexcept {
   if (call_.buffers.blocks == nullptr) return call_.signature;
   const auto mixed = static_cast<std::uint32_t>((bytes * 0x9e3779b97f4a7c15ULL) >> 32);
   return (call_.signature ^ mixed) | 1U;
 }
 
-void PairwiseSchedule::begin() noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::begin() noexcept {
   const InstalledSweep& sweep = call_.plan->sweep;
   turns_.assign(sweep.peers.size(), Turn{});
   sends_.active.clear();
@@ -71,7 +74,8 @@ void PairwiseSchedule::begin() noexcept {
   }
 }
 
-void PairwiseSchedule::tell(const SweepPeer& peer) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::tell(const SweepPeer& peer) noexcept {
   const Block to = block_to(peer.rank);
   const Block from = block_from(peer.rank);
   const std::int64_t input =
@@ -91,13 +95,15 @@ void PairwiseSchedule::tell(const SweepPeer& peer) noexcept {
   call_.note(call_.transport.put(put), put.peer);
 }
 
-PairwiseSchedule::Way PairwiseSchedule::way(std::uint64_t reach, bool can_land) const noexcept {
+template <class Host>
+PairwiseSchedule<Host>::Way PairwiseSchedule<Host>::way(std::uint64_t reach, bool can_land) const noexcept {
   if (can_land && !(call_.plan->plan.sweep.lends && reach != kByValue)) return Way::land;
   return reach == kInArena ? Way::lend : reach == kReadable ? Way::read : Way::slots;
 }
 
 /// Both ends know both tokens of the pair, and so the same two ways.
-bool PairwiseSchedule::agree(const SweepPeer& peer, Turn& turn) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::agree(const SweepPeer& peer, Turn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
   const std::byte* line = peer.hears + peer.tokens % 2 * kLineBytes;
   if (load_word(line) != signal_word(call_.signature, peer.tokens)) return false;
@@ -121,7 +127,8 @@ bool PairwiseSchedule::agree(const SweepPeer& peer, Turn& turn) noexcept {
   return true;
 }
 
-Progress PairwiseSchedule::advance() noexcept {
+template <class Host>
+Progress PairwiseSchedule<Host>::advance() noexcept {
   const InstalledSweep& sweep = call_.plan->sweep;
   const auto limit = static_cast<std::size_t>(std::max(call_.plan->plan.sweep.in_flight, 1));
   bool moved = false;
@@ -147,8 +154,9 @@ Progress PairwiseSchedule::advance() noexcept {
 }
 
 /// Lets every entry of the pool move once, and fills the pool from the list.
-bool PairwiseSchedule::pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit,
-                            bool sends) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit,
+                                  bool sends) noexcept {
   bool moved = false;
   std::size_t kept = 0;
   for (std::size_t i = 0;; ++i) {
@@ -173,7 +181,8 @@ bool PairwiseSchedule::pass(Pool& pool, const std::vector<std::uint32_t>& order,
   return moved;
 }
 
-void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   if (!agree(peer, turn)) return;
   const Block block = block_to(peer.rank);
   const std::uint64_t messages = messages_of(block.bytes);
@@ -195,7 +204,8 @@ void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   moved = true;
 }
 
-bool PairwiseSchedule::put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const SendRing& out = peer.out.ring;
   const std::uint64_t message = peer.sent + turn.out_bytes / call_.shape->layout.segment_bytes();
   if (!out.may_fill(call_, call_.slots, message)) return false;
@@ -207,7 +217,7 @@ bool PairwiseSchedule::put_segment(SweepPeer& peer, Turn& turn, const Block& blo
   if (stands) {
     to = call_.transport.mapped(call_.transport.rank(), 0) + call_.buffers.input_offset + offset;
   } else if (peer.remote) {
-    if (call_.model == nullptr || call_.model->runs(1, bytes)) kernels::copy(to, from, bytes, false);
+    if (host_.runs(1, bytes)) kernels::copy(to, from, bytes, false);
   } else {
     store_in_peer(to, from, bytes, call_.plan->stores[0].slots);
   }
@@ -217,7 +227,8 @@ bool PairwiseSchedule::put_segment(SweepPeer& peer, Turn& turn, const Block& blo
 }
 
 /// Stores a portion into the peer's result; after the last one the signal of the last message says that all is there.
-bool PairwiseSchedule::store_landed(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::store_landed(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.out_bytes);
   store_in_peer(reinterpret_cast<std::byte*>(turn.peer_result + turn.out_bytes),
                 reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(block.offset) +
@@ -230,14 +241,16 @@ bool PairwiseSchedule::store_landed(SweepPeer& peer, Turn& turn, const Block& bl
   return true;
 }
 
-void PairwiseSchedule::store_in_result(void* to, const void* from, std::size_t bytes) const noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::store_in_result(void* to, const void* from, std::size_t bytes) const noexcept {
   kernels::copy(to, from, bytes, call_.shape->streaming);
   if (call_.shape->streaming) kernels::store_fence();
 }
 
 /// Through the caches or past them, whichever is quicker now.
-void PairwiseSchedule::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes,
-                                     StoreChoice& stores) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes,
+                                           StoreChoice& stores) noexcept {
   if (bytes < StoreChoice::kBytesMin) {
     kernels::copy(to, from, bytes, false);
     return;
@@ -245,7 +258,8 @@ void PairwiseSchedule::store_in_peer(std::byte* to, const std::byte* from, std::
   store_and_time(stores, bytes, [&](bool streaming) { kernels::copy(to, from, bytes, streaming); });
 }
 
-void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   if (!agree(peer, turn)) return;
   const Block block = block_from(peer.rank);
   const std::uint64_t messages = messages_of(block.bytes);
@@ -266,13 +280,14 @@ void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   turn.taken = true;
 }
 
-bool PairwiseSchedule::take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::uint64_t message = peer.taken + turn.in_bytes / call_.shape->layout.segment_bytes();
   if (!peer.in.ring.arrived(call_.slots, pair_signature(block.bytes), message)) return false;
   const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes);
   auto* to =
       reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
-  if (call_.model == nullptr || call_.model->runs(1, bytes)) {
+  if (host_.runs(1, bytes)) {
     store_in_result(to, peer.in.ring.payload(call_.slots, message, bytes), bytes);
   }
   peer.in.ring.release(call_, message);
@@ -281,7 +296,8 @@ bool PairwiseSchedule::take_segment(SweepPeer& peer, Turn& turn, const Block& bl
 }
 
 /// False when the peer's memory could not be read.
-bool PairwiseSchedule::take_lent(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::take_lent(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.in_bytes);
   auto* to =
       reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
@@ -297,14 +313,16 @@ bool PairwiseSchedule::take_lent(SweepPeer& peer, Turn& turn, const Block& block
 }
 
 /// What used no slots leaves their credits as if it had: those of the last message in each slot.
-void PairwiseSchedule::give_back(const SweepPeer& peer, std::uint64_t messages) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::give_back(const SweepPeer& peer, std::uint64_t messages) noexcept {
   const std::uint64_t next = peer.taken + messages;
   for (std::uint64_t message = next - std::min(messages, call_.slots.count); message < next; ++message) {
     peer.in.ring.release(call_, message);
   }
 }
 
-void PairwiseSchedule::keep_own_block() noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::keep_own_block() noexcept {
   own_block_kept_ = true;
   const Plan& plan = call_.plan->plan;
   if (!plan.sweep.sends(plan.rank) || !plan.sweep.takes(plan.rank)) return;
@@ -313,12 +331,13 @@ void PairwiseSchedule::keep_own_block() noexcept {
   const std::uintptr_t source = call_.buffers.input + static_cast<std::uintptr_t>(from.offset);
   const std::uintptr_t target = call_.buffers.result + static_cast<std::uintptr_t>(to.offset);
   if (source == target || from.bytes == 0) return;
-  if (call_.model != nullptr && !call_.model->runs(1, from.bytes)) return;
+  if (!host_.runs(1, from.bytes)) return;
   store_in_result(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), from.bytes);
 }
 
 /// The caller may overwrite its input after the call, so readers must have given it back.
-bool PairwiseSchedule::lent_blocks_are_free() noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::lent_blocks_are_free() noexcept {
   for (; lent_seen_ < turns_.size(); ++lent_seen_) {
     const Turn& turn = turns_[lent_seen_];
     const SweepPeer& peer = call_.plan->sweep.peers[lent_seen_];
@@ -329,7 +348,8 @@ bool PairwiseSchedule::lent_blocks_are_free() noexcept {
   return true;
 }
 
-Stall PairwiseSchedule::stall() const noexcept {
+template <class Host>
+Stall PairwiseSchedule<Host>::stall() const noexcept {
   Stall stall;
   stall.label = "sweep";
   const auto& sweep = call_.plan->sweep;
@@ -346,5 +366,8 @@ Stall PairwiseSchedule::stall() const noexcept {
   }
   return stall;
 }
+
+template class PairwiseSchedule<RealHost>;
+template class PairwiseSchedule<ModelledHost>;
 
 }  // namespace torii

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "runtime/execution/words.hpp"
+#include "runtime/plan/crediting.hpp"
 
 namespace torii {
 
@@ -143,7 +144,7 @@ class SendRing : public Ring {
   bool is_credited(const SlotOrder& slots, std::uint64_t message) const noexcept {
     if (message < slots.count) return true;
     const std::uint64_t group = place_.credit_group;
-    const std::uint64_t first = (message - slots.count) & ~(group - 1);
+    const std::uint64_t first = awaited_group(message, slots.count, group);
     return load_word(place_.credit_words + slots.of(first) * sizeof(std::uint64_t)) == first + group;
   }
   bool look_further(const RunningCall& call, std::uint64_t message) const noexcept;

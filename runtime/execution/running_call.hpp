@@ -10,7 +10,6 @@
 #include "runtime/execution/installed_plan.hpp"
 #include "runtime/execution/lending.hpp"
 #include "runtime/execution/put_owner.hpp"
-#include "runtime/execution/step_model.hpp"
 #include "runtime/execution/transport.hpp"
 #include "runtime/execution/words.hpp"
 #include "runtime/plan/call.hpp"
@@ -52,11 +51,10 @@ struct Step {
 };
 
 struct RunningCall {
-  RunningCall(Transport& transport_used, StepModel* step_model)
-      : transport(transport_used), model(step_model), engines(transport_used.capabilities().engines) {}
+  explicit RunningCall(Transport& transport_used)
+      : transport(transport_used), engines(transport_used.capabilities().engines) {}
 
   Transport& transport;
-  StepModel* const model;  ///< nullptr but in a simulation
   InstalledPlan* plan = nullptr;
   const CallShape* shape = nullptr;
   CallBuffers buffers;

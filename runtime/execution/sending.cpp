@@ -13,16 +13,11 @@ constexpr std::size_t kShortCallBytes = 4096;
 /// Longer payloads are left to the processor, which sees where their stores lead.
 constexpr std::size_t kClaimedBytesMax = 4 * kLineBytes;
 
-/// nullptr where the engines take turns, as always on virtual time: the shares go by the clock of this machine.
-EngineShare* share_of(const RunningCall& call, const RingEngines& engines) noexcept {
-  return call.model == nullptr ? engines.share : nullptr;
-}
-
-/// Towards another node one of the pair's own engines, otherwise (and on virtual time) the next of all in rotation. A
-/// short call goes by one engine to everybody: both ends have to look at each engine that carries something, and over
-/// sockets a look is a system call or two, more than two engines could save.
+/// Towards another node one of the pair's own engines, otherwise the next of all in rotation. A short call goes by one
+/// engine to everybody: both ends have to look at each engine that carries something, and over sockets a look is a
+/// system call or two, more than two engines could save.
 int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) noexcept {
-  if (!place.remote || call.model != nullptr) return call.engines.next();
+  if (!place.remote) return call.engines.next();
   if (call.shape->layout.total_bytes() <= kShortCallBytes && !call.plan->plan.sweep.exists()) return 0;
   return place.engines.first + static_cast<int>(message % static_cast<std::uint64_t>(place.engines.count));
 }
@@ -35,14 +30,15 @@ int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) 
 /// sees the one happens after all the peer's reads of the others. Words of a mapped peer change in order; others may
 /// overtake each other on their way, so there every credit is waited for by itself.
 bool SendRing::look_further(const RunningCall& call, std::uint64_t) const noexcept {
-  if (EngineShare* const share = share_of(call, place_.engines)) {
+  if (EngineShare* const share = place_.engines.share) {
     const std::int64_t now = now_ns();
     share->look(place_.credit_words, now);
     return share->wants(now);
   }
   if (!looks_ahead_ || call.segments_base == 0) return true;
   const std::uint64_t last = call.segments_base * place_.messages - 1;
-  if (is_taken(call.slots, last)) *free_until_ = call.plan->last_begun * place_.messages + call.slots.count;
+  if (!is_taken(call.slots, last)) return true;
+  *free_until_ = taken_before(call.plan->last_begun, call.segments_base, place_.messages) + call.slots.count;
   return true;
 }
 
@@ -70,7 +66,7 @@ void SendRing::put(RunningCall& call, std::uint64_t word, std::uint64_t message,
     put.target_offset = put.signal_offset + (is_inline(bytes) ? sizeof(std::uint64_t) : kLineBytes);
     put.line_before = standing == nullptr && place_.leads && !is_inline(bytes);
   }
-  EngineShare* const share = share_of(call, place_.engines);
+  EngineShare* const share = place_.engines.share;
   if (share != nullptr) {
     put.engine = share->next();
     share->sent(put.engine, message, now_ns());
@@ -88,7 +84,7 @@ void ReceiveRing::put_credit(RunningCall& call, std::uint64_t message) const noe
   const auto word_at = [&](std::uint64_t of) {
     return place_.credits_offset + call.slots.of(of) * sizeof(std::uint64_t);
   };
-  if (!place_.remote || call.model != nullptr) {
+  if (!place_.remote) {
     call.note(call.transport.put_word(place_.peer, word_at(message), message + 1), place_.peer);
     return;
   }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/execution/engine_share.hpp"
-
 namespace torii {
 namespace {
 
@@ -49,18 +47,6 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
     }
   }
   return leaders;
-}
-
-// With a message per segment every wait that a group adds looks back at least one segment: it stands on no cycle of
-// weight 0 of the verifier's graph, so nothing deadlocks. Engines that share a stream are timed by the credit of each
-// message.
-int credit_group(const Stream& stream, int slots) {
-  constexpr int kGroupsLeast = 4;  // so that most slots are free while a group fills
-  if (stream.messages_per_segment != 1 || slots >= EngineShare::kSlotsLeast) return 1;
-  static_assert(EngineShare::kSlotsLeast / 2 <= kCreditGroupsMax, "groups of two are the most that there can be");
-  int group = 1;
-  while (2 * group * kGroupsLeast <= slots && slots % (2 * group) == 0) group *= 2;
-  return group;
 }
 
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes) {

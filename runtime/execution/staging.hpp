@@ -29,11 +29,6 @@ struct StagingShape {
 };
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes);
 
-/// Credit words of a stream whose messages are credited in groups, at most.
-inline constexpr int kCreditGroupsMax = 16;
-/// How many consecutive messages of a stream to another node share a credit.
-int credit_group(const Stream& stream, int slots);
-
 /// The node of each rank of a team, by team rank.
 using Nodes = std::vector<int>;
 

@@ -9,7 +9,8 @@
 namespace torii {
 
 /// Puts the rings where this call's messages are.
-void WindowSchedule::place_rings() noexcept {
+template <class Host>
+void WindowSchedule<Host>::place_rings() noexcept {
   InstalledPlan& plan = *call_.plan;
   const Cells cells = cells_of(plan.shape, call_.shape->layout);
   if (cells == plan.cells) return;
@@ -18,8 +19,10 @@ void WindowSchedule::place_rings() noexcept {
   for (InstalledOut& out : plan.out) out.ring.use(cells, plan.shape.slot_bytes);
 }
 
-void WindowSchedule::begin() noexcept {
+template <class Host>
+void WindowSchedule<Host>::begin() noexcept {
   place_rings();
+  watch_.begin(*call_.plan);
   lanes_done_ = 0;
   lanes_.clear();
   std::size_t instances = 0;
@@ -27,13 +30,14 @@ void WindowSchedule::begin() noexcept {
   for (const Lane& lane : call_.plan->plan.lanes) {
     const auto window = static_cast<std::size_t>(
         std::min<std::int64_t>(std::max(lane.window, 1), std::max<std::int64_t>(call_.shape->layout.segments(), 1)));
-    lanes_.push_back({call_.model != nullptr ? &call_.model->common(lane) : &lane, 0, instances, flows, window});
+    const Lane& common = host_.common(lane);
+    watch_.add(lanes_.size(), common);
+    lanes_.push_back({&common, 0, instances, flows, window});
     instances += window;
     flows += lane.flows.size();
     if (lane.flows.empty()) ++lanes_done_;
   }
   instances_.assign(instances, Instance{});
-  if (call_.model != nullptr) find_readers();
   call_.find_what_stands(call_.plan->operand_in_place_stays, call_.plan->result_is_final);
   const bool has_readers = call_.plan->private_reads.are_offered && !call_.buffers.input_reachable;
   if (has_readers && call_.buffers.access == nullptr && call_.buffers.input_shifts == nullptr)
@@ -42,7 +46,8 @@ void WindowSchedule::begin() noexcept {
   mover_.begin();
 }
 
-bool WindowSchedule::arrived(const StreamEnd& end, const Step& step) noexcept {
+template <class Host>
+bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexcept {
   if (end.stream == kOwn) return true;
   const InstalledIn& in = call_.plan->in[end.stream];
   if (in.stream.carriage == Carriage::lend && !in.ring.remote()) {
@@ -54,18 +59,20 @@ bool WindowSchedule::arrived(const StreamEnd& end, const Step& step) noexcept {
   return in.ring.arrived(call_.slots, call_.signature, call_.number(in.stream, end, step));
 }
 
-bool WindowSchedule::may_send(const StreamEnd& end, const Step& step) noexcept {
+template <class Host>
+bool WindowSchedule<Host>::may_send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.lends_in_place(out)) return true;
   if (out.stream.carriage == Carriage::land && !out.ring.remote()) {
     if (!offers_.has_come(static_cast<std::size_t>(out.announcement))) return false;
   }
   if (out.ring.may_fill(call_, call_.slots, call_.number(out.stream, end, step))) return true;
-  lacks_credit_ = true;
+  watch_.lacks_credit();
   return false;
 }
 
-bool WindowSchedule::is_ready(Instance& instance, const Step& step) noexcept {
+template <class Host>
+bool WindowSchedule<Host>::is_ready(Instance& instance, const Step& step) noexcept {
   const auto& sources = step.flow->sources;
   while (instance.sources_seen < sources.size()) {
     if (!arrived(sources[instance.sources_seen], step)) return false;
@@ -77,14 +84,17 @@ bool WindowSchedule::is_ready(Instance& instance, const Step& step) noexcept {
   return true;
 }
 
-Step WindowSchedule::step_at(const LaneState& lane, const Instance& instance, std::int64_t segment) const noexcept {
+template <class Host>
+Step WindowSchedule<Host>::step_at(const LaneState& lane, const Instance& instance,
+                                   std::int64_t segment) const noexcept {
   const Flow& flow = lane.lane->flows[instance.flow];
   const auto visit = static_cast<int>(instance.visit);
   return {&flow, &call_.plan->stores[lane.first_flow + instance.flow], segment, visit, flow.walk.block(visit)};
 }
 
 /// The lowest segment below `below` whose next step can run in this lane.
-bool WindowSchedule::find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept {
+template <class Host>
+bool WindowSchedule<Host>::find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept {
   const std::int64_t end =
       std::min({lane.lowest + static_cast<std::int64_t>(lane.window), call_.shape->layout.segments(), below});
   for (std::int64_t segment = lane.lowest; segment < end; ++segment) {
@@ -100,7 +110,8 @@ bool WindowSchedule::find_ready(LaneState& lane, std::int64_t below, Step& step,
   return false;
 }
 
-void WindowSchedule::finish_lane_segments(LaneState& lane) noexcept {
+template <class Host>
+void WindowSchedule<Host>::finish_lane_segments(LaneState& lane) noexcept {
   const std::int64_t segments = call_.shape->layout.segments();
   while (lane.lowest < segments) {
     Instance& instance = instance_at(lane, lane.lowest);
@@ -111,22 +122,24 @@ void WindowSchedule::finish_lane_segments(LaneState& lane) noexcept {
   ++lanes_done_;
 }
 
-Progress WindowSchedule::advance() noexcept {
+template <class Host>
+Progress WindowSchedule<Host>::advance() noexcept {
   bool moved = false;
   while (lanes_done_ < lanes_.size()) {
-    if (lanes_to_look_at_ == 0) return moved ? Progress::moved : Progress::idle;
+    if (watch_.is_at_rest()) return moved ? Progress::moved : Progress::idle;
     Step step{};
     Instance* instance = nullptr;
     LaneState* chosen = nullptr;
     std::int64_t below = call_.shape->layout.segments();
     for (std::size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
-      if (lane.lowest >= below || lane.lane->flows.empty() || !is_looked_at(number)) continue;
+      if (lane.lowest >= below || lane.lane->flows.empty() || !watch_.is_looked_at(number)) continue;
       if (find_ready(lane, below, step, instance)) {
         chosen = &lane;
         below = step.segment;
-      } else if (call_.model != nullptr) {
-        has_not_moved(number, below);
+      } else {
+        const std::int64_t window_end = lane.lowest + static_cast<std::int64_t>(lane.window);
+        watch_.has_not_moved(number, below >= std::min(window_end, call_.shape->layout.segments()));
       }
     }
     if (chosen == nullptr) return moved ? Progress::moved : Progress::idle;
@@ -141,17 +154,21 @@ Progress WindowSchedule::advance() noexcept {
         finish_lane_segments(*chosen);
       }
     }
-    if (call_.model != nullptr && call_.model->is_busy()) return Progress::moved;
+    if (host_.is_busy()) return Progress::moved;
   }
   if (!lent_operands_are_free()) return moved ? Progress::moved : Progress::idle;
   return call_.finish() ? Progress::done : Progress::idle;
 }
 
-void WindowSchedule::run(const Step& step) noexcept {
-  if (is_modelled(step)) {
-    mover_.skip();
-  } else {
+template <class Host>
+void WindowSchedule<Host>::run(const Step& step) noexcept {
+  const auto bytes = [&] {
+    return call_.memory_bytes(call_.shape->layout.segment_length_bytes(step.block, step.segment));
+  };
+  if (Host::kRunsAll || host_.runs(step.flow->sources.size(), bytes())) {
     mover_.run(step);
+  } else {
+    mover_.skip();
   }
   if (call_.status != Status::ok) return;  // something could not be read: nobody may take what was stored
   for (const StreamEnd& end : step.flow->targets) send(end, step);
@@ -160,13 +177,14 @@ void WindowSchedule::run(const Step& step) noexcept {
   }
 }
 
-void WindowSchedule::send(const StreamEnd& end, const Step& step) noexcept {
+template <class Host>
+void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = call_.number(out.stream, end, step);
   if (out.stream.carriage == Carriage::handover) {
     out.ring.hand_over(call_.slots, call_.signature, message);
-    if (call_.model != nullptr) changed(out.ring.place().slots_offset);
+    watch_.changed(out.ring.stream_offset());
     return;
   }
   // A flow without sources sends tokens: their streams' slots hold no payload.
@@ -174,7 +192,8 @@ void WindowSchedule::send(const StreamEnd& end, const Step& step) noexcept {
   out.ring.signal(call_, call_.signature, message, bytes, mover_.leaves_from(out));
 }
 
-void WindowSchedule::release(const StreamEnd& end, const Step& step) noexcept {
+template <class Host>
+void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledIn& in = call_.plan->in[end.stream];
   if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
   if (in.stream.carriage != Carriage::lend || in.ring.remote() || !offers_.of(in.announcement).input_in_place) {
@@ -191,7 +210,8 @@ void WindowSchedule::release(const StreamEnd& end, const Step& step) noexcept {
 
 /// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
 /// implied the plan's own messages have already said so.
-bool WindowSchedule::lent_operands_are_free() const noexcept {
+template <class Host>
+bool WindowSchedule<Host>::lent_operands_are_free() const noexcept {
   if (!call_.buffers.input_reachable && !call_.lending.readable) return true;
   for (const InstalledOut& out : call_.plan->out) {
     if (out.stream.carriage != Carriage::lend || out.ring.remote() || !out.stream.credits) continue;
@@ -202,7 +222,8 @@ bool WindowSchedule::lent_operands_are_free() const noexcept {
   return true;
 }
 
-Stall WindowSchedule::stall() const {
+template <class Host>
+Stall WindowSchedule<Host>::stall() const {
   Stall stall;
   auto* self = const_cast<WindowSchedule*>(this);  // looking for a cause runs no step and sends nothing
   for (const LaneState& lane : lanes_) {
@@ -229,5 +250,8 @@ Stall WindowSchedule::stall() const {
   }
   return stall;
 }
+
+template class WindowSchedule<RealHost>;
+template class WindowSchedule<ModelledHost>;
 
 }  // namespace torii
