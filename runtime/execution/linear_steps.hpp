@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "runtime/execution/data_mover.hpp"
 #include "runtime/execution/linear_schedule.hpp"
+#include "runtime/execution/operation.hpp"
 #include "runtime/execution/sending.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
@@ -39,22 +41,6 @@ inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
   } else {
     kernels::copy(to, from, bytes, false);
   }
-}
-
-inline bool is_ready(LinearState& at, const RunningCall& call, const StraightStep& step) noexcept {
-  const std::uint64_t base = call.segments_base;
-  for (; at.sources_seen < step.sources.size(); ++at.sources_seen) {
-    const StraightSource& source = step.sources[at.sources_seen];
-    if (source.own) continue;
-    const std::uint64_t message = base * source.messages + source.position;
-    const std::size_t offset = source.ring.offset(call.slots, message);
-    if (!source.ring.arrived_at(offset, call.signature, message)) return false;
-    at.sources[at.sources_seen] = source.payload + offset;
-  }
-  for (const StraightTarget& target : step.targets) {
-    if (!target.ring.may_fill(call, call.slots, base * target.messages + target.position)) return false;
-  }
-  return true;
 }
 
 /// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
@@ -105,16 +91,49 @@ inline void move(LinearState& at, const RunningCall& call, const StraightStep& s
                  [&](bool streaming) { store(at, call, step, count, streaming); });
 }
 
-inline void signal(RunningCall& call, const StraightStep& step) noexcept {
-  const std::uint64_t base = call.segments_base;
-  for (const StraightTarget& target : step.targets) {
-    if (!target.signals) continue;
-    target.ring.signal(call, call.signature, base * target.messages + target.position, target.signalled_bytes);
+/// The next step of the list.
+class LinearOperation {
+ public:
+  LinearOperation(LinearState& at, RunningCall& call, const StraightStep& step) : at_(at), call_(call), step_(step) {}
+
+  std::span<const StraightSource> sources() const noexcept { return step_.sources; }
+  std::span<const StraightTarget> targets() const noexcept { return step_.targets; }
+  std::size_t& sources_seen() const noexcept { return at_.sources_seen; }
+  std::size_t bytes() const noexcept { return step_.length_bytes; }
+
+  bool has_arrived(const StraightSource& source, std::size_t number) const noexcept {
+    if (source.own) return true;
+    const std::uint64_t message = number_of(source);
+    const std::size_t offset = source.ring.offset(call_.slots, message);
+    if (!source.ring.arrived_at(offset, call_.signature, message)) return false;
+    at_.sources[number] = source.payload + offset;
+    return true;
   }
-  for (const StraightSource& source : step.sources) {
-    if (source.releases) source.ring.release(call, base * source.messages + source.position);
+  bool is_free(const StraightTarget& target) const noexcept {
+    return target.ring.may_fill(call_, call_.slots, number_of(target));
   }
-}
+  bool move() const noexcept {
+    if (step_.length_bytes != 0 && !step_.sources.empty()) linear::move(at_, call_, step_);
+    return true;
+  }
+  void skip() const noexcept {}
+  void signal(const StraightTarget& target) const noexcept {
+    if (target.signals) target.ring.signal(call_, call_.signature, number_of(target), target.signalled_bytes);
+  }
+  void release(const StraightSource& source) const noexcept {
+    if (source.releases) source.ring.release(call_, number_of(source));
+  }
+
+ private:
+  template <class End>
+  std::uint64_t number_of(const End& end) const noexcept {
+    return call_.segments_base * end.messages + end.position;
+  }
+
+  LinearState& at_;
+  RunningCall& call_;
+  const StraightStep& step_;
+};
 
 }  // namespace linear
 
@@ -122,11 +141,9 @@ template <class Host>
 Progress LinearSchedule<Host>::advance(RunningCall& call) noexcept {
   const StraightStep* const begun = state_.next;
   for (; state_.next != state_.end; ++state_.next) {
-    const StraightStep& step = *state_.next;
-    if (!linear::is_ready(state_, call, step)) return state_.next == begun ? Progress::idle : Progress::moved;
-    const bool runs = host_.runs(step.sources.size(), step.length_bytes);
-    if (runs && step.length_bytes != 0 && !step.sources.empty()) linear::move(state_, call, step);
-    linear::signal(call, step);
+    if (!try_run(host_, linear::LinearOperation(state_, call, *state_.next))) {
+      return state_.next == begun ? Progress::idle : Progress::moved;
+    }
     if (call.status != Status::ok) return Progress::idle;
     state_.sources_seen = 0;
     if (host_.is_busy()) {

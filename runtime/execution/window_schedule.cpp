@@ -4,9 +4,42 @@
 
 #include <algorithm>
 
+#include "runtime/execution/operation.hpp"
 #include "runtime/execution/sending.hpp"
 
 namespace torii {
+
+/// The next step of a segment of a lane.
+template <class Host>
+class WindowSchedule<Host>::Operation {
+ public:
+  Operation(WindowSchedule& schedule, const Step& step, std::uint32_t& sources_seen)
+      : schedule_(schedule), step_(step), sources_seen_(sources_seen) {}
+
+  const std::vector<StreamEnd>& sources() const noexcept { return step_.flow->sources; }
+  const std::vector<StreamEnd>& targets() const noexcept { return step_.flow->targets; }
+  std::uint32_t& sources_seen() const noexcept { return sources_seen_; }
+  std::size_t bytes() const noexcept {
+    const RunningCall& call = schedule_.call_;
+    return call.memory_bytes(call.shape->layout.segment_length_bytes(step_.block, step_.segment));
+  }
+  bool has_arrived(const StreamEnd& source, std::size_t) const noexcept { return schedule_.arrived(source, step_); }
+  bool is_free(const StreamEnd& target) const noexcept { return schedule_.may_send(target, step_); }
+  bool move() const noexcept {
+    schedule_.mover_.run(step_);
+    return schedule_.call_.status == Status::ok;
+  }
+  void skip() const noexcept { schedule_.mover_.skip(); }
+  void signal(const StreamEnd& target) const noexcept { schedule_.send(target, step_); }
+  void release(const StreamEnd& source) const noexcept {
+    if (source.stream != kOwn) schedule_.release(source, step_);
+  }
+
+ private:
+  WindowSchedule& schedule_;
+  const Step& step_;
+  std::uint32_t& sources_seen_;
+};
 
 /// Puts the rings where this call's messages are.
 template <class Host>
@@ -72,19 +105,6 @@ bool WindowSchedule<Host>::may_send(const StreamEnd& end, const Step& step) noex
 }
 
 template <class Host>
-bool WindowSchedule<Host>::is_ready(Instance& instance, const Step& step) noexcept {
-  const auto& sources = step.flow->sources;
-  while (instance.sources_seen < sources.size()) {
-    if (!arrived(sources[instance.sources_seen], step)) return false;
-    ++instance.sources_seen;
-  }
-  for (const StreamEnd& end : step.flow->targets) {
-    if (!may_send(end, step)) return false;
-  }
-  return true;
-}
-
-template <class Host>
 Step WindowSchedule<Host>::step_at(const LaneState& lane, const Instance& instance,
                                    std::int64_t segment) const noexcept {
   const Flow& flow = lane.lane->flows[instance.flow];
@@ -101,7 +121,7 @@ bool WindowSchedule<Host>::find_ready(LaneState& lane, std::int64_t below, Step&
     Instance& candidate = instance_at(lane, segment);
     if (candidate.done) continue;
     const Step next = step_at(lane, candidate, segment);
-    if (is_ready(candidate, next)) {
+    if (is_ready(Operation(*this, next, candidate.sources_seen))) {
       step = next;
       instance = &candidate;
       return true;
@@ -143,7 +163,7 @@ Progress WindowSchedule<Host>::advance() noexcept {
       }
     }
     if (chosen == nullptr) return moved ? Progress::moved : Progress::idle;
-    run(step);
+    run(host_, Operation(*this, step, instance->sources_seen));
     if (call_.status != Status::ok) return Progress::idle;
     moved = true;
     instance->sources_seen = 0;
@@ -158,23 +178,6 @@ Progress WindowSchedule<Host>::advance() noexcept {
   }
   if (!lent_operands_are_free()) return moved ? Progress::moved : Progress::idle;
   return call_.finish() ? Progress::done : Progress::idle;
-}
-
-template <class Host>
-void WindowSchedule<Host>::run(const Step& step) noexcept {
-  const auto bytes = [&] {
-    return call_.memory_bytes(call_.shape->layout.segment_length_bytes(step.block, step.segment));
-  };
-  if (Host::kRunsAll || host_.runs(step.flow->sources.size(), bytes())) {
-    mover_.run(step);
-  } else {
-    mover_.skip();
-  }
-  if (call_.status != Status::ok) return;  // something could not be read: nobody may take what was stored
-  for (const StreamEnd& end : step.flow->targets) send(end, step);
-  for (const StreamEnd& end : step.flow->sources) {
-    if (end.stream != kOwn) release(end, step);
-  }
 }
 
 template <class Host>

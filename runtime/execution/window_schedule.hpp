@@ -44,12 +44,12 @@ class WindowSchedule {
     std::size_t first_flow = 0;  ///< index into InstalledPlan::stores
     std::size_t window = 1;
   };
+  class Operation;
+
   void place_rings() noexcept;
   bool arrived(const StreamEnd& end, const Step& step) noexcept;
   bool may_send(const StreamEnd& end, const Step& step) noexcept;
-  bool is_ready(Instance& instance, const Step& step) noexcept;
   bool find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept;
-  void run(const Step& step) noexcept;
   void send(const StreamEnd& end, const Step& step) noexcept;
   void release(const StreamEnd& end, const Step& step) noexcept;
   void finish_lane_segments(LaneState& lane) noexcept;
