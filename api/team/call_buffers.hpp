@@ -31,8 +31,8 @@ inline bool needs_input_copy(const CallArguments& arguments) noexcept {
 }
 /// Sets an alltoall's input aside. False when there is no memory.
 bool set_input_aside(Request& request) noexcept;
-/// Copies an alltoall's input where it is the result's memory. A straight list needs no copy: it sends everything
-/// before it stores anything. False when there is no memory.
+/// Copies an alltoall's input where it is the result's memory. A straight list needs no copy: the verifier has proved
+/// that it reads each block before it stores in its place. False when there is no memory.
 inline bool copy_input(Request& request) noexcept {
   if (!needs_input_copy(request.arguments)) return true;
   return request.call_plan->places[request.runs_on].straight != nullptr || set_input_aside(request);

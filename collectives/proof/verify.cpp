@@ -15,8 +15,8 @@ using verification::Faults;
 using verification::Precedence;
 using verification::StepTable;
 
-bool enough_slots(const StepTable& table, int slots) {
-  Precedence precedence(table, slots);
+bool enough_slots(const StepTable& table, int slots, const CreditRules& rules) {
+  Precedence precedence(table, slots, rules);
   if (!precedence.zero_cycle().empty()) return false;
   std::vector<std::string> sentences;
   Faults faults(sentences, 1);
@@ -27,21 +27,21 @@ bool enough_slots(const StepTable& table, int slots) {
 }  // namespace
 
 Verdict verify(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
-               const DeclaredOrder& order) {
+               const DeclaredOrder& order, const CreditRules& rules) {
   Verdict verdict;
   Faults faults(verdict.faults);
   if (have_exchanges(plans, faults)) {
     if (!faults.any()) check_orders(request, plans, faults);
     if (faults.any()) return verdict;
     // A pair's blocks are read in place, stored in place or go by value; each stream proves the last with either.
-    verdict = verify(request, expand_exchanges(plans, Carriage::lend), pool, order);
-    if (verdict.ok()) verdict = verify(request, expand_exchanges(plans, Carriage::land), pool, order);
+    verdict = verify(request, expand_exchanges(plans, Carriage::lend), pool, order, rules);
+    if (verdict.ok()) verdict = verify(request, expand_exchanges(plans, Carriage::land), pool, order, rules);
     return verdict;
   }
   const StepTable table = verification::tabulate(request, plans, faults);
   if (faults.any()) return verdict;
   const int slots = plans.front().slots;
-  Precedence precedence(table, slots);
+  Precedence precedence(table, slots, rules);
   if (!precedence.zero_cycle().empty()) {
     faults.add(precedence.zero_cycle());
     return verdict;
@@ -53,10 +53,12 @@ Verdict verify(const PlanRequest& request, std::span<const Plan> plans, Expressi
   }
   verification::check_buffers(table, precedence, faults);
   verification::check_implied_credits(table, slots, precedence, faults);
+  verification::check_credits(table, slots, rules, precedence, faults);
+  verification::check_linear_in_place(request, table, faults);
   if (!verdict.ok()) return verdict;
   verification::measure_links(request.topology, table, precedence, verdict);
   verdict.slots_least = 1;
-  while (verdict.slots_least < slots && !enough_slots(table, verdict.slots_least)) ++verdict.slots_least;
+  while (verdict.slots_least < slots && !enough_slots(table, verdict.slots_least, rules)) ++verdict.slots_least;
   return verdict;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/proof/credit_rules.hpp"
 #include "collectives/selection/catalogue.hpp"
 #include "runtime/plan/expression.hpp"
 #include "runtime/plan/plan.hpp"
@@ -38,10 +39,12 @@ using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool
 ///  - buffers: nothing is read before it is ready nor overwritten before all who read it have, with input and result
 ///    separate or the same memory, and with lend and land streams by value or in place, in any mixture;
 ///  - no deadlock: the folded graph has no cycle of weight 0 (verify_precedence.hpp);
-///  - streams without credits need none, within a call and from one call of this plan set to the next.
+///  - streams without credits need none, within a call and from one call of this plan set to the next;
+///  - credits: where a credit stands for several messages, by `rules`, all of them have been taken;
+///  - an alltoall in place needs no copy of its input where ranks run it as a straight list.
 /// Expressions are made in `pool`. `order` may be empty.
 Verdict verify(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
-               const DeclaredOrder& order = {});
+               const DeclaredOrder& order = {}, const CreditRules& rules = {});
 
 /// Plans every rank with `algorithm` and verifies the set against the algorithm's declared order. A request that the
 /// algorithm refuses is a fault.

@@ -2,6 +2,7 @@
 // The verifier's single checks, each over the step tables of a plan set without faults of structure.
 #pragma once
 
+#include "collectives/proof/credit_rules.hpp"
 #include "collectives/proof/verify.hpp"
 #include "collectives/proof/verify_precedence.hpp"
 #include "collectives/proof/verify_steps.hpp"
@@ -26,6 +27,14 @@ void check_buffers(const StepTable& table, Precedence& precedence, Faults& fault
 /// Every stream without credits: the dependencies make the producer wait for the slot it will fill. Also that a
 /// lender's call outlasts its readers where no credits tell it so.
 void check_implied_credits(const StepTable& table, int slots, Precedence& precedence, Faults& faults);
+
+/// Every stream with credits: nothing that `rules` let a rank send fills a slot whose last message has not been taken.
+void check_credits(const StepTable& table, int slots, const CreditRules& rules, Precedence& precedence, Faults& faults);
+
+/// An alltoall that ranks may run as a straight list, which reads and stores in the order of its steps: with input and
+/// result the same memory, each block is read before something is stored in its place, so no copy of the input is
+/// needed. (check_buffers() proves the same of all other collectives.)
+void check_linear_in_place(const PlanRequest& request, const StepTable& table, Faults& faults);
 
 /// Derives the expression of every result and compares; fills `verdict.result_expression`.
 void check_data(const PlanRequest& request, const StepTable& table, const Precedence& precedence, ExpressionPool& pool,

@@ -16,7 +16,13 @@ bool has_sure_credit(const Stream& stream) {
 
 }  // namespace
 
-Precedence::Precedence(const StepTable& table, int slots) : table_(table), slots_(slots) { sort_steps(); }
+Precedence::Precedence(const StepTable& table, int slots, const CreditRules& rules) : table_(table), slots_(slots) {
+  groups_.reserve(table.streams.size());
+  for (const JoinedStream& joined : table.streams) {
+    groups_.push_back(std::clamp(rules.group(joined.stream, slots), 1, slots));
+  }
+  sort_steps();
+}
 
 template <typename Visit>
 void Precedence::for_each_next(StepId step, bool sure_only, Visit&& visit) const {
@@ -41,9 +47,13 @@ void Precedence::for_each_next(StepId step, bool sure_only, Visit&& visit) const
     if (sure_only ? !has_sure_credit(joined.stream) : !joined.stream.credits) continue;
     if (!joined.stream.ends_bundle(source.message)) continue;
     const int bundle = joined.stream.bundle;
-    const int next = source.message / bundle + slots_;
     const int bundles = joined.stream.bundles_per_segment();
-    visit(table_.producer(joined, next % bundles * bundle), next / bundles);
+    // Surely a message waits only for the one that had its slot.
+    const int others = sure_only ? 0 : groups_[static_cast<std::size_t>(source.stream)] - 1;
+    const int freed = source.message / bundle + slots_;
+    for (int next = freed - others; next <= freed + others; ++next) {
+      visit(table_.producer(joined, next % bundles * bundle), next / bundles);
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/proof/credit_rules.hpp"
 #include "collectives/proof/verify_steps.hpp"
 
 namespace torii::verification {
@@ -15,10 +16,11 @@ namespace torii::verification {
 /// segment s - k. It is live if and only if no cycle has weight 0 (Commoner, Holt, Even, Pnueli 1971), whatever the
 /// number of segments. Edges: next step of a lane (0), last to first step of a lane (its window), message (0), credit
 /// of a stream with credits: consumer of message p to producer of message p + slots, which may stand some segments
-/// later.
+/// later. Where a group of messages shares a credit, a producer may wait for any message of the group: consumer of p to
+/// the producers of p + slots - (group - 1) up to p + slots + (group - 1).
 class Precedence {
  public:
-  Precedence(const StepTable& table, int slots);
+  Precedence(const StepTable& table, int slots, const CreditRules& rules = {});
 
   /// Empty when no cycle has weight 0; otherwise one such cycle in words.
   const std::string& zero_cycle() const { return zero_cycle_; }
@@ -48,6 +50,7 @@ class Precedence {
 
   const StepTable& table_;
   int slots_;
+  std::vector<std::int32_t> groups_;  ///< of each stream: messages that share a credit
   std::string zero_cycle_;
   std::vector<StepId> order_;
   std::vector<std::int32_t> level_;  ///< longest path of weight-0 edges that ends at the step

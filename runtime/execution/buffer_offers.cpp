@@ -60,7 +60,7 @@ bool BufferOffers::see(std::size_t announcement) noexcept {
   state.result = base + static_cast<std::uintptr_t>(token.result_offset);
   const auto messages = static_cast<std::uint64_t>(call_.shape->layout.segments());
   for (std::size_t i = 0; i < call_.plan->in.size(); ++i) {
-    const InstalledStream& in = call_.plan->in[i];
+    const InstalledIn& in = call_.plan->in[i];
     if (in.stream.carriage == Carriage::lend && in.announcement == static_cast<int>(announcement)) {
       borrowed_left_[i] = messages * static_cast<std::uint64_t>(in.stream.messages_per_segment);
     }

@@ -35,8 +35,8 @@ void fold(const CallShape& shape, const kernels::Operands& operands, std::size_t
 }
 
 /// True when an earlier target of this step has stored the payload for the whole group.
-bool DataMover::is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept {
-  if (out.leader < 0 || bytes <= kInlineBytes) return false;
+bool DataMover::is_stored_already(const InstalledOut& out, std::size_t bytes) noexcept {
+  if (out.leader < 0 || Ring::is_inline(bytes)) return false;
   std::uint64_t& last = stored_in_step_[static_cast<std::size_t>(out.leader)];
   if (last == step_count_) return true;
   last = step_count_;
@@ -45,40 +45,40 @@ bool DataMover::is_stored_already(const InstalledStream& out, std::size_t bytes)
 
 DataMover::Place DataMover::source_place(const StreamEnd& end, const Step& step) const noexcept {
   if (end.stream == kOwn) return {.base = call_.own_base(true, step.block), .callers = call_.buffers.access != nullptr};
-  const InstalledStream& in = call_.plan->in[end.stream];
+  const InstalledIn& in = call_.plan->in[end.stream];
   switch (in.stream.carriage) {
     case Carriage::handover:
       return {.base = call_.buffers.result, .callers = call_.buffers.access != nullptr};
     case Carriage::land:
-      if (call_.buffers.result_reachable && !in.remote) return {call_.buffers.result};
+      if (call_.buffers.result_reachable && !in.ring.remote()) return {call_.buffers.result};
       break;
     case Carriage::lend: {
-      if (in.remote) break;
+      if (in.ring.remote()) break;
       const BufferOffers::Announced& from = offers_.of(in.announcement);
-      if (from.input_readable) return {from.input, false, false, false, false, in.peer};
+      if (from.input_readable) return {from.input, false, false, false, false, in.ring.peer()};
       if (from.input_in_place) return {from.input};
       break;
     }
     case Carriage::slots:
       break;
   }
-  const std::byte* at = call_.message_payload(in, end, step);
+  const std::byte* at = call_.message_payload(in.stream, in.ring, end, step);
   return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && call_.plan->wide};
 }
 
 /// A base of 0 says that nothing is to be stored there.
 DataMover::Place DataMover::target_place(const StreamEnd& end, const Step& step) noexcept {
-  const InstalledStream& out = call_.plan->out[end.stream];
+  const InstalledOut& out = call_.plan->out[end.stream];
   if (out.stream.carriage == Carriage::handover) return {};
   if (call_.lends_in_place(out)) return {};
-  if (out.stream.carriage == Carriage::land && !out.remote) {
+  if (out.stream.carriage == Carriage::land && !out.ring.remote()) {
     const BufferOffers::Announced& to = offers_.of(out.announcement);
     if (to.result_in_place) return {to.result, false, false, call_.shape->streaming, true};
   }
   if (leaves_standing(out)) return {};
   if (is_stored_already(out, call_.message_bytes(out.stream, step))) return {};
-  const std::byte* at = call_.message_payload(out, end, step);
-  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && call_.plan->wide, false, !out.remote};
+  const std::byte* at = call_.message_payload(out.stream, out.ring, end, step);
+  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && call_.plan->wide, false, !out.ring.remote()};
 }
 
 /// Where engines may take the step's value from: the own operand, or the result that the step keeps or finds kept.
@@ -86,7 +86,7 @@ DataMover::Place DataMover::target_place(const StreamEnd& end, const Step& step)
 const std::byte* DataMover::standing(const Step& step) const noexcept {
   if (!call_.input_stands && !call_.result_stands) return nullptr;
   const Flow& flow = *step.flow;
-  if (std::ranges::none_of(flow.targets, [this](StreamEnd end) { return call_.plan->out[end.stream].remote; }))
+  if (std::ranges::none_of(flow.targets, [this](StreamEnd end) { return call_.plan->out[end.stream].ring.remote(); }))
     return nullptr;
   const std::uint16_t only = flow.sources.size() == 1 ? flow.sources[0].stream : kOwn;
   const bool is_own = flow.sources.size() == 1 && only == kOwn;
@@ -220,7 +220,7 @@ void DataMover::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
 /// Takes this portion of an operand that stands in a peer's private memory: straight to its first own target, or else
 /// to a place from which it goes on. Such an operand is a step's only source.
 void DataMover::read_source(std::size_t bytes) noexcept {
-  std::byte* to = call_.plan->read.get();
+  std::byte* to = call_.plan->private_reads.memory.get();
   for (std::size_t i = targets_.size(); i-- > 0;) {
     if (!target_places_[i].peers && !target_places_[i].wide && !target_places_[i].callers)
       to = static_cast<std::byte*>(targets_[i]);

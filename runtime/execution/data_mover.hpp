@@ -27,7 +27,7 @@ class DataMover {
   /// A step whose data is not touched.
   void skip() noexcept { standing_ = nullptr; }
   /// Where the last step's message to a peer leaves from; nullptr: from its send slot.
-  const std::byte* leaves_from(const InstalledStream& out) const noexcept {
+  const std::byte* leaves_from(const InstalledOut& out) const noexcept {
     return leaves_standing(out) ? standing_ : nullptr;
   }
 
@@ -43,14 +43,15 @@ class DataMover {
     int reader_of = -1;    ///< the context rank in whose private memory it is; -1: it can be addressed
     bool callers = false;  ///< reached through the caller's functions only
   };
-  bool leaves_standing(const InstalledStream& out) const noexcept {
-    return standing_ != nullptr && out.remote && out.stream.bundle == 1 && !(out.stream.wide && call_.plan->wide);
+  bool leaves_standing(const InstalledOut& out) const noexcept {
+    return standing_ != nullptr && out.ring.remote() && out.stream.bundle == 1 &&
+           !(out.stream.wide && call_.plan->wide);
   }
   const std::byte* standing(const Step& step) const noexcept;
   Place source_place(const StreamEnd& end, const Step& step) const noexcept;
   Place target_place(const StreamEnd& end, const Step& step) noexcept;
   std::size_t find_places(const Step& step) noexcept;
-  bool is_stored_already(const InstalledStream& out, std::size_t bytes) noexcept;
+  bool is_stored_already(const InstalledOut& out, std::size_t bytes) noexcept;
   void store_pieces(const Step& step, std::size_t peers_bytes) noexcept;
   void move_pieces(const Step& step) noexcept;
   void move_piece(const Piece& piece, std::size_t packed_offset_bytes, Fold order) noexcept;

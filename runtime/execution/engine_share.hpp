@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/execution/transport.hpp"
+#include "runtime/plan/crediting.hpp"
 
 namespace torii {
 
@@ -20,7 +21,7 @@ namespace torii {
 class EngineShare {
  public:
   /// Streams with fewer slots take engines in rotation.
-  static constexpr int kSlotsLeast = 32;
+  static constexpr int kSlotsLeast = kSharedSlotsLeast;
 
   EngineShare(int slots, int engines);
 

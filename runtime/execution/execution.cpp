@@ -4,15 +4,15 @@
 
 namespace torii {
 
-void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
-                      const Straight* straight) noexcept {
+template <class Host>
+void BasicExecution<Host>::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
+                                 const Straight* straight) noexcept {
   call_.buffers = buffers;
   if (straight != nullptr) {
     begin_straight(plan, shape, *straight, buffers.input, buffers.result, buffers.salt);
     return;
   }
   call_.take_up(plan, shape, buffers.salt);
-  call_.cells = cells_of(plan.shape, shape.layout);
   linear_.leave();
   if (plan.plan.sweep.exists()) {
     pairwise_.begin();
@@ -21,7 +21,8 @@ void Execution::begin(InstalledPlan& plan, const CallShape& shape, const CallBuf
   }
 }
 
-Progress Execution::advance() noexcept {
+template <class Host>
+Progress BasicExecution<Host>::advance() noexcept {
   if (call_.plan->remote) {
     call_.note(call_.transport.progress(), -1);
     if (call_.status != Status::ok) return Progress::idle;
@@ -30,10 +31,14 @@ Progress Execution::advance() noexcept {
   return call_.plan->plan.sweep.exists() ? pairwise_.advance() : lanes_.advance();
 }
 
-Stall Execution::stall() const {
+template <class Host>
+Stall BasicExecution<Host>::stall() const {
   if (call_.plan == nullptr) return {};
   if (linear_.runs()) return linear_.stall();
   return call_.plan->plan.sweep.exists() ? pairwise_.stall() : lanes_.stall();
 }
+
+template class BasicExecution<RealHost>;
+template class BasicExecution<ModelledHost>;
 
 }  // namespace torii

@@ -8,6 +8,7 @@
 
 #include "runtime/execution/buffer_offers.hpp"
 #include "runtime/execution/data_mover.hpp"
+#include "runtime/execution/host.hpp"
 #include "runtime/execution/linear_schedule.hpp"
 #include "runtime/execution/pairwise_schedule.hpp"
 #include "runtime/execution/running_call.hpp"
@@ -17,14 +18,16 @@ namespace torii {
 
 /// Runs one call at a time, by the schedule that its plan and shape ask for. Not thread-safe; the counters may be read
 /// from other threads.
-class Execution {
+template <class Host>
+class BasicExecution {
  public:
   using Progress = torii::Progress;
 
-  /// Prepares for plans of up to this many engines. Does not keep `transport` alive, nor the model.
-  explicit Execution(Transport& transport, StepModel* model = nullptr) : call_(transport, model) {}
-  Execution(const Execution&) = delete;
-  Execution& operator=(const Execution&) = delete;
+  /// Does not keep `transport` alive.
+  explicit BasicExecution(Transport& transport, Host host = {})
+      : call_(transport), linear_(host), lanes_(host, call_, offers_, mover_), pairwise_(host, call_, offers_) {}
+  BasicExecution(const BasicExecution&) = delete;
+  BasicExecution& operator=(const BasicExecution&) = delete;
 
   /// `straight` is the plan's straight form for this shape's layout, or nullptr. All but the buffers' addresses must
   /// live until the call is done.
@@ -41,9 +44,17 @@ class Execution {
   /// Runs every step that can run now. After `done` the next begin() may follow.
   Progress advance() noexcept;
   bool running() const noexcept { return call_.plan != nullptr; }
-  /// Plans of lanes, for the simulation.
-  WindowSchedule& lanes() noexcept { return lanes_; }
-  const WindowSchedule& lanes() const noexcept { return lanes_; }
+  /// For a simulation, which need not ask a rank to go on before something has changed for it. Not for sweeps.
+  WindowSchedule<Host>& lanes() noexcept { return lanes_; }
+  const WindowSchedule<Host>& lanes() const noexcept { return lanes_; }
+  /// Whether the call waits for credits, not for messages alone.
+  bool waits_for_credit() const noexcept {
+    return linear_.runs() ? linear_.waits_for_credit() : lanes_.watch().waits_for_credit();
+  }
+  /// Whether all steps of the call have run, so that it waits for the transport alone.
+  bool has_run_all() const noexcept {
+    return call_.plan == nullptr || (linear_.runs() ? linear_.has_run_all() : lanes_.has_run_all());
+  }
   /// Not ok when a put failed: the call cannot end any more.
   Status status() const noexcept { return call_.status; }
   /// With a bad status: the context rank towards which something failed, or -1.
@@ -61,11 +72,18 @@ class Execution {
 
  private:
   RunningCall call_;
-  LinearSchedule linear_;
+  LinearSchedule<Host> linear_;
   BufferOffers offers_{call_};
   DataMover mover_{call_, offers_};
-  WindowSchedule lanes_{call_, offers_, mover_};
-  PairwiseSchedule pairwise_{call_, offers_};
+  WindowSchedule<Host> lanes_;
+  PairwiseSchedule<Host> pairwise_;
 };
+
+extern template class BasicExecution<RealHost>;
+extern template class BasicExecution<ModelledHost>;
+
+/// On this machine, and in a simulation.
+using Execution = BasicExecution<RealHost>;
+using ModelledExecution = BasicExecution<ModelledHost>;
 
 }  // namespace torii

@@ -55,22 +55,6 @@ int find_end(const std::vector<Stream>& ends, int peer, int tag, const Plan& pla
                                     std::to_string(peer) + " with tag " + std::to_string(tag));
 }
 
-/// How many flows feed each out-stream.
-std::vector<int> feeders(const Plan& plan) {
-  std::vector<int> counts(plan.out.size(), 0);
-  for (const Lane& lane : plan.lanes) {
-    for (const Flow& flow : lane.flows) {
-      for (const StreamEnd& end : flow.targets) ++counts[end.stream];
-    }
-  }
-  return counts;
-}
-
-bool carry_the_same(const Stream& a, const Stream& b) {
-  return a.carriage == b.carriage && a.carriage != Carriage::handover && a.wide == b.wide &&
-         a.messages_per_segment == b.messages_per_segment && a.bundle == b.bundle;
-}
-
 /// Works out the plans of peers, each once.
 class PeerPlans {
  public:
@@ -112,6 +96,7 @@ class Installer {
     const Plan& plan = installed_.plan;
     if (plan.sweep.exists()) {
       install_sweep();
+      keep_rings();
       return;
     }
     const std::vector<int> telling = peers_telling(plan, nodes_);
@@ -122,6 +107,7 @@ class Installer {
     find_what_stands();
     deal_engines();
     share_engines();
+    keep_rings();
     for (std::size_t i = 0; i < telling.size(); ++i) {
       installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
     }
@@ -179,36 +165,63 @@ class Installer {
     return placement_.transport->mapped(context_rank(installed_.plan.rank), offset);
   }
 
-  InstalledStream ends(const Stream& stream, int receiver, int in_index, int sender, int out_index) {
-    InstalledStream result;
-    result.stream = stream;
-    result.peer = context_rank(stream.peer);
-    result.remote = node(receiver) != node(sender);
-    installed_.remote = installed_.remote || result.remote;
-    result.slots_offset = slots_at(receiver, in_index);
-    result.credits_offset = credits_at(sender, out_index);
-    if (result.remote && sender == installed_.plan.rank) {
-      result.slots = own(staging(sender) + installed_.shape.send_offset +
-                         static_cast<std::uint64_t>(out_index) * installed_.shape.stream_bytes);
+  RingPlace ring_place(const Stream& stream, int receiver, int in_index, int sender, int out_index) {
+    RingPlace place;
+    place.peer = context_rank(stream.peer);
+    place.remote = node(receiver) != node(sender);
+    installed_.remote = installed_.remote || place.remote;
+    place.credits = stream.credits;
+    place.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
+    place.stride = installed_.shape.slot_bytes;
+    place.slots_offset = slots_at(receiver, in_index);
+    place.credits_offset = credits_at(sender, out_index);
+    if (place.remote && sender == installed_.plan.rank) {
+      place.slots = own(staging(sender) + installed_.shape.send_offset +
+                        static_cast<std::uint64_t>(out_index) * installed_.shape.stream_bytes);
     } else {
-      result.slots = placement_.transport->mapped(context_rank(receiver), result.slots_offset);
+      place.slots = placement_.transport->mapped(context_rank(receiver), place.slots_offset);
     }
-    result.payload_slots = result.slots;
-    if (result.remote && !installed_.plan.sweep.exists())
-      result.credit_group = credit_group(stream, installed_.plan.slots);
-    if (sender == installed_.plan.rank) result.credits = own(result.credits_offset);
-    return result;
+    place.payload_slots = place.slots;
+    place.engines.in_rotation = installed_.plan.sweep.exists();
+    if (place.remote && !installed_.plan.sweep.exists()) {
+      place.credit_group = static_cast<std::uint32_t>(credit_group(stream, installed_.plan.slots));
+    }
+    // Towards itself a rank has nobody to wake.
+    if (!place.remote && stream.peer != installed_.plan.rank) {
+      place.sleeping = placement_.transport->sleeping(place.peer);
+    }
+    if (sender == installed_.plan.rank) {
+      place.credit_words = own(place.credits_offset);
+    } else if (place.sleeping != nullptr) {
+      place.credit_words = placement_.transport->mapped(place.peer, place.credits_offset);
+    }
+    return place;
+  }
+
+  /// What rings keep from call to call stands beside them.
+  void keep_rings() {
+    const SlotOrder slots = installed_.slot_order();
+    for (InstalledIn& in : installed_.in) in.ring.keep_in(in.taken.data());
+    for (InstalledOut& out : installed_.out) out.ring.keep_in(out.free_until, slots);
+    for (SweepPeer& peer : installed_.sweep.peers) {
+      peer.in.ring.keep_in(peer.in.taken.data());
+      peer.out.ring.keep_in(peer.out.free_until, slots);
+    }
   }
 
   void install_in(int index, const std::vector<int>& telling) {
     const Stream& stream = installed_.plan.in[static_cast<std::size_t>(index)];
     const Plan& sender = plans_.of(stream.peer);
     const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
-    installed_.in.push_back(ends(stream, installed_.plan.rank, index, stream.peer, other));
-    if (stream.carriage == Carriage::lend) installed_.in.back().announcement = index_of(telling, stream.peer);
-    if (installed_.in.back().remote) return;
-    const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
-    if (leader >= 0) installed_.in.back().payload_slots = leader_slots(sender, leader);
+    InstalledIn& in = installed_.in.emplace_back();
+    in.stream = stream;
+    if (stream.carriage == Carriage::lend) in.announcement = index_of(telling, stream.peer);
+    RingPlace place = ring_place(stream, installed_.plan.rank, index, stream.peer, other);
+    if (!place.remote) {
+      const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
+      if (leader >= 0) place.payload_slots = leader_slots(sender, leader);
+    }
+    in.ring = ReceiveRing(place);
   }
 
   /// True when the receiver combines the stream with nothing. Operands that are folded are better read from slots: a
@@ -228,17 +241,18 @@ class Installer {
   void prepare_reading() {
     int lent = 0;
     bool readable = true;
-    for (const InstalledStream& out : installed_.out) {
-      if (out.stream.carriage != Carriage::lend || out.remote) continue;
+    for (const InstalledOut& out : installed_.out) {
+      if (out.stream.carriage != Carriage::lend || out.ring.remote()) continue;
       ++lent;
-      readable = readable && placement_.transport->readable(out.peer) && is_only_copied(out.stream);
+      readable = readable && placement_.transport->readable(out.ring.peer()) && is_only_copied(out.stream);
     }
-    installed_.lends_readable = lent != 0 && readable;
-    const bool reads = std::ranges::any_of(installed_.in, [&](const InstalledStream& in) {
-      return in.stream.carriage == Carriage::lend && !in.remote && placement_.transport->readable(in.peer);
+    installed_.private_reads.are_offered = lent != 0 && readable;
+    const bool reads = std::ranges::any_of(installed_.in, [&](const InstalledIn& in) {
+      return in.stream.carriage == Carriage::lend && !in.ring.remote() &&
+             placement_.transport->readable(in.ring.peer());
     });
     // Untouched, and so without pages, until something is read.
-    if (reads) installed_.read.reset(new std::byte[LendChoice::kReadBytes]);
+    if (reads) installed_.private_reads.memory.reset(new std::byte[LendChoice::kReadBytes]);
   }
 
   void find_what_stands() {
@@ -251,7 +265,7 @@ class Installer {
       for (const Flow& flow : lane.flows) {
         const bool is_own = flow.sources.size() == 1 && flow.sources[0].stream == kOwn;
         const bool is_sent =
-            std::ranges::any_of(flow.targets, [&](StreamEnd end) { return installed_.out[end.stream].remote; });
+            std::ranges::any_of(flow.targets, [&](StreamEnd end) { return installed_.out[end.stream].ring.remote(); });
         for (int visit = 0; visit < flow.walk.count; ++visit) {
           const auto block = static_cast<std::size_t>(flow.walk.block(visit));
           if (flow.keep) ++kept[block];
@@ -277,30 +291,34 @@ class Installer {
     const Capabilities& able = placement_.transport->capabilities();
     const int most = are_more_than_two(nodes_) ? std::max(1, able.engines / able.rails) : 1;
     const int parts = placement_.transport->polling_is_costly() ? 1 : most;
-    for (auto* streams : {&installed_.in, &installed_.out}) {
-      for (InstalledStream& one : *streams) {
-        if (!one.remote) continue;
-        // Halved, since the sums of neighbours in a row are all odd.
-        const int part = (placement_.transport->rank() + one.peer) / 2 % parts;
-        one.first_engine = part * able.rails;
-        one.engine_count = part == most - 1 ? able.engines - one.first_engine : able.rails;
-      }
-    }
+    const auto deal = [&](RingPlace& place) {
+      if (!place.remote) return;
+      // Halved, since the sums of neighbours in a row are all odd.
+      const int part = (placement_.transport->rank() + place.peer) / 2 % parts;
+      place.engines.first = part * able.rails;
+      place.engines.count = part == most - 1 ? able.engines - place.engines.first : able.rails;
+    };
+    for (InstalledIn& in : installed_.in) deal(in.ring.place());
+    for (InstalledOut& out : installed_.out) deal(out.ring.place());
   }
 
   /// Streams without credits cannot tell what an engine has done.
   void share_engines() {
     const int engines = placement_.transport->capabilities().engines;
+    if (placement_.transport->capabilities().deals_engines) return;
     if (engines < 2 || installed_.plan.slots < EngineShare::kSlotsLeast) return;
-    for (InstalledStream& out : installed_.out) {
-      if (!out.remote || !out.stream.credits) continue;
-      out.share = static_cast<int>(installed_.shares.size());
-      installed_.shares.emplace_back(installed_.plan.slots, engines);
+    installed_.shares.reserve(installed_.out.size());  // rings point to them
+    for (InstalledOut& out : installed_.out) {
+      if (!out.ring.remote() || !out.stream.credits) continue;
+      out.ring.place().engines.share = &installed_.shares.emplace_back(installed_.plan.slots, engines);
     }
-    for (InstalledStream& in : installed_.in) {
-      const auto out = std::ranges::find_if(
-          installed_.out, [&](const InstalledStream& one) { return one.peer == in.peer && one.share >= 0; });
-      if (in.remote && out != installed_.out.end()) in.share = out->share;
+    for (InstalledIn& in : installed_.in) {
+      const auto out = std::ranges::find_if(installed_.out, [&](const InstalledOut& one) {
+        return one.ring.peer() == in.ring.peer() && one.ring.place().engines.share != nullptr;
+      });
+      if (in.ring.remote() && out != installed_.out.end()) {
+        in.ring.place().engines.share = out->ring.place().engines.share;
+      }
     }
   }
 
@@ -316,13 +334,16 @@ class Installer {
     const Stream& stream = installed_.plan.out[static_cast<std::size_t>(index)];
     const Plan& receiver = plans_.of(stream.peer);
     const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
-    installed_.out.push_back(ends(stream, stream.peer, other, installed_.plan.rank, index));
-    if (stream.carriage == Carriage::land) installed_.out.back().announcement = index_of(telling, stream.peer);
-    const int leader = leaders_[static_cast<std::size_t>(index)];
-    installed_.out.back().leader = leader;
-    if (leader >= 0) {
-      installed_.out.back().payload_slots = installed_.out[static_cast<std::size_t>(leader)].payload_slots;
+    InstalledOut& out = installed_.out.emplace_back();
+    out.stream = stream;
+    if (stream.carriage == Carriage::land) out.announcement = index_of(telling, stream.peer);
+    out.leader = leaders_[static_cast<std::size_t>(index)];
+    RingPlace place = ring_place(stream, stream.peer, other, installed_.plan.rank, index);
+    place.leads = out.leader < 0 || out.leader == index;
+    if (!place.leads) {
+      place.payload_slots = installed_.out[static_cast<std::size_t>(out.leader)].ring.place().payload_slots;
     }
+    out.ring = SendRing(place);
   }
 
   /// Needs no peer's plan: which of a peer's streams belongs to this rank follows from their ranks.
@@ -353,7 +374,7 @@ class Installer {
       const SweepPeer& peer = done.peers[to];
       if (!peer.remote) readable = readable && placement_.transport->readable(peer.context_rank);
     }
-    installed_.lends_readable = readable && !done.sends_in.empty();
+    installed_.private_reads.are_offered = readable && !done.sends_in.empty();
   }
 
   SweepPeer sweep_peer(int peer, bool sends, bool takes) {
@@ -363,9 +384,17 @@ class Installer {
     result.rank = peer;
     result.context_rank = context_rank(peer);
     result.remote = node(peer) != node(rank);
+    result.sends = sends;
+    result.takes = takes;
     const Stream stream = {.peer = peer};
-    if (sends) result.out = ends(stream, peer, sweep.in_stream(peer, rank), rank, sweep.out_stream(rank, peer));
-    if (takes) result.in = ends(stream, rank, sweep.in_stream(rank, peer), peer, sweep.out_stream(peer, rank));
+    if (sends) {
+      result.out.ring =
+          SendRing(ring_place(stream, peer, sweep.in_stream(peer, rank), rank, sweep.out_stream(rank, peer)));
+    }
+    if (takes) {
+      result.in.ring =
+          ReceiveRing(ring_place(stream, rank, sweep.in_stream(rank, peer), peer, sweep.out_stream(peer, rank)));
+    }
     if (result.remote) return result;
     const Announcement tells = announcement(peer, peer, 2 * rank);
     result.tells = tells.line;
@@ -382,65 +411,6 @@ class Installer {
 };
 
 }  // namespace
-
-std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
-  const int node = nodes[static_cast<std::size_t>(plan.rank)];
-  const auto is_remote = [&](const Stream& stream) { return nodes[static_cast<std::size_t>(stream.peer)] != node; };
-  const std::vector<int> counts = feeders(plan);
-  std::vector<int> leaders(plan.out.size(), -1);
-  for (const Lane& lane : plan.lanes) {
-    for (const Flow& flow : lane.flows) {
-      for (auto end = flow.targets.begin(); end != flow.targets.end(); ++end) {
-        if (counts[end->stream] != 1) continue;
-        const auto leader = std::find_if(flow.targets.begin(), end, [&](const StreamEnd& earlier) {
-          const Stream& first = plan.out[earlier.stream];
-          const Stream& second = plan.out[end->stream];
-          return counts[earlier.stream] == 1 && earlier.position == end->position &&
-                 is_remote(first) == is_remote(second) && carry_the_same(first, second);
-        });
-        if (leader == end) continue;
-        leaders[leader->stream] = leader->stream;
-        leaders[end->stream] = leader->stream;
-      }
-    }
-  }
-  return leaders;
-}
-
-// With a message per segment every wait that a group adds looks back at least one segment: it stands on no cycle of
-// weight 0 of the verifier's graph, so nothing deadlocks. Engines that share a stream are timed by the credit of each
-// message.
-int credit_group(const Stream& stream, int slots) {
-  constexpr int kGroupsLeast = 4;  // so that most slots are free while a group fills
-  if (stream.messages_per_segment != 1 || slots >= EngineShare::kSlotsLeast) return 1;
-  static_assert(EngineShare::kSlotsLeast / 2 <= kCreditGroupsMax, "groups of two are the most that there can be");
-  int group = 1;
-  while (2 * group * kGroupsLeast <= slots && slots % (2 * group) == 0) group *= 2;
-  return group;
-}
-
-StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes) {
-  StagingShape shape;
-  const std::size_t bundle_bytes = segment_bytes * static_cast<std::size_t>(plan.bundle_max);
-  const std::size_t payload_bytes = round_up(wide ? 2 * bundle_bytes : bundle_bytes, kLineBytes);
-  const auto slots = static_cast<std::size_t>(plan.slots);
-  shape.slot_bytes = kLineBytes + payload_bytes;
-  shape.stream_bytes = slots * shape.slot_bytes;
-  if (!plan.sweep.exists() && plan.bundle_max == 1 && !wide) {
-    shape.cells_offset = shape.stream_bytes;
-    shape.wide_cells_offset = shape.cells_offset + round_up(slots * kCellBytes, kLineBytes);
-    shape.stream_bytes = shape.wide_cells_offset + round_up(slots * kWideCellBytes, kLineBytes);
-  }
-  shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
-  shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
-  const auto lines_max =
-      static_cast<std::size_t>(plan.sweep.exists() ? 2 * plan.ranks : plan.in_streams_max + plan.out_streams_max);
-  shape.credits_offset = shape.ready_offset + lines_max * kLineBytes;
-  const auto outs = static_cast<std::size_t>(plan.out_streams_max);
-  shape.send_offset = shape.credits_offset + outs * shape.credit_bytes;
-  shape.total_bytes = round_up(shape.send_offset + (several_nodes ? outs * shape.stream_bytes : 0), 4096);
-  return shape;
-}
 
 InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Placement& placement) {
   InstalledPlan installed;

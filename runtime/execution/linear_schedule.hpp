@@ -6,39 +6,52 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/execution/host.hpp"
 #include "runtime/execution/running_call.hpp"
 #include "runtime/execution/straight.hpp"
 
 namespace torii {
 
+struct LinearState {
+  const StraightStep* next = nullptr;
+  const StraightStep* end = nullptr;
+  std::size_t sources_seen = 0;      ///< the first sources of the next step, known to have arrived
+  std::vector<const void*> sources;  ///< addresses of the step that runs
+  std::vector<void*> targets;
+};
+
 /// The call is a parameter and not a member: the address of a member would be loaded anew after every store.
+template <class Host>
 class LinearSchedule {
  public:
+  explicit LinearSchedule(Host host) : host_(host) {}
   void begin(const InstalledPlan& plan, const Straight& straight) noexcept {
     straight_ = &straight;
-    at_ = 0;
-    sources_seen_ = 0;
+    state_.next = straight.steps.data();
+    state_.end = state_.next + straight.steps.size();
+    state_.sources_seen = 0;
     // Each step has at most all streams, the own operand and the result.
-    if (sources_.size() <= plan.in.size()) sources_.resize(plan.in.size() + 1);
-    if (targets_.size() <= plan.out.size()) targets_.resize(plan.out.size() + 1);
+    if (state_.sources.size() <= plan.in.size()) state_.sources.resize(plan.in.size() + 1);
+    if (state_.targets.size() <= plan.out.size()) state_.targets.resize(plan.out.size() + 1);
   }
   /// The call runs by another schedule.
   void leave() noexcept { straight_ = nullptr; }
   bool runs() const noexcept { return straight_ != nullptr; }
   Progress advance(RunningCall& call) noexcept;
   Stall stall() const noexcept;
+  /// Whether the next step waits for nothing but a credit, once advance() has found that it cannot run.
+  bool waits_for_credit() const noexcept {
+    return state_.next != state_.end && state_.sources_seen == state_.next->sources.size();
+  }
+  bool has_run_all() const noexcept { return state_.next == state_.end; }
 
  private:
-  inline bool is_ready(const RunningCall& call, const StraightStep& step) noexcept;
-  inline void move(const RunningCall& call, const StraightStep& step) noexcept;
-  inline void store(const RunningCall& call, const StraightStep& step, std::uint32_t count, bool streaming) noexcept;
-  inline void signal(RunningCall& call, const StraightStep& step) noexcept;
-
-  const Straight* straight_ = nullptr;
-  std::size_t at_ = 0;
-  std::uint32_t sources_seen_ = 0;
-  std::vector<const void*> sources_;  ///< addresses of the step that runs
-  std::vector<void*> targets_;
+  [[no_unique_address]] Host host_;
+  const Straight* straight_ = nullptr;  ///< nullptr: the call runs by another schedule
+  LinearState state_;
 };
+
+extern template class LinearSchedule<RealHost>;
+extern template class LinearSchedule<ModelledHost>;
 
 }  // namespace torii

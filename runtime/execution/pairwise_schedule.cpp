@@ -32,19 +32,22 @@ static_assert(sizeof(SweepToken) <= kInlineBytes, "a token fits into its signal'
 
 }  // namespace
 
-std::uint64_t PairwiseSchedule::reach_of_input() const noexcept {
+template <class Host>
+std::uint64_t PairwiseSchedule<Host>::reach_of_input() const noexcept {
   return call_.buffers.input_reachable ? kInArena : call_.lending.readable ? kReadable : kByValue;
 }
 
 /// Of messages between two ranks: lengths that differ between pairs are no part of the call's signature, so they enter
 /// here, and ranks that disagree about one wait instead of mixing data.
-std::uint32_t PairwiseSchedule::pair_signature(std::size_t bytes) const noexcept {
+template <class Host>
+std::uint32_t PairwiseSchedule<Host>::pair_signature(std::size_t bytes) const noexcept {
   if (call_.buffers.blocks == nullptr) return call_.signature;
   const auto mixed = static_cast<std::uint32_t>((bytes * 0x9e3779b97f4a7c15ULL) >> 32);
   return (call_.signature ^ mixed) | 1U;
 }
 
-void PairwiseSchedule::begin() noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::begin() noexcept {
   const InstalledSweep& sweep = call_.plan->sweep;
   turns_.assign(sweep.peers.size(), Turn{});
   sends_.active.clear();
@@ -54,24 +57,25 @@ void PairwiseSchedule::begin() noexcept {
   lent_seen_ = 0;
   // Of scatter and gather in place only the own block is both, and it stays as it is.
   call_.find_what_stands(call_.plan->plan.sweep.from >= 0 || call_.plan->plan.sweep.to >= 0, false);
-  if (call_.plan->lends_readable && !call_.buffers.input_reachable) {
+  if (call_.plan->private_reads.are_offered && !call_.buffers.input_reachable) {
     std::size_t bytes = call_.shape->layout.total_bytes();
     if (call_.buffers.blocks != nullptr) {
       bytes = std::accumulate(call_.buffers.blocks->send_bytes.begin(), call_.buffers.blocks->send_bytes.end(),
                               std::size_t{0});
     }
-    call_.lending.choose(call_.plan->lend, bytes);
+    call_.lending.choose(call_.plan->private_reads.choice, bytes);
   }
   for (std::size_t i = 0; i < sweep.peers.size(); ++i) {
     const SweepPeer& peer = sweep.peers[i];
-    turns_[i].sent = peer.out.slots == nullptr || block_to(peer.rank).bytes == 0;
-    turns_[i].taken = peer.in.slots == nullptr || block_from(peer.rank).bytes == 0;
+    turns_[i].sent = !peer.sends || block_to(peer.rank).bytes == 0;
+    turns_[i].taken = !peer.takes || block_from(peer.rank).bytes == 0;
     if (peer.remote) turns_[i].out_way = turns_[i].in_way = Way::slots;
     if (!peer.remote && !(turns_[i].sent && turns_[i].taken)) tell(peer);
   }
 }
 
-void PairwiseSchedule::tell(const SweepPeer& peer) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::tell(const SweepPeer& peer) noexcept {
   const Block to = block_to(peer.rank);
   const Block from = block_from(peer.rank);
   const std::int64_t input =
@@ -80,8 +84,8 @@ void PairwiseSchedule::tell(const SweepPeer& peer) noexcept {
                             input + to.offset,
                             call_.buffers.result_reachable,
                             call_.buffers.result_offset + from.offset,
-                            peer.out.slots == nullptr ? 0 : to.bytes,
-                            peer.in.slots == nullptr ? 0 : from.bytes};
+                            !peer.sends ? 0 : to.bytes,
+                            !peer.takes ? 0 : from.bytes};
   const std::uint64_t line = peer.tokens % 2 * kLineBytes;
   std::memcpy(peer.tells + line + sizeof(std::uint64_t), &token, sizeof(token));
   Put put;
@@ -91,20 +95,22 @@ void PairwiseSchedule::tell(const SweepPeer& peer) noexcept {
   call_.note(call_.transport.put(put), put.peer);
 }
 
-PairwiseSchedule::Way PairwiseSchedule::way(std::uint64_t reach, bool can_land) const noexcept {
+template <class Host>
+PairwiseSchedule<Host>::Way PairwiseSchedule<Host>::way(std::uint64_t reach, bool can_land) const noexcept {
   if (can_land && !(call_.plan->plan.sweep.lends && reach != kByValue)) return Way::land;
   return reach == kInArena ? Way::lend : reach == kReadable ? Way::read : Way::slots;
 }
 
 /// Both ends know both tokens of the pair, and so the same two ways.
-bool PairwiseSchedule::agree(const SweepPeer& peer, Turn& turn) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::agree(const SweepPeer& peer, Turn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
   const std::byte* line = peer.hears + peer.tokens % 2 * kLineBytes;
   if (load_word(line) != signal_word(call_.signature, peer.tokens)) return false;
   SweepToken token;
   std::memcpy(&token, line + sizeof(std::uint64_t), sizeof(token));
-  const std::size_t own_send = peer.out.slots == nullptr ? 0 : block_to(peer.rank).bytes;
-  const std::size_t own_take = peer.in.slots == nullptr ? 0 : block_from(peer.rank).bytes;
+  const std::size_t own_send = !peer.sends ? 0 : block_to(peer.rank).bytes;
+  const std::size_t own_take = !peer.takes ? 0 : block_from(peer.rank).bytes;
   if (token.send_bytes != own_take || token.take_bytes != own_send) {
     call_.note(Status::mismatch, peer.context_rank);
     return false;
@@ -121,7 +127,8 @@ bool PairwiseSchedule::agree(const SweepPeer& peer, Turn& turn) noexcept {
   return true;
 }
 
-Progress PairwiseSchedule::advance() noexcept {
+template <class Host>
+Progress PairwiseSchedule<Host>::advance() noexcept {
   const InstalledSweep& sweep = call_.plan->sweep;
   const auto limit = static_cast<std::size_t>(std::max(call_.plan->plan.sweep.in_flight, 1));
   bool moved = false;
@@ -147,8 +154,9 @@ Progress PairwiseSchedule::advance() noexcept {
 }
 
 /// Lets every entry of the pool move once, and fills the pool from the list.
-bool PairwiseSchedule::pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit,
-                            bool sends) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit,
+                                  bool sends) noexcept {
   bool moved = false;
   std::size_t kept = 0;
   for (std::size_t i = 0;; ++i) {
@@ -173,7 +181,8 @@ bool PairwiseSchedule::pass(Pool& pool, const std::vector<std::uint32_t>& order,
   return moved;
 }
 
-void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   if (!agree(peer, turn)) return;
   const Block block = block_to(peer.rank);
   const std::uint64_t messages = messages_of(block.bytes);
@@ -182,7 +191,8 @@ void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
     if (turn.out_bytes < block.bytes && put_segment(peer, turn, block)) moved = true;
     // What goes over a network is under way until the receiver has taken it. The last entries need not wait for that.
     const std::uint64_t last = peer.sent + messages - 1;
-    arrived = !peer.remote || sends_.next == call_.plan->sweep.sends_in.size() || call_.is_taken(peer.out, last);
+    arrived =
+        !peer.remote || sends_.next == call_.plan->sweep.sends_in.size() || peer.out.ring.is_taken(call_.slots, last);
   } else if (turn.out_way == Way::land) {
     moved = store_landed(peer, turn, block) || moved;
   } else {
@@ -194,38 +204,31 @@ void PairwiseSchedule::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   moved = true;
 }
 
-bool PairwiseSchedule::put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
-  const InstalledStream& out = peer.out;
+template <class Host>
+bool PairwiseSchedule<Host>::put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+  const SendRing& out = peer.out.ring;
   const std::uint64_t message = peer.sent + turn.out_bytes / call_.shape->layout.segment_bytes();
-  if (!call_.may_fill(out, message)) return false;
+  if (!out.may_fill(call_, call_.slots, message)) return false;
   const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.out_bytes);
-  std::byte* to = call_.payload(out, message, bytes);
+  std::byte* to = out.payload(call_.slots, message, bytes);
   const std::int64_t offset = block.offset + static_cast<std::int64_t>(turn.out_bytes);
   const auto* from = reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(offset));
   const bool stands = peer.remote && call_.input_stands && bytes >= kStandingBytesMin;
   if (stands) {
     to = call_.transport.mapped(call_.transport.rank(), 0) + call_.buffers.input_offset + offset;
   } else if (peer.remote) {
-    if (call_.model == nullptr || call_.model->runs(1, bytes)) kernels::copy(to, from, bytes, false);
+    if (host_.runs(1, bytes)) kernels::copy(to, from, bytes, false);
   } else {
     store_in_peer(to, from, bytes, call_.plan->stores[0].slots);
   }
-  Put put;
-  put.peer = peer.context_rank;
-  put.bytes = bytes;
-  put.signal_offset = out.slots_offset + call_.slot(message) * call_.plan->shape.slot_bytes;
-  put.signal = signal_word(pair_signature(block.bytes), message);
-  if (peer.remote) {
-    put.source = to;
-    put.line_before = !stands;
-  }
-  post(call_, put, call_.engines.next());
+  out.signal(call_, pair_signature(block.bytes), message, bytes, stands ? to : nullptr);
   turn.out_bytes += bytes;
   return true;
 }
 
 /// Stores a portion into the peer's result; after the last one the signal of the last message says that all is there.
-bool PairwiseSchedule::store_landed(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::store_landed(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.out_bytes);
   store_in_peer(reinterpret_cast<std::byte*>(turn.peer_result + turn.out_bytes),
                 reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(block.offset) +
@@ -234,23 +237,20 @@ bool PairwiseSchedule::store_landed(SweepPeer& peer, Turn& turn, const Block& bl
   turn.out_bytes += bytes;
   if (turn.out_bytes != block.bytes) return true;
   const std::uint64_t last = peer.sent + messages_of(block.bytes) - 1;
-  Put put;
-  put.peer = peer.context_rank;
-  put.bytes = block.bytes;
-  put.signal_offset = peer.out.slots_offset + call_.slot(last) * call_.plan->shape.slot_bytes;
-  put.signal = signal_word(pair_signature(block.bytes), last);
-  post(call_, put, call_.engines.next());
+  peer.out.ring.signal(call_, pair_signature(block.bytes), last, block.bytes);
   return true;
 }
 
-void PairwiseSchedule::store_in_result(void* to, const void* from, std::size_t bytes) const noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::store_in_result(void* to, const void* from, std::size_t bytes) const noexcept {
   kernels::copy(to, from, bytes, call_.shape->streaming);
   if (call_.shape->streaming) kernels::store_fence();
 }
 
 /// Through the caches or past them, whichever is quicker now.
-void PairwiseSchedule::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes,
-                                     StoreChoice& stores) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes,
+                                           StoreChoice& stores) noexcept {
   if (bytes < StoreChoice::kBytesMin) {
     kernels::copy(to, from, bytes, false);
     return;
@@ -258,7 +258,8 @@ void PairwiseSchedule::store_in_peer(std::byte* to, const std::byte* from, std::
   store_and_time(stores, bytes, [&](bool streaming) { kernels::copy(to, from, bytes, streaming); });
 }
 
-void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   if (!agree(peer, turn)) return;
   const Block block = block_from(peer.rank);
   const std::uint64_t messages = messages_of(block.bytes);
@@ -266,7 +267,7 @@ void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
     if (!take_segment(peer, turn, block)) return;
   } else if (turn.in_way == Way::land) {
     const std::uint64_t last = peer.taken + messages - 1;
-    if (!call_.has_arrived(peer.in, last, pair_signature(block.bytes))) return;
+    if (!peer.in.ring.arrived(call_.slots, pair_signature(block.bytes), last)) return;
     turn.in_bytes = block.bytes;
     give_back(peer, messages);
   } else {
@@ -279,22 +280,24 @@ void PairwiseSchedule::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
   turn.taken = true;
 }
 
-bool PairwiseSchedule::take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::uint64_t message = peer.taken + turn.in_bytes / call_.shape->layout.segment_bytes();
-  if (!call_.has_arrived(peer.in, message, pair_signature(block.bytes))) return false;
+  if (!peer.in.ring.arrived(call_.slots, pair_signature(block.bytes), message)) return false;
   const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes);
   auto* to =
       reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
-  if (call_.model == nullptr || call_.model->runs(1, bytes)) {
-    store_in_result(to, call_.payload(peer.in, message, bytes), bytes);
+  if (host_.runs(1, bytes)) {
+    store_in_result(to, peer.in.ring.payload(call_.slots, message, bytes), bytes);
   }
-  give_credit(call_, peer.in, message);
+  peer.in.ring.release(call_, message);
   turn.in_bytes += bytes;
   return true;
 }
 
 /// False when the peer's memory could not be read.
-bool PairwiseSchedule::take_lent(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::take_lent(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.in_bytes);
   auto* to =
       reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
@@ -310,14 +313,16 @@ bool PairwiseSchedule::take_lent(SweepPeer& peer, Turn& turn, const Block& block
 }
 
 /// What used no slots leaves their credits as if it had: those of the last message in each slot.
-void PairwiseSchedule::give_back(const SweepPeer& peer, std::uint64_t messages) noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::give_back(const SweepPeer& peer, std::uint64_t messages) noexcept {
   const std::uint64_t next = peer.taken + messages;
-  for (std::uint64_t message = next - std::min(messages, call_.ring.slots); message < next; ++message) {
-    credit(call_, peer.context_rank, peer.in.credits_offset, message);
+  for (std::uint64_t message = next - std::min(messages, call_.slots.count); message < next; ++message) {
+    peer.in.ring.release(call_, message);
   }
 }
 
-void PairwiseSchedule::keep_own_block() noexcept {
+template <class Host>
+void PairwiseSchedule<Host>::keep_own_block() noexcept {
   own_block_kept_ = true;
   const Plan& plan = call_.plan->plan;
   if (!plan.sweep.sends(plan.rank) || !plan.sweep.takes(plan.rank)) return;
@@ -326,23 +331,25 @@ void PairwiseSchedule::keep_own_block() noexcept {
   const std::uintptr_t source = call_.buffers.input + static_cast<std::uintptr_t>(from.offset);
   const std::uintptr_t target = call_.buffers.result + static_cast<std::uintptr_t>(to.offset);
   if (source == target || from.bytes == 0) return;
-  if (call_.model != nullptr && !call_.model->runs(1, from.bytes)) return;
+  if (!host_.runs(1, from.bytes)) return;
   store_in_result(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), from.bytes);
 }
 
 /// The caller may overwrite its input after the call, so readers must have given it back.
-bool PairwiseSchedule::lent_blocks_are_free() noexcept {
+template <class Host>
+bool PairwiseSchedule<Host>::lent_blocks_are_free() noexcept {
   for (; lent_seen_ < turns_.size(); ++lent_seen_) {
     const Turn& turn = turns_[lent_seen_];
     const SweepPeer& peer = call_.plan->sweep.peers[lent_seen_];
     const bool lends = turn.out_way == Way::lend || turn.out_way == Way::read;
-    if (!lends || peer.sent == 0 || peer.out.slots == nullptr) continue;
-    if (!call_.is_taken(peer.out, peer.sent - 1)) return false;
+    if (!lends || peer.sent == 0 || !peer.sends) continue;
+    if (!peer.out.ring.is_taken(call_.slots, peer.sent - 1)) return false;
   }
   return true;
 }
 
-Stall PairwiseSchedule::stall() const noexcept {
+template <class Host>
+Stall PairwiseSchedule<Host>::stall() const noexcept {
   Stall stall;
   stall.label = "sweep";
   const auto& sweep = call_.plan->sweep;
@@ -359,5 +366,8 @@ Stall PairwiseSchedule::stall() const noexcept {
   }
   return stall;
 }
+
+template class PairwiseSchedule<RealHost>;
+template class PairwiseSchedule<ModelledHost>;
 
 }  // namespace torii

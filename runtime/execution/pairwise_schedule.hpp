@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "runtime/execution/buffer_offers.hpp"
+#include "runtime/execution/host.hpp"
 #include "runtime/execution/running_call.hpp"
 
 namespace torii {
 
+template <class Host>
 class PairwiseSchedule {
  public:
-  PairwiseSchedule(RunningCall& call, BufferOffers& offers) : call_(call), offers_(offers) {}
+  PairwiseSchedule(Host host, RunningCall& call, BufferOffers& offers) : host_(host), call_(call), offers_(offers) {}
 
   void begin() noexcept;
   Progress advance() noexcept;
@@ -84,6 +86,7 @@ class PairwiseSchedule {
     return {call_.shape->block_bytes, number * static_cast<std::int64_t>(call_.shape->block_bytes)};
   }
 
+  [[no_unique_address]] Host host_;
   RunningCall& call_;
   BufferOffers& offers_;
   std::vector<Turn> turns_;  ///< by peer of the sweep
@@ -93,5 +96,8 @@ class PairwiseSchedule {
   std::size_t lent_seen_ = 0;  ///< peers whose reads of lent blocks are known to be over, in the order of peers
   std::atomic<int> entries_in_flight_most_ = 0;
 };
+
+extern template class PairwiseSchedule<RealHost>;
+extern template class PairwiseSchedule<ModelledHost>;
 
 }  // namespace torii

@@ -10,7 +10,6 @@
 #include "runtime/execution/installed_plan.hpp"
 #include "runtime/execution/lending.hpp"
 #include "runtime/execution/put_owner.hpp"
-#include "runtime/execution/step_model.hpp"
 #include "runtime/execution/transport.hpp"
 #include "runtime/execution/words.hpp"
 #include "runtime/plan/call.hpp"
@@ -51,20 +50,11 @@ struct Step {
   int block;
 };
 
-/// Which slot of its stream a message goes to.
-struct SlotRing {
-  std::uint64_t slots = 1;
-  std::uint64_t mask = 0;  ///< slots - 1 where that is a mask and not 0
-
-  std::uint64_t of(std::uint64_t message) const noexcept { return mask != 0 ? message & mask : message % slots; }
-};
-
 struct RunningCall {
-  RunningCall(Transport& transport_used, StepModel* step_model)
-      : transport(transport_used), model(step_model), engines(transport_used.capabilities().engines) {}
+  explicit RunningCall(Transport& transport_used)
+      : transport(transport_used), engines(transport_used.capabilities().engines) {}
 
   Transport& transport;
-  StepModel* const model;  ///< nullptr but in a simulation
   InstalledPlan* plan = nullptr;
   const CallShape* shape = nullptr;
   CallBuffers buffers;
@@ -72,8 +62,7 @@ struct RunningCall {
   Status status = Status::ok;
   int failed_peer = -1;
   std::uint64_t segments_base = 0;
-  SlotRing ring;
-  Cells cells;  ///< cells_of() the call; straight lists have them in their ends
+  SlotOrder slots;
   // What engines may take in this call from where it is in the own arena.
   bool input_stands = false;
   bool result_stands = false;
@@ -89,8 +78,7 @@ struct RunningCall {
     failed_peer = -1;
     lending.forget();
     segments_base = installed.segments_done;
-    const auto slots = static_cast<std::uint64_t>(installed.plan.slots);
-    ring = {slots, (slots & (slots - 1)) == 0 ? slots - 1 : 0};
+    slots = installed.slot_order();
     for (EngineShare& share : installed.shares) share.resume();
   }
   /// A step may overwrite an operand in place while an engine has yet to read what another step sent. A vector outside
@@ -109,7 +97,7 @@ struct RunningCall {
   /// puts of this rank do not count: their peers may take nothing for long.
   bool finish() noexcept {
     if (plan->remote && !puts.drained()) return false;
-    lending.end(plan->lend);
+    lending.end(plan->private_reads.choice);
     if (const auto segments = static_cast<std::uint64_t>(shape->layout.segments()); segments != 0) {
       plan->last_begun = segments_base;
       plan->segments_done += segments;
@@ -120,34 +108,13 @@ struct RunningCall {
   }
 
   /// Peers of the own node read the operand where it is; nothing is sent to them.
-  bool lends_in_place(const InstalledStream& out) const noexcept {
-    return out.stream.carriage == Carriage::lend && (buffers.input_reachable || lending.readable) && !out.remote;
+  bool lends_in_place(const InstalledOut& out) const noexcept {
+    return out.stream.carriage == Carriage::lend && (buffers.input_reachable || lending.readable) && !out.ring.remote();
   }
   std::uintptr_t own_base(bool of_input, int block) const noexcept {
     const std::int64_t* const shifts = of_input ? buffers.input_shifts : buffers.result_shifts;
     const std::uintptr_t base = of_input ? buffers.input : buffers.result;
     return shifts == nullptr ? base : base + static_cast<std::uintptr_t>(shifts[block]);
-  }
-  std::uint64_t slot(std::uint64_t message) const noexcept { return ring.of(message); }
-  /// Messages of the stream that share a credit. On virtual time every message has its own.
-  std::uint64_t group_of(const InstalledStream& stream) const noexcept {
-    return model == nullptr ? static_cast<std::uint64_t>(stream.credit_group) : 1;
-  }
-  /// Whether the slot of `message`, not one of the first, is free again: the group of the message that had it before
-  /// has been credited, in the word of the group's first slot.
-  bool is_credited(const std::byte* words, std::uint64_t message, std::uint64_t group) const noexcept {
-    const std::uint64_t first = (message - ring.slots) & ~(group - 1);
-    return load_word(words + slot(first) * sizeof(std::uint64_t)) == first + group;
-  }
-  bool may_fill(const InstalledStream& out, std::uint64_t message) const noexcept {
-    return message < ring.slots || is_credited(out.credits, message, group_of(out));
-  }
-  /// Whether the receiver has taken all messages up to this one, which has a credit of its own.
-  bool is_taken(const InstalledStream& out, std::uint64_t message) const noexcept {
-    return load_word(out.credits + slot(message) * sizeof(std::uint64_t)) == message + 1;
-  }
-  bool has_arrived(const InstalledStream& in, std::uint64_t message, std::uint32_t of_signature) const noexcept {
-    return load_word(slot_address(in, message)) == signal_word(of_signature, message);
   }
   std::uint64_t number(const Stream& stream, const StreamEnd& end, const Step& step) const noexcept {
     const std::uint64_t segment = segments_base + static_cast<std::uint64_t>(step.segment);
@@ -155,18 +122,6 @@ struct RunningCall {
     if (stream.bundle == 1) return segment * static_cast<std::uint64_t>(stream.messages_per_segment) + position;
     return segment * static_cast<std::uint64_t>(stream.bundles_per_segment()) +
            position / static_cast<std::uint64_t>(stream.bundle);
-  }
-  /// Where a message's signal is, from the stream's first slot.
-  std::size_t signal_place(const InstalledStream& stream, std::uint64_t message) const noexcept {
-    if (cells.bytes != 0 && !stream.remote) return cells.offset + slot(message) * cells.bytes;
-    return slot(message) * plan->shape.slot_bytes;
-  }
-  std::byte* slot_address(const InstalledStream& stream, std::uint64_t message) const noexcept {
-    return stream.slots + signal_place(stream, message);
-  }
-  std::byte* payload(const InstalledStream& stream, std::uint64_t message, std::size_t bytes) const noexcept {
-    if (bytes <= kInlineBytes) return slot_address(stream, message) + sizeof(std::uint64_t);
-    return stream.payload_slots + slot(message) * plan->shape.slot_bytes + kLineBytes;
   }
   /// Bytes that `layout_bytes` of the layout take in memory.
   std::size_t memory_bytes(std::size_t layout_bytes) const noexcept {
@@ -178,12 +133,17 @@ struct RunningCall {
     const std::size_t bytes = memory_bytes(shape->layout.segment_length_bytes(step.block, step.segment));
     return stream.wide && plan->wide ? 2 * bytes : bytes;
   }
+  /// Bytes of the step's bundle, which has one slot.
+  std::size_t bundle_bytes(const Stream& stream, const Step& step) const noexcept {
+    return message_bytes(stream, step) * static_cast<std::size_t>(stream.bundle);
+  }
   /// Where this step's message is: behind those before it in its bundle.
-  std::byte* message_payload(const InstalledStream& installed, const StreamEnd& end, const Step& step) const noexcept {
-    const std::size_t bytes = message_bytes(installed.stream, step);
-    const auto bundle = static_cast<std::size_t>(installed.stream.bundle);
+  std::byte* message_payload(const Stream& stream, const Ring& ring, const StreamEnd& end,
+                             const Step& step) const noexcept {
+    const std::size_t bytes = message_bytes(stream, step);
+    const auto bundle = static_cast<std::size_t>(stream.bundle);
     const std::size_t before = bundle == 1 ? 0 : static_cast<std::size_t>(end.position + step.visit) % bundle;
-    return payload(installed, number(installed.stream, end, step), bytes * bundle) + before * bytes;
+    return ring.payload(slots, number(stream, end, step), bytes * bundle) + before * bytes;
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posts puts and credits, and chooses the engines that carry them.
+// Puts of signals and credits, the engines that carry them, and what rings know of later slots.
 #include "runtime/execution/sending.hpp"
 
 #include "runtime/execution/waiting.hpp"
@@ -10,81 +10,100 @@ namespace {
 
 /// Calls on vectors of at most so many bytes wait for their messages, not for any link.
 constexpr std::size_t kShortCallBytes = 4096;
+/// Longer payloads are left to the processor, which sees where their stores lead.
+constexpr std::size_t kClaimedBytesMax = 4 * kLineBytes;
 
-/// nullptr where the engines take turns, as always on virtual time: the shares go by the clock of this machine.
-EngineShare* share_of(RunningCall& call, const InstalledStream& stream) noexcept {
-  if (stream.share < 0 || call.model != nullptr) return nullptr;
-  return &call.plan->shares[static_cast<std::size_t>(stream.share)];
+/// Towards another node one of the pair's own engines, otherwise the next of all in rotation. A short call goes by one
+/// engine to everybody: both ends have to look at each engine that carries something, and over sockets a look is a
+/// system call or two, more than two engines could save.
+int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) noexcept {
+  if (!place.remote) return call.engines.next();
+  if (call.shape->layout.total_bytes() <= kShortCallBytes && !call.plan->plan.sweep.exists()) return 0;
+  return place.engines.first + static_cast<int>(message % static_cast<std::uint64_t>(place.engines.count));
 }
 
 }  // namespace
 
-bool is_drawn(RunningCall& call, const InstalledStream& out) noexcept {
-  EngineShare* const share = share_of(call, out);
-  if (share == nullptr) return true;
-  const std::int64_t now = now_ns();
-  share->look(out.credits, now);
-  return share->wants(now);
-}
-
-/// A short call goes by one engine to everybody: both ends have to look at each engine that carries something, and over
-/// sockets a look is a system call or two, more than two engines could save.
-int engine_of(RunningCall& call, const InstalledStream& stream, std::uint64_t message) noexcept {
-  if (!stream.remote || call.model != nullptr) return call.engines.next();
-  if (call.shape->layout.total_bytes() <= kShortCallBytes && !call.plan->plan.sweep.exists()) return 0;
-  return stream.first_engine + static_cast<int>(message % static_cast<std::uint64_t>(stream.engine_count));
-}
-
-void post(RunningCall& call, Put& put, int engine) noexcept {
-  if (put.source != nullptr) {
-    const bool is_inline = put.bytes <= kInlineBytes;
-    put.target_offset = put.signal_offset + (is_inline ? sizeof(std::uint64_t) : kLineBytes);
-    if (is_inline) put.line_before = false;
-    if (put.bytes == 0) put.source = nullptr;
+/// A message whose slot is free: whether an engine should draw it now, or how much further the peer has come. Looking
+/// costs the line that the peer writes its credits to, so a ring of slots is looked at once a round while the peer
+/// keeps up. The peer gives a credit of one call after it has taken all messages of the calls before: the acquire that
+/// sees the one happens after all the peer's reads of the others. Words of a mapped peer change in order; others may
+/// overtake each other on their way, so there every credit is waited for by itself.
+bool SendRing::look_further(const RunningCall& call, std::uint64_t) const noexcept {
+  if (EngineShare* const share = place_.engines.share) {
+    const std::int64_t now = now_ns();
+    share->look(place_.credit_words, now);
+    return share->wants(now);
   }
-  put.engine = engine;
+  if (!looks_ahead_ || call.segments_base == 0) return true;
+  const std::uint64_t last = call.segments_base * place_.messages - 1;
+  if (!is_taken(call.slots, last)) return true;
+  *free_until_ = taken_before(call.plan->last_begun, call.segments_base, place_.messages) + call.slots.count;
+  return true;
+}
+
+/// Claims the lines of a slot of the near future, if it is known to be free: calls in a row then do not wait for one
+/// slot's lines after the other. A function of its own, because inside the loop it made calls of cells slower, which do
+/// not need it.
+[[gnu::noinline]] void SendRing::claim(const SlotOrder& slots, std::uint64_t message,
+                                       std::size_t bytes) const noexcept {
+  if (message >= *free_until_) return;
+  claim_line(place_.slots + offset(slots, message));
+  if (bytes > kClaimedBytesMax || is_inline(bytes) || !place_.leads) return;
+  const std::byte* const to = payload(slots, message, bytes);
+  for (std::size_t at = 0; at < bytes; at += kLineBytes) claim_line(to + at);
+}
+
+void SendRing::put(RunningCall& call, std::uint64_t word, std::uint64_t message, std::size_t bytes,
+                   const std::byte* standing) const noexcept {
+  Put put;
+  put.peer = place_.peer;
+  put.bytes = bytes;
+  put.signal_offset = place_.slots_offset + offset(call.slots, message);
+  put.signal = word;
+  if (place_.remote && bytes != 0) {
+    put.source = standing != nullptr ? standing : payload(call.slots, message, bytes);
+    put.target_offset = put.signal_offset + (is_inline(bytes) ? sizeof(std::uint64_t) : kLineBytes);
+    put.line_before = standing == nullptr && place_.leads && !is_inline(bytes);
+  }
+  EngineShare* const share = place_.engines.share;
+  if (share != nullptr) {
+    put.engine = share->next();
+    share->sent(put.engine, message, now_ns());
+  } else {
+    put.engine = place_.engines.in_rotation ? call.engines.next() : engine_of(call, place_, message);
+  }
   put.owner = call.puts.count();
-  call.engines.count(engine, put.bytes);
+  call.engines.count(put.engine, put.bytes);
   call.note(call.transport.put(put), put.peer);
-}
-
-void post_message(RunningCall& call, Put& put, const InstalledStream& out, std::uint64_t message) noexcept {
-  EngineShare* const share = share_of(call, out);
-  if (share == nullptr) return post(call, put, engine_of(call, out, message));
-  const int engine = share->next();
-  share->sent(engine, message, now_ns());
-  post(call, put, engine);
-}
-
-void credit(RunningCall& call, int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept {
-  call.note(call.transport.put_word(peer, credits_offset + call.slot(message) * sizeof(std::uint64_t), message + 1),
-            peer);
 }
 
 /// Towards another node a credit uses the engines of the stream, which of a sweep is engine 0. If engines share the way
 /// back, the credit does not queue behind the work of a slow one.
-static void give_credit_now(RunningCall& call, const InstalledStream& in, std::uint64_t first,
-                            std::uint64_t message) noexcept {
-  const EngineShare* const share = share_of(call, in);
-  Put word;
-  word.peer = in.peer;
-  word.engine = share == nullptr ? engine_of(call, in, message) : share->least_busy(message);
-  word.signal_offset = in.credits_offset + call.slot(first) * sizeof(std::uint64_t);
-  word.signal = message + 1;
-  word.owner = call.puts.count();
-  call.note(call.transport.put(word), word.peer);
-}
-
-void give_credit(RunningCall& call, InstalledStream& in, std::uint64_t message) noexcept {
-  if (!in.remote || call.model != nullptr) return credit(call, in.peer, in.credits_offset, message);
-  const std::uint64_t group = call.group_of(in);
+void ReceiveRing::put_credit(RunningCall& call, std::uint64_t message) const noexcept {
+  const auto word_at = [&](std::uint64_t of) {
+    return place_.credits_offset + call.slots.of(of) * sizeof(std::uint64_t);
+  };
+  if (!place_.remote) {
+    call.note(call.transport.put_word(place_.peer, word_at(message), message + 1), place_.peer);
+    return;
+  }
+  const std::uint64_t group = place_.credit_group;
   const std::uint64_t first = message & ~(group - 1);
   if (group > 1) {
-    std::uint8_t& taken = in.taken[call.slot(first) / group];
+    std::uint8_t& taken = taken_[call.slots.of(first) / group];
     if (++taken < group) return;
     taken = 0;
   }
-  give_credit_now(call, in, first, first + group - 1);
+  const std::uint64_t last = first + group - 1;
+  const EngineShare* const share = place_.engines.share;
+  Put word;
+  word.peer = place_.peer;
+  word.engine = share == nullptr ? engine_of(call, place_, last) : share->least_busy(last);
+  word.signal_offset = word_at(first);
+  word.signal = last + 1;
+  word.owner = call.puts.count();
+  call.note(call.transport.put(word), word.peer);
 }
 
 }  // namespace torii

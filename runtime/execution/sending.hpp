@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts and credits of a call, and the engines that carry them.
+// How rings send: signals and credits, stored or put, and the engines that carry them.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,29 @@
 
 namespace torii {
 
-/// Whether an engine should draw the stream's next message.
-bool is_drawn(RunningCall& call, const InstalledStream& out) noexcept;
-/// Gives a put to an engine, and counts. The source is a slot's payload, and goes to the same place in the peer's slot.
-void post(RunningCall& call, Put& put, int engine) noexcept;
-/// Gives a stream's message to the engine whose turn it is, or that draws the message.
-void post_message(RunningCall& call, Put& put, const InstalledStream& out, std::uint64_t message) noexcept;
-/// The engine of a message: towards another node one of the pair's own, otherwise (and on virtual time) the next of all
-/// in rotation.
-int engine_of(RunningCall& call, const InstalledStream& stream, std::uint64_t message) noexcept;
-void credit(RunningCall& call, int peer, std::uint64_t credits_offset, std::uint64_t message) noexcept;
-/// For a message that came through a slot: alone, or with the last one of its group to be taken.
-void give_credit(RunningCall& call, InstalledStream& in, std::uint64_t message) noexcept;
+/// Slots from the one that is being filled to the one whose lines are claimed.
+inline constexpr std::uint64_t kClaimedAhead = 4;
+
+inline void SendRing::signal(RunningCall& call, std::uint32_t signature, std::uint64_t message, std::size_t bytes,
+                             const std::byte* standing) const noexcept {
+  const std::uint64_t word = signal_word(signature, message);
+  if (place_.sleeping == nullptr) {
+    put(call, word, message, bytes, standing);
+    return;
+  }
+  store_word(place_.slots + offset(call.slots, message), word);
+  if (place_.sleeping->load(std::memory_order_relaxed) != 0) call.transport.ring(place_.peer);
+  if (claims_) claim(call.slots, message + kClaimedAhead, bytes);
+  call.engines.rotate(bytes);
+}
+
+inline void ReceiveRing::release(RunningCall& call, std::uint64_t message) const noexcept {
+  if (place_.sleeping == nullptr) {
+    put_credit(call, message);
+    return;
+  }
+  store_word(place_.credit_words + call.slots.of(message) * sizeof(std::uint64_t), message + 1);
+  if (place_.sleeping->load(std::memory_order_relaxed) != 0) call.transport.ring(place_.peer);
+}
 
 }  // namespace torii

@@ -9,61 +9,77 @@
 namespace torii {
 namespace {
 
-bool by_value(const std::vector<InstalledStream>& streams) {
-  return std::ranges::all_of(streams, [](const InstalledStream& installed) {
+template <class Installed>
+bool by_value(const std::vector<Installed>& streams) {
+  return std::ranges::all_of(streams, [](const Installed& installed) {
     return installed.stream.carriage == Carriage::slots && !installed.stream.wide;
   });
 }
 
-StraightEnd straight_end(const std::vector<InstalledStream>& streams, const StreamEnd& end, int visit,
-                         std::size_t length_bytes, const StagingShape& shape, const Cells& cells) {
-  StraightEnd straight;
-  if (end.stream == kOwn) {
-    straight.own = true;
-    return straight;
-  }
-  const InstalledStream& installed = streams[end.stream];
-  straight.credits = installed.stream.credits;
-  const int position = end.position + visit;
-  const Stream& stream = installed.stream;
-  straight.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
-  straight.position = static_cast<std::uint32_t>(position / stream.bundle);
-  straight.bundle = static_cast<std::uint32_t>(stream.bundle);
-  straight.ends_bundle = stream.ends_bundle(position);
-  straight.bundle_offset =
-      static_cast<std::uint32_t>(static_cast<std::size_t>(position % stream.bundle) * length_bytes);
-  const bool is_inline = length_bytes * straight.bundle <= kInlineBytes;
-  const std::size_t first_offset = is_inline ? sizeof(std::uint64_t) : kLineBytes;
-  straight.payload_offset = static_cast<std::uint32_t>(first_offset) + straight.bundle_offset;
-  straight.peer = installed.peer;
-  straight.stores = is_inline || installed.leader < 0 || installed.leader == static_cast<int>(end.stream);
-  const bool in_cell = cells.bytes != 0 && !installed.remote;
-  const std::size_t first_cell = in_cell ? cells.offset : 0;
-  straight.stride = in_cell ? cells.bytes : shape.slot_bytes;
-  straight.slots = installed.slots + first_cell;
-  straight.payload_slots = is_inline ? straight.slots : installed.payload_slots;
-  straight.slots_offset = installed.slots_offset + first_cell;
-  straight.credit_words = installed.credits;
-  straight.credits_offset = installed.credits_offset;
-  straight.remote = installed.remote;
-  straight.stream = end.stream;
-  straight.credit_group = static_cast<std::uint32_t>(installed.credit_group);
-  return straight;
+/// Of the step's message, behind the others of its bundle, in the first slot.
+std::byte* first_payload(const Ring& ring, const Stream& stream, int position, std::size_t length_bytes) {
+  const auto bundle = static_cast<std::size_t>(stream.bundle);
+  return ring.first_payload(length_bytes * bundle) + static_cast<std::size_t>(position) % bundle * length_bytes;
 }
 
-/// Towards a peer whose arena is addressed words are stored as they are, and so arrive in order.
-void set_direct(StraightEnd& end, Transport& transport) {
-  if (!end.own && !end.remote) end.sleeping = transport.sleeping(end.peer);
+StraightSource straight_source(const InstalledPlan& plan, const StreamEnd& end, int visit, std::size_t length_bytes,
+                               const Cells& cells) {
+  StraightSource source;
+  source.own = end.stream == kOwn;
+  if (source.own) return source;
+  const InstalledIn& in = plan.in[end.stream];
+  const int position = end.position + visit;
+  source.releases = in.stream.credits && in.stream.ends_bundle(position);
+  source.messages = static_cast<std::uint64_t>(in.stream.bundles_per_segment());
+  source.position = static_cast<std::uint32_t>(position / in.stream.bundle);
+  source.ring = in.ring;
+  source.ring.use(cells, plan.shape.slot_bytes);
+  source.payload = first_payload(source.ring, in.stream, position, length_bytes);
+  return source;
+}
+
+StraightTarget straight_target(const InstalledPlan& plan, const StreamEnd& end, int visit, std::size_t length_bytes,
+                               const Cells& cells) {
+  StraightTarget target;
+  const InstalledOut& out = plan.out[end.stream];
+  const int position = end.position + visit;
+  target.signals = out.stream.ends_bundle(position);
+  target.messages = static_cast<std::uint64_t>(out.stream.bundles_per_segment());
+  target.position = static_cast<std::uint32_t>(position / out.stream.bundle);
+  target.signalled_bytes = length_bytes * static_cast<std::size_t>(out.stream.bundle);
+  target.ring = out.ring;
+  target.ring.place().engines.share = nullptr;  // a call has too few messages to share
+  target.ring.use(cells, plan.shape.slot_bytes);
+  target.ring.look_ahead(cells.bytes != 0);
+  target.stores = target.ring.stores(target.signalled_bytes);
+  target.payload = first_payload(target.ring, out.stream, position, length_bytes);
+  return target;
+}
+
+void reserve(Straight& straight, const Lane& lane) {
+  std::size_t steps = 0;
+  std::size_t sources = 0;
+  std::size_t targets = 0;
+  for (const Flow& flow : lane.flows) {
+    const auto visits = static_cast<std::size_t>(flow.walk.count);
+    steps += visits;
+    sources += visits * flow.sources.size();
+    targets += visits * flow.targets.size();
+  }
+  straight.steps.reserve(steps);
+  straight.sources.reserve(sources);
+  straight.targets.reserve(targets);
 }
 
 }  // namespace
 
-std::unique_ptr<Straight> straighten(InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
-                                     std::size_t element_bytes, Transport& transport) {
+std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
+                                     std::size_t element_bytes) {
   if (plan.plan.sweep.exists() || plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
   if (plan.plan.dealing == Dealing::dealt && plan.plan.blocks > 1) return nullptr;
   if (!by_value(plan.in) || !by_value(plan.out)) return nullptr;
   auto straight = std::make_unique<Straight>();
+  reserve(*straight, plan.plan.lanes[0]);
   const Cells cells = cells_of(plan.shape, layout);
   for (const Flow& flow : plan.plan.lanes[0].flows) {
     for (int visit = 0; visit < flow.walk.count; ++visit) {
@@ -74,24 +90,19 @@ std::unique_ptr<Straight> straighten(InstalledPlan& plan, const Layout& layout, 
       step.flow = static_cast<std::uint32_t>(&flow - plan.plan.lanes[0].flows.data());
       step.keep = flow.keep;
       step.fold = flow.fold;
-      step.first_source = static_cast<std::uint32_t>(straight->sources.size());
-      step.first_target = static_cast<std::uint32_t>(straight->targets.size());
-      step.source_count = static_cast<std::uint32_t>(flow.sources.size());
-      step.target_count = static_cast<std::uint32_t>(flow.targets.size());
+      const std::size_t first_source = straight->sources.size();
+      const std::size_t first_target = straight->targets.size();
       for (const StreamEnd& end : flow.sources) {
-        StraightEnd& source =
-            straight->sources.emplace_back(straight_end(plan.in, end, visit, step.length_bytes, plan.shape, cells));
-        set_direct(source, transport);
-        if (source.sleeping != nullptr) source.credit_words = transport.mapped(source.peer, source.credits_offset);
+        straight->sources.push_back(straight_source(plan, end, visit, step.length_bytes, cells));
       }
       for (const StreamEnd& end : flow.targets) {
-        StraightEnd& target =
-            straight->targets.emplace_back(straight_end(plan.out, end, visit, step.length_bytes, plan.shape, cells));
-        set_direct(target, transport);
-        if (target.sleeping != nullptr) target.free_until = &plan.out[end.stream].free_until;
-        target.claims = target.sleeping != nullptr && cells.bytes == 0;
-        step.may_stream = step.may_stream || (!target.remote && step.length_bytes >= StoreChoice::kBytesMin);
+        StraightTarget& target =
+            straight->targets.emplace_back(straight_target(plan, end, visit, step.length_bytes, cells));
+        if (flow.sources.empty()) target.signalled_bytes = 0;
+        step.may_stream = step.may_stream || (!target.ring.remote() && step.length_bytes >= StoreChoice::kBytesMin);
       }
+      step.sources = std::span(straight->sources).subspan(first_source);
+      step.targets = std::span(straight->targets).subspan(first_target);
       straight->steps.push_back(step);
     }
   }

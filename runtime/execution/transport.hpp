@@ -29,7 +29,8 @@ struct Capabilities {
   /// About so many bytes travel between nodes in the time that a put takes by itself; equal on all ranks. 0: a put
   /// costs nothing.
   std::size_t put_bytes = 0;
-  bool gathers = false;  ///< a payload anywhere in the own arena travels as quickly as one from a send slot
+  bool deals_engines = false;  ///< an engine that is free takes the next put, whichever engine the put names
+  bool gathers = false;        ///< a payload anywhere in the own arena travels as quickly as one from a send slot
 };
 
 /// One put. The payload is already stored when `source` is nullptr (a kernel wrote it to a mapped target); otherwise

@@ -4,11 +4,58 @@
 
 #include <algorithm>
 
+#include "runtime/execution/operation.hpp"
 #include "runtime/execution/sending.hpp"
 
 namespace torii {
 
-void WindowSchedule::begin() noexcept {
+/// The next step of a segment of a lane.
+template <class Host>
+class WindowSchedule<Host>::Operation {
+ public:
+  Operation(WindowSchedule& schedule, const Step& step, std::uint32_t& sources_seen)
+      : schedule_(schedule), step_(step), sources_seen_(sources_seen) {}
+
+  const std::vector<StreamEnd>& sources() const noexcept { return step_.flow->sources; }
+  const std::vector<StreamEnd>& targets() const noexcept { return step_.flow->targets; }
+  std::uint32_t& sources_seen() const noexcept { return sources_seen_; }
+  std::size_t bytes() const noexcept {
+    const RunningCall& call = schedule_.call_;
+    return call.memory_bytes(call.shape->layout.segment_length_bytes(step_.block, step_.segment));
+  }
+  bool has_arrived(const StreamEnd& source, std::size_t) const noexcept { return schedule_.arrived(source, step_); }
+  bool is_free(const StreamEnd& target) const noexcept { return schedule_.may_send(target, step_); }
+  bool move() const noexcept {
+    schedule_.mover_.run(step_);
+    return schedule_.call_.status == Status::ok;
+  }
+  void skip() const noexcept { schedule_.mover_.skip(); }
+  void signal(const StreamEnd& target) const noexcept { schedule_.send(target, step_); }
+  void release(const StreamEnd& source) const noexcept {
+    if (source.stream != kOwn) schedule_.release(source, step_);
+  }
+
+ private:
+  WindowSchedule& schedule_;
+  const Step& step_;
+  std::uint32_t& sources_seen_;
+};
+
+/// Puts the rings where this call's messages are.
+template <class Host>
+void WindowSchedule<Host>::place_rings() noexcept {
+  InstalledPlan& plan = *call_.plan;
+  const Cells cells = cells_of(plan.shape, call_.shape->layout);
+  if (cells == plan.cells) return;
+  plan.cells = cells;
+  for (InstalledIn& in : plan.in) in.ring.use(cells, plan.shape.slot_bytes);
+  for (InstalledOut& out : plan.out) out.ring.use(cells, plan.shape.slot_bytes);
+}
+
+template <class Host>
+void WindowSchedule<Host>::begin() noexcept {
+  place_rings();
+  watch_.begin(*call_.plan);
   lanes_done_ = 0;
   lanes_.clear();
   std::size_t instances = 0;
@@ -16,72 +63,65 @@ void WindowSchedule::begin() noexcept {
   for (const Lane& lane : call_.plan->plan.lanes) {
     const auto window = static_cast<std::size_t>(
         std::min<std::int64_t>(std::max(lane.window, 1), std::max<std::int64_t>(call_.shape->layout.segments(), 1)));
-    lanes_.push_back({call_.model != nullptr ? &call_.model->common(lane) : &lane, 0, instances, flows, window});
+    const Lane& common = host_.common(lane);
+    watch_.add(lanes_.size(), common);
+    lanes_.push_back({&common, 0, instances, flows, window});
     instances += window;
     flows += lane.flows.size();
     if (lane.flows.empty()) ++lanes_done_;
   }
   instances_.assign(instances, Instance{});
-  if (call_.model != nullptr) find_readers();
   call_.find_what_stands(call_.plan->operand_in_place_stays, call_.plan->result_is_final);
-  const bool has_readers = call_.plan->lends_readable && !call_.buffers.input_reachable;
+  const bool has_readers = call_.plan->private_reads.are_offered && !call_.buffers.input_reachable;
   if (has_readers && call_.buffers.access == nullptr && call_.buffers.input_shifts == nullptr)
-    call_.lending.choose(call_.plan->lend, call_.shape->layout.total_bytes());
+    call_.lending.choose(call_.plan->private_reads.choice, call_.shape->layout.total_bytes());
   offers_.begin();
   mover_.begin();
 }
 
-bool WindowSchedule::arrived(const StreamEnd& end, const Step& step) noexcept {
+template <class Host>
+bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexcept {
   if (end.stream == kOwn) return true;
-  const InstalledStream& in = call_.plan->in[end.stream];
-  if (in.stream.carriage == Carriage::lend && !in.remote) {
+  const InstalledIn& in = call_.plan->in[end.stream];
+  if (in.stream.carriage == Carriage::lend && !in.ring.remote()) {
     if (offers_.has_come(static_cast<std::size_t>(in.announcement)) && offers_.of(in.announcement).input_in_place) {
       return true;
     }
     // No token comes from a lender by value: its message in the slot says that it is one.
   }
-  return call_.has_arrived(in, call_.number(in.stream, end, step), call_.signature);
+  return in.ring.arrived(call_.slots, call_.signature, call_.number(in.stream, end, step));
 }
 
-bool WindowSchedule::may_send(const StreamEnd& end, const Step& step) noexcept {
-  const InstalledStream& out = call_.plan->out[end.stream];
+template <class Host>
+bool WindowSchedule<Host>::may_send(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.lends_in_place(out)) return true;
-  if (out.stream.carriage == Carriage::land && !out.remote) {
+  if (out.stream.carriage == Carriage::land && !out.ring.remote()) {
     if (!offers_.has_come(static_cast<std::size_t>(out.announcement))) return false;
   }
-  if (!out.stream.credits) return true;
-  if (call_.may_fill(out, call_.number(out.stream, end, step)) && (out.share < 0 || is_drawn(call_, out))) return true;
-  lacks_credit_ = true;
+  if (out.ring.may_fill(call_, call_.slots, call_.number(out.stream, end, step))) return true;
+  watch_.lacks_credit();
   return false;
 }
 
-bool WindowSchedule::is_ready(Instance& instance, const Step& step) noexcept {
-  const auto& sources = step.flow->sources;
-  while (instance.sources_seen < sources.size()) {
-    if (!arrived(sources[instance.sources_seen], step)) return false;
-    ++instance.sources_seen;
-  }
-  for (const StreamEnd& end : step.flow->targets) {
-    if (!may_send(end, step)) return false;
-  }
-  return true;
-}
-
-Step WindowSchedule::step_at(const LaneState& lane, const Instance& instance, std::int64_t segment) const noexcept {
+template <class Host>
+Step WindowSchedule<Host>::step_at(const LaneState& lane, const Instance& instance,
+                                   std::int64_t segment) const noexcept {
   const Flow& flow = lane.lane->flows[instance.flow];
   const auto visit = static_cast<int>(instance.visit);
   return {&flow, &call_.plan->stores[lane.first_flow + instance.flow], segment, visit, flow.walk.block(visit)};
 }
 
 /// The lowest segment below `below` whose next step can run in this lane.
-bool WindowSchedule::find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept {
+template <class Host>
+bool WindowSchedule<Host>::find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept {
   const std::int64_t end =
       std::min({lane.lowest + static_cast<std::int64_t>(lane.window), call_.shape->layout.segments(), below});
   for (std::int64_t segment = lane.lowest; segment < end; ++segment) {
     Instance& candidate = instance_at(lane, segment);
     if (candidate.done) continue;
     const Step next = step_at(lane, candidate, segment);
-    if (is_ready(candidate, next)) {
+    if (is_ready(Operation(*this, next, candidate.sources_seen))) {
       step = next;
       instance = &candidate;
       return true;
@@ -90,7 +130,8 @@ bool WindowSchedule::find_ready(LaneState& lane, std::int64_t below, Step& step,
   return false;
 }
 
-void WindowSchedule::finish_lane_segments(LaneState& lane) noexcept {
+template <class Host>
+void WindowSchedule<Host>::finish_lane_segments(LaneState& lane) noexcept {
   const std::int64_t segments = call_.shape->layout.segments();
   while (lane.lowest < segments) {
     Instance& instance = instance_at(lane, lane.lowest);
@@ -101,26 +142,28 @@ void WindowSchedule::finish_lane_segments(LaneState& lane) noexcept {
   ++lanes_done_;
 }
 
-Progress WindowSchedule::advance() noexcept {
+template <class Host>
+Progress WindowSchedule<Host>::advance() noexcept {
   bool moved = false;
   while (lanes_done_ < lanes_.size()) {
-    if (lanes_to_look_at_ == 0) return moved ? Progress::moved : Progress::idle;
+    if (watch_.is_at_rest()) return moved ? Progress::moved : Progress::idle;
     Step step{};
     Instance* instance = nullptr;
     LaneState* chosen = nullptr;
     std::int64_t below = call_.shape->layout.segments();
     for (std::size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
-      if (lane.lowest >= below || lane.lane->flows.empty() || !is_looked_at(number)) continue;
+      if (lane.lowest >= below || lane.lane->flows.empty() || !watch_.is_looked_at(number)) continue;
       if (find_ready(lane, below, step, instance)) {
         chosen = &lane;
         below = step.segment;
-      } else if (call_.model != nullptr) {
-        has_not_moved(number, below);
+      } else {
+        const std::int64_t window_end = lane.lowest + static_cast<std::int64_t>(lane.window);
+        watch_.has_not_moved(number, below >= std::min(window_end, call_.shape->layout.segments()));
       }
     }
     if (chosen == nullptr) return moved ? Progress::moved : Progress::idle;
-    run(step);
+    run(host_, Operation(*this, step, instance->sources_seen));
     if (call_.status != Status::ok) return Progress::idle;
     moved = true;
     instance->sources_seen = 0;
@@ -131,56 +174,33 @@ Progress WindowSchedule::advance() noexcept {
         finish_lane_segments(*chosen);
       }
     }
-    if (call_.model != nullptr && call_.model->is_busy()) return Progress::moved;
+    if (host_.is_busy()) return Progress::moved;
   }
   if (!lent_operands_are_free()) return moved ? Progress::moved : Progress::idle;
   return call_.finish() ? Progress::done : Progress::idle;
 }
 
-void WindowSchedule::run(const Step& step) noexcept {
-  if (is_modelled(step)) {
-    mover_.skip();
-  } else {
-    mover_.run(step);
-  }
-  if (call_.status != Status::ok) return;  // something could not be read: nobody may take what was stored
-  for (const StreamEnd& end : step.flow->targets) send(end, step);
-  for (const StreamEnd& end : step.flow->sources) {
-    if (end.stream != kOwn) release(end, step);
-  }
-}
-
-void WindowSchedule::send(const StreamEnd& end, const Step& step) noexcept {
-  const InstalledStream& out = call_.plan->out[end.stream];
+template <class Host>
+void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = call_.number(out.stream, end, step);
-  const std::uint64_t slot_offset = call_.signal_place(out, message);
-  const std::uint64_t signal = signal_word(call_.signature, message);
   if (out.stream.carriage == Carriage::handover) {
-    store_word(out.slots + slot_offset, signal);
-    if (call_.model != nullptr) changed(out.slots_offset);
+    out.ring.hand_over(call_.slots, call_.signature, message);
+    watch_.changed(out.ring.stream_offset());
     return;
   }
-  Put put;
-  put.peer = out.peer;
   // A flow without sources sends tokens: their streams' slots hold no payload.
-  const std::size_t bytes = call_.message_bytes(out.stream, step) * static_cast<std::size_t>(out.stream.bundle);
-  put.bytes = step.flow->sources.empty() ? 0 : bytes;
-  put.signal_offset = out.slots_offset + slot_offset;
-  put.signal = signal;
-  if (out.remote) {
-    const std::byte* const standing = mover_.leaves_from(out);
-    put.source = standing != nullptr ? standing : call_.payload(out, message, put.bytes);
-    put.line_before = standing == nullptr && (out.leader < 0 || out.leader == static_cast<int>(end.stream));
-  }
-  post_message(call_, put, out, message);
+  const std::size_t bytes = step.flow->sources.empty() ? 0 : call_.bundle_bytes(out.stream, step);
+  out.ring.signal(call_, call_.signature, message, bytes, mover_.leaves_from(out));
 }
 
-void WindowSchedule::release(const StreamEnd& end, const Step& step) noexcept {
-  InstalledStream& in = call_.plan->in[end.stream];
+template <class Host>
+void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexcept {
+  const InstalledIn& in = call_.plan->in[end.stream];
   if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
-  if (in.stream.carriage != Carriage::lend || in.remote || !offers_.of(in.announcement).input_in_place) {
-    give_credit(call_, in, call_.number(in.stream, end, step));
+  if (in.stream.carriage != Carriage::lend || in.ring.remote() || !offers_.of(in.announcement).input_in_place) {
+    in.ring.release(call_, call_.number(in.stream, end, step));
     return;
   }
   // An operand read in place is given back once, after its last segment, with the credits of every slot.
@@ -188,24 +208,25 @@ void WindowSchedule::release(const StreamEnd& end, const Step& step) noexcept {
   const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
   const std::uint64_t begun = call_.segments_base * messages;
   const std::uint64_t next = begun + static_cast<std::uint64_t>(call_.shape->layout.segments()) * messages;
-  for (std::uint64_t n = next - std::min(next - begun, call_.ring.slots); n < next; ++n)
-    credit(call_, in.peer, in.credits_offset, n);
+  for (std::uint64_t n = next - std::min(next - begun, call_.slots.count); n < next; ++n) in.ring.release(call_, n);
 }
 
 /// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
 /// implied the plan's own messages have already said so.
-bool WindowSchedule::lent_operands_are_free() const noexcept {
+template <class Host>
+bool WindowSchedule<Host>::lent_operands_are_free() const noexcept {
   if (!call_.buffers.input_reachable && !call_.lending.readable) return true;
-  for (const InstalledStream& out : call_.plan->out) {
-    if (out.stream.carriage != Carriage::lend || out.remote || !out.stream.credits) continue;
+  for (const InstalledOut& out : call_.plan->out) {
+    if (out.stream.carriage != Carriage::lend || out.ring.remote() || !out.stream.credits) continue;
     const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
                                static_cast<std::uint64_t>(out.stream.messages_per_segment);
-    if (next != 0 && !call_.is_taken(out, next - 1)) return false;
+    if (next != 0 && !out.ring.is_taken(call_.slots, next - 1)) return false;
   }
   return true;
 }
 
-Stall WindowSchedule::stall() const {
+template <class Host>
+Stall WindowSchedule<Host>::stall() const {
   Stall stall;
   auto* self = const_cast<WindowSchedule*>(this);  // looking for a cause runs no step and sends nothing
   for (const LaneState& lane : lanes_) {
@@ -216,21 +237,24 @@ Stall WindowSchedule::stall() const {
     stall.segment = lane.lowest;
     for (const StreamEnd& end : step.flow->sources) {
       if (!self->arrived(end, step)) {
-        stall.peer = call_.plan->in[end.stream].peer;
+        stall.peer = call_.plan->in[end.stream].ring.peer();
         return stall;
       }
     }
     for (const StreamEnd& end : step.flow->targets) {
       if (!self->may_send(end, step)) {
-        stall.peer = call_.plan->out[end.stream].peer;
+        stall.peer = call_.plan->out[end.stream].ring.peer();
         return stall;
       }
     }
   }
-  for (const InstalledStream& out : call_.plan->out) {
-    if (out.stream.carriage == Carriage::lend && !out.remote && out.stream.credits) stall.peer = out.peer;
+  for (const InstalledOut& out : call_.plan->out) {
+    if (out.stream.carriage == Carriage::lend && !out.ring.remote() && out.stream.credits) stall.peer = out.ring.peer();
   }
   return stall;
 }
+
+template class WindowSchedule<RealHost>;
+template class WindowSchedule<ModelledHost>;
 
 }  // namespace torii

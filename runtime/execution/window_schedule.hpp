@@ -9,30 +9,23 @@
 
 #include "runtime/execution/buffer_offers.hpp"
 #include "runtime/execution/data_mover.hpp"
+#include "runtime/execution/host.hpp"
 #include "runtime/execution/running_call.hpp"
 
 namespace torii {
 
+template <class Host>
 class WindowSchedule {
  public:
-  WindowSchedule(RunningCall& call, BufferOffers& offers, DataMover& mover)
-      : call_(call), offers_(offers), mover_(mover) {}
+  WindowSchedule(Host host, RunningCall& call, BufferOffers& offers, DataMover& mover)
+      : host_(host), call_(call), offers_(offers), mover_(mover) {}
 
   void begin() noexcept;
   Progress advance() noexcept;
   Stall stall() const;
 
-  // With a StepModel (window_schedule_model.cpp) advance() looks only at lanes for which something may have changed.
-  /// The simulation calls this after writing a word at `offset` of this rank's arena: lanes that wait for that word are
-  /// looked at again.
-  void changed(std::uint64_t offset) noexcept;
-  /// Asks for the memory that changed() will touch shortly.
-  void fetch_ahead() const noexcept {
-    __builtin_prefetch(&lanes_to_look_at_);
-    __builtin_prefetch(&readers_of_out_);
-  }
-  /// Whether a lane waits for nothing but a credit.
-  bool waits_for_credit() const noexcept { return lanes_without_credit_ != 0; }
+  typename Host::Watch& watch() noexcept { return watch_; }
+  const typename Host::Watch& watch() const noexcept { return watch_; }
   /// Whether all steps of the call have run, so that it waits for the transport alone.
   bool has_run_all() const noexcept { return call_.plan == nullptr || lanes_done_ == lanes_.size(); }
 
@@ -51,11 +44,12 @@ class WindowSchedule {
     std::size_t first_flow = 0;  ///< index into InstalledPlan::stores
     std::size_t window = 1;
   };
+  class Operation;
+
+  void place_rings() noexcept;
   bool arrived(const StreamEnd& end, const Step& step) noexcept;
   bool may_send(const StreamEnd& end, const Step& step) noexcept;
-  bool is_ready(Instance& instance, const Step& step) noexcept;
   bool find_ready(LaneState& lane, std::int64_t below, Step& step, Instance*& instance) noexcept;
-  void run(const Step& step) noexcept;
   void send(const StreamEnd& end, const Step& step) noexcept;
   void release(const StreamEnd& end, const Step& step) noexcept;
   void finish_lane_segments(LaneState& lane) noexcept;
@@ -69,40 +63,17 @@ class WindowSchedule {
     return stream.ends_bundle(end.position + step.visit);
   }
 
-  // window_schedule_model.cpp
-  bool is_modelled(const Step& step) noexcept;
-  void find_readers() noexcept;
-  bool is_looked_at(std::size_t lane) const noexcept {
-    return (lanes_to_look_at_ >> std::min(lane, kLaneBits) & 1) != 0;
-  }
-  void has_not_moved(std::size_t lane, std::int64_t below) noexcept;
-  /// Words of one kind that lie in staging stream after stream, and by stream the lanes that wait for them. Beside the
-  /// bits below, for changed() finds nothing of a rank in a cache.
-  struct Readers {
-    std::uint64_t begin = 0;         ///< offset of the first stream's
-    std::uint64_t stream_bytes = 1;  ///< from one stream's to the next one's
-    std::vector<std::uint64_t> lanes;
-
-    /// All lanes where the offset is none of these words'.
-    std::uint64_t of(std::uint64_t offset) const noexcept {
-      const std::uint64_t stream = (offset - begin) / stream_bytes;
-      return offset >= begin && stream < lanes.size() ? lanes[stream] : ~std::uint64_t{0};
-    }
-  };
-
+  [[no_unique_address]] Host host_;
   RunningCall& call_;
   BufferOffers& offers_;
   DataMover& mover_;
   std::size_t lanes_done_ = 0;
   std::vector<LaneState> lanes_;
   std::vector<Instance> instances_;
-  // Bits of lanes, the last one of all lanes from there on.
-  static constexpr std::size_t kLaneBits = 63;
-  std::uint64_t lanes_to_look_at_ = ~std::uint64_t{0};
-  std::uint64_t lanes_without_credit_ = 0;
-  bool lacks_credit_ = false;  ///< the step that was looked at last waits for a credit alone
-  Readers readers_of_in_;      ///< lanes that take from a stream
-  Readers readers_of_out_;     ///< lanes that put into one
+  [[no_unique_address]] typename Host::Watch watch_;
 };
+
+extern template class WindowSchedule<RealHost>;
+extern template class WindowSchedule<ModelledHost>;
 
 }  // namespace torii

@@ -64,8 +64,8 @@ class PlanRank {
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
     shape_ = call_shape(run);
-    if (run.straight) straight_ = straighten(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes, faulty_);
-    for (TimedChoice& choice : plan_.lend.by_size) choice.force(run.cross_memory ? 1 : 0);
+    if (run.straight) straight_ = straighten(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
+    for (TimedChoice& choice : plan_.private_reads.choice.by_size) choice.force(run.cross_memory ? 1 : 0);
     if (run.stores) {
       for (StoreChoices& stores : plan_.stores) stores.force(*run.stores);
     }

@@ -93,6 +93,7 @@ Status Network::put(int from, const Put& put) noexcept {
   const auto way = std::ranges::upper_bound(sender.ways, std::pair(put.peer, put.signal_offset), {},
                                             [](const Way& one) { return std::pair(one.peer, one.begin); });
   if (way == sender.ways.begin() || (way - 1)->peer != put.peer || (way - 1)->end <= put.signal_offset) {
+    if (put.bytes == 0) return put_word(from, put.peer, put.signal_offset, put.signal);  // a credit
     return Status::transport;  // a put that belongs to no stream
   }
   std::uint32_t number = 0;
@@ -116,6 +117,7 @@ Status Network::put(int from, const Put& put) noexcept {
 }
 
 Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t value) noexcept {
+  ++words_sent_;
   if (peer == from) {
     change(peer, offset, value);
     return Status::ok;
@@ -244,15 +246,14 @@ void Network::arrive(std::uint32_t number, std::vector<int>& woken) noexcept {
   message.hold.let_go();
   // A rank that waits only for its last put has to be asked once more.
   Rank& sender = rank(message.from);
-  if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->lanes().has_run_all()))
-    wake(message.from, woken);
+  if (--sender.under_way == 0 && (sender.reader == nullptr || sender.reader->has_run_all())) wake(message.from, woken);
   free_messages_.push_back(number);
 }
 
 void Network::change(int number, std::uint64_t offset, std::uint64_t value) noexcept {
   store_word(arena(number) + offset, value);
   Rank& one = rank(number);
-  if (one.reader != nullptr) one.reader->lanes().changed(offset);
+  if (one.reader != nullptr) one.reader->lanes().watch().changed(offset);
 }
 
 void Network::wake(int number, std::vector<int>& woken) noexcept {
@@ -317,8 +318,8 @@ void Network::fetch_ahead(std::size_t at) const noexcept {
     __builtin_prefetch(arenas_ + peer * arena_bytes_ + offset);
   }
   if (const Event* const event = signal_after(1)) {
-    const Execution* const reader = ranks_[place(*event).first].reader;
-    if (reader != nullptr) reader->lanes().fetch_ahead();
+    const ModelledExecution* const reader = ranks_[place(*event).first].reader;
+    if (reader != nullptr) reader->lanes().watch().fetch_ahead();
   }
 }
 

@@ -92,7 +92,7 @@ class Network {
   /// Whether a credit, too, makes the network ask `rank` again. Not needed if the rank waits for none.
   void wake_by_words(int number, bool wakes) noexcept { rank(number).wakes_by_words = wakes; }
   /// Tells this execution of every word that changes in the arena of `rank`.
-  void tell(int number, Execution& execution) noexcept { rank(number).reader = &execution; }
+  void tell(int number, ModelledExecution& execution) noexcept { rank(number).reader = &execution; }
   bool is_computing(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].clock > now_; }
 
   /// Moves on to the next instant at which something happens, and lists the ranks for which something arrived. False if
@@ -101,6 +101,7 @@ class Network {
   Time now() const noexcept { return now_; }
   Time in_ticks(double us) const noexcept;
   std::uint64_t messages() const noexcept { return messages_sent_; }
+  std::uint64_t words() const noexcept { return words_sent_; }
 
   /// Records from now on when each segment's worth of messages has left or reached `rank`.
   void note_progress(int number, std::uint64_t messages_per_segment) noexcept {
@@ -183,7 +184,7 @@ class Network {
     std::vector<Time> progress;
     int under_way = 0;       ///< puts whose source may still be read
     Time engine_event = -1;  ///< when waiting puts are looked at again
-    Execution* reader = nullptr;
+    ModelledExecution* reader = nullptr;
     bool is_woken = false;
     bool wakes_by_words = true;
   };
@@ -228,6 +229,7 @@ class Network {
   Time now_ = 0;
   std::uint64_t order_ = 0;
   std::uint64_t messages_sent_ = 0;
+  std::uint64_t words_sent_ = 0;
   std::vector<Rank> ranks_;
   std::vector<Hop> hops_;           ///< of all ways
   std::vector<double> link_ticks_;  ///< per byte, by LinkId; empty if all are equal

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "runtime/base/status.hpp"
@@ -52,12 +53,13 @@ class Work final : public StepModel {
 
 struct Member {
   Member(Network& network, Lanes& lanes, int rank, const Call& call)
-      : transport(network, rank), work(network, lanes, rank, call), execution(transport, &work) {}
+      : transport(network, rank), work(network, lanes, rank, call), execution(transport, ModelledHost(work)) {}
 
   Simulated transport;
   Work work;
-  Execution execution;
+  ModelledExecution execution;
   InstalledPlan plan;
+  std::unique_ptr<Straight> straight;
   std::vector<std::byte> operand;
   std::vector<std::byte> result;
   bool is_done = false;
@@ -83,6 +85,21 @@ std::vector<Plan> narrowed(const Call& call) {
   return plans;
 }
 
+/// Lists have a few hundred bytes for each step of a rank. Beyond these all ranks run their lanes, whose messages are
+/// the same.
+constexpr std::size_t kListedStepsMost = std::size_t{1} << 19;
+
+bool has_room_for_lists(const Call& call) {
+  if (!call.lists) return false;
+  std::size_t steps = 0;
+  for (const Plan& plan : call.plans) {
+    for (const Lane& lane : plan.lanes) {
+      for (const Flow& flow : lane.flows) steps += static_cast<std::size_t>(flow.walk.count);
+    }
+  }
+  return steps <= kListedStepsMost;
+}
+
 class Run {
  public:
   explicit Run(const Call& call)
@@ -101,6 +118,8 @@ class Run {
     Outcome outcome;
     outcome.time = end_;
     outcome.messages = network_.messages();
+    outcome.credits = network_.words();
+    outcome.lists = lists_;
     outcome.link_bytes.assign(network_.link_bytes().begin(), network_.link_bytes().end());
     outcome.uses = network_.uses();
     outcome.messages_per_segment = messages_per_segment_;
@@ -144,26 +163,28 @@ class Run {
     std::map<int, int> turns;
     std::vector<LinkId> route;
     std::uint64_t moved = 0;
-    for (const InstalledStream& in : plan.in) {
-      if (in.peer != rank) moved += static_cast<std::uint64_t>(in.stream.bundles_per_segment());
+    for (const InstalledIn& in : plan.in) {
+      if (in.ring.peer() != rank) moved += static_cast<std::uint64_t>(in.stream.bundles_per_segment());
     }
-    const auto add_way = [&](const InstalledStream& out, int turn, const Ties& ties) {
-      network_.add_way(rank, out.peer, out.slots_offset, out.slots_offset + plan.shape.stream_bytes, turn, ties);
+    const auto add_way = [&](const SendRing& out, int turn, const Ties& ties) {
+      const std::uint64_t begin = out.stream_offset();
+      network_.add_way(rank, out.peer(), begin, begin + plan.shape.stream_bytes, turn, ties);
     };
-    for (const InstalledStream& out : plan.out) {
-      if (out.peer == rank) continue;
-      const int turn = turns[out.peer]++;
-      add_way(out, turn, out.stream.ties);
+    for (const InstalledOut& out : plan.out) {
+      const int peer = out.ring.peer();
+      if (peer == rank) continue;
+      const int turn = turns[peer]++;
+      add_way(out.ring, turn, out.stream.ties);
       const auto messages = static_cast<std::uint64_t>(out.stream.bundles_per_segment());
       moved += messages;
       messages_per_segment_ += messages;
       route.clear();
-      append_network_route(call_.network.topology, rank, out.peer, turn, route, out.stream.ties);
+      append_network_route(call_.network.topology, rank, peer, turn, route, out.stream.ties);
       for (const LinkId link : route) link_messages_[index(link)] += messages;
     }
     const std::vector<Ties> ties = sweep_ties(rank);
     for (const SweepPeer& peer : plan.sweep.peers) {
-      if (peer.out.slots != nullptr) add_way(peer.out, 0, ties.empty() ? Ties{} : ties[index(peer.out.peer)]);
+      if (peer.sends) add_way(peer.out.ring, 0, ties.empty() ? Ties{} : ties[index(peer.rank)]);
     }
     network_.note_progress(rank, moved);
   }
@@ -181,7 +202,12 @@ class Run {
       buffers.input = reinterpret_cast<std::uintptr_t>(operand.data());
       buffers.result = reinterpret_cast<std::uintptr_t>(member.result.data());
     }
-    member.execution.begin(member.plan, call_.shape, buffers);
+    if (runs_lists_) {
+      const CallShape& shape = call_.shape;
+      member.straight = straighten(member.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
+      if (member.straight != nullptr) ++lists_;
+    }
+    member.execution.begin(member.plan, call_.shape, buffers, member.straight.get());
     // A sweep looks at its pools, whatever has changed.
     if (!member.plan.plan.sweep.exists()) network_.tell(rank, member.execution);
     const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
@@ -191,13 +217,13 @@ class Run {
   void advance(int rank) {
     Member& member = members_[index(rank)];
     if (member.is_done || member.work.is_busy()) return;
-    const Execution::Progress progress = member.execution.advance();
+    const Progress progress = member.execution.advance();
     if (member.execution.status() != Status::ok) {
       throw Error(Status::internal, "rank " + std::to_string(rank) + " put what belongs to no stream");
     }
     const bool is_sweep = member.plan.plan.sweep.exists();  // its entries end with credits
-    network_.wake_by_words(rank, is_sweep || member.execution.lanes().waits_for_credit() || member.work.is_busy());
-    if (progress != Execution::Progress::done) return;
+    network_.wake_by_words(rank, is_sweep || member.execution.waits_for_credit() || member.work.is_busy());
+    if (progress != Progress::done) return;
     member.is_done = true;
     end_ = network_.now();
     --left_;
@@ -222,6 +248,8 @@ class Run {
   std::deque<Member> members_;
   std::uint64_t messages_per_segment_ = 0;
   std::vector<std::uint64_t> link_messages_;
+  bool runs_lists_ = has_room_for_lists(call_);
+  int lists_ = 0;
   int left_ = static_cast<int>(call_.plans.size());
   Time end_ = 0;
 };

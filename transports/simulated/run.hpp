@@ -25,6 +25,7 @@ struct Call {
   bool wide = false;                  ///< streams marked wide hold float
   std::optional<double> reduce_GBps;  ///< operands of a step after its first, per second; none: no time
   double skew_us = 0;                 ///< ranks start within this time, by network.seed
+  bool lists = true;                  ///< ranks run straight lists where a team would; false: lanes
   int watched = -1;                   ///< the rank whose engines are recorded; -1: none
   /// Writes the operand of `rank`. Without it nothing is folded or copied, and vectors take no memory.
   std::function<void(int rank, std::byte* operand)> fill;
@@ -35,6 +36,8 @@ struct Call {
 struct Outcome {
   Time time = 0;  ///< from the first start to the last end
   std::uint64_t messages = 0;
+  std::uint64_t credits = 0;
+  int lists = 0;                          ///< ranks that have run a straight list
   std::vector<std::uint64_t> link_bytes;  ///< by LinkId
   std::vector<EngineUse> uses;            ///< of the watched rank
   std::uint64_t messages_per_segment = 0;

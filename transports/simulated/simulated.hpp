@@ -11,7 +11,8 @@ namespace torii::simulated {
 class Simulated final : public Transport {
  public:
   Simulated(Network& network, int rank) : network_(&network), rank_(rank) {
-    capabilities_ = {.name = "simulated", .engines = network.model().engines, .selects_ties = true};
+    capabilities_ = {
+        .name = "simulated", .engines = network.model().engines, .selects_ties = true, .deals_engines = true};
   }
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }

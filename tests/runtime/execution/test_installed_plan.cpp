@@ -249,14 +249,14 @@ Deal deal(const Topology& topology, int engines, int rails, bool polling_is_cost
     Network network(rank, ranks, engines, rails, polling_is_costly);
     const Placement placement = place(network, "trinaryx3", Collective::allreduce, topology);
     const InstalledPlan installed = install(placement.plan_of(rank), 4096, false, placement);
-    for (const auto* streams : {&installed.in, &installed.out}) {
-      for (const InstalledStream& one : *streams) {
-        if (!one.remote) continue;
-        const std::pair<int, int> engines_of_pair = {one.first_engine, one.engine_count};
-        const auto [at, fresh] = deal.try_emplace({rank, one.peer}, engines_of_pair);
-        EXPECT_EQ(at->second, engines_of_pair) << "all streams of a pair go by the same engines";
-      }
-    }
+    const auto note = [&](const RingPlace& place) {
+      if (!place.remote) return;
+      const std::pair<int, int> engines_of_pair = {place.engines.first, place.engines.count};
+      const auto [at, fresh] = deal.try_emplace({rank, place.peer}, engines_of_pair);
+      EXPECT_EQ(at->second, engines_of_pair) << "all streams of a pair go by the same engines";
+    };
+    for (const InstalledIn& in : installed.in) note(in.ring.place());
+    for (const InstalledOut& out : installed.out) note(out.ring.place());
   }
   return deal;
 }
@@ -306,7 +306,7 @@ TEST(Engines, CreditsOfSweepsUseTheFirstOnly) {
     const InstalledPlan installed = install(placement.plan_of(0), 4096, false, placement);
     ASSERT_EQ(installed.sweep.peers.size(), static_cast<std::size_t>(ranks - 1));
     for (const SweepPeer& peer : installed.sweep.peers) {
-      EXPECT_EQ(std::pair(peer.in.first_engine, peer.in.engine_count), std::pair(0, 1)) << "rank " << peer.rank;
+      EXPECT_EQ(std::pair(peer.in.ring.place().engines.first, peer.in.ring.place().engines.count), std::pair(0, 1)) << "rank " << peer.rank;
     }
   }
 }

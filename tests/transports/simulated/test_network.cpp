@@ -197,8 +197,12 @@ TEST(Network, RefusesWhatBelongsToNoStream) {
   Fixture fixture(row_of(2));
   Put put;
   put.peer = 1;
+  put.bytes = 8;
   put.signal_offset = Fixture::line(7);
   EXPECT_EQ(fixture.network.put(0, put), Status::transport);
+  put.bytes = 0;  // a credit
+  EXPECT_EQ(fixture.network.put(0, put), Status::ok);
+  EXPECT_EQ(fixture.network.words(), 1U);
 }
 
 TEST(Network, ASwitchHasALinkEachWayForEachRank) {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Straight lists: the same waits, folds, signals and credits as the window schedule's, without its choice of lanes and
+// segments. A call of 8 bytes is a line there and a line back, so here every instruction counts.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "runtime/execution/data_mover.hpp"
+#include "runtime/execution/linear_schedule.hpp"
+#include "runtime/execution/operation.hpp"
+#include "runtime/execution/sending.hpp"
+#include "runtime/execution/waiting.hpp"
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+namespace linear {
+
+inline constexpr std::size_t kQuarterBytes = kLineBytes / 4;
+
+inline void copy_quarter(void* to, const void* from, std::size_t at) noexcept {
+  std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, kQuarterBytes);
+}
+
+/// Most short vectors are one element or two, or fill a line at most; a call of the library's copy is longer than the
+/// rest of the step.
+inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
+  if (to == from) return;
+  if (bytes == sizeof(std::uint64_t)) {
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  } else if (bytes == sizeof(std::uint32_t)) {
+    std::memcpy(to, from, sizeof(std::uint32_t));
+  } else if (bytes >= kQuarterBytes && bytes <= kLineBytes) {
+    // From both ends; what meets in the middle is copied twice.
+    copy_quarter(to, from, 0);
+    copy_quarter(to, from, bytes - kQuarterBytes);
+    if (bytes <= 2 * kQuarterBytes) return;
+    copy_quarter(to, from, kQuarterBytes);
+    copy_quarter(to, from, bytes - 2 * kQuarterBytes);
+  } else {
+    kernels::copy(to, from, bytes, false);
+  }
+}
+
+/// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
+/// others are copied from it; the own result, where there is one, stands first.
+inline void store(LinearState& at, const RunningCall& call, const StraightStep& step, std::uint32_t count,
+                  bool streaming) noexcept {
+  std::uint32_t first = 0;
+  const void* value = at.sources[0];
+  if (step.sources.size() > 1) {
+    fold(*call.shape,
+         {.sources = at.sources.data(),
+          .source_count = static_cast<int>(step.sources.size()),
+          .targets = at.targets.data(),
+          .target_count = 1,
+          .streaming_targets = streaming && count == 1 ? 1U : 0U},
+         step.length_bytes / call.shape->element_bytes, step.fold);
+    value = at.targets[0];
+    first = 1;
+  }
+  for (std::uint32_t i = first; i < count; ++i) {
+    if (at.targets[i] == value) continue;
+    if (streaming && !(step.keep && i == 0)) {
+      kernels::copy(at.targets[i], value, step.length_bytes, true);
+    } else {
+      copy_short(at.targets[i], value, step.length_bytes);
+    }
+  }
+}
+
+inline void move(LinearState& at, const RunningCall& call, const StraightStep& step) noexcept {
+  const std::uint64_t base = call.segments_base;
+  const auto own = reinterpret_cast<const void*>(call.buffers.input + step.offset_bytes);
+  for (std::size_t i = 0; i < step.sources.size(); ++i) {
+    if (step.sources[i].own) at.sources[i] = own;
+  }
+  std::uint32_t count = 0;
+  if (step.keep) at.targets[count++] = reinterpret_cast<void*>(call.buffers.result + step.offset_bytes);
+  for (const StraightTarget& target : step.targets) {
+    if (!target.stores) continue;
+    at.targets[count++] = target.payload + target.ring.offset(call.slots, base * target.messages + target.position);
+  }
+  if (count == 0) return;
+  if (!step.may_stream) {
+    store(at, call, step, count, false);
+    return;
+  }
+  store_and_time(call.plan->stores[step.flow].slots, step.length_bytes * (count - (step.keep ? 1 : 0)),
+                 [&](bool streaming) { store(at, call, step, count, streaming); });
+}
+
+/// The next step of the list.
+class LinearOperation {
+ public:
+  LinearOperation(LinearState& at, RunningCall& call, const StraightStep& step) : at_(at), call_(call), step_(step) {}
+
+  std::span<const StraightSource> sources() const noexcept { return step_.sources; }
+  std::span<const StraightTarget> targets() const noexcept { return step_.targets; }
+  std::size_t& sources_seen() const noexcept { return at_.sources_seen; }
+  std::size_t bytes() const noexcept { return step_.length_bytes; }
+
+  bool has_arrived(const StraightSource& source, std::size_t number) const noexcept {
+    if (source.own) return true;
+    const std::uint64_t message = number_of(source);
+    const std::size_t offset = source.ring.offset(call_.slots, message);
+    if (!source.ring.arrived_at(offset, call_.signature, message)) return false;
+    at_.sources[number] = source.payload + offset;
+    return true;
+  }
+  bool is_free(const StraightTarget& target) const noexcept {
+    return target.ring.may_fill(call_, call_.slots, number_of(target));
+  }
+  bool move() const noexcept {
+    if (step_.length_bytes != 0 && !step_.sources.empty()) linear::move(at_, call_, step_);
+    return true;
+  }
+  void skip() const noexcept {}
+  void signal(const StraightTarget& target) const noexcept {
+    if (target.signals) target.ring.signal(call_, call_.signature, number_of(target), target.signalled_bytes);
+  }
+  void release(const StraightSource& source) const noexcept {
+    if (source.releases) source.ring.release(call_, number_of(source));
+  }
+
+ private:
+  template <class End>
+  std::uint64_t number_of(const End& end) const noexcept {
+    return call_.segments_base * end.messages + end.position;
+  }
+
+  LinearState& at_;
+  RunningCall& call_;
+  const StraightStep& step_;
+};
+
+}  // namespace linear
+
+template <class Host>
+Progress LinearSchedule<Host>::advance(RunningCall& call) noexcept {
+  const StraightStep* const begun = state_.next;
+  for (; state_.next != state_.end; ++state_.next) {
+    if (!try_run(host_, linear::LinearOperation(state_, call, *state_.next))) {
+      return state_.next == begun ? Progress::idle : Progress::moved;
+    }
+    if (call.status != Status::ok) return Progress::idle;
+    state_.sources_seen = 0;
+    if (host_.is_busy()) {
+      ++state_.next;
+      return Progress::moved;
+    }
+  }
+  return call.finish() ? Progress::done : Progress::idle;
+}
+
+template <class Host>
+Stall LinearSchedule<Host>::stall() const noexcept {
+  Stall stall;
+  if (state_.next == state_.end) return stall;
+  stall.label = "one segment";
+  if (state_.sources_seen < state_.next->sources.size()) {
+    stall.peer = state_.next->sources[state_.sources_seen].ring.peer();
+  } else if (!state_.next->targets.empty()) {
+    stall.peer = state_.next->targets.front().ring.peer();
+  }
+  return stall;
+}
+
+}  // namespace torii

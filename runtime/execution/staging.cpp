@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes of staging memory, and streams that share slots or credits.
+#include "runtime/execution/staging.hpp"
+
+#include <algorithm>
+
+namespace torii {
+namespace {
+
+/// How many flows feed each out-stream.
+std::vector<int> feeders(const Plan& plan) {
+  std::vector<int> counts(plan.out.size(), 0);
+  for (const Lane& lane : plan.lanes) {
+    for (const Flow& flow : lane.flows) {
+      for (const StreamEnd& end : flow.targets) ++counts[end.stream];
+    }
+  }
+  return counts;
+}
+
+bool carry_the_same(const Stream& a, const Stream& b) {
+  return a.carriage == b.carriage && a.carriage != Carriage::handover && a.wide == b.wide &&
+         a.messages_per_segment == b.messages_per_segment && a.bundle == b.bundle;
+}
+
+}  // namespace
+
+std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
+  const int node = nodes[static_cast<std::size_t>(plan.rank)];
+  const auto is_remote = [&](const Stream& stream) { return nodes[static_cast<std::size_t>(stream.peer)] != node; };
+  const std::vector<int> counts = feeders(plan);
+  std::vector<int> leaders(plan.out.size(), -1);
+  for (const Lane& lane : plan.lanes) {
+    for (const Flow& flow : lane.flows) {
+      for (auto end = flow.targets.begin(); end != flow.targets.end(); ++end) {
+        if (counts[end->stream] != 1) continue;
+        const auto leader = std::find_if(flow.targets.begin(), end, [&](const StreamEnd& earlier) {
+          const Stream& first = plan.out[earlier.stream];
+          const Stream& second = plan.out[end->stream];
+          return counts[earlier.stream] == 1 && earlier.position == end->position &&
+                 is_remote(first) == is_remote(second) && carry_the_same(first, second);
+        });
+        if (leader == end) continue;
+        leaders[leader->stream] = leader->stream;
+        leaders[end->stream] = leader->stream;
+      }
+    }
+  }
+  return leaders;
+}
+
+StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes) {
+  StagingShape shape;
+  const std::size_t bundle_bytes = segment_bytes * static_cast<std::size_t>(plan.bundle_max);
+  const std::size_t payload_bytes = round_up(wide ? 2 * bundle_bytes : bundle_bytes, kLineBytes);
+  const auto slots = static_cast<std::size_t>(plan.slots);
+  shape.slot_bytes = kLineBytes + payload_bytes;
+  shape.stream_bytes = slots * shape.slot_bytes;
+  if (!plan.sweep.exists() && plan.bundle_max == 1 && !wide) {
+    shape.cells_offset = shape.stream_bytes;
+    shape.wide_cells_offset = shape.cells_offset + round_up(slots * kCellBytes, kLineBytes);
+    shape.stream_bytes = shape.wide_cells_offset + round_up(slots * kWideCellBytes, kLineBytes);
+  }
+  shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
+  shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
+  const auto lines_max =
+      static_cast<std::size_t>(plan.sweep.exists() ? 2 * plan.ranks : plan.in_streams_max + plan.out_streams_max);
+  shape.credits_offset = shape.ready_offset + lines_max * kLineBytes;
+  const auto outs = static_cast<std::size_t>(plan.out_streams_max);
+  shape.send_offset = shape.credits_offset + outs * shape.credit_bytes;
+  shape.total_bytes = round_up(shape.send_offset + (several_nodes ? outs * shape.stream_bytes : 0), 4096);
+  return shape;
+}
+
+}  // namespace torii

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the staging memory of a plan is divided, and which streams share slots or credits: equal on all ranks, so no rank
+// has to ask.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/execution/rings.hpp"
+#include "runtime/plan/layout.hpp"
+#include "runtime/plan/plan.hpp"
+
+namespace torii {
+
+/// The same on all ranks: staging = slots and cells of in-streams, then ready lines, then credit lines of out-streams,
+/// then, where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a sweep the ready
+/// lines are two for each rank of the team.
+struct StagingShape {
+  std::size_t slot_bytes = 0;         ///< header line and payload
+  std::size_t cells_offset = 0;       ///< of a stream's cells, one for each slot, from its first slot; 0: it has none
+  std::size_t wide_cells_offset = 0;  ///< likewise
+  std::size_t stream_bytes = 0;       ///< all slots and cells of one stream
+  std::size_t ready_offset = 0;
+  std::size_t credits_offset = 0;
+  std::size_t credit_bytes = 0;  ///< credit words of one stream, whole lines
+  std::size_t send_offset = 0;
+  std::size_t total_bytes = 0;
+};
+StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes);
+
+/// The node of each rank of a team, by team rank.
+using Nodes = std::vector<int>;
+
+/// Streams that always carry the same payload: it is stored once, in the slots of the first of them, and read there by
+/// all receivers. Returns for each out-stream of the plan the first stream of its group, or -1 when it is alone.
+/// Signals and credits stay each stream's own, so nothing else changes: a slot is filled anew when the step has all
+/// their credits. Streams to other nodes form groups of their own: those share the send slot, and each receiver gets a
+/// copy.
+std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes);
+
+/// Those of a call on streams between ranks of one node. Equal on all ranks.
+inline Cells cells_of(const StagingShape& shape, const Layout& layout) noexcept {
+  if (shape.cells_offset == 0) return {};
+  if (layout.longest_bytes() <= cell_payload_bytes(kCellBytes)) return {kCellBytes, shape.cells_offset};
+  if (layout.longest_bytes() <= cell_payload_bytes(kWideCellBytes)) return {kWideCellBytes, shape.wide_cells_offset};
+  return {};
+}
+
+}  // namespace torii

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the executor does beyond the plan, with a fault planted in each of its rules: credits of groups, messages held
+// for taken by a straight list, and alltoalls in place without a copy.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "collectives/proof/verify.hpp"
+#include "collectives/selection/catalogue.hpp"
+#include "tests/collectives/proof/test_verify_plans.hpp"
+
+namespace torii::tests {
+namespace {
+
+std::string first_fault(const PlanSet& set, const CreditRules& rules = {}) {
+  ExpressionPool pool;
+  const Verdict verdict = verify(set.request, set.plans, pool, {}, rules);
+  return verdict.ok() ? "no fault" : verdict.faults.front();
+}
+
+PlanSet with_slots(PlanSet set, int slots) {
+  for (Plan& plan : set.plans) plan.slots = slots;
+  return set;
+}
+
+#define EXPECT_FAULT(set, rules, part) \
+  EXPECT_NE(first_fault(set, rules).find(part), std::string::npos) << first_fault(set, rules)
+
+TEST(VerifyCredits, GroupsOfTheExecutorAreRight) {
+  for (const int slots : {1, 2, 4, 7, 8, 12, 15, 16, 24, 31, 32, 64}) {
+    EXPECT_EQ(first_fault(with_slots(chain(), slots)), "no fault") << slots << " slots";
+  }
+}
+
+TEST(VerifyCredits, GroupsThatDoNotDivideTheSlots) {
+  CreditRules rules;
+  rules.group = [](const Stream&, int) { return 3; };
+  EXPECT_FAULT(with_slots(chain(), 12), rules, "stream 0 -> 1 tag 0 with 12 slots credits 3 messages together");
+  rules.group = [](const Stream&, int) { return 4; };
+  EXPECT_FAULT(with_slots(chain(), 6), rules, "credits 4 messages together");
+}
+
+/// The slot's last message is in the group after the one that is waited for.
+TEST(VerifyCredits, WaitingForAnEarlierGroup) {
+  CreditRules rules;
+  rules.awaited = [](std::uint64_t message, std::uint64_t slots, std::uint64_t group) {
+    const std::uint64_t first = awaited_group(message, slots, group);
+    return first >= group ? first - group : first;
+  };
+  EXPECT_FAULT(with_slots(chain(), 16), rules,
+               "message 20 waits for the credit of 4 messages from 0 on and may fill the slot of message 4");
+}
+
+TEST(VerifyCredits, WaitingForACreditThatNobodyGives) {
+  CreditRules rules;
+  rules.awaited = [](std::uint64_t message, std::uint64_t slots, std::uint64_t) { return message - slots; };
+  EXPECT_FAULT(with_slots(chain(), 16), rules, "message 17 waits for the credit of a group that begins at 1");
+}
+
+/// Two ranks send each other two blocks and then take them: a group of both slots would let neither send its second.
+TEST(VerifyCredits, GroupsWithinASegmentDeadlock) {
+  PlanSet set(Collective::allreduce, 2, 2);
+  Stream two;
+  two.messages_per_segment = 2;
+  const PlanSet::Ends ends[2] = {set.stream(0, 1, two), set.stream(1, 0, two)};
+  for (int rank = 0; rank < 2; ++rank) {
+    const StreamEnd in = ends[1 - rank].in;
+    set.flow(rank, 0, {{0, 1, 2, 2}, {own()}, false, {ends[rank].out}, Fold::left, "give"});
+    set.flow(rank, 0, {{0, 1, 2, 2}, rank == 0 ? std::vector{own(), in} : std::vector{in, own()}, true, {}});
+  }
+  set.finish();
+  EXPECT_EQ(first_fault(with_slots(set, 2)), "no fault");
+  CreditRules rules;
+  rules.group = [](const Stream&, int slots) { return slots; };
+  EXPECT_FAULT(with_slots(set, 2), rules, "deadlock");
+}
+
+/// The receiver takes the second block first.
+PlanSet taken_backwards() {
+  PlanSet set(Collective::broadcast, 2, 2);
+  Stream two;
+  two.messages_per_segment = 2;
+  const PlanSet::Ends ends = set.stream(0, 1, two);
+  set.flow(0, 0, {{0, 1, 2, 2}, {own()}, false, {ends.out}, Fold::left, "send"});
+  set.flow(1, 0, {at_block(1), {{ends.in.stream, 1}}, true, {}, Fold::left, "second"});
+  set.flow(1, 0, {at_block(0), {{ends.in.stream, 0}}, true, {}, Fold::left, "first"});
+  return set.finish();
+}
+
+TEST(VerifyCredits, MessagesHeldForTakenTooEarly) {
+  EXPECT_EQ(first_fault(taken_backwards()), "no fault");
+  CreditRules rules;
+  rules.taken = [](std::uint64_t, std::uint64_t ended, std::uint64_t messages) { return ended * messages; };
+  EXPECT_FAULT(taken_backwards(), rules,
+               "its message 0 is held for taken, but rank 1 lane 0 flow 1 (first) block 0 may still read it");
+  EXPECT_EQ(first_fault(chain(), rules), "no fault") << "there the last message is the only one";
+  rules.taken = [](std::uint64_t, std::uint64_t ended, std::uint64_t messages) { return ended * messages + 1; };
+  EXPECT_FAULT(chain(), rules, "it belongs to a later call");
+}
+
+/// Each rank sends its block for the other, keeps its own and takes the other's.
+PlanSet exchanged_blocks() {
+  PlanSet set(Collective::alltoall, 2, 2);
+  const PlanSet::Ends ends[2] = {set.stream(0, 1), set.stream(1, 0)};
+  for (int rank = 0; rank < 2; ++rank) {
+    set.flow(rank, 0, {at_block(1 - rank), {own()}, false, {ends[rank].out}, Fold::left, "send"});
+    set.flow(rank, 0, {at_block(rank), {own()}, true, {}, Fold::left, "keep"});
+    set.flow(rank, 0, {at_block(1 - rank), {ends[1 - rank].in}, true, {}, Fold::left, "take"});
+  }
+  return set.finish();
+}
+
+TEST(VerifyCredits, AnAlltoallInPlaceReadsBeforeItStores) {
+  EXPECT_EQ(first_fault(exchanged_blocks()), "no fault");
+  PlanSet set = exchanged_blocks();
+  std::ranges::reverse(set.plans[1].lanes[0].flows);  // rank 1 takes first
+  EXPECT_FAULT(set, {}, "in place, rank 1 lane 0 flow 0 (take) block 1 overwrites the operand's block for rank 0");
+  // With a second lane it never runs as a list, and the input is copied.
+  set.plans[1].lanes.push_back({{}, 2});
+  EXPECT_EQ(first_fault(set), "no fault");
+}
+
+}  // namespace
+}  // namespace torii::tests
