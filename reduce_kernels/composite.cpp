@@ -141,7 +141,7 @@ void fold_user_many(const UserFunction& user, const Operands& operands, size_t c
     for (int s = 2; s < last; ++s) user.call(partial, source(s), partial, piece, user.data);
     user.call(partial, source(last), target(0), piece, user.data);
     for (int t = 1; t < operands.target_count; ++t) {
-      copy(target(t), target(0), piece * user.element_bytes, has_bit(operands.streaming_targets, t));
+      copy(target(t), target(0), piece * user.element_bytes, has_bit(operands.non_temporal_targets, t));
     }
   }
 }
@@ -191,7 +191,7 @@ void fold_user(const UserFunction& user, const Operands& operands, size_t count)
   }
   const void* result = operands.source_count == 2 ? operands.targets[0] : operands.sources[0];
   for (int t = first_copy; t < operands.target_count; ++t) {
-    copy(operands.targets[t], result, bytes, has_bit(operands.streaming_targets, t));
+    copy(operands.targets[t], result, bytes, has_bit(operands.non_temporal_targets, t));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies: the C library's for data that is soon read again, streaming stores for other data.
+// Copies: the C library's for data that is soon read again, non-temporal stores for other data.
 #include <atomic>
 #include <cstring>
 
@@ -13,15 +13,15 @@
 namespace torii::kernels {
 namespace {
 
-// Below this size a streaming copy only delays the reader: the line has to come back from memory.
-constexpr size_t kStreamingBytesMin = 2048;
+// Below this size a non-temporal copy only delays the reader: the line has to come back from memory.
+constexpr size_t kNonTemporalBytesMin = 2048;
 
 }  // namespace
 
-void copy(void* target, const void* source, size_t bytes, bool streaming) noexcept {
+void copy(void* target, const void* source, size_t bytes, bool non_temporal) noexcept {
   if (target == source || bytes == 0) return;
-  if (streaming && bytes >= kStreamingBytesMin) {
-    simd_streaming_copy(target, source, bytes);
+  if (non_temporal && bytes >= kNonTemporalBytesMin) {
+    simd_non_temporal_copy(target, source, bytes);
   } else {
     std::memcpy(target, source, bytes);
   }
@@ -29,7 +29,7 @@ void copy(void* target, const void* source, size_t bytes, bool streaming) noexce
 
 void copy_to_targets(const Operands& operands, size_t bytes) noexcept {
   for (int t = 0; t < operands.target_count; ++t) {
-    copy(operands.targets[t], operands.sources[0], bytes, has_bit(operands.streaming_targets, t));
+    copy(operands.targets[t], operands.sources[0], bytes, has_bit(operands.non_temporal_targets, t));
   }
 }
 

@@ -50,7 +50,7 @@ struct Operands {
   uint32_t wide_targets = 0;
   /// Bit i: store to target i past the caches where possible. A hint: bits of the result never depend on it. Such
   /// stores are weakly ordered: the CALLER must run store_fence() before it signals that the target is complete.
-  uint32_t streaming_targets = 0;
+  uint32_t non_temporal_targets = 0;
 };
 
 /// Writes ((s0 op s1) op s2) ... of `count` elements to every target; one source is copied (converted).
@@ -71,11 +71,11 @@ FoldFn find(Op op, Type type, Isa isa = Isa::automatic) noexcept;
 /// Why op is not defined for the type, as a sentence for the user; nullptr if it is defined.
 const char* why_not(Op op, Type type) noexcept;
 
-/// Copies `bytes` in the fastest way for that size; the areas must not overlap unless they are equal. `streaming`
-/// stores past the caches (see Operands::streaming_targets: the caller fences).
-void copy(void* target, const void* source, size_t bytes, bool streaming) noexcept;
+/// Copies `bytes` in the fastest way for that size; the areas must not overlap unless they are equal. `non-temporal`
+/// stores past the caches (see Operands::non_temporal_targets: the caller fences).
+void copy(void* target, const void* source, size_t bytes, bool non_temporal) noexcept;
 
-/// Orders streaming stores before all later stores.
+/// Orders non-temporal stores before all later stores.
 void store_fence() noexcept;
 
 /// The most sources of fold_pieces().
@@ -106,7 +106,7 @@ struct UserFunction {
 inline constexpr size_t kUserElementBytesMax = 4096;
 
 /// Like FoldFn, for a user function, in the same order: call() always gets the partial result of the earlier sources as
-/// left. There are no wide operands; the streaming hint applies only where a result is copied.
+/// left. There are no wide operands; the non-temporal hint applies only where a result is copied.
 void fold_user(const UserFunction& user, const Operands& operands, size_t count) noexcept;
 
 /// Like fold_canonical, for a user function.

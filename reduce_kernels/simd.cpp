@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which vector ISAs were built and run here, their combined tables, and the streaming copy of each.
+// Which vector ISAs were built and run here, their combined tables, and the non-temporal copy of each.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "reduce_kernels/simd.cpp"
 #include <hwy/foreach_target.h>
@@ -24,7 +24,7 @@ namespace torii::kernels::HWY_NAMESPACE {
 size_t register_bytes() noexcept { return hn::Lanes(hn::ScalableTag<uint8_t>()); }
 
 /// `bytes` is at least four vectors. The ends share lines with other data and are stored as usual.
-void streaming_copy(char* target, const char* source, size_t bytes) noexcept {
+void non_temporal_copy(char* target, const char* source, size_t bytes) noexcept {
   const hn::ScalableTag<uint8_t> d;
   const size_t step = hn::Lanes(d);
   const size_t head = (step - reinterpret_cast<uintptr_t>(target) % step) % step;
@@ -88,11 +88,11 @@ bool machine_has(Isa isa) noexcept {
 }
 
 using RegisterBytesFn = size_t (*)();
-using StreamingCopyFn = void (*)(char*, const char*, size_t);
+using NonTemporalCopyFn = void (*)(char*, const char*, size_t);
 
-StreamingCopyFn best_streaming_copy() noexcept {
+NonTemporalCopyFn best_non_temporal_copy() noexcept {
   const Isa best = best_isa();
-  return best == Isa::reference ? nullptr : TORII_CHOOSE_ISA(best, streaming_copy);
+  return best == Isa::reference ? nullptr : TORII_CHOOSE_ISA(best, non_temporal_copy);
 }
 
 }  // namespace
@@ -113,8 +113,8 @@ FoldTable simd_table(Isa isa) noexcept {
   return table;
 }
 
-void simd_streaming_copy(void* target, const void* source, size_t bytes) noexcept {
-  static const StreamingCopyFn stream = best_streaming_copy();
+void simd_non_temporal_copy(void* target, const void* source, size_t bytes) noexcept {
+  static const NonTemporalCopyFn stream = best_non_temporal_copy();
   if (stream == nullptr) {
     std::memcpy(target, source, bytes);
   } else {

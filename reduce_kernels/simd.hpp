@@ -16,11 +16,11 @@ size_t simd_vector_bytes(Isa isa) noexcept;
 /// All kernels of an available ISA.
 FoldTable simd_table(Isa isa) noexcept;
 
-/// One fold of one source: copies `bytes` to every target, honouring the streaming hints.
+/// One fold of one source: copies `bytes` to every target, honouring the non-temporal hints.
 void copy_to_targets(const Operands& operands, size_t bytes) noexcept;
 
 /// Copies past the caches with the best available ISA; the caller fences.
-void simd_streaming_copy(void* target, const void* source, size_t bytes) noexcept;
+void simd_non_temporal_copy(void* target, const void* source, size_t bytes) noexcept;
 
 /// The parts of an ISA's table, each compiled in its own file; nullptr if the ISA was not built.
 using FillFn = void (*)(FoldTable& table);

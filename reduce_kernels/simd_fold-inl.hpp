@@ -36,7 +36,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET != HWY_SCALAR
 
 // Shorter targets are soon read again, and should stay in the caches.
-inline constexpr size_t kStreamingBytesMin = 4096;
+inline constexpr size_t kNonTemporalBytesMin = 4096;
 
 template <class Lanes>
 using VecOf = hn::Vec<typename Lanes::D>;
@@ -85,16 +85,16 @@ struct Sources {
   }
 };
 
-/// The targets of one fold, like Sources. `streaming` has the targets that are aligned for streaming stores.
+/// The targets of one fold, like Sources. `non-temporal` has the targets that are aligned for non-temporal stores.
 template <class Lanes, int kCount>
 struct Targets {
   const Operands& operands;
   void* t0;
   void* t1;
-  uint32_t streaming;
+  uint32_t non_temporal;
 
-  HWY_INLINE Targets(const Operands& all, uint32_t streaming_mask)
-      : operands(all), t0(all.targets[0]), t1(kCount > 1 ? all.targets[1] : nullptr), streaming(streaming_mask) {}
+  HWY_INLINE Targets(const Operands& all, uint32_t non_temporal_mask)
+      : operands(all), t0(all.targets[0]), t1(kCount > 1 ? all.targets[1] : nullptr), non_temporal(non_temporal_mask) {}
 
   HWY_INLINE void store(typename Lanes::D d, size_t index, VecOf<Lanes> a, VecOf<Lanes> b) const {
     if constexpr (kCount == 0) {
@@ -111,7 +111,7 @@ struct Targets {
   HWY_INLINE void stream(typename Lanes::D d, size_t index, VecOf<Lanes> a, VecOf<Lanes> b) const {
     if constexpr (kCount == 0) {
       for (int t = 0; t < operands.target_count; ++t) {
-        if (has_bit(streaming, t)) {
+        if (has_bit(non_temporal, t)) {
           Lanes::stream(d, operands.targets[t], index, a, b);
         } else {
           Lanes::store(d, operands.targets[t], index, has_bit(operands.wide_targets, t), a, b);
@@ -127,17 +127,17 @@ struct Targets {
 
 /// Folds the elements begin..end, at least one block. If they are not whole blocks, the last block overlaps the one
 /// before it. It is computed first, while no target that is also a source has been written, and stored last.
-template <class Lanes, class Operation, int kSources, int kTargets, bool kStreaming>
-HWY_NOINLINE void fold_blocks(const Operands& operands, size_t begin, size_t end, uint32_t streaming) {
+template <class Lanes, class Operation, int kSources, int kTargets, bool kNonTemporal>
+HWY_NOINLINE void fold_blocks(const Operands& operands, size_t begin, size_t end, uint32_t non_temporal) {
   const typename Lanes::D d;
   const Sources<Lanes, Operation, kSources> sources(operands);
-  const Targets<Lanes, kTargets> targets(operands, streaming);
+  const Targets<Lanes, kTargets> targets(operands, non_temporal);
   const size_t block = Lanes::elements(d);
   VecOf<Lanes> last_a = hn::Zero(d);
   VecOf<Lanes> last_b = hn::Zero(d);
   if ((end - begin) % block != 0) sources.fold(d, end - block, last_a, last_b);
   size_t i = begin;
-  if constexpr (kStreaming) {
+  if constexpr (kNonTemporal) {
     // One line at a time: loading several lines and then storing them past the caches was up to a tenth slower.
     for (; i + block <= end; i += block) {
       VecOf<Lanes> a = hn::Zero(d);
@@ -186,14 +186,14 @@ enum class Loops { shared, few, many };
 
 /// Streams to the targets that ask for it and have the alignment of the first one that does.
 template <class Lanes, class Operation, Op kOp, Type kType, Loops kLoops>
-HWY_NOINLINE void fold_streaming(const Operands& operands, size_t count) {
-  using Line = typename Lanes::Streaming;
+HWY_NOINLINE void fold_non_temporal(const Operands& operands, size_t count) {
+  using Line = typename Lanes::NonTemporal;
   constexpr size_t kElementBytes = Line::kElementBytes;
   const size_t alignment = Line::elements(typename Line::D()) * kElementBytes;
   size_t head = 0;
   uint32_t aligned = 0;
   for (int t = 0; t < operands.target_count; ++t) {
-    if (!has_bit(operands.streaming_targets & ~operands.wide_targets, t)) continue;
+    if (!has_bit(operands.non_temporal_targets & ~operands.wide_targets, t)) continue;
     const auto address = reinterpret_cast<uintptr_t>(operands.targets[t]);
     if (aligned == 0) {
       const size_t gap = (alignment - address % alignment) % alignment;
@@ -228,8 +228,8 @@ void fold(const Operands& operands, size_t count) noexcept {
   const typename Lanes::D d;
   if (count < Lanes::elements(d)) return fold_short<Lanes, Operation, kOp, kType>(operands, count);
   if constexpr (Lanes::kCanStream) {
-    if (operands.streaming_targets != 0 && count * Lanes::kElementBytes >= kStreamingBytesMin) {
-      return fold_streaming<Lanes, Operation, kOp, kType, kLoops>(operands, count);
+    if (operands.non_temporal_targets != 0 && count * Lanes::kElementBytes >= kNonTemporalBytesMin) {
+      return fold_non_temporal<Lanes, Operation, kOp, kType, kLoops>(operands, count);
     }
   }
   if constexpr (kLoops != Loops::shared) {

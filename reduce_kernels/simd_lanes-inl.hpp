@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How one block of each kind of element moves between memory and two vectors (a, b), compiled once per ISA.
 // Lanes types have: D, Short (the same in 16-byte vectors), kElementBytes, kHasWide, kCanStream, elements(), load(),
-// store() and, where kCanStream, stream() to an aligned address and Streaming (the same in the vectors that suit it).
+// store() and, where kCanStream, stream() to an aligned address and Non-temporal (the same in the vectors that suit
+// it).
 #if defined(TORII_SIMD_LANES_TOGGLE) == defined(HWY_TARGET_TOGGLE)
 #ifdef TORII_SIMD_LANES_TOGGLE
 #undef TORII_SIMD_LANES_TOGGLE
@@ -46,7 +47,7 @@ template <typename T, class Tag = Full<T>>
 struct PlainLanes {
   using D = Tag;
   using Short = PlainLanes<T, Short16<T>>;
-  using Streaming = PlainLanes<T, Half64<T>>;
+  using NonTemporal = PlainLanes<T, Half64<T>>;
   using V = hn::Vec<D>;
   static constexpr size_t kElementBytes = sizeof(T);
   static constexpr bool kHasWide = false;
@@ -91,7 +92,7 @@ template <class Tag = Full<float>>
 struct Bf16Lanes {
   using D = Tag;
   using Short = Bf16Lanes<Short16<float>>;
-  using Streaming = Bf16Lanes;
+  using NonTemporal = Bf16Lanes;
   using V = hn::Vec<D>;
   using DBits = hn::RebindToUnsigned<D>;
   static constexpr size_t kElementBytes = sizeof(uint16_t);
@@ -145,7 +146,7 @@ template <class Tag = Full<float>>
 struct F16Lanes {
   using D = Tag;
   using Short = F16Lanes<Short16<float>>;
-  using Streaming = F16Lanes;
+  using NonTemporal = F16Lanes;
   using V = hn::Vec<D>;
   using DBlock = hn::Repartition<uint16_t, D>;
   static constexpr size_t kElementBytes = sizeof(uint16_t);
@@ -199,7 +200,7 @@ struct F16Lanes {
   static HWY_INLINE hn::Vec<DHalf> narrowed(D, V value) { return hn::DemoteTo(DHalf(), value); }
 #endif
 
-  /// A whole block as 16-bit elements, in one vector: streaming stores need full ones.
+  /// A whole block as 16-bit elements, in one vector: non-temporal stores need full ones.
   static HWY_INLINE hn::Vec<DBlock> block(D d, V a, V b) {
     const hn::Half<DBlock> half;
     return hn::Combine(DBlock(), hn::BitCast(half, narrowed(d, b)), hn::BitCast(half, narrowed(d, a)));

@@ -262,7 +262,9 @@ torii_status torii_team_destroy(torii_team* team) {
 }
 
 int torii_team_rank(const torii_team* team) { return team == nullptr ? -1 : team->team->rank(); }
-int torii_most_in_flight(const torii_team* team) { return team == nullptr ? -1 : team->team->entries_in_flight_most(); }
+int torii_most_in_flight(const torii_team* team) {
+  return team == nullptr ? -1 : team->team->transfers_in_flight_most();
+}
 
 int torii_team_ranks(const torii_team* team) { return team == nullptr ? -1 : team->team->ranks(); }
 

@@ -18,8 +18,8 @@ struct Counts {
   std::vector<std::size_t> take;
 };
 
-/// Equal blocks up to here are an alltoall of the catalogue. Beyond, its rows are sweeps, which blocks of any lengths
-/// use as well.
+/// Equal blocks up to here are an alltoall of the catalogue. Beyond, its rows are pairwise exchanges, which blocks of
+/// any lengths use as well.
 constexpr std::size_t kShortBlockBytes = 4096;
 
 void set_alltoall(CallArguments& call, const std::byte* send, std::byte* take, std::uint32_t tag) {

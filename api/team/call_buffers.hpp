@@ -31,11 +31,11 @@ inline bool needs_input_copy(const CallArguments& arguments) noexcept {
 }
 /// Sets an alltoall's input aside. False when there is no memory.
 bool set_input_aside(Request& request) noexcept;
-/// Copies an alltoall's input where it is the result's memory. A straight list needs no copy: the verifier has proved
+/// Copies an alltoall's input where it is the result's memory. A linear program needs no copy: the verifier has proved
 /// that it reads each block before it stores in its place. False when there is no memory.
 inline bool copy_input(Request& request) noexcept {
   if (!needs_input_copy(request.arguments)) return true;
-  return request.call_plan->places[request.runs_on].straight != nullptr || set_input_aside(request);
+  return request.call_plan->places[request.runs_on].program != nullptr || set_input_aside(request);
 }
 inline CallBuffers buffers_of(const Request& request, const Context& context, bool by_value) noexcept {
   const CallPlan& call_plan = *request.call_plan;

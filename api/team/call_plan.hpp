@@ -28,10 +28,10 @@ struct CallPlan {
   std::uint64_t record_count = 0;  ///< as CallRecord has them
   std::uint64_t record_kind = 0;
   bool is_plain = false;  ///< Operations::run_cached() may take the call: no arrays, no user function, something to do
-  /// A channel's installed plan, and its straight form where there is one; nullptr until first used there.
+  /// A channel's installed plan, and its linear program where there is one; nullptr until first used there.
   struct Place {
     InstalledPlan* plan = nullptr;
-    std::unique_ptr<Straight> straight;
+    std::unique_ptr<LinearProgram> program;
   };
   std::vector<Place> places;
   /// The broadcast by which the root tells lengths; set for a scatter or gather of unequal blocks that runs as flows.

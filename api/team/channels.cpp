@@ -35,10 +35,10 @@ std::uint64_t Channels::engine_bytes(int engine) const noexcept {
   return bytes;
 }
 
-int Channels::entries_in_flight_most() const noexcept {
+int Channels::transfers_in_flight_most() const noexcept {
   const std::lock_guard lock(mutex_);
   int most = 0;
-  for (const auto& channel : channels_) most = std::max(most, channel->execution.entries_in_flight_most());
+  for (const auto& channel : channels_) most = std::max(most, channel->execution.transfers_in_flight_most());
   return most;
 }
 

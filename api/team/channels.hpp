@@ -49,7 +49,7 @@ class Channels {
 
   /// Bytes that the engine has put for operations, and the most entries of any of them. From any thread.
   std::uint64_t engine_bytes(int engine) const noexcept;
-  int entries_in_flight_most() const noexcept;
+  int transfers_in_flight_most() const noexcept;
   /// The owners that still count puts of operations, when the team ends.
   std::vector<PutOwner> take_puts();
 

@@ -129,13 +129,12 @@ void Operations::begin(Channel& channel, Request& request) noexcept {
   if (call_plan.lengths != nullptr) {
     if (request.unequal->is_told) return begin_blocks(channel, request);
     const CallPlan::Place& place = call_plan.lengths->places[request.runs_on];
-    return channel.execution.begin(*place.plan, call_plan.lengths->shape, length_buffers(request),
-                                   place.straight.get());
+    return channel.execution.begin(*place.plan, call_plan.lengths->shape, length_buffers(request), place.program.get());
   }
   const CallPlan::Place& place = call_plan.places[request.runs_on];
-  // A straight list knows addresses only. Peers may use theirs all the same: the messages are alike.
-  const Straight* const straight = request.arguments.access.load != nullptr ? nullptr : place.straight.get();
-  channel.execution.begin(*place.plan, call_plan.shape, buffers_of(request, context_, straight != nullptr), straight);
+  // A linear program knows addresses only. Peers may use theirs all the same: the messages are alike.
+  const LinearProgram* const program = request.arguments.access.load != nullptr ? nullptr : place.program.get();
+  channel.execution.begin(*place.plan, call_plan.shape, buffers_of(request, context_, program != nullptr), program);
 }
 
 /// The lengths are known: what the call is for begins, or the team fails where this rank's own is another.

@@ -65,7 +65,7 @@ void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits
   }
   place.plan = found->second.get();
   const CallShape& shape = call_plan.shape;
-  place.straight = straighten(*place.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
+  place.program = compile_linear(*place.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
 }
 
 /// Deals staging to the plan.

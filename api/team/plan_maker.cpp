@@ -205,7 +205,7 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   const Plan plan = is_forced ? call_plan->selected.algorithm->plan(call_plan->selected.request, members_.rank())
                               : fitting_plan(call_plan->selected, members_.rank(), unit_bytes,
                                              {staging_bytes_, call_plan->wide, members_.several_nodes()});
-  if (arguments.unequal && !plan.sweep.exists()) {
+  if (arguments.unequal && !plan.exchange.exists()) {
     call_plan->lengths = make_lengths(arguments, call_plan->selected, plan);
   }
   CallShape& shape = call_plan->shape;
@@ -222,7 +222,7 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
     shape.fold = kernels::find(arguments.op, arguments.type, members_.context().isa());
   }
   shape.user = arguments.user.call != nullptr ? &call_plan->arguments.user : nullptr;
-  shape.streaming = total_bytes >= kStreamingBytes;
+  shape.non_temporal = total_bytes >= kNonTemporalBytes;
   shape.signature = signature_of(*call_plan, request.root);
   const std::size_t own_bytes = (arguments.unequal ? 0 : arguments.count) * element_bytes;
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;

@@ -66,7 +66,7 @@ class Team final {
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept { operations_.count_refusal(reason); }
   /// The most entries of any operation of this rank. From any thread.
-  int entries_in_flight_most() noexcept { return operations_.channels().entries_in_flight_most(); }
+  int transfers_in_flight_most() noexcept { return operations_.channels().transfers_in_flight_most(); }
 
  private:
   Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved);

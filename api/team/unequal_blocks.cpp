@@ -62,7 +62,7 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
                                               std::to_string(kMostBytes / element_bytes));
   }
   auto unequal = std::make_unique<UnequalBlocks>();
-  SweepBlocks& blocks = unequal->blocks;
+  ExchangeBlocks& blocks = unequal->blocks;
   blocks.send_bytes.resize(all);
   blocks.take_bytes.resize(all);
   blocks.send_offsets.resize(all);

@@ -14,7 +14,7 @@ namespace torii {
 
 /// The blocks of a call with lengths of their own, and how far its buffers reach.
 struct UnequalBlocks {
-  SweepBlocks blocks;
+  ExchangeBlocks blocks;
   std::size_t input_bytes = 0;
   std::size_t result_bytes = 0;
   /// The next four are for a scatter or gather that runs as flows (call_lengths.cpp). `lengths` has the bytes of every

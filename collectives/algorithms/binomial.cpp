@@ -59,14 +59,14 @@ void set_stream_maxima(const PlanRequest& request, Plan& plan) {
 }
 
 Plan make_plan(const PlanRequest& request, int rank) {
-  PlanBuilder builder(request, rank, Dealing::even, 1);
+  PlanBuilder builder(request, rank, Dealing::block, 1);
   const std::vector<int> children = children_of(request, rank);
   const int root = tree_root(request);
   const bool delivers = request.collective == Collective::reduce && root != request.root;
   add_tree_flows(builder, request, 1,
                  {.parent = parent_of(request, rank),
                   .children = children,
-                  .down = Carriage::land,
+                  .down = Delivery::write_in_place,
                   .deliver_to = delivers ? request.root : -1,
                   .up_label = "up tree 0",
                   .down_label = "down tree 0"});

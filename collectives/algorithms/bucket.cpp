@@ -148,7 +148,7 @@ class BucketPlan {
     const Crossing& of = (kind == kSums ? part.sums : part.results)[index(phase)];
     return {{.peer = grid_.rank_at(part.way.along(node_, phase, steps), place_),
              .tag = tag_of(kind, part, phase),
-             .carriage = kind == kResults ? Carriage::land : Carriage::slots,
+             .delivery = kind == kResults ? Delivery::write_in_place : Delivery::through_slots,
              .wide = kind == kSums && request_.wide_wire},
             steps < 0 ? of.in : of.out};
   }
@@ -158,7 +158,7 @@ class BucketPlan {
   Link mate(Kind kind, const Part& part, int place, int slice) const {
     return {{.peer = grid_.rank_at(node_, place),
              .tag = tag_of(kind, part, 0),
-             .carriage = kind == kGive ? Carriage::lend : Carriage::land},
+             .delivery = kind == kGive ? Delivery::read_in_place : Delivery::write_in_place},
             (kind == kGive ? part.operands_of_slice : part.results_of_slice)[index(slice)]};
   }
 

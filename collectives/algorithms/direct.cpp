@@ -31,7 +31,7 @@ namespace {
 /// Beyond, a list of all messages is long and their slots are many; a pairwise exchange then serves short blocks too.
 constexpr int kOneShotRanksMax = 256;
 
-class Rotation final : public EntryOrder {
+class Rotation final : public TransferOrder {
  public:
   explicit Rotation(int ranks) : ranks_(ranks) {}
   std::string_view name() const noexcept override { return "rank + 1, rank + 2, ..."; }
@@ -50,13 +50,13 @@ class OneShotPlan {
       : request_(request),
         rank_(rank),
         ranks_(request.topology.ranks()),
-        builder_(request, rank, Dealing::even, ranks_),
+        builder_(request, rank, Dealing::block, ranks_),
         flows_(builder_.lane().flows) {
     stream_.credits = request.collective != Collective::alltoall || !credits_are_implied(request.tuning, 2);
   }
 
   Plan make() {
-    const Sweep ends = exchange_ends(request_);
+    const PairwiseExchange ends = exchange_ends(request_);
     for (int k = 1; k < ranks_; ++k) {
       const int receiver = (rank_ + k) % ranks_;
       if (!ends.sends(rank_) || !ends.takes(receiver)) continue;
@@ -98,26 +98,26 @@ Plan plan(const PlanRequest& request, int rank) { return direct_plan(request, ra
 
 }  // namespace
 
-Sweep exchange_ends(const PlanRequest& request) {
-  Sweep sweep;
-  sweep.from = request.collective == Collective::scatter ? request.root : -1;
-  sweep.to = request.collective == Collective::gather ? request.root : -1;
+PairwiseExchange exchange_ends(const PlanRequest& request) {
+  PairwiseExchange exchange;
+  exchange.from = request.collective == Collective::scatter ? request.root : -1;
+  exchange.to = request.collective == Collective::gather ? request.root : -1;
   // The root of a scatter would be the only one to store; its readers share the work.
-  sweep.lends = request.collective == Collective::scatter;
-  return sweep;
+  exchange.lends = request.collective == Collective::scatter;
+  return exchange;
 }
 
-void set_exchange_maxima(Plan& plan, const Sweep& sweep) {
-  plan.in_streams_max = plan.ranks == 1 ? 0 : sweep.from >= 0 ? 1 : plan.ranks - 1;
-  plan.out_streams_max = plan.ranks == 1 ? 0 : sweep.to >= 0 ? 1 : plan.ranks - 1;
+void set_exchange_maxima(Plan& plan, const PairwiseExchange& exchange) {
+  plan.in_streams_max = plan.ranks == 1 ? 0 : exchange.from >= 0 ? 1 : plan.ranks - 1;
+  plan.out_streams_max = plan.ranks == 1 ? 0 : exchange.to >= 0 ? 1 : plan.ranks - 1;
 }
 
-Plan exchange_plan(const PlanRequest& request, int rank, std::shared_ptr<const EntryOrder> order) {
-  Plan plan = PlanBuilder(request, rank, Dealing::even, request.topology.ranks()).take();
-  plan.sweep = exchange_ends(request);
-  plan.sweep.order = std::move(order);
-  plan.sweep.in_flight = request.tuning.window;
-  set_exchange_maxima(plan, plan.sweep);
+Plan exchange_plan(const PlanRequest& request, int rank, std::shared_ptr<const TransferOrder> order) {
+  Plan plan = PlanBuilder(request, rank, Dealing::block, request.topology.ranks()).take();
+  plan.exchange = exchange_ends(request);
+  plan.exchange.order = std::move(order);
+  plan.exchange.in_flight = request.tuning.window;
+  set_exchange_maxima(plan, plan.exchange);
   return plan;
 }
 
@@ -127,11 +127,11 @@ Plan direct_plan(const PlanRequest& request, int rank) {
   return exchange_plan(request, rank, rotation(ranks));
 }
 
-std::shared_ptr<const EntryOrder> rotation(int ranks) {
+std::shared_ptr<const TransferOrder> rotation(int ranks) {
   static std::mutex mutex;
-  static std::map<int, std::shared_ptr<const EntryOrder>> orders;
+  static std::map<int, std::shared_ptr<const TransferOrder>> orders;
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const EntryOrder>& order = orders[ranks];
+  std::shared_ptr<const TransferOrder>& order = orders[ranks];
   if (order == nullptr) order = std::make_shared<Rotation>(ranks);
   return order;
 }

@@ -23,7 +23,7 @@ namespace torii {
 namespace {
 
 /// A list as the executor draws from it.
-class ListOrder final : public EntryOrder {
+class ListOrder final : public TransferOrder {
  public:
   ListOrder(ExchangeOrder order, const Topology& topology, int controllers)
       : order_(order), topology_(topology), list_(exchange_list(order, topology, controllers)) {}
@@ -46,13 +46,13 @@ class ListOrder final : public EntryOrder {
 };
 
 /// One object for each list, since a plan is made for every rank of a process.
-std::shared_ptr<const EntryOrder> list_order(ExchangeOrder order, const PlanRequest& request) {
+std::shared_ptr<const TransferOrder> list_order(ExchangeOrder order, const PlanRequest& request) {
   static std::mutex mutex;
-  static std::map<std::pair<int, std::string>, std::shared_ptr<const EntryOrder>> orders;
+  static std::map<std::pair<int, std::string>, std::shared_ptr<const TransferOrder>> orders;
   const std::lock_guard lock(mutex);
   const std::string shape = request.topology.text() + ' ' + request.topology.map_text() + ' ' +
                             std::to_string(request.topology.ranks()) + ' ' + std::to_string(request.tuning.window);
-  std::shared_ptr<const EntryOrder>& found = orders[{static_cast<int>(order), shape}];
+  std::shared_ptr<const TransferOrder>& found = orders[{static_cast<int>(order), shape}];
   if (found == nullptr) found = std::make_shared<ListOrder>(order, request.topology, request.tuning.window);
   return found;
 }

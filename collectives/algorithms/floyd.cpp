@@ -41,7 +41,7 @@ class FloydPlan {
       : request_(request),
         rank_(rank),
         hops_(request.topology.ranks(), request.tuning.radix),
-        builder_(request, rank, Dealing::even, hops_.ranks()),
+        builder_(request, rank, Dealing::block, hops_.ranks()),
         writer_(builder_.lane(), hops_.ranks()),
         came_(static_cast<std::size_t>(hops_.ranks())) {}
 

@@ -155,9 +155,9 @@ class LanePlan {
     const bool from_owner = is_gather(request_) ? hop.tag == kLastTag : hop.sender == request_.root;
     const bool to_owner = is_gather(request_) ? hop.receiver == request_.root : hop.tag == kLastTag;
     if (from_owner) {
-      stream.carriage = Carriage::lend;
+      stream.delivery = Delivery::read_in_place;
     } else if (to_owner) {
-      stream.carriage = Carriage::land;
+      stream.delivery = Delivery::write_in_place;
     }
     return {stream, hop.blocks};
   }

@@ -47,7 +47,7 @@ bool deals_blocks(const PlanRequest& request) {
 /// The stream by which `sender` gives its operand of one block to `receiver`, who combines it.
 Stream give_stream(const PlanRequest& request, int sender, int peer) {
   Stream stream = {.peer = peer, .tag = kGive};
-  stream.carriage = request.tuning.one_shot ? Carriage::slots : Carriage::lend;
+  stream.delivery = request.tuning.one_shot ? Delivery::through_slots : Delivery::read_in_place;
   switch (request.collective) {
     case Collective::allreduce:
       // In one shot the receiver's own operand comes back a window later. Otherwise the receiver's block does, at once.
@@ -59,7 +59,7 @@ Stream give_stream(const PlanRequest& request, int sender, int peer) {
       break;
     case Collective::reduce_scatter:
       // What is lent in place sends no message that could imply a credit.
-      stream.credits = stream.carriage == Carriage::lend || !credits_are_implied(request.tuning, 2);
+      stream.credits = stream.delivery == Delivery::read_in_place || !credits_are_implied(request.tuning, 2);
       break;
     default:
       break;  // broadcast: nothing comes back
@@ -71,10 +71,10 @@ Stream give_stream(const PlanRequest& request, int sender, int peer) {
 Stream take_stream(const PlanRequest& request, int peer) {
   Stream stream = {.peer = peer, .tag = kTake};
   if (request.collective == Collective::all_gather && !request.tuning.one_shot) {
-    stream.carriage = Carriage::lend;
+    stream.delivery = Delivery::read_in_place;
     return stream;
   }
-  stream.carriage = request.tuning.one_shot ? Carriage::slots : Carriage::land;
+  stream.delivery = request.tuning.one_shot ? Delivery::through_slots : Delivery::write_in_place;
   // The peer's own block comes back a window later; a root that only takes sends none.
   stream.credits = request.collective == Collective::reduce || !credits_are_implied(request.tuning, 2);
   return stream;
@@ -87,7 +87,7 @@ class NodePlan {
         rank_(rank),
         ranks_(request.topology.ranks()),
         blocks_(deals_blocks(request) ? ranks_ : 1),
-        builder_(request, rank, Dealing::even, blocks_),
+        builder_(request, rank, Dealing::block, blocks_),
         flows_(builder_.lane().flows) {}
 
   Plan make() {

@@ -42,7 +42,7 @@ class RabenseifnerPlan {
         core_(request.topology.ranks(), all_ ? -1 : request.root),
         index_(core_.index(rank)),
         stages_(core_.stages()),
-        builder_(request, rank, Dealing::even, core_.size()) {}
+        builder_(request, rank, Dealing::block, core_.size()) {}
 
   Plan make() {
     if (!core_.in_core(rank_)) {
@@ -87,13 +87,13 @@ class RabenseifnerPlan {
     return {.peer = core_.partner(index_, stage),
             .tag = kGather,
             .messages_per_segment = held(stage + 1).count,
-            .carriage = lands ? Carriage::land : Carriage::slots};
+            .delivery = lands ? Delivery::write_in_place : Delivery::through_slots};
   }
   Stream pair_stream(Tag tag) const {
     return {.peer = core_.pair_of(rank_),
             .tag = tag,
             .messages_per_segment = core_.size(),
-            .carriage = tag == kFoldOut ? Carriage::land : Carriage::slots};
+            .delivery = tag == kFoldOut ? Delivery::write_in_place : Delivery::through_slots};
   }
 
   void fold_in_and_out() {

@@ -109,7 +109,7 @@ Plan pair_gather(const PlanRequest& request, int rank) {
     return std::span(blocks).subspan(static_cast<std::size_t>(first), std::size_t{1} << stage);
   };
   const auto with_partner = [&](int stage, int sender) {
-    return Link{{.peer = core.partner(rank, stage), .tag = kExchange, .carriage = Carriage::land},
+    return Link{{.peer = core.partner(rank, stage), .tag = kExchange, .delivery = Delivery::write_in_place},
                 group(sender, stage)};
   };
   Steps steps(request, rank, ranks);
@@ -140,7 +140,7 @@ class RoundPlan {
       : ranks_(request.topology.ranks()),
         rank_(rank),
         stages_(std::bit_width(static_cast<unsigned>(ranks_ - 1))),
-        builder_(request, rank, Dealing::even, ranks_) {}
+        builder_(request, rank, Dealing::block, ranks_) {}
 
   Plan make() {
     builder_.balance_ties();

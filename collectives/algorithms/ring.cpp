@@ -33,7 +33,7 @@ Stream partial_stream(const PlanRequest& request, int peer, int messages) {
 
 /// Finished blocks, which can be stored into the receiver's result at once.
 Stream result_stream(int peer, int messages) {
-  return {.peer = peer, .tag = kResult, .messages_per_segment = messages, .carriage = Carriage::land};
+  return {.peer = peer, .tag = kResult, .messages_per_segment = messages, .delivery = Delivery::write_in_place};
 }
 
 class RingPlan {
@@ -42,7 +42,7 @@ class RingPlan {
       : request_(request),
         rank_(rank),
         ranks_(request.topology.ranks()),
-        builder_(request, rank, Dealing::even, is_prefix(request.collective) ? 1 : ranks_),
+        builder_(request, rank, Dealing::block, is_prefix(request.collective) ? 1 : ranks_),
         flows_(builder_.lane().flows) {}
 
   Plan make() {

@@ -92,7 +92,7 @@ std::vector<Step> steps_of(const Schedule& schedule, bool backwards) {
 class Flows {
  public:
   Flows(const PlanRequest& request, const std::vector<Step>& steps, int rank)
-      : request_(request), steps_(steps), rank_(rank), builder_(request, rank, Dealing::even, 1) {}
+      : request_(request), steps_(steps), rank_(rank), builder_(request, rank, Dealing::block, 1) {}
 
   Plan make() {
     Lane& lane = builder_.lane(1);
@@ -106,8 +106,8 @@ class Flows {
   }
 
  private:
-  Stream stream(int peer, int tag, Carriage carriage = Carriage::slots) const {
-    return {.peer = peer, .tag = tag, .carriage = carriage};
+  Stream stream(int peer, int tag, Delivery delivery = Delivery::through_slots) const {
+    return {.peer = peer, .tag = tag, .delivery = delivery};
   }
 
   void ask(const Step& step) {
@@ -128,12 +128,13 @@ class Flows {
     std::size_t next = 0;
     for (const Step& step : steps_) {
       if (step.receiver == rank_) {
-        Flow take = {
-            .sources = {builder_.in(stream(step.sender, kDataTag, Carriage::land))}, .keep = true, .label = "take"};
+        Flow take = {.sources = {builder_.in(stream(step.sender, kDataTag, Delivery::write_in_place))},
+                     .keep = true,
+                     .label = "take"};
         const auto sends =
             std::count_if(steps_.begin(), steps_.end(), [&](const Step& s) { return s.sender == rank_; });
         for (int i = 0; i < sends; ++i) {
-          const Stream own = stream(rank_, kOwnTag + i, Carriage::handover);
+          const Stream own = stream(rank_, kOwnTag + i, Delivery::local);
           take.targets.push_back(builder_.out(own));
           handed.push_back(builder_.in(own));
         }
@@ -142,7 +143,7 @@ class Flows {
       } else if (step.sender == rank_) {
         ask(step);
         const StreamEnd source = rank_ == request_.root ? StreamEnd{} : handed[next++];
-        const StreamEnd target = builder_.out(stream(step.receiver, kDataTag, Carriage::land));
+        const StreamEnd target = builder_.out(stream(step.receiver, kDataTag, Delivery::write_in_place));
         flows_.push_back({.sources = {source}, .targets = {target}, .label = "send"});
       }
     }

@@ -40,7 +40,7 @@ class SwingPlan {
         core_(request.topology.ranks()),
         member_(core_.index(rank)),
         parts_(swing_parts(request.topology)),
-        builder_(request, rank, Dealing::even, parts_ * core_.size()) {}
+        builder_(request, rank, Dealing::block, parts_ * core_.size()) {}
 
   Plan make() {
     for (part_ = 0; part_ < parts_; ++part_) {
@@ -62,7 +62,7 @@ class SwingPlan {
     return {.peer = core_.rank(part.peer(member_, step)),
             .tag = tag(step, is_gather),
             .messages_per_segment = part.blocks_at(step),
-            .carriage = is_gather ? Carriage::land : Carriage::slots,
+            .delivery = is_gather ? Delivery::write_in_place : Delivery::through_slots,
             .wide = !is_gather && request_.wide_wire};
   }
   /// To and from the other member of a pair: operands before the first step, results after the last one.
@@ -70,7 +70,7 @@ class SwingPlan {
     return {.peer = core_.pair_of(rank_),
             .tag = tag(core_.stages(), is_result),
             .messages_per_segment = core_.size(),
-            .carriage = is_result ? Carriage::land : Carriage::slots};
+            .delivery = is_result ? Delivery::write_in_place : Delivery::through_slots};
   }
 
   void fold_in_and_out() {

@@ -91,7 +91,7 @@ void add_tree(PlanBuilder& builder, const PlanRequest& request, const Grid& grid
                   .mates = mates,
                   .parent = tree.parent(node) < 0 ? -1 : grid.rank_at(tree.parent(node), slice),
                   .children = children,
-                  .down = Carriage::land,
+                  .down = Delivery::write_in_place,
                   .deliver_to = is_roots_mate ? request.root : -1,
                   .taken_from = is_roots_mate ? request.root : -1,
                   .up_label = kUpLabels[n],
@@ -103,7 +103,7 @@ Plan make_plan(const PlanRequest& request, int rank) {
   const std::shared_ptr<const TreeTable> table = find_trees(request);
   const int trees = static_cast<int>(table->trees.size());
   const bool is_barrier = request.collective == Collective::barrier;
-  PlanBuilder builder(request, rank, Dealing::dealt, is_barrier ? 1 : trees * grid.per_node);
+  PlanBuilder builder(request, rank, Dealing::block_cyclic, is_barrier ? 1 : trees * grid.per_node);
   if (is_barrier) add_barrier(builder, request, grid, table->trees.front());
   for (int number = 0; !is_barrier && number < trees; ++number) add_tree(builder, request, grid, *table, number);
   Plan plan = builder.take();

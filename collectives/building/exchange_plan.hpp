@@ -9,15 +9,15 @@
 namespace torii {
 
 /// Who sends and who takes in an alltoall, scatter or gather; without an order.
-Sweep exchange_ends(const PlanRequest& request);
+PairwiseExchange exchange_ends(const PlanRequest& request);
 /// Sets how many streams the busiest rank has.
-void set_exchange_maxima(Plan& plan, const Sweep& sweep);
+void set_exchange_maxima(Plan& plan, const PairwiseExchange& exchange);
 
 /// Rank u meets u + 1, u + 2, ...; one object for each number of ranks.
-std::shared_ptr<const EntryOrder> rotation(int ranks);
+std::shared_ptr<const TransferOrder> rotation(int ranks);
 
 /// A plan that is one pairwise exchange in this order, with the request's window in flight.
-Plan exchange_plan(const PlanRequest& request, int rank, std::shared_ptr<const EntryOrder> order);
+Plan exchange_plan(const PlanRequest& request, int rank, std::shared_ptr<const TransferOrder> order);
 
 /// What `direct` does: for short blocks (one_shot) a message each, else a pairwise exchange by rotation.
 Plan direct_plan(const PlanRequest& request, int rank);

@@ -111,14 +111,14 @@ int tree_lanes(const PlanRequest& request) { return LaneTrees(request).lanes(); 
 
 Plan lane_trees_plan(const PlanRequest& request, int rank) {
   const LaneTrees trees(request);
-  PlanBuilder builder(request, rank, Dealing::even, trees.lanes());
+  PlanBuilder builder(request, rank, Dealing::block, trees.lanes());
   for (int tree = 0; tree < trees.lanes(); ++tree) {
     const std::vector<int> children = trees.children(tree, rank);
     add_tree_flows(builder, request, trees.lanes(),
                    {.number = tree,
                     .parent = trees.parent(tree, rank),
                     .children = children,
-                    .down = Carriage::land,
+                    .down = Delivery::write_in_place,
                     .up_label = "up lane",
                     .down_label = "down lane"});
   }

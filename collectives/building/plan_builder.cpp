@@ -38,7 +38,7 @@ PlanBuilder::Onward PlanBuilder::onward(int tag, int messages_per_segment, bool 
   const Stream stream = {.peer = plan_.rank,
                          .tag = tag,
                          .messages_per_segment = messages_per_segment,
-                         .carriage = stands ? Carriage::handover : Carriage::slots,
+                         .delivery = stands ? Delivery::local : Delivery::through_slots,
                          .wide = wide,
                          .credits = credits};
   return {out(stream), in(stream), stands};

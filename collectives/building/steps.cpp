@@ -11,7 +11,7 @@ namespace torii {
 Steps::Steps(const PlanRequest& request, int rank, int blocks)
     : has_data_(request.collective != Collective::barrier),
       blocks_(blocks),
-      builder_(request, rank, Dealing::even, blocks) {
+      builder_(request, rank, Dealing::block, blocks) {
   lane();
 }
 

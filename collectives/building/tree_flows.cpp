@@ -45,10 +45,11 @@ class TreeFlows {
   Walk all_slices() const { return blocks_from(place_.number * slices(), slices(), blocks_); }
 
   Stream up_stream(int peer) const { return {.peer = peer, .tag = 2 * place_.number, .wide = request_.wide_wire}; }
-  Stream down_stream(int peer) const { return {.peer = peer, .tag = 2 * place_.number + 1, .carriage = place_.down}; }
+  Stream down_stream(int peer) const { return {.peer = peer, .tag = 2 * place_.number + 1, .delivery = place_.down}; }
   /// Operands within the node.
   Stream give_stream(int mate, int messages) const {
-    return {.peer = mate, .tag = 2 * place_.number, .messages_per_segment = messages, .carriage = Carriage::lend};
+    return {
+        .peer = mate, .tag = 2 * place_.number, .messages_per_segment = messages, .delivery = Delivery::read_in_place};
   }
 
   /// All tokens go up, then all come down, in one lane. A rank enters again only after it was let go, which the root
@@ -176,7 +177,7 @@ class TreeFlows {
       return;
     }
     // What goes down is rounded and stands in the result, wide partial results or not.
-    const Stream turn = {.peer = rank_, .tag = 2 * place_.number, .carriage = Carriage::handover};
+    const Stream turn = {.peer = rank_, .tag = 2 * place_.number, .delivery = Delivery::local};
     flows.back().targets = {builder_.out(turn)};
     builder_.lane().flows = std::move(flows);
     down({.sources = {builder_.in(turn)}}, true);
@@ -203,12 +204,12 @@ void add_delivery(PlanBuilder& builder, int from) {
 
 Plan chain_plan(const PlanRequest& request, int rank, const std::vector<int>& ranks, std::string_view up_label,
                 std::string_view down_label) {
-  PlanBuilder builder(request, rank, Dealing::even, 1);
+  PlanBuilder builder(request, rank, Dealing::block, 1);
   const auto here = std::find(ranks.begin(), ranks.end(), rank);
   add_tree_flows(builder, request, 1,
                  {.parent = here == ranks.begin() ? -1 : here[-1],
                   .children = std::span(here + 1, here + 1 == ranks.end() ? 0 : 1),
-                  .down = Carriage::land,
+                  .down = Delivery::write_in_place,
                   .up_label = up_label,
                   .down_label = down_label});
   Plan plan = builder.take();

@@ -19,9 +19,9 @@ struct TreePlace {
   std::span<const int> mates = {};     ///< the ranks of this node in order, this one among them; empty: it is alone
   int parent = -1;                     ///< -1 at the root; in the slice of this rank, as are the children
   std::span<const int> children = {};  ///< in the order in which their values are combined
-  Carriage down = Carriage::slots;     ///< how finished values travel
-  int deliver_to = -1;                 ///< reduce: the root hands its value to this rank instead of keeping it
-  int taken_from = -1;                 ///< broadcast: the mate that has the vector, -1: it comes from the parent
+  Delivery down = Delivery::through_slots;  ///< how finished values travel
+  int deliver_to = -1;                      ///< reduce: the root hands its value to this rank instead of keeping it
+  int taken_from = -1;                      ///< broadcast: the mate that has the vector, -1: it comes from the parent
   std::string_view up_label = {};
   std::string_view down_label = {};
 };

@@ -230,7 +230,7 @@ std::string draw_svg(const PlanRequest& request, std::span<const Plan> plans) {
   }
   Picture picture = place_ranks(request.topology);
   std::vector<Style> styles;
-  const std::vector<Arrow> arrows = collect_arrows(expand_exchanges(plans, Carriage::slots), styles);
+  const std::vector<Arrow> arrows = collect_arrows(expand_exchanges(plans, Delivery::through_slots), styles);
   fit(picture, arrows);
   const double legend_bottom =
       kTitleHeight + kLegendLine * static_cast<double>(std::min(styles.size(), kLegendMost) + 3);

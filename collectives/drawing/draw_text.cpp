@@ -21,10 +21,10 @@ const Roles& roles_of(std::string_view label) {
 }
 
 std::string peer_text(std::string_view role, const Stream& stream, int rank) {
-  if (stream.carriage == Carriage::handover) return "hand-over";
+  if (stream.delivery == Delivery::local) return "local";
   std::string text = stream.peer == rank ? "own slot" : std::string(role) + " " + std::to_string(stream.peer);
-  if (stream.carriage == Carriage::lend) text += " (lend)";
-  if (stream.carriage == Carriage::land) text += " (land)";
+  if (stream.delivery == Delivery::read_in_place) text += " (read in place)";
+  if (stream.delivery == Delivery::write_in_place) text += " (write in place)";
   if (stream.wide) text += " (wide)";
   if (stream.bundle > 1) text += " (bundle of " + std::to_string(stream.bundle) + ")";
   return text;
@@ -64,15 +64,15 @@ std::string peers_text(bool all, int only) { return all ? "all" : "rank " + std:
 /// "pairwise exchange: all to all, rank + 1, rank + 2, ..., 4 in flight; to 1 2 3; from 3 2 1"
 std::string exchange_line(const Plan& plan) {
   constexpr int kEntriesShown = 8;
-  const Sweep& sweep = plan.sweep;
-  std::string text = "pairwise exchange: " + peers_text(sweep.from < 0, sweep.from) + " to " +
-                     peers_text(sweep.to < 0, sweep.to) + ", " + std::string(sweep.order->name()) + ", " +
-                     std::to_string(sweep.in_flight) + " in flight";
+  const PairwiseExchange& exchange = plan.exchange;
+  std::string text = "pairwise exchange: " + peers_text(exchange.from < 0, exchange.from) + " to " +
+                     peers_text(exchange.to < 0, exchange.to) + ", " + std::string(exchange.order->name()) + ", " +
+                     std::to_string(exchange.in_flight) + " in flight";
   const auto add = [&](const char* what, bool takes_part, auto&& peer_at, auto&& other_takes_part) {
     if (!takes_part) return;
     std::string peers;
     int shown = 0;
-    for (int transfer = 0; transfer < sweep.order->entries(); ++transfer) {
+    for (int transfer = 0; transfer < exchange.order->entries(); ++transfer) {
       const int peer = peer_at(transfer);
       if (!other_takes_part(peer)) continue;
       if (++shown <= kEntriesShown) peers += " " + std::to_string(peer);
@@ -81,17 +81,17 @@ std::string exchange_line(const Plan& plan) {
     if (shown != 0) text += what + peers;
   };
   add(
-      "; to", sweep.sends(plan.rank), [&](int transfer) { return sweep.order->receiver(plan.rank, transfer); },
-      [&](int peer) { return sweep.takes(peer); });
+      "; to", exchange.sends(plan.rank), [&](int transfer) { return exchange.order->receiver(plan.rank, transfer); },
+      [&](int peer) { return exchange.takes(peer); });
   add(
-      "; from", sweep.takes(plan.rank), [&](int transfer) { return sweep.order->sender(plan.rank, transfer); },
-      [&](int peer) { return sweep.sends(peer); });
+      "; from", exchange.takes(plan.rank), [&](int transfer) { return exchange.order->sender(plan.rank, transfer); },
+      [&](int peer) { return exchange.sends(peer); });
   return text;
 }
 
 std::string rank_text(const Plan& plan) {
   std::string text = "rank " + std::to_string(plan.rank) + "\n";
-  if (plan.sweep.exists()) text += "  " + exchange_line(plan) + "\n";
+  if (plan.exchange.exists()) text += "  " + exchange_line(plan) + "\n";
   for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     text += "  lane " + std::to_string(lane) + ", window " + std::to_string(plan.lanes[lane].window) + "\n";
     for (const Flow& flow : plan.lanes[lane].flows) text += "    " + flow_line(plan, flow) + "\n";
@@ -108,7 +108,7 @@ std::string draw_text(const PlanRequest& request, std::span<const Plan> plans) {
   if (!plans.empty()) {
     const Plan& plan = plans.front();
     text += ", " + std::to_string(plan.blocks) + (plan.blocks == 1 ? " block" : " blocks") +
-            (plan.dealing == Dealing::dealt ? " dealt" : "") + ", " + std::to_string(plan.slots) +
+            (plan.dealing == Dealing::block_cyclic ? " block-cyclic" : "") + ", " + std::to_string(plan.slots) +
             " slots per stream, segments of " + std::to_string(request.tuning.segment_bytes) + " bytes";
   }
   text += "\n";

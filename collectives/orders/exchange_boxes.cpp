@@ -126,14 +126,14 @@ class Judge {
   /// The time over the bound, by the kind of sharing that suits the list less. Infinite when messages have run out.
   double judge(const ExchangeOffsets& offsets) {
     const ExchangeList list{offsets.size(), offsets};
-    const SweepTraffic traffic = exchange_traffic(topology_, list);
+    const ExchangeTraffic traffic = exchange_traffic(topology_, list);
     const std::int64_t ranks = static_cast<std::int64_t>(traffic.period[0]) * traffic.period[1] * traffic.period[2];
     left_ -= 2 * ranks * static_cast<std::int64_t>(offsets.size()) * (ranks > 2 ? kUnlikeCost : 1);
     if (is_over()) return HUGE_VAL;
     double worst = 0;
     for (const Sharing sharing : {Sharing::min, Sharing::maxmin}) {
       run_.sharing = sharing;
-      worst = std::max(worst, simulate_sweep(topology_, traffic, run_).time / bound_);
+      worst = std::max(worst, simulate_exchange(topology_, traffic, run_).time / bound_);
     }
     return worst;
   }
@@ -142,7 +142,7 @@ class Judge {
  private:
   Topology topology_;
   double bound_;
-  SweepRun run_;
+  ExchangeRun run_;
   std::int64_t left_ = kMessagesMost;
 };
 

@@ -225,8 +225,8 @@ Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank,
   return ties;
 }
 
-SweepTraffic exchange_traffic(const Topology& topology, const ExchangeList& list) {
-  SweepTraffic traffic;
+ExchangeTraffic exchange_traffic(const Topology& topology, const ExchangeList& list) {
+  ExchangeTraffic traffic;
   traffic.entries = list.transfers;
   traffic.hops = [&](int rank, std::size_t transfer) { return exchange_hops(topology, list, rank, transfer); };
   traffic.mates_alike = !list.offsets.empty();

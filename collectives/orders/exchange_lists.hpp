@@ -67,6 +67,6 @@ Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, in
 Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept;
 
 /// The list as the network model simulates it; refers to both arguments.
-SweepTraffic exchange_traffic(const Topology& topology, const ExchangeList& list);
+ExchangeTraffic exchange_traffic(const Topology& topology, const ExchangeList& list);
 
 }  // namespace torii

@@ -34,8 +34,8 @@ Verdict verify(const PlanRequest& request, std::span<const Plan> plans, Expressi
     if (!faults.any()) check_orders(request, plans, faults);
     if (faults.any()) return verdict;
     // A pair's blocks are read in place, stored in place or go by value; each stream proves the last with either.
-    verdict = verify(request, expand_exchanges(plans, Carriage::lend), pool, order, rules);
-    if (verdict.ok()) verdict = verify(request, expand_exchanges(plans, Carriage::land), pool, order, rules);
+    verdict = verify(request, expand_exchanges(plans, Delivery::read_in_place), pool, order, rules);
+    if (verdict.ok()) verdict = verify(request, expand_exchanges(plans, Delivery::write_in_place), pool, order, rules);
     return verdict;
   }
   const StepTable table = verification::tabulate(request, plans, faults);

@@ -41,7 +41,7 @@ using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool
 ///  - no deadlock: the folded graph has no cycle of weight 0 (verify_precedence.hpp);
 ///  - streams without credits need none, within a call and from one call of this plan set to the next;
 ///  - credits: where a credit stands for several messages, by `rules`, all of them have been taken;
-///  - an alltoall in place needs no copy of its input where ranks run it as a straight list.
+///  - an alltoall in place needs no copy of its input where ranks run it as a linear program.
 /// Expressions are made in `pool`. `order` may be empty.
 Verdict verify(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
                const DeclaredOrder& order = {}, const CreditRules& rules = {});

@@ -34,7 +34,7 @@ std::vector<Read> input_reads(const StepTable& table) {
     bool lends = false;
     for (const StepPort& target : table.targets(step)) {
       const JoinedStream& joined = table.streams[target.stream];
-      if (joined.stream.carriage != Carriage::lend) continue;
+      if (joined.stream.delivery != Delivery::read_in_place) continue;
       lends = true;
       reads.push_back({rank, block, table.consumer(joined, target.message)});
     }
@@ -89,7 +89,7 @@ void check_operands_outlive_readers(const StepTable& table, const std::vector<Re
 void check_handovers(const StepTable& table, const std::vector<ResultWrite>& writes, Precedence& precedence,
                      Faults& faults) {
   for (const JoinedStream& joined : table.streams) {
-    if (joined.stream.carriage != Carriage::handover) continue;
+    if (joined.stream.delivery != Delivery::local) continue;
     for (int message = 0; message < joined.stream.messages_per_segment && !faults.full(); ++message) {
       const StepId producer = table.producer(joined, message);
       const StepId consumer = table.consumer(joined, message);
@@ -150,7 +150,7 @@ std::vector<ResultWrite> result_writes(const StepTable& table, const Precedence&
     if (!table.flow_of(step).keep) continue;
     StepId first = step;
     const StepPort& source = table.sources(step).front();
-    if (source.stream != kOwnStream && table.streams[source.stream].stream.carriage == Carriage::land) {
+    if (source.stream != kOwnStream && table.streams[source.stream].stream.delivery == Delivery::write_in_place) {
       first = table.producer(table.streams[source.stream], source.message);
     }
     writes.push_back({table.rank_of(step), table.steps[step].block, first, step});
@@ -176,7 +176,8 @@ void check_implied_credits(const StepTable& table, int slots, Precedence& preced
     if (joined.stream.credits) continue;
     if (faults.full()) return;
     check_uncredited(table, joined, slots, precedence, faults);
-    if (joined.stream.carriage == Carriage::lend) check_lender_outlasts_reader(table, joined, precedence, faults);
+    if (joined.stream.delivery == Delivery::read_in_place)
+      check_lender_outlasts_reader(table, joined, precedence, faults);
   }
 }
 

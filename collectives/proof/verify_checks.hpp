@@ -31,7 +31,7 @@ void check_implied_credits(const StepTable& table, int slots, Precedence& preced
 /// Every stream with credits: nothing that `rules` let a rank send fills a slot whose last message has not been taken.
 void check_credits(const StepTable& table, int slots, const CreditRules& rules, Precedence& precedence, Faults& faults);
 
-/// An alltoall that ranks may run as a straight list, which reads and stores in the order of its steps: with input and
+/// An alltoall that ranks may run as a linear program, which reads and stores in the order of its steps: with input and
 /// result the same memory, each block is read before something is stored in its place, so no copy of the input is
 /// needed. (check_buffers() proves the same of all other collectives.)
 void check_linear_in_place(const PlanRequest& request, const StepTable& table, Faults& faults);

@@ -41,14 +41,14 @@ void check_groups(const JoinedStream& joined, int slots, int group, const Credit
 }
 
 bool is_by_value(const std::vector<Stream>& streams) {
-  return std::ranges::all_of(streams,
-                             [](const Stream& stream) { return stream.carriage == Carriage::slots && !stream.wide; });
+  return std::ranges::all_of(
+      streams, [](const Stream& stream) { return stream.delivery == Delivery::through_slots && !stream.wide; });
 }
 
-/// Whether a rank runs the plan as a straight list where its vector has one segment.
+/// Whether a rank runs the plan as a linear program where its vector has one segment.
 bool may_be_linear(const Plan& plan) { return plan.lanes.size() == 1 && is_by_value(plan.in) && is_by_value(plan.out); }
 
-/// A straight list that sees the credit of a call's last message takes messages for taken without looking at their
+/// A linear program that sees the credit of a call's last message takes messages for taken without looking at their
 /// credits. Those of earlier calls are: a receiver runs call after call. Those of the same call have to come before the
 /// last one in the receiver's plan.
 void check_look_ahead(const StepTable& table, const JoinedStream& joined, const CreditRules& rules,
@@ -78,7 +78,7 @@ void check_credits(const StepTable& table, int slots, const CreditRules& rules, 
   std::set<int> checked;  // slots and group are all that the rule of groups depends on
   for (const JoinedStream& joined : table.streams) {
     if (faults.full()) return;
-    if (!joined.stream.credits || joined.stream.carriage == Carriage::handover) continue;
+    if (!joined.stream.credits || joined.stream.delivery == Delivery::local) continue;
     const int group = rules.group(joined.stream, slots);
     if (checked.insert(group).second) check_groups(joined, slots, group, rules, faults);
     if (may_be_linear(table.plans[joined.sender])) check_look_ahead(table, joined, rules, precedence, faults);

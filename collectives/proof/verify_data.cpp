@@ -203,7 +203,7 @@ void check_barrier(const StepTable& table, const Precedence& precedence, Faults&
     for (const StepPort& source : table.sources(step)) {
       if (source.stream == kOwnStream) continue;
       const JoinedStream& joined = table.streams[source.stream];
-      if (joined.stream.carriage != Carriage::lend) learn(table.producer(joined, source.message));
+      if (joined.stream.delivery != Delivery::read_in_place) learn(table.producer(joined, source.message));
     }
     for (std::size_t w = 0; w < words; ++w) known[rank * words + w] |= mine[w];
   }

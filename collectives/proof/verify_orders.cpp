@@ -17,13 +17,13 @@ void check_ends(const PlanRequest& request, const Plan& plan, const std::string&
     faults.add(who + "a pairwise exchange moves blocks from rank to rank, which " +
                std::string(name(request.collective)) + " does not ask for");
   }
-  if (plan.sweep.from != from || plan.sweep.to != to) {
-    faults.add(who + "the pairwise exchange goes from rank " + std::to_string(plan.sweep.from) + " to rank " +
-               std::to_string(plan.sweep.to) + ", but should from " + std::to_string(from) + " to " +
+  if (plan.exchange.from != from || plan.exchange.to != to) {
+    faults.add(who + "the pairwise exchange goes from rank " + std::to_string(plan.exchange.from) + " to rank " +
+               std::to_string(plan.exchange.to) + ", but should from " + std::to_string(from) + " to " +
                std::to_string(to) + " (-1: all)");
   }
-  if (plan.sweep.in_flight < 1) {
-    faults.add(who + "so many transfers may be in flight: " + std::to_string(plan.sweep.in_flight));
+  if (plan.exchange.in_flight < 1) {
+    faults.add(who + "so many transfers may be in flight: " + std::to_string(plan.exchange.in_flight));
   }
   if (!plan.lanes.empty() || !plan.in.empty() || !plan.out.empty()) {
     faults.add(who + "a plan with a pairwise exchange has no lanes and no streams of its own");
@@ -32,7 +32,7 @@ void check_ends(const PlanRequest& request, const Plan& plan, const std::string&
 
 /// The transfers of one rank against those of all others.
 void check_entries(const Plan& plan, std::span<const Plan> plans, const std::string& who, Faults& faults) {
-  const EntryOrder& order = *plan.sweep.order;
+  const TransferOrder& order = *plan.exchange.order;
   const auto ranks = static_cast<int>(plans.size());
   if (order.entries() != ranks - 1) {
     faults.add(who + "the order has " + std::to_string(order.entries()) + " transfers for " + std::to_string(ranks) +
@@ -51,7 +51,7 @@ void check_entries(const Plan& plan, std::span<const Plan> plans, const std::str
       faults.add(at + "goes to rank " + std::to_string(receiver) + ", to which an earlier one goes");
     }
     met[static_cast<std::size_t>(receiver)] = true;
-    const int sender = plans[static_cast<std::size_t>(receiver)].sweep.order->sender(receiver, transfer);
+    const int sender = plans[static_cast<std::size_t>(receiver)].exchange.order->sender(receiver, transfer);
     if (sender != plan.rank) {
       faults.add(at + "goes to rank " + std::to_string(receiver) + ", which takes from rank " + std::to_string(sender) +
                  " there");
@@ -62,7 +62,7 @@ void check_entries(const Plan& plan, std::span<const Plan> plans, const std::str
 }  // namespace
 
 bool have_exchanges(std::span<const Plan> plans, Faults& faults) {
-  const auto with = std::ranges::count_if(plans, [](const Plan& plan) { return plan.sweep.exists(); });
+  const auto with = std::ranges::count_if(plans, [](const Plan& plan) { return plan.exchange.exists(); });
   if (with != 0 && with != static_cast<std::ptrdiff_t>(plans.size())) {
     faults.add("the plans of " + std::to_string(with) + " of " + std::to_string(plans.size()) +
                " ranks have a pairwise exchange");

@@ -8,10 +8,10 @@
 namespace torii::verification {
 namespace {
 
-bool has_sure_message(const Stream& stream) { return stream.carriage != Carriage::lend; }
+bool has_sure_message(const Stream& stream) { return stream.delivery != Delivery::read_in_place; }
 
 bool has_sure_credit(const Stream& stream) {
-  return stream.credits && (stream.carriage == Carriage::slots || stream.carriage == Carriage::handover);
+  return stream.credits && (stream.delivery == Delivery::through_slots || stream.delivery == Delivery::local);
 }
 
 }  // namespace

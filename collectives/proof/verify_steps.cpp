@@ -119,7 +119,7 @@ void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Fa
       return;
     }
     const Stream& stream = plan.in[source.stream];
-    if (stream.carriage == Carriage::land && (flow.sources.size() != 1 || !flow.keep)) {
+    if (stream.delivery == Delivery::write_in_place && (flow.sources.size() != 1 || !flow.keep)) {
       faults.add(where + ": a flow that takes a land stream has that stream as its only source and keeps it");
     }
   }
@@ -130,8 +130,8 @@ void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Fa
       return;
     }
     const Stream& stream = plan.out[target.stream];
-    if (stream.carriage == Carriage::lend) ++lends;
-    if (stream.carriage == Carriage::handover && !flow.keep) {
+    if (stream.delivery == Delivery::read_in_place) ++lends;
+    if (stream.delivery == Delivery::local && !flow.keep) {
       faults.add(where + ": hands over a result that it does not keep");
     }
   }
@@ -153,14 +153,16 @@ void check_stream(const Stream& stream, int rank, const std::string& where, Faul
     faults.add(where + ": bundles of " + std::to_string(stream.bundle) + " do not divide " +
                std::to_string(stream.messages_per_segment) + " messages per segment");
   }
-  if (stream.bundle > 1 && (stream.carriage != Carriage::slots || stream.wide)) {
+  if (stream.bundle > 1 && (stream.delivery != Delivery::through_slots || stream.wide)) {
     faults.add(where + ": only messages through slots, of the vector's own type, travel in bundles");
   }
-  if (stream.wide && stream.carriage != Carriage::slots) faults.add(where + ": only streams through slots may be wide");
-  if (stream.carriage == Carriage::handover && stream.peer != rank) {
-    faults.add(where + ": a hand-over joins a rank with itself");
+  if (stream.wide && stream.delivery != Delivery::through_slots)
+    faults.add(where + ": only streams through slots may be wide");
+  if (stream.delivery == Delivery::local && stream.peer != rank) {
+    faults.add(where + ": a local stream joins a rank with itself");
   }
-  if (stream.peer == rank && (stream.carriage == Carriage::lend || stream.carriage == Carriage::land)) {
+  if (stream.peer == rank &&
+      (stream.delivery == Delivery::read_in_place || stream.delivery == Delivery::write_in_place)) {
     faults.add(where + ": a rank lends nothing to itself, nor lands");
   }
 }

@@ -26,7 +26,7 @@ using kernels::Operands;
 constexpr size_t kBytesMax = size_t{64} << 20;
 constexpr int kSourcesHere = 3;
 // From here on a result does not fit beside its sources in any private cache: the library would stream it.
-constexpr size_t kStreamingBytesMin = size_t{4} << 20;
+constexpr size_t kNonTemporalBytesMin = size_t{4} << 20;
 
 /// Three sources and a target, filled with numbers that are harmless in every type.
 class Vectors {
@@ -79,9 +79,9 @@ void run_kernel(FoldFn fold, Type type, int source_count, size_t bytes) {
   operands.source_count = source_count;
   operands.targets = vectors().target();
   operands.target_count = 1;
-  operands.streaming_targets = bytes >= kStreamingBytesMin ? 1 : 0;
+  operands.non_temporal_targets = bytes >= kNonTemporalBytesMin ? 1 : 0;
   fold(operands, bytes / size_of(type));
-  if (operands.streaming_targets != 0) kernels::store_fence();
+  if (operands.non_temporal_targets != 0) kernels::store_fence();
 }
 
 /// Times one case; `inner` calls per sample keep the clock's own cost out of small ones.
@@ -136,7 +136,7 @@ void register_case(const Case& test) {
                            kernels::name(test.isa) + "/" + std::to_string(test.source_count) + "/" + size;
   benchmark::RegisterBenchmark(name.c_str(), [test](benchmark::State& state) { measure(state, test); })
       ->UseManualTime()
-      ->Iterations(test.bytes >= kStreamingBytesMin ? 15 : 101)
+      ->Iterations(test.bytes >= kNonTemporalBytesMin ? 15 : 101)
       ->Unit(benchmark::kMicrosecond);
 }
 

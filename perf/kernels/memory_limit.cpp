@@ -59,7 +59,7 @@ std::vector<LimitLoop> limit_loops() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) {
     loops.push_back({"avx2", add_avx2});
-    loops.push_back({"avx2 streaming", stream_avx2});
+    loops.push_back({"avx2 non-temporal", stream_avx2});
   }
 #endif
   return loops;

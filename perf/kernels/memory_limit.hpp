@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the memory system of this machine allows: the plainest loops of c = a + b (+ d) in float that a compiler makes,
-// with ordinary and with streaming stores. Kernels are measured beside the best of them.
+// with ordinary and with non-temporal stores. Kernels are measured beside the best of them.
 #pragma once
 
 #include <cstddef>

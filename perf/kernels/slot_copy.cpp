@@ -89,8 +89,8 @@ void Side::run_slots() {
       const uint64_t needed = message < slots ? 0 : message - slots + 1;
       if (out.credits[slot].value.load(std::memory_order_acquire) >= needed) {
         kernels::copy(out.memory.get() + slot * slot_floats, exchange_.input(side_) + sent * slot_floats,
-                      bytes_of(sent), options.streaming);
-        if (options.streaming) kernels::store_fence();
+                      bytes_of(sent), options.non_temporal);
+        if (options.non_temporal) kernels::store_fence();
         out.signals[slot].value.store(message + 1, std::memory_order_release);
         ++sent;
       }
@@ -134,10 +134,10 @@ void Side::run_mapped() {
     operands.source_count = 2;
     operands.targets = targets;
     operands.target_count = 2;
-    operands.streaming_targets = options.streaming ? 1u << (1 - side_) : 0;
+    operands.non_temporal_targets = options.non_temporal ? 1u << (1 - side_) : 0;
     fold(operands, std::min(piece, end - at));
   }
-  if (options.streaming) kernels::store_fence();
+  if (options.non_temporal) kernels::store_fence();
   meet();
 }
 

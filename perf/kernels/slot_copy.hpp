@@ -25,10 +25,10 @@ enum class Move {
 };
 
 struct MoveOptions {
-  size_t bytes = 0;        ///< of a vector of floats; a multiple of 8
-  size_t slot_bytes = 0;   ///< of one slot, a multiple of 64; in `mapped` the piece folded at once
-  int slots = 0;           ///< in each direction
-  bool streaming = false;  ///< store into the other side's memory past the caches
+  size_t bytes = 0;           ///< of a vector of floats; a multiple of 8
+  size_t slot_bytes = 0;      ///< of one slot, a multiple of 64; in `mapped` the piece folded at once
+  int slots = 0;              ///< in each direction
+  bool non_temporal = false;  ///< store into the other side's memory past the caches
 };
 
 /// What both sides share; each constructs its Side from it. Memory is zeroed and touched by the constructor.

@@ -30,7 +30,7 @@ namespace {
 
 struct BoundOptions {
   SizeRange sizes{"8K", "32M"};
-  size_t slot_bytes = size_t{32} << 10, streaming_bytes = std::numeric_limits<size_t>::max();
+  size_t slot_bytes = size_t{32} << 10, non_temporal_bytes = std::numeric_limits<size_t>::max();
   int slots = 8, rounds = 9;
   double block_ms = 5;
   std::vector<Move> moves;
@@ -54,7 +54,7 @@ std::array<int, 2> two_cpus() {
 }
 
 bool parse(int argc, char** argv, BoundOptions& options) {
-  std::string slot = "32K", streaming, moves = "slots,mapped";
+  std::string slot = "32K", non_temporal, moves = "slots,mapped";
   CLI::App app(
       "Times a vector each way between two pinned threads: copied through slots, or folded from mapped memory.");
   options.sizes.add_flags(app);
@@ -64,7 +64,7 @@ bool parse(int argc, char** argv, BoundOptions& options) {
   app.add_option("--slots", options.slots, "slots in each direction")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--streaming", streaming,
+  app.add_option("--non-temporal", non_temporal,
                  "store into the other side's memory past the caches from this size on (default: never)");
   app.add_option("--rounds", options.rounds, "blocks of each move")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--block-ms", options.block_ms, "time of a block")
@@ -74,7 +74,7 @@ bool parse(int argc, char** argv, BoundOptions& options) {
   if (!parse_command_line(app, argc, argv, "slot_copy_perf -b 8K -e 32M --slot 32K --slots 8")) return false;
   options.sizes.read();
   options.slot_bytes = parse_size("--slot", slot);
-  if (!streaming.empty()) options.streaming_bytes = parse_size("--streaming", streaming);
+  if (!non_temporal.empty()) options.non_temporal_bytes = parse_size("--non-temporal", non_temporal);
   if (options.sizes.begin_bytes() % 8 != 0) {
     throw Failure(kBadCommandLine, "-b " + options.sizes.begin_text() + " must be a multiple of 8");
   }
@@ -112,7 +112,7 @@ class Measurement {
  public:
   Measurement(const BoundOptions& options, size_t bytes)
       : options_(options),
-        exchange_({bytes, options.slot_bytes, options.slots, bytes >= options.streaming_bytes}),
+        exchange_({bytes, options.slot_bytes, options.slots, bytes >= options.non_temporal_bytes}),
         count_(bytes / sizeof(float)),
         blocks_ns_(options.moves.size()) {}
 
@@ -225,7 +225,7 @@ void print(const BoundOptions& options, JsonLines& lines, const BoundRow& row) {
   json["bytes"] = row.bytes;
   json["slot_bytes"] = options.slot_bytes;
   json["slots"] = options.slots;
-  json["streaming"] = row.bytes >= options.streaming_bytes;
+  json["non_temporal"] = row.bytes >= options.non_temporal_bytes;
   json["time_us_median"] = row.time.median_us;
   json["time_us_mad"] = row.time.mad_us;
   json["time_us_least"] = row.least_us;

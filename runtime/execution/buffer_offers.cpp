@@ -7,15 +7,15 @@
 namespace torii {
 namespace {
 
-/// A ready token's payload: where the peer finds this rank's vectors, as offsets into this rank's arena, or a readable
+/// A buffer offer's payload: where the peer finds this rank's vectors, as offsets into this rank's arena, or a readable
 /// input by its address in this process.
-struct ReadyToken {
+struct BufferOffer {
   std::uint64_t input;
   std::uint64_t result_in_place;
   std::int64_t input_offset;
   std::int64_t result_offset;
 };
-static_assert(sizeof(ReadyToken) <= kInlineBytes, "a ready token fits into its signal's line");
+static_assert(sizeof(BufferOffer) <= kInlineBytes, "a ready token fits into its signal's line");
 
 }  // namespace
 
@@ -23,12 +23,12 @@ void BufferOffers::begin() noexcept {
   announced_.assign(call_.plan->announced.size(), Announced{});
   borrowed_left_.resize(call_.plan->in.size());
   const bool reachable = call_.buffers.input_reachable;
-  const ReadyToken token = {reachable                ? kInArena
-                            : call_.lending.readable ? kReadable
-                                                     : kByValue,
-                            call_.buffers.result_reachable,
-                            reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input),
-                            call_.buffers.result_offset};
+  const BufferOffer token = {reachable                ? kInArena
+                             : call_.lending.readable ? kReadable
+                                                      : kByValue,
+                             call_.buffers.result_reachable,
+                             reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input),
+                             call_.buffers.result_offset};
   for (const Announcement& to : call_.plan->announces) {
     // A lender by value may end its call before its reader looks, and would write the next token over one that is being
     // read; its message in the slot says all. Every other announcer ends only after the token has been read.
@@ -45,7 +45,7 @@ void BufferOffers::begin() noexcept {
 bool BufferOffers::see(std::size_t announcement) noexcept {
   const Announcement& from = call_.plan->announced[announcement];
   if (load_word(from.line) != signal_word(call_.signature, call_.plan->calls)) return false;
-  ReadyToken token;
+  BufferOffer token;
   std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
   if (token.input != kByValue && token.input != kReadable && !accepts(from.peer, token.input_offset, from.reads))
     return false;
@@ -61,7 +61,7 @@ bool BufferOffers::see(std::size_t announcement) noexcept {
   const auto messages = static_cast<std::uint64_t>(call_.shape->layout.segments());
   for (std::size_t i = 0; i < call_.plan->in.size(); ++i) {
     const InstalledIn& in = call_.plan->in[i];
-    if (in.stream.carriage == Carriage::lend && in.announcement == static_cast<int>(announcement)) {
+    if (in.stream.delivery == Delivery::read_in_place && in.announcement == static_cast<int>(announcement)) {
       borrowed_left_[i] = messages * static_cast<std::uint64_t>(in.stream.messages_per_segment);
     }
   }

@@ -13,7 +13,7 @@ namespace torii {
 
 class BufferOffers {
  public:
-  /// A peer's ready token for this call.
+  /// A peer's buffer offer for this call.
   struct Announced {
     bool seen = false;
     bool input_in_place = false;

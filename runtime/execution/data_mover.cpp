@@ -46,20 +46,20 @@ bool DataMover::is_stored_already(const InstalledOut& out, std::size_t bytes) no
 DataMover::Place DataMover::source_place(const StreamEnd& end, const Step& step) const noexcept {
   if (end.stream == kOwn) return {.base = call_.own_base(true, step.block), .callers = call_.buffers.access != nullptr};
   const InstalledIn& in = call_.plan->in[end.stream];
-  switch (in.stream.carriage) {
-    case Carriage::handover:
+  switch (in.stream.delivery) {
+    case Delivery::local:
       return {.base = call_.buffers.result, .callers = call_.buffers.access != nullptr};
-    case Carriage::land:
+    case Delivery::write_in_place:
       if (call_.buffers.result_reachable && !in.ring.remote()) return {call_.buffers.result};
       break;
-    case Carriage::lend: {
+    case Delivery::read_in_place: {
       if (in.ring.remote()) break;
       const BufferOffers::Announced& from = offers_.of(in.announcement);
       if (from.input_readable) return {from.input, false, false, false, false, in.ring.peer()};
       if (from.input_in_place) return {from.input};
       break;
     }
-    case Carriage::slots:
+    case Delivery::through_slots:
       break;
   }
   const std::byte* at = call_.message_payload(in.stream, in.ring, end, step);
@@ -69,11 +69,11 @@ DataMover::Place DataMover::source_place(const StreamEnd& end, const Step& step)
 /// A base of 0 says that nothing is to be stored there.
 DataMover::Place DataMover::target_place(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
-  if (out.stream.carriage == Carriage::handover) return {};
+  if (out.stream.delivery == Delivery::local) return {};
   if (call_.lends_in_place(out)) return {};
-  if (out.stream.carriage == Carriage::land && !out.ring.remote()) {
+  if (out.stream.delivery == Delivery::write_in_place && !out.ring.remote()) {
     const BufferOffers::Announced& to = offers_.of(out.announcement);
-    if (to.result_in_place) return {to.result, false, false, call_.shape->streaming, true};
+    if (to.result_in_place) return {to.result, false, false, call_.shape->non_temporal, true};
   }
   if (leaves_standing(out)) return {};
   if (is_stored_already(out, call_.message_bytes(out.stream, step))) return {};
@@ -90,7 +90,7 @@ const std::byte* DataMover::standing(const Step& step) const noexcept {
     return nullptr;
   const std::uint16_t only = flow.sources.size() == 1 ? flow.sources[0].stream : kOwn;
   const bool is_own = flow.sources.size() == 1 && only == kOwn;
-  const bool is_kept = flow.keep || (only != kOwn && call_.plan->in[only].stream.carriage == Carriage::handover);
+  const bool is_kept = flow.keep || (only != kOwn && call_.plan->in[only].stream.delivery == Delivery::local);
   if (!(is_own && call_.input_stands) && !(is_kept && call_.result_stands)) return nullptr;
   const std::optional<Piece> piece = call_.shape->layout.single_piece(step.block, step.segment);
   if (!piece || call_.memory_bytes(piece->length_bytes) < kStandingBytesMin) return nullptr;
@@ -128,22 +128,22 @@ void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
   const bool functions_store = functions_reach_slots_ && source_places_[0].callers;
   if (peers_bytes < StoreChoice::kBytesMin || functions_store) {
     move_pieces(step);
-    if (call_.shape->streaming) kernels::store_fence();
+    if (call_.shape->non_temporal) kernels::store_fence();
     return;
   }
   const bool lands = std::ranges::any_of(target_places_, [](const Place& at) { return at.peers && !at.packed; });
   StoreChoice& stores = step.stores->of(lands);
   const StoreChoice::Turn turn = stores.next();
-  if (turn.way == StoreChoice::Way::streaming) {
-    for (Place& place : target_places_) place.streaming = place.streaming || place.peers;
+  if (turn.way == StoreChoice::Way::non_temporal) {
+    for (Place& place : target_places_) place.non_temporal = place.non_temporal || place.peers;
   }
   // Of the caller's functions, whose time is not the stores', only what goes on is timed.
   times_copies_ = turn.timed && call_.buffers.access != nullptr;
   copies_ns_ = 0;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
   move_pieces(step);
-  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
-  if (call_.shape->streaming || turn.way == StoreChoice::Way::streaming) kernels::store_fence();
+  // Non-temporal stores are weakly ordered: they must be visible before any signal of this step.
+  if (call_.shape->non_temporal || turn.way == StoreChoice::Way::non_temporal) kernels::store_fence();
   if (turn.timed) stores.record(turn.way, times_copies_ ? copies_ns_ : now_ns() - begun_ns, peers_bytes);
   times_copies_ = false;
 }
@@ -158,7 +158,7 @@ std::size_t DataMover::find_places(const Step& step) noexcept {
   // A single source that stands in the result already is kept as it is.
   const Place kept = {.base = call_.own_base(false, step.block),
                       // Engines read it shortly.
-                      .streaming = call_.shape->streaming && standing_ == nullptr,
+                      .non_temporal = call_.shape->non_temporal && standing_ == nullptr,
                       .callers = call_.buffers.access != nullptr};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
@@ -243,7 +243,7 @@ void DataMover::access_portion(std::size_t offset_bytes, std::size_t bytes) noex
   const std::int64_t begun_ns = times_copies_ ? now_ns() : 0;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (target_places_[i].callers || targets_[i] == value) continue;
-    kernels::copy(targets_[i], value, bytes, target_places_[i].streaming);
+    kernels::copy(targets_[i], value, bytes, target_places_[i].non_temporal);
   }
   if (times_copies_) copies_ns_ += now_ns() - begun_ns;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -271,11 +271,11 @@ void DataMover::combine(std::size_t count, Fold order) noexcept {
   for (const bool wide : {true, false}) {
     const std::size_t primary = primary_target(wide);
     if (primary == targets_.size()) continue;
-    const bool streaming = target_places_[primary].streaming;
+    const bool non_temporal = target_places_[primary].non_temporal;
     const void* value = sources_[0];
     if (sources_.size() != 1 || has_wide_source != wide) {
       // What was stored past the caches is not read again.
-      void* const folded = streaming && targets_.size() > 1 ? hot_value : targets_[primary];
+      void* const folded = non_temporal && targets_.size() > 1 ? hot_value : targets_[primary];
       fold(*call_.shape,
            {.sources = sources_.data(),
             .source_count = static_cast<int>(sources_.size()),
@@ -283,13 +283,13 @@ void DataMover::combine(std::size_t count, Fold order) noexcept {
             .target_count = 1,
             .wide_sources = has_wide_source ? wide_sources_.data() : nullptr,
             .wide_targets = wide ? 1U : 0U,
-            .streaming_targets = streaming && folded != hot_value ? 1U : 0U},
+            .non_temporal_targets = non_temporal && folded != hot_value ? 1U : 0U},
            count, order);
       value = folded;
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       if (target_places_[i].wide != wide || targets_[i] == value) continue;
-      kernels::copy(targets_[i], value, wide ? 2 * bytes : bytes, target_places_[i].streaming);
+      kernels::copy(targets_[i], value, wide ? 2 * bytes : bytes, target_places_[i].non_temporal);
     }
   }
 }
@@ -300,7 +300,8 @@ std::size_t DataMover::primary_target(bool wide) const noexcept {
   std::size_t primary = targets_.size();
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (target_places_[i].wide != wide) continue;
-    if (primary == targets_.size() || (target_places_[primary].streaming && !target_places_[i].streaming)) primary = i;
+    if (primary == targets_.size() || (target_places_[primary].non_temporal && !target_places_[i].non_temporal))
+      primary = i;
   }
   return primary;
 }

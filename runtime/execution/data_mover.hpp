@@ -38,7 +38,7 @@ class DataMover {
     std::uintptr_t base = 0;
     bool packed = false;
     bool wide = false;
-    bool streaming = false;
+    bool non_temporal = false;
     bool peers = false;    ///< in a peer's arena
     int reader_of = -1;    ///< the context rank in whose private memory it is; -1: it can be addressed
     bool callers = false;  ///< reached through the caller's functions only

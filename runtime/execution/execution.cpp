@@ -6,15 +6,15 @@ namespace torii {
 
 template <class Host>
 void BasicExecution<Host>::begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
-                                 const Straight* straight) noexcept {
+                                 const LinearProgram* program) noexcept {
   call_.buffers = buffers;
-  if (straight != nullptr) {
-    begin_straight(plan, shape, *straight, buffers.input, buffers.result, buffers.salt);
+  if (program != nullptr) {
+    begin_linear(plan, shape, *program, buffers.input, buffers.result, buffers.salt);
     return;
   }
   call_.take_up(plan, shape, buffers.salt);
   linear_.leave();
-  if (plan.plan.sweep.exists()) {
+  if (plan.plan.exchange.exists()) {
     pairwise_.begin();
   } else {
     lanes_.begin();
@@ -28,14 +28,14 @@ Progress BasicExecution<Host>::advance() noexcept {
     if (call_.status != Status::ok) return Progress::idle;
   }
   if (linear_.runs()) return linear_.advance(call_);
-  return call_.plan->plan.sweep.exists() ? pairwise_.advance() : lanes_.advance();
+  return call_.plan->plan.exchange.exists() ? pairwise_.advance() : lanes_.advance();
 }
 
 template <class Host>
 Stall BasicExecution<Host>::stall() const {
   if (call_.plan == nullptr) return {};
   if (linear_.runs()) return linear_.stall();
-  return call_.plan->plan.sweep.exists() ? pairwise_.stall() : lanes_.stall();
+  return call_.plan->plan.exchange.exists() ? pairwise_.stall() : lanes_.stall();
 }
 
 template class BasicExecution<RealHost>;

@@ -29,22 +29,23 @@ class BasicExecution {
   BasicExecution(const BasicExecution&) = delete;
   BasicExecution& operator=(const BasicExecution&) = delete;
 
-  /// `straight` is the plan's straight form for this shape's layout, or nullptr. All but the buffers' addresses must
+  /// `straight` is the plan's linear program for this shape's layout, or nullptr. All but the buffers' addresses must
   /// live until the call is done.
   void begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
-             const Straight* straight = nullptr) noexcept;
-  /// begin() of a straight list, which asks nothing of the buffers but where byte 0 of the vectors is.
-  void begin_straight(InstalledPlan& plan, const CallShape& shape, const Straight& straight, std::uintptr_t input,
-                      std::uintptr_t result, std::uint32_t salt) noexcept {
+             const LinearProgram* program = nullptr) noexcept;
+  /// begin() of a linear program, which asks nothing of the buffers but where byte 0 of the vectors is.
+  void begin_linear(InstalledPlan& plan, const CallShape& shape, const LinearProgram& program, std::uintptr_t input,
+                    std::uintptr_t result, std::uint32_t salt) noexcept {
     call_.take_up(plan, shape, salt);
     call_.buffers.input = input;
     call_.buffers.result = result;
-    linear_.begin(plan, straight);
+    linear_.begin(plan, program);
   }
   /// Runs every step that can run now. After `done` the next begin() may follow.
   Progress advance() noexcept;
   bool running() const noexcept { return call_.plan != nullptr; }
-  /// For a simulation, which need not ask a rank to go on before something has changed for it. Not for sweeps.
+  /// For a simulation, which need not ask a rank to go on before something has changed for it. Not for pairwise
+  /// exchanges.
   WindowSchedule<Host>& lanes() noexcept { return lanes_; }
   const WindowSchedule<Host>& lanes() const noexcept { return lanes_; }
   /// Whether the call waits for credits, not for messages alone.
@@ -67,8 +68,8 @@ class BasicExecution {
   std::string refusal() const { return offers_.refusal(); }
   Stall stall() const;
   std::uint64_t engine_bytes(int engine) const noexcept { return call_.engines.bytes(engine); }
-  /// The most entries of a sweep that have been under way at once: begun, and not yet arrived.
-  int entries_in_flight_most() const noexcept { return pairwise_.entries_in_flight_most(); }
+  /// The most entries of a pairwise exchange that have been under way at once: begun, and not yet arrived.
+  int transfers_in_flight_most() const noexcept { return pairwise_.transfers_in_flight_most(); }
 
  private:
   RunningCall call_;

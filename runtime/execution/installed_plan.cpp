@@ -31,14 +31,14 @@ std::vector<int> peers_with(const Plan& plan, const Nodes& nodes, const Wanted& 
 /// The peers to which the rank of `plan` announces its buffers: readers of what it lends, writers of what lands in it.
 std::vector<int> peers_told(const Plan& plan, const Nodes& nodes) {
   return peers_with(plan, nodes, [](const Stream& stream, bool is_in) {
-    return stream.carriage == (is_in ? Carriage::land : Carriage::lend);
+    return stream.delivery == (is_in ? Delivery::write_in_place : Delivery::read_in_place);
   });
 }
 
 /// The peers that announce their buffers to the rank of `plan`.
 std::vector<int> peers_telling(const Plan& plan, const Nodes& nodes) {
   return peers_with(plan, nodes, [](const Stream& stream, bool is_in) {
-    return stream.carriage == (is_in ? Carriage::lend : Carriage::land);
+    return stream.delivery == (is_in ? Delivery::read_in_place : Delivery::write_in_place);
   });
 }
 
@@ -94,8 +94,8 @@ class Installer {
 
   void run() {
     const Plan& plan = installed_.plan;
-    if (plan.sweep.exists()) {
-      install_sweep();
+    if (plan.exchange.exists()) {
+      install_exchange();
       keep_rings();
       return;
     }
@@ -116,8 +116,9 @@ class Installer {
       const int line = index_of(peers_telling(plans_.of(peer), nodes_), plan.rank);
       if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no ready token");
       installed_.announces.push_back(announcement(peer, peer, line));
-      installed_.announces.back().lands = std::ranges::any_of(
-          plan.in, [=](const Stream& stream) { return stream.peer == peer && stream.carriage == Carriage::land; });
+      installed_.announces.back().lands = std::ranges::any_of(plan.in, [=](const Stream& stream) {
+        return stream.peer == peer && stream.delivery == Delivery::write_in_place;
+      });
     }
   }
 
@@ -182,8 +183,8 @@ class Installer {
       place.slots = placement_.transport->mapped(context_rank(receiver), place.slots_offset);
     }
     place.payload_slots = place.slots;
-    place.engines.in_rotation = installed_.plan.sweep.exists();
-    if (place.remote && !installed_.plan.sweep.exists()) {
+    place.engines.in_rotation = installed_.plan.exchange.exists();
+    if (place.remote && !installed_.plan.exchange.exists()) {
       place.credit_group = static_cast<std::uint32_t>(credit_group(stream, installed_.plan.slots));
     }
     // Towards itself a rank has nobody to wake.
@@ -203,7 +204,7 @@ class Installer {
     const SlotOrder slots = installed_.slot_order();
     for (InstalledIn& in : installed_.in) in.ring.keep_in(in.taken.data());
     for (InstalledOut& out : installed_.out) out.ring.keep_in(out.free_until, slots);
-    for (SweepPeer& peer : installed_.sweep.peers) {
+    for (ExchangePeer& peer : installed_.exchange.peers) {
       peer.in.ring.keep_in(peer.in.taken.data());
       peer.out.ring.keep_in(peer.out.free_until, slots);
     }
@@ -215,7 +216,7 @@ class Installer {
     const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
     InstalledIn& in = installed_.in.emplace_back();
     in.stream = stream;
-    if (stream.carriage == Carriage::lend) in.announcement = index_of(telling, stream.peer);
+    if (stream.delivery == Delivery::read_in_place) in.announcement = index_of(telling, stream.peer);
     RingPlace place = ring_place(stream, installed_.plan.rank, index, stream.peer, other);
     if (!place.remote) {
       const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
@@ -242,13 +243,13 @@ class Installer {
     int lent = 0;
     bool readable = true;
     for (const InstalledOut& out : installed_.out) {
-      if (out.stream.carriage != Carriage::lend || out.ring.remote()) continue;
+      if (out.stream.delivery != Delivery::read_in_place || out.ring.remote()) continue;
       ++lent;
       readable = readable && placement_.transport->readable(out.ring.peer()) && is_only_copied(out.stream);
     }
     installed_.private_reads.are_offered = lent != 0 && readable;
     const bool reads = std::ranges::any_of(installed_.in, [&](const InstalledIn& in) {
-      return in.stream.carriage == Carriage::lend && !in.ring.remote() &&
+      return in.stream.delivery == Delivery::read_in_place && !in.ring.remote() &&
              placement_.transport->readable(in.ring.peer());
     });
     // Untouched, and so without pages, until something is read.
@@ -285,8 +286,8 @@ class Installer {
   /// more a pair meets on one engine of each rail, both ranks on the same one: if every engine carried data to every
   /// peer, each of these connections would have its own window and its own work for the kernel. If looks are dear
   /// there (Transport::polling_is_costly()), all pairs meet on the first engine of each rail.
-  /// Streams of sweeps are not dealt. Their messages use all engines in turn (EnginePicker), and their credits use
-  /// engine 0, the first engine of a stream as it is made.
+  /// Streams of pairwise exchanges are not dealt. Their messages use all engines in turn (EnginePicker), and their
+  /// credits use engine 0, the first engine of a stream as it is made.
   void deal_engines() {
     const Capabilities& able = placement_.transport->capabilities();
     const int most = are_more_than_two(nodes_) ? std::max(1, able.engines / able.rails) : 1;
@@ -306,18 +307,18 @@ class Installer {
   void share_engines() {
     const int engines = placement_.transport->capabilities().engines;
     if (placement_.transport->capabilities().deals_engines) return;
-    if (engines < 2 || installed_.plan.slots < EngineShare::kSlotsLeast) return;
-    installed_.shares.reserve(installed_.out.size());  // rings point to them
+    if (engines < 2 || installed_.plan.slots < EngineBalancer::kSlotsLeast) return;
+    installed_.balancers.reserve(installed_.out.size());  // rings point to them
     for (InstalledOut& out : installed_.out) {
       if (!out.ring.remote() || !out.stream.credits) continue;
-      out.ring.place().engines.share = &installed_.shares.emplace_back(installed_.plan.slots, engines);
+      out.ring.place().engines.balancer = &installed_.balancers.emplace_back(installed_.plan.slots, engines);
     }
     for (InstalledIn& in : installed_.in) {
       const auto out = std::ranges::find_if(installed_.out, [&](const InstalledOut& one) {
-        return one.ring.peer() == in.ring.peer() && one.ring.place().engines.share != nullptr;
+        return one.ring.peer() == in.ring.peer() && one.ring.place().engines.balancer != nullptr;
       });
       if (in.ring.remote() && out != installed_.out.end()) {
-        in.ring.place().engines.share = out->ring.place().engines.share;
+        in.ring.place().engines.balancer = out->ring.place().engines.balancer;
       }
     }
   }
@@ -336,7 +337,7 @@ class Installer {
     const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
     InstalledOut& out = installed_.out.emplace_back();
     out.stream = stream;
-    if (stream.carriage == Carriage::land) out.announcement = index_of(telling, stream.peer);
+    if (stream.delivery == Delivery::write_in_place) out.announcement = index_of(telling, stream.peer);
     out.leader = leaders_[static_cast<std::size_t>(index)];
     RingPlace place = ring_place(stream, stream.peer, other, installed_.plan.rank, index);
     place.leads = out.leader < 0 || out.leader == index;
@@ -347,40 +348,40 @@ class Installer {
   }
 
   /// Needs no peer's plan: which of a peer's streams belongs to this rank follows from their ranks.
-  void install_sweep() {
+  void install_exchange() {
     const Plan& plan = installed_.plan;
-    const Sweep& sweep = plan.sweep;
-    InstalledSweep& done = installed_.sweep;
+    const PairwiseExchange& exchange = plan.exchange;
+    InstalledExchange& done = installed_.exchange;
     std::vector<std::uint32_t> index(static_cast<std::size_t>(plan.ranks), 0);
     for (int peer = 0; peer < plan.ranks; ++peer) {
-      const bool sends = sweep.sends(plan.rank) && sweep.takes(peer);
-      const bool takes = sweep.takes(plan.rank) && sweep.sends(peer);
+      const bool sends = exchange.sends(plan.rank) && exchange.takes(peer);
+      const bool takes = exchange.takes(plan.rank) && exchange.sends(peer);
       if (peer == plan.rank || (!sends && !takes)) continue;
       index[static_cast<std::size_t>(peer)] = static_cast<std::uint32_t>(done.peers.size());
-      done.peers.push_back(sweep_peer(peer, sends, takes));
+      done.peers.push_back(exchange_peer(peer, sends, takes));
     }
-    for (int entry = 0; entry < sweep.order->entries(); ++entry) {
-      const int receiver = sweep.order->receiver(plan.rank, entry);
-      const int sender = sweep.order->sender(plan.rank, entry);
-      if (sweep.sends(plan.rank) && sweep.takes(receiver)) {
+    for (int entry = 0; entry < exchange.order->entries(); ++entry) {
+      const int receiver = exchange.order->receiver(plan.rank, entry);
+      const int sender = exchange.order->sender(plan.rank, entry);
+      if (exchange.sends(plan.rank) && exchange.takes(receiver)) {
         done.sends_in.push_back(index[static_cast<std::size_t>(receiver)]);
       }
-      if (sweep.takes(plan.rank) && sweep.sends(sender)) {
+      if (exchange.takes(plan.rank) && exchange.sends(sender)) {
         done.takes_in.push_back(index[static_cast<std::size_t>(sender)]);
       }
     }
     bool readable = true;
     for (const std::uint32_t to : done.sends_in) {
-      const SweepPeer& peer = done.peers[to];
+      const ExchangePeer& peer = done.peers[to];
       if (!peer.remote) readable = readable && placement_.transport->readable(peer.context_rank);
     }
     installed_.private_reads.are_offered = readable && !done.sends_in.empty();
   }
 
-  SweepPeer sweep_peer(int peer, bool sends, bool takes) {
+  ExchangePeer exchange_peer(int peer, bool sends, bool takes) {
     const int rank = installed_.plan.rank;
-    const Sweep& sweep = installed_.plan.sweep;
-    SweepPeer result;
+    const PairwiseExchange& exchange = installed_.plan.exchange;
+    ExchangePeer result;
     result.rank = peer;
     result.context_rank = context_rank(peer);
     result.remote = node(peer) != node(rank);
@@ -389,11 +390,11 @@ class Installer {
     const Stream stream = {.peer = peer};
     if (sends) {
       result.out.ring =
-          SendRing(ring_place(stream, peer, sweep.in_stream(peer, rank), rank, sweep.out_stream(rank, peer)));
+          SendRing(ring_place(stream, peer, exchange.in_stream(peer, rank), rank, exchange.out_stream(rank, peer)));
     }
     if (takes) {
       result.in.ring =
-          ReceiveRing(ring_place(stream, rank, sweep.in_stream(rank, peer), peer, sweep.out_stream(peer, rank)));
+          ReceiveRing(ring_place(stream, rank, exchange.in_stream(rank, peer), peer, exchange.out_stream(peer, rank)));
     }
     if (result.remote) return result;
     const Announcement tells = announcement(peer, peer, 2 * rank);
@@ -421,7 +422,7 @@ InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Pla
   installed.wide = wide;
   std::size_t flows = 0;
   for (const Lane& lane : installed.plan.lanes) flows += lane.flows.size();
-  installed.stores.resize(installed.plan.sweep.exists() ? 1 : flows);
+  installed.stores.resize(installed.plan.exchange.exists() ? 1 : flows);
   Installer(installed, placement).run();
   return installed;
 }

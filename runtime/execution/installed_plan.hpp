@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan put in place: its streams' slots, credits and ready tokens have addresses in the members' arenas. Installing
+// A plan put in place: its streams' slots, credits and buffer offers have addresses in the members' arenas. Installing
 // needs no message: the plan is a pure function, so every rank works out its peers' plans and finds the other end of
 // each stream.
 #pragma once
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runtime/base/timed_choice.hpp"
-#include "runtime/execution/engine_share.hpp"
+#include "runtime/execution/engine_balancer.hpp"
 #include "runtime/execution/rings.hpp"
 #include "runtime/execution/staging.hpp"
 #include "runtime/execution/store_choice.hpp"
@@ -85,9 +85,10 @@ struct Announcement {
   BlockRange stores;              ///< and stores into its result
 };
 
-/// A peer of a sweep: the streams with it, and the two lines in turn by which each tells the other where its blocks
-/// are. Two, because a rank writes its next token when it has heard one token since, not when its own has been read.
-struct SweepPeer {
+/// A peer of a pairwise exchange: the streams with it, and the two lines in turn by which each tells the other where
+/// its blocks are. Two, because a rank writes its next token when it has heard one token since, not when its own has
+/// been read.
+struct ExchangePeer {
   int rank = 0;          ///< in the team
   int context_rank = 0;  ///< in the context
   bool remote = false;   ///< on another node: no tokens, and all goes through slots
@@ -103,8 +104,8 @@ struct SweepPeer {
   std::uint64_t tokens = 0;
 };
 
-struct InstalledSweep {
-  std::vector<SweepPeer> peers;         ///< those that this rank sends to or takes from, ascending
+struct InstalledExchange {
+  std::vector<ExchangePeer> peers;      ///< those that this rank sends to or takes from, ascending
   std::vector<std::uint32_t> sends_in;  ///< the order of sending, as indices into `peers`
   std::vector<std::uint32_t> takes_in;  ///< the order of taking
 };
@@ -125,16 +126,16 @@ struct InstalledPlan {
   bool operand_in_place_stays = false;  ///< also an operand that is the result's memory
   std::vector<InstalledIn> in;
   std::vector<InstalledOut> out;
-  Cells cells;                          ///< that the rings of `in` and `out` use
-  std::vector<Announcement> announces;  ///< this rank tells these peers where its buffers are
-  std::vector<Announcement> announced;  ///< these peers tell this rank
-  std::vector<EngineShare> shares;      ///< of the out-streams whose messages engines draw
-  std::vector<StoreChoices> stores;     ///< per flow, the flows of all lanes one after the other
+  Cells cells;                            ///< that the rings of `in` and `out` use
+  std::vector<Announcement> announces;    ///< this rank tells these peers where its buffers are
+  std::vector<Announcement> announced;    ///< these peers tell this rank
+  std::vector<EngineBalancer> balancers;  ///< of the out-streams whose engines balance their load
+  std::vector<StoreChoices> stores;       ///< per flow, the flows of all lanes one after the other
   PrivateReads private_reads;
   std::uint64_t segments_done = 0;  ///< segments of all calls so far: the base of message numbers
   std::uint64_t last_begun = 0;     ///< segments_done when the last finished call began
   std::uint64_t calls = 0;
-  InstalledSweep sweep;  ///< empty where the plan has none
+  InstalledExchange exchange;  ///< empty where the plan has none
   /// The number under which the team put the plan in place, while members are not known to agree on it; otherwise 0.
   std::uint64_t unagreed = 0;
 };

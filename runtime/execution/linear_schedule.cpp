@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Straight lists on this machine. Alone in its file: the compiler then knows that there is one caller of each part.
+// Linear programs on this machine. Alone in its file: the compiler then knows that there is one caller of each part.
 #include "runtime/execution/linear_schedule.hpp"
 
 #include "runtime/execution/linear_steps.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs straight lists: plans of one lane and one segment, in which the next step is always the next one of the list.
+// Runs linear programs: plans of one lane and one segment, in which the next step is always the next one of the list.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "runtime/execution/host.hpp"
+#include "runtime/execution/linear_program.hpp"
 #include "runtime/execution/running_call.hpp"
-#include "runtime/execution/straight.hpp"
 
 namespace torii {
 
 struct LinearState {
-  const StraightStep* next = nullptr;
-  const StraightStep* end = nullptr;
+  const LinearStep* next = nullptr;
+  const LinearStep* end = nullptr;
   std::size_t sources_seen = 0;      ///< the first sources of the next step, known to have arrived
   std::vector<const void*> sources;  ///< addresses of the step that runs
   std::vector<void*> targets;
@@ -25,18 +25,18 @@ template <class Host>
 class LinearSchedule {
  public:
   explicit LinearSchedule(Host host) : host_(host) {}
-  void begin(const InstalledPlan& plan, const Straight& straight) noexcept {
-    straight_ = &straight;
-    state_.next = straight.steps.data();
-    state_.end = state_.next + straight.steps.size();
+  void begin(const InstalledPlan& plan, const LinearProgram& program) noexcept {
+    program_ = &program;
+    state_.next = program.steps.data();
+    state_.end = state_.next + program.steps.size();
     state_.sources_seen = 0;
     // Each step has at most all streams, the own operand and the result.
     if (state_.sources.size() <= plan.in.size()) state_.sources.resize(plan.in.size() + 1);
     if (state_.targets.size() <= plan.out.size()) state_.targets.resize(plan.out.size() + 1);
   }
   /// The call runs by another schedule.
-  void leave() noexcept { straight_ = nullptr; }
-  bool runs() const noexcept { return straight_ != nullptr; }
+  void leave() noexcept { program_ = nullptr; }
+  bool runs() const noexcept { return program_ != nullptr; }
   Progress advance(RunningCall& call) noexcept;
   Stall stall() const noexcept;
   /// Whether the next step waits for nothing but a credit, once advance() has found that it cannot run.
@@ -47,7 +47,7 @@ class LinearSchedule {
 
  private:
   [[no_unique_address]] Host host_;
-  const Straight* straight_ = nullptr;  ///< nullptr: the call runs by another schedule
+  const LinearProgram* program_ = nullptr;  ///< nullptr: the call runs by another schedule
   LinearState state_;
 };
 

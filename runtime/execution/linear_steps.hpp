@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Straight lists: the same waits, folds, signals and credits as the window schedule's, without its choice of lanes and
+// Linear programs: the same waits, folds, signals and credits as the window schedule's, without its choice of lanes and
 // segments. A call of 8 bytes is a line there and a line back, so here every instruction counts.
 #pragma once
 
@@ -45,8 +45,8 @@ inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
 
 /// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
 /// others are copied from it; the own result, where there is one, stands first.
-inline void store(LinearState& at, const RunningCall& call, const StraightStep& step, std::uint32_t count,
-                  bool streaming) noexcept {
+inline void store(LinearState& at, const RunningCall& call, const LinearStep& step, std::uint32_t count,
+                  bool non_temporal) noexcept {
   std::uint32_t first = 0;
   const void* value = at.sources[0];
   if (step.sources.size() > 1) {
@@ -55,14 +55,14 @@ inline void store(LinearState& at, const RunningCall& call, const StraightStep& 
           .source_count = static_cast<int>(step.sources.size()),
           .targets = at.targets.data(),
           .target_count = 1,
-          .streaming_targets = streaming && count == 1 ? 1U : 0U},
+          .non_temporal_targets = non_temporal && count == 1 ? 1U : 0U},
          step.length_bytes / call.shape->element_bytes, step.fold);
     value = at.targets[0];
     first = 1;
   }
   for (std::uint32_t i = first; i < count; ++i) {
     if (at.targets[i] == value) continue;
-    if (streaming && !(step.keep && i == 0)) {
+    if (non_temporal && !(step.keep && i == 0)) {
       kernels::copy(at.targets[i], value, step.length_bytes, true);
     } else {
       copy_short(at.targets[i], value, step.length_bytes);
@@ -70,7 +70,7 @@ inline void store(LinearState& at, const RunningCall& call, const StraightStep& 
   }
 }
 
-inline void move(LinearState& at, const RunningCall& call, const StraightStep& step) noexcept {
+inline void move(LinearState& at, const RunningCall& call, const LinearStep& step) noexcept {
   const std::uint64_t base = call.segments_base;
   const auto own = reinterpret_cast<const void*>(call.buffers.input + step.offset_bytes);
   for (std::size_t i = 0; i < step.sources.size(); ++i) {
@@ -78,7 +78,7 @@ inline void move(LinearState& at, const RunningCall& call, const StraightStep& s
   }
   std::uint32_t count = 0;
   if (step.keep) at.targets[count++] = reinterpret_cast<void*>(call.buffers.result + step.offset_bytes);
-  for (const StraightTarget& target : step.targets) {
+  for (const LinearTarget& target : step.targets) {
     if (!target.stores) continue;
     at.targets[count++] = target.payload + target.ring.offset(call.slots, base * target.messages + target.position);
   }
@@ -88,20 +88,20 @@ inline void move(LinearState& at, const RunningCall& call, const StraightStep& s
     return;
   }
   store_and_time(call.plan->stores[step.flow].slots, step.length_bytes * (count - (step.keep ? 1 : 0)),
-                 [&](bool streaming) { store(at, call, step, count, streaming); });
+                 [&](bool non_temporal) { store(at, call, step, count, non_temporal); });
 }
 
 /// The next step of the list.
 class LinearOperation {
  public:
-  LinearOperation(LinearState& at, RunningCall& call, const StraightStep& step) : at_(at), call_(call), step_(step) {}
+  LinearOperation(LinearState& at, RunningCall& call, const LinearStep& step) : at_(at), call_(call), step_(step) {}
 
-  std::span<const StraightSource> sources() const noexcept { return step_.sources; }
-  std::span<const StraightTarget> targets() const noexcept { return step_.targets; }
+  std::span<const LinearSource> sources() const noexcept { return step_.sources; }
+  std::span<const LinearTarget> targets() const noexcept { return step_.targets; }
   std::size_t& sources_seen() const noexcept { return at_.sources_seen; }
   std::size_t bytes() const noexcept { return step_.length_bytes; }
 
-  bool has_arrived(const StraightSource& source, std::size_t number) const noexcept {
+  bool has_arrived(const LinearSource& source, std::size_t number) const noexcept {
     if (source.own) return true;
     const std::uint64_t message = number_of(source);
     const std::size_t offset = source.ring.offset(call_.slots, message);
@@ -109,7 +109,7 @@ class LinearOperation {
     at_.sources[number] = source.payload + offset;
     return true;
   }
-  bool is_free(const StraightTarget& target) const noexcept {
+  bool is_free(const LinearTarget& target) const noexcept {
     return target.ring.may_fill(call_, call_.slots, number_of(target));
   }
   bool move() const noexcept {
@@ -117,10 +117,10 @@ class LinearOperation {
     return true;
   }
   void skip() const noexcept {}
-  void signal(const StraightTarget& target) const noexcept {
+  void signal(const LinearTarget& target) const noexcept {
     if (target.signals) target.ring.signal(call_, call_.signature, number_of(target), target.signalled_bytes);
   }
-  void release(const StraightSource& source) const noexcept {
+  void release(const LinearSource& source) const noexcept {
     if (source.releases) source.ring.release(call_, number_of(source));
   }
 
@@ -132,14 +132,14 @@ class LinearOperation {
 
   LinearState& at_;
   RunningCall& call_;
-  const StraightStep& step_;
+  const LinearStep& step_;
 };
 
 }  // namespace linear
 
 template <class Host>
 Progress LinearSchedule<Host>::advance(RunningCall& call) noexcept {
-  const StraightStep* const begun = state_.next;
+  const LinearStep* const begun = state_.next;
   for (; state_.next != state_.end; ++state_.next) {
     if (!try_run(host_, linear::LinearOperation(state_, call, *state_.next))) {
       return state_.next == begun ? Progress::idle : Progress::moved;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Straight lists in a simulation.
+// Linear programs in a simulation.
 #include "runtime/execution/linear_schedule.hpp"
 #include "runtime/execution/linear_steps.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps: personalised messages. Entries are drawn in the order of the list, a bounded number of them is under way, and
-// whichever can move does, so a receiver that is behind holds up nobody but itself.
+// Pairwise exchanges: personalised messages. Entries are drawn in the order of the list, a bounded number of them is
+// under way, and whichever can move does, so a receiver that is behind holds up nobody but itself.
 #include "runtime/execution/pairwise_schedule.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::size_t kTakesAtOnce = 32;
 constexpr std::size_t kPortionBytes = 256 * 1024;
 
 /// Where a rank's block for a peer and its place for that peer's block are, and how long both are.
-struct SweepToken {
+struct ExchangeOffer {
   std::uint64_t reach;  ///< of the block to be sent; then its offset in the arena, or if kReadable its address
   std::int64_t input;
   std::uint64_t result_in_place;
@@ -28,7 +28,7 @@ struct SweepToken {
   std::uint64_t send_bytes;
   std::uint64_t take_bytes;
 };
-static_assert(sizeof(SweepToken) <= kInlineBytes, "a token fits into its signal's line");
+static_assert(sizeof(ExchangeOffer) <= kInlineBytes, "a token fits into its signal's line");
 
 }  // namespace
 
@@ -48,15 +48,15 @@ std::uint32_t PairwiseSchedule<Host>::pair_signature(std::size_t bytes) const no
 
 template <class Host>
 void PairwiseSchedule<Host>::begin() noexcept {
-  const InstalledSweep& sweep = call_.plan->sweep;
-  turns_.assign(sweep.peers.size(), Turn{});
+  const InstalledExchange& exchange = call_.plan->exchange;
+  turns_.assign(exchange.peers.size(), Turn{});
   sends_.active.clear();
   takes_.active.clear();
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
   lent_seen_ = 0;
   // Of scatter and gather in place only the own block is both, and it stays as it is.
-  call_.find_what_stands(call_.plan->plan.sweep.from >= 0 || call_.plan->plan.sweep.to >= 0, false);
+  call_.find_what_stands(call_.plan->plan.exchange.from >= 0 || call_.plan->plan.exchange.to >= 0, false);
   if (call_.plan->private_reads.are_offered && !call_.buffers.input_reachable) {
     std::size_t bytes = call_.shape->layout.total_bytes();
     if (call_.buffers.blocks != nullptr) {
@@ -65,8 +65,8 @@ void PairwiseSchedule<Host>::begin() noexcept {
     }
     call_.lending.choose(call_.plan->private_reads.choice, bytes);
   }
-  for (std::size_t i = 0; i < sweep.peers.size(); ++i) {
-    const SweepPeer& peer = sweep.peers[i];
+  for (std::size_t i = 0; i < exchange.peers.size(); ++i) {
+    const ExchangePeer& peer = exchange.peers[i];
     turns_[i].sent = !peer.sends || block_to(peer.rank).bytes == 0;
     turns_[i].taken = !peer.takes || block_from(peer.rank).bytes == 0;
     if (peer.remote) turns_[i].out_way = turns_[i].in_way = Way::slots;
@@ -75,17 +75,17 @@ void PairwiseSchedule<Host>::begin() noexcept {
 }
 
 template <class Host>
-void PairwiseSchedule<Host>::tell(const SweepPeer& peer) noexcept {
+void PairwiseSchedule<Host>::tell(const ExchangePeer& peer) noexcept {
   const Block to = block_to(peer.rank);
   const Block from = block_from(peer.rank);
   const std::int64_t input =
       call_.buffers.input_reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input);
-  const SweepToken token = {reach_of_input(),
-                            input + to.offset,
-                            call_.buffers.result_reachable,
-                            call_.buffers.result_offset + from.offset,
-                            !peer.sends ? 0 : to.bytes,
-                            !peer.takes ? 0 : from.bytes};
+  const ExchangeOffer token = {reach_of_input(),
+                               input + to.offset,
+                               call_.buffers.result_reachable,
+                               call_.buffers.result_offset + from.offset,
+                               !peer.sends ? 0 : to.bytes,
+                               !peer.takes ? 0 : from.bytes};
   const std::uint64_t line = peer.tokens % 2 * kLineBytes;
   std::memcpy(peer.tells + line + sizeof(std::uint64_t), &token, sizeof(token));
   Put put;
@@ -97,17 +97,17 @@ void PairwiseSchedule<Host>::tell(const SweepPeer& peer) noexcept {
 
 template <class Host>
 PairwiseSchedule<Host>::Way PairwiseSchedule<Host>::way(std::uint64_t reach, bool can_land) const noexcept {
-  if (can_land && !(call_.plan->plan.sweep.lends && reach != kByValue)) return Way::land;
+  if (can_land && !(call_.plan->plan.exchange.lends && reach != kByValue)) return Way::land;
   return reach == kInArena ? Way::lend : reach == kReadable ? Way::read : Way::slots;
 }
 
 /// Both ends know both tokens of the pair, and so the same two ways.
 template <class Host>
-bool PairwiseSchedule<Host>::agree(const SweepPeer& peer, Turn& turn) noexcept {
+bool PairwiseSchedule<Host>::agree(const ExchangePeer& peer, Turn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
   const std::byte* line = peer.hears + peer.tokens % 2 * kLineBytes;
   if (load_word(line) != signal_word(call_.signature, peer.tokens)) return false;
-  SweepToken token;
+  ExchangeOffer token;
   std::memcpy(&token, line + sizeof(std::uint64_t), sizeof(token));
   const std::size_t own_send = !peer.sends ? 0 : block_to(peer.rank).bytes;
   const std::size_t own_take = !peer.takes ? 0 : block_from(peer.rank).bytes;
@@ -129,12 +129,12 @@ bool PairwiseSchedule<Host>::agree(const SweepPeer& peer, Turn& turn) noexcept {
 
 template <class Host>
 Progress PairwiseSchedule<Host>::advance() noexcept {
-  const InstalledSweep& sweep = call_.plan->sweep;
-  const auto limit = static_cast<std::size_t>(std::max(call_.plan->plan.sweep.in_flight, 1));
+  const InstalledExchange& exchange = call_.plan->exchange;
+  const auto limit = static_cast<std::size_t>(std::max(call_.plan->plan.exchange.in_flight, 1));
   bool moved = false;
   for (bool again = true; again;) {
-    again = pass(sends_, sweep.sends_in, limit, true);
-    again = pass(takes_, sweep.takes_in, kTakesAtOnce, false) || again;
+    again = pass(sends_, exchange.sends_in, limit, true);
+    again = pass(takes_, exchange.takes_in, kTakesAtOnce, false) || again;
     if (call_.status != Status::ok) return Progress::idle;
     if (!again && !own_block_kept_) {
       keep_own_block();
@@ -142,10 +142,10 @@ Progress PairwiseSchedule<Host>::advance() noexcept {
     }
     moved = moved || again;
   }
-  const bool all = sends_.active.empty() && takes_.active.empty() && sends_.next == sweep.sends_in.size() &&
-                   takes_.next == sweep.takes_in.size() && lent_blocks_are_free();
+  const bool all = sends_.active.empty() && takes_.active.empty() && sends_.next == exchange.sends_in.size() &&
+                   takes_.next == exchange.takes_in.size() && lent_blocks_are_free();
   if (!all) return moved ? Progress::moved : Progress::idle;
-  InstalledSweep& done = call_.plan->sweep;
+  InstalledExchange& done = call_.plan->exchange;
   if (!call_.finish()) return Progress::idle;
   for (std::size_t i = 0; i < turns_.size(); ++i) {
     if (turns_[i].out_way != Way::unknown) ++done.peers[i].tokens;
@@ -165,10 +165,11 @@ bool PairwiseSchedule<Host>::pass(Pool& pool, const std::vector<std::uint32_t>& 
       pool.active.push_back(order[pool.next++]);
       // All others have had their turn here, so those kept and this one are what is under way.
       const auto begun = static_cast<int>(kept) + 1;
-      if (sends && begun > entries_in_flight_most()) entries_in_flight_most_.store(begun, std::memory_order_relaxed);
+      if (sends && begun > transfers_in_flight_most())
+        transfers_in_flight_most_.store(begun, std::memory_order_relaxed);
     }
     const std::uint32_t index = pool.active[i];
-    SweepPeer& peer = call_.plan->sweep.peers[index];
+    ExchangePeer& peer = call_.plan->exchange.peers[index];
     Turn& turn = turns_[index];
     if (sends) {
       if (!turn.sent) send(peer, turn, moved);
@@ -182,7 +183,7 @@ bool PairwiseSchedule<Host>::pass(Pool& pool, const std::vector<std::uint32_t>& 
 }
 
 template <class Host>
-void PairwiseSchedule<Host>::send(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
+void PairwiseSchedule<Host>::send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept {
   if (!agree(peer, turn)) return;
   const Block block = block_to(peer.rank);
   const std::uint64_t messages = messages_of(block.bytes);
@@ -191,8 +192,8 @@ void PairwiseSchedule<Host>::send(SweepPeer& peer, Turn& turn, bool& moved) noex
     if (turn.out_bytes < block.bytes && put_segment(peer, turn, block)) moved = true;
     // What goes over a network is under way until the receiver has taken it. The last entries need not wait for that.
     const std::uint64_t last = peer.sent + messages - 1;
-    arrived =
-        !peer.remote || sends_.next == call_.plan->sweep.sends_in.size() || peer.out.ring.is_taken(call_.slots, last);
+    arrived = !peer.remote || sends_.next == call_.plan->exchange.sends_in.size() ||
+              peer.out.ring.is_taken(call_.slots, last);
   } else if (turn.out_way == Way::land) {
     moved = store_landed(peer, turn, block) || moved;
   } else {
@@ -205,7 +206,7 @@ void PairwiseSchedule<Host>::send(SweepPeer& peer, Turn& turn, bool& moved) noex
 }
 
 template <class Host>
-bool PairwiseSchedule<Host>::put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+bool PairwiseSchedule<Host>::put_segment(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
   const SendRing& out = peer.out.ring;
   const std::uint64_t message = peer.sent + turn.out_bytes / call_.shape->layout.segment_bytes();
   if (!out.may_fill(call_, call_.slots, message)) return false;
@@ -228,7 +229,7 @@ bool PairwiseSchedule<Host>::put_segment(SweepPeer& peer, Turn& turn, const Bloc
 
 /// Stores a portion into the peer's result; after the last one the signal of the last message says that all is there.
 template <class Host>
-bool PairwiseSchedule<Host>::store_landed(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+bool PairwiseSchedule<Host>::store_landed(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.out_bytes);
   store_in_peer(reinterpret_cast<std::byte*>(turn.peer_result + turn.out_bytes),
                 reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(block.offset) +
@@ -243,8 +244,8 @@ bool PairwiseSchedule<Host>::store_landed(SweepPeer& peer, Turn& turn, const Blo
 
 template <class Host>
 void PairwiseSchedule<Host>::store_in_result(void* to, const void* from, std::size_t bytes) const noexcept {
-  kernels::copy(to, from, bytes, call_.shape->streaming);
-  if (call_.shape->streaming) kernels::store_fence();
+  kernels::copy(to, from, bytes, call_.shape->non_temporal);
+  if (call_.shape->non_temporal) kernels::store_fence();
 }
 
 /// Through the caches or past them, whichever is quicker now.
@@ -255,11 +256,11 @@ void PairwiseSchedule<Host>::store_in_peer(std::byte* to, const std::byte* from,
     kernels::copy(to, from, bytes, false);
     return;
   }
-  store_and_time(stores, bytes, [&](bool streaming) { kernels::copy(to, from, bytes, streaming); });
+  store_and_time(stores, bytes, [&](bool non_temporal) { kernels::copy(to, from, bytes, non_temporal); });
 }
 
 template <class Host>
-void PairwiseSchedule<Host>::take(SweepPeer& peer, Turn& turn, bool& moved) noexcept {
+void PairwiseSchedule<Host>::take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept {
   if (!agree(peer, turn)) return;
   const Block block = block_from(peer.rank);
   const std::uint64_t messages = messages_of(block.bytes);
@@ -281,7 +282,7 @@ void PairwiseSchedule<Host>::take(SweepPeer& peer, Turn& turn, bool& moved) noex
 }
 
 template <class Host>
-bool PairwiseSchedule<Host>::take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+bool PairwiseSchedule<Host>::take_segment(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
   const std::uint64_t message = peer.taken + turn.in_bytes / call_.shape->layout.segment_bytes();
   if (!peer.in.ring.arrived(call_.slots, pair_signature(block.bytes), message)) return false;
   const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes);
@@ -297,7 +298,7 @@ bool PairwiseSchedule<Host>::take_segment(SweepPeer& peer, Turn& turn, const Blo
 
 /// False when the peer's memory could not be read.
 template <class Host>
-bool PairwiseSchedule<Host>::take_lent(SweepPeer& peer, Turn& turn, const Block& block) noexcept {
+bool PairwiseSchedule<Host>::take_lent(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.in_bytes);
   auto* to =
       reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
@@ -314,7 +315,7 @@ bool PairwiseSchedule<Host>::take_lent(SweepPeer& peer, Turn& turn, const Block&
 
 /// What used no slots leaves their credits as if it had: those of the last message in each slot.
 template <class Host>
-void PairwiseSchedule<Host>::give_back(const SweepPeer& peer, std::uint64_t messages) noexcept {
+void PairwiseSchedule<Host>::give_back(const ExchangePeer& peer, std::uint64_t messages) noexcept {
   const std::uint64_t next = peer.taken + messages;
   for (std::uint64_t message = next - std::min(messages, call_.slots.count); message < next; ++message) {
     peer.in.ring.release(call_, message);
@@ -325,7 +326,7 @@ template <class Host>
 void PairwiseSchedule<Host>::keep_own_block() noexcept {
   own_block_kept_ = true;
   const Plan& plan = call_.plan->plan;
-  if (!plan.sweep.sends(plan.rank) || !plan.sweep.takes(plan.rank)) return;
+  if (!plan.exchange.sends(plan.rank) || !plan.exchange.takes(plan.rank)) return;
   const Block from = block_to(plan.rank);
   const Block to = block_from(plan.rank);
   const std::uintptr_t source = call_.buffers.input + static_cast<std::uintptr_t>(from.offset);
@@ -340,7 +341,7 @@ template <class Host>
 bool PairwiseSchedule<Host>::lent_blocks_are_free() noexcept {
   for (; lent_seen_ < turns_.size(); ++lent_seen_) {
     const Turn& turn = turns_[lent_seen_];
-    const SweepPeer& peer = call_.plan->sweep.peers[lent_seen_];
+    const ExchangePeer& peer = call_.plan->exchange.peers[lent_seen_];
     const bool lends = turn.out_way == Way::lend || turn.out_way == Way::read;
     if (!lends || peer.sent == 0 || !peer.sends) continue;
     if (!peer.out.ring.is_taken(call_.slots, peer.sent - 1)) return false;
@@ -351,18 +352,18 @@ bool PairwiseSchedule<Host>::lent_blocks_are_free() noexcept {
 template <class Host>
 Stall PairwiseSchedule<Host>::stall() const noexcept {
   Stall stall;
-  stall.label = "sweep";
-  const auto& sweep = call_.plan->sweep;
+  stall.label = "exchange";
+  const auto& exchange = call_.plan->exchange;
   if (!takes_.active.empty()) {
     const std::uint32_t index = takes_.active.front();
-    stall.peer = sweep.peers[index].context_rank;
+    stall.peer = exchange.peers[index].context_rank;
     stall.segment = static_cast<std::int64_t>(turns_[index].in_bytes / call_.shape->layout.segment_bytes());
   } else if (!sends_.active.empty()) {
     const std::uint32_t index = sends_.active.front();
-    stall.peer = sweep.peers[index].context_rank;
+    stall.peer = exchange.peers[index].context_rank;
     stall.segment = static_cast<std::int64_t>(turns_[index].out_bytes / call_.shape->layout.segment_bytes());
-  } else if (lent_seen_ < sweep.peers.size()) {
-    stall.peer = sweep.peers[lent_seen_].context_rank;
+  } else if (lent_seen_ < exchange.peers.size()) {
+    stall.peer = exchange.peers[lent_seen_].context_rank;
   }
   return stall;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs sweeps: personalised messages between pairs of ranks, a bounded number of them in flight.
+// Runs pairwise exchanges: personalised messages between pairs of ranks, a bounded number of them in flight.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class PairwiseSchedule {
   Progress advance() noexcept;
   Stall stall() const noexcept;
   /// The most entries that have been under way at once: begun, and not yet arrived. From any thread.
-  int entries_in_flight_most() const noexcept { return entries_in_flight_most_.load(std::memory_order_relaxed); }
+  int transfers_in_flight_most() const noexcept { return transfers_in_flight_most_.load(std::memory_order_relaxed); }
 
  private:
   /// How the messages between this rank and a peer travel in this call.
@@ -41,24 +41,24 @@ class PairwiseSchedule {
   /// Entries that this rank has drawn and not done with.
   struct Pool {
     std::vector<std::uint32_t> active;
-    std::size_t next = 0;  ///< in the order of the sweep
+    std::size_t next = 0;  ///< in the order of the pairwise exchange
   };
   struct Block {
     std::size_t bytes = 0;
     std::int64_t offset = 0;
   };
 
-  void tell(const SweepPeer& peer) noexcept;
-  bool agree(const SweepPeer& peer, Turn& turn) noexcept;
+  void tell(const ExchangePeer& peer) noexcept;
+  bool agree(const ExchangePeer& peer, Turn& turn) noexcept;
   Way way(std::uint64_t reach, bool can_land) const noexcept;
   bool pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept;
-  void send(SweepPeer& peer, Turn& turn, bool& moved) noexcept;
-  void take(SweepPeer& peer, Turn& turn, bool& moved) noexcept;
-  bool put_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept;
-  bool take_segment(SweepPeer& peer, Turn& turn, const Block& block) noexcept;
-  bool store_landed(SweepPeer& peer, Turn& turn, const Block& block) noexcept;
-  bool take_lent(SweepPeer& peer, Turn& turn, const Block& block) noexcept;
-  void give_back(const SweepPeer& peer, std::uint64_t messages) noexcept;
+  void send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
+  void take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
+  bool put_segment(ExchangePeer& peer, Turn& turn, const Block& block) noexcept;
+  bool take_segment(ExchangePeer& peer, Turn& turn, const Block& block) noexcept;
+  bool store_landed(ExchangePeer& peer, Turn& turn, const Block& block) noexcept;
+  bool take_lent(ExchangePeer& peer, Turn& turn, const Block& block) noexcept;
+  void give_back(const ExchangePeer& peer, std::uint64_t messages) noexcept;
   void store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores) noexcept;
   void store_in_result(void* to, const void* from, std::size_t bytes) const noexcept;
   void keep_own_block() noexcept;
@@ -69,16 +69,16 @@ class PairwiseSchedule {
     return (bytes + call_.shape->layout.segment_bytes() - 1) / call_.shape->layout.segment_bytes();
   }
   Block block_to(int rank) const noexcept {
-    const SweepBlocks* const blocks = call_.buffers.blocks;
+    const ExchangeBlocks* const blocks = call_.buffers.blocks;
     const Plan& plan = call_.plan->plan;
-    if (blocks == nullptr) return even_block(plan.sweep.to >= 0 ? plan.rank : rank);
+    if (blocks == nullptr) return even_block(plan.exchange.to >= 0 ? plan.rank : rank);
     const auto at = static_cast<std::size_t>(rank);
     return {blocks->send_bytes[at], blocks->send_offsets[at]};
   }
   Block block_from(int rank) const noexcept {
-    const SweepBlocks* const blocks = call_.buffers.blocks;
+    const ExchangeBlocks* const blocks = call_.buffers.blocks;
     const Plan& plan = call_.plan->plan;
-    if (blocks == nullptr) return even_block(plan.sweep.from >= 0 ? plan.rank : rank);
+    if (blocks == nullptr) return even_block(plan.exchange.from >= 0 ? plan.rank : rank);
     const auto at = static_cast<std::size_t>(rank);
     return {blocks->take_bytes[at], blocks->take_offsets[at]};
   }
@@ -89,12 +89,12 @@ class PairwiseSchedule {
   [[no_unique_address]] Host host_;
   RunningCall& call_;
   BufferOffers& offers_;
-  std::vector<Turn> turns_;  ///< by peer of the sweep
+  std::vector<Turn> turns_;  ///< by peer of the pairwise exchange
   Pool sends_;
   Pool takes_;
   bool own_block_kept_ = false;
   std::size_t lent_seen_ = 0;  ///< peers whose reads of lent blocks are known to be over, in the order of peers
-  std::atomic<int> entries_in_flight_most_ = 0;
+  std::atomic<int> transfers_in_flight_most_ = 0;
 };
 
 extern template class PairwiseSchedule<RealHost>;

@@ -12,7 +12,7 @@
 
 namespace torii {
 
-class EngineShare;
+class EngineBalancer;
 struct RunningCall;
 
 /// Which slot of its stream a message uses. All streams of a plan have equally many slots.
@@ -34,8 +34,9 @@ struct Cells {
 struct RingEngines {
   int first = 0;  ///< remote: `count` engines from this one on take turns
   int count = 1;
-  bool in_rotation = false;      ///< remote: each message uses the engine whose turn it is in the whole call
-  EngineShare* share = nullptr;  ///< engines draw the messages; of an in-stream: the share of a stream to the same peer
+  bool in_rotation = false;            ///< remote: each message uses the engine whose turn it is in the whole call
+  EngineBalancer* balancer = nullptr;  ///< of an out-stream whose engines balance their load; of an in-stream: that of
+                                       ///< a stream to the same peer
 };
 
 /// Where a stream is, as its installation finds it.
@@ -109,8 +110,8 @@ class SendRing : public Ring {
   /// `free_until` outlasts all rings of the stream.
   void keep_in(std::uint64_t& free_until, const SlotOrder& slots) noexcept {
     free_until_ = &free_until;
-    *free_until_ = place_.engines.share == nullptr ? slots.count : 0;
-    looks_further_ = place_.engines.share != nullptr;
+    *free_until_ = place_.engines.balancer == nullptr ? slots.count : 0;
+    looks_further_ = place_.engines.balancer != nullptr;
   }
   /// For messages of one segment each call, in the order of their numbers: what is known of later slots is used.
   void look_ahead(bool in_cells) noexcept {

@@ -19,15 +19,15 @@ namespace torii {
 /// A shorter payload is better copied into a send slot, whose line travels in front of it without being gathered.
 inline constexpr std::size_t kStandingBytesMin = 16384;
 
-/// Stores a message of `bytes` through the caches or past them, whichever is faster now: `store(streaming)`.
+/// Stores a message of `bytes` through the caches or past them, whichever is faster now: `store(non-temporal)`.
 template <class Store>
 inline void store_and_time(StoreChoice& stores, std::size_t bytes, Store&& store) noexcept {
   const StoreChoice::Turn turn = stores.next();
-  const bool streaming = turn.way == StoreChoice::Way::streaming;
+  const bool non_temporal = turn.way == StoreChoice::Way::non_temporal;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
-  store(streaming);
-  // Streaming stores are weakly ordered: they must be visible before any signal of this step.
-  if (streaming) kernels::store_fence();
+  store(non_temporal);
+  // Non-temporal stores are weakly ordered: they must be visible before any signal of this step.
+  if (non_temporal) kernels::store_fence();
   if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, bytes);
 }
 
@@ -79,7 +79,7 @@ struct RunningCall {
     lending.forget();
     segments_base = installed.segments_done;
     slots = installed.slot_order();
-    for (EngineShare& share : installed.shares) share.resume();
+    for (EngineBalancer& balancer : installed.balancers) balancer.resume();
   }
   /// A step may overwrite an operand in place while an engine has yet to read what another step sent. A vector outside
   /// the arena never leaves from where it is: after a call that failed it may be gone while engines still read it.
@@ -109,7 +109,8 @@ struct RunningCall {
 
   /// Peers of the own node read the operand where it is; nothing is sent to them.
   bool lends_in_place(const InstalledOut& out) const noexcept {
-    return out.stream.carriage == Carriage::lend && (buffers.input_reachable || lending.readable) && !out.ring.remote();
+    return out.stream.delivery == Delivery::read_in_place && (buffers.input_reachable || lending.readable) &&
+           !out.ring.remote();
   }
   std::uintptr_t own_base(bool of_input, int block) const noexcept {
     const std::int64_t* const shifts = of_input ? buffers.input_shifts : buffers.result_shifts;

@@ -18,22 +18,22 @@ constexpr std::size_t kClaimedBytesMax = 4 * kLineBytes;
 /// system call or two, more than two engines could save.
 int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) noexcept {
   if (!place.remote) return call.engines.next();
-  if (call.shape->layout.total_bytes() <= kShortCallBytes && !call.plan->plan.sweep.exists()) return 0;
+  if (call.shape->layout.total_bytes() <= kShortCallBytes && !call.plan->plan.exchange.exists()) return 0;
   return place.engines.first + static_cast<int>(message % static_cast<std::uint64_t>(place.engines.count));
 }
 
 }  // namespace
 
-/// A message whose slot is free: whether an engine should draw it now, or how much further the peer has come. Looking
-/// costs the line that the peer writes its credits to, so a ring of slots is looked at once a round while the peer
-/// keeps up. The peer gives a credit of one call after it has taken all messages of the calls before: the acquire that
-/// sees the one happens after all the peer's reads of the others. Words of a mapped peer change in order; others may
-/// overtake each other on their way, so there every credit is waited for by itself.
+/// A message whose slot is free: whether it should be assigned to an engine now, or how much further the peer has come.
+/// Looking costs the line that the peer writes its credits to, so a ring of slots is looked at once a round while the
+/// peer keeps up. The peer gives a credit of one call after it has taken all messages of the calls before: the acquire
+/// that sees the one happens after all the peer's reads of the others. Words of a mapped peer change in order; others
+/// may overtake each other on their way, so there every credit is waited for by itself.
 bool SendRing::look_further(const RunningCall& call, std::uint64_t) const noexcept {
-  if (EngineShare* const share = place_.engines.share) {
+  if (EngineBalancer* const balancer = place_.engines.balancer) {
     const std::int64_t now = now_ns();
-    share->look(place_.credit_words, now);
-    return share->wants(now);
+    balancer->look(place_.credit_words, now);
+    return balancer->wants(now);
   }
   if (!looks_ahead_ || call.segments_base == 0) return true;
   const std::uint64_t last = call.segments_base * place_.messages - 1;
@@ -66,10 +66,10 @@ void SendRing::put(RunningCall& call, std::uint64_t word, std::uint64_t message,
     put.target_offset = put.signal_offset + (is_inline(bytes) ? sizeof(std::uint64_t) : kLineBytes);
     put.line_before = standing == nullptr && place_.leads && !is_inline(bytes);
   }
-  EngineShare* const share = place_.engines.share;
-  if (share != nullptr) {
-    put.engine = share->next();
-    share->sent(put.engine, message, now_ns());
+  EngineBalancer* const balancer = place_.engines.balancer;
+  if (balancer != nullptr) {
+    put.engine = balancer->next();
+    balancer->sent(put.engine, message, now_ns());
   } else {
     put.engine = place_.engines.in_rotation ? call.engines.next() : engine_of(call, place_, message);
   }
@@ -78,8 +78,8 @@ void SendRing::put(RunningCall& call, std::uint64_t word, std::uint64_t message,
   call.note(call.transport.put(put), put.peer);
 }
 
-/// Towards another node a credit uses the engines of the stream, which of a sweep is engine 0. If engines share the way
-/// back, the credit does not queue behind the work of a slow one.
+/// Towards another node a credit uses the engines of the stream, which of a pairwise exchange is engine 0. If engines
+/// share the way back, the credit does not queue behind the work of a slow one.
 void ReceiveRing::put_credit(RunningCall& call, std::uint64_t message) const noexcept {
   const auto word_at = [&](std::uint64_t of) {
     return place_.credits_offset + call.slots.of(of) * sizeof(std::uint64_t);
@@ -96,10 +96,10 @@ void ReceiveRing::put_credit(RunningCall& call, std::uint64_t message) const noe
     taken = 0;
   }
   const std::uint64_t last = first + group - 1;
-  const EngineShare* const share = place_.engines.share;
+  const EngineBalancer* const balancer = place_.engines.balancer;
   Put word;
   word.peer = place_.peer;
-  word.engine = share == nullptr ? engine_of(call, place_, last) : share->least_busy(last);
+  word.engine = balancer == nullptr ? engine_of(call, place_, last) : balancer->least_busy(last);
   word.signal_offset = word_at(first);
   word.signal = last + 1;
   word.owner = call.puts.count();

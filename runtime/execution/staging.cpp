@@ -19,7 +19,7 @@ std::vector<int> feeders(const Plan& plan) {
 }
 
 bool carry_the_same(const Stream& a, const Stream& b) {
-  return a.carriage == b.carriage && a.carriage != Carriage::handover && a.wide == b.wide &&
+  return a.delivery == b.delivery && a.delivery != Delivery::local && a.wide == b.wide &&
          a.messages_per_segment == b.messages_per_segment && a.bundle == b.bundle;
 }
 
@@ -56,7 +56,7 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
   const auto slots = static_cast<std::size_t>(plan.slots);
   shape.slot_bytes = kLineBytes + payload_bytes;
   shape.stream_bytes = slots * shape.slot_bytes;
-  if (!plan.sweep.exists() && plan.bundle_max == 1 && !wide) {
+  if (!plan.exchange.exists() && plan.bundle_max == 1 && !wide) {
     shape.cells_offset = shape.stream_bytes;
     shape.wide_cells_offset = shape.cells_offset + round_up(slots * kCellBytes, kLineBytes);
     shape.stream_bytes = shape.wide_cells_offset + round_up(slots * kWideCellBytes, kLineBytes);
@@ -64,7 +64,7 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
   shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
   shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
   const auto lines_max =
-      static_cast<std::size_t>(plan.sweep.exists() ? 2 * plan.ranks : plan.in_streams_max + plan.out_streams_max);
+      static_cast<std::size_t>(plan.exchange.exists() ? 2 * plan.ranks : plan.in_streams_max + plan.out_streams_max);
   shape.credits_offset = shape.ready_offset + lines_max * kLineBytes;
   const auto outs = static_cast<std::size_t>(plan.out_streams_max);
   shape.send_offset = shape.credits_offset + outs * shape.credit_bytes;

@@ -14,8 +14,8 @@
 namespace torii {
 
 /// The same on all ranks: staging = slots and cells of in-streams, then ready lines, then credit lines of out-streams,
-/// then, where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a sweep the ready
-/// lines are two for each rank of the team.
+/// then, where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a pairwise exchange
+/// the ready lines are two for each rank of the team.
 struct StagingShape {
   std::size_t slot_bytes = 0;         ///< header line and payload
   std::size_t cells_offset = 0;       ///< of a stream's cells, one for each slot, from its first slot; 0: it has none

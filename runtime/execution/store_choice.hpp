@@ -18,7 +18,7 @@ namespace torii {
 /// The choice for one flow and kind of target.
 class StoreChoice {
  public:
-  enum class Way : std::uint8_t { cached = 0, streaming = 1 };
+  enum class Way : std::uint8_t { cached = 0, non_temporal = 1 };
   /// Messages below this are stored through the caches: a line that arrives from memory costs its reader more than the
   /// sender can save.
   static constexpr std::size_t kBytesMin = 2048;
@@ -45,7 +45,7 @@ class StoreChoice {
 
  private:
   /// What a line costs its reader more when it comes from memory and not from a cache: about 8 cycles at 2.6 GHz on the
-  /// machine of the first results. slot_copy_perf, with and without --streaming, shows the sum of both sides' costs.
+  /// machine of the first results. slot_copy_perf, with and without --non-temporal, shows the sum of both sides' costs.
   static constexpr float kReaderLineNs = 3.0F;
 
   /// Messages that it takes to fill all of a stream's slots once, where it has many.

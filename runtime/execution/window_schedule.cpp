@@ -83,7 +83,7 @@ template <class Host>
 bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexcept {
   if (end.stream == kOwn) return true;
   const InstalledIn& in = call_.plan->in[end.stream];
-  if (in.stream.carriage == Carriage::lend && !in.ring.remote()) {
+  if (in.stream.delivery == Delivery::read_in_place && !in.ring.remote()) {
     if (offers_.has_come(static_cast<std::size_t>(in.announcement)) && offers_.of(in.announcement).input_in_place) {
       return true;
     }
@@ -96,7 +96,7 @@ template <class Host>
 bool WindowSchedule<Host>::may_send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.lends_in_place(out)) return true;
-  if (out.stream.carriage == Carriage::land && !out.ring.remote()) {
+  if (out.stream.delivery == Delivery::write_in_place && !out.ring.remote()) {
     if (!offers_.has_come(static_cast<std::size_t>(out.announcement))) return false;
   }
   if (out.ring.may_fill(call_, call_.slots, call_.number(out.stream, end, step))) return true;
@@ -185,7 +185,7 @@ void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept
   const InstalledOut& out = call_.plan->out[end.stream];
   if (call_.lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = call_.number(out.stream, end, step);
-  if (out.stream.carriage == Carriage::handover) {
+  if (out.stream.delivery == Delivery::local) {
     out.ring.hand_over(call_.slots, call_.signature, message);
     watch_.changed(out.ring.stream_offset());
     return;
@@ -199,7 +199,8 @@ template <class Host>
 void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledIn& in = call_.plan->in[end.stream];
   if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
-  if (in.stream.carriage != Carriage::lend || in.ring.remote() || !offers_.of(in.announcement).input_in_place) {
+  if (in.stream.delivery != Delivery::read_in_place || in.ring.remote() ||
+      !offers_.of(in.announcement).input_in_place) {
     in.ring.release(call_, call_.number(in.stream, end, step));
     return;
   }
@@ -217,7 +218,7 @@ template <class Host>
 bool WindowSchedule<Host>::lent_operands_are_free() const noexcept {
   if (!call_.buffers.input_reachable && !call_.lending.readable) return true;
   for (const InstalledOut& out : call_.plan->out) {
-    if (out.stream.carriage != Carriage::lend || out.ring.remote() || !out.stream.credits) continue;
+    if (out.stream.delivery != Delivery::read_in_place || out.ring.remote() || !out.stream.credits) continue;
     const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
                                static_cast<std::uint64_t>(out.stream.messages_per_segment);
     if (next != 0 && !out.ring.is_taken(call_.slots, next - 1)) return false;
@@ -249,7 +250,8 @@ Stall WindowSchedule<Host>::stall() const {
     }
   }
   for (const InstalledOut& out : call_.plan->out) {
-    if (out.stream.carriage == Carriage::lend && !out.ring.remote() && out.stream.credits) stall.peer = out.ring.peer();
+    if (out.stream.delivery == Delivery::read_in_place && !out.ring.remote() && out.stream.credits)
+      stall.peer = out.ring.peer();
   }
   return stall;
 }

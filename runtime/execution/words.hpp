@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that ranks write into each other's memory: signals, credits, ready tokens. The memory-order argument stands
-// here once. A writer first stores the payload, then the word with release order; a reader loads the word with acquire
-// order and only then touches the payload. So the payload happens-before its use on every architecture, ARM included.
-// Two ranks never write one word, except the failure record of a team, which is claimed by compare-and-swap.
+// The words that ranks write into each other's memory: signals, credits, buffer offers. The memory-order argument
+// stands here once. A writer first stores the payload, then the word with release order; a reader loads the word with
+// acquire order and only then touches the payload. So the payload happens-before its use on every architecture, ARM
+// included. Two ranks never write one word, except the failure record of a team, which is claimed by compare-and-swap.
 #pragma once
 
 #include <atomic>
@@ -56,7 +56,7 @@ constexpr std::uint64_t signal_word(std::uint32_t signature, std::uint64_t numbe
   return (static_cast<std::uint64_t>(signature) << 32) + number;
 }
 
-/// How a peer reaches an operand, as ready tokens say it.
+/// How a peer reaches an operand, as buffer offers say it.
 enum Reach : std::uint64_t { kByValue = 0, kInArena = 1, kReadable = 2 };
 
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {

@@ -20,13 +20,13 @@ struct CallShape {
   std::size_t unit_bytes = 1;
   kernels::FoldFn fold = nullptr;  ///< nullptr for a user function and where nothing is combined
   const kernels::UserFunction* user = nullptr;
-  bool streaming = false;       ///< results are stored past the caches
+  bool non_temporal = false;    ///< results are stored past the caches
   std::uint32_t signature = 1;  ///< equal on all ranks of one call; odd, so never 0
   std::size_t block_bytes = 0;  ///< alltoall, scatter, gather: what one rank has for another; 0 where that differs
 };
 
 /// The blocks of a call in which they have different lengths, by the rank of the team that they come from or go to.
-struct SweepBlocks {
+struct ExchangeBlocks {
   std::vector<std::size_t> send_bytes;  ///< 0: no message at all; so on both sides
   std::vector<std::size_t> take_bytes;
   std::vector<std::int64_t> send_offsets;  ///< in bytes, from the input
@@ -51,7 +51,7 @@ struct CallBuffers {
   bool result_reachable = false;
   std::int64_t input_offset = 0;  ///< of byte 0 of the vector in the own arena; may be negative
   std::int64_t result_offset = 0;
-  const SweepBlocks* blocks = nullptr;  ///< of unequal lengths; must live until the call is done
+  const ExchangeBlocks* blocks = nullptr;  ///< of unequal lengths; must live until the call is done
   /// By block: how far it stands from where the layout has it, in bytes. nullptr: where the layout has them all. With
   /// either of them nobody else reaches that vector. Must live until the call is done.
   const std::int64_t* input_shifts = nullptr;

@@ -80,21 +80,21 @@ Layout::Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t
   const auto count = static_cast<std::size_t>(blocks);
   const std::size_t least_bytes = total_bytes / count + (total_bytes % count != 0 ? 1 : 0);
   if (stride_bytes_ == 0) stride_bytes_ = std::max<std::size_t>((least_bytes + 127) / 128 * 128, 128);
-  if (dealing == Dealing::even && stride_bytes_ < least_bytes) {
+  if (dealing == Dealing::block && stride_bytes_ < least_bytes) {
     throw Error(Status::invalid_argument, std::to_string(blocks) + " blocks of " + std::to_string(stride_bytes) +
                                               " bytes do not hold a vector of " + std::to_string(total_bytes));
   }
   longest_bytes_ = std::min(stride_bytes_, total_bytes);
-  if (dealing == Dealing::dealt) {
+  if (dealing == Dealing::block_cyclic) {
     longest_bytes_ = 0;
-    for (int block = 0; block < blocks; ++block) longest_bytes_ = std::max(longest_bytes_, dealt_block_bytes(block));
+    for (int block = 0; block < blocks; ++block) longest_bytes_ = std::max(longest_bytes_, cyclic_block_bytes(block));
   }
   const std::size_t segments = longest_bytes_ / segment_bytes + (longest_bytes_ % segment_bytes != 0 ? 1 : 0);
   segments_ = std::max<std::int64_t>(static_cast<std::int64_t>(segments), 1);
 }
 
 Layout::Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes, Parts parts)
-    : Layout(Dealing::even, total_bytes, parts.count < 1 ? 0 : blocks / parts.count, segment_bytes, stride_bytes) {
+    : Layout(Dealing::block, total_bytes, parts.count < 1 ? 0 : blocks / parts.count, segment_bytes, stride_bytes) {
   const auto count = static_cast<std::size_t>(parts.count);
   if (blocks % parts.count != 0 || (parts.count > 1 && parts.length_bytes * count < stride_bytes)) {
     throw Error(Status::invalid_argument, std::to_string(parts.count) + " parts of " +
@@ -111,7 +111,8 @@ Layout::Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, s
 }
 
 Layout::Layout(std::vector<std::size_t> offsets, std::size_t segment_bytes)
-    : Layout(Dealing::even, offsets.empty() ? 0 : offsets.back(), static_cast<int>(offsets.size()) - 1, segment_bytes) {
+    : Layout(Dealing::block, offsets.empty() ? 0 : offsets.back(), static_cast<int>(offsets.size()) - 1,
+             segment_bytes) {
   longest_bytes_ = 0;
   for (std::size_t block = 0; block + 1 < offsets.size(); ++block) {
     if (offsets[block + 1] < offsets[block] || offsets[0] != 0) {
@@ -127,9 +128,9 @@ Layout::Layout(std::vector<std::size_t> offsets, std::size_t segment_bytes)
 }
 
 std::size_t Layout::segment_length_bytes(int block, std::int64_t segment) const noexcept {
-  if (dealing_ == Dealing::even || blocks_ == 1) return even_piece(block, segment).length_bytes;
+  if (dealing_ == Dealing::block || blocks_ == 1) return even_piece(block, segment).length_bytes;
   const std::size_t first_bytes = static_cast<std::size_t>(segment) * segment_bytes_;
-  const std::size_t block_bytes = dealt_block_bytes(block);
+  const std::size_t block_bytes = cyclic_block_bytes(block);
   return first_bytes >= block_bytes ? 0 : std::min(segment_bytes_, block_bytes - first_bytes);
 }
 
@@ -141,7 +142,7 @@ Piece Layout::even_piece(int block, std::int64_t segment) const noexcept {
     if (offset_bytes >= end_bytes) return {0, 0};
     return {offset_bytes, std::min(segment_bytes_, end_bytes - offset_bytes)};
   }
-  const bool whole = dealing_ == Dealing::dealt;  // one dealt block is the whole vector
+  const bool whole = dealing_ == Dealing::block_cyclic;  // one dealt block is the whole vector
   const std::size_t stride_bytes = whole ? total_bytes_ : stride_bytes_;
   const bool divided = parts_.count > 1;
   const auto part = static_cast<std::size_t>(divided ? block % parts_.count : 0);
@@ -157,7 +158,7 @@ Piece Layout::even_piece(int block, std::int64_t segment) const noexcept {
 }
 
 Piece Layout::span(int first, int last) const noexcept {
-  if (dealing_ == Dealing::dealt || blocks_ == 1) return {0, total_bytes_};
+  if (dealing_ == Dealing::block_cyclic || blocks_ == 1) return {0, total_bytes_};
   const auto begin_bytes = [this](int block) {
     if (offsets_ != nullptr) return (*offsets_)[static_cast<std::size_t>(block)];
     const auto stride = static_cast<std::size_t>(block / parts_.count);
@@ -176,7 +177,7 @@ int Layout::block_of(std::size_t offset_bytes) const noexcept {
     // Of blocks that begin at one place all but the last are empty.
     return static_cast<int>(std::upper_bound(offsets_->begin(), offsets_->end(), offset_bytes) - offsets_->begin()) - 1;
   }
-  if (dealing_ == Dealing::dealt) {
+  if (dealing_ == Dealing::block_cyclic) {
     return static_cast<int>(granule_of(offset_bytes).index % static_cast<std::size_t>(blocks_));
   }
   const std::size_t stride = offset_bytes / stride_bytes_;
@@ -185,7 +186,7 @@ int Layout::block_of(std::size_t offset_bytes) const noexcept {
                           offset_bytes % stride_bytes_ / parts_.length_bytes);
 }
 
-Piece Layout::dealt_piece(int block, std::size_t block_offset_bytes, std::size_t most_bytes) const noexcept {
+Piece Layout::cyclic_piece(int block, std::size_t block_offset_bytes, std::size_t most_bytes) const noexcept {
   const auto first = static_cast<std::size_t>(block);
   const auto blocks = static_cast<std::size_t>(blocks_);
   std::size_t left_bytes = block_offset_bytes;
@@ -205,7 +206,7 @@ Piece Layout::dealt_piece(int block, std::size_t block_offset_bytes, std::size_t
   }
 }
 
-std::size_t Layout::dealt_block_bytes(int block) const noexcept {
+std::size_t Layout::cyclic_block_bytes(int block) const noexcept {
   if (total_bytes_ == 0) return 0;
   const auto number = static_cast<std::size_t>(block);
   const auto blocks = static_cast<std::size_t>(blocks_);

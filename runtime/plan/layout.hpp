@@ -10,10 +10,10 @@
 
 namespace torii {
 
-/// `even`: block b is one contiguous range of `stride` bytes (the last ones may be short or empty).
-/// `dealt`: granule g of the vector belongs to block g mod B (docs/design.md, "granule"): the tree that carries an
-/// element, hence its bits, depends on its position only, never on the length of the vector.
-enum class Dealing : std::uint8_t { even, dealt };
+/// `block`: block b is one contiguous range of `stride` bytes (the last ones may be short or empty).
+/// `block_cyclic`: granule g of the vector belongs to block g mod B (docs/design.md, "granule"): the tree that carries
+/// an element, hence its bits, depends on its position only, never on the length of the vector.
+enum class Dealing : std::uint8_t { block, block_cyclic };
 
 /// One contiguous range of the vector. Lengths and offsets in bytes of the vector's own type.
 struct Piece {
@@ -33,17 +33,17 @@ Granule granule_of(std::size_t offset_bytes) noexcept;
 
 class Layout {
  public:
-  /// Of an `even` vector: `count` blocks in a row share one stride, each `length_bytes` long as far as it reaches.
+  /// Of an `block` vector: `count` blocks in a row share one stride, each `length_bytes` long as far as it reaches.
   struct Parts {
     int count = 1;
     std::size_t length_bytes = 0;  ///< 0: the stride
   };
 
   Layout() = default;
-  /// `total_bytes`: the whole vector. `stride_bytes`: for `even`, the length of a block (0: the least multiple of 128
+  /// `total_bytes`: the whole vector. `stride_bytes`: for `block`, the length of a block (0: the least multiple of 128
   /// bytes for which `blocks` blocks hold the vector). `segment_bytes`: at least 64 and a multiple of 64.
   Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes = 0);
-  /// The same for `even` blocks, several of which divide each stride.
+  /// The same for `block` blocks, several of which divide each stride.
   Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes, Parts parts);
 
   /// Blocks of lengths of their own, one after the other: block b is bytes [offsets[b], offsets[b + 1]). `offsets` has
@@ -63,7 +63,7 @@ class Layout {
   /// Calls `visit(Piece, offset within the segment's payload)` for each contiguous range of one segment in order.
   template <typename Visit>
   void for_each_piece(int block, std::int64_t segment, Visit&& visit) const {
-    if (dealing_ == Dealing::even || blocks_ == 1) {
+    if (dealing_ == Dealing::block || blocks_ == 1) {
       const Piece piece = even_piece(block, segment);
       if (piece.length_bytes != 0) visit(piece, std::size_t{0});
       return;
@@ -71,7 +71,7 @@ class Layout {
     const std::size_t length_bytes = segment_length_bytes(block, segment);
     const std::size_t first_bytes = static_cast<std::size_t>(segment) * segment_bytes_;
     for (std::size_t done_bytes = 0; done_bytes < length_bytes;) {
-      const Piece piece = dealt_piece(block, first_bytes + done_bytes, length_bytes - done_bytes);
+      const Piece piece = cyclic_piece(block, first_bytes + done_bytes, length_bytes - done_bytes);
       visit(piece, done_bytes);
       done_bytes += piece.length_bytes;
     }
@@ -94,10 +94,10 @@ class Layout {
   int block_of(std::size_t offset_bytes) const noexcept;
 
  private:
-  Piece dealt_piece(int block, std::size_t block_offset_bytes, std::size_t most_bytes) const noexcept;
-  std::size_t dealt_block_bytes(int block) const noexcept;
+  Piece cyclic_piece(int block, std::size_t block_offset_bytes, std::size_t most_bytes) const noexcept;
+  std::size_t cyclic_block_bytes(int block) const noexcept;
 
-  Dealing dealing_ = Dealing::even;
+  Dealing dealing_ = Dealing::block;
   int blocks_ = 1;
   std::size_t total_bytes_ = 0;
   std::size_t segment_bytes_ = 64;

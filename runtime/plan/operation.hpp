@@ -55,7 +55,7 @@ using SiteLanes = std::array<std::uint8_t, kSitesMax>;
 struct Tuning {
   std::size_t segment_bytes = 32 * 1024;  ///< largest payload of one put, in bytes of the vector's own type
   int slots = 8;                          ///< slots of every stream
-  int window = 4;                         ///< segments of one lane, or entries of a sweep, in flight
+  int window = 4;                         ///< segments of one lane, or entries of a pairwise exchange, in flight
   /// `node`: whole operands travel at once, by value, and all ranks combine all of them. Alltoall, scatter and gather:
   /// whole blocks do.
   bool one_shot = false;

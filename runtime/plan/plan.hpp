@@ -45,7 +45,7 @@ struct Walk {
 ///   lend      the receiver reads the sender's own operand in place where it can; otherwise as `slots`
 ///   land      the sender stores into the receiver's result in place where it can; otherwise as `slots`
 ///   handover  both flows are of one rank: no payload, the data stands in that rank's result
-enum class Carriage : std::uint8_t { slots, lend, land, handover };
+enum class Delivery : std::uint8_t { through_slots, read_in_place, write_in_place, local };
 
 /// One end of a stream. Both ends carry equal values except `peer`, which is the rank at the other end.
 /// Streams are matched by (sender, receiver, tag). Message n of a segment is the n-th in the order of `position`.
@@ -56,7 +56,7 @@ struct Stream {
   /// So many messages in a row travel as one: they stand one behind the other in one slot, the signal goes with the
   /// last of them, and so does the credit. More than 1 only through `slots`, and where all blocks are equally long.
   int bundle = 1;
-  Carriage carriage = Carriage::slots;
+  Delivery delivery = Delivery::through_slots;
   bool wide = false;    ///< f16 and bf16 travel as float (partial results of a wide plan)
   bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
   /// The ways of its messages, where the topology says that they can be chosen (Topology::selects_ties()); else all 0.
@@ -105,16 +105,16 @@ struct Lane {
   auto operator<=>(const Lane&) const = default;
 };
 
-/// In which order the ranks of a sweep meet: at entry e rank u sends to receiver(u, e), and takes from sender(u, e).
-/// Every rank meets every other one once as receiver and once as sender, and receiver(u, e) = v if and only if
-/// sender(v, e) = u: then all ranks that draw their entries in this order get on, however few they have in flight
-/// (docs/execution.md, "Sweeps"). One object serves the plans of all ranks; plans refer to it.
-class EntryOrder {
+/// In which order the ranks of a pairwise exchange meet: at entry e rank u sends to receiver(u, e), and takes from
+/// sender(u, e). Every rank meets every other one once as receiver and once as sender, and receiver(u, e) = v if and
+/// only if sender(v, e) = u: then all ranks that draw their entries in this order get on, however few they have in
+/// flight (docs/execution.md, "Pairwise exchanges"). One object serves the plans of all ranks; plans refer to it.
+class TransferOrder {
  public:
-  EntryOrder() = default;
-  EntryOrder(const EntryOrder&) = delete;
-  EntryOrder& operator=(const EntryOrder&) = delete;
-  virtual ~EntryOrder() = default;
+  TransferOrder() = default;
+  TransferOrder(const TransferOrder&) = delete;
+  TransferOrder& operator=(const TransferOrder&) = delete;
+  virtual ~TransferOrder() = default;
   virtual std::string_view name() const noexcept = 0;
   /// Ranks without the own one.
   virtual int entries() const noexcept = 0;
@@ -126,12 +126,12 @@ class EntryOrder {
 
 /// Personalised messages, a stream from each sender to each receiver: engines draw the entries from one list. An entry
 /// ends in the receiver's slots, or without them where one end can address the other's buffer.
-struct Sweep {
-  std::shared_ptr<const EntryOrder> order;  ///< nullptr: the plan has no sweep
-  int in_flight = 4;                        ///< most entries that have begun and have not arrived
-  int from = -1;                            ///< scatter: the only rank that sends; -1: all do
-  int to = -1;                              ///< gather: the only rank that takes; -1: all do
-  bool lends = false;                       ///< where both ends could: receivers read, rather than that senders store
+struct PairwiseExchange {
+  std::shared_ptr<const TransferOrder> order;  ///< nullptr: the plan has no pairwise exchange
+  int in_flight = 4;                           ///< most entries that have begun and have not arrived
+  int from = -1;                               ///< scatter: the only rank that sends; -1: all do
+  int to = -1;                                 ///< gather: the only rank that takes; -1: all do
+  bool lends = false;  ///< where both ends could: receivers read, rather than that senders store
 
   bool exists() const noexcept { return order != nullptr; }
   bool sends(int rank) const noexcept { return from < 0 || rank == from; }
@@ -146,7 +146,7 @@ struct Sweep {
 struct Plan {
   int rank = 0;
   int ranks = 1;
-  Dealing dealing = Dealing::even;
+  Dealing dealing = Dealing::block;
   int blocks = 1;           ///< all_gather, reduce_scatter: so many equal parts of each rank's block, rank by rank
   int slots = 2;            ///< slots of every stream of the plan
   int in_streams_max = 0;   ///< the most in-streams any rank has; equal on all ranks, sizes the staging
@@ -155,7 +155,8 @@ struct Plan {
   std::vector<Lane> lanes;
   std::vector<Stream> in;
   std::vector<Stream> out;
-  Sweep sweep;  ///< its streams are not in `in` and `out`, but counted by the maxima; a plan has lanes or a sweep
+  PairwiseExchange exchange;  ///< its streams are not in `in` and `out`, but counted by the maxima; a plan has lanes or
+                              ///< a pairwise exchange
 };
 
 }  // namespace torii

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who shares a directed link, at what rate, and how long a sweep takes: arithmetic on virtual time, without plans,
-// bytes or latencies. The model of the A2AT paper (section 2.1): messages long enough that only bandwidth counts.
+// Who shares a directed link, at what rate, and how long a pairwise exchange takes: arithmetic on virtual time, without
+// plans, bytes or latencies. The model of the A2AT paper (section 2.1): messages long enough that only bandwidth
+// counts.
 #pragma once
 
 #include <cstddef>
@@ -82,8 +83,8 @@ class LinkSharing {
   std::vector<int> changed_flows_;
 };
 
-/// What every rank sends in a sweep.
-struct SweepTraffic {
+/// What every rank sends in a pairwise exchange.
+struct ExchangeTraffic {
   std::size_t entries = 0;
   /// The hops of a message along each dimension, signed (dimension order: x, then y, then z).
   std::function<Coordinates(int rank, std::size_t entry)> hops;
@@ -94,7 +95,7 @@ struct SweepTraffic {
   bool mates_alike = true;
 };
 
-struct SweepRun {
+struct ExchangeRun {
   int controllers = 4;  ///< engines of each rank, which draw from its one list
   Sharing sharing = Sharing::min;
   bool ties = true;        ///< false: the network takes every tie along +, whatever the list says
@@ -104,16 +105,16 @@ struct SweepRun {
 };
 
 /// Times are in units of one message on an idle link.
-struct SweepTimes {
+struct ExchangeTimes {
   double time = 0;  ///< from the first start to the last end
   std::int64_t messages = 0;
   std::int64_t link_messages_most = 0;  ///< over the link that carries most
   int links_shared = 0;                 ///< directed links that two messages or more have used at one time
 };
 
-/// Runs a sweep to its end. Equal on every platform: own arithmetic on std::mt19937_64. Throws
+/// Runs a pairwise exchange to its end. Equal on every platform: own arithmetic on std::mt19937_64. Throws
 /// Error{invalid_argument} for a run that makes no sense, or a period that does not divide the extent.
-SweepTimes simulate_sweep(const Topology& topology, const SweepTraffic& traffic, const SweepRun& run);
+ExchangeTimes simulate_exchange(const Topology& topology, const ExchangeTraffic& traffic, const ExchangeRun& run);
 
 /// No alltoall of one message per pair is shorter: the messages across the middle of the worst dimension over the links
 /// there (section 2.3 of the paper, for any extents). Half as long where the dimension wraps. 0 where there are no

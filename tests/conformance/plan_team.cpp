@@ -29,7 +29,7 @@ CallShape call_shape(const PlanRun& run) {
   call.element_bytes = call.unit_bytes = size_of(run.type);
   const std::size_t total_bytes = run.count * call.element_bytes;
   const auto blocks = static_cast<std::size_t>(plan.blocks);
-  if (plan.sweep.exists()) {
+  if (plan.exchange.exists()) {
     call.block_bytes = total_bytes / blocks;
     call.layout = Layout(plan.dealing, total_bytes, plan.blocks, run.tuning.segment_bytes, call.block_bytes);
     return call;
@@ -64,7 +64,7 @@ class PlanRank {
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
     plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
     shape_ = call_shape(run);
-    if (run.straight) straight_ = straighten(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
+    if (run.program) program_ = compile_linear(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
     for (TimedChoice& choice : plan_.private_reads.choice.by_size) choice.force(run.cross_memory ? 1 : 0);
     if (run.stores) {
       for (StoreChoices& stores : plan_.stores) stores.force(*run.stores);
@@ -83,7 +83,7 @@ class PlanRank {
   Status run(const FillOperand& fill, std::vector<std::vector<std::byte>>& results) {
     for (int call = 0; call < run_.calls; ++call) {
       fill(bootstrap_.rank(), call, input_);
-      execution_.begin(plan_, shape_, buffers_, straight_.get());
+      execution_.begin(plan_, shape_, buffers_, program_.get());
       const std::int64_t begun_ns = now_ns();
       Execution::Progress progress = Execution::Progress::idle;
       while ((progress = execution_.advance()) != Execution::Progress::done) {
@@ -156,7 +156,7 @@ class PlanRank {
   InstalledPlan plan_;
   CallShape shape_;
   CallBuffers buffers_;
-  std::unique_ptr<Straight> straight_;
+  std::unique_ptr<LinearProgram> program_;
   std::size_t bytes_ = 0;
   std::vector<std::byte> memory_;
   std::byte* input_ = nullptr;

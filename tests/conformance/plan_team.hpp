@@ -19,7 +19,8 @@
 namespace torii::tests {
 
 struct PlanRun {
-  std::vector<Plan> plans;  ///< of all ranks, in order; of broadcast, reduce or allreduce, or a sweep (whole blocks)
+  std::vector<Plan>
+      plans;  ///< of all ranks, in order; of broadcast, reduce or allreduce, or a pairwise exchange (whole blocks)
   Collective collective = Collective::allreduce;  ///< the blocks of personalised ones follow each other without gaps
   Tuning tuning;
   bool wide = false;  ///< streams marked wide hold float
@@ -31,7 +32,7 @@ struct PlanRun {
   bool in_place = false;   ///< the input is the result's memory
   bool gathers = false;    ///< vectors in the arena go to other nodes from where they stand
   std::optional<std::int64_t> forged_offset;  ///< rank 0 says that its vectors stand there in its arena
-  bool straight = false;                      ///< as a straight list where the plan has that form
+  bool program = false;                       ///< as a linear program where the plan has that form
   std::optional<StoreChoice::Way> stores;  ///< the way of all stores into peers' memory; found by timing when not given
   std::vector<int> nodes;                  ///< of each rank; none: all stand on one
   bool cross_memory = false;               ///< operands are always read out of the lender's private memory

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/execution/engine_share.hpp"
+#include "runtime/execution/engine_balancer.hpp"
 #include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/support/process.hpp"
@@ -59,7 +59,7 @@ TEST_P(Delays, ChangeNoBit) {
   for (std::size_t rank = 1; rank < plain.results.size(); ++rank) EXPECT_EQ(plain.results[rank], plain.results[0]);
   // The same with slots enough for engines to share the work.
   PlanRequest open_request = request;
-  open_request.tuning.slots = EngineShare::kSlotsLeast;
+  open_request.tuning.slots = EngineBalancer::kSlotsLeast;
   open_request.tuning.window = 8;
   PlanRun open = make_run(c.algorithm, open_request, 3001);
   open.calls = run.calls;
@@ -98,24 +98,24 @@ TEST_P(Delays, NorDoesTheWayOfStores) {
     GTEST_SKIP() << find_algorithm(c.algorithm)->why_not(request);
   // Messages are large enough to be stored past the caches; the odd count leaves vectors unaligned.
   request.tuning.segment_bytes = 32768;
-  for (const bool straight : {false, true}) {
-    PlanRun run = make_run(c.algorithm, request, straight ? 8191 : 70'001);
+  for (const bool program : {false, true}) {
+    PlanRun run = make_run(c.algorithm, request, program ? 8191 : 70'001);
     run.calls = 12;
-    run.straight = straight;
+    run.program = program;
     run.stores = StoreChoice::Way::cached;
     const PlanOutcome cached = run_plans(run, filler(run));
     ASSERT_TRUE(cached.ok());
     for (const bool allocated : {false, true}) {
       run.allocated = allocated;
-      run.stores = StoreChoice::Way::streaming;
-      const PlanOutcome streaming = run_plans(run, filler(run));
-      ASSERT_TRUE(streaming.ok());
-      EXPECT_EQ(streaming.results, cached.results) << "straight " << straight << ", allocated " << allocated;
+      run.stores = StoreChoice::Way::non_temporal;
+      const PlanOutcome non_temporal = run_plans(run, filler(run));
+      ASSERT_TRUE(non_temporal.ok());
+      EXPECT_EQ(non_temporal.results, cached.results) << "linear program " << program << ", allocated " << allocated;
     }
     run.stores.reset();
     const PlanOutcome chosen = run_plans(run, filler(run));
     ASSERT_TRUE(chosen.ok());
-    EXPECT_EQ(chosen.results, cached.results) << "straight " << straight;
+    EXPECT_EQ(chosen.results, cached.results) << "linear program " << program;
   }
 }
 
@@ -170,14 +170,14 @@ double share_of_slow_engine(int slots) {
 }
 
 TEST(Sharing, ASlowEngineCarriesLess) {
-  EXPECT_LT(share_of_slow_engine(EngineShare::kSlotsLeast), 0.18);
+  EXPECT_LT(share_of_slow_engine(EngineBalancer::kSlotsLeast), 0.18);
   // In rotation it gets its quarter.
-  EXPECT_NEAR(share_of_slow_engine(EngineShare::kSlotsLeast - 1), 0.25, 0.01);
+  EXPECT_NEAR(share_of_slow_engine(EngineBalancer::kSlotsLeast - 1), 0.25, 0.01);
 }
 
 TEST(Sharing, WithACutEngineNobodyGetsAWrongResult) {
   PlanRequest request = allreduce_on(Topology::node(2));
-  request.tuning.slots = EngineShare::kSlotsLeast;
+  request.tuning.slots = EngineBalancer::kSlotsLeast;
   PlanRun run = make_run("binomial", request, 20'000);
   run.nodes = {0, 1};
   run.deadline_s = 0.3;

@@ -186,7 +186,7 @@ int steps_of(const Plan& plan) {
   for (const Lane& lane : plan.lanes) {
     for (const Flow& flow : lane.flows) steps += flow.walk.count;
   }
-  return plan.sweep.exists() ? plan.ranks : steps;
+  return plan.exchange.exists() ? plan.ranks : steps;
 }
 
 /// Plans of few steps are proved. The others, which grow with the square of the ranks, take minutes, so some of their

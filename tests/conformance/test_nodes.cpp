@@ -70,7 +70,7 @@ TEST_P(Nodes, ChangeNoBit) {
       for (const std::vector<int>& nodes : node_lists(shape.ranks)) {
         run.nodes = nodes;
         run.allocated = runs % 2 == 0;
-        run.straight = runs % 3 == 0;
+        run.program = runs % 3 == 0;
         run.faults.seed = static_cast<std::uint64_t>(++runs);
         const PlanOutcome apart = run_plans(run, fill);
         ASSERT_TRUE(apart.ok()) << name(collective) << ", run " << runs << ", nodes of the last two ranks "

@@ -14,27 +14,27 @@ namespace torii::golden {
 namespace {
 
 /// Digests of the orders that were met, since all plans of a set refer to one order.
-using OrderDigests = std::map<const EntryOrder*, std::uint64_t>;
+using OrderDigests = std::map<const TransferOrder*, std::uint64_t>;
 
 std::int64_t number_of(Dealing dealing) {
   switch (dealing) {
-    case Dealing::even:
+    case Dealing::block:
       return 0;
-    case Dealing::dealt:
+    case Dealing::block_cyclic:
       return 1;
   }
   std::abort();
 }
 
-std::int64_t number_of(Carriage carriage) {
-  switch (carriage) {
-    case Carriage::slots:
+std::int64_t number_of(Delivery delivery) {
+  switch (delivery) {
+    case Delivery::through_slots:
       return 0;
-    case Carriage::lend:
+    case Delivery::read_in_place:
       return 1;
-    case Carriage::land:
+    case Delivery::write_in_place:
       return 2;
-    case Carriage::handover:
+    case Delivery::local:
       return 3;
   }
   std::abort();
@@ -69,12 +69,12 @@ void append(const StreamEnd& end, Bytes& bytes) {
 }
 
 void append(const Stream& one, Bytes& bytes) {
-  const auto& [peer, tag, messages_per_segment, bundle, carriage, wide, credits, ties] = one;
+  const auto& [peer, tag, messages_per_segment, bundle, delivery, wide, credits, ties] = one;
   bytes.number(peer);
   bytes.number(tag);
   bytes.number(messages_per_segment);
   bytes.number(bundle);
-  bytes.number(number_of(carriage));
+  bytes.number(number_of(delivery));
   bytes.number(wide ? 1 : 0);
   bytes.number(credits ? 1 : 0);
   append(ties, bytes);
@@ -105,7 +105,7 @@ void append(const Lane& lane, Bytes& bytes) {
   bytes.number(window);
 }
 
-std::uint64_t digest_of_order(const EntryOrder& order, int ranks) {
+std::uint64_t digest_of_order(const TransferOrder& order, int ranks) {
   Bytes bytes;
   bytes.text(order.name());
   bytes.number(order.entries());
@@ -119,8 +119,8 @@ std::uint64_t digest_of_order(const EntryOrder& order, int ranks) {
   return bytes.digest();
 }
 
-void append(const Sweep& sweep, int ranks, OrderDigests& orders, Bytes& bytes) {
-  const auto& [order, in_flight, from, to, lends] = sweep;
+void append(const PairwiseExchange& exchange, int ranks, OrderDigests& orders, Bytes& bytes) {
+  const auto& [order, in_flight, from, to, lends] = exchange;
   bytes.number(order != nullptr ? 1 : 0);
   if (order != nullptr) {
     const auto [at, is_new] = orders.try_emplace(order.get(), 0);
@@ -135,7 +135,7 @@ void append(const Sweep& sweep, int ranks, OrderDigests& orders, Bytes& bytes) {
 
 void append(const Plan& plan, OrderDigests& orders, Bytes& bytes) {
   const auto& [rank, ranks, dealing, blocks, slots, in_streams_max, out_streams_max, bundle_max, lanes, in, out,
-               sweep] = plan;
+               exchange] = plan;
   bytes.number(rank);
   bytes.number(ranks);
   bytes.number(number_of(dealing));
@@ -147,7 +147,7 @@ void append(const Plan& plan, OrderDigests& orders, Bytes& bytes) {
   append(lanes, bytes);
   append(in, bytes);
   append(out, bytes);
-  append(sweep, ranks, orders, bytes);
+  append(exchange, ranks, orders, bytes);
 }
 
 void append_all(std::span<const Plan> plans, Bytes& bytes) {

@@ -24,7 +24,7 @@ class Bytes {
   std::string bytes_;
 };
 
-/// All fields of all plans, with the whole order of a sweep.
+/// All fields of all plans, with the whole order of a pairwise exchange.
 std::uint64_t digest_of(std::span<const Plan> plans);
 
 /// As above, then the order that the algorithm declares for each block (scan and exscan: for each rank), if the

@@ -11,7 +11,7 @@ namespace torii::golden {
 namespace {
 
 /// The order of a ring. Tests change one answer at a time.
-struct TestOrder : EntryOrder {
+struct TestOrder : TransferOrder {
   std::string named = "ring";
   int size = 2;
   int more_receiver = 0;
@@ -46,7 +46,7 @@ Subject subject() {
     plan.lanes = {{{flow, flow}, 2}, {{flow}, 3}};
     plan.in = {Stream{.peer = 1}, Stream{.peer = 2}};
     plan.out = {Stream{.peer = 1}, Stream{.peer = 2}};
-    plan.sweep.order = made.order;
+    plan.exchange.order = made.order;
   }
   return made;
 }
@@ -73,7 +73,7 @@ std::map<std::string, Change> changes_of_plan() {
       {"plans in another order", [](Subject& s) { std::swap(s.plans[0], s.plans[1]); }},
       {"rank", in_plan([](Plan& p) { ++p.rank; })},
       {"ranks", in_plan([](Plan& p) { ++p.ranks; })},
-      {"dealing", in_plan([](Plan& p) { p.dealing = Dealing::dealt; })},
+      {"dealing", in_plan([](Plan& p) { p.dealing = Dealing::block_cyclic; })},
       {"blocks", in_plan([](Plan& p) { ++p.blocks; })},
       {"slots", in_plan([](Plan& p) { ++p.slots; })},
       {"in_streams_max", in_plan([](Plan& p) { ++p.in_streams_max; })},
@@ -118,9 +118,9 @@ std::map<std::string, Change> changes_of_stream(bool in) {
       {"tag", in_streams([](Stream& s) { ++s.tag; }, in)},
       {"messages_per_segment", in_streams([](Stream& s) { ++s.messages_per_segment; }, in)},
       {"bundle", in_streams([](Stream& s) { ++s.bundle; }, in)},
-      {"lend", in_streams([](Stream& s) { s.carriage = Carriage::lend; }, in)},
-      {"land", in_streams([](Stream& s) { s.carriage = Carriage::land; }, in)},
-      {"handover", in_streams([](Stream& s) { s.carriage = Carriage::handover; }, in)},
+      {"lend", in_streams([](Stream& s) { s.delivery = Delivery::read_in_place; }, in)},
+      {"land", in_streams([](Stream& s) { s.delivery = Delivery::write_in_place; }, in)},
+      {"handover", in_streams([](Stream& s) { s.delivery = Delivery::local; }, in)},
       {"wide", in_streams([](Stream& s) { s.wide = true; }, in)},
       {"credits", in_streams([](Stream& s) { s.credits = false; }, in)},
       {"ties x", in_streams([](Stream& s) { s.ties[0] = 1; }, in)},
@@ -130,13 +130,13 @@ std::map<std::string, Change> changes_of_stream(bool in) {
   };
 }
 
-std::map<std::string, Change> changes_of_sweep() {
+std::map<std::string, Change> changes_of_exchange() {
   return {
-      {"no sweep", in_plan([](Plan& p) { p.sweep.order = nullptr; })},
-      {"in_flight", in_plan([](Plan& p) { ++p.sweep.in_flight; })},
-      {"from", in_plan([](Plan& p) { p.sweep.from = 1; })},
-      {"to", in_plan([](Plan& p) { p.sweep.to = 1; })},
-      {"lends", in_plan([](Plan& p) { p.sweep.lends = true; })},
+      {"no exchange", in_plan([](Plan& p) { p.exchange.order = nullptr; })},
+      {"in_flight", in_plan([](Plan& p) { ++p.exchange.in_flight; })},
+      {"from", in_plan([](Plan& p) { p.exchange.from = 1; })},
+      {"to", in_plan([](Plan& p) { p.exchange.to = 1; })},
+      {"lends", in_plan([](Plan& p) { p.exchange.lends = true; })},
       {"order.name", [](Subject& s) { s.order->named = "list"; }},
       {"order.entries", [](Subject& s) { --s.order->size; }},
       {"order.receiver", [](Subject& s) { ++s.order->more_receiver; }},
@@ -161,12 +161,12 @@ TEST(PlanDigest, ChangesWithEveryFieldOfAPlan) { expect_all_differ(changes_of_pl
 TEST(PlanDigest, ChangesWithEveryFieldOfAFlow) { expect_all_differ(changes_of_flow()); }
 TEST(PlanDigest, ChangesWithEveryFieldOfAnInStream) { expect_all_differ(changes_of_stream(true)); }
 TEST(PlanDigest, ChangesWithEveryFieldOfAnOutStream) { expect_all_differ(changes_of_stream(false)); }
-TEST(PlanDigest, ChangesWithEveryFieldOfASweep) { expect_all_differ(changes_of_sweep()); }
+TEST(PlanDigest, ChangesWithEveryFieldOfAnExchange) { expect_all_differ(changes_of_exchange()); }
 
 /// Two objects with the same contents are the same order.
 TEST(PlanDigest, LooksAtAnOrderAndNotAtItsAddress) {
   Subject changed = subject();
-  changed.plans.back().sweep.order = std::make_shared<TestOrder>();
+  changed.plans.back().exchange.order = std::make_shared<TestOrder>();
   EXPECT_EQ(digest_of(changed.plans), digest_of(subject().plans));
 }
 

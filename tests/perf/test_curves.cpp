@@ -93,7 +93,7 @@ TEST_F(CurvesTest, SlotCopiesAreRight) {
     // 1000 bytes are no whole number of slots, and more than all slots hold.
     const Outcome outcome =
         run({kBin + "/slot_copy_perf", "-b", "1000", "-e", "64000", "-f", "64", "--slot", "192", "--slots", slots,
-             "--rounds", "2", "--block-ms", "0.1", "--streaming", "2K", "--json", path("s.json")});
+             "--rounds", "2", "--block-ms", "0.1", "--non-temporal", "2K", "--json", path("s.json")});
     ASSERT_EQ(outcome.code, 0) << outcome.output;
     const std::vector<Json> list = rows(path("s.json"));
     ASSERT_EQ(list.size(), 4u) << outcome.output;

@@ -61,7 +61,7 @@ void kill_at_random(const std::string& mode, int rounds, bool in_alltoall = fals
     job.environment = {"TORII_ALGORITHM=" + algorithms[random() % algorithms.size()],
                        "TORII_WAIT=" + waits[random() % waits.size()]};
     if (in_alltoall) {
-      job.count = round % 2 == 0 ? 1000 : 200'000;  // one message for each pair, and a sweep
+      job.count = round % 2 == 0 ? 1000 : 200'000;  // one message for each pair, and a pairwise exchange
       job.environment[0] = "TORII_ALGORITHM=auto";
       // Sleepers notice a death in the pause between two looks.
       if (round % 2 == 1) job.environment[1] = "TORII_WAIT=sleep";

@@ -53,13 +53,13 @@ TEST(ToriiInfoPlan, JsonHasOrderProofAndFlows) {
             plan.at("staging").at("slot_bytes").get<int>() * plan.at("staging").at("slots").get<int>());
 }
 
-TEST(ToriiInfoPlan, JsonHasSweeps) {
+TEST(ToriiInfoPlan, JsonHasExchanges) {
   const json plan = json_of({"plan", "scatter", "--ranks", "4", "--root", "2", "--algorithm", "direct"});
-  const json& root = plan.at("plans")[2].at("sweep");
+  const json& root = plan.at("plans")[2].at("exchange");
   EXPECT_EQ(root.at("to"), json({3, 0, 1}));
   EXPECT_EQ(root.at("from"), json::array());
-  EXPECT_EQ(plan.at("plans")[0].at("sweep").at("from"), json({2}));
-  EXPECT_EQ(plan.at("plans")[0].at("sweep").at("to"), json::array());
+  EXPECT_EQ(plan.at("plans")[0].at("exchange").at("from"), json({2}));
+  EXPECT_EQ(plan.at("plans")[0].at("exchange").at("to"), json::array());
 }
 
 TEST(ToriiInfoPlan, EveryAlgorithmThatSaysItWouldServeDoes) {

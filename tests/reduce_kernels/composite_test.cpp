@@ -292,8 +292,8 @@ TEST(Copy, OntoItselfIsAllowed) {
   std::vector<int> numbers(5000);
   std::iota(numbers.begin(), numbers.end(), 0);
   const std::vector<int> before = numbers;
-  for (const bool streaming : {false, true})
-    copy(numbers.data(), numbers.data(), numbers.size() * sizeof(int), streaming);
+  for (const bool non_temporal : {false, true})
+    copy(numbers.data(), numbers.data(), numbers.size() * sizeof(int), non_temporal);
   EXPECT_EQ(numbers, before);
 }
 

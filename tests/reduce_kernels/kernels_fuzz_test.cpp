@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel of every ISA against the reference kernel, bit by bit: random numbers of sources and targets, wide
-// operands, streaming hints, lengths, alignments, in place, beside pages that fault.
+// operands, non-temporal hints, lengths, alignments, in place, beside pages that fault.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr int kManySources = 70;
 constexpr unsigned char kUntouched = 0xa5;
 
 size_t pick_count(Random& random, Type type) {
-  // Streaming stores begin at 4 KiB: some vectors have to be longer.
+  // Non-temporal stores begin at 4 KiB: some vectors have to be longer.
   if (pick(random, 0, 7) == 0)
     return static_cast<size_t>(pick(random, 0, static_cast<int>(kLongBytes / size_of(type))));
   return static_cast<size_t>(pick(random, 0, pick(random, 0, 1) != 0 ? 600 : 40));
@@ -50,7 +50,7 @@ class RandomFold {
       for (int s = 0; s < source_count; ++s) wide_sources_.push_back(pick(random, 0, 1) != 0 ? 1 : 0);
       wide_targets_ = static_cast<uint32_t>(random());
     }
-    if (pick(random, 0, 2) == 0) streaming_ = static_cast<uint32_t>(random());
+    if (pick(random, 0, 2) == 0) non_temporal_ = static_cast<uint32_t>(random());
     for (int s = 0; s < source_count; ++s) {
       const bool wide = is_wide_source(s);
       const size_t bytes = count_ * wire_size(type, wide);
@@ -76,7 +76,7 @@ class RandomFold {
       expected_targets.push_back(expected.back().data());
     }
     Operands operands = operands_for(expected_targets);
-    operands.streaming_targets = 0;
+    operands.non_temporal_targets = 0;
     reference(operands, count_);
     kernel(operands_for(targets_), count_);
     store_fence();
@@ -118,7 +118,7 @@ class RandomFold {
     operands.target_count = static_cast<int>(targets.size());
     operands.wide_sources = wide_sources_.empty() ? nullptr : wide_sources_.data();
     operands.wide_targets = wide_targets_;
-    operands.streaming_targets = streaming_;
+    operands.non_temporal_targets = non_temporal_;
     return operands;
   }
 
@@ -137,7 +137,7 @@ class RandomFold {
     for (const uint8_t is_wide : wide_sources_) wide += is_wide != 0 ? '1' : '0';
     return ", seed " + std::to_string(seed()) + ", count " + std::to_string(count_) + ", sources " +
            std::to_string(sources_.size()) + ", targets " + std::to_string(targets_.size()) + ", wide " + wide + "/" +
-           std::to_string(wide_targets_) + ", streaming " + std::to_string(streaming_) + ", in place " +
+           std::to_string(wide_targets_) + ", non-temporal " + std::to_string(non_temporal_) + ", in place " +
            std::to_string(in_place_source_) + "->" + std::to_string(in_place_target_);
   }
 
@@ -146,7 +146,7 @@ class RandomFold {
   size_t count_;
   std::vector<uint8_t> wide_sources_;  ///< empty: none is
   uint32_t wide_targets_ = 0;
-  uint32_t streaming_ = 0;
+  uint32_t non_temporal_ = 0;
   int in_place_source_ = -1;
   int in_place_target_ = -1;
   std::vector<const void*> sources_;

@@ -12,7 +12,7 @@ bool Interpreter::sources_ready(StepId step, int segment) const {
     if (source.stream == kOwnStream) continue;
     const JoinedStream& joined = table_.streams[source.stream];
     const StreamState& state = streams_[source.stream];
-    if (joined.stream.carriage == Carriage::lend && state.in_place) {
+    if (joined.stream.delivery == Delivery::read_in_place && state.in_place) {
       if (ranks_[joined.sender].call < call) return false;
       continue;
     }
@@ -28,8 +28,9 @@ bool Interpreter::targets_ready(StepId step, int segment) const {
   for (const StepPort& target : table_.targets(step)) {
     const JoinedStream& joined = table_.streams[target.stream];
     const StreamState& state = streams_[target.stream];
-    if (joined.stream.carriage == Carriage::lend && state.in_place) continue;
-    if (joined.stream.carriage == Carriage::land && state.in_place && ranks_[joined.receiver].call < call) return false;
+    if (joined.stream.delivery == Delivery::read_in_place && state.in_place) continue;
+    if (joined.stream.delivery == Delivery::write_in_place && state.in_place && ranks_[joined.receiver].call < call)
+      return false;
     const std::int64_t number = message_number(joined, target.message, call, segment);
     if (joined.stream.credits && number >= slots_ && !state.consumed[number - slots_]) return false;
   }
@@ -53,14 +54,15 @@ bool Interpreter::finds_it_there(StepId step) const {
   const auto sources = table_.sources(step);
   if (sources.size() != 1) return false;
   if (sources[0].stream == kOwnStream) return ranks_[table_.rank_of(step)].same_memory;
-  return table_.streams[sources[0].stream].stream.carriage == Carriage::land && streams_[sources[0].stream].in_place;
+  return table_.streams[sources[0].stream].stream.delivery == Delivery::write_in_place &&
+         streams_[sources[0].stream].in_place;
 }
 
 /// Whether the step has nothing to do because all its targets read the operand in place.
 bool Interpreter::lends_in_place(StepId step) const {
   const auto targets = table_.targets(step);
   return !targets.empty() && std::all_of(targets.begin(), targets.end(), [&](const StepPort& target) {
-    return table_.streams[target.stream].stream.carriage == Carriage::lend && streams_[target.stream].in_place;
+    return table_.streams[target.stream].stream.delivery == Delivery::read_in_place && streams_[target.stream].in_place;
   });
 }
 
@@ -77,9 +79,9 @@ ExpressionId Interpreter::operand(StepId step, const StepPort& source, int segme
   } else {
     const JoinedStream& joined = table_.streams[source.stream];
     StreamState& state = streams_[source.stream];
-    const Carriage carriage = joined.stream.carriage;
-    const bool in_result = carriage == Carriage::handover || (carriage == Carriage::land && state.in_place);
-    if (in_result || (carriage == Carriage::lend && state.in_place)) {
+    const Delivery delivery = joined.stream.delivery;
+    const bool in_result = delivery == Delivery::local || (delivery == Delivery::write_in_place && state.in_place);
+    if (in_result || (delivery == Delivery::read_in_place && state.in_place)) {
       Cell& cell = in_result ? result(rank, block, segment) : input(joined.sender, block, segment);
       claim_read(cell, step, segment, claim);
       got = cell.content;
@@ -104,8 +106,8 @@ void Interpreter::claim_targets(StepId step, int segment, Claim& claim) {
   for (const StepPort& target : table_.targets(step)) {
     const JoinedStream& joined = table_.streams[target.stream];
     StreamState& state = streams_[target.stream];
-    if (joined.stream.carriage == Carriage::lend && state.in_place) continue;
-    if (joined.stream.carriage == Carriage::land && state.in_place)
+    if (joined.stream.delivery == Delivery::read_in_place && state.in_place) continue;
+    if (joined.stream.delivery == Delivery::write_in_place && state.in_place)
       claim_write(result(joined.receiver, block, segment), step, segment, claim);
     const std::int64_t number = message_number(joined, target.message, ranks_[rank].call, segment);
     Slot& slot = state.slots[number % slots_];
@@ -152,7 +154,7 @@ void Interpreter::end(StepId step, int segment) {
   for (const StepPort& target : table_.targets(step)) {
     const JoinedStream& joined = table_.streams[target.stream];
     StreamState& state = streams_[target.stream];
-    if (joined.stream.carriage == Carriage::lend && state.in_place) continue;
+    if (joined.stream.delivery == Delivery::read_in_place && state.in_place) continue;
     Slot& slot = state.slots[message_number(joined, target.message, call, segment) % slots_];
     if (slot.contents.empty()) continue;  // a fault that has been told
     Content& content = slot.contents[static_cast<std::size_t>(target.message % joined.stream.bundle)];
@@ -164,7 +166,7 @@ void Interpreter::end(StepId step, int segment) {
     if (source.stream == kOwnStream) continue;
     const JoinedStream& joined = table_.streams[source.stream];
     StreamState& state = streams_[source.stream];
-    if (joined.stream.carriage == Carriage::lend && state.in_place) {
+    if (joined.stream.delivery == Delivery::read_in_place && state.in_place) {
       --state.reads_left[call];
       continue;
     }

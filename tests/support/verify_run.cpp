@@ -21,7 +21,8 @@ void Interpreter::set_up() {
   claims_.resize(table_.steps.size() * run_.segments);
   for (const JoinedStream& joined : table_.streams) {
     StreamState state;
-    const bool may = joined.stream.carriage == Carriage::lend || joined.stream.carriage == Carriage::land;
+    const bool may =
+        joined.stream.delivery == Delivery::read_in_place || joined.stream.delivery == Delivery::write_in_place;
     state.in_place = may && chance(0.6);
     state.slots.resize(slots_);
     state.consumed.assign(static_cast<std::size_t>(message_number(joined, 0, run_.calls, 0)), false);
@@ -83,8 +84,8 @@ bool Interpreter::try_leave(int rank) {
   }
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     const JoinedStream& joined = table_.streams[s];
-    const bool waits = joined.sender == rank && joined.stream.carriage == Carriage::lend && joined.stream.credits &&
-                       streams_[s].in_place;
+    const bool waits = joined.sender == rank && joined.stream.delivery == Delivery::read_in_place &&
+                       joined.stream.credits && streams_[s].in_place;
     if (waits && streams_[s].reads_left[state.call] != 0) return false;
   }
   check_results(rank);
@@ -176,7 +177,8 @@ std::string run_randomly(const PlanRequest& request, std::span<const Plan> plans
   std::vector<std::string> sentences;
   verification::Faults faults(sentences);
   if (have_exchanges(plans, faults)) {
-    const std::vector<Plan> expanded = expand_exchanges(plans, run.seed % 2 == 0 ? Carriage::lend : Carriage::land);
+    const std::vector<Plan> expanded =
+        expand_exchanges(plans, run.seed % 2 == 0 ? Delivery::read_in_place : Delivery::write_in_place);
     return run_randomly(request, expanded, expected, pool, run);
   }
   const verification::StepTable table = verification::tabulate(request, plans, faults);

@@ -173,7 +173,7 @@ void add_verdict(const PlanAnswer& answer, Report& report) {
 }
 
 Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& streams) {
-  constexpr const char* kCarriages[] = {"slots", "lend", "land", "handover"};
+  constexpr const char* kDeliveries[] = {"through_slots", "read_in_place", "write_in_place", "local"};
   Json json = Json::array();
   for (const StreamEnd& end : ends) {
     if (end.stream == kOwn) {
@@ -184,22 +184,24 @@ Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& st
     json.push_back({{"peer", stream.peer},
                     {"tag", stream.tag},
                     {"position", end.position},
-                    {"carriage", kCarriages[static_cast<std::size_t>(stream.carriage)]},
+                    {"delivery", kDeliveries[static_cast<std::size_t>(stream.delivery)]},
                     {"wide", stream.wide},
                     {"credits", stream.credits}});
   }
   return json;
 }
 
-Json sweep_json(const Plan& plan) {
-  const Sweep& sweep = plan.sweep;
-  Json json = {
-      {"order", sweep.order->name()}, {"in_flight", sweep.in_flight}, {"to", Json::array()}, {"from", Json::array()}};
-  for (int entry = 0; entry < sweep.order->entries(); ++entry) {
-    const int receiver = sweep.order->receiver(plan.rank, entry);
-    const int sender = sweep.order->sender(plan.rank, entry);
-    if (sweep.sends(plan.rank) && sweep.takes(receiver)) json["to"].push_back(receiver);
-    if (sweep.takes(plan.rank) && sweep.sends(sender)) json["from"].push_back(sender);
+Json exchange_json(const Plan& plan) {
+  const PairwiseExchange& exchange = plan.exchange;
+  Json json = {{"order", exchange.order->name()},
+               {"in_flight", exchange.in_flight},
+               {"to", Json::array()},
+               {"from", Json::array()}};
+  for (int entry = 0; entry < exchange.order->entries(); ++entry) {
+    const int receiver = exchange.order->receiver(plan.rank, entry);
+    const int sender = exchange.order->sender(plan.rank, entry);
+    if (exchange.sends(plan.rank) && exchange.takes(receiver)) json["to"].push_back(receiver);
+    if (exchange.takes(plan.rank) && exchange.sends(sender)) json["from"].push_back(sender);
   }
   return json;
 }
@@ -220,7 +222,7 @@ Json plan_json(const Plan& plan) {
     }
     json["lanes"].push_back({{"window", lane.window}, {"flows", std::move(flows)}});
   }
-  if (plan.sweep.exists()) json["sweep"] = sweep_json(plan);
+  if (plan.exchange.exists()) json["exchange"] = exchange_json(plan);
   return json;
 }
 
@@ -232,7 +234,7 @@ void add_plans(const PlanAnswer& answer, Report& report) {
   }
   const Plan& plan = answer.shown.front();
   report.json["blocks"] = plan.blocks;
-  report.json["dealing"] = plan.dealing == Dealing::even ? "even" : "dealt";
+  report.json["dealing"] = plan.dealing == Dealing::block ? "block" : "block_cyclic";
   report.json["plans"] = Json::array();
   for (const Plan& shown : answer.shown) report.json["plans"].push_back(plan_json(shown));
 }

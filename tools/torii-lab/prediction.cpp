@@ -61,7 +61,7 @@ void add_messages(const Plan& plan, const Topology& topology, const Layout& layo
       }
       for (const StreamEnd& end : flow.targets) {
         const Stream& stream = plan.out[end.stream];
-        if (stream.carriage == Carriage::handover) continue;
+        if (stream.delivery == Delivery::local) continue;
         way.clear();
         append_route(topology, plan.rank, stream.peer, 0, way);
         for (const LinkId link : way) links[static_cast<std::size_t>(link)] += bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulates sweeps by the rules of runtime/topology/network_model.hpp. With sharing `packet` the production executor
-// runs instead.
+// Simulates pairwise exchanges by the rules of runtime/topology/network_model.hpp. With sharing `packet` the production
+// executor runs instead.
 #include "tools/torii-sim/alltoall.hpp"
 
 #include <fmt/format.h>
@@ -72,7 +72,7 @@ SimRow simulate(const Cell& cell, const SimOptions& options, const AlltoallFlags
   }
   const double message_bytes = static_cast<double>(cell.bytes) / topology.ranks();
   const double message_us = message_bytes / (options.bandwidth_GBps * 1e3);
-  SweepRun run;
+  ExchangeRun run;
   run.controllers = cell.engines;
   run.sharing = cell.sharing;
   run.ties = flags.ties;
@@ -84,7 +84,7 @@ SimRow simulate(const Cell& cell, const SimOptions& options, const AlltoallFlags
   const ExchangeList& list = exchange_list(cell.order, topology, cell.engines);
   row.planning_s = seconds_since(start);
   const auto planned = std::chrono::steady_clock::now();
-  const SweepTimes times = simulate_sweep(topology, exchange_traffic(topology, list), run);
+  const ExchangeTimes times = simulate_exchange(topology, exchange_traffic(topology, list), run);
   row.wall_s = seconds_since(planned);
   const int links = link_count(topology);
   row.collective = "alltoall";

@@ -59,7 +59,7 @@ struct Member {
   Work work;
   ModelledExecution execution;
   InstalledPlan plan;
-  std::unique_ptr<Straight> straight;
+  std::unique_ptr<LinearProgram> program;
   std::vector<std::byte> operand;
   std::vector<std::byte> result;
   bool is_done = false;
@@ -147,13 +147,13 @@ class Run {
     }
   }
 
-  /// By receiver, the ways that a sweep's order names for messages of `rank`; empty if it names none.
-  std::vector<Ties> sweep_ties(int rank) const {
-    const Sweep& sweep = plans_[index(rank)].sweep;
-    if (!sweep.exists() || !call_.network.topology.selects_ties()) return {};
+  /// By receiver, the ways that a pairwise exchange's order names for messages of `rank`; empty if it names none.
+  std::vector<Ties> exchange_ties(int rank) const {
+    const PairwiseExchange& exchange = plans_[index(rank)].exchange;
+    if (!exchange.exists() || !call_.network.topology.selects_ties()) return {};
     std::vector<Ties> ties(call_.plans.size());
-    for (int entry = 0; entry < sweep.order->entries(); ++entry) {
-      ties[index(sweep.order->receiver(rank, entry))] = sweep.order->ties(rank, entry);
+    for (int entry = 0; entry < exchange.order->entries(); ++entry) {
+      ties[index(exchange.order->receiver(rank, entry))] = exchange.order->ties(rank, entry);
     }
     return ties;
   }
@@ -182,8 +182,8 @@ class Run {
       append_network_route(call_.network.topology, rank, peer, turn, route, out.stream.ties);
       for (const LinkId link : route) link_messages_[index(link)] += messages;
     }
-    const std::vector<Ties> ties = sweep_ties(rank);
-    for (const SweepPeer& peer : plan.sweep.peers) {
+    const std::vector<Ties> ties = exchange_ties(rank);
+    for (const ExchangePeer& peer : plan.exchange.peers) {
       if (peer.sends) add_way(peer.out.ring, 0, ties.empty() ? Ties{} : ties[index(peer.rank)]);
     }
     network_.note_progress(rank, moved);
@@ -204,12 +204,12 @@ class Run {
     }
     if (runs_lists_) {
       const CallShape& shape = call_.shape;
-      member.straight = straighten(member.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
-      if (member.straight != nullptr) ++lists_;
+      member.program = compile_linear(member.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
+      if (member.program != nullptr) ++lists_;
     }
-    member.execution.begin(member.plan, call_.shape, buffers, member.straight.get());
-    // A sweep looks at its pools, whatever has changed.
-    if (!member.plan.plan.sweep.exists()) network_.tell(rank, member.execution);
+    member.execution.begin(member.plan, call_.shape, buffers, member.program.get());
+    // A pairwise exchange looks at its pools, whatever has changed.
+    if (!member.plan.plan.exchange.exists()) network_.tell(rank, member.execution);
     const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
     network_.wake_at(rank, network_.in_ticks(late_us));
   }
@@ -221,8 +221,8 @@ class Run {
     if (member.execution.status() != Status::ok) {
       throw Error(Status::internal, "rank " + std::to_string(rank) + " put what belongs to no stream");
     }
-    const bool is_sweep = member.plan.plan.sweep.exists();  // its entries end with credits
-    network_.wake_by_words(rank, is_sweep || member.execution.waits_for_credit() || member.work.is_busy());
+    const bool is_exchange = member.plan.plan.exchange.exists();  // its entries end with credits
+    network_.wake_by_words(rank, is_exchange || member.execution.waits_for_credit() || member.work.is_busy());
     if (progress != Progress::done) return;
     member.is_done = true;
     end_ = network_.now();

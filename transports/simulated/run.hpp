@@ -25,19 +25,19 @@ struct Call {
   bool wide = false;                  ///< streams marked wide hold float
   std::optional<double> reduce_GBps;  ///< operands of a step after its first, per second; none: no time
   double skew_us = 0;                 ///< ranks start within this time, by network.seed
-  bool lists = true;                  ///< ranks run straight lists where a team would; false: lanes
+  bool lists = true;                  ///< ranks run linear programs where a team would; false: lanes
   int watched = -1;                   ///< the rank whose engines are recorded; -1: none
   /// Writes the operand of `rank`. Without it nothing is folded or copied, and vectors take no memory.
   std::function<void(int rank, std::byte* operand)> fill;
-  /// By rank, for a sweep with unequal blocks, without `fill`. None: all blocks have shape.block_bytes.
-  std::vector<SweepBlocks> blocks;
+  /// By rank, for a pairwise exchange with unequal blocks, without `fill`. None: all blocks have shape.block_bytes.
+  std::vector<ExchangeBlocks> blocks;
 };
 
 struct Outcome {
   Time time = 0;  ///< from the first start to the last end
   std::uint64_t messages = 0;
   std::uint64_t credits = 0;
-  int lists = 0;                          ///< ranks that have run a straight list
+  int lists = 0;                          ///< ranks that have run a linear program
   std::vector<std::uint64_t> link_bytes;  ///< by LinkId
   std::vector<EngineUse> uses;            ///< of the watched rank
   std::uint64_t messages_per_segment = 0;

@@ -17,7 +17,7 @@ constexpr std::size_t kGranulesEvenFrom = std::size_t{1} << 20;
 
 /// The number of segments that can be left out so that each block is shorter by exactly those.
 std::int64_t unit_of(const Call& call) {
-  if (call.plans.front().dealing == Dealing::even) return kLeftOutUnit;
+  if (call.plans.front().dealing == Dealing::block) return kLeftOutUnit;
   const std::size_t segment_bytes = call.shape.layout.segment_bytes();
   const std::size_t per_granule = kGranuleBytes / std::gcd(segment_bytes, kGranuleBytes);
   return std::lcm(kLeftOutUnit, static_cast<std::int64_t>(per_granule));

@@ -268,7 +268,7 @@ TEST(Floyd, BrokenBundlesAreRejected) {
   const std::string one_end = fault_of([](std::vector<Plan>& plans) { plans[1].in[0].bundle = 2; });
   EXPECT_NE(one_end.find("the two ends differ"), std::string::npos) << one_end;
   const std::string landing = fault_of([](std::vector<Plan>& plans) {
-    for (Plan& plan : plans) plan.in[0].carriage = plan.out[0].carriage = Carriage::land;
+    for (Plan& plan : plans) plan.in[0].delivery = plan.out[0].delivery = Delivery::write_in_place;
   });
   EXPECT_NE(landing.find("travel in bundles"), std::string::npos) << landing;
 }

@@ -50,7 +50,7 @@ TEST(Trinaryx3, DealsOneBlockToEachTreeInLanesOfItsOwn) {
   PlanRequest request;
   request.topology = Topology::torus({3, 3, 3});
   const Plan plan = trinaryx3().plan(request, 13);
-  EXPECT_EQ(plan.dealing, Dealing::dealt);
+  EXPECT_EQ(plan.dealing, Dealing::block_cyclic);
   EXPECT_EQ(plan.blocks, 3);
   ASSERT_EQ(plan.lanes.size(), 6U);
   std::array<int, 3> lanes_of_block = {0, 0, 0};

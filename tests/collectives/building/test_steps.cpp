@@ -69,7 +69,7 @@ TEST(Steps, AHeldValueIsHandedOverAndAnOperandStays) {
   steps.begin("third").combine(held).send({{.peer = 2}});
   const Plan plan = steps.take();
   EXPECT_EQ(held, end_at(1, 0));
-  EXPECT_EQ(plan.in[1].carriage, Carriage::handover);
+  EXPECT_EQ(plan.in[1].delivery, Delivery::local);
   EXPECT_EQ(plan.in[1].tag, 7);
   EXPECT_TRUE(plan.lanes[0].flows[1].keep);
   EXPECT_EQ(plan.lanes[0].flows[1].targets, std::vector{end_at(1, 0)});

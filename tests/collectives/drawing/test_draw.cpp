@@ -29,9 +29,9 @@ TEST(DrawText, OneLinePerFlow) {
             "allreduce on node, 3 ranks, 1 block, 2 slots per stream, segments of 32768 bytes\n"
             "rank 0\n"
             "  lane 0, window 2\n"
-            "    up tree 0: own + child 1 -> keep, hand-over, block 0\n"
+            "    up tree 0: own + child 1 -> keep, local, block 0\n"
             "  lane 1, window 2\n"
-            "    down tree 0: hand-over -> child 1, block 0\n"
+            "    down tree 0: local -> child 1, block 0\n"
             "rank 1\n"
             "  lane 0, window 2\n"
             "    up tree 0: own + child 2 -> parent 0, block 0\n"
@@ -50,9 +50,9 @@ TEST(DrawText, OneRank) {
             "allreduce on node, 2 ranks, 2 blocks, 2 slots per stream, segments of 32768 bytes\n"
             "rank 1\n"
             "  lane 0, window 2\n"
-            "    give: own -> rank 0 (lend), block 0\n"
-            "    reduce: rank 0 (lend) + own -> keep, rank 0 (land), block 1\n"
-            "    take: rank 0 (land) -> keep, block 0\n");
+            "    give: own -> rank 0 (read in place), block 0\n"
+            "    reduce: rank 0 (read in place) + own -> keep, rank 0 (write in place), block 1\n"
+            "    take: rank 0 (write in place) -> keep, block 0\n");
 }
 
 TEST(DrawText, TokensWalksFoldsAndRoots) {
@@ -61,7 +61,7 @@ TEST(DrawText, TokensWalksFoldsAndRoots) {
   set.request.root = 1;
   Plan& plan = set.plans[0];
   plan.blocks = 12;
-  plan.dealing = Dealing::dealt;
+  plan.dealing = Dealing::block_cyclic;
   plan.out[0].wide = true;
   plan.lanes[0].flows[0].sources.clear();
   plan.lanes[0].flows[0].label = "";
@@ -69,7 +69,7 @@ TEST(DrawText, TokensWalksFoldsAndRoots) {
   plan.lanes[0].flows[1].fold = Fold::canonical;
   plan.lanes[0].flows[1].walk = {0, 1, 10, 12};
   EXPECT_EQ(draw_text(set.request, plan),
-            "reduce on node, 2 ranks, root 1, 12 blocks dealt, 2 slots per stream, segments of 32768 bytes\n"
+            "reduce on node, 2 ranks, root 1, 12 blocks block-cyclic, 2 slots per stream, segments of 32768 bytes\n"
             "rank 0\n"
             "  lane 0, window 2\n"
             "    flow: token -> rank 1 (wide), blocks 2 1 0\n"

@@ -56,9 +56,9 @@ void expect_shortest_ways(ExchangeOrder order, const Topology& topology) {
       for (int d = 0; d < 3; ++d) {
         const auto i = static_cast<std::size_t>(d);
         const int extent = topology.extents()[i];
-        const int straight = std::abs(to[i] - from[i]);
+        const int program = std::abs(to[i] - from[i]);
         ASSERT_EQ((from[i] + hops[i] + extent) % extent, to[i]) << topology.text() << " transfer " << transfer;
-        ASSERT_EQ(std::abs(hops[i]), topology.wraps(d) ? std::min(straight, extent - straight) : straight)
+        ASSERT_EQ(std::abs(hops[i]), topology.wraps(d) ? std::min(program, extent - program) : program)
             << name(order) << " of " << topology.text() << " rank " << rank << " transfer " << transfer;
       }
     }

@@ -20,10 +20,10 @@ bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 double time_of(ExchangeOrder order, const Topology& topology, int controllers, Sharing sharing) {
   const ExchangeList& list = exchange_list(order, topology, controllers);
-  SweepRun run;
+  ExchangeRun run;
   run.controllers = controllers;
   run.sharing = sharing;
-  return simulate_sweep(topology, exchange_traffic(topology, list), run).time;
+  return simulate_exchange(topology, exchange_traffic(topology, list), run).time;
 }
 
 /// Over the bound, by the kind of sharing that suits the order less.
@@ -35,7 +35,7 @@ double worst_ratio(const Topology& topology, int controllers) {
   return worst;
 }
 
-TEST(SweepTimes, MeshListsReachTheBoundWithTwoControllers) {
+TEST(ExchangeTimes, MeshListsReachTheBoundWithTwoControllers) {
   for (int x = 2; x <= 12; ++x) {
     for (int y = 2; y <= 12; ++y) {
       const Topology topology = Topology::torus({x, y, 1}, {false, false, false}, 2);
@@ -55,7 +55,7 @@ double torus_excess(int x, int y) {
   return longer % 4 == 2 && shorter % 2 == 1 ? 0.5 : 0;
 }
 
-TEST(SweepTimes, TorusListsReachTheBoundWithFourControllers) {
+TEST(ExchangeTimes, TorusListsReachTheBoundWithFourControllers) {
   for (int x = 2; x <= 16; ++x) {
     for (int y = 2; y <= 16; ++y) {
       const Topology topology = Topology::torus({x, y, 1}, {true, true, false}, 2);
@@ -68,7 +68,7 @@ TEST(SweepTimes, TorusListsReachTheBoundWithFourControllers) {
   }
 }
 
-TEST(SweepTimes, CubesReachTheBound) {
+TEST(ExchangeTimes, CubesReachTheBound) {
   for (int extent = 2; extent <= 10; ++extent) {
     const Topology topology = Topology::torus({extent, extent, extent});
     EXPECT_NEAR(worst_ratio(topology, 6), 1, kExact) << topology.text();
@@ -82,7 +82,7 @@ TEST(SweepTimes, CubesReachTheBound) {
   }
 }
 
-TEST(SweepTimes, OtherBoxesComeNearTheBound) {
+TEST(ExchangeTimes, OtherBoxesComeNearTheBound) {
   const int most = is_full() ? 8 : 5;
   double sum = 0;
   int shapes = 0;
@@ -121,7 +121,7 @@ constexpr Column kTable[] = {
      {2.668, 1.336, 1.399, 1.000, 1.114, 1.064, 1.055, 1.000}},
 };
 
-TEST(SweepTimes, A32By32TorusAsPublished) {
+TEST(ExchangeTimes, A32By32TorusAsPublished) {
   const Topology topology = Topology::torus({32, 32, 1}, {true, true, false}, 2);
   const double bound = alltoall_bound(topology);
   EXPECT_EQ(bound, 4096);
@@ -139,16 +139,16 @@ TEST(SweepTimes, A32By32TorusAsPublished) {
 
 /// Whether the network takes ties where the list wants them: with all of them one way the busiest link of a 4 x 4 torus
 /// carries 12 messages instead of 8.
-TEST(SweepTimes, TiesOneWayMakeOneLinkCarryMore) {
+TEST(ExchangeTimes, TiesOneWayMakeOneLinkCarryMore) {
   const Topology topology = Topology::torus({4, 4, 1}, {true, true, false}, 2);
   const ExchangeList& list = exchange_list(ExchangeOrder::a2at, topology);
-  SweepRun run;
-  EXPECT_EQ(simulate_sweep(topology, exchange_traffic(topology, list), run).link_messages_most, 8);
+  ExchangeRun run;
+  EXPECT_EQ(simulate_exchange(topology, exchange_traffic(topology, list), run).link_messages_most, 8);
   run.ties = false;
-  EXPECT_EQ(simulate_sweep(topology, exchange_traffic(topology, list), run).link_messages_most, 12);
+  EXPECT_EQ(simulate_exchange(topology, exchange_traffic(topology, list), run).link_messages_most, 12);
 }
 
-TEST(SweepTimes, SeveralRanksOnANodeTakeTheSquareOfTheirNumber) {
+TEST(ExchangeTimes, SeveralRanksOnANodeTakeTheSquareOfTheirNumber) {
   const Topology one = Topology::torus({5, 5, 1}, {true, true, false}, 2);
   const Topology three = Topology::torus({5, 5, 1}, {true, true, false}, 2, 3);
   EXPECT_DOUBLE_EQ(alltoall_bound(three), 9 * alltoall_bound(one));

@@ -176,8 +176,8 @@ TEST(Verify, RoundingOfPartialResultsIsPartOfTheExpression) {
   PlanSet narrow = up_and_down();
   PlanSet wide = up_and_down();
   for (Plan& plan : wide.plans) {
-    for (Stream& stream : plan.in) stream.wide = stream.carriage == Carriage::slots && stream.tag == 0;
-    for (Stream& stream : plan.out) stream.wide = stream.carriage == Carriage::slots && stream.tag == 0;
+    for (Stream& stream : plan.in) stream.wide = stream.delivery == Delivery::through_slots && stream.tag == 0;
+    for (Stream& stream : plan.out) stream.wide = stream.delivery == Delivery::through_slots && stream.tag == 0;
   }
   ExpressionPool pool;
   const Verdict rounded = verify(narrow.request, narrow.plans, pool);
@@ -233,7 +233,7 @@ TEST(Verify, LandedResultsNeedCreditsWhenNothingComesBack) {
 PlanSet lent_broadcast(bool credits) {
   PlanSet set(Collective::broadcast, 2);
   Stream lend;
-  lend.carriage = Carriage::lend;
+  lend.delivery = Delivery::read_in_place;
   lend.credits = credits;
   const auto ends = set.stream(0, 1, lend);
   set.flow(0, 0, {{}, {own()}, false, {ends.out}, Fold::left, "give"});
@@ -256,7 +256,7 @@ TEST(Verify, LenderMustOutlastItsReaders) {
 PlanSet overwritten_operand() {
   PlanSet set(Collective::allreduce, 2);
   Stream lend;
-  lend.carriage = Carriage::lend;
+  lend.delivery = Delivery::read_in_place;
   const auto lent = set.stream(0, 1, lend);
   const auto early = set.stream(1, 0);
   set.flow(0, 0, {{}, {own()}, false, {lent.out}, Fold::left, "give"});
@@ -341,7 +341,7 @@ TEST(Verify, NonsenseInStructureIsNamed) {
   EXPECT_TRUE(contains(broken([](Plans& p) { p[0].slots = 0; }), "the number of slots is 0"));
   EXPECT_TRUE(contains(broken([](Plans& p) { p[1].slots = 3; }), "the number of slots differs"));
   EXPECT_TRUE(contains(broken([](Plans& p) { p[1].blocks = 0; }), "the number of blocks is 0"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].dealing = Dealing::dealt; }), "blocks or dealing differ"));
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].dealing = Dealing::block_cyclic; }), "blocks or dealing differ"));
   EXPECT_TRUE(contains(broken([](Plans& p) { p[0].in_streams_max = 2; }), "in_streams_max is 2"));
   EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out_streams_max = 0; }), "out_streams_max is 0"));
   EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].window = 0; }), "rank 0 lane 0: the window is 0"));
@@ -368,9 +368,9 @@ TEST(Verify, NonsenseInStructureIsNamed) {
       contains(broken([](Plans& p) { p[0].lanes[0].flows[1].sources.clear(); }), "keeps a value but has no source"));
   EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].messages_per_segment = p[1].in[0].messages_per_segment = 0; }),
                        "0 messages per segment"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].carriage = p[1].in[0].carriage = Carriage::handover; }),
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].delivery = p[1].in[0].delivery = Delivery::local; }),
                        "joins a rank with itself"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].carriage = p[1].in[0].carriage = Carriage::land; }),
+  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].delivery = p[1].in[0].delivery = Delivery::write_in_place; }),
                        "a flow that takes a land stream"));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the executor does beyond the plan, with a fault planted in each of its rules: credits of groups, messages held
-// for taken by a straight list, and alltoalls in place without a copy.
+// for taken by a linear program, and alltoalls in place without a copy.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace torii::tests {
 namespace {
 
 /// An order of lists: transfer e of rank u goes to receivers[u][e].
-class Listed final : public EntryOrder {
+class Listed final : public TransferOrder {
  public:
   explicit Listed(int ranks) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -45,7 +45,7 @@ std::string fault_of(Collective collective, const Break& break_it) {
   const PlanRequest request = request_of(collective, 5, collective == Collective::alltoall ? 0 : 2);
   std::vector<Plan> plans = plan_all(*find_algorithm("direct"), request);
   const auto order = std::make_shared<Listed>(5);
-  for (Plan& plan : plans) plan.sweep.order = order;
+  for (Plan& plan : plans) plan.exchange.order = order;
   break_it(plans, *order);
   ExpressionPool pool;
   const Verdict verdict = verify(request, plans, pool);
@@ -76,13 +76,13 @@ TEST(PairwiseExchanges, ReceiversThatComeTwiceOrNotAtAllAreRejected) {
 }
 
 TEST(PairwiseExchanges, WrongEndsMaximaAndBoundsAreRejected) {
-  EXPECT_EQ(fault_of(Collective::scatter, [](std::vector<Plan>& plans, auto&) { plans[1].sweep.from = 3; }),
+  EXPECT_EQ(fault_of(Collective::scatter, [](std::vector<Plan>& plans, auto&) { plans[1].exchange.from = 3; }),
             "rank 1: the pairwise exchange goes from rank 3 to rank -1, but should from 2 to -1 (-1: all)");
-  EXPECT_EQ(fault_of(Collective::gather, [](std::vector<Plan>& plans, auto&) { plans[4].sweep.to = -1; }),
+  EXPECT_EQ(fault_of(Collective::gather, [](std::vector<Plan>& plans, auto&) { plans[4].exchange.to = -1; }),
             "rank 4: the pairwise exchange goes from rank -1 to rank -1, but should from -1 to 2 (-1: all)");
-  EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[2].sweep.in_flight = 0; }),
+  EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[2].exchange.in_flight = 0; }),
             "rank 2: so many transfers may be in flight: 0");
-  EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[3].sweep = {}; }),
+  EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[3].exchange = {}; }),
             "the plans of 4 of 5 ranks have a pairwise exchange");
   EXPECT_EQ(fault_of(Collective::alltoall, [](std::vector<Plan>& plans, auto&) { plans[2].rank = 1; }),
             "rank 2: the plan says it is of rank 1");
@@ -134,7 +134,7 @@ TEST(PairwiseExchanges, PlansStayShortAndShareTheirOrder) {
   const Algorithm& direct = *find_algorithm("direct");
   const Plan first = direct.plan(request, 0);
   const Plan last = direct.plan(request, 999);
-  EXPECT_EQ(first.sweep.order, last.sweep.order);
+  EXPECT_EQ(first.exchange.order, last.exchange.order);
   EXPECT_TRUE(first.lanes.empty() && first.in.empty() && first.out.empty());
   EXPECT_LE(sizeof(Plan), 400U);
 }

@@ -50,7 +50,7 @@ std::vector<Case> make_cases() {
           EXPECT_TRUE(verdict.ok()) << algorithm.name << " " << describe(request) << ": " << verdict.faults.front();
           if (!verdict.ok()) continue;
           std::vector<Plan> plans = plan_all(algorithm, request);
-          if (plans.front().sweep.exists())
+          if (plans.front().exchange.exists())
             continue;  // nothing of theirs can be broken here: test_verify_exchanges.cpp
           cases.push_back({&algorithm, request, std::move(plans), verdict.result_expression, verdict.slots_least});
         }

@@ -96,10 +96,10 @@ inline PlanSet chain() {
 inline PlanSet halves(bool give_credits, bool take_credits) {
   PlanSet set(Collective::allreduce, 2, 2);
   Stream lend;
-  lend.carriage = Carriage::lend;
+  lend.delivery = Delivery::read_in_place;
   lend.credits = give_credits;
   Stream land;
-  land.carriage = Carriage::land;
+  land.delivery = Delivery::write_in_place;
   land.credits = take_credits;
   land.tag = 1;
   PlanSet::Ends lends[2] = {set.stream(0, 1, lend), set.stream(1, 0, lend)};
@@ -121,7 +121,7 @@ inline PlanSet up_and_down() {
   Stream down;
   down.tag = 1;
   Stream handover;
-  handover.carriage = Carriage::handover;
+  handover.delivery = Delivery::local;
   const auto up2 = set.stream(2, 1);
   const auto up1 = set.stream(1, 0);
   const auto turn = set.stream(0, 0, handover);

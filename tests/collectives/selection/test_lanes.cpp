@@ -426,7 +426,7 @@ TEST(Multilane, AlltoallHasNoMoreStreamsThanFillTheLink) {
     EXPECT_EQ(select(TuneTable::built_in(), {}, request, 16 * block, true).algorithm->name, "direct");
     const Selected selected = select(TuneTable::built_in(), {.algorithm = "multilane"}, request, 16 * block, true);
     EXPECT_TRUE(selected.by_model.starts_with("by the model of lanes between sites: ")) << selected.by_model;
-    EXPECT_EQ(selected.algorithm->plan(selected.request, 3).sweep.in_flight, selected.request.tuning.window);
+    EXPECT_EQ(selected.algorithm->plan(selected.request, 3).exchange.in_flight, selected.request.tuning.window);
     return selected.request.tuning.window;
   };
   EXPECT_EQ(in_flight(100'000), 4);

@@ -31,22 +31,22 @@ TEST(Cells, StandBehindTheSlotsOfEachStream) {
   EXPECT_EQ(shape.stream_bytes % kLineBytes, 0U);
   EXPECT_EQ(shape.ready_offset, shape.stream_bytes) << "one stream comes in, and ready lines follow";
   EXPECT_EQ(staging_shape(plan, 4096, true, false).cells_offset, 0U) << "wide elements may take twice the bytes";
-  const Plan sweep = plan_of("direct", Collective::scatter, Topology::node(5), 3);
-  EXPECT_EQ(staging_shape(sweep, 4096, false, false).cells_offset, 0U);
+  const Plan exchange = plan_of("direct", Collective::scatter, Topology::node(5), 3);
+  EXPECT_EQ(staging_shape(exchange, 4096, false, false).cells_offset, 0U);
 }
 
 TEST(Cells, ServeCallsWhoseBlocksAllFit) {
   const StagingShape shape =
       staging_shape(plan_of("node", Collective::broadcast, Topology::node(2), 0), 4096, false, false);
   const auto cell_bytes = [](const StagingShape& of, const Layout& layout) { return cells_of(of, layout).bytes; };
-  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 8, 1, 4096)), kCellBytes);
-  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 9, 1, 4096)), kWideCellBytes);
-  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 24, 1, 4096)), kWideCellBytes);
-  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::even, 25, 1, 4096)), 0U);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 8, 1, 4096)), kCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 9, 1, 4096)), kWideCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 24, 1, 4096)), kWideCellBytes);
+  EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 25, 1, 4096)), 0U);
   EXPECT_EQ(cell_bytes(shape, Layout(24, 3, 4096, 8, {})), kCellBytes);
   EXPECT_EQ(cell_bytes(shape, Layout({0, 8, 17}, 4096)), kWideCellBytes) << "one block is longer";
   EXPECT_EQ(cell_bytes(shape, Layout({0, 8, 33}, 4096)), 0U);
-  EXPECT_EQ(cell_bytes(StagingShape{}, Layout(Dealing::even, 8, 1, 4096)), 0U);
+  EXPECT_EQ(cell_bytes(StagingShape{}, Layout(Dealing::block, 8, 1, 4096)), 0U);
 }
 
 TEST(Signals, DifferFromThoseOfAllOtherNumbers) {
@@ -69,7 +69,7 @@ TEST(GroupLeaders, OperandsForDifferentRanksAreAloneAndFinishedBlocksAGroup) {
   int lent = 0;
   int landing = 0;
   for (std::size_t i = 0; i < plan.out.size(); ++i) {
-    if (plan.out[i].carriage == Carriage::lend) {
+    if (plan.out[i].delivery == Delivery::read_in_place) {
       ++lent;
       EXPECT_EQ(leaders[i], -1);
     } else {
@@ -104,9 +104,9 @@ TEST(GroupLeaders, OnlyEqualStreamsShare) {
   Stream twice = plain;
   twice.messages_per_segment = 2;
   Stream lent = plain;
-  lent.carriage = Carriage::lend;
+  lent.delivery = Delivery::read_in_place;
   Stream own = plain;
-  own.carriage = Carriage::handover;
+  own.delivery = Delivery::local;
   for (const Stream& other : {wide, twice, lent}) {
     EXPECT_EQ(group_leaders(one_flow({plain, other}, {{0, 0}, {1, 0}}), Nodes(3)), (std::vector<int>{-1, -1}));
     EXPECT_EQ(group_leaders(one_flow({plain, other, plain}, {{0, 0}, {1, 0}, {2, 0}}), Nodes(3)),
@@ -131,7 +131,7 @@ TEST(GroupLeaders, AStreamOfTwoFlowsIsAlone) {
 
 TEST(CreditGroup, IsAPowerOfTwoThatLeavesMostSlotsFree) {
   const Stream stream = {.peer = 1};
-  for (int slots = 1; slots < EngineShare::kSlotsLeast; ++slots) {
+  for (int slots = 1; slots < EngineBalancer::kSlotsLeast; ++slots) {
     const int group = credit_group(stream, slots);
     EXPECT_EQ(group & (group - 1), 0) << slots;
     EXPECT_EQ(slots % group, 0) << slots;
@@ -146,7 +146,7 @@ TEST(CreditGroup, IsAPowerOfTwoThatLeavesMostSlotsFree) {
 }
 
 TEST(CreditGroup, IsOneWhereEachCreditCounts) {
-  EXPECT_EQ(credit_group({.peer = 1}, EngineShare::kSlotsLeast), 1) << "engines are timed by it";
+  EXPECT_EQ(credit_group({.peer = 1}, EngineBalancer::kSlotsLeast), 1) << "engines are timed by it";
   Stream several = {.peer = 1};
   several.messages_per_segment = 3;
   EXPECT_EQ(credit_group(several, 16), 1) << "a wait could be for the same segment";
@@ -183,16 +183,16 @@ class SharedStream {
   }
 
  private:
-  static constexpr std::uint64_t kSlots = EngineShare::kSlotsLeast;
+  static constexpr std::uint64_t kSlots = EngineBalancer::kSlotsLeast;
   const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(words_.data()); }
 
-  EngineShare share_{static_cast<int>(kSlots), 2};
+  EngineBalancer share_{static_cast<int>(kSlots), 2};
   std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(kSlots);
   std::uint64_t number_ = 0;
   std::int64_t now_ns_ = 1'000'000'000;
 };
 
-TEST(EngineShare, TheTimeBetweenCallsIsNotTheEngines) {
+TEST(EngineBalancer, TheTimeBetweenCallsIsNotTheEngines) {
   SharedStream stream;
   for (int call = 0; call < 5; ++call) stream.call(0);
   for (int call = 0; call < 5; ++call) {
@@ -299,14 +299,15 @@ TEST(Engines, BetweenTwoNodesAllServe) {
   }
 }
 
-TEST(Engines, CreditsOfSweepsUseTheFirstOnly) {
+TEST(Engines, CreditsOfExchangesUseTheFirstOnly) {
   for (const int ranks : {2, 5}) {
     Network network(0, ranks, 4, 2, false);
     const Placement placement = place(network, "direct", Collective::alltoall, Topology::node(ranks));
     const InstalledPlan installed = install(placement.plan_of(0), 4096, false, placement);
-    ASSERT_EQ(installed.sweep.peers.size(), static_cast<std::size_t>(ranks - 1));
-    for (const SweepPeer& peer : installed.sweep.peers) {
-      EXPECT_EQ(std::pair(peer.in.ring.place().engines.first, peer.in.ring.place().engines.count), std::pair(0, 1)) << "rank " << peer.rank;
+    ASSERT_EQ(installed.exchange.peers.size(), static_cast<std::size_t>(ranks - 1));
+    for (const ExchangePeer& peer : installed.exchange.peers) {
+      EXPECT_EQ(std::pair(peer.in.ring.place().engines.first, peer.in.ring.place().engines.count), std::pair(0, 1))
+          << "rank " << peer.rank;
     }
   }
 }

@@ -12,7 +12,7 @@ using Way = StoreChoice::Way;
 /// A machine on which a line takes so long either way.
 struct Machine {
   double cached_ns;
-  double streaming_ns;
+  double non_temporal_ns;
 };
 
 constexpr std::size_t kBytes = 64 * 512;
@@ -21,14 +21,14 @@ constexpr int kCold = 64;
 
 /// Sends messages and returns how many of them were stored past the caches.
 int send(StoreChoice& choice, const Machine& machine, int messages) {
-  int streaming = 0;
+  int non_temporal = 0;
   for (int i = 0; i < messages; ++i) {
     const StoreChoice::Turn turn = choice.next();
-    const double line_ns = turn.way == Way::streaming ? machine.streaming_ns : machine.cached_ns;
-    streaming += turn.way == Way::streaming ? 1 : 0;
+    const double line_ns = turn.way == Way::non_temporal ? machine.non_temporal_ns : machine.cached_ns;
+    non_temporal += turn.way == Way::non_temporal ? 1 : 0;
     if (turn.timed) choice.record(turn.way, static_cast<std::int64_t>(line_ns * kBytes / 64), kBytes);
   }
-  return streaming;
+  return non_temporal;
 }
 
 TEST(StoreChoice, TriesBothThenStaysInTheCachesWhereTheyAreNear) {
@@ -42,7 +42,7 @@ TEST(StoreChoice, TriesBothThenStaysInTheCachesWhereTheyAreNear) {
 TEST(StoreChoice, GoesPastTheCachesWhereTheyAreFar) {
   StoreChoice choice;
   send(choice, {30, 2}, kCold + 6);
-  EXPECT_EQ(choice.best(), Way::streaming);
+  EXPECT_EQ(choice.best(), Way::non_temporal);
   EXPECT_GE(send(choice, {30, 2}, 1000), 990);
 }
 
@@ -59,7 +59,7 @@ TEST(StoreChoice, FollowsTheMachine) {
     EXPECT_EQ(choice.best(), Way::cached) << round;
     // The way in use is timed often, so that it is left soon when it becomes slow.
     send(choice, {30, 2}, 200);
-    EXPECT_EQ(choice.best(), Way::streaming) << round;
+    EXPECT_EQ(choice.best(), Way::non_temporal) << round;
   }
 }
 
@@ -76,7 +76,7 @@ TEST(StoreChoice, IsNotMisledByARankThatLostItsCpu) {
 
 TEST(StoreChoice, CanBeForced) {
   StoreChoice choice;
-  choice.force(Way::streaming);
+  choice.force(Way::non_temporal);
   EXPECT_EQ(send(choice, {2, 1000}, 500), 500);
 }
 

@@ -89,8 +89,8 @@ void expect_covers_once(const Layout& layout, std::size_t total_bytes) {
 
 void expect_covers_once(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes,
                         std::size_t stride_bytes = 0) {
-  SCOPED_TRACE(std::string(dealing == Dealing::even ? "even " : "dealt ") + std::to_string(total_bytes) + " bytes, " +
-               std::to_string(blocks) + " blocks, segment " + std::to_string(segment_bytes) + ", stride " +
+  SCOPED_TRACE(std::string(dealing == Dealing::block ? "block " : "block-cyclic ") + std::to_string(total_bytes) +
+               " bytes, " + std::to_string(blocks) + " blocks, segment " + std::to_string(segment_bytes) + ", stride " +
                std::to_string(stride_bytes));
   expect_covers_once(Layout(dealing, total_bytes, blocks, segment_bytes, stride_bytes), total_bytes);
 }
@@ -139,10 +139,10 @@ TEST(Layout, RandomLengthsAreCoveredOnce) {
     const auto blocks = static_cast<int>(1 + below(9));
     const std::size_t segment_bytes = 64 * (1 + below(std::size_t{1} << below(11)));
     const std::size_t total_bytes = below(most_bytes);
-    expect_covers_once(Dealing::even, total_bytes, blocks, segment_bytes);
-    expect_covers_once(Dealing::dealt, total_bytes, blocks, segment_bytes);
+    expect_covers_once(Dealing::block, total_bytes, blocks, segment_bytes);
+    expect_covers_once(Dealing::block_cyclic, total_bytes, blocks, segment_bytes);
     const std::size_t least_bytes = total_bytes / static_cast<std::size_t>(blocks) + 1;
-    expect_covers_once(Dealing::even, total_bytes, blocks, segment_bytes, least_bytes + below(1000));
+    expect_covers_once(Dealing::block, total_bytes, blocks, segment_bytes, least_bytes + below(1000));
     if (HasFatalFailure()) return;
   }
 }
@@ -154,30 +154,30 @@ TEST(Layout, EdgesAreCoveredOnce) {
     for (const int blocks : {1, 2, 3, 7}) {
       for (const std::size_t segment_bytes : {std::size_t{64}, 4 * kKiB, 24 * kKiB, 2048 * kKiB}) {
         if (total_bytes / segment_bytes > 4096) continue;
-        expect_covers_once(Dealing::even, total_bytes, blocks, segment_bytes);
-        expect_covers_once(Dealing::dealt, total_bytes, blocks, segment_bytes);
+        expect_covers_once(Dealing::block, total_bytes, blocks, segment_bytes);
+        expect_covers_once(Dealing::block_cyclic, total_bytes, blocks, segment_bytes);
         if (HasFatalFailure()) return;
       }
     }
   }
 }
 
-TEST(Layout, DealtBlockOfAByteIgnoresTheLength) {
-  const Layout small(Dealing::dealt, 100 * kKiB, 3, 32 * kKiB);
-  const Layout large(Dealing::dealt, 10000 * kKiB, 3, 4 * kKiB);
+TEST(Layout, CyclicBlockOfAByteIgnoresTheLength) {
+  const Layout small(Dealing::block_cyclic, 100 * kKiB, 3, 32 * kKiB);
+  const Layout large(Dealing::block_cyclic, 10000 * kKiB, 3, 4 * kKiB);
   for (std::size_t byte = 0; byte < 100 * kKiB; byte += 8) ASSERT_EQ(small.block_of(byte), large.block_of(byte));
 }
 
 TEST(Layout, EvenStridesAreWholeLines) {
-  const Layout layout(Dealing::even, 1000, 3, 64);
+  const Layout layout(Dealing::block, 1000, 3, 64);
   EXPECT_EQ(layout.even_piece(1, 0).offset_bytes, 384U);
   EXPECT_EQ(layout.even_piece(2, 0).offset_bytes, 768U);
-  const Layout given(Dealing::even, 1000, 3, 64, 400);
+  const Layout given(Dealing::block, 1000, 3, 64, 400);
   EXPECT_EQ(given.even_piece(2, 0).offset_bytes, 800U);
 }
 
 TEST(Layout, AnEmptyVectorHasOneEmptySegment) {
-  for (const Dealing dealing : {Dealing::even, Dealing::dealt}) {
+  for (const Dealing dealing : {Dealing::block, Dealing::block_cyclic}) {
     const Layout layout(dealing, 0, 3, 64);
     EXPECT_EQ(layout.segments(), 1);
     EXPECT_EQ(layout.segment_length_bytes(2, 0), 0U);
@@ -211,14 +211,14 @@ TEST(Layout, UnequalBlocksAreCoveredOnce) {
 
 TEST(Layout, SpansHoldTheirBlocksAndNoMore) {
   const std::vector<Layout> layouts = {
-      Layout(Dealing::even, 1000, 3, 64),
-      Layout(Dealing::even, 5000, 7, 128, 1000),
-      Layout(Dealing::even, 100, 8, 64),
-      Layout(Dealing::even, 777, 1, 64),
+      Layout(Dealing::block, 1000, 3, 64),
+      Layout(Dealing::block, 5000, 7, 128, 1000),
+      Layout(Dealing::block, 100, 8, 64),
+      Layout(Dealing::block, 777, 1, 64),
       Layout(9 * kKiB, 12, 256, 3 * kKiB, {4, 768}),
       Layout(9001, 12, 256, 3 * kKiB, {4, 896}),
       Layout(std::vector<std::size_t>{0, 10, 10, 500, 900}, 64),
-      Layout(Dealing::dealt, 100 * kKiB, 3, 1024),
+      Layout(Dealing::block_cyclic, 100 * kKiB, 3, 1024),
   };
   for (const Layout& layout : layouts) {
     for (int first = 0; first < layout.blocks(); ++first) {
@@ -251,7 +251,7 @@ TEST(Layout, SpansHoldTheirBlocksAndNoMore) {
 TEST(Layout, BadArgumentsAreNamed) {
   const auto refuses = [](const char* reason, int blocks, std::size_t segment_bytes, std::size_t stride_bytes) {
     try {
-      const Layout layout(Dealing::even, 1000, blocks, segment_bytes, stride_bytes);
+      const Layout layout(Dealing::block, 1000, blocks, segment_bytes, stride_bytes);
       ADD_FAILURE() << "accepted where it should say: " << reason;
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::invalid_argument);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of flows by both kinds of sharing against definitions, and sweeps on virtual time against each other.
+// Rates of flows by both kinds of sharing against definitions, and pairwise exchanges on virtual time against each
+// other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,16 +103,16 @@ TEST(LinkSharing, RandomFlowsKeepTheDefinitions) {
   }
 }
 
-SweepTimes run_sweep(const Topology& topology, ExchangeOrder order, const SweepRun& run, bool all_ranks) {
-  SweepTraffic traffic = exchange_traffic(topology, exchange_list(order, topology));
+ExchangeTimes run_exchange(const Topology& topology, ExchangeOrder order, const ExchangeRun& run, bool all_ranks) {
+  ExchangeTraffic traffic = exchange_traffic(topology, exchange_list(order, topology));
   if (all_ranks) {
     traffic.period = topology.extents();
     traffic.mates_alike = false;
   }
-  return simulate_sweep(topology, traffic, run);
+  return simulate_exchange(topology, traffic, run);
 }
 
-TEST(NetworkSweep, OnePeriodStandsForAllRanks) {
+TEST(NetworkExchange, OnePeriodStandsForAllRanks) {
   struct Case {
     const char* text;
     int ranks;
@@ -121,10 +122,10 @@ TEST(NetworkSweep, OnePeriodStandsForAllRanks) {
     const Topology topology = Topology::parse(text, ranks);
     for (const ExchangeOrder order : {ExchangeOrder::a2a, ExchangeOrder::a2and, ExchangeOrder::a2at}) {
       for (const int controllers : {1, 3, 4}) {
-        SweepRun run;
+        ExchangeRun run;
         run.controllers = controllers;
-        const SweepTimes part = run_sweep(topology, order, run, false);
-        const SweepTimes all = run_sweep(topology, order, run, true);
+        const ExchangeTimes part = run_exchange(topology, order, run, false);
+        const ExchangeTimes all = run_exchange(topology, order, run, true);
         EXPECT_NEAR(part.time, all.time, 1e-6) << text << " " << name(order) << " " << controllers;
         EXPECT_EQ(part.link_messages_most, all.link_messages_most) << text << " " << name(order);
         EXPECT_EQ(part.links_shared, all.links_shared) << text << " " << name(order);
@@ -135,7 +136,7 @@ TEST(NetworkSweep, OnePeriodStandsForAllRanks) {
 }
 
 /// Messages over the busiest link, counted with the routes that plans are verified with.
-TEST(NetworkSweep, WaysAreThoseOfRouting) {
+TEST(NetworkExchange, WaysAreThoseOfRouting) {
   for (const Topology& topology :
        {Topology::torus({5, 7, 1}, {true, true, false}, 2), Topology::torus({4, 3, 5}, {false, true, true})}) {
     std::vector<LinkId> links;
@@ -144,26 +145,26 @@ TEST(NetworkSweep, WaysAreThoseOfRouting) {
     }
     std::vector<int> messages(static_cast<std::size_t>(link_numbers(topology.nodes())), 0);
     for (const LinkId link : links) ++messages[static_cast<std::size_t>(link)];
-    EXPECT_EQ(run_sweep(topology, ExchangeOrder::a2at, {}, true).link_messages_most,
+    EXPECT_EQ(run_exchange(topology, ExchangeOrder::a2at, {}, true).link_messages_most,
               *std::max_element(messages.begin(), messages.end()))
         << topology.text();
   }
 }
 
-TEST(NetworkSweep, SkewAndJitterFollowTheSeed) {
+TEST(NetworkExchange, SkewAndJitterFollowTheSeed) {
   const Topology topology = Topology::torus({6, 6, 1}, {true, true, false}, 2);
-  SweepRun run;
-  const double still = run_sweep(topology, ExchangeOrder::a2at, run, false).time;
+  ExchangeRun run;
+  const double still = run_exchange(topology, ExchangeOrder::a2at, run, false).time;
   run.skew = 0.3;
   run.jitter = 0.1;
-  const double first = run_sweep(topology, ExchangeOrder::a2at, run, false).time;
-  EXPECT_EQ(run_sweep(topology, ExchangeOrder::a2at, run, false).time, first);
+  const double first = run_exchange(topology, ExchangeOrder::a2at, run, false).time;
+  EXPECT_EQ(run_exchange(topology, ExchangeOrder::a2at, run, false).time, first);
   EXPECT_GT(first, still);
   run.seed = 2;
-  EXPECT_NE(run_sweep(topology, ExchangeOrder::a2at, run, false).time, first);
+  EXPECT_NE(run_exchange(topology, ExchangeOrder::a2at, run, false).time, first);
 }
 
-TEST(NetworkSweep, BoundOfEveryKind) {
+TEST(NetworkExchange, BoundOfEveryKind) {
   EXPECT_EQ(alltoall_bound(Topology::torus({8, 8, 1}, {false, false, false}, 2)), 128);
   EXPECT_EQ(alltoall_bound(Topology::torus({8, 8, 1}, {true, true, false}, 2)), 64);
   EXPECT_EQ(alltoall_bound(Topology::torus({5, 3, 1}, {true, false, false}, 2)),
@@ -172,20 +173,20 @@ TEST(NetworkSweep, BoundOfEveryKind) {
   EXPECT_EQ(alltoall_bound(Topology::node(8)), 0);
 }
 
-TEST(NetworkSweep, RunsWithoutSenseAreRefused) {
+TEST(NetworkExchange, RunsWithoutSenseAreRefused) {
   const Topology topology = Topology::torus({4, 4, 1}, {true, true, false}, 2);
-  const auto message = [&](const SweepRun& run, Coordinates period) -> std::string {
-    SweepTraffic traffic = exchange_traffic(topology, exchange_list(ExchangeOrder::a2at, topology));
+  const auto message = [&](const ExchangeRun& run, Coordinates period) -> std::string {
+    ExchangeTraffic traffic = exchange_traffic(topology, exchange_list(ExchangeOrder::a2at, topology));
     traffic.period = period;
     try {
-      simulate_sweep(topology, traffic, run);
+      simulate_exchange(topology, traffic, run);
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::invalid_argument);
       return error.what();
     }
     return "";
   };
-  SweepRun run;
+  ExchangeRun run;
   EXPECT_NE(message(run, {3, 1, 1}).find("period 3"), std::string::npos);
   run.controllers = 0;
   EXPECT_NE(message(run, {1, 1, 1}).find("0 controllers"), std::string::npos);
@@ -196,7 +197,7 @@ TEST(NetworkSweep, RunsWithoutSenseAreRefused) {
   run.jitter = std::nan("");
   EXPECT_NE(message(run, {1, 1, 1}).find("jitter of"), std::string::npos);
   const Topology node = Topology::node(4);
-  EXPECT_THROW(simulate_sweep(node, exchange_traffic(node, exchange_list(ExchangeOrder::a2a, node)), {}), Error);
+  EXPECT_THROW(simulate_exchange(node, exchange_traffic(node, exchange_list(ExchangeOrder::a2a, node)), {}), Error);
 }
 
 }  // namespace

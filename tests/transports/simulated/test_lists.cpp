@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What short calls and teams on several nodes run is what is simulated: straight lists, and credits in groups.
+// What short calls and teams on several nodes run is what is simulated: linear programs, and credits in groups.
 #include <gtest/gtest.h>
 
 #include <cstddef>

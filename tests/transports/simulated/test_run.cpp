@@ -230,7 +230,7 @@ TEST(Trees, PlansOfAnyRowRun) {
 }
 
 /// Each byte says which rank it comes from, for which it is, and where it stands.
-TEST(Sweeps, RunWithAndWithoutData) {
+TEST(Exchanges, RunWithAndWithoutData) {
   PlanRequest request = request_on("torus:4x2", 8, 1 << 10, Collective::alltoall);
   constexpr std::size_t kBlock = 5000;
   Call call = make_call("a2at", request, 8 * kBlock, Type::u8);
@@ -254,7 +254,7 @@ TEST(Sweeps, RunWithAndWithoutData) {
 
 /// Where the sender may choose, an alltoall's list keeps all links of an even torus busy: its bound is reached, and
 /// what comes out is the same. Where the network chooses, the busiest link has half as much again to carry.
-TEST(Sweeps, ReachTheirBoundWhereTiesAreSelected) {
+TEST(Exchanges, ReachTheirBoundWhereTiesAreSelected) {
   constexpr std::size_t kBytes = 16 << 18;
   const auto time_us = [](const char* topology, const char* algorithm, Collective collective, std::size_t bytes) {
     Call call = make_call(algorithm, request_on(topology, 16, 1 << 14, collective), bytes);
@@ -338,7 +338,7 @@ TEST(Run, AHotReceiverHoldsUpNobodyElse) {
                             request_on(topology, kRanks, 16384, Collective::alltoall), kRanks * 16384);
       call.blocks.resize(kRanks);
       for (std::size_t rank = 0; rank < kRanks; ++rank) {
-        SweepBlocks& blocks = call.blocks[rank];
+        ExchangeBlocks& blocks = call.blocks[rank];
         for (std::size_t peer = 0; peer < kRanks; ++peer) {
           blocks.send_bytes.push_back(peer == 5 ? hot_bytes : 65536);
           blocks.take_bytes.push_back(rank == 5 ? hot_bytes : 65536);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engine carries the next message of a stream to another node: engines draw messages as their credits come back.
+// Which engine carries the next message of a stream to another node: messages are assigned as credits come back.
 #pragma once
 
 #include <array>
@@ -14,26 +14,27 @@ namespace torii {
 
 /// Of one stream. That a put has left tells nothing about the way: its bytes may stand in a queue of the kernel or of a
 /// switch. A credit says that the receiver has had the message, so engines are judged by credits alone. The engine that
-/// would be through with one more message first draws it: what it has under way, times what a message has taken it.
+/// would be through with one more message first is assigned it: what it has under way, times what a message has taken
+/// it.
 ///
 /// A slot is filled anew only after its own credit, so all slots soon wait for the one whose message is on the slowest
 /// engine. With kSlotsLeast slots an engine at a tenth of the others' rate does its share, and holds up nobody.
-class EngineShare {
+class EngineBalancer {
  public:
   /// Streams with fewer slots take engines in rotation.
   static constexpr int kSlotsLeast = kSharedSlotsLeast;
 
-  EngineShare(int slots, int engines);
+  EngineBalancer(int slots, int engines);
 
   /// A call begins: nobody has looked since the last one, so the credits that have come meanwhile say nothing of how
   /// long their messages took. A call ends when its last messages have left, and the next one may begin much later.
   void resume() noexcept { resumes_ = true; }
   /// Takes in the credits that have come; `credits` are the stream's words, one per slot.
   void look(const std::byte* credits, std::int64_t now_ns) noexcept;
-  /// Whether an engine should draw a message now. Before the first credits nothing is known of any of them, so each
+  /// Whether a message should be assigned now. Before the first credits nothing is known of any of them, so each
   /// gets a few messages only, and the rest waits a while for what those tell.
   bool wants(std::int64_t now_ns) const noexcept;
-  /// The engine that draws the next message.
+  /// The engine of the next message.
   int next() const noexcept;
   void sent(int engine, std::uint64_t message, std::int64_t now_ns) noexcept;
   /// The engine on which a word meets the least that waits, of equal ones the next after `turn`: for credits to the

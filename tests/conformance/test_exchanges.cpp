@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps run by the executor: over nodes, with few entries in flight, past a receiver that does not come; in place,
-// non-blocking, persistent; and calls that differ.
+// Pairwise exchanges run by the executor: over nodes, with few entries in flight, past a receiver that does not come;
+// in place, non-blocking, persistent; and calls that differ.
 #include <gtest/gtest.h>
 #include <torii/torii.h>
 
@@ -82,7 +82,7 @@ PlanRequest request_of(Collective collective, int ranks, int window) {
 }
 
 /// All mixtures of nodes, of reachable and private memory, of long and short blocks; some entries in flight only.
-TEST(Sweeps, MoveEveryBlockBetweenNodes) {
+TEST(Exchanges, MoveEveryBlockBetweenNodes) {
   constexpr int kRanks = 5;
   int runs = 0;
   int read = 0;
@@ -94,7 +94,7 @@ TEST(Sweeps, MoveEveryBlockBetweenNodes) {
           PlanRequest request = request_of(collective, kRanks, window);
           if (gathers) request.tuning.segment_bytes = 16384;
           PlanRun run = make_run("direct", request, block * kRanks);
-          ASSERT_TRUE(run.plans[0].sweep.exists());
+          ASSERT_TRUE(run.plans[0].exchange.exists());
           run.nodes = nodes;
           run.gathers = gathers;
           run.allocated = gathers || runs % 3 == 0;
@@ -145,7 +145,7 @@ TEST(Multilane, MovesEveryBlockBetweenNodes) {
 }
 
 /// The bound is used to the full, and it is the plan's: with a greater one more is under way.
-TEST(Sweeps, HaveNeverMoreInFlightThanThePlanAllows) {
+TEST(Exchanges, HaveNeverMoreInFlightThanThePlanAllows) {
   for (const int window : {1, 2, 4}) {
     PlanRun run = make_run("direct", request_of(Collective::alltoall, 7, window), 7 * 1000);
     run.nodes = {0, 1, 2, 3, 4, 5, 6};
@@ -184,7 +184,7 @@ bool is_transposed(const std::vector<std::int64_t>& result, int rank, std::size_
 }
 
 /// One rank does not come until all others have their blocks: the root must not wait for it, with slots too few for it.
-TEST(Sweeps, AReceiverThatDoesNotComeHoldsUpNobody) {
+TEST(Exchanges, AReceiverThatDoesNotComeHoldsUpNobody) {
   constexpr int kRanks = 5;
   for (const char* crossing : {"CROSS_MEMORY=off", "CROSS_MEMORY=on"}) {
     std::atomic<int> have = 0;
@@ -210,7 +210,7 @@ TEST(Sweeps, AReceiverThatDoesNotComeHoldsUpNobody) {
   }
 }
 
-TEST(Sweeps, RunInPlaceNonBlockingAndPersistent) {
+TEST(Exchanges, RunInPlaceNonBlockingAndPersistent) {
   run_as_threads(team_of(4), [&](torii_context* context, torii_team* team) {
     const int rank = torii_team_rank(team);
     for (const std::size_t block : {std::size_t{1}, std::size_t{300}, std::size_t{20'000}}) {
@@ -245,7 +245,7 @@ TEST(Sweeps, RunInPlaceNonBlockingAndPersistent) {
 }
 
 /// All ranks learn of a call that differs, and of which; with short blocks and with long ones.
-TEST(Sweeps, CallsThatDifferAreNamed) {
+TEST(Exchanges, CallsThatDifferAreNamed) {
   for (const std::size_t block : {std::size_t{2}, std::size_t{5000}}) {
     run_as_threads(team_of(3, "TIMEOUT=5"), [&](torii_context*, torii_team* team) {
       const std::size_t own = torii_team_rank(team) == 2 ? block - 1 : block;
@@ -261,7 +261,7 @@ TEST(Sweeps, CallsThatDifferAreNamed) {
 }
 
 /// The same seen from outside: torii_most_in_flight, and the limit in torii_choice.
-TEST(Sweeps, TellHowManyWereInFlight) {
+TEST(Exchanges, TellHowManyWereInFlight) {
   for (const int window : {1, 3}) {
     run_as_threads(team_of(5, "WINDOW=" + std::to_string(window)), [&](torii_context*, torii_team* team) {
       EXPECT_EQ(torii_most_in_flight(team), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times engines by the credits of what they carried.
-#include "runtime/execution/engine_share.hpp"
+#include "runtime/execution/engine_balancer.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -23,10 +23,10 @@ constexpr std::int64_t kPatienceNs = 50'000'000;
 
 }  // namespace
 
-EngineShare::EngineShare(int slots, int engines)
+EngineBalancer::EngineBalancer(int slots, int engines)
     : by_slot_(static_cast<std::size_t>(slots)), engine_count_(std::min(engines, kEnginesMax)) {}
 
-void EngineShare::look(const std::byte* credits, std::int64_t now_ns) noexcept {
+void EngineBalancer::look(const std::byte* credits, std::int64_t now_ns) noexcept {
   const bool times = !resumes_;
   resumes_ = false;
   if (open_ == 0) return;
@@ -46,32 +46,32 @@ void EngineShare::look(const std::byte* credits, std::int64_t now_ns) noexcept {
   }
 }
 
-void EngineShare::close(Message& message) noexcept {
+void EngineBalancer::close(Message& message) noexcept {
   --engines_[static_cast<std::size_t>(message.engine)].under_way;
   message.engine = -1;
   --open_;
 }
 
 /// An engine carries its messages one after the other, so these began when the one before them was through.
-void EngineShare::time(Engine& engine, std::uint32_t messages, std::int64_t began_ns, std::int64_t now_ns) noexcept {
+void EngineBalancer::time(Engine& engine, std::uint32_t messages, std::int64_t began_ns, std::int64_t now_ns) noexcept {
   const auto each_ns = std::max(1.0, static_cast<double>(now_ns - std::max(engine.returned_ns, began_ns)) / messages);
   const double weight = engine.message_ns == 0 ? 1 : std::min(kWeight * messages, 1.0);
   engine.message_ns += (each_ns - engine.message_ns) * weight;
   engine.returned_ns = now_ns;
 }
 
-bool EngineShare::is_known() const noexcept {
+bool EngineBalancer::is_known() const noexcept {
   return std::any_of(engines_.begin(), engines_.begin() + engine_count_,
                      [](const Engine& engine) { return engine.message_ns > 0; });
 }
 
-bool EngineShare::wants(std::int64_t now_ns) const noexcept {
+bool EngineBalancer::wants(std::int64_t now_ns) const noexcept {
   if (is_known() || open_ == 0 || now_ns - first_ns_ > kPatienceNs) return true;
   return std::any_of(engines_.begin(), engines_.begin() + engine_count_,
                      [](const Engine& engine) { return engine.under_way < kUnknownMost; });
 }
 
-int EngineShare::next() const noexcept {
+int EngineBalancer::next() const noexcept {
   const bool known = is_known();
   int best = 0;
   double best_ns = std::numeric_limits<double>::infinity();
@@ -89,7 +89,7 @@ int EngineShare::next() const noexcept {
   return best;
 }
 
-void EngineShare::sent(int engine, std::uint64_t message, std::int64_t now_ns) noexcept {
+void EngineBalancer::sent(int engine, std::uint64_t message, std::int64_t now_ns) noexcept {
   Message& slot = by_slot_[message % by_slot_.size()];
   if (slot.engine >= 0) close(slot);
   if (open_++ == 0) first_ns_ = now_ns;
@@ -101,7 +101,7 @@ void EngineShare::sent(int engine, std::uint64_t message, std::int64_t now_ns) n
   slot = {message, now_ns, engine};
 }
 
-int EngineShare::least_busy(std::uint64_t turn) const noexcept {
+int EngineBalancer::least_busy(std::uint64_t turn) const noexcept {
   int best = 0;
   double best_ns = std::numeric_limits<double>::infinity();
   for (int step = 0; step < engine_count_; ++step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan of one lane and one segment as a straight list of steps: what short vectors run. Everything that does not
+// A plan of one lane and one segment as a linear program of steps: what short vectors run. Everything that does not
 // change from call to call (offsets, lengths, slots) is worked out once per (call shape, channel).
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace torii {
 
 /// One source of a step.
-struct StraightSource {
+struct LinearSource {
   bool own = false;                    ///< the rank's own operand; the rest is unused then
   bool releases = false;               ///< the slot is empty after this step
   std::uint32_t position = 0;          ///< of this step's message, or of its bundle, in a segment
@@ -25,7 +25,7 @@ struct StraightSource {
 };
 
 /// One target of a step.
-struct StraightTarget {
+struct LinearTarget {
   bool signals = true;         ///< the slot is full after this step
   bool stores = true;          ///< false where an earlier stream of its group holds the payload
   std::uint32_t position = 0;  ///< as of a source
@@ -35,9 +35,9 @@ struct StraightTarget {
   SendRing ring;
 };
 
-struct StraightStep {
-  std::span<const StraightSource> sources;
-  std::span<const StraightTarget> targets;
+struct LinearStep {
+  std::span<const LinearSource> sources;
+  std::span<const LinearTarget> targets;
   std::uint32_t flow = 0;  ///< index into InstalledPlan::stores
   bool keep = false;
   bool may_stream = false;  ///< long enough, and stored into peers' arenas: through or past the caches
@@ -46,19 +46,19 @@ struct StraightStep {
   std::size_t length_bytes = 0;
 };
 
-struct Straight {
-  Straight() = default;
-  Straight(const Straight&) = delete;  // steps point to its ends
-  Straight& operator=(const Straight&) = delete;
+struct LinearProgram {
+  LinearProgram() = default;
+  LinearProgram(const LinearProgram&) = delete;  // steps point to its ends
+  LinearProgram& operator=(const LinearProgram&) = delete;
 
-  std::vector<StraightStep> steps;
-  std::vector<StraightSource> sources;  ///< of all steps, one after the other
-  std::vector<StraightTarget> targets;
+  std::vector<LinearStep> steps;
+  std::vector<LinearSource> sources;  ///< of all steps, one after the other
+  std::vector<LinearTarget> targets;
 };
 
-/// The straight form of `plan` for one layout, or nullptr when the plan has more than one lane, the layout more than
+/// The linear program of `plan` for one layout, or nullptr when the plan has more than one lane, the layout more than
 /// one segment, or a stream travels other than by value in the vector's own type.
-std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
-                                     std::size_t element_bytes);
+std::unique_ptr<LinearProgram> compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
+                                              std::size_t element_bytes);
 
 }  // namespace torii

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps on virtual time: every rank's engines draw from its list, and rates change whenever a message starts or ends.
+// Pairwise exchanges on virtual time: every rank's engines draw from its list, and rates change whenever a message
+// starts or ends.
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -20,7 +21,7 @@ std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 [[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
 
-void check(const Topology& topology, const SweepTraffic& traffic, const SweepRun& run) {
+void check(const Topology& topology, const ExchangeTraffic& traffic, const ExchangeRun& run) {
   if (run.controllers < 1) bad(std::to_string(run.controllers) + " controllers; there must be at least 1");
   if (!(run.skew >= 0) || !(run.skew < kNever))
     bad("a skew of " + std::to_string(run.skew) + "; it must be at least 0");
@@ -28,7 +29,7 @@ void check(const Topology& topology, const SweepTraffic& traffic, const SweepRun
     bad("a jitter of " + std::to_string(run.jitter) + "; it must be at least 0");
   }
   if (topology.kind() == Topology::Kind::node)
-    bad("a sweep on a node: it has no links whose sharing could be simulated");
+    bad("a pairwise exchange on a node: it has no links whose sharing could be simulated");
   for (std::size_t d = 0; d < 3; ++d) {
     if (traffic.period[d] < 1 || topology.extents()[d] % traffic.period[d] != 0) {
       bad("period " + std::to_string(traffic.period[d]) + " of dimension " + std::to_string(d) +
@@ -38,9 +39,9 @@ void check(const Topology& topology, const SweepTraffic& traffic, const SweepRun
 }
 
 /// One period of the ranks, with links that stand for all links that are a multiple of the period apart.
-class Sweep {
+class PairwiseExchange {
  public:
-  Sweep(const Topology& topology, const SweepTraffic& traffic, const SweepRun& run)
+  PairwiseExchange(const Topology& topology, const ExchangeTraffic& traffic, const ExchangeRun& run)
       : whole_(topology), traffic_(traffic), run_(run), random_(run.seed) {
     // Ranks that start at different times are not alike, whatever they send.
     const bool is_regular = run.skew == 0 && run.jitter == 0;
@@ -53,7 +54,7 @@ class Sweep {
     crossings_.assign(index(link_numbers(nodes_)), 0);
   }
 
-  SweepTimes simulate() {
+  ExchangeTimes simulate() {
     const int engines = nodes_ * places_ * run_.controllers;
     LinkSharing sharing(link_numbers(nodes_), engines, run_.sharing);
     begin(engines);
@@ -141,8 +142,8 @@ class Sweep {
     }
   }
 
-  SweepTimes times(double last, const LinkSharing& sharing) const {
-    SweepTimes result;
+  ExchangeTimes times(double last, const LinkSharing& sharing) const {
+    ExchangeTimes result;
     result.time = last;
     result.messages = static_cast<std::int64_t>(traffic_.entries) * whole_.ranks();
     for (LinkId link = 0; link < link_numbers(nodes_); ++link) {
@@ -153,8 +154,8 @@ class Sweep {
   }
 
   const Topology& whole_;
-  const SweepTraffic& traffic_;
-  const SweepRun& run_;
+  const ExchangeTraffic& traffic_;
+  const ExchangeRun& run_;
   std::mt19937_64 random_;
   Coordinates period_ = {1, 1, 1};
   int places_ = 1;  ///< ranks simulated of each node, each for `copies_`
@@ -170,9 +171,9 @@ class Sweep {
 
 }  // namespace
 
-SweepTimes simulate_sweep(const Topology& topology, const SweepTraffic& traffic, const SweepRun& run) {
+ExchangeTimes simulate_exchange(const Topology& topology, const ExchangeTraffic& traffic, const ExchangeRun& run) {
   check(topology, traffic, run);
-  return Sweep(topology, traffic, run).simulate();
+  return PairwiseExchange(topology, traffic, run).simulate();
 }
 
 double alltoall_bound(const Topology& topology) {

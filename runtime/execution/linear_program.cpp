@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works out straight lists.
-#include "runtime/execution/straight.hpp"
+// Works out linear programs.
+#include "runtime/execution/linear_program.hpp"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 template <class Installed>
 bool by_value(const std::vector<Installed>& streams) {
   return std::ranges::all_of(streams, [](const Installed& installed) {
-    return installed.stream.carriage == Carriage::slots && !installed.stream.wide;
+    return installed.stream.delivery == Delivery::through_slots && !installed.stream.wide;
   });
 }
 
@@ -22,9 +22,9 @@ std::byte* first_payload(const Ring& ring, const Stream& stream, int position, s
   return ring.first_payload(length_bytes * bundle) + static_cast<std::size_t>(position) % bundle * length_bytes;
 }
 
-StraightSource straight_source(const InstalledPlan& plan, const StreamEnd& end, int visit, std::size_t length_bytes,
-                               const Cells& cells) {
-  StraightSource source;
+LinearSource linear_source(const InstalledPlan& plan, const StreamEnd& end, int visit, std::size_t length_bytes,
+                           const Cells& cells) {
+  LinearSource source;
   source.own = end.stream == kOwn;
   if (source.own) return source;
   const InstalledIn& in = plan.in[end.stream];
@@ -38,9 +38,9 @@ StraightSource straight_source(const InstalledPlan& plan, const StreamEnd& end, 
   return source;
 }
 
-StraightTarget straight_target(const InstalledPlan& plan, const StreamEnd& end, int visit, std::size_t length_bytes,
-                               const Cells& cells) {
-  StraightTarget target;
+LinearTarget linear_target(const InstalledPlan& plan, const StreamEnd& end, int visit, std::size_t length_bytes,
+                           const Cells& cells) {
+  LinearTarget target;
   const InstalledOut& out = plan.out[end.stream];
   const int position = end.position + visit;
   target.signals = out.stream.ends_bundle(position);
@@ -48,7 +48,7 @@ StraightTarget straight_target(const InstalledPlan& plan, const StreamEnd& end, 
   target.position = static_cast<std::uint32_t>(position / out.stream.bundle);
   target.signalled_bytes = length_bytes * static_cast<std::size_t>(out.stream.bundle);
   target.ring = out.ring;
-  target.ring.place().engines.share = nullptr;  // a call has too few messages to share
+  target.ring.place().engines.balancer = nullptr;  // a call has too few messages to share
   target.ring.use(cells, plan.shape.slot_bytes);
   target.ring.look_ahead(cells.bytes != 0);
   target.stores = target.ring.stores(target.signalled_bytes);
@@ -56,7 +56,7 @@ StraightTarget straight_target(const InstalledPlan& plan, const StreamEnd& end, 
   return target;
 }
 
-void reserve(Straight& straight, const Lane& lane) {
+void reserve(LinearProgram& program, const Lane& lane) {
   std::size_t steps = 0;
   std::size_t sources = 0;
   std::size_t targets = 0;
@@ -66,47 +66,46 @@ void reserve(Straight& straight, const Lane& lane) {
     sources += visits * flow.sources.size();
     targets += visits * flow.targets.size();
   }
-  straight.steps.reserve(steps);
-  straight.sources.reserve(sources);
-  straight.targets.reserve(targets);
+  program.steps.reserve(steps);
+  program.sources.reserve(sources);
+  program.targets.reserve(targets);
 }
 
 }  // namespace
 
-std::unique_ptr<Straight> straighten(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
-                                     std::size_t element_bytes) {
-  if (plan.plan.sweep.exists() || plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
-  if (plan.plan.dealing == Dealing::dealt && plan.plan.blocks > 1) return nullptr;
+std::unique_ptr<LinearProgram> compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
+                                              std::size_t element_bytes) {
+  if (plan.plan.exchange.exists() || plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
+  if (plan.plan.dealing == Dealing::block_cyclic && plan.plan.blocks > 1) return nullptr;
   if (!by_value(plan.in) || !by_value(plan.out)) return nullptr;
-  auto straight = std::make_unique<Straight>();
-  reserve(*straight, plan.plan.lanes[0]);
+  auto program = std::make_unique<LinearProgram>();
+  reserve(*program, plan.plan.lanes[0]);
   const Cells cells = cells_of(plan.shape, layout);
   for (const Flow& flow : plan.plan.lanes[0].flows) {
     for (int visit = 0; visit < flow.walk.count; ++visit) {
       const Piece piece = layout.even_piece(flow.walk.block(visit), 0);
-      StraightStep step;
+      LinearStep step;
       step.offset_bytes = piece.offset_bytes / unit_bytes * element_bytes;
       step.length_bytes = piece.length_bytes / unit_bytes * element_bytes;
       step.flow = static_cast<std::uint32_t>(&flow - plan.plan.lanes[0].flows.data());
       step.keep = flow.keep;
       step.fold = flow.fold;
-      const std::size_t first_source = straight->sources.size();
-      const std::size_t first_target = straight->targets.size();
+      const std::size_t first_source = program->sources.size();
+      const std::size_t first_target = program->targets.size();
       for (const StreamEnd& end : flow.sources) {
-        straight->sources.push_back(straight_source(plan, end, visit, step.length_bytes, cells));
+        program->sources.push_back(linear_source(plan, end, visit, step.length_bytes, cells));
       }
       for (const StreamEnd& end : flow.targets) {
-        StraightTarget& target =
-            straight->targets.emplace_back(straight_target(plan, end, visit, step.length_bytes, cells));
+        LinearTarget& target = program->targets.emplace_back(linear_target(plan, end, visit, step.length_bytes, cells));
         if (flow.sources.empty()) target.signalled_bytes = 0;
         step.may_stream = step.may_stream || (!target.ring.remote() && step.length_bytes >= StoreChoice::kBytesMin);
       }
-      step.sources = std::span(straight->sources).subspan(first_source);
-      step.targets = std::span(straight->targets).subspan(first_target);
-      straight->steps.push_back(step);
+      step.sources = std::span(program->sources).subspan(first_source);
+      step.targets = std::span(program->targets).subspan(first_target);
+      program->steps.push_back(step);
     }
   }
-  return straight;
+  return program;
 }
 
 }  // namespace torii
