@@ -74,11 +74,11 @@ void refuse_at_random(int per_node, int nth_least, int nth_most, int rounds) {
 constexpr int kFirst = 4;
 constexpr int kLast = 90;
 
-TEST(Refusing, WithoutArenaWithinANode) { refuse_at_random(0, 0, 0, is_full() ? 200 : 6); }
-TEST(Refusing, WithoutArenaBetweenNodes) { refuse_at_random(1, 0, 0, is_full() ? 200 : 6); }
-TEST(Refusing, WithoutArenaOnTwoNodes) { refuse_at_random(2, 0, 0, is_full() ? 200 : 6); }
-TEST(Refusing, WithoutHeapWithinANode) { refuse_at_random(0, kFirst, kLast, is_full() ? 200 : 6); }
-TEST(Refusing, WithoutHeapBetweenNodes) { refuse_at_random(1, kFirst, kLast, is_full() ? 200 : 6); }
+TEST(Refusing, WithoutArenaWithinANode) { refuse_at_random(0, 0, 0, is_full() ? 200 : 4); }
+TEST(Refusing, WithoutArenaBetweenNodes) { refuse_at_random(1, 0, 0, is_full() ? 200 : 4); }
+TEST(Refusing, WithoutArenaOnTwoNodes) { refuse_at_random(2, 0, 0, is_full() ? 200 : 4); }
+TEST(Refusing, WithoutHeapWithinANode) { refuse_at_random(0, kFirst, kLast, is_full() ? 200 : 4); }
+TEST(Refusing, WithoutHeapBetweenNodes) { refuse_at_random(1, kFirst, kLast, is_full() ? 200 : 4); }
 
 }  // namespace
 }  // namespace torii::tests
