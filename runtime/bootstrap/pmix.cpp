@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens libtorii_pmix.so and makes an exchange of it.
+// Opens libtorii_pmix.so and wraps it as a Bootstrap.
 #include "runtime/bootstrap/pmix.hpp"
 
 #include <dlfcn.h>

@@ -57,7 +57,7 @@ struct DialPlan {
 /// last reason, mismatch when refused for its token or number of ranks, invalid_argument when its rank is taken.
 TcpLink dial_rank_0(const TcpIdentity& place, const DialPlan& plan);
 
-/// An exchange over links: of rank 0 to all others, or of another rank to rank 0 (then `links` holds that one).
+/// A bootstrap over links: those of rank 0 to all others, or the one link of another rank to rank 0.
 std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& place, std::vector<TcpLink> links);
 
 /// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Rank 0 listens on `host`, which must be an address of its host; the key

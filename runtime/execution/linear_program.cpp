@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works out linear programs.
+// Makes linear programs.
 #include "runtime/execution/linear_program.hpp"
 
 #include <algorithm>
