@@ -72,7 +72,7 @@ std::unique_ptr<Transport> open_fabric(Bootstrap& bootstrap, const Settings& set
   throw Error(Status::unsupported, "the ranks stand on several nodes, and no fabric is usable: " + reasons);
 }
 
-/// What a user has set as ARENA is wanted in full.
+/// An ARENA that the user has set is needed in full.
 std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, const shared_memory::Arena& arena) {
   for (const SettingView& row : settings.list()) {
     if (row.name == "TORII_ARENA" && row.origin != Origin::fallback) return arena.bytes();

@@ -193,8 +193,8 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
                    difference);
 }
 
-/// Finds a member that has put other plans in place, where the calls themselves do not show the difference: what the
-/// members tell of their calls names it better, and may come a little later than the words.
+/// Finds a member that has installed other plans, if the calls themselves do not show the difference. The members'
+/// reports about their calls name it better, and may come a little later than the words of installations.
 bool FailureMonitor::finds_other_plan(const Waiting& waiting, const Request& request) {
   if (waiting.quiet_ns() < std::min(kCallsAreToldNs, members_.timeout_ns() / 2)) return false;
   for (const auto& channel : channels_) {

@@ -32,7 +32,7 @@ class SurvivorMessages {
   void put_missed(std::uint64_t engines) noexcept;
   /// What a member has told so, once it has.
   std::optional<std::uint64_t> missed_by(int member) const noexcept;
-  /// The new team as somebody has decided, or nullptr. Passed on to all when first seen.
+  /// A member's decision about the new team, or nullptr. Passed on to all when first seen.
   const Letters::Decision* decision() noexcept;
   /// Decides for all those whose offers are here, and for all engines that anybody has missed.
   void decide() noexcept;
