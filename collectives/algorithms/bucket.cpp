@@ -21,7 +21,7 @@
 // Cost of allreduce for n bytes on P = X x Y x Z nodes: 2(X+Y+Z-3) rounds; on a torus of D equal extents n(P-1)/(DP)
 // bytes over every link in each direction.
 // Order: a block begins at the node after its own and goes once round; so do, at every later phase, the sums of the
-// phase before. docs/algorithms.md writes it down.
+// phase before. docs/algorithms/bucket.md gives it as a formula.
 #include <algorithm>
 
 #include "collectives/building/bucket_parts.hpp"
@@ -195,8 +195,7 @@ class BucketPlan {
     }
   }
 
-  /// Where a sum goes that has been round all rings before `phase`: straight on, or it waits for its round, or it is
-  /// the sum of all.
+  /// Sends on a sum that has been round all rings before `phase`, at once or in its round, or keeps it as the result.
   void hand_on(const Part& part, int phase, int key) {
     if (phase == part.phases()) {
       steps_.keep();

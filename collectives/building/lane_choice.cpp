@@ -116,8 +116,8 @@ double alltoall_time_s(PlanRequest plan, const OfferRequest& request, int in_fli
   return longest_s;
 }
 
-/// The fewest messages under way from each rank that are within 15 % of the least time: where streams that nobody needs
-/// come together a link loses packets, which costs more than that (docs/algorithms.md, "Lanes between sites").
+/// The fewest messages in flight from each rank that are within 15 % of the least time. A link with more streams than
+/// necessary loses packets, which costs more than that (docs/algorithms/multilane.md, "How many lanes").
 Offer offer_in_flight(const OfferRequest& request) {
   Offer offer = {.tuning = request.plan.tuning};
   if (offer.tuning.lanes != SiteLanes{}) {
@@ -208,10 +208,10 @@ std::size_t block_bytes(const OfferRequest& request) {
 }
 
 Tuning lanes_tuning(const OfferRequest& request) {
-  // Nobody hands on the blocks of an alltoall, so they need not come in parts.
+  // No rank forwards the blocks of an alltoall, so they need not be divided into segments.
   if (request.plan.collective == Collective::alltoall) return {.segment_bytes = std::size_t{32} << 10, .slots = 8};
-  // Four segments and more per block keep all hops of its way busy; 16 of them cover a long round trip. A share of a
-  // whole vector is what a block is here.
+  // Four or more segments per block keep all hops of its way busy; 16 of them cover a long round trip. For a whole
+  // vector a lane's share is the block.
   std::size_t share = block_bytes(request);
   if (!is_personalised(request.plan.collective)) {
     PlanRequest most = request.plan;

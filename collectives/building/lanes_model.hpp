@@ -35,7 +35,7 @@ double crossing_s(const LongLink& link, int lanes, double bytes);
 
 /// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site), in segments, so that
 /// handing out, crossing and handing on overlap, and streams start a window ahead. A gather takes the same, run
-/// backwards. After the model of Chiba, Endo and Matsuoka (docs/algorithms.md, "Lanes between sites").
+/// backwards. After the model of Chiba, Endo and Matsuoka (docs/algorithms/multilane.md, "Source").
 double lanes_time_s(const LongLink& link, int lanes);
 
 /// The time of a broadcast of `bytes` bytes (not those of the link) from the root over `lanes` lanes: the root hands

@@ -20,7 +20,7 @@ struct TreePlace {
   int parent = -1;                     ///< -1 at the root; in the slice of this rank, as are the children
   std::span<const int> children = {};  ///< in the order in which their values are combined
   Delivery down = Delivery::through_slots;  ///< how finished values travel
-  int deliver_to = -1;                      ///< reduce: the root hands its value to this rank instead of keeping it
+  int deliver_to = -1;                      ///< reduce: the root sends its value to this rank and does not keep it
   int taken_from = -1;                      ///< broadcast: the mate that has the vector, -1: it comes from the parent
   std::string_view up_label = {};
   std::string_view down_label = {};

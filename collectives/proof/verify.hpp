@@ -37,7 +37,7 @@ using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool
 ///    order (and the canonical one where the request asks for it); of scan and exscan, the operands of the ranks before
 ///    it enter a rank's result, in rank order;
 ///  - buffers: nothing is read before it is ready nor overwritten before all who read it have, with input and result
-///    separate or the same memory, and with lend and land streams by value or in place, in any mixture;
+///    separate or the same memory, with read_in_place and write_in_place streams by value or in place, in any mixture;
 ///  - no deadlock: the folded graph has no cycle of weight 0 (verify_precedence.hpp);
 ///  - streams without credits need none, within a call and from one call of this plan set to the next;
 ///  - credits: where a credit stands for several messages, by `rules`, all of them have been taken;

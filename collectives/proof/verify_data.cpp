@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbolic execution of one segment: which expression stands in every result, and whether it is the one that was
-// promised.
+// Symbolic execution of one segment: the expression of every result, and whether it is the declared one.
 #include <algorithm>
 #include <numeric>
 

@@ -49,7 +49,7 @@ inline constexpr std::int32_t kOwnStream = -1;
 struct StepTable {
   std::span<const Plan> plans;
   /// Steps count blocks as the plans do, but in an alltoall by pairs: block `sender * ranks + receiver`, whose place is
-  /// `receiver` in the sender's input and `sender` in the receiver's result. A flow that only passes a block on names
+  /// `receiver` in the sender's input and `sender` in the receiver's result. A flow that only forwards a block names
   /// its receiver.
   std::int32_t blocks = 0;
   std::vector<Step> steps;
@@ -59,7 +59,7 @@ struct StepTable {
   std::vector<StepId> producer_of;
   std::vector<StepId> consumer_of;
   std::vector<StepPort> ports;
-  std::vector<std::int32_t> first_source;  ///< steps + 1 entries: sources of step i, then its targets, stand in `ports`
+  std::vector<std::int32_t> first_source;  ///< steps + 1 entries, into `ports`: sources of step i, then its targets
   std::vector<std::int32_t> first_target;
 
   std::int32_t step_count() const { return static_cast<std::int32_t>(steps.size()); }
@@ -121,8 +121,9 @@ void name_passed_on(StepTable& table, Faults& faults);
 void check_bundles(const StepTable& table, Faults& faults);
 
 /// Builds the tables. What cannot be tabulated or breaks a rule of structure is reported: both ends of every stream
-/// equal, every message of a segment produced once and consumed once, equal blocks at both ends, the forms of lend,
-/// land and handover flows, walks inside the blocks, maxima right. The tables are usable only when no fault was added.
+/// equal, every message of a segment produced once and consumed once, equal blocks at both ends, the forms of flows
+/// with read_in_place, write_in_place and local streams, walks inside the blocks, maxima right. The tables are usable
+/// only when no fault was added.
 StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faults& faults);
 
 }  // namespace torii::verification
