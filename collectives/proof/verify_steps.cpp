@@ -13,7 +13,6 @@
 namespace torii::verification {
 namespace {
 
-/// What StreamEnd can number.
 constexpr std::size_t kStreamsMax = kOwn;
 constexpr int kMessagesMax = std::numeric_limits<std::uint16_t>::max() + 1;
 

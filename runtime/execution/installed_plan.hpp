@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan put in place: its streams' slots, credits and buffer offers have addresses in the members' arenas. Installing
+// An installed plan: its streams' slots, credits and buffer offers have addresses in the members' arenas. Installing
 // needs no message: the plan is a pure function, so every rank computes its peers' plans and finds the other end of
 // each stream.
 #pragma once
