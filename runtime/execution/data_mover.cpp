@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a step's operands and targets are, and the kernels that run over them.
+// Finds a step's operands and targets, and runs kernels over them.
 #include "runtime/execution/data_mover.hpp"
 
 #include <algorithm>
@@ -82,8 +82,8 @@ DataMover::Place DataMover::target_place(const StreamEnd& end, const Step& step)
   return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && call_.plan->wide, false, !out.ring.remote()};
 }
 
-/// Where engines may take the step's value from: the own operand, or the result that the step keeps or finds kept.
-/// nullptr where that is nowhere in one piece, or nobody on another node wants it.
+/// The address from which engines may send the step's value: the own operand, or the result that the step keeps or has
+/// kept. nullptr if the value is nowhere in one piece, or no rank on another node needs it.
 const std::byte* DataMover::standing(const Step& step) const noexcept {
   if (!call_.input_stands && !call_.result_stands) return nullptr;
   const Flow& flow = *step.flow;
@@ -149,7 +149,7 @@ void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
   times_copies_ = false;
 }
 
-/// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.
+/// Finds the step's operands and targets. Returns the number of bytes that it stores into peers' arenas.
 std::size_t DataMover::find_places(const Step& step) noexcept {
   const Flow& flow = *step.flow;
   ++step_count_;
@@ -275,7 +275,7 @@ void DataMover::combine(std::size_t count, Fold order) noexcept {
     const bool non_temporal = target_places_[primary].non_temporal;
     const void* value = sources_[0];
     if (sources_.size() != 1 || has_wide_source != wide) {
-      // What was stored past the caches is not read again.
+      // A target that was stored past the caches is not read again.
       void* const folded = non_temporal && targets_.size() > 1 ? hot_value : targets_[primary];
       fold(*call_.shape,
            {.sources = sources_.data(),

@@ -187,7 +187,7 @@ class Installer {
     if (place.remote && !installed_.plan.exchange.exists()) {
       place.credit_group = static_cast<std::uint32_t>(credit_group(stream, installed_.plan.slots));
     }
-    // Towards itself a rank has nobody to wake.
+    // A rank does not have to wake itself.
     if (!place.remote && stream.peer != installed_.plan.rank) {
       place.sleeping = placement_.transport->sleeping(place.peer);
     }
@@ -282,7 +282,7 @@ class Installer {
     }
   }
 
-  /// On two nodes all engines serve each pair of ranks, in turn, since there is nobody else to serve. On three nodes or
+  /// On two nodes all engines serve each pair of ranks, in turn, since there are no other pairs. On three nodes or
   /// more a pair meets on one engine of each rail, both ranks on the same one: if every engine carried data to every
   /// peer, each of these connections would have its own window and its own work for the kernel. If looks are dear
   /// there (Transport::polling_is_costly()), all pairs meet on the first engine of each rail.

@@ -139,7 +139,7 @@ struct InstalledPlan {
   std::uint64_t unagreed = 0;
 };
 
-/// What installing needs to know of the team.
+/// The team's part of an installation.
 struct Placement {
   Transport* transport = nullptr;
   std::vector<int> context_ranks;              ///< of the members, in team order

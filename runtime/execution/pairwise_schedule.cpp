@@ -19,7 +19,7 @@ constexpr std::size_t kTakesAtOnce = 32;
 /// Bytes that are copied in place, or read out of a peer's memory, before other transfers get their turn.
 constexpr std::size_t kPortionBytes = 256 * 1024;
 
-/// Where a rank's block for a peer and its place for that peer's block are, and how long both are.
+/// The offer of a rank to a peer: the place and length of its block for the peer, and of the peer's block for it.
 struct ExchangeOffer {
   std::uint64_t reach;  ///< of the block to be sent; then its offset in the arena, or if kReadable its address
   std::int64_t input;

@@ -40,8 +40,8 @@ class Waiting {
   /// The part of quiet_ns() since then: for so long peers have had the time to answer.
   std::int64_t attentive_ns() const noexcept { return has_looked_ ? quiet_.waited_ns() - absent_ns_ : 0; }
 
-  /// Polls are counted up to here; the count then goes on from a cycle before, so that it never ends and that what is
-  /// done every so many polls is done for ever.
+  /// Polls are counted up to here; the count then continues one cycle before, so that it never overflows and periodic
+  /// actions continue for ever.
   static constexpr std::uint32_t kPollsMost = 32768;
 
  private:

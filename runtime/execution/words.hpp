@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that ranks write into each other's memory: signals, credits, buffer offers. The memory-order argument
-// stands here once. A writer first stores the payload, then the word with release order; a reader loads the word with
+// The words that ranks write into each other's memory: signals, credits, buffer offers. One memory-order argument
+// covers all of them. A writer first stores the payload, then the word with release order; a reader loads the word with
 // acquire order and only then touches the payload. So the payload happens-before its use on every architecture, ARM
 // included. Two ranks never write one word, except the failure record of a team, which is claimed by compare-and-swap.
 #pragma once

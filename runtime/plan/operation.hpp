@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a collective call asks for, as far as a plan may depend on it. Everything here is equal on all ranks.
+// The parts of a collective call on which a plan may depend. Everything here is equal on all ranks.
 #pragma once
 
 #include <array>

@@ -68,7 +68,7 @@ struct Stream {
   bool ends_bundle(int position) const noexcept { return bundle == 1 || (position + 1) % bundle == 0; }
 };
 
-/// The stream index that stands for the rank's own operand (its input vector).
+/// The stream index of the rank's own operand (its input vector).
 inline constexpr std::uint16_t kOwn = 0xffff;
 
 /// One end of a flow at a stream: which stream (an index into Plan::in for a source, Plan::out for a target; or kOwn),
@@ -143,7 +143,7 @@ struct PairwiseExchange {
   int out_stream(int rank, int peer) const noexcept { return to >= 0 ? 0 : peer - (peer > rank ? 1 : 0); }
 };
 
-/// What one rank does. Offsets and stream numbers only, no addresses: the same plan serves every length and every call.
+/// The plan of one rank. Numbers of blocks and streams only, no addresses: it serves every length and every call.
 struct Plan {
   int rank = 0;
   int ranks = 1;
