@@ -43,7 +43,7 @@ class Context {
   int rank() const noexcept { return bootstrap_->rank(); }
   int ranks() const noexcept { return bootstrap_->ranks(); }
   const Settings& settings() const noexcept { return settings_; }
-  /// What read_rank_map() has read of the setting.
+  /// The text that read_rank_map() has read for the setting.
   const std::string& rank_map() const noexcept { return rank_map_; }
   const TuneTable& tune_table() const noexcept { return *tune_table_; }
   kernels::Isa isa() const noexcept { return isa_; }

@@ -53,7 +53,7 @@ class AgreementMessages {
   bool is_alarmed() const noexcept;
   /// The word that is not 0 once is_alarmed().
   const std::uint64_t& alarm() const noexcept { return box_.own().alarm; }
-  /// Tells all members why the team failed, unless somebody has before.
+  /// Tells all members why the team failed, unless a member has done so before.
   void propose(Status status, int member, const std::string& text) noexcept;
   /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest
   /// member. nullptr when an alarm came, and no cause within a second.
@@ -62,7 +62,7 @@ class AgreementMessages {
   /// Tells all members how many splits this one knows as made, and moves the transport until the words have left.
   /// `gives_up`: this one takes the next split for not made.
   void put_splits(std::uint64_t made, bool gives_up) noexcept;
-  /// What a member has told so, and with its word that it has heard of the team's failure.
+  /// What a member has told so, and whether it has told that it knows of the team's failure.
   struct Splits {
     std::uint64_t made;
     bool gives_up;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out when nobody writes into the memory of a gone team.
+// Finds out when no rank writes into the memory of a gone team any more.
 #include "api/team/gone_team.hpp"
 
 #include <algorithm>

@@ -82,7 +82,7 @@ class Team final {
   PlanCache plans_;
   Operations operations_;
   bool survivors_made_ = false;
-  bool owns_memory_ = false;  ///< all members have made their object: until then nobody puts, and nobody departs
+  bool owns_memory_ = false;  ///< all members have made their object: until then no member puts or departs
 };
 
 }  // namespace torii

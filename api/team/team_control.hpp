@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a team keeps in each member's arena beside its staging: failures, call records, departures.
+// The control memory of a team in each member's arena, beside its staging: failures, call records, departures.
 #pragma once
 
 #include <atomic>
@@ -82,7 +82,7 @@ struct alignas(kLineBytes) SurvivorsRecord {
   char text[kFailureTextBytes];  ///< own: the reason of the one status that is not ok, stored before it
 };
 
-/// Fresh arena memory is zero, and a zeroed TeamControl is a valid one: nobody constructs it.
+/// Fresh arena memory is zero, and a zeroed TeamControl is valid: no rank constructs it.
 struct TeamControl {
   FailureRecord failure;  ///< used in the first member's arena only
   /// Twice the number of splits that all members agreed on, and one more after one that failed; then there are no more.

@@ -69,7 +69,8 @@ class LauncherBootstrap final : public Bootstrap {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
  private:
-  /// torii-run knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
+  /// torii-run knows which ranks are missing, so it reports first; the two seconds are for the case that it hangs
+  /// itself.
   static constexpr double kGraceS = 2;
 
   void send_all(std::span<const std::byte> bytes);
