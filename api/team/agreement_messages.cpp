@@ -54,8 +54,8 @@ AgreementMessages::AgreementMessages(Letterbox& box, std::int64_t timeout_ns)
 
 void AgreementMessages::tell(const Standing& standing) noexcept {
   interval_ns_ = 0;
-  // The line is put to all members, even if puts to one of them are still in flight. If an engine still reads a source
-  // that is written anew, the line is torn, and its checksum does not match.
+  // The line is put to all members of other nodes, even if puts to one of them are in flight. If an engine still reads
+  // a source that is written anew, the line is torn, and its checksum does not match.
   Inbox::Status& source = box_.own().status_sources[++beat_ % MessagesMemory::kStatusSources];
   source.standing = standing;
   source.beat = beat_;

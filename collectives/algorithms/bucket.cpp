@@ -152,7 +152,7 @@ class BucketPlan {
              .wide = kind == kSums && request_.wide_wire},
             steps < 0 ? of.in : of.out};
   }
-  /// What comes in is added to what has been summed on earlier rings and waits here for its round.
+  /// A sum of earlier rings, which waits here for its round; in that round it is added to the incoming sum.
   Held held(const Part& part, int phase) const { return {tag_of(kHeld, part, phase), part.sums[index(phase)].in}; }
   /// Operands or results of a slice, to the mate at `place` or from there.
   Link mate(Kind kind, const Part& part, int place, int slice) const {
@@ -347,7 +347,7 @@ class BucketExpression {
   }
 
  private:
-  /// What a node adds to what comes round the ring: the operands of its ranks, or the sum that it has held.
+  /// A node's part in a sum that comes round the ring: the operands of its ranks, or the sum that it has held.
   void add_operands(int ring, const Coordinates& at, std::vector<ExpressionId>& operands) const {
     if (ring > 0) {
       operands.push_back(before(ring, at));

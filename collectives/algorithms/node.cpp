@@ -171,7 +171,7 @@ class NodePlan {
     if (!fold.sources.empty()) flows_.push_back(std::move(fold));
   }
 
-  /// Sends the whole own operand to all who want it.
+  /// Sends the whole own operand to all ranks that need it.
   void send_whole() {
     Flow send = {.sources = {{}}, .label = "send"};
     for (int k = 1; k < ranks_; ++k) {

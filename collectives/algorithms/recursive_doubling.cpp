@@ -8,7 +8,7 @@
 //
 //   all_gather, 5 ranks: what rank 0 takes, a message each      0: 1 < 1    2 3 < 2    4 < 4
 //
-// The group of lower ranks always stands on the left, so all ranks compute the same expression. What a rank has is the
+// The group of lower ranks is always on the left, so all ranks compute the same expression. What a rank has is the
 // last value that it kept, handed on from one flow to the next. Scan and exscan are in prefix_doubling.cpp.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA

@@ -37,8 +37,8 @@ double piece_bytes(const LongLink& link, double bytes) {
   return link.segment_bytes > 0 ? std::min(link.segment_bytes, bytes) : bytes;
 }
 
-/// Of the busiest cables while shares go from heads to everybody: that of the root, which is head of its part of the
-/// shares and hands the others to their heads; that of a head at the other site, and of a rank there, which is handed
+/// The time of the busiest cables while shares go from heads to all ranks: the cable of the root, which is head of its
+/// part of the shares and sends the others to their heads; of a head at the other site; of a rank there, which receives
 /// the whole vector.
 double spread_inside_s(const LongLink& link, int lanes, double bytes, int others) {
   const double share_s = bytes / lanes / link.site_rate;

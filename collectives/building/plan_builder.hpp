@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all algorithms share: putting a plan together, and the reasons for which any of them may refuse a request.
+// Shared by all algorithms: the plan builder, and the reasons for which any of them may refuse a request.
 #pragma once
 
 #include <initializer_list>

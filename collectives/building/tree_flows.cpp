@@ -144,7 +144,7 @@ class TreeFlows {
       if (mate != rank_) flow.targets.push_back(builder_.out(down_stream(mate)));
     }
   }
-  /// What the mates have finished.
+  /// Takes the slices that the mates have finished.
   void add_takes(std::vector<Flow>& flows) {
     for (const int mate : mates_) {
       if (mate == rank_) continue;

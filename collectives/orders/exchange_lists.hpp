@@ -23,7 +23,7 @@ enum class ExchangeOrder { a2a, a2and, a2at_printed, a2at };
 /// "a2a", "a2and", "a2at_printed", "a2at".
 std::string_view name(ExchangeOrder order) noexcept;
 
-/// Where a transfer of a list leads, seen from the sender.
+/// The receiver of a transfer of a list, relative to the sender.
 struct ExchangeOffset {
   /// Nodes along each dimension, modulo the extents. Where the dimension wraps, the sign is the direction in which the
   /// message travels, and no value is more than half the extent; half the extent is a tie, whose direction the list

@@ -89,7 +89,7 @@ struct StepTable {
 
 /// The rank whose block, or a part of it, `block` is; -1 where blocks are no rank's. In an alltoall the pair.
 int owner_of(const PlanRequest& request, const Plan& plan, int block);
-/// Where operands and results exist at the start and the end of a collective, for a block of this owner.
+/// Whether a rank has an operand at the start, or a result at the end, of a collective, for a block of this owner.
 bool has_operand(const PlanRequest& request, int rank, int owner);
 bool has_result(const PlanRequest& request, int rank, int owner);
 /// The number of an expression in Verdict::result_expression: of a block, or where every rank has its own, of a rank.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The broadcast schedule of least time on a tree of links: who sends the whole message to whom, and when.
+// The broadcast schedule of least time on a tree of links: the transfers of the whole message between ranks, with
+// times.
 #pragma once
 
 #include <cstddef>
