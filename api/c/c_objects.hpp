@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind the handles of the C interface, and how its functions answer.
+// The objects behind the handles of the C interface, and how its functions answer.
 #pragma once
 
 #include <torii/torii.h>

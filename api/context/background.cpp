@@ -8,7 +8,7 @@ namespace torii {
 
 template <typename Change>
 void Background::change(const Change& change) {
-  // Several helpers could hold the shared lock by turns for ever.
+  // Several progress threads could hold the shared lock in turn for ever.
   changes_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   changes_.fetch_sub(1, std::memory_order_relaxed);

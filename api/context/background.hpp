@@ -19,14 +19,14 @@ class Background {
   void leave(AttachedTeam* team);
   /// Moves all but `except`; true if an operation moved.
   bool progress(const AttachedTeam* except) noexcept;
-  /// For progress threads: sleeps until the list has an entry. False if stopped before.
+  /// For progress threads: sleeps until the list has a team. False if stopped before.
   bool wait(const std::stop_token& stop);
 
  private:
   template <typename Change>
   void change(const Change& change);
 
-  std::shared_mutex mutex_;       ///< shared by threads that move, so that helpers move different teams at once
+  std::shared_mutex mutex_;       ///< shared by threads that move operations, so that they move different teams at once
   std::atomic<int> changes_ = 0;  ///< callers that want the list for themselves: movers keep away
   std::condition_variable_any came_;
   std::vector<AttachedTeam*> list_;

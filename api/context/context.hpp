@@ -43,12 +43,12 @@ class Context {
   int rank() const noexcept { return bootstrap_->rank(); }
   int ranks() const noexcept { return bootstrap_->ranks(); }
   const Settings& settings() const noexcept { return settings_; }
-  /// What read_rank_map() has read of the setting.
+  /// The text that read_rank_map() has read for the setting.
   const std::string& rank_map() const noexcept { return rank_map_; }
   const TuneTable& tune_table() const noexcept { return *tune_table_; }
   kernels::Isa isa() const noexcept { return isa_; }
   Transport& transport() noexcept { return *transport_; }
-  /// The exchange of the whole job: world teams are made with it.
+  /// The bootstrap of the whole job: teams of all ranks are made with it.
   Bootstrap& bootstrap() noexcept { return *bootstrap_; }
   const std::string& host(int rank) const;
   bool several_nodes() const noexcept;
@@ -77,7 +77,7 @@ class Context {
     if (idle_ != nullptr) idle_(idle_data_);
   }
 
-  /// Logs when something has come that no rank of the job sends: the first one, then whenever ten times as many have.
+  /// Logs messages that no rank of the job sends: the first one, then at every tenfold count.
   void report_strangers() noexcept;
 
   /// True in a process forked from the one that made this context: no call may be made there.

@@ -16,7 +16,7 @@
 namespace torii {
 namespace {
 
-/// A helper gives its CPU away this often before it naps, and naps so long: the caller's own work comes first.
+/// A progress thread yields its CPU so often before it naps, and naps so long: the caller's own work comes first.
 constexpr int kIdleYields = 100;
 constexpr std::chrono::microseconds kNap{50};
 

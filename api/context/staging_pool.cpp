@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the memory of gone teams until nobody writes there, and the memory of some of them for the next teams.
+// Keeps the memory of gone teams until no rank writes there, and the memory of some of them for the next teams.
 #include "api/context/staging_pool.hpp"
 
 #include <algorithm>

@@ -17,8 +17,8 @@ namespace torii {
 class RetiredMemory {
  public:
   enum class Rest {
-    none,   ///< somebody may still write into the memory, or an engine may read it
-    safe,   ///< nobody writes into it any more
+    none,   ///< a rank may still write into the memory, or an engine may read it
+    safe,   ///< no rank writes into it any more
     never,  ///< a write may come at any time, so the addresses must never be used again
   };
   RetiredMemory(std::uint64_t offset, std::size_t bytes) : offset_(offset), bytes_(bytes) {}
@@ -29,7 +29,7 @@ class RetiredMemory {
   std::uint64_t offset() const noexcept { return offset_; }
   std::size_t bytes() const noexcept { return bytes_; }
   virtual Rest rest() noexcept = 0;
-  /// Tells the transport that nobody cares for the memory any more; once, when it is at rest.
+  /// Tells the transport that the memory is not used any more; once, when it is at rest.
   virtual void forget() noexcept = 0;
   /// Once the memory is safe: how many bytes have been written, from its beginning. Nothing if that is not known.
   virtual std::optional<std::size_t> touched_bytes() const noexcept = 0;

@@ -40,9 +40,8 @@ bool is_fabric(const std::string& name) {
   return std::any_of(std::begin(kFabrics), std::end(kFabrics), [&](const Fabric& one) { return name == one.name; });
 }
 
-/// The addresses that the fabric's listeners stand on: those of the interfaces that are set or, beside the one over
-/// which the ranks have met, of others that all ranks turn out to have; the loopback where it reaches everybody, or the
-/// provider's choice.
+/// The addresses of the fabric's listeners: those of the interfaces that are set or, beside the one over which the
+/// ranks have met, of others that all ranks have; the loopback if it reaches all ranks, or the provider's choice.
 std::vector<std::string> source_addresses(const Bootstrap& bootstrap, const Settings& settings, const Nodes& nodes) {
   std::string offered = bootstrap.address();
   if (offered.empty() && settings.interfaces.empty()) {
@@ -72,7 +71,7 @@ std::unique_ptr<Transport> open_fabric(Bootstrap& bootstrap, const Settings& set
   throw Error(Status::unsupported, "the ranks stand on several nodes, and no fabric is usable: " + reasons);
 }
 
-/// What a user has set as ARENA is wanted in full.
+/// An ARENA that the user has set is needed in full.
 std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, const shared_memory::Arena& arena) {
   for (const SettingView& row : settings.list()) {
     if (row.name == "TORII_ARENA" && row.origin != Origin::fallback) return arena.bytes();
@@ -80,8 +79,8 @@ std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, co
   return std::min(shared_memory::Arena::pinnable_bytes(nodes.own_ranks()), arena.bytes());
 }
 
-/// Where the fabric of any rank pins memory all arenas are as large as the least of what is pinned: what teams take
-/// from them is equal on all ranks.
+/// If the fabric of any rank pins memory, all arenas have the size of the smallest pinned part: teams take equal memory
+/// on all ranks.
 void pin(Bootstrap& bootstrap, const Transport& fabric, shared_memory::Arena& arena) {
   std::uint64_t least = UINT64_MAX;
   for (const std::uint64_t pinned : gather_values(bootstrap, std::uint64_t{fabric.capabilities().pinned_bytes})) {

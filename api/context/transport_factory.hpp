@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which transports carry a context's puts: from the setting TRANSPORT and from where the ranks stand.
+// Selects the transports of a context by the setting TRANSPORT and the nodes of the ranks.
 #pragma once
 
 #include <memory>

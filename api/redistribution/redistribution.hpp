@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data dealt over the ranks of a team that changes places: transposes and permutations, made of alltoalls.
+// Redistributes data over the ranks of a team: transposes and permutations, made of alltoalls.
 #pragma once
 
 #include <cstddef>

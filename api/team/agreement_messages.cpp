@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status lines, proposals and decisions: who puts what when, and what a reader believes.
+// Status lines, proposals and decisions: when they are put, and when a reader believes them.
 #include "api/team/agreement_messages.hpp"
 
 #include <algorithm>
@@ -15,15 +15,15 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kFirstTellNs = 100 * kMs;
 constexpr std::int64_t kMostTellNs = 1000 * kMs;
-/// Everybody tells everybody: with more members than this a rank tells all of them the more rarely.
+/// Every member tells every other one: with more members than this a rank tells them less often.
 constexpr int kMembersPerSecond = 8;
 /// How long the choice of a cause waits for members that say nothing: they compute, and will find the others' proposals
 /// before they make one. Longer where ranks wait for CPUs.
 constexpr std::int64_t kGraceNs = 40 * kMs;
 constexpr std::int64_t kGraceSharedNs = 250 * kMs;
-/// How long an alarm may be without a cause before who raised it counts as dead.
+/// How long an alarm may be without a cause before the member that raised it counts as dead.
 constexpr std::int64_t kCauseNs = 1000 * kMs;
-/// What a member says of proposals of its own.
+/// A member's report about its own proposals.
 enum Heard : std::uint64_t { kNothing = 0, kMakesNone = 1, kHasMade = 2 };
 
 std::uint64_t load(const std::uint64_t& word) noexcept {
@@ -54,8 +54,8 @@ AgreementMessages::AgreementMessages(Letterbox& box, std::int64_t timeout_ns)
 
 void AgreementMessages::tell(const Standing& standing) noexcept {
   interval_ns_ = 0;
-  // The line goes to those who take it, whatever is still under way to one who does not. Should an engine still read a
-  // source that is written anew, the line is torn, and its sum does not fit.
+  // The line is put to all members of other nodes, even if puts to one of them are in flight. If an engine still reads
+  // a source that is written anew, the line is torn, and its checksum does not match.
   Inbox::Status& source = box_.own().status_sources[++beat_ % MessagesMemory::kStatusSources];
   source.standing = standing;
   source.beat = beat_;
@@ -143,7 +143,7 @@ void AgreementMessages::depart() noexcept {
 bool AgreementMessages::is_alarmed() const noexcept { return load_word(box_.own().alarm) != 0; }
 
 void AgreementMessages::propose(Status status, int member, const std::string& text) noexcept {
-  // Somebody's proposal may have come while this rank was not in a call.
+  // A member's proposal may have come while this rank was not in a call.
   constexpr int kLooks = 16;
   for (int look = 0; look < kLooks; ++look) (void)box_.transport().progress();
   if (is_alarmed() || proposed_.exchange(true, std::memory_order_acq_rel)) return;

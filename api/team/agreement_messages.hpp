@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the members of a team on several nodes tell each other beside operations: how far each one is, who has left, why
-// the team failed, which splits are made.
+// Messages between members on several nodes beside operations: how far each member is, who has left, why the team
+// failed, which splits are made.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@ class AgreementMessages {
  public:
   AgreementMessages(Letterbox& box, std::int64_t timeout_ns);
 
-  /// Tells members of other nodes where this one is, when it has been quiet since `quiet_since_ns` (0: it has not):
-  /// first after 100 ms, then at growing distances up to a second; more often where the deadline is short.
+  /// Tells members of other nodes the call that this one waits in, if it has been quiet since `quiet_since_ns` (0: it
+  /// has not): first after 100 ms, then at growing intervals up to a second; more often if the deadline is short.
   void publish(const Standing& standing, std::int64_t now_ns, std::int64_t quiet_since_ns) noexcept;
   /// True when something was told in the wait that now ends: peers should learn of its end, by tell().
   bool owes_end() const noexcept { return interval_ns_ != 0; }
   void tell(const Standing& standing) noexcept;
-  /// The last standing that has come from a member of another node, and since when it stands here (0: none has come).
+  /// The last standing that has come from a member of another node, and when it came (0: none has come).
   struct View {
     Standing standing;
     std::uint64_t beat = 0;
@@ -36,14 +36,14 @@ class AgreementMessages {
   void put_epoch(std::uint64_t epoch) noexcept;
   bool has_reached(int member, std::uint64_t epoch) const noexcept;
   bool has_departed(int member) const noexcept { return has_reached(member, Letterbox::kDeparted); }
-  /// Tells all members of a plan that this rank has put in place.
+  /// Tells all members of a plan that this rank has installed.
   void put_install(std::uint64_t number, std::uint64_t word) noexcept;
   std::uint64_t install_word(int member, std::uint64_t number) const noexcept;
 
   /// Tells all members what this rank has refused, and moves the transport until the notice has left, a tenth of a
   /// second at the longest.
   void put_refusal(const RefusalNotice& notice) noexcept;
-  /// What a member has told so.
+  /// What a member has told by put_refusal().
   const RefusalNotices& refusals(int member) const noexcept { return box_.inbox(member).refusals; }
 
   /// The last word to all members. Nothing may be put through this object afterwards.
@@ -53,7 +53,7 @@ class AgreementMessages {
   bool is_alarmed() const noexcept;
   /// The word that is not 0 once is_alarmed().
   const std::uint64_t& alarm() const noexcept { return box_.own().alarm; }
-  /// Tells all members why the team failed, unless somebody has before.
+  /// Tells all members why the team failed, unless a member has done so before.
   void propose(Status status, int member, const std::string& text) noexcept;
   /// The one cause: waits until no living member can propose another one, or for a moment, and takes that of the lowest
   /// member. nullptr when an alarm came, and no cause within a second.
@@ -62,7 +62,7 @@ class AgreementMessages {
   /// Tells all members how many splits this one knows as made, and moves the transport until the words have left.
   /// `gives_up`: this one takes the next split for not made.
   void put_splits(std::uint64_t made, bool gives_up) noexcept;
-  /// What a member has told so, and with its word that it has heard of the team's failure.
+  /// What a member has told so, and whether it has told that it knows of the team's failure.
   struct Splits {
     std::uint64_t made;
     bool gives_up;

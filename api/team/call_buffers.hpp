@@ -17,8 +17,7 @@ inline void take_blocks(Request& request, const Membership& members) {
   if (arguments.block_counts != nullptr || arguments.unequal) read_lengths(request, members);
 }
 [[noreturn]] void throw_missing_buffer(bool is_result);
-/// The checks that each call has to pass by itself; all others hold for every call that is prepared alike. Throws
-/// Error{invalid_argument}.
+/// The checks that each call has to pass; all others are made once for a call plan. Throws Error{invalid_argument}.
 inline void check_buffers(const CallArguments& arguments, const CallPlan& call_plan) {
   const bool has_memory = arguments.access.load == nullptr;
   if (has_memory && call_plan.result_bytes != 0 && arguments.result == nullptr) throw_missing_buffer(true);

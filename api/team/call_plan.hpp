@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that is known of a call before its buffers are.
+// The call plan: all that is known of a call without its buffers.
 #pragma once
 
 #include <cstddef>

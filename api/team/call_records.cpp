@@ -14,7 +14,7 @@ std::optional<Standing> read_record(const TeamControl& control, std::uint64_t se
   standing.kind = line.kind.load(std::memory_order_acquire);
   standing.count = line.count.load(std::memory_order_acquire);
   standing.root = line.root.load(std::memory_order_acquire);
-  // The line may have been written for a later call meanwhile; then what was read is of no call.
+  // If the record was overwritten for a later call meanwhile, the fields that were read belong to no call.
   if (line.sequence.load(std::memory_order_acquire) != sequence) return {};
   return standing;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call records in TeamControl: written by its rank, read by the mates that are stuck.
+// The call records in TeamControl: written by their rank, read by mates that are stuck.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace torii {
 
-/// Writes the fields of `told` but for Standing::completed.
+/// Writes the fields of `told` except Standing::completed.
 inline void write_record(TeamControl& control, const Standing& told) noexcept {
   CallRecord& line = control.call_records[record_index(told.sequence)];
   // A reader takes the fields only between two equal looks at the sequence; release stores keep this order everywhere.
@@ -20,14 +20,14 @@ inline void write_record(TeamControl& control, const Standing& told) noexcept {
   line.sequence.store(told.sequence, std::memory_order_release);
 }
 
-/// The record about that call; nothing if a later call has replaced the line.
+/// The record of that call; nothing if a later call has replaced it.
 std::optional<Standing> read_record(const TeamControl& control, std::uint64_t sequence) noexcept;
 
 /// True when `shown` is that call, or a later one of the same order.
 constexpr bool is_at_or_after(std::uint64_t shown, std::uint64_t sequence) noexcept {
   return is_persistent(shown) == is_persistent(sequence) && shown >= sequence;
 }
-/// True when the call records show that call, or a later one of the same order.
+/// True when the call records contain that call, or a later one of the same order.
 bool has_recorded(const TeamControl& control, std::uint64_t sequence) noexcept;
 
 }  // namespace torii

@@ -47,7 +47,7 @@ class Channels {
   /// True when no persistent operation holds a channel.
   bool are_all_free() const noexcept { return channels_.size() - shared_ == free_.size(); }
 
-  /// Bytes that the engine has put for operations, and the most entries of any of them. From any thread.
+  /// Bytes that the engine has put for operations, and the most transfers of any of them. From any thread.
   std::uint64_t engine_bytes(int engine) const noexcept;
   int transfers_in_flight_most() const noexcept;
   /// The owners that still count puts of operations, when the team ends.

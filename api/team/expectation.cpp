@@ -69,7 +69,7 @@ class Evaluation {
   kernels::FoldFn fold_ = nullptr;
 };
 
-/// Of collectives that combine nothing: each block of the result is part of one rank's operand.
+/// For collectives that combine nothing: each block of the result is part of one rank's operand.
 void expect_blocks(const Team& team, const CallArguments& arguments, std::size_t first, std::size_t count,
                    OperandFunction operand, void* operand_data, std::byte* out) {
   const std::size_t element_bytes = size_of(arguments.type);

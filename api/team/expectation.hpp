@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation must give, bit for bit: the declared expression evaluated with plain reference kernels.
+// The expected result of an operation, bit for bit: the declared expression evaluated with plain reference kernels.
 #pragma once
 
 #include <cstddef>

@@ -92,7 +92,7 @@ std::string FailureMonitor::phase_text(const Request& request) const {
   return "at its end";
 }
 
-/// True when the member ended this call, or destroyed the team, before it died: nobody waits for it here.
+/// True when the member ended this call, or destroyed the team, before it died: no rank waits for it here.
 bool FailureMonitor::has_left_after(int member, const Request& request) noexcept {
   return agreement_.has_departed(member) ||
          (request.sequence != 0 && agreement_.completed_by(member) >= request.sequence);
@@ -186,15 +186,15 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
     difference =
         own->count == kUnequalInRecord ? ", with other counts" : ", after calls that differ" + refusals_text(member);
   }
-  // Named from the lower rank's side, so that the text does not depend on who noticed first.
+  // Named from the lower rank's side, so that the text does not depend on which rank noticed first.
   const bool mine_first = members_.rank() < member;
   return claim(Status::mismatch, std::max(members_.rank(), member),
                "calls differ: " + (mine_first ? own_text : their_text) + ", " + (mine_first ? their_text : own_text) +
                    difference);
 }
 
-/// Finds a member that has put other plans in place, where the calls themselves do not show the difference: what the
-/// members tell of their calls names it better, and may come a little later than the words.
+/// Finds a member that has installed other plans, if the calls themselves do not show the difference. The members'
+/// reports about their calls name it better, and may come a little later than the words of installations.
 bool FailureMonitor::finds_other_plan(const Waiting& waiting, const Request& request) {
   if (waiting.quiet_ns() < std::min(kCallsAreToldNs, members_.timeout_ns() / 2)) return false;
   for (const auto& channel : channels_) {

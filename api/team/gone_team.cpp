@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out when nobody writes into the memory of a gone team.
+// Finds out when no rank writes into the memory of a gone team any more.
 #include "api/team/gone_team.hpp"
 
 #include <algorithm>
@@ -53,8 +53,8 @@ void GoneTeam::forget() noexcept {
   if (several_nodes_) transport_.forget(offset(), bytes());
 }
 
-/// If calls differed, members have dealt out different amounts; each says how much before it departs. The dead have not
-/// said it, and bytes from other nodes are not counted.
+/// If calls differed, members have assigned different amounts of staging; each reports its amount before it departs.
+/// Dead members have not reported it, and bytes from other nodes are not counted.
 std::optional<std::size_t> GoneTeam::touched_bytes() const noexcept {
   if (several_nodes_) return {};
   for (std::size_t member = 0; member < members_.size(); ++member) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plans a team's members have put in place, and in which order: nobody writes into staging before all agree.
+// Which plans a team's members have installed, and in which order: no member writes into staging before all agree.
 //
-// Staging is dealt in the order of calls, so each rank knows its peers' offsets without a message. A rank whose calls
-// differ, or that refused one, deals otherwise: its puts would land in other plans' slots. So each rank publishes a
-// word for each plan that it puts in place, and the first call of a plan begins when the words of all members are
-// equal. Later calls of the plan ask nothing.
+// Staging is assigned in the order of calls, so each rank knows its peers' offsets without a message. A rank whose
+// calls differ, or that refused one, assigns other places: its puts would reach other plans' slots. So each rank
+// publishes a word for each plan that it installs, and the first call of a plan begins when the words of all members
+// are equal. Later calls of the plan check nothing.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class InstallLog {
   static constexpr std::size_t kWords = 32;
   enum class Verdict : std::uint8_t { not_yet, agrees, differs };
 
-  /// The next plan is put in place. `fingerprint` is a hash of what the plan is and of where its staging begins.
+  /// The next plan is installed. `fingerprint` is a hash of the plan and of the offset of its staging.
   /// Returns the number of the installation, from 1 on.
   std::uint64_t add(std::uint64_t fingerprint) noexcept;
   std::uint64_t number() const noexcept { return number_; }

@@ -14,8 +14,8 @@
 
 namespace torii {
 
-/// What is put once, with payload. Each engine that carries letters has a copy of its own: two puts of one line could
-/// meet half-way, and one engine may be lost.
+/// Letters are put once, with payload. Each engine that carries letters has a copy of its own: two puts of one line
+/// could meet half-way, and one engine may be lost.
 struct alignas(kLineBytes) Letters {
   static constexpr std::uint64_t kIsThere = 1;  ///< the signal of a letter that has come
   struct alignas(kLineBytes) Offer {
@@ -74,7 +74,7 @@ struct alignas(kLineBytes) Inbox {
   std::uint64_t installs[InstallLog::kWords];  ///< the sender's; by engine 0 alone, so that none overtakes a later one
   std::uint64_t closed;                        ///< the sender has closed the engines of the decision
   Letters letters[kCopies];
-  /// What the sender has refused. The signals may be overwritten at any time; they mean nothing.
+  /// The calls that the sender has refused. The signals may be overwritten at any time; they mean nothing.
   struct alignas(kLineBytes) {
     std::uint64_t signal;
   } refusal_lines[kNotices];
@@ -91,7 +91,7 @@ struct MessagesMemory {
   RefusalNotices refusal_sources;
 };
 
-/// Where that memory begins in a team's memory.
+/// The offset of that memory in a team's memory.
 std::size_t agreement_messages_offset() noexcept;
 /// Bytes of that memory for a team of up to `ranks` ranks.
 std::size_t agreement_messages_bytes(int ranks) noexcept;
@@ -117,10 +117,10 @@ class Letterbox {
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
   int engines() const noexcept { return engines_; }
   int context_rank(int member) const noexcept { return members_[static_cast<std::size_t>(member)].context_rank; }
-  /// What this rank puts from, and the alarm.
+  /// The sources of this rank's puts, and the alarm.
   MessagesMemory& own() noexcept { return *memory_; }
   const MessagesMemory& own() const noexcept { return *memory_; }
-  /// What a member has put here.
+  /// The part of this rank's memory into which a member puts.
   const Inbox& inbox(int sender) const noexcept { return inboxes_[sender]; }
   /// The copy that has come of one part of a member's letters, or nullptr.
   template <class Part>
@@ -131,7 +131,7 @@ class Letterbox {
     return nullptr;
   }
 
-  /// What is put to every member, this one included, into this rank's inbox there.
+  /// A put to every member, this one included, into this rank's inbox there.
   struct Letter {
     int engine = 0;
     bool is_awaited = false;  ///< awaited_have_left() waits for it
@@ -154,7 +154,7 @@ class Letterbox {
   bool awaited_have_left() const noexcept { return awaited_puts_.drained(); }
   /// Moves the transport until what was put has left, a tenth of a second at the longest. Any thread may call it.
   void push_out() noexcept;
-  /// What still counts what was put. Nothing may be put through this object afterwards.
+  /// The owners that still count puts. Nothing may be put through this object afterwards.
   std::vector<PutOwner> take_puts();
 
  private:

@@ -32,7 +32,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
-  /// For callers that start nothing: keeps background movers out meanwhile.
+  /// For callers that start nothing: keeps progress threads and other callers out meanwhile.
   CallPlan* prepare(Request& request, Status& status) noexcept;
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;

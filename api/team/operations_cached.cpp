@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A blocking call like the one before it: from the caller's words to the first store in as few instructions as can be.
+// A blocking call like the one before it: from the caller's arguments to the first store with few instructions.
 #include "api/team/operations.hpp"
 
 namespace torii {
 namespace {
 
-/// Whether the call is the last one prepared, in all but its buffers. What a collective does not read may differ from
-/// one call to the next; then run() finds the same preparation by a longer way.
+/// Whether the call equals the last call plan in all but its buffers. Arguments that a collective does not read may
+/// differ from one call to the next; then run() finds the same call plan by a longer way.
 bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
   if (last_call_plan == nullptr || !last_call_plan->is_plain) return false;
   const CallArguments& last = last_call_plan->arguments;
@@ -18,8 +18,8 @@ bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
 
 }  // namespace
 
-/// What it leaves to run(): teams on several nodes, which owe each other signs of life; operations in flight, behind
-/// which this one may have to wait; failures and buffers that are missing, whose texts are made there.
+/// The fast path declines teams on several nodes, teams with operations in flight, and calls that must report an error;
+/// run() does these.
 bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   if (!is_cached(call, last_call_plan_) || !failed_.is_record() || in_background_ || in_flight_ != 0) return false;
   if (poisoned_ || context_.is_forked_child() || failed_.is_set()) return false;
@@ -51,13 +51,13 @@ bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   return true;
 }
 
-/// The call has begun and has to wait: from here on it is a request as any other.
+/// The call has begun and has to wait: from here on it is a request like any other.
 Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept {
   Request request;
   request.arguments = call_plan.arguments;
   request.arguments.input = call.input;
   request.arguments.result = call.result;
-  request.arguments.access = {};  // the call for which it was prepared may have had some
+  request.arguments.access = {};  // the call for which the plan was made may have had some
   request.call_plan = &call_plan;
   request.runs_on = channel;
   request.sequence = calls_.sequence();

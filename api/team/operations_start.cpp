@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a call to an operation that runs: preparation, number, channel, plan, buffers.
+// From a call to an operation that runs: call plan, number, channel, installed plan, buffers.
 #include <algorithm>
 
 #include "api/team/call_buffers.hpp"
@@ -55,7 +55,7 @@ void Operations::take_place(Request& request) noexcept {
   channels_.advance_next();
 }
 
-/// Puts the request's plan in place, and makes room in the queue where it has to wait.
+/// Installs the request's plan, and makes room in the queue if the request has to wait.
 Status Operations::make_ready(Request& request) noexcept {
   const CancellationHeld held;
   try {
@@ -90,7 +90,7 @@ Status Operations::start(Request& request) noexcept {
     if (in_flight_ == 0) calls_.end_all();
     return Status::ok;
   }
-  ++in_flight_;  // before the plan is put in place: calls that end meanwhile must not count this one as ended
+  ++in_flight_;  // before the plan is installed: calls that end meanwhile must not count this one as ended
   Channel& channel = channels_[request.runs_on];
   if (channel.current != nullptr || request.call_plan->places.size() <= request.runs_on ||
       request.call_plan->places[request.runs_on].plan == nullptr) {
@@ -132,12 +132,12 @@ void Operations::begin(Channel& channel, Request& request) noexcept {
     return channel.execution.begin(*place.plan, call_plan.lengths->shape, length_buffers(request), place.program.get());
   }
   const CallPlan::Place& place = call_plan.places[request.runs_on];
-  // A linear program knows addresses only. Peers may use theirs all the same: the messages are alike.
+  // A linear program needs addresses. Peers may run it although this rank does not: the messages are the same.
   const LinearProgram* const program = request.arguments.access.load != nullptr ? nullptr : place.program.get();
   channel.execution.begin(*place.plan, call_plan.shape, buffers_of(request, context_, program != nullptr), program);
 }
 
-/// The lengths are known: what the call is for begins, or the team fails where this rank's own is another.
+/// The lengths are known: the call's own plan begins, or the team fails if this rank's length differs.
 void Operations::begin_blocks(Channel& channel, Request& request) noexcept {
   UnequalBlocks& unequal = *request.unequal;
   if (!unequal.is_told) {
@@ -186,10 +186,10 @@ Status Operations::open_channel(Request& request) noexcept {
   return status;
 }
 
-/// Gives a persistent operation the lowest free channel, and puts its plan in place there.
+/// Gives a persistent operation the lowest free channel, and installs its plan there.
 Status Operations::take_channel(Request& request) noexcept {
   try {
-    // Taken only when its plan is in place: until then this operation does not stand in the way of recycling.
+    // Taken only when its plan is installed: until then this operation does not prevent recycling.
     const int channel = channels_.lowest_free();
     plans_.install_on(*request.call_plan, static_cast<std::size_t>(channel), *this);
     channels_.take(channel);

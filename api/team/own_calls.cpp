@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank tells about its calls.
+// The reports of a rank about its calls.
 #include "api/team/own_calls.hpp"
 
 namespace torii {

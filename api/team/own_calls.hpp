@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that this rank has made or refused on a team: their number, their history, and the call records that shows
-// them.
+// The calls that this rank has made or refused on a team: their number, their history, and their call records.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +24,8 @@ class OwnCalls {
   CallHistory& history() noexcept { return history_; }
   const RefusedCalls& refused() const noexcept { return refused_; }
 
-  /// Shows a call in the call records. `kind` is that of the prepared call, salted, and marked if the call is only
-  /// prepared.
+  /// Writes a call into the call records. `kind` is that of the call's plan, salted, and marked if a persistent
+  /// operation is only being prepared.
   void show(const CallPlan& call_plan, std::uint64_t kind, std::uint64_t sequence) noexcept {
     write_record(control_, {sequence, call_plan.record_count, kind, call_plan.arguments.root});
   }
@@ -37,14 +36,14 @@ class OwnCalls {
   }
   /// All calls have ended.
   void end_all() noexcept { control_.completed.store(sequence_, std::memory_order_release); }
-  /// This rank looks after a call that it waits in.
+  /// Records that this rank is attending to a call that it waits in.
   void look(std::int64_t now_ns) noexcept { control_.looked_ns.store(now_ns, std::memory_order_relaxed); }
 
-  /// The line that this rank tells while it waits in a call.
+  /// What this rank tells other nodes about the call that it waits in.
   Standing standing(const Request& request) const noexcept;
   /// The record about a call.
   std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_record(control_, sequence); }
-  /// The line that this rank tells next. In a persistent operation it tells of the last call in order, too, by turns.
+  /// What this rank tells next. In a persistent operation it also tells of the last call in order, in turn.
   Standing next_told(const Request& request) noexcept;
 
  private:

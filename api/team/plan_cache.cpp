@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding what is prepared; putting plans in place, and agreeing with the members on them.
+// Finds call plans, installs plans, and agrees with the members on them.
 #include "api/team/plan_cache.hpp"
 
 #include <xxhash.h>
@@ -35,7 +35,7 @@ CallPlan* PlanCache::find(const CallArguments& arguments, bool may_drop) {
     if (same_call(call_plan->arguments, arguments, members_.ranks())) return call_plan.get();
   }
   auto fresh = maker_.make(arguments);
-  // The plans of dropped entries stay in place. Requests in flight hold pointers to entries, so then none is dropped.
+  // The plans of dropped call plans stay installed. Requests in flight point to call plans, so then none is dropped.
   if (call_plans_.size() >= kPreparedMax && may_drop) {
     call_plans_.erase(call_plans_.begin(), call_plans_.begin() + kPreparedMax / 2);
   }
@@ -68,7 +68,7 @@ void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits
   place.program = compile_linear(*place.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
 }
 
-/// Deals staging to the plan.
+/// Assigns staging to the plan.
 std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, StartWaits& waits) {
   const PlanRequest& request = call_plan.selected.request;
   const std::size_t segment_bytes = request.tuning.segment_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that a team has prepared, and the plans that it has put in place.
+// The call plans of a team, and the plans that it has installed.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ class PlanCache {
   /// The arguments must outlive the cache.
   PlanCache(const Membership& members, TeamAgreement& agreement, const PlanMaker& maker, StagingBudget& staging);
 
-  /// Finds or makes the prepared call. `may_drop` says that no request points to any prepared call. Throws Error.
+  /// Finds or makes the call plan. `may_drop` says that no request points to any call plan. Throws Error.
   CallPlan* find(const CallArguments& arguments, bool may_drop);
-  /// Puts the plan, and the one by which lengths are told, in place on a channel, unless they are there. Every member
-  /// does so at the same call. Throws Error.
+  /// Installs the plan, and the plan that broadcasts lengths, on a channel, unless they are installed there. Every
+  /// member does so at the same call. Throws Error.
   void install_on(CallPlan& call_plan, std::size_t channel, StartWaits& waits);
   /// Compares installation `number` of that member with this rank's.
   InstallLog::Verdict verdict(int member, std::uint64_t number) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a call to what is prepared of it. The options of a team are checked in plan_options.cpp.
+// From a call to its call plan. The options of a team are checked in plan_options.cpp.
 #include "api/team/plan_maker.hpp"
 
 #include <algorithm>

@@ -50,7 +50,7 @@ struct StagingLimit {
 Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const StagingLimit& limit);
 
 /// Vectors from this size on are stored past the caches: they would evict what the next segments need. A guess from the
-/// size of the second-level caches; no pairwise exchange over it has been made.
+/// size of the second-level caches; other sizes have not been measured.
 inline constexpr std::size_t kNonTemporalBytes = std::size_t{8} << 20;
 
 }  // namespace torii

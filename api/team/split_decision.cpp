@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a split: who puts them, and who waits for them.
+// Puts the words of a split, and waits for them.
 #include "api/team/split_decision.hpp"
 
 #include <algorithm>

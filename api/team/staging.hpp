@@ -10,7 +10,7 @@
 
 namespace torii {
 
-/// Gives the memory back unless it is released: until all members have made the team, nobody puts into it.
+/// Gives the memory back unless it is released: no member puts into it before all members have made the team.
 class Staging {
  public:
   explicit Staging(Context& context) : context_(context) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of a team's memory; dealing and emptying its staging.
+// Sizes of a team's memory; assigns and empties its staging.
 #include "api/team/staging_budget.hpp"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ StagingBudget::StagingBudget(const Membership& members, TeamAgreement& agreement
       bytes_(team_staging_bytes(ranks_reserved, members.context())),
       control_bytes_(team_control_bytes(ranks_reserved, members.context())) {}
 
-/// Running out of memory is then an error of this call, and no signal in the midst of it. Elsewhere pages come when
-/// they are touched, since most are never used.
+/// Running out of memory is then an error of this call, not a signal in the middle of it. Otherwise pages are taken
+/// when they are touched, since most are never used.
 void StagingBudget::reserve(std::size_t bytes) {
   const std::size_t end = used_bytes_ + bytes;
   if (end <= touched_bytes_) return;
@@ -45,7 +45,7 @@ void StagingBudget::take(std::size_t bytes) noexcept {
   touched_bytes_ = std::max(touched_bytes_, used_bytes_);
 }
 
-/// First nobody uses the old plans any more, then everybody has cleared its staging, then the next put may come.
+/// Waits until no member uses the old plans, then until every member has cleared its staging; then puts may come.
 void StagingBudget::recycle(StartWaits& waits, const std::function<void()>& forget) {
   waits.finish_all();
   wait_for_epoch(waits, ++epoch_);

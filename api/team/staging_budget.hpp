@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deals the staging memory of a team to plans, in the order of calls, and empties it when it is used up.
+// Assigns the staging memory of a team to plans, in the order of calls, and empties it when it is used up.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace torii {
 
-/// Every member makes the same calls, so every member deals the same places: no offset is told.
+/// Every member makes the same calls, so every member assigns the same places: offsets need no messages.
 class StagingBudget {
  public:
   /// For a team whose memory was taken for up to `ranks_reserved` ranks. The arguments must outlive the budget.
@@ -45,7 +45,7 @@ class StagingBudget {
   std::size_t bytes_;
   std::size_t control_bytes_;  ///< of a team's memory before the staging
   std::size_t used_bytes_ = 0;
-  std::size_t touched_bytes_ = 0;  ///< the most that has been dealt out
+  std::size_t touched_bytes_ = 0;  ///< the most that has been assigned
   std::uint64_t epoch_ = 0;        ///< twice the number of times that the staging was emptied
 };
 

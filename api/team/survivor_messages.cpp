@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers and decisions: who puts what, and who passes it on.
+// Offers and decisions: puts them, and passes on those of others.
 #include "api/team/survivor_messages.hpp"
 
 #include <cstring>
@@ -10,7 +10,7 @@ namespace torii {
 namespace {
 
 constexpr int kMissedShift = 8;  ///< of Inbox::missed
-/// What is put of a decision.
+/// The part of a decision that is put.
 constexpr std::size_t kDecisionBytes = sizeof(Letters::Decision) - offsetof(Letters::Decision, members);
 
 }  // namespace
@@ -87,7 +87,7 @@ std::optional<std::uint64_t> SurvivorMessages::missed_by(int member) const noexc
   return word >> kMissedShift;
 }
 
-/// Everybody's decision is put once: its own, or the one that it learnt of first.
+/// Every member puts one decision: its own, or the one that it learnt of first.
 void SurvivorMessages::put_decision() noexcept {
   has_decided_ = true;
   const Letters::Decision& source = box_.own().outbox.decision;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What members tell each other about the team of survivors: offers, the decision, lost engines, objects made.
+// Messages between members about the team of survivors: offers, the decision, lost engines, objects made.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,16 @@ class SurvivorMessages {
   const Letters::Offer* offer(int member) const noexcept;
   /// Tells all members that this one has made its object of the new team, or why it could not.
   void put_made(Status status, const std::string& text) noexcept;
-  /// What a member has told so, or another one in its place. A reason is passed on to all when first seen.
+  /// A member's report about its object, perhaps passed on by another member. A reason is passed on to all when first
+  /// seen.
   const Letters::Offer* made(int member) noexcept;
   /// The engines by which nothing has come of a member's offer; a set of bits. None where it has made no offer.
   std::uint64_t missed_from(int member) const noexcept;
   /// Tells all members by which engines nothing has come of anybody's offer.
   void put_missed(std::uint64_t engines) noexcept;
-  /// What a member has told so, once it has.
+  /// The engines that a member has told so; nothing before.
   std::optional<std::uint64_t> missed_by(int member) const noexcept;
-  /// The new team as somebody has decided, or nullptr. Passed on to all when first seen.
+  /// A member's decision about the new team, or nullptr. Passed on to all when first seen.
   const Letters::Decision* decision() noexcept;
   /// Decides for all those whose offers are here, and for all engines that anybody has missed.
   void decide() noexcept;

@@ -37,8 +37,8 @@ class Team final {
   Context& context() noexcept { return members_.context(); }
   const Topology& topology() const noexcept { return maker_.topology(); }
 
-  /// Reads the request's lengths, checks the call and finds or makes what can be prepared. nullptr with last_error()
-  /// set, and the status.
+  /// Reads the request's lengths, checks the call and finds or makes its call plan. nullptr with last_error() set, and
+  /// the status.
   CallPlan* prepare(Request& request, Status& status) noexcept { return operations_.prepare(request, status); }
   /// Starts or queues. The request must stay where it is until it is done.
   Status submit(Request& request) noexcept { return operations_.submit(request); }
@@ -49,13 +49,14 @@ class Team final {
   Status wait(Request& request) noexcept { return operations_.wait(request); }
   /// submit() and wait().
   Status run(Request& request) noexcept { return operations_.run(request); }
-  /// run() for a call like the last one, which is what programs make most: it has been checked and prepared, so only
-  /// the buffers are new. False where it is not, or where other operations are in flight: run() then does it. (An
-  /// optional status would come back through memory, written as two words and read as one, which processors wait for.)
+  /// run() for a call like the last one, the most frequent case: its call plan exists, and only the buffers are new.
+  /// False for another call, or if other operations are in flight: the caller then uses run(). (An optional status
+  /// would be returned through memory, written as two words and read as one, for which processors wait.)
   bool run_cached(const CallKey& call, Status& status) noexcept { return operations_.run_cached(call, status); }
   /// True when the request is done; moves this team's operations once.
   bool test(Request& request) noexcept { return operations_.test(request); }
-  /// Callers that leave the operation in flight say so, that others may move it meanwhile; and again when it is done.
+  /// A caller that leaves the operation in flight says so, so that other threads may move it; and again when it is
+  /// done.
   void enter_background() { operations_.enter_background(); }
   void leave_background_when_idle() { operations_.leave_background_when_idle(); }
 
@@ -65,7 +66,7 @@ class Team final {
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept { operations_.count_refusal(reason); }
-  /// The most entries of any operation of this rank. From any thread.
+  /// The most transfers of any operation of this rank in flight. From any thread.
   int transfers_in_flight_most() noexcept { return operations_.channels().transfers_in_flight_most(); }
 
  private:
@@ -81,7 +82,7 @@ class Team final {
   PlanCache plans_;
   Operations operations_;
   bool survivors_made_ = false;
-  bool owns_memory_ = false;  ///< all members have made their object: until then nobody puts, and nobody departs
+  bool owns_memory_ = false;  ///< all members have made their object: until then no member puts or departs
 };
 
 }  // namespace torii

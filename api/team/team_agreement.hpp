@@ -87,7 +87,7 @@ class TeamAgreement {
   virtual Cause read_cause() noexcept = 0;
 
   // The calls of the members.
-  /// A call that the member has told of; if the member's call_records can be read, the one with number `sequence`.
+  /// A call that the member has told of; if the member's call records can be read, the one with number `sequence`.
   virtual std::optional<Standing> told_by(int member, std::uint64_t sequence) noexcept = 0;
   /// True when the member is known to have come to that call, or to a later one of the same order.
   virtual bool has_come_to(int member, std::uint64_t sequence) noexcept = 0;
@@ -105,7 +105,7 @@ class TeamAgreement {
   virtual std::span<const RefusalNotice> refusals_of(int member) noexcept = 0;
 
   // Plans and staging.
-  /// Tells the members of a plan that this rank has put in place; `word` is InstallLog's for it.
+  /// Tells the members of a plan that this rank has installed; `word` is InstallLog's word for it.
   virtual void put_install(std::uint64_t number, std::uint64_t word) noexcept = 0;
   virtual std::uint64_t install_word(int member, std::uint64_t number) noexcept = 0;
   /// Until the words of installations and epochs have left, no call may end.

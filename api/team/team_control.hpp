@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a team keeps in each member's arena beside its staging: failures, the call records of calls, departures.
+// The control memory of a team in each member's arena, beside its staging: failures, call records, departures.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct alignas(kLineBytes) FailureRecord {
   char text[kFailureTextBytes];
 };
 
-/// One line per recent call: what this rank called. Peers read it when they are stuck, to name calls that differ.
+/// One record for each recent call of this rank. Peers that are stuck read it, to name calls that differ.
 struct alignas(kLineBytes) CallRecord {
   std::atomic<std::uint64_t> sequence;  ///< of the call, counted from 1, or persistent_sequence(); 0 while written
   std::atomic<std::uint64_t> count;
@@ -51,7 +51,7 @@ constexpr std::uint64_t pack_kind(std::uint32_t signature, std::uint8_t collecti
 constexpr std::uint64_t salted(std::uint64_t kind, std::uint32_t salt) noexcept {
   return kind ^ static_cast<std::uint64_t>(salt) << 32;
 }
-/// Set in the kind of a persistent operation that is prepared, as opposed to a call of the same kind.
+/// Set in the kind of a persistent operation that is being prepared, to tell it from a call of the same kind.
 inline constexpr std::uint64_t kPreparesInRecord = std::uint64_t{1} << 63 | std::uint64_t{1} << 24;
 /// Records of the calls that share channels, then those of the persistent operations.
 inline constexpr std::size_t kSharedRecords = 16;
@@ -68,8 +68,8 @@ constexpr std::size_t record_index(std::uint64_t sequence) noexcept {
                                  : sequence % kSharedRecords;
 }
 
-/// How the members of a poisoned team agree who lives: each publishes its new staging, the first to find everybody
-/// published or dead decides, in the first member's arena.
+/// How the members of a poisoned team agree who lives. Each publishes its new staging. The first member that finds
+/// every member published or dead decides, in the first member's arena.
 struct alignas(kLineBytes) SurvivorsRecord {
   std::atomic<std::uint64_t> digest;   ///< own: of the new team's options
   std::atomic<std::uint64_t> staging;  ///< own: offset of the new team's memory + 1, stored after digest and status
@@ -82,7 +82,7 @@ struct alignas(kLineBytes) SurvivorsRecord {
   char text[kFailureTextBytes];  ///< own: the reason of the one status that is not ok, stored before it
 };
 
-/// Fresh arena memory is zero, and a zeroed TeamControl is a valid one: nobody constructs it.
+/// Fresh arena memory is zero, and a zeroed TeamControl is valid: no rank constructs it.
 struct TeamControl {
   FailureRecord failure;  ///< used in the first member's arena only
   /// Twice the number of splits that all members agreed on, and one more after one that failed; then there are no more.
@@ -94,7 +94,8 @@ struct TeamControl {
   alignas(kLineBytes) std::atomic<std::uint64_t> installs[InstallLog::kWords];  ///< words of this rank
   /// The last call up to which this rank has ended all: a rank that dies after a call does not hold that call up.
   alignas(kLineBytes) std::atomic<std::uint64_t> completed;
-  /// When this rank last looked after a call it waits in (now_ns()): tells a rank that waits from one that is stuck.
+  /// When this rank last attended to a call that it waits in (now_ns()): tells a rank that waits from one that is
+  /// stuck.
   std::atomic<std::int64_t> looked_ns;
   alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
   /// The most of this memory that any departed member may have written into, from its beginning.

@@ -12,7 +12,7 @@
 namespace torii {
 namespace {
 
-/// An exchange over a team's own all_gather: parts of a team are made with it.
+/// A bootstrap over a team's own all_gather: parts of a team are made with it.
 class TeamBootstrap final : public Bootstrap {
  public:
   explicit TeamBootstrap(Team& team) : team_(team) {}

@@ -16,7 +16,7 @@ struct TeamOptions {
   std::size_t segment_bytes = 0;
   std::string tune_table;       ///< JSON
   std::string rank_map = {};    ///< text for with_rank_map(); of the team of all ranks, empty: the setting's
-  std::string tree = {};        ///< what stands in the file of topology tree:FILE; set by the team
+  std::string tree = {};        ///< the content of the file of topology tree:FILE; set by the team
   std::string tree_error = {};  ///< why it could not be read
   int channels = 0;
 };

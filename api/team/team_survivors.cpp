@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The team of those who live: every member publishes its new memory, one decides for all.
+// The team of the living members: every member publishes its new memory, one decides for all.
 #include <algorithm>
 #include <new>
 

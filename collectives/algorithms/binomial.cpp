@@ -4,7 +4,7 @@
 //   8 ranks, root 0:    0                rank r (counted from the root) hangs on r without its lowest one bit
 //                     / | \              up:   own + children, the nearest first -> parent
 //                    1  2  4             down: parent -> keep, children, the farthest first
-//                       |  |\            root: up lane hands over to down lane
+//                       |  |\            root: a local stream from the up lane to the down lane
 //                       3  5 6
 //                            |
 //                            7
@@ -48,7 +48,7 @@ std::vector<int> children_of(const PlanRequest& request, int rank) {
   return children;
 }
 
-/// The root has the most children, and with its hand-over the most streams: any other has one child less at least.
+/// The root has the most children, and with its local stream the most streams: any other rank has fewer children.
 void set_stream_maxima(const PlanRequest& request, Plan& plan) {
   if (plan.ranks == 1) return;
   const int children_most = static_cast<int>(children_of(request, tree_root(request)).size());

@@ -21,7 +21,7 @@
 // Cost of allreduce for n bytes on P = X x Y x Z nodes: 2(X+Y+Z-3) rounds; on a torus of D equal extents n(P-1)/(DP)
 // bytes over every link in each direction.
 // Order: a block begins at the node after its own and goes once round; so do, at every later phase, the sums of the
-// phase before. docs/algorithms.md writes it down.
+// phase before. docs/algorithms/bucket.md gives it as a formula.
 #include <algorithm>
 
 #include "collectives/building/bucket_parts.hpp"
@@ -152,7 +152,7 @@ class BucketPlan {
              .wide = kind == kSums && request_.wide_wire},
             steps < 0 ? of.in : of.out};
   }
-  /// What comes in is added to what has been summed on earlier rings and waits here for its round.
+  /// A sum of earlier rings, which waits here for its round; in that round it is added to the incoming sum.
   Held held(const Part& part, int phase) const { return {tag_of(kHeld, part, phase), part.sums[index(phase)].in}; }
   /// Operands or results of a slice, to the mate at `place` or from there.
   Link mate(Kind kind, const Part& part, int place, int slice) const {
@@ -195,8 +195,7 @@ class BucketPlan {
     }
   }
 
-  /// Where a sum goes that has been round all rings before `phase`: straight on, or it waits for its round, or it is
-  /// the sum of all.
+  /// Sends on a sum that has been round all rings before `phase`, at once or in its round, or keeps it as the result.
   void hand_on(const Part& part, int phase, int key) {
     if (phase == part.phases()) {
       steps_.keep();
@@ -348,7 +347,7 @@ class BucketExpression {
   }
 
  private:
-  /// What a node adds to what comes round the ring: the operands of its ranks, or the sum that it has held.
+  /// A node's part in a sum that comes round the ring: the operands of its ranks, or the sum that it has held.
   void add_operands(int ring, const Coordinates& at, std::vector<ExpressionId>& operands) const {
     if (ring > 0) {
       operands.push_back(before(ring, at));

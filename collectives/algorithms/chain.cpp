@@ -6,7 +6,7 @@
 //         |          reduce     0 <- 1 <- 2 <- 3: 2 folds its own operand, then what 3 sends, and so on
 //     2 --t-- 3
 //
-// Source: the pipelined chain of Hourai, Nishida, Oyanagi 2004 taken further (docs/algorithms.md).
+// Source: the pipelined chain of Hourai, Nishida, Oyanagi 2004 taken further (docs/algorithms/chain.md).
 // Cost: every directed link carries the vector once, so P - 1 hops for the first segment, then one segment's time on
 // the slowest link for each of the others.
 // Order: own, then the next rank's value.

@@ -6,7 +6,7 @@
 // order; it is a row of its own as the one that papers compare with, always a pairwise exchange, and with ties where
 // there are any.
 //
-// Source: A2AT (orders for meshes and tori) and the orders it is compared with; docs/algorithms.md, "Alltoall orders".
+// Source: A2AT (orders for meshes and tori) and the orders it is compared with; docs/algorithms/a2at.md.
 // Cost for blocks of n bytes on P ranks: P - 1 messages of n bytes out of and into each rank. The time on a torus is
 // that of its busiest link, n P / 8 times the longest extent at best.
 #include <map>
@@ -22,7 +22,7 @@
 namespace torii {
 namespace {
 
-/// A list as the executor draws from it.
+/// A list as the order of a plan's transfers.
 class ListOrder final : public TransferOrder {
  public:
   ListOrder(ExchangeOrder order, const Topology& topology, int controllers)

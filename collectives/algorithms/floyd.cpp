@@ -61,8 +61,9 @@ class FloydPlan {
  private:
   Stream stream(const FloydHops::Hop& hop, int peer) const {
     const int blocks = static_cast<int>(hop.ways.size());
-    // A rank that begins the next window's segment has done this one, and in an alltoall word of that reaches everybody
-    // before anybody ends that window. One who sends in the window behind it knows that all have done with this one.
+    // A rank that begins the next window's segment has done this one, and in an alltoall this becomes known to all
+    // ranks before any rank ends that window. A rank that sends in the window behind it knows that all have done this
+    // one.
     return {.peer = peer,
             .tag = hop.number,
             .messages_per_segment = blocks,

@@ -14,7 +14,7 @@
 // blocks and hand on the others, segment by segment, as they come. A gather goes the same ways back.
 //
 // Source: the multi-lane scatter of T. Chiba, T. Endo, S. Matsuoka, Optimization of MPI collective communication
-// algorithms for grids (docs/algorithms.md, "Lanes between sites"), with heads that forward, and for any number of
+// algorithms for grids (docs/algorithms/multilane.md), with heads that forward, and for any number of
 // sites.
 // Cost: lanes_time_s() of lanes_model.hpp; every block crosses the long links of its way once, and at most three
 // streams.

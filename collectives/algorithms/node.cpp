@@ -9,8 +9,8 @@
 //   1:  b2>2 b0>0   b1: 0+1+2   b2<2 b0<0       all>2,0       0+1+2
 //   2:  b0>0 b1>1   b2: 0+1+2   b0<0 b1<1       all>0,1       0+1+2
 //
-// What is given is lent and what is taken lands, so between buffers that peers can address the first and the third
-// column move tokens only. The order of operands is that of the ranks for every block.
+// Operands are read in place and results written in place, so between buffers that peers can address the first and the
+// third column send signals only. The order of operands is that of the ranks for every block.
 //
 // Scan and exscan: every rank sends its whole operand to all ranks after it, in one message that all of them read, and
 // combines those of the ranks before it. By value, since in place its result would overwrite what others still read.
@@ -58,7 +58,7 @@ Stream give_stream(const PlanRequest& request, int sender, int peer) {
       stream.credits = is_one_shot(request) || sender != request.root || !credits_are_implied(request.tuning, 1);
       break;
     case Collective::reduce_scatter:
-      // What is lent in place sends no message that could imply a credit.
+      // An operand that is read in place sends no message that could imply a credit.
       stream.credits = stream.delivery == Delivery::read_in_place || !credits_are_implied(request.tuning, 2);
       break;
     default:
@@ -146,7 +146,7 @@ class NodePlan {
     }
   }
 
-  /// The block is an operand as it stands, so it is lent where a message is not quicker.
+  /// The block is an unchanged operand, so it is read in place unless a message is quicker.
   void all_gather() {
     Flow own = {.walk = walk(rank_), .sources = {{}}, .keep = true, .label = "own block"};
     if (request_.tuning.one_shot) {
@@ -171,7 +171,7 @@ class NodePlan {
     if (!fold.sources.empty()) flows_.push_back(std::move(fold));
   }
 
-  /// Sends the whole own operand to all who want it.
+  /// Sends the whole own operand to all ranks that need it.
   void send_whole() {
     Flow send = {.sources = {{}}, .label = "send"};
     for (int k = 1; k < ranks_; ++k) {

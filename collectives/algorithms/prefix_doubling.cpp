@@ -27,7 +27,7 @@
 namespace torii {
 namespace {
 
-/// Who needs what at which stage, on that many ranks.
+/// The totals that each rank needs at each stage, on that many ranks.
 class Groups {
  public:
   explicit Groups(int ranks) : ranks_(ranks) {
@@ -138,7 +138,7 @@ class PrefixPlan {
   std::optional<StreamEnd> prefix_;  ///< this rank's result so far; an exscan begins without one
 };
 
-/// Of the 2^stage ranks from `first` on.
+/// The total of the 2^stage ranks from `first` on.
 ExpressionId total(int first, int stage, bool rounded, ExpressionPool& pool) {
   if (stage == 0) return pool.leaf(first);
   const int half = 1 << (stage - 1);

@@ -60,7 +60,7 @@ class RabenseifnerPlan {
   bool paired() const { return core_.pair_of(rank_) >= 0; }
   bool keeps() const { return all_ || rank_ == request_.root; }
 
-  /// What the rank still combines before `stage`.
+  /// The blocks that the rank still combines before `stage`.
   Blocks held(int stage) const {
     Blocks blocks = {0, core_.size()};
     for (int done = 0; done < stage; ++done) {
@@ -69,7 +69,7 @@ class RabenseifnerPlan {
     }
     return blocks;
   }
-  /// What it leaves to its partner at `stage`.
+  /// The blocks that it leaves to its partner at `stage`.
   Blocks left(int stage) const {
     const Blocks mine = held(stage + 1);
     return {bit(stage) ? mine.first - mine.count : mine.first + mine.count, mine.count};

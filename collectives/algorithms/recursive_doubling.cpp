@@ -8,7 +8,7 @@
 //
 //   all_gather, 5 ranks: what rank 0 takes, a message each      0: 1 < 1    2 3 < 2    4 < 4
 //
-// The group of lower ranks always stands on the left, so all ranks compute the same expression. What a rank has is the
+// The group of lower ranks is always on the left, so all ranks compute the same expression. What a rank has is the
 // last value that it kept, handed on from one flow to the next. Scan and exscan are in prefix_doubling.cpp.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA
@@ -32,8 +32,8 @@ namespace {
 /// Blocks are counted within a segment's messages, in 16 bits.
 constexpr int kGatherRanksMax = 65536;
 
-/// Few ranks exchange blocks in pairs, a message each, which land in place. P - 1 messages instead of log2 P are soon
-/// more than the copy costs that this saves.
+/// Few ranks exchange blocks in pairs, with one message for each block, written in place. With more ranks the P - 1
+/// messages instead of log2 P cost more than the copy that this saves.
 bool gathers_in_pairs(int ranks) { return ranks <= 8 && std::has_single_bit(static_cast<unsigned>(ranks)); }
 
 enum Tag : int { kExchange = 0, kFoldIn = 1, kFoldOut = 2 };

@@ -131,7 +131,7 @@ class RingPlan {
   std::vector<Flow>& flows_;
 };
 
-/// What `rank` gets of a scan or exscan.
+/// The expression of `rank`'s result of a scan or exscan.
 ExpressionId prefix_order(const PlanRequest& request, int rank, ExpressionPool& pool) {
   const int last = request.collective == Collective::scan ? rank : rank - 1;
   if (last < 0) return kNoExpression;

@@ -122,7 +122,7 @@ class Flows {
     flows_.push_back(std::move(flow));
   }
 
-  /// What has come stands in the result, and each later send is handed the right to read it.
+  /// The value that has come is in the result, and each later send gets the right to read it.
   void broadcast() {
     std::vector<StreamEnd> handed;
     std::size_t next = 0;
@@ -238,8 +238,8 @@ Plan make_plan(const PlanRequest& request, int rank) {
   return plan;
 }
 
-/// Of the long links between two ranks. Inside a site a token takes about as long as a host does to hand something on,
-/// which the model leaves out of chains as well.
+/// The latency of the long links between two ranks. Inside a site a token takes about as long as a host needs to
+/// forward a segment, which the model ignores in chains too.
 double long_latency_s(const TreeTopology& tree, int from, int to) {
   double sum_s = 0;
   for (const TreeHop hop : tree.way(tree.node_of(from), tree.node_of(to))) {
@@ -250,8 +250,8 @@ double long_latency_s(const TreeTopology& tree, int from, int to) {
   return sum_s;
 }
 
-/// Of the schedule as it runs: the search has no time for the tokens by which receivers say that they have everything,
-/// and over long links they are most of what a short message takes. A rank begins its transfers in their order.
+/// The time of the schedule with its tokens. The search ignores the tokens by which receivers say that they have
+/// everything, but over long links they are most of a short message's time. A rank begins its transfers in their order.
 double time_with_tokens_s(const TreeTopology& tree, const Schedule& schedule) {
   std::vector<double> ends_s;
   std::vector<double> begins_s(at(tree.ranks()), 0);  // by rank: no transfer begins before

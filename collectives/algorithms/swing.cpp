@@ -138,7 +138,7 @@ class SwingPlan {
   PlanBuilder builder_;
 };
 
-/// What `member` has of a block before it sends it at `step`.
+/// The expression that `member` has of a block before it sends it at `step`.
 ExpressionId value_at(const SwingPart& part, int member, int step, bool rounded, ExpressionPool& pool) {
   const Butterfly& core = part.core();
   const int rank = core.rank(member);

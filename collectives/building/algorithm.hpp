@@ -40,7 +40,7 @@ struct Offer {
 
 struct Algorithm {
   std::string_view name;    ///< as on command lines, e.g. "trinaryx3"
-  std::string_view source;  ///< paper and section it stands on
+  std::string_view source;  ///< its paper and section
   /// Why the algorithm cannot serve this request, or an empty string.
   std::string (*why_not)(const PlanRequest& request);
   /// The plan of `rank`; call it only when why_not() is empty. Pure: equal requests give equal plans.

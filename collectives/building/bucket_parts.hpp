@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the parts of a vector travel in the bucket algorithm: the rings of each part, and the order in which its blocks
+// The paths of the parts of a vector in the bucket algorithm: the rings of each part, and the order in which its blocks
 // go round them. Pure arithmetic.
 #pragma once
 
@@ -47,7 +47,7 @@ class BucketPart {
 ///
 /// Rounds of a ring with many blocks need as many slots as a round has blocks, and one more. So blocks go round in
 /// groups small enough for the slots, one group after the other. Later phases take elements over in the very order in
-/// which earlier ones finish them: whoever waits, waits for something earlier in this order, and nothing deadlocks.
+/// which earlier ones finish them: every wait is for something earlier in this order, so nothing deadlocks.
 class BucketOrder {
  public:
   BucketOrder(const BucketPart& part, int group_most);

@@ -23,7 +23,7 @@ class Butterfly {
   /// The place in the core of this rank, or of the pair that it belongs to.
   int index(int rank) const { return rank < 2 * rem_ ? rank / 2 : rank - rem_; }
   bool in_core(int rank) const { return this->rank(index(rank)) == rank; }
-  /// The rank that stands at a place of the core.
+  /// The rank at a place of the core.
   int rank(int index) const {
     if (index >= rem_) return index + rem_;
     return 2 * index == preferred_ - 1 ? preferred_ : 2 * index;

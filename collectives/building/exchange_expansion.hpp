@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairwise exchanges written out as flows, for the verifier and the drawer: what the executor may do, without the bound
-// on what is under way.
+// Pairwise exchanges written out as flows, for the verifier and the drawer: all that the executor may do, without the
+// bound on transfers in flight.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@
 namespace torii {
 
 /// `plans` with every transfer of a pairwise exchange as two lanes of one flow, of its sender and its receiver, over a
-/// stream of this delivery; plans without a pairwise exchange as they are. Transfers are lanes of their own because the
-/// executor lets whichever can move do so: what is proved for lanes in any order holds for every pool.
+/// stream of this delivery; plans without a pairwise exchange do not change. Transfers are separate lanes because the
+/// executor moves any transfer that can move: a proof for lanes in any order holds for every in-flight set.
 std::vector<Plan> expand_exchanges(std::span<const Plan> plans, Delivery delivery);
 
 }  // namespace torii

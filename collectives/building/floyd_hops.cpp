@@ -32,9 +32,9 @@ long long FloydHops::blocks() const {
   return blocks;
 }
 
-/// A bundle's slot is free when its last block has been taken out. So blocks stand in the order in which they go on:
-/// by their next hop, among those of one hop by the one after it, and so on; what has arrived is taken at the end. Then
-/// any two stand in the same order in every bundle that has both, and so are taken in that order.
+/// A bundle's slot is free when its last block has been taken out. So blocks are in the order in which they are
+/// forwarded: by their next hop, among those of one hop by the one after it, and so on; what has arrived is taken at
+/// the end. Then any two stand in the same order in every bundle that has both, and so are taken in that order.
 bool FloydHops::leaves_before(int a, int b, const Hop& hop) const {
   int rest_a = a / hop.weight / radix_;
   int rest_b = b / hop.weight / radix_;

@@ -39,8 +39,8 @@ std::pair<int, double> farthest_site(const TreeTopology& tree, const Sites& site
   return farthest;
 }
 
-/// Of the longest way: a round is over when its last message has come. In a tree the longest way ends at what is
-/// farthest from anywhere.
+/// The latency of the longest way: a round is over when its last message has come. In a tree the node that is farthest
+/// from any other node is an end of a longest way.
 double latency_s(const Topology& topology) {
   const TreeTopology* const tree = topology.tree();
   if (tree == nullptr) return kLatencySeconds;

@@ -9,7 +9,7 @@
 
 namespace torii {
 
-/// What floyd costs on a topology: the same for blocks of any length.
+/// The cost of floyd on a topology, independent of the length of blocks.
 struct FloydCost {
   int rounds = 0;
   double latency_s = 0;    ///< of the longest way, which every round waits for; between sites that of the long links

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kSegmentBytesMin = std::size_t{4} << 10;
 constexpr std::size_t kSegmentBytesMax = std::size_t{64} << 10;
-/// Of a stream that nobody has measured: what TCP has under way without window scaling, or just out of slow start.
+/// The window of a stream that has not been measured: that of TCP without window scaling, or just after slow start.
 constexpr double kWindowBytes = 65536;
 constexpr int kLanesMax = 255;
 constexpr std::size_t kUnequalBlockBytes = std::size_t{1} << 20;
@@ -88,7 +88,7 @@ std::vector<LongLink> links_away(const OfferRequest& request) {
   return links;
 }
 
-/// Of a broadcast, reduce or allreduce, which has as many lanes to every site: until the slowest is done.
+/// The time of a broadcast, reduce or allreduce with so many lanes to every site: that of the slowest site.
 double whole_vector_time_s(const PlanRequest& request, std::span<const LongLink> links, int lanes, double bytes) {
   const auto time_s = request.collective == Collective::allreduce ? allreduce_time_s : spread_time_s;
   double longest_s = 0;
@@ -105,7 +105,7 @@ int nearly_least(std::span<const double> times_s, double factor) {
   return static_cast<int>(chosen - times_s.begin());
 }
 
-/// Of an alltoall: until the ranks of every site are done.
+/// The time of an alltoall: until the ranks of every site are done.
 double alltoall_time_s(PlanRequest plan, const OfferRequest& request, int in_flight) {
   double longest_s = 0;
   for (const std::vector<int>& ranks : sites_of(*plan.topology.tree()).ranks) {
@@ -116,8 +116,8 @@ double alltoall_time_s(PlanRequest plan, const OfferRequest& request, int in_fli
   return longest_s;
 }
 
-/// The fewest messages under way from each rank that are within 15 % of the least time: where streams that nobody needs
-/// come together a link loses packets, which costs more than that (docs/algorithms.md, "Lanes between sites").
+/// The fewest messages in flight from each rank that are within 15 % of the least time. A link with more streams than
+/// necessary loses packets, which costs more than that (docs/algorithms/multilane.md, "How many lanes").
 Offer offer_in_flight(const OfferRequest& request) {
   Offer offer = {.tuning = request.plan.tuning};
   if (offer.tuning.lanes != SiteLanes{}) {
@@ -208,10 +208,10 @@ std::size_t block_bytes(const OfferRequest& request) {
 }
 
 Tuning lanes_tuning(const OfferRequest& request) {
-  // Nobody hands on the blocks of an alltoall, so they need not come in parts.
+  // No rank forwards the blocks of an alltoall, so they need not be divided into segments.
   if (request.plan.collective == Collective::alltoall) return {.segment_bytes = std::size_t{32} << 10, .slots = 8};
-  // Four segments and more per block keep all hops of its way busy; 16 of them cover a long round trip. A share of a
-  // whole vector is what a block is here.
+  // Four or more segments per block keep all hops of its way busy; 16 of them cover a long round trip. For a whole
+  // vector a lane's share is the block.
   std::size_t share = block_bytes(request);
   if (!is_personalised(request.plan.collective)) {
     PlanRequest most = request.plan;

@@ -37,8 +37,8 @@ double piece_bytes(const LongLink& link, double bytes) {
   return link.segment_bytes > 0 ? std::min(link.segment_bytes, bytes) : bytes;
 }
 
-/// Of the busiest cables while shares go from heads to everybody: that of the root, which is head of its part of the
-/// shares and hands the others to their heads; that of a head at the other site, and of a rank there, which is handed
+/// The time of the busiest cables while shares go from heads to all ranks: the cable of the root, which is head of its
+/// part of the shares and sends the others to their heads; of a head at the other site; of a rank there, which receives
 /// the whole vector.
 double spread_inside_s(const LongLink& link, int lanes, double bytes, int others) {
   const double share_s = bytes / lanes / link.site_rate;
@@ -75,7 +75,7 @@ double lanes_time_s(const LongLink& link, int lanes) {
   const double piece_s = piece_bytes(link, link.bytes) / link.site_rate;
   const double all_s = (link.ranks + link.root_ranks - 1) * inside_s;
   const double all_across_s = link.ranks * inside_s + link.latency_s + piece_s;
-  // Lanes that have a block more than others carry it when those are done, and then fewer share the link.
+  // Lanes with one block more than others carry it when the others are done, and then fewer lanes share the link.
   const int more = link.ranks % lanes;
   const double last_block_s = more == 0 ? 0 : link.bytes / stream_rate(link, more);
   const double share_s = crossing_s(link, lanes, link.ranks / lanes * link.bytes) + last_block_s;

@@ -21,11 +21,11 @@ struct LongLink {
   double segment_bytes = 0;        ///< in which blocks travel; 0: whole
 };
 
-/// Of each of `lanes` streams at once: as measured, or min(window / round trip, capacity / lanes).
+/// The rate of each of `lanes` streams at once: as measured, or min(window / round trip, capacity / lanes).
 double stream_rate(const LongLink& link, int lanes);
 
-/// What the link carries when it is full: the given capacity, or twice what streams were measured to carry together
-/// where the last of them was still as fast as the first, so that the link was not full and nobody knows.
+/// The rate of the full link: the given capacity, or twice the measured rate of all streams together if the last of
+/// them was still as fast as the first, so that the link was not full and its capacity is unknown.
 double full_rate(const LongLink& link);
 
 /// How long `bytes` bytes take over one of `lanes` streams that are warm and idle. The first window leaves at the rate
@@ -35,7 +35,7 @@ double crossing_s(const LongLink& link, int lanes, double bytes);
 
 /// The time of a scatter from the root over `lanes` lanes (1 to the ranks of the smaller site), in segments, so that
 /// handing out, crossing and handing on overlap, and streams start a window ahead. A gather takes the same, run
-/// backwards. After the model of Chiba, Endo and Matsuoka (docs/algorithms.md, "Lanes between sites").
+/// backwards. After the model of Chiba, Endo and Matsuoka (docs/algorithms/multilane.md, "Source").
 double lanes_time_s(const LongLink& link, int lanes);
 
 /// The time of a broadcast of `bytes` bytes (not those of the link) from the root over `lanes` lanes: the root hands

@@ -12,7 +12,7 @@
 // and the sums come back the same ways. Going up and coming down are lanes of their own, so the long link is busy both
 // ways.
 //
-// Source: the heads and streams of multi-lane scatter (docs/algorithms.md, "Lanes between sites"), for whole vectors.
+// Source: the heads and streams of multi-lane scatter (docs/algorithms/multilane.md), for whole vectors.
 // Cost: spread_time_s() and allreduce_time_s() of lanes_model.hpp; the vector crosses each long link once each way.
 #include "collectives/building/multilane_trees.hpp"
 
@@ -77,7 +77,7 @@ class LaneTrees {
     for (int tree = 0; tree < lanes(); ++tree) {
       for (int rank = 0; rank < plan.ranks; ++rank) {
         const int above = parent(tree, rank);
-        // At the root of an allreduce the sum is handed over from the way up to the way down.
+        // At the root of an allreduce a local stream leads from the lane up to the lane down.
         if (above < 0) {
           in[at(rank)] += goes_up && comes_down ? 1 : 0;
           out[at(rank)] += goes_up && comes_down ? 1 : 0;

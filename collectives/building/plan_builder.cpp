@@ -136,11 +136,11 @@ std::size_t segment_for_all_peers(const PlanRequest& request) {
 
 std::string why_not_canonical(const PlanRequest& request, decltype(Algorithm::order) order) {
   if (request.determinism != Determinism::canonical || !combines(request.collective)) return "";
-  // Where roundings stand matters as much as brackets do, and only wide partial results are free of them.
+  // The places of roundings matter as much as those of brackets, and only wide partial results have no roundings.
   PlanRequest wide = request;
   wide.wide_wire = true;
   ExpressionPool pool;
-  // Of scan and exscan the last rank's result is the longest, and begins with all others'.
+  // In scan and exscan the last rank's result is the longest, and begins with those of all others.
   const int last = request.topology.ranks() - 1;
   const bool is_exclusive = request.collective == Collective::exscan;
   if (is_exclusive && last == 0) return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all algorithms share: putting a plan together, and the reasons for which any of them may refuse a request.
+// Shared by all algorithms: the plan builder, and the reasons for which any of them may refuse a request.
 #pragma once
 
 #include <initializer_list>
@@ -33,8 +33,8 @@ class PlanBuilder {
     StreamEnd source;
     bool keep = false;  ///< the flow that feeds it must keep its value
   };
-  /// The value stands in the result and only the right to read it is handed over. Where partial results are wide, or
-  /// the rank has no result, it goes through slots instead. `credits` as for any stream.
+  /// A local stream: the value is in the result, and only the right to read it moves. If partial results are wide, or
+  /// the rank has no result, the value goes through slots instead. `credits` as for any stream.
   Onward onward(int tag, int messages_per_segment, bool credits);
 
   /// Adds an empty lane; the reference holds until the next one is added.
@@ -51,7 +51,7 @@ class PlanBuilder {
 };
 
 /// Adds the flows of a lane step by step. Steps that go on evenly (each stream's next message, blocks a constant
-/// distance apart) are one flow, so that a plan stays short whatever order its algorithm thinks in.
+/// distance apart) become one flow, so plans stay short whatever the order in which algorithms add steps.
 class StepWriter {
  public:
   /// `blocks` of the plan. The lane must outlive the writer.
@@ -64,7 +64,7 @@ class StepWriter {
   int blocks_;
 };
 
-/// The same hold on a stream some messages further on.
+/// The same end of a stream some messages further on.
 inline StreamEnd at(StreamEnd end, int position) {
   return {end.stream, static_cast<std::uint16_t>(end.position + position)};
 }
@@ -84,9 +84,9 @@ void set_maxima(Plan& plan, const PlanRequest& request, Plan (*draft)(const Plan
 /// segment starts after the one `window` before it is done). So when a chain with `windows` windows in it leads from a
 /// consumer back to the producer, message n + slots is safe if slots is that many windows; and if slots is more windows
 /// than that, the chain goes round some lane once more for each. Segments of a window run independently, hence whole
-/// windows only. This holds from one call to the next as well, where segments are counted on: a rank starts no segment
-/// of a call before it has done all segments of the call before, which is more than the window asks for, and whoever is
-/// about to send message n + slots knows that all segments before it exist.
+/// windows only. This also holds from one call to the next, because segments are counted across calls: a rank starts no
+/// segment of a call before it has done all segments of the call before, which is more than the window requires, and a
+/// rank that is about to send message n + slots knows that all segments before it exist.
 bool credits_are_implied(const Tuning& tuning, int windows);
 
 /// A reason that holds for every algorithm (root or tuning out of range), or an empty string.

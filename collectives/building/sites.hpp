@@ -13,7 +13,7 @@ namespace torii {
 /// A link with at least this latency, in either direction, joins two sites; one with less lies within a site.
 inline constexpr std::int64_t kLongLatencyNs = 1'000'000;
 
-/// Ranks between which no long link lies, ascending. Sites stand in the order of their lowest ranks.
+/// Ranks between which no long link lies, ascending. Sites are in the order of their lowest ranks.
 struct Sites {
   std::vector<std::vector<int>> ranks;  ///< by site
   std::vector<int> of_rank;             ///< the site of each rank

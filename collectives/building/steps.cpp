@@ -103,7 +103,7 @@ Steps::OpenHeld& Steps::opened(const Held& held) {
   return found->second;
 }
 
-/// Where the block of the step stands among `blocks`; the search begins at `next`.
+/// The place of the step's block among `blocks`; the search begins at `next`.
 int Steps::position_in(std::span<const int> blocks, std::size_t& next) const {
   for (std::size_t tried = 0; tried < blocks.size(); ++tried) {
     const std::size_t position = (next + tried) % blocks.size();

@@ -21,8 +21,8 @@ struct Link {
   std::span<const int> blocks = kFirstBlock;
 };
 
-/// Values that wait within this rank for a later step, with their blocks as in a Link. They stand in the result if they
-/// may (PlanBuilder::onward()).
+/// Values that wait within this rank for a later step, with their blocks as in a Link. They are in the result if
+/// PlanBuilder::onward() allows it.
 struct Held {
   int tag = 0;
   std::span<const int> blocks = kFirstBlock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who meets whom in the swing algorithm, and in which order blocks go. Pure arithmetic.
+// The partners of the swing algorithm, and the order of blocks. Pure arithmetic.
 #pragma once
 
 #include <vector>

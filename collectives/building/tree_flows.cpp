@@ -52,8 +52,8 @@ class TreeFlows {
         .peer = mate, .tag = 2 * place_.number, .messages_per_segment = messages, .delivery = Delivery::read_in_place};
   }
 
-  /// All tokens go up, then all come down, in one lane. A rank enters again only after it was let go, which the root
-  /// does only after all have entered, so no token meets a slot that is in use.
+  /// All messages go up, then all come down, in one lane. A rank enters again only after it was released, which the
+  /// root does only after all have entered, so no message meets a slot that is in use.
   void meet() {
     const bool credits = !credits_are_implied(request_.tuning, 1);
     const auto token = [&](int peer, bool is_up) {
@@ -144,7 +144,7 @@ class TreeFlows {
       if (mate != rank_) flow.targets.push_back(builder_.out(down_stream(mate)));
     }
   }
-  /// What the mates have finished.
+  /// Takes the slices that the mates have finished.
   void add_takes(std::vector<Flow>& flows) {
     for (const int mate : mates_) {
       if (mate == rank_) continue;
@@ -176,7 +176,7 @@ class TreeFlows {
       builder_.lane().flows = std::move(flows);
       return;
     }
-    // What goes down is rounded and stands in the result, wide partial results or not.
+    // The value that goes down is rounded and is in the result, even if partial results are wide.
     const Stream turn = {.peer = rank_, .tag = 2 * place_.number, .delivery = Delivery::local};
     flows.back().targets = {builder_.out(turn)};
     builder_.lane().flows = std::move(flows);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's flows in a tree: up to the root, down from it, or both. Shared by all algorithms that stand on trees.
+// One rank's flows in a tree: up to the root, down from it, or both. Shared by all algorithms that use trees.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace torii {
 
 /// A rank's place in one tree. Streams of the tree have the tags 2 x number (up) and 2 x number + 1 (down).
 ///
-/// Where several ranks share a node, the tree is one of nodes. It is made of as many equal trees of ranks, one for each
+/// If several ranks share a node, the tree is one of nodes. It is made of as many equal trees of ranks, one for each
 /// slice of its blocks: the i-th rank of every node has slice i, gathers the operands of its mates for it, and hands
 /// them what comes down. So all ranks of a node work and send at once.
 struct TreePlace {
@@ -20,7 +20,7 @@ struct TreePlace {
   int parent = -1;                     ///< -1 at the root; in the slice of this rank, as are the children
   std::span<const int> children = {};  ///< in the order in which their values are combined
   Delivery down = Delivery::through_slots;  ///< how finished values travel
-  int deliver_to = -1;                      ///< reduce: the root hands its value to this rank instead of keeping it
+  int deliver_to = -1;                      ///< reduce: the root sends its value to this rank and does not keep it
   int taken_from = -1;                      ///< broadcast: the mate that has the vector, -1: it comes from the parent
   std::string_view up_label = {};
   std::string_view down_label = {};

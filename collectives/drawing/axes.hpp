@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the values of a curve are on the paper.
+// The axes of a curve: the places of its values in the picture.
 #pragma once
 
 #include <functional>

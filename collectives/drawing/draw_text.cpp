@@ -7,7 +7,7 @@
 namespace torii {
 namespace {
 
-/// What a flow's peers are called, by the first word of its label.
+/// The names of a flow's peers, by the first word of its label.
 struct Roles {
   std::string_view label_start;
   std::string_view source;

@@ -24,7 +24,7 @@ class Svg {
  public:
   Svg(double width, double height, int font_size);
 
-  /// What the whole document is called.
+  /// The title of the whole document.
   void title(std::string_view words);
   void text(double x, double y, std::string_view words, std::string_view more = {}, std::string_view title = {});
   void line(SvgPoint from, SvgPoint to, std::string_view more, std::string_view title = {});

@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kMessagesMost = 120'000;
 constexpr std::int64_t kUnlikeCost = 8;
 constexpr std::uint64_t kSeeds = 4;
-/// So near to the bound that nothing is left to find.
+/// So close to the bound that a further search is useless.
 constexpr double kBest = 1 + 1e-9;
 
 /// Marks offsets, modulo the extents, as in the list.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchange lists of one and two dimensions: the paper's orders, and the order for tori that pairs (i,j) with (j,i).
 //
-// On a mesh an offset loads both directions of a dimension alike (who would leave the mesh goes back instead), so two
-// messages in flight, (i,j) and (j,i), load all links alike. On a torus it loads one direction, so it takes four.
+// On a mesh an offset loads both directions of a dimension alike (a message that would leave the mesh goes back), so
+// two messages in flight, (i,j) and (j,i), load all links alike. On a torus it loads one direction, so it takes four.
 //
 //        (j,i)           + x carries i + j,  - x carries i + j
 //     .    .   (i,j)     + y carries i + j,  - y carries i + j
@@ -60,7 +60,7 @@ void column(Writer& list, int x, int h) {
   for (int i = 1; i <= h; ++i) list.send(At{x, i}, At{x, -i});
 }
 
-/// What a mesh of an even y still lacks after the odd square: steps 3, or 3_Even, 4_Even and 5.
+/// The rest of a mesh of an even y after the odd square: steps 3, or 3_Even, 4_Even and 5.
 void mesh_even_rest(Writer& list, int x, int y) {
   const int m = y / 2;
   const int h = m - 1;
@@ -80,7 +80,7 @@ void mesh_even_rest(Writer& list, int x, int y) {
   list.send(At{-m, 0});
 }
 
-/// The part of a torus's list in which (i,j) and (j,i) stand side by side; h = floor((y-1)/2).
+/// The part of a torus's list in which (i,j) and (j,i) are adjacent; h = floor((y-1)/2).
 void torus_square(Writer& list, int h) {
   for (int i = 1; i <= h; ++i) list.send(At{i, 0}, At{0, i}, At{-i, 0}, At{0, -i});
   for (int i = 1; i <= h; ++i) {
@@ -92,7 +92,7 @@ void torus_square(Writer& list, int h) {
   for (int i = 1; i <= h; ++i) list.send(At{i, i}, At{-i, -i}, At{i, -i}, At{-i, i});
 }
 
-/// What a torus of an even y still lacks of its square, up to its corner.
+/// The rest of the square of a torus of an even y, up to its corner.
 void torus_rim(Writer& list, int h, int m) {
   for (int i = 1; i <= h; ++i) list.send(At{m, -i}, At{-m, i});
   list.send(At{m, m}, At{-m, -m});

@@ -19,7 +19,7 @@ namespace {
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-/// The dimensions in the order of a ExchangeShape: the longest first, those that wrap before those of the same extent
+/// The dimensions in the order of an ExchangeShape: the longest first, those that wrap before those of the same extent
 /// that do not.
 std::array<std::size_t, 3> shape_axes(const Topology& topology) {
   std::array<std::size_t, 3> axes = {0, 1, 2};

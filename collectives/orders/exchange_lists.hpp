@@ -17,13 +17,13 @@ namespace torii {
 /// a2and         all offsets in the order of their coordinates, the last dimension innermost
 /// a2at_printed  the order of the A2AT paper where it has one, with the two corrections without which it is no alltoall
 /// a2at          that order on meshes, and orders that keep all directions of all tori busy
-/// docs/algorithms.md ("Alltoall orders") has the constructions and their sources.
+/// docs/algorithms/a2at.md has the constructions and their sources.
 enum class ExchangeOrder { a2a, a2and, a2at_printed, a2at };
 
 /// "a2a", "a2and", "a2at_printed", "a2at".
 std::string_view name(ExchangeOrder order) noexcept;
 
-/// Where a transfer of a list leads, seen from the sender.
+/// The receiver of a transfer of a list, relative to the sender.
 struct ExchangeOffset {
   /// Nodes along each dimension, modulo the extents. Where the dimension wraps, the sign is the direction in which the
   /// message travels, and no value is more than half the extent; half the extent is a tie, whose direction the list
@@ -48,9 +48,9 @@ struct ExchangeList {
 std::string why_no_exchange_list(ExchangeOrder order, const Topology& topology);
 
 /// The list, made at the first call and kept until the process ends, so references stay valid. A function of its
-/// arguments only, not of time. `controllers` is the number of engines, which is the same on all ranks: lists that are
-/// chosen by simulation are chosen for three, four or six of them. Any thread. On one shared-memory node every order is
-/// rank + 1, rank + 2, ... Throws Error{unsupported} where there is none.
+/// arguments only, not of time. `controllers` is the number of transfers in flight, which is the same on all ranks:
+/// lists that are chosen by simulation are chosen for three, four or six of them. Any thread. On one shared-memory node
+/// every order is rank + 1, rank + 2, ... Throws Error{unsupported} if there is none.
 const ExchangeList& exchange_list(ExchangeOrder order, const Topology& topology, int controllers = 4);
 
 /// The rank to which `rank` sends with this transfer (0 .. transfers-1). In each transfer every rank receives from
@@ -59,7 +59,7 @@ int receiver(const Topology& topology, const ExchangeList& list, int rank, std::
 /// The rank that sends to `rank` with this transfer: as far behind it as the receiver is ahead.
 int sender(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept;
 
-/// The hops of that message along each dimension, signed: the way that the list means it to take. All 0 within a node.
+/// The hops of that message along each dimension, signed, as the list chooses them. All 0 within a node.
 Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept;
 
 /// The ways that the list means that message to take half-way round, where the topology leaves the choice to the

@@ -59,7 +59,7 @@ std::vector<Item> items_of(const ExchangeShape& shape) {
   return items;
 }
 
-/// The time of a pair, four times, and how much sooner its two items would end: who ends early disturbs who comes next.
+/// Four times the time of a pair, and how much earlier one of its items ends: an early end disturbs the next pair.
 int cost_of(const Item& a, const Item& b) {
   int most = 0;
   int slowest_a = 0;
@@ -171,7 +171,7 @@ ExchangeOffsets paired_offsets(const ExchangeShape& shape, std::uint64_t seed) {
     }
     return *std::max_element(loads.begin(), loads.end());
   };
-  // Pairs that take equally long stand together; a lone item comes last.
+  // Pairs that take equally long are adjacent; a lone item comes last.
   std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
     const bool lone_a = std::min(a.first, a.second) < 0;
     const bool lone_b = std::min(b.first, b.second) < 0;

@@ -36,7 +36,7 @@ ExchangeOffsets torus_offsets(int x, int y);
 /// Three dimensions, or two of which one wraps: by halves (`seed` 0; all extents even, all wrap) or by a search from
 /// `seed`, four messages in flight (two where nothing wraps).
 ExchangeOffsets paired_offsets(const ExchangeShape& shape, std::uint64_t seed);
-/// The best of several orders for so many controllers, as the network model simulates them.
+/// The best of several orders for so many transfers in flight, as the network model simulates them.
 ExchangeOffsets box_offsets(const ExchangeShape& shape, int controllers);
 
 }  // namespace torii

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the verifier's checks in order: each stands on what the ones before it have established.
+// Runs the verifier's checks in order: each relies on those before it.
 #include "collectives/proof/verify.hpp"
 
 #include <algorithm>

@@ -14,7 +14,7 @@
 
 namespace torii {
 
-/// What the verifier found. The figures are meaningful only when ok().
+/// The result of the verifier. The figures are meaningful only when ok().
 struct Verdict {
   std::vector<std::string> faults;   ///< sentences that name rank, lane, flow, block and stream; at most 20
   int slots_least = 0;               ///< fewest slots with which nothing deadlocks and every proof holds
@@ -36,11 +36,11 @@ using DeclaredOrder = std::function<ExpressionId(int block, ExpressionPool& pool
 ///  - data: each rank's operand enters each result once, all ranks hold the same expression, and it is the declared
 ///    order (and the canonical one where the request asks for it); of scan and exscan, the operands of the ranks before
 ///    it enter a rank's result, in rank order;
-///  - buffers: nothing is read before it is ready nor overwritten before all who read it have, with input and result
-///    separate or the same memory, and with lend and land streams by value or in place, in any mixture;
+///  - buffers: nothing is read before it is ready nor overwritten before its last read, with input and result
+///    separate or the same memory, with read_in_place and write_in_place streams by value or in place, in any mixture;
 ///  - no deadlock: the folded graph has no cycle of weight 0 (verify_precedence.hpp);
 ///  - streams without credits need none, within a call and from one call of this plan set to the next;
-///  - credits: where a credit stands for several messages, by `rules`, all of them have been taken;
+///  - credits: if a credit covers several messages, by `rules`, all of them have been taken;
 ///  - an alltoall in place needs no copy of its input where ranks run it as a linear program.
 /// Expressions are made in `pool`. `order` may be empty.
 Verdict verify(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,

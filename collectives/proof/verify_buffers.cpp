@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers and credits: nobody stores where somebody still reads. Equal segments of a block are equal bytes and
-// different segments are different bytes, so these are questions about paths of weight 0, but for slots, which are
+// Buffers and credits: no rank stores where another one still reads. Equal segments of a block are equal bytes and
+// different segments are different bytes, so these are questions about paths of weight 0, except for slots, which are
 // reused.
 #include <algorithm>
 #include <tuple>
@@ -10,8 +10,8 @@
 namespace torii::verification {
 namespace {
 
-/// A step that reads a rank's own operand: the flow itself, or in place the reader of a lend stream. (By value the
-/// lending step reads, but then its message orders it before that reader.)
+/// A step that reads a rank's own operand: the flow itself, or in place the receiver of a read_in_place stream. (By
+/// value the sending step reads, but then its message orders it before that receiver.)
 struct Read {
   std::int32_t rank;
   std::int32_t block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only plans have that pass blocks on: bundles, and blocks whose owner their steps do not say.
+// Checks of plans that forward blocks: bundles, and blocks whose steps do not name an owner.
 #include <algorithm>
 
 #include "collectives/proof/verify_steps.hpp"

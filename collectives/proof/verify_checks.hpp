@@ -9,8 +9,8 @@
 
 namespace torii::verification {
 
-/// A span of steps during which a rank's result block is written: in place a land stream's sender stores at `first`, by
-/// value the receiver's keep stores at `last`; for any other keep the two are one step.
+/// A span of steps during which a rank's result block is written. For a write_in_place stream the sender stores in
+/// place at `first`, or by value the receiver's keep stores at `last`; for any other keep the two are one step.
 struct ResultWrite {
   std::int32_t rank;
   std::int32_t block;
@@ -21,11 +21,11 @@ struct ResultWrite {
 /// All writes of results, sorted by rank, block and time (any write before those that must come after it).
 std::vector<ResultWrite> result_writes(const StepTable& table, const Precedence& precedence);
 
-/// No result block is overwritten while somebody still reads it, and no input block when both are the same memory.
+/// No result block is overwritten while a rank still reads it; nor is an input block, if both are the same memory.
 void check_buffers(const StepTable& table, Precedence& precedence, Faults& faults);
 
-/// Every stream without credits: the dependencies make the producer wait for the slot it will fill. Also that a
-/// lender's call outlasts its readers where no credits tell it so.
+/// Every stream without credits: the dependencies make the producer wait for the slot it will fill. Also that the call
+/// of a rank whose operand is read in place outlasts its readers, if no credits tell it so.
 void check_implied_credits(const StepTable& table, int slots, Precedence& precedence, Faults& faults);
 
 /// Every stream with credits: nothing that `rules` let a rank send fills a slot whose last message has not been taken.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits that stand for several messages, and linear programs in place: what the executor does beyond the plan.
+// Credits for several messages, and linear programs in place: actions of the executor that are not in the plan.
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -100,7 +100,7 @@ void check_linear_in_place(const PlanRequest& request, const StepTable& table, F
         faults.add("in place, " + table.text(stored[place]) + " overwrites the operand's block for rank " +
                    std::to_string(place) + " before it is read by " + table.text(step));
       }
-      const bool stays = reads && flow.sources.size() == 1;  // it stands there already
+      const bool stays = reads && flow.sources.size() == 1;  // it is there already
       if (flow.keep && !stays && stored[place] == kNoStep) stored[place] = step;
     }
   }

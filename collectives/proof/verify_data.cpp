@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbolic execution of one segment: which expression stands in every result, and whether it is the one that was
-// promised.
+// Symbolic execution of one segment: the expression of every result, and whether it is the declared one.
 #include <algorithm>
 #include <numeric>
 
@@ -9,7 +8,7 @@
 namespace torii::verification {
 namespace {
 
-/// What a step makes: the value rounded to the vector's type (kept, or sent narrow) and as it travels on a wide stream.
+/// The value of a step: rounded to the vector's type (kept, or sent narrow) and as it travels on a wide stream.
 struct StepValue {
   ExpressionId rounded = kNoExpression;
   ExpressionId wide = kNoExpression;
@@ -80,7 +79,7 @@ bool equal_but_for_rounding(ExpressionId a, ExpressionId b, const ExpressionPool
   return true;
 }
 
-/// The ranks whose operands stand in `expression`, from left to right.
+/// The ranks whose operands are in `expression`, from left to right.
 std::vector<int> leaves_of(ExpressionId expression, const ExpressionPool& pool) {
   std::vector<int> leaves;
   std::vector<ExpressionId> open = {expression};
@@ -97,7 +96,7 @@ std::vector<int> leaves_of(ExpressionId expression, const ExpressionPool& pool) 
   return leaves;
 }
 
-/// Of scan and exscan: how many ranks' operands a rank's result has.
+/// For scan and exscan: the number of operands in a rank's result.
 int prefix_length(const PlanRequest& request, int rank) {
   return request.collective == Collective::scan ? rank + 1 : rank;
 }

@@ -26,10 +26,10 @@ class Precedence {
   const std::string& zero_cycle() const { return zero_cycle_; }
   /// All steps, each after every step that it waits for within its own segment. Only without a zero cycle.
   const std::vector<StepId>& order() const { return order_; }
-  /// Whether `after` of segment s always starts after `before` of segment s - weight is done, in every mode of lend and
-  /// land. Messages and credits of lend streams do not exist in place, and credits of land streams may not: they prove
-  /// nothing here. Segments of a window run independently, hence the weight has to be met exactly. True for a step and
-  /// itself at weight 0.
+  /// Whether `after` of segment s always starts after `before` of segment s - weight is done, in place or by value.
+  /// Messages and credits of read_in_place streams do not exist in place, and credits of write_in_place streams may
+  /// not: they prove nothing here. Segments of a window run independently, hence the weight must match exactly. True
+  /// for a step and itself at weight 0.
   bool precedes(StepId before, StepId after, int weight);
 
  private:

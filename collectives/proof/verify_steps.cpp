@@ -13,7 +13,6 @@
 namespace torii::verification {
 namespace {
 
-/// What StreamEnd can number.
 constexpr std::size_t kStreamsMax = kOwn;
 constexpr int kMessagesMax = std::numeric_limits<std::uint16_t>::max() + 1;
 
@@ -97,7 +96,7 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
   }
 }
 
-/// Checks one flow on its own: its walk, its stream numbers and the forms that lend, land and handover ask for.
+/// Checks one flow by itself: its walk, its stream numbers and the form that the delivery of its streams requires.
 void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Faults& faults) {
   const Walk& walk = flow.walk;
   if (walk.count < 1 || walk.modulus < 1) {
@@ -167,7 +166,7 @@ void check_stream(const Stream& stream, int rank, const std::string& where, Faul
   }
 }
 
-/// A way may be named only where there are two and the topology leaves the choice to the sender.
+/// A stream may name a direction only if there are two and the topology lets the sender choose.
 void check_ties(const Topology& topology, int rank, const Stream& stream, const std::string& where, Faults& faults) {
   if (stream.ties == Ties{} || stream.peer < 0 || stream.peer >= topology.ranks()) return;
   if (!topology.selects_ties()) {

@@ -49,7 +49,7 @@ inline constexpr std::int32_t kOwnStream = -1;
 struct StepTable {
   std::span<const Plan> plans;
   /// Steps count blocks as the plans do, but in an alltoall by pairs: block `sender * ranks + receiver`, whose place is
-  /// `receiver` in the sender's input and `sender` in the receiver's result. A flow that only passes a block on names
+  /// `receiver` in the sender's input and `sender` in the receiver's result. A flow that only forwards a block names
   /// its receiver.
   std::int32_t blocks = 0;
   std::vector<Step> steps;
@@ -59,7 +59,7 @@ struct StepTable {
   std::vector<StepId> producer_of;
   std::vector<StepId> consumer_of;
   std::vector<StepPort> ports;
-  std::vector<std::int32_t> first_source;  ///< steps + 1 entries: sources of step i, then its targets, stand in `ports`
+  std::vector<std::int32_t> first_source;  ///< steps + 1 entries, into `ports`: sources of step i, then its targets
   std::vector<std::int32_t> first_target;
 
   std::int32_t step_count() const { return static_cast<std::int32_t>(steps.size()); }
@@ -89,7 +89,7 @@ struct StepTable {
 
 /// The rank whose block, or a part of it, `block` is; -1 where blocks are no rank's. In an alltoall the pair.
 int owner_of(const PlanRequest& request, const Plan& plan, int block);
-/// Where operands and results exist at the start and the end of a collective, for a block of this owner.
+/// Whether a rank has an operand at the start, or a result at the end, of a collective, for a block of this owner.
 bool has_operand(const PlanRequest& request, int rank, int owner);
 bool has_result(const PlanRequest& request, int rank, int owner);
 /// The number of an expression in Verdict::result_expression: of a block, or where every rank has its own, of a rank.
@@ -121,8 +121,9 @@ void name_passed_on(StepTable& table, Faults& faults);
 void check_bundles(const StepTable& table, Faults& faults);
 
 /// Builds the tables. What cannot be tabulated or breaks a rule of structure is reported: both ends of every stream
-/// equal, every message of a segment produced once and consumed once, equal blocks at both ends, the forms of lend,
-/// land and handover flows, walks inside the blocks, maxima right. The tables are usable only when no fault was added.
+/// equal, every message of a segment produced once and consumed once, equal blocks at both ends, the forms of flows
+/// with read_in_place, write_in_place and local streams, walks inside the blocks, maxima right. The tables are usable
+/// only when no fault was added.
 StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faults& faults);
 
 }  // namespace torii::verification

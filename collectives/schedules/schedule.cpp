@@ -35,7 +35,7 @@ struct Child {
   std::size_t parent = 0;  ///< in a beam
 };
 
-/// What is tried first among equal promises.
+/// The order in which equally promising continuations are tried.
 enum class Prefer { far, early };
 
 /// The order of trying: what promises most, then the farthest receiver, the earliest start, the nearest sender; or the

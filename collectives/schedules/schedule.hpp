@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The broadcast schedule of least time on a tree of links: who sends the whole message to whom, and when.
+// The broadcast schedule of least time on a tree of links: the transfers of the whole message between ranks, with
+// times.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,8 @@ struct Transfer {
   int receiver = 0;
   double start_s = 0;  ///< when the sender begins
   double end_s = 0;    ///< when the receiver has everything
-  /// Transfers, by their place in the schedule, that leave this one room on a link when they end. Who runs the schedule
-  /// must know that they have ended: their receivers have to say so.
+  /// Transfers, by their place in the schedule, that must end before this one fits on a link. Their receivers have to
+  /// tell this transfer's sender that they have ended.
   std::vector<int> after = {};
 };
 
@@ -41,13 +42,13 @@ struct Schedule {
 ///
 /// The network: a transfer runs at the least bandwidth b on its way and occupies b of every directed link of it (of the
 /// link as a whole where that is half duplex) for bytes / b, from its start plus the latencies before that link.
-/// Several transfers may share a link while what they occupy fits; otherwise a transfer starts when it fits, given
-/// those that were placed before it. Whoever has received everything may send, to several ranks at once.
+/// Several transfers may share a link while they fit; otherwise a transfer starts when it fits, given those that were
+/// placed before it. A rank that has received everything may send, to several ranks at once.
 ///
 /// Equal arguments give equal schedules unless the budget is one of time.
 /// Source: Y. Hourai, A. Nishida, Y. Oyanagi, Optimal Broadcast Scheduling on Tree-structured Networks (in Japanese),
 /// IPSJ Transactions on Advanced Computing Systems 45, 2004, section 5; the lower bound there is not valid, and is
-/// replaced (docs/algorithms.md, "Broadcast on trees").
+/// replaced (docs/algorithms/scheduled.md, "The search").
 Schedule find_schedule(const TreeTopology& tree, int root, std::size_t bytes, const ScheduleBudget& budget = {});
 
 /// The schedule of a broadcast from `root` of `bytes` bytes on a tree of links, or on one node, whose ranks are taken

@@ -15,9 +15,9 @@ namespace torii::scheduling {
 /// A cut is a connected set of relays. It divides the other nodes into components, each on a link of its own. A
 /// component without the message needs a first copy over the cut; the others hand copies out, the k-th no earlier than
 /// its link can have carried k messages besides what is reserved on it, and no earlier than one message takes at the
-/// best rate. Whoever receives hands out as well. The r-th first copy arrives no earlier than the r-th of all these,
-/// and after it the component must still serve its inside, for which a bound is known beforehand; the longest such
-/// bounds are given to the first arrivals.
+/// best rate. A component that has received a copy hands out copies too. The r-th first copy arrives no earlier than
+/// the r-th of all these, and after it the component must still serve its inside, for which a bound is known
+/// beforehand; the longest such bounds are given to the first arrivals.
 ///
 /// The bound of the inside starts at the first arrival of any copy there. It allows for further copies from outside,
 /// among them those that slow senders have under way at the same time: the least rates that fit beside each other are
@@ -30,7 +30,7 @@ class Bound {
   Ticks of(const State& state, Ticks enough);
 
  private:
-  /// What hangs on a cut by one link.
+  /// A component: the part of the tree that one link joins to a cut.
   struct Component {
     std::vector<int> ranks;
     std::vector<Ticks> before;  ///< by rank of `ranks`: latencies to the link of the cut

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bound knows of a network beforehand: cuts, their components, and how long the insides of those take.
+// Data of the bound that depend on the network only: cuts, their components, and the times of their insides.
 #include <algorithm>
 #include <cmath>
 

@@ -47,7 +47,7 @@ void Model::add_ways_from(int rank) {
     depths.pop_back();
     way.resize(depth);
     if (depth != 0) {
-      // The hop by which this node was reached, appended now that all hops before it stand in `way`.
+      // The hop by which this node was reached, appended now that all hops before it are in `way`.
       for (const TreeHop hop : tree_->hops(from)) {
         if (tree_->reaches(hop) != node) continue;
         const Ticks before =

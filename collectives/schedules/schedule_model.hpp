@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the search for a schedule knows of its network beforehand: ways between ranks, rates and durations.
+// The network as the search for a schedule sees it: ways between ranks, rates and durations.
 #pragma once
 
 #include <span>
@@ -52,7 +52,7 @@ class Model {
   std::int64_t capacity(int resource) const { return tree_->links()[at(resource / 2)].bandwidth[at(resource % 2)]; }
   std::int64_t bandwidth(TreeHop hop) const { return tree_->links()[at(hop.link)].bandwidth[at(hop.direction)]; }
   Ticks latency(TreeHop hop) const;
-  /// Of the whole message at a rate.
+  /// The duration of the whole message at a rate.
   Ticks duration(std::int64_t rate) const;
   double seconds(Ticks ticks) const { return static_cast<double>(ticks) / ticks_per_second_; }
   double ticks_per_second() const { return ticks_per_second_; }

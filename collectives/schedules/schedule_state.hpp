@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A partial schedule: who has the message when, what the links carry, and which of its continuations are alike.
+// A partial schedule: the ranks that have the message, the use of the links, and which of its continuations are alike.
 #pragma once
 
 #include <span>

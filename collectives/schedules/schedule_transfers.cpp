@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search has found, as transfers that can be run: in seconds, and what each must wait for.
+// The result of a search as transfers that can be run: times in seconds, and the transfers that each must wait for.
 #include "collectives/schedules/schedule_transfers.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The catalogue: one row per algorithm. Whatever has a row is verified, simulated, drawn and measured.
+// The catalogue: one row per algorithm. Every algorithm with a row is verified, simulated, drawn and measured.
 #pragma once
 
 #include <span>

@@ -53,13 +53,13 @@ Tuning forced_tuning(Tuning tuning, const Forced& forced) {
   return tuning;
 }
 
-/// What goes to one rank where whole operands or blocks do.
+/// The bytes of one message if whole operands or blocks travel.
 std::size_t one_message_bytes(const PlanRequest& request, std::size_t bytes) {
   return has_block_per_rank(request.collective) ? bytes / static_cast<std::size_t>(request.topology.ranks()) : bytes;
 }
 
-/// The shortest segment that is worth a put over a network. Two ranks pass nothing on, so nobody waits for a segment to
-/// be whole. Rounds of an all_gather bundle their segments, and what is one segment already needs no longer one.
+/// The shortest segment that is worth a put over a network. Two ranks forward nothing, so no rank waits for a segment
+/// to be whole. Rounds of an all_gather bundle their segments, and what is one segment already needs no longer one.
 std::size_t least_segment(const PlanRequest& request, std::size_t bytes, const Tuning& tuning, std::size_t put_bytes) {
   if (one_message_bytes(request, bytes) <= tuning.segment_bytes || request.collective == Collective::all_gather)
     return 0;
@@ -112,7 +112,7 @@ Bid least_offer(const OfferRequest& asked, std::string& others) {
   return best;
 }
 
-/// What serves without a row: the forced algorithm, or the first of the catalogue that accepts the call.
+/// The choice without a row: the forced algorithm, or the first of the catalogue that accepts the call.
 Bid without_row(const std::string& name, const OfferRequest& asked) {
   PlanRequest request = asked.plan;
   request.tuning = default_tuning(request, asked.bytes);
@@ -168,7 +168,7 @@ Selected select(const TuneTable& table, const Forced& forced, PlanRequest reques
   } else if (tuning.radix == 0) {
     tuning.radix = Tuning{}.radix;
   }
-  // What goes in one shot travels in one message.
+  // A one-shot operand or block travels in one message.
   tuning.one_shot = tuning.one_shot && one_message_bytes(request, bytes) <= tuning.segment_bytes;
   selected.algorithm = &algorithm;
   selected.by_model = is_offered ? why + selected.by_model : why;

@@ -10,7 +10,7 @@
 
 namespace torii {
 
-/// What the embedder or a command line forces; empty or 0: the table decides.
+/// The forced choices of the embedder or a command line; empty or 0: the table decides.
 struct Forced {
   std::string algorithm;  ///< empty or "auto"
   std::size_t segment_bytes = 0;

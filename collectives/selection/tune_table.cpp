@@ -25,7 +25,7 @@ constexpr int kRadixMax = 65536;
 constexpr int kLanesMax = 255;
 /// Values of a tune table are 4 deep. To copy or to print a value takes stack for each level.
 constexpr int kNestingMax = 16;
-/// In tune files, what ranks of a `node` stand on that are on several nodes.
+/// In tune files, the topology of ranks of a `node` that are on several nodes.
 constexpr const char* kSwitch = "switch";
 
 [[noreturn]] void bad(const std::string& where, const std::string& what) {

@@ -25,7 +25,7 @@ constexpr int kChildren = 3;
 }  // namespace
 
 std::vector<Tree> heap_trees(int ranks, int root) {
-  // With a common root the others form the heaps, and it stands above all three.
+  // With a common root the other ranks form the heaps, and the root is above all three.
   const bool is_common = root != kOwnRoots;
   const int members = is_common ? ranks - 1 : ranks;
   const int first = is_common ? root + 1 : 0;

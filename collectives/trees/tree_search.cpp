@@ -102,7 +102,7 @@ class TreeSearch {
     potentials_.insert(potentials_.end(), distances.begin(), distances.end());
   }
 
-  /// All who have no cable.
+  /// All seekers without a cable.
   std::vector<int> seekers() const {
     std::vector<int> result;
     for (int seeker = 0; seeker < nodes_ * trees_; ++seeker) {
@@ -111,8 +111,8 @@ class TreeSearch {
     return result;
   }
 
-  /// Levels by breadth from those without a cable, over whom they would have to displace: in queue_. Whether somebody
-  /// reaches a cable that nobody owns.
+  /// Levels by breadth from the seekers without a cable over those that they would displace: in queue_. Returns whether
+  /// a seeker reaches a cable without an owner.
   bool look_for_ways() {
     std::ranges::fill(levels_, kNone);
     std::fill(is_wanted_.begin(), is_wanted_.end(), false);
@@ -136,7 +136,7 @@ class TreeSearch {
     return found;
   }
 
-  /// Gives the seeker a cable, and those whom that displaces others, along increasing levels.
+  /// Gives the seeker a cable, and other cables to the seekers that this displaces, along increasing levels.
   bool serve(int first) {
     struct Place {
       int seeker;
@@ -177,7 +177,7 @@ class TreeSearch {
     return least;
   }
 
-  /// What lifting costs: children that lose their cable, and height. Nothing when it offers no cable that was out of
+  /// The cost of lifting: children that lose their cable, and height. Nothing if lifting brings no further cable into
   /// reach.
   std::optional<int> cost_of_lifting(int seeker, int to_potential) {
     bool gains = false;
@@ -196,7 +196,7 @@ class TreeSearch {
            static_cast<int>(random_() % kHarmless);
   }
 
-  /// Lifts whom it costs least of those in queue_; false when nobody gains.
+  /// Lifts the seeker in queue_ for which it costs least; false if no seeker gains.
   bool lift_one() {
     int best = kNone;
     int best_cost = std::numeric_limits<int>::max();

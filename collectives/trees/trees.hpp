@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edge-disjoint spanning trees over the nodes of a torus, and what stands on which node. Pure tables, built once per
+// Edge-disjoint spanning trees over the nodes of a torus, and the ranks on each node. Pure tables, built once per
 // (torus, root) and shared by the plans of all ranks.
 #pragma once
 
@@ -78,7 +78,7 @@ bool are_disjoint(const TreeTable& table);
 /// The torus of so many ranks whose extents have the least sum, the largest first.
 Topology nearly_cubic_torus(int ranks);
 
-/// What algorithms that follow the links see of a topology: a torus of nodes and the ranks on each. The ranks of one
+/// A topology as algorithms that follow the links see it: a torus of nodes and the ranks on each. The ranks of one
 /// shared-memory node have no links to share; each is given a node of its own on nearly_cubic_torus().
 struct Grid {
   explicit Grid(const Topology& topology);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library says beside its status codes: nothing on success; levels by TORII_LOG; to stderr or a callback.
+// The log of the library beside its status codes: nothing on success; levels by TORII_LOG; to stderr or a callback.
 #pragma once
 
 #include <cstdint>

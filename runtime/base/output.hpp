@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs write where their command line says: to a file, or to stdout for "-".
+// The output of programs: to the file that the command line names, or to stdout for "-".
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 namespace torii {
 
-/// 64 random bits that nobody can foresee. They are told to other ranks through an Bootstrap, and to nobody else: no
-/// log and no error text contains them. Throws Error{no_resource} where the system has no source of random bytes.
+/// 64 random bits that nobody can predict. Only the ranks of the job learn them, through a Bootstrap: no log and no
+/// error text contains them. Throws Error{no_resource} if the system has no source of random bytes.
 std::uint64_t random_secret();
 
 }  // namespace torii

@@ -15,7 +15,7 @@ enum class [[nodiscard]] Status : std::int32_t{
     timeout = 6, peer_lost = 7,        aborted = 8,        poisoned = 9, transport = 10,  internal = 11,
 };
 
-/// The name of a status as it stands in logs and JSON, e.g. "peer_lost".
+/// The name of a status in logs and JSON, e.g. "peer_lost".
 std::string_view name(Status status) noexcept;
 
 /// Thrown by setup code only; the data path returns a Status instead. `rank()` is the rank the message speaks of, or

@@ -8,15 +8,15 @@
 
 namespace torii {
 
-/// Cheap where it stands still: a counter and a comparison per turn. Starts with way 0.
+/// A turn that is not timed costs a counter and a comparison. Starts with way 0.
 class TimedChoice {
  public:
-  /// `handicap` is added to every cost of way 1: what somebody else pays for it. The first `cold_turns` go way 0 and
+  /// `handicap` is added to every cost of way 1: the cost for other ranks. The first `cold_turns` use way 0 and
   /// are not timed: the kernel gives out memory on first touch, which costs thirty times what the turn does.
   explicit TimedChoice(float handicap = 0, std::uint32_t cold_turns = kColdTurns) noexcept
       : handicap_(handicap), cold_turns_(cold_turns) {}
 
-  /// What to do in the next turn: the way, and whether to time it and call record() afterwards.
+  /// The way of the next turn, and whether to time it and call record() afterwards.
   struct Turn {
     int way;
     bool timed;

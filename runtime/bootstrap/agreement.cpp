@@ -10,7 +10,7 @@
 
 namespace torii {
 
-/// What a rank says, and the first bytes of what it exchanges.
+/// The status of a rank, and the first bytes of its value.
 struct Agreement::Frame {
   static constexpr std::size_t kDataBytes = 48;
   Says says;
@@ -111,7 +111,7 @@ void Agreement::conclude() {
     gather_frames(Says::done, {});
   } catch (const Error& error) {
     if (verdict_) throw;
-    // A rank that knows of another one's failure knows that nobody has ended well, and the others do not wait for it.
+    // A rank that knows of another rank's failure knows that no rank has succeeded, and the others do not wait for it.
     if (!is_refused_ && decide(false)) return;
     is_unsettled_ = true;
     throw;
@@ -162,7 +162,7 @@ void Agreement::settle(const Error* own) {
       troubles, [&](const Trouble& one) { return one.status == first->status && one.text == first->text; });
   const auto failing = static_cast<int>(first - troubles.begin());
   const std::string text(first->text.data(), strnlen(first->text.data(), first->text.size()));
-  // What all ranks have found alike is no one's in particular.
+  // A failure that all ranks have found alike names no rank.
   if (alike) {
     verdict_.emplace(static_cast<Status>(first->status), text, first->rank);
   } else {

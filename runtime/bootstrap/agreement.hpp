@@ -23,8 +23,8 @@ class Unsettled : public Error {
 /// values travel in the frame. For all_or_none() only.
 class Agreement final : public Bootstrap {
  public:
-  /// `outer` may be an Agreement itself: the ranks then go on with the exchange behind it. Takes all memory that
-  /// telling a failure needs.
+  /// `outer` may be an Agreement itself: the ranks then use the bootstrap behind it. Takes all memory that reporting a
+  /// failure needs.
   explicit Agreement(Bootstrap& outer);
   ~Agreement() override;
   int rank() const noexcept override { return plain_.rank(); }

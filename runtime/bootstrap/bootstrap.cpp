@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining by the embedder's function, by torii-run's socket, or alone; other ways stand in exchange_environment.
+// Joining by the embedder's function, by torii-run's socket, or alone; environment.cpp has the other ways.
 #include "runtime/bootstrap/bootstrap.hpp"
 
 #include <fcntl.h>
@@ -69,7 +69,8 @@ class LauncherBootstrap final : public Bootstrap {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
  private:
-  /// torii-run knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
+  /// torii-run knows which ranks are missing, so it reports first; the two seconds are for the case that it hangs
+  /// itself.
   static constexpr double kGraceS = 2;
 
   void send_all(std::span<const std::byte> bytes);
@@ -175,7 +176,7 @@ void call_exchange(ExchangeFunction function, void* data, int rank, std::span<co
   const auto fail = [&](const std::string& what) {
     throw Error(Status::transport, std::string(who) + " " + what + " on rank " + std::to_string(rank));
   };
-  // Something else than what must come, so that a function which does nothing is found out.
+  // Not the expected bytes, so that a function that does nothing is detected.
   const auto own = all.subspan(static_cast<std::size_t>(rank) * mine.size(), mine.size());
   std::ranges::transform(mine, own.begin(), [](std::byte byte) { return ~byte; });
   int code = 0;
@@ -225,7 +226,7 @@ std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinOffer& offer
     if (bootstrap == nullptr) bootstrap = std::make_unique<SingleBootstrap>();
   }
   if (bootstrap->rank() == 0) {
-    // As errors, because the default level shows nothing less and what the user meant to set is not set.
+    // Logged as errors: the default level shows nothing less, and the value that the user meant to set is not set.
     for (const std::string& warning : settings.warnings) log(LogLevel::error, warning);
   }
   return bootstrap;

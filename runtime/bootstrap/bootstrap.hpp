@@ -30,8 +30,9 @@ class Bootstrap {
   /// Writes the `mine` of every rank to `all`, in rank order. `mine` has the same size on all ranks and `all` holds
   /// ranks() times that. Throws Error: timeout or peer_lost naming the missing rank, mismatch for unequal sizes.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  /// True when all_gather() fails at once after a rank has ended, naming the same one on all ranks. Who has noticed a
-  /// death otherwise then calls it once more instead of leaving, which the others could take for the first death.
+  /// True when all_gather() fails at once after a rank has ended, and names the same rank on all ranks. A rank that
+  /// noticed a death otherwise then calls it once more before it leaves: the others could take its leaving for the
+  /// first death.
   virtual bool notices_deaths() const noexcept { return false; }
   /// The number of this host's address from which the other ranks were reached: one to offer them. Empty when the
   /// exchange knows none.
@@ -42,7 +43,7 @@ class Bootstrap {
   /// it that all have agreed, false when the call failed, so that this rank does not know. Returns true on all ranks,
   /// or throws Error on all. Where the exchange cannot tell, it returns `agreed`.
   virtual bool decide(bool agreed) { return agreed; }
-  /// The exchange behind this one, where this one only adds to it.
+  /// The bootstrap behind this one, if this one only adds to it.
   virtual Bootstrap& plain() noexcept { return *this; }
 };
 

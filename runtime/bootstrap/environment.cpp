@@ -26,7 +26,7 @@ constexpr Launcher kLaunchers[] = {{"RANK", "WORLD_SIZE", false, "RANK, WORLD_SI
                                    {"PMI_RANK", "PMI_SIZE", false, "PMI (mpiexec of MPICH)"},
                                    {"SLURM_PROCID", "SLURM_NTASKS", true, "srun"}};
 
-/// What the environment says of this rank.
+/// The place of this rank according to the environment.
 struct Place {
   const Launcher* launcher = nullptr;  ///< the first that speaks of several ranks, or nullptr
   int ranks = 1;
@@ -106,7 +106,8 @@ std::unique_ptr<Bootstrap> join_environment(const Settings& settings) {
   const char* const master = std::getenv("MASTER_ADDR");
   const bool has_pmix = std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr;
   const bool several = place.launcher != nullptr;
-  // Who sets RANK and WORLD_SIZE means them, even inside another launcher, whose own server is preferred otherwise.
+  // A user who sets RANK and WORLD_SIZE means them, even inside another launcher, whose own server is otherwise
+  // preferred.
   const bool is_torchrun = place.launcher == &kLaunchers[0];
   if (several && master != nullptr && (is_torchrun || !has_pmix)) {
     return join_tcp(settings, rank_of(place), place.ranks, master, meeting_port(settings));

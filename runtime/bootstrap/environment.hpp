@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the environment says about a job that some launcher has started.
+// Finds the job of a launcher in the environment.
 #pragma once
 
 #include <memory>

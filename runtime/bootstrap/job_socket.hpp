@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank and torii-run say over the inherited socket: a part goes up, the whole or a reason comes down.
+// The protocol of a rank and torii-run over the inherited socket: a part goes up, the whole or a reason comes down.
 #pragma once
 
 #include <cstddef>

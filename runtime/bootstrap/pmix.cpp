@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens libtorii_pmix.so and makes an exchange of it.
+// Opens libtorii_pmix.so and wraps it as a Bootstrap.
 #include "runtime/bootstrap/pmix.hpp"
 
 #include <dlfcn.h>
@@ -43,7 +43,7 @@ class PmixBootstrap final : public Bootstrap {
   int ranks_ = 1;
 };
 
-/// In the folder torii beside the library or program that this code stands in, else where the system looks.
+/// In the folder torii beside the library or program that contains this code, else where the system looks.
 void* open_library() {
   // libpmix has threads that may still be ending when a context ends, and a later context opens it again.
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;

@@ -9,7 +9,7 @@
 
 namespace torii {
 
-/// What libtorii_pmix.so exports under the name torii_pmix_module. Its functions return a torii::Status as a number; a
+/// The table that libtorii_pmix.so exports as torii_pmix_module. Its functions return a torii::Status as a number; a
 /// reason goes to `text` (`text_bytes` with the end), the rank that it speaks of, or -1, to `about`.
 struct PmixModule {
   int version;

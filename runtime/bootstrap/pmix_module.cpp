@@ -67,7 +67,7 @@ int open_pmix(int* rank, int* ranks, char* text, std::size_t text_bytes) {
   return 0;
 }
 
-/// What a call that PMIx finishes on its own thread leaves. Shared, because we may give up before it is finished.
+/// The result of a call that PMIx finishes on its own thread. Shared, because this rank may give up before that.
 struct Pending {
   std::mutex mutex;
   std::condition_variable changed;
@@ -163,7 +163,7 @@ int fence(const std::string& key, const void* mine, std::size_t bytes, double ti
       return say(text, text_bytes, Status::timeout, who + " has not joined in time");
     }
     if (fenced.status == Status::transport) return say(text, text_bytes, Status::transport, named("PMIx_Fence", code));
-    // Where all join again, one that is still leaving looks like one that has ended, and comes back.
+    // When all ranks join again, a rank that is still leaving looks like one that has ended, and comes back.
     if (!state.joins_again) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } while (!deadline.is_over());

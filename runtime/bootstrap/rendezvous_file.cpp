@@ -210,7 +210,7 @@ std::unique_ptr<Bootstrap> join_file(const Settings& settings, int rank, int ran
     std::ranges::stable_partition(file->addresses, [&](const Address& one) { return is_directly_connected(one, own); });
     return Rendezvous{std::move(file->addresses), wire::job_key(settings.job_token + file->secret)};
   };
-  // What an earlier job left may name a port where another job listens now; rank 0 will replace it.
+  // The file of an earlier job may name a port where another job listens now; rank 0 will replace it.
   std::vector<TcpLink> links;
   links.push_back(dial_rank_0(place, {find, false}));
   return make_tcp_bootstrap(place, std::move(links));

@@ -12,7 +12,7 @@
 
 namespace torii {
 
-/// What stands in the file. The random secret makes the job's key together with TORII_JOB_TOKEN.
+/// The content of the file. The random secret and TORII_JOB_TOKEN together make the job's key.
 struct RendezvousFile {
   int ranks = 0;
   std::string secret;  ///< 64 hexadecimal digits

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: who listens where, and when that needs a token.
+// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: the address on which rank 0 listens, and when a token is needed.
 #include "runtime/bootstrap/tcp.hpp"
 
 #include <algorithm>

@@ -16,7 +16,7 @@
 
 namespace torii {
 
-/// Who this process is in the job.
+/// The place of this process in the job.
 struct TcpIdentity {
   int rank = 0;
   int ranks = 1;
@@ -35,19 +35,19 @@ struct TcpLink {
 /// easily.
 constexpr int queue_length(int ranks) noexcept { return ranks + 1024; }
 
-/// Rank 0: admits every other rank once, then closes the listeners. Whoever is silent, slow or no rank of this job is
-/// dropped and changes nothing; who has a wrong token or number of ranks is told so, and reported on stderr. Returns
+/// Rank 0: admits every other rank once, then closes the listeners. Connections that are silent, slow or not from this
+/// job are dropped and change nothing; a wrong token or number of ranks is answered, and reported on stderr. Returns
 /// the links by rank, the own one unused. Throws Error: timeout naming the missing ranks, no_resource.
 std::vector<TcpLink> admit_ranks(const TcpIdentity& place, std::vector<Descriptor> listeners, const wire::Key& key);
 
-/// Where rank 0 may be found.
+/// The addresses at which rank 0 may be found.
 struct Rendezvous {
   std::vector<Address> addresses;  ///< tried in this order
   wire::Key key{};
 };
 
 struct DialPlan {
-  /// Where rank 0 is now, or nothing with the reason; asked anew before each attempt.
+  /// The current address of rank 0, or nothing with the reason; asked anew before each attempt.
   std::function<std::optional<Rendezvous>(std::string& why_not)> find;
   /// A refusal ends it. False where rank 0 may yet turn out to be somewhere else.
   bool refusals_are_final = true;
@@ -57,7 +57,7 @@ struct DialPlan {
 /// last reason, mismatch when refused for its token or number of ranks, invalid_argument when its rank is taken.
 TcpLink dial_rank_0(const TcpIdentity& place, const DialPlan& plan);
 
-/// An exchange over links: of rank 0 to all others, or of another rank to rank 0 (then `links` holds that one).
+/// A bootstrap over links: those of rank 0 to all others, or the one link of another rank to rank 0.
 std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& place, std::vector<TcpLink> links);
 
 /// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Rank 0 listens on `host`, which must be an address of its host; the key

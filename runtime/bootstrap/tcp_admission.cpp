@@ -19,7 +19,8 @@
 namespace torii {
 namespace {
 
-/// A rank speaks as soon as it is connected; who takes longer than this for the proof makes room for others.
+/// A rank speaks as soon as it is connected; a connection that takes longer than this for the proof makes room for
+/// others.
 constexpr double kPatienceS = 5;
 /// Connections of each kind, silent and challenged, beyond one for each rank.
 constexpr std::size_t kPendingMax = 64;
@@ -72,7 +73,7 @@ class Admission {
     for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
       if (deadline.is_over()) throw too_late(missing);
       wait(deadline);
-      // Those who may have answered come before new ones, which may displace them.
+      // Connections that may have answered come before new ones, which may displace them.
       for (Pending& one : std::exchange(challenged_, {})) hear_and_keep(std::move(one));
       for (Pending& one : std::exchange(silent_, {})) hear_and_keep(std::move(one));
       for (const Descriptor& listener : listeners_) accept_from(listener.get());
@@ -133,7 +134,7 @@ void Admission::tell_admitted(Status status, int rank, const std::string& senten
     std::string message(reinterpret_cast<const char*>(&head), sizeof(head));
     message += sentence;
     message.append(reinterpret_cast<const char*>(&proof), sizeof(proof));
-    // The buffer of a fresh connection holds it. Who cannot be told runs into its own deadline.
+    // The buffer of a fresh connection holds it. A rank that cannot be told runs into its own deadline.
     if (send(link.socket.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;
   }
 }
@@ -152,7 +153,7 @@ void Admission::wait(const Deadline& deadline) {
 }
 
 void Admission::accept_from(int listener) {
-  // Not without end: who connects faster than we accept must not keep us from hearing the others.
+  // A bounded number: a peer that connects faster than rank 0 accepts must not keep it from hearing the others.
   for (int accepted = 0; accepted < kAcceptedMost; ++accepted) {
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.open()) {

@@ -61,7 +61,7 @@ void check_sizes(std::size_t mine_bytes, std::size_t all_bytes, int ranks) {
                                     " ranks into " + std::to_string(all_bytes) + " bytes");
 }
 
-/// What both ends have in common: who they are, which round it is, and the first failure, which stays.
+/// The common part of both ends: rank, number of ranks, round, and the first failure, which is kept.
 class TcpBootstrap : public Bootstrap {
  public:
   explicit TcpBootstrap(const TcpIdentity& place) : place_(place) {}
@@ -210,14 +210,14 @@ class Client final : public TcpBootstrap {
 
 void Client::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   begin(mine.size(), all.size());
-  // Rank 0 knows who is missing, so it speaks first; the two seconds are for the case that it hangs itself.
+  // Rank 0 knows which ranks are missing, so it reports first; the two seconds are for the case that it hangs itself.
   constexpr double kGraceS = 2;
   Deadline deadline = Deadline::after_s(place_.timeout_s + kGraceS);
   wire::FrameHead head;
   head.round = round_;
   head.bytes = mine.size();
   Outgoing frame(link_.send_key, head, mine);
-  // When the connection breaks here, the reason may still stand in the socket.
+  // If the connection breaks here, the reason may still be in the socket.
   while (push(link_.socket.get(), frame) && !frame.done()) {
     if (!wait(POLLOUT, deadline)) break;
   }

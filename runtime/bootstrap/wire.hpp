@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks say to rank 0 over TCP: a mutual proof that both know the job's token, then frames with a keyed hash each.
+// The protocol between ranks and rank 0 over TCP: a mutual proof that both know the job's token, then frames with a
+// keyed hash each.
 #pragma once
 
 #include <array>
@@ -34,7 +35,7 @@ struct Hello {
   std::int32_t ranks = 0;
   Nonce nonce{};
   /// The keyed hash of all that comes before it. Rank 0 drops a connection with a wrong mark at once, so strangers that
-  /// say hello take no place. A right mark admits nobody: it can be recorded and said again.
+  /// say hello take no place. A right mark alone admits no rank: it can be recorded and repeated.
   Proof mark{};
 };
 
@@ -46,7 +47,7 @@ struct Challenge {
   Nonce nonce{};
 };
 
-/// Third, of the rank. It proves itself first: who only scans ports gets nothing that depends on the token.
+/// Third, of the rank. The rank proves itself first: a port scanner gets nothing that depends on the token.
 struct Response {
   Proof proof{};
 };
@@ -68,7 +69,7 @@ Key job_key(std::string_view token);
 Nonce random_nonce();
 /// The first message of `rank`, with a new nonce and the mark of `key`.
 Hello make_hello(const Key& key, int rank, int ranks);
-/// What `hello.mark` is where its maker knows `key`.
+/// The value of `hello.mark` if its maker knows `key`.
 Proof mark_of(const Key& key, const Hello& hello);
 /// The proof that its maker knows `key`; `role` is "rank" or "rank 0", so that neither can send back the other's.
 Proof prove(const Key& key, std::string_view role, const Hello& hello, const Challenge& challenge);
@@ -97,7 +98,7 @@ class FrameReader {
  public:
   FrameReader() = default;
   FrameReader(const Key& key, std::uint64_t bytes_max) : key_(key), bytes_max_(bytes_max) {}
-  /// Where the next bytes go; empty when the frame is complete.
+  /// The place of the next bytes; empty when the frame is complete.
   std::span<std::byte> room();
   /// So many bytes were written into room(). Throws Error{transport} when they cannot be the peer's.
   void filled(std::size_t bytes);

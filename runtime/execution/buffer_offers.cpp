@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ready tokens between the ranks of a node, written and read once per pair of ranks and call.
+// Buffer offers between the ranks of a node, written and read once per pair of ranks and call.
 #include "runtime/execution/buffer_offers.hpp"
 
 #include <cstring>
@@ -30,8 +30,9 @@ void BufferOffers::begin() noexcept {
                              reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input),
                              call_.buffers.result_offset};
   for (const Announcement& to : call_.plan->announces) {
-    // A lender by value may end its call before its reader looks, and would write the next token over one that is being
-    // read; its message in the slot says all. Every other announcer ends only after the token has been read.
+    // A rank that sends its operand by value makes no offer: its message in the slot says enough. It may end its call
+    // before the reader looks, and its next offer would overwrite one that is being read. Every other rank ends its
+    // call only after its offer has been read.
     if (!to.lands && token.input == kByValue) continue;
     std::memcpy(to.line + sizeof(std::uint64_t), &token, sizeof(token));
     Put put;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ready tokens: what the ranks of a node tell each other about where their vectors are in this call.
+// Buffer offers: the ranks of a node tell each other where their vectors are in this call.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +27,15 @@ class BufferOffers {
 
   /// Tells the peers of the plan where this rank's vectors are.
   void begin() noexcept;
-  /// Whether the peer's token has come. False with a bad status if the peer's offer cannot be (accepts()).
+  /// Whether the peer's buffer offer has come. False with a bad status if the offer is impossible (accepts()).
   bool has_come(std::size_t announcement) noexcept { return announced_[announcement].seen || see(announcement); }
   const Announced& of(int announcement) const noexcept { return announced_[static_cast<std::size_t>(announcement)]; }
-  /// A message of an operand that is read in place has been taken. True for the last one of the call.
+  /// A message of an operand that is read in place has been taken. True for the last message of the call.
   bool is_last_borrowed(std::uint16_t stream) noexcept { return --borrowed_left_[stream] == 0; }
-  /// A peer's memory is reached at its arena's address and the offset that it tells, so no offset outside the arena is
-  /// accepted; once per call and peer, not per step.
+  /// A peer's memory is accessed at its arena's address plus the offered offset, so offsets outside the arena are
+  /// refused. Checked once per call and peer, not per step.
   bool accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept;
-  /// With status `transport`: what the failed peer has told that cannot be, or nothing.
+  /// With status `transport`: the impossible offer of the failed peer as text, or nothing.
   std::string refusal() const;
 
  private:
@@ -45,7 +45,7 @@ class BufferOffers {
 
   RunningCall& call_;
   std::vector<Announced> announced_;
-  std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand lent in place
+  std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand read in place
   std::uint64_t refused_offset_ = 0;          ///< in the failed peer's arena
   std::size_t refused_bytes_ = 0;             ///< 0: nothing was refused; a team ends with the first refusal
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a step's operands and targets are, and the kernels that run over them.
+// Finds a step's operands and targets, and runs kernels over them.
 #include "runtime/execution/data_mover.hpp"
 
 #include <algorithm>
@@ -11,11 +11,12 @@ namespace torii {
 namespace {
 
 /// A value that goes to several places is computed and copied on in pieces of this size, which stay in the first-level
-/// cache between the two. The figure comes from a prototype of two threads; it has not been swept here.
+/// cache between the two. The size comes from a prototype of two threads; it has not been measured here.
 constexpr std::size_t kHotBytes = 8 * 1024;
 
-/// Where a value that goes past the caches to several places is computed, and copied from while it is hot: targets are
-/// rarely aligned alike, so a kernel could stream to one of them only. Wide elements take twice the bytes.
+/// A value for several non-temporal targets is computed here, and copied to the targets while it is hot. Targets are
+/// rarely aligned alike, so a kernel could use non-temporal stores for one of them only. Wide elements need twice the
+/// bytes.
 alignas(64) thread_local std::byte hot_value[2 * kHotBytes];
 
 }  // namespace
@@ -66,7 +67,7 @@ DataMover::Place DataMover::source_place(const StreamEnd& end, const Step& step)
   return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && call_.plan->wide};
 }
 
-/// A base of 0 says that nothing is to be stored there.
+/// A base of 0 means that nothing is stored there.
 DataMover::Place DataMover::target_place(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
   if (out.stream.delivery == Delivery::local) return {};
@@ -81,8 +82,8 @@ DataMover::Place DataMover::target_place(const StreamEnd& end, const Step& step)
   return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && call_.plan->wide, false, !out.ring.remote()};
 }
 
-/// Where engines may take the step's value from: the own operand, or the result that the step keeps or finds kept.
-/// nullptr where that is nowhere in one piece, or nobody on another node wants it.
+/// The address from which engines may send the step's value: the own operand, or the result that the step keeps or has
+/// kept. nullptr if the value is nowhere in one piece, or no rank on another node needs it.
 const std::byte* DataMover::standing(const Step& step) const noexcept {
   if (!call_.input_stands && !call_.result_stands) return nullptr;
   const Flow& flow = *step.flow;
@@ -124,7 +125,7 @@ void DataMover::run(const Step& step) noexcept {
 }
 
 void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept {
-  // What functions load straight into a slot goes through the caches.
+  // Functions load into a slot through the caches.
   const bool functions_store = functions_reach_slots_ && source_places_[0].callers;
   if (peers_bytes < StoreChoice::kBytesMin || functions_store) {
     move_pieces(step);
@@ -137,7 +138,7 @@ void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
   if (turn.way == StoreChoice::Way::non_temporal) {
     for (Place& place : target_places_) place.non_temporal = place.non_temporal || place.peers;
   }
-  // Of the caller's functions, whose time is not the stores', only what goes on is timed.
+  // The time of the caller's functions is not that of the stores, so only the stores to the other targets are timed.
   times_copies_ = turn.timed && call_.buffers.access != nullptr;
   copies_ns_ = 0;
   const std::int64_t begun_ns = turn.timed ? now_ns() : 0;
@@ -148,14 +149,14 @@ void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
   times_copies_ = false;
 }
 
-/// Where the step's operands and targets are. Returns the bytes that it stores into peers' arenas.
+/// Finds the step's operands and targets. Returns the number of bytes that it stores into peers' arenas.
 std::size_t DataMover::find_places(const Step& step) noexcept {
   const Flow& flow = *step.flow;
   ++step_count_;
   target_places_.clear();
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
-  // A single source that stands in the result already is kept as it is.
+  // A single source that is in the result already is kept as it is.
   const Place kept = {.base = call_.own_base(false, step.block),
                       // Engines read it shortly.
                       .non_temporal = call_.shape->non_temporal && standing_ == nullptr,
@@ -217,8 +218,8 @@ void DataMover::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
   }
 }
 
-/// Takes this portion of an operand that stands in a peer's private memory: straight to its first own target, or else
-/// to a place from which it goes on. Such an operand is a step's only source.
+/// Reads this portion of an operand in a peer's private memory: into the first own target, or else into memory from
+/// which it is forwarded. Such an operand is a step's only source.
 void DataMover::read_source(std::size_t bytes) noexcept {
   std::byte* to = call_.plan->private_reads.memory.get();
   for (std::size_t i = targets_.size(); i-- > 0;) {
@@ -230,7 +231,7 @@ void DataMover::read_source(std::size_t bytes) noexcept {
   sources_[0] = to;
 }
 
-/// Moves the current portion of a vector that the caller's functions reach, by hot memory or straight
+/// Moves the current portion of a vector that only the caller's functions access, by hot memory or directly
 /// (StoreChoices::functions).
 void DataMover::access_portion(std::size_t offset_bytes, std::size_t bytes) noexcept {
   const Access& access = *call_.buffers.access;
@@ -274,7 +275,7 @@ void DataMover::combine(std::size_t count, Fold order) noexcept {
     const bool non_temporal = target_places_[primary].non_temporal;
     const void* value = sources_[0];
     if (sources_.size() != 1 || has_wide_source != wide) {
-      // What was stored past the caches is not read again.
+      // A target that was stored past the caches is not read again.
       void* const folded = non_temporal && targets_.size() > 1 ? hot_value : targets_[primary];
       fold(*call_.shape,
            {.sources = sources_.data(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves the data of steps: where operands and targets are, through or past the caches, by kernels or the caller's
-// functions.
+// Moves the data of steps: finds operands and targets, and folds or copies through or past the caches, by kernels or
+// the caller's functions.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class DataMover {
   void run(const Step& step) noexcept;
   /// A step whose data is not touched.
   void skip() noexcept { standing_ = nullptr; }
-  /// Where the last step's message to a peer leaves from; nullptr: from its send slot.
+  /// The address from which the last step's message to a peer is sent; nullptr: its send slot.
   const std::byte* leaves_from(const InstalledOut& out) const noexcept {
     return leaves_standing(out) ? standing_ : nullptr;
   }
@@ -63,7 +63,7 @@ class DataMover {
 
   RunningCall& call_;
   const BufferOffers& offers_;
-  const std::byte* standing_ = nullptr;  ///< where engines may take the value of the step that runs
+  const std::byte* standing_ = nullptr;  ///< from here engines may send the value of the step that runs
   std::uint64_t step_count_ = 0;
   std::vector<std::uint64_t> stored_in_step_;  ///< per out-stream that leads a group: the last step that stored there
   // In a step of a vector that the caller's functions reach.

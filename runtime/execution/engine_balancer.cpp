@@ -15,10 +15,9 @@ constexpr double kWeight = 0.25;
 /// An engine that has nothing under way is believed to be this much quicker each time it is passed over, so that one
 /// that was slow is tried again.
 constexpr double kForgets = 1.0 / 256;
-/// What an engine of which nothing is known has under way at most, while others are known.
+/// The most that an engine without measurements has in flight, while other engines have been measured.
 constexpr std::uint32_t kUnknownMost = 2;
-/// How long everything waits for the first credits. A receiver need not take messages as they come, so that none wants
-/// more must never last.
+/// How long a stream waits for the first credits. A receiver may take messages late, so this wait must end.
 constexpr std::int64_t kPatienceNs = 50'000'000;
 
 }  // namespace
@@ -52,7 +51,7 @@ void EngineBalancer::close(Message& message) noexcept {
   --open_;
 }
 
-/// An engine carries its messages one after the other, so these began when the one before them was through.
+/// An engine carries its messages one after the other, so each begins when the one before it ends.
 void EngineBalancer::time(Engine& engine, std::uint32_t messages, std::int64_t began_ns, std::int64_t now_ns) noexcept {
   const auto each_ns = std::max(1.0, static_cast<double>(now_ns - std::max(engine.returned_ns, began_ns)) / messages);
   const double weight = engine.message_ns == 0 ? 1 : std::min(kWeight * messages, 1.0);
@@ -77,7 +76,7 @@ int EngineBalancer::next() const noexcept {
   double best_ns = std::numeric_limits<double>::infinity();
   for (int number = 0; number < engine_count_; ++number) {
     const Engine& engine = engines_[static_cast<std::size_t>(number)];
-    // Of what is not known yet a little is tried at once, and no more while there are others.
+    // Engines without measurements get a few messages, and no more while there are others.
     const double each_ns = engine.message_ns > 0                       ? engine.message_ns
                            : known && engine.under_way >= kUnknownMost ? 1e18
                                                                        : 1;

@@ -12,13 +12,13 @@
 
 namespace torii {
 
-/// Of one stream. That a put has left tells nothing about the way: its bytes may stand in a queue of the kernel or of a
+/// For one stream. A put that has left says nothing about the path: its bytes may be in a queue of the kernel or of a
 /// switch. A credit says that the receiver has had the message, so engines are judged by credits alone. The engine that
 /// would be through with one more message first is assigned it: what it has under way, times what a message has taken
 /// it.
 ///
 /// A slot is filled anew only after its own credit, so all slots soon wait for the one whose message is on the slowest
-/// engine. With kSlotsLeast slots an engine at a tenth of the others' rate does its share, and holds up nobody.
+/// engine. With kSlotsLeast slots an engine at a tenth of the others' rate does its share and delays no message.
 class EngineBalancer {
  public:
   /// Streams with fewer slots take engines in rotation.

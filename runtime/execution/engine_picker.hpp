@@ -16,7 +16,7 @@ class EnginePicker {
  public:
   explicit EnginePicker(int engines) : engines_(static_cast<unsigned>(engines)) {}
 
-  /// The engine whose turn it is; the turn goes on.
+  /// The next engine in turn.
   int next() noexcept {
     const auto engine = static_cast<int>(next_);
     if (++next_ == engines_) next_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the schedule of a call.
+// Selects the schedule of a call.
 #include "runtime/execution/execution.hpp"
 
 namespace torii {

@@ -16,8 +16,8 @@
 
 namespace torii {
 
-/// Runs one call at a time, by the schedule that its plan and shape ask for. Not thread-safe; the counters may be read
-/// from other threads.
+/// Runs one call at a time, by the schedule that fits its plan and shape. Not thread-safe; other threads may read the
+/// counters.
 template <class Host>
 class BasicExecution {
  public:
@@ -29,11 +29,11 @@ class BasicExecution {
   BasicExecution(const BasicExecution&) = delete;
   BasicExecution& operator=(const BasicExecution&) = delete;
 
-  /// `straight` is the plan's linear program for this shape's layout, or nullptr. All but the buffers' addresses must
-  /// live until the call is done.
+  /// `program` is the plan's linear program for this shape's layout, or nullptr. All arguments but `buffers` must live
+  /// until the call is done.
   void begin(InstalledPlan& plan, const CallShape& shape, const CallBuffers& buffers,
              const LinearProgram* program = nullptr) noexcept;
-  /// begin() of a linear program, which asks nothing of the buffers but where byte 0 of the vectors is.
+  /// begin() of a linear program, which needs nothing of the buffers but the addresses of byte 0.
   void begin_linear(InstalledPlan& plan, const CallShape& shape, const LinearProgram& program, std::uintptr_t input,
                     std::uintptr_t result, std::uint32_t salt) noexcept {
     call_.take_up(plan, shape, salt);
@@ -64,11 +64,11 @@ class BasicExecution {
   void abandon() noexcept { call_.plan = nullptr; }
   /// Hands over the owner of the puts of an abandoned call. Afterwards nothing may run here.
   PutOwner take_puts() noexcept { return std::move(call_.puts); }
-  /// With status `transport`: what failed_peer() has told that cannot be, or nothing.
+  /// With status `transport`: the impossible buffer offer of failed_peer() as text, or nothing.
   std::string refusal() const { return offers_.refusal(); }
   Stall stall() const;
   std::uint64_t engine_bytes(int engine) const noexcept { return call_.engines.bytes(engine); }
-  /// The most entries of a pairwise exchange that have been under way at once: begun, and not yet arrived.
+  /// The most transfers of a pairwise exchange that have been in flight at once.
   int transfers_in_flight_most() const noexcept { return pairwise_.transfers_in_flight_most(); }
 
  private:

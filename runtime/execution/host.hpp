@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an execution runs. The schedules are made once for each kind of host, so that a machine pays nothing for what
-// only a simulation asks.
+// The host of an execution: this machine or a simulation. The schedules are compiled for each kind of host, so that a
+// machine pays nothing for the questions of a simulation.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace torii {
 
-/// This machine: steps take the time they take.
+/// This machine: steps run in real time.
 struct RealHost {
   using Watch = AllLanes;
   static constexpr bool kRunsAll = true;

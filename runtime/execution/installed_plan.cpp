@@ -28,14 +28,14 @@ std::vector<int> peers_with(const Plan& plan, const Nodes& nodes, const Wanted& 
   return peers;
 }
 
-/// The peers to which the rank of `plan` announces its buffers: readers of what it lends, writers of what lands in it.
+/// The peers that get this rank's buffer offer: readers of its operand and writers of its result in place.
 std::vector<int> peers_told(const Plan& plan, const Nodes& nodes) {
   return peers_with(plan, nodes, [](const Stream& stream, bool is_in) {
     return stream.delivery == (is_in ? Delivery::write_in_place : Delivery::read_in_place);
   });
 }
 
-/// The peers that announce their buffers to the rank of `plan`.
+/// The peers that make buffer offers to the rank of `plan`.
 std::vector<int> peers_telling(const Plan& plan, const Nodes& nodes) {
   return peers_with(plan, nodes, [](const Stream& stream, bool is_in) {
     return stream.delivery == (is_in ? Delivery::read_in_place : Delivery::write_in_place);
@@ -55,7 +55,7 @@ int find_end(const std::vector<Stream>& ends, int peer, int tag, const Plan& pla
                                     std::to_string(peer) + " with tag " + std::to_string(tag));
 }
 
-/// Works out the plans of peers, each once.
+/// Computes the plans of peers, each once.
 class PeerPlans {
  public:
   PeerPlans(const Plan& own, const Placement& placement) : own_(own), placement_(placement) {}
@@ -142,7 +142,7 @@ class Installer {
     return result;
   }
 
-  /// What a peer may not announce elsewhere than in its arena.
+  /// The blocks that a peer must offer inside its arena.
   void find_ranges() {
     for (const Lane& lane : installed_.plan.lanes) {
       for (const Flow& flow : lane.flows) {
@@ -187,7 +187,7 @@ class Installer {
     if (place.remote && !installed_.plan.exchange.exists()) {
       place.credit_group = static_cast<std::uint32_t>(credit_group(stream, installed_.plan.slots));
     }
-    // Towards itself a rank has nobody to wake.
+    // A rank does not have to wake itself.
     if (!place.remote && stream.peer != installed_.plan.rank) {
       place.sleeping = placement_.transport->sleeping(place.peer);
     }
@@ -199,7 +199,7 @@ class Installer {
     return place;
   }
 
-  /// What rings keep from call to call stands beside them.
+  /// The state that rings keep from call to call is beside them.
   void keep_rings() {
     const SlotOrder slots = installed_.slot_order();
     for (InstalledIn& in : installed_.in) in.ring.keep_in(in.taken.data());
@@ -282,12 +282,12 @@ class Installer {
     }
   }
 
-  /// On two nodes all engines serve each pair of ranks, in turn, since there is nobody else to serve. On three nodes or
+  /// On two nodes all engines serve each pair of ranks, in turn, since there are no other pairs. On three nodes or
   /// more a pair meets on one engine of each rail, both ranks on the same one: if every engine carried data to every
   /// peer, each of these connections would have its own window and its own work for the kernel. If looks are dear
   /// there (Transport::polling_is_costly()), all pairs meet on the first engine of each rail.
-  /// Streams of pairwise exchanges are not dealt. Their messages use all engines in turn (EnginePicker), and their
-  /// credits use engine 0, the first engine of a stream as it is made.
+  /// Streams of pairwise exchanges have no such engines. Their messages use all engines in turn (EnginePicker), and
+  /// their credits use engine 0, the first engine of a stream as it is made.
   void deal_engines() {
     const Capabilities& able = placement_.transport->capabilities();
     const int most = are_more_than_two(nodes_) ? std::max(1, able.engines / able.rails) : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan put in place: its streams' slots, credits and buffer offers have addresses in the members' arenas. Installing
-// needs no message: the plan is a pure function, so every rank works out its peers' plans and finds the other end of
+// An installed plan: its streams' slots, credits and buffer offers have addresses in the members' arenas. Installing
+// needs no message: the plan is a pure function, so every rank computes its peers' plans and finds the other end of
 // each stream.
 #pragma once
 
@@ -30,26 +30,26 @@ namespace torii {
 /// A stream with the addresses of its end.
 struct InstalledIn {
   Stream stream;
-  int announcement = -1;  ///< lend: index into InstalledPlan::announced
+  int announcement = -1;  ///< read_in_place: index into InstalledPlan::announced
   ReceiveRing ring;
-  /// Of each group of slots how many messages have been taken that have no credit yet. Groups go on across calls.
+  /// For each group of slots the number of taken messages without a credit yet. Groups continue across calls.
   std::array<std::uint8_t, kCreditGroupsMax> taken{};
 };
 struct InstalledOut {
   Stream stream;
-  int announcement = -1;  ///< land: index into InstalledPlan::announced
+  int announcement = -1;  ///< write_in_place: index into InstalledPlan::announced
   int leader = -1;        ///< the stream whose slots hold the payload for a group; -1: alone
   SendRing ring;
   std::uint64_t free_until = 0;  ///< the ring's: all messages below it may be sent
 };
 
-/// Whether a rank whose operand lies in its private memory lets its readers take it from there (way 1) or sends it
-/// through slots (way 0). Ranks count calls alike, so they try both in the same calls; then each takes what has made
-/// its own calls shorter. One choice per power of two of the vector's bytes.
+/// Whether a rank whose operand is in its private memory lets readers take it from there (way 1) or sends it through
+/// slots (way 0). All ranks count calls alike, so they try both ways in the same calls; then each rank uses the way
+/// that made its own calls shorter. One choice per power of two of the vector's bytes.
 struct LendChoice {
   /// Below this a call is too short for a system call per reader.
   static constexpr std::size_t kBytesMin = std::size_t{64} << 10;
-  /// What one read takes at most: a value that is folded, or goes on, should still be in the second-level cache then.
+  /// The most that one read takes: a value that is then folded or forwarded should still be in the second-level cache.
   static constexpr std::size_t kReadBytes = std::size_t{128} << 10;
   std::array<TimedChoice, 16> by_size;
   TimedChoice& of(std::size_t bytes) noexcept {
@@ -60,12 +60,12 @@ struct LendChoice {
 
 /// Reads of operands in private memory.
 struct PrivateReads {
-  bool are_offered = false;  ///< this rank lends to readers who only copy and can read its private memory
+  bool are_offered = false;  ///< all readers of the operand only copy, and can read this rank's private memory
   LendChoice choice;
-  std::unique_ptr<std::byte[]> memory;  ///< LendChoice::kReadBytes for what this rank reads and only passes on
+  std::unique_ptr<std::byte[]> memory;  ///< LendChoice::kReadBytes for operands that this rank only forwards
 };
 
-/// Blocks of a plan from one to another; none as it is made.
+/// A range of blocks of a plan; at first empty.
 struct BlockRange {
   int first = INT_MAX;
   int last = -1;
@@ -75,7 +75,7 @@ struct BlockRange {
   }
 };
 
-/// A pair of ranks of one node between which operands are lent or results landed: one ready line per call.
+/// A pair of ranks of one node that reads operands or writes results in place: one buffer offer per call.
 struct Announcement {
   int peer = 0;                   ///< rank in the context
   std::byte* line = nullptr;      ///< announces: the peer's line; announced: own arena
@@ -85,18 +85,17 @@ struct Announcement {
   BlockRange stores;              ///< and stores into its result
 };
 
-/// A peer of a pairwise exchange: the streams with it, and the two lines in turn by which each tells the other where
-/// its blocks are. Two, because a rank writes its next token when it has heard one token since, not when its own has
-/// been read.
+/// A peer of a pairwise exchange: the streams with it, and the lines of the buffer offers between the two ranks. Each
+/// uses two lines in turn, because a rank writes its next offer when it has received one, not when its own was read.
 struct ExchangePeer {
   int rank = 0;          ///< in the team
   int context_rank = 0;  ///< in the context
-  bool remote = false;   ///< on another node: no tokens, and all goes through slots
+  bool remote = false;   ///< on another node: no buffer offers, all through slots
   bool sends = false;    ///< this rank sends to the peer
   bool takes = false;    ///< and takes from it
   InstalledOut out;
   InstalledIn in;
-  std::byte* tells = nullptr;  ///< the peer's lines for this rank's tokens
+  std::byte* tells = nullptr;  ///< the peer's lines for this rank's offers
   std::uint64_t tells_offset = 0;
   const std::byte* hears = nullptr;  ///< own arena
   std::uint64_t sent = 0;            ///< messages of all calls so far; likewise the others
@@ -121,7 +120,7 @@ struct InstalledPlan {
   StagingShape shape;
   bool wide = false;    ///< wide streams hold float
   bool remote = false;  ///< a stream comes from another node or goes there
-  /// What a put to another node may take from where it stands, because nothing else is stored there in the same call:
+  /// What a put to another node may send without a copy, because nothing else is stored there in the same call:
   bool result_is_final = false;  ///< the result, once it has been kept: no step keeps a block that another has kept
   bool operand_in_place_stays = false;  ///< also an operand that is the result's memory
   std::vector<InstalledIn> in;
@@ -135,12 +134,12 @@ struct InstalledPlan {
   std::uint64_t segments_done = 0;  ///< segments of all calls so far: the base of message numbers
   std::uint64_t last_begun = 0;     ///< segments_done when the last finished call began
   std::uint64_t calls = 0;
-  InstalledExchange exchange;  ///< empty where the plan has none
-  /// The number under which the team put the plan in place, while members are not known to agree on it; otherwise 0.
+  InstalledExchange exchange;  ///< empty if the plan has none
+  /// The number of the installation in the team, while members are not known to agree on it; otherwise 0.
   std::uint64_t unagreed = 0;
 };
 
-/// What installing needs to know of the team.
+/// The team's part of an installation.
 struct Placement {
   Transport* transport = nullptr;
   std::vector<int> context_ranks;              ///< of the members, in team order

@@ -25,7 +25,7 @@ struct AllLanes {
   static constexpr bool waits_for_credit() noexcept { return false; }
 };
 
-/// The lanes that a word which has changed since may have freed.
+/// The lanes that may be able to move because a word has changed.
 class LaneWatch {
  public:
   /// A call begins; add() follows for each lane.
@@ -51,8 +51,8 @@ class LaneWatch {
   bool waits_for_credit() const noexcept { return lanes_without_credit_ != 0; }
 
  private:
-  /// Words of one kind that lie in staging stream after stream, and by stream the lanes that wait for them. Beside the
-  /// bits below, for changed() finds nothing of a rank in a cache.
+  /// Words of one kind, in staging one stream after another, and for each stream the lanes that wait for them. Close to
+  /// the bits below, because changed() finds none of a rank's memory in a cache.
   struct Readers {
     std::uint64_t begin = 0;         ///< offset of the first stream's
     std::uint64_t stream_bytes = 1;  ///< from one stream's to the next one's

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the readers of this call's operand take it from this rank's private memory.
+// Whether peers read this call's operand in this rank's private memory.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works out linear programs.
+// Makes linear programs.
 #include "runtime/execution/linear_program.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ bool by_value(const std::vector<Installed>& streams) {
   });
 }
 
-/// Of the step's message, behind the others of its bundle, in the first slot.
+/// The address of the step's message, behind the others of its bundle, in the first slot.
 std::byte* first_payload(const Ring& ring, const Stream& stream, int position, std::size_t length_bytes) {
   const auto bundle = static_cast<std::size_t>(stream.bundle);
   return ring.first_payload(length_bytes * bundle) + static_cast<std::size_t>(position) % bundle * length_bytes;

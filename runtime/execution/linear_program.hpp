@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan of one lane and one segment as a linear program of steps: what short vectors run. Everything that does not
-// change from call to call (offsets, lengths, slots) is worked out once per (call shape, channel).
+// A plan of one lane and one segment as a linear program, a list of steps: short vectors run it. All that does not
+// change from call to call (offsets, lengths, slots) is computed once per (call shape, channel).
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ struct LinearSource {
 /// One target of a step.
 struct LinearTarget {
   bool signals = true;         ///< the slot is full after this step
-  bool stores = true;          ///< false where an earlier stream of its group holds the payload
+  bool stores = true;          ///< false if an earlier stream of its group holds the payload
   std::uint32_t position = 0;  ///< as of a source
   std::uint64_t messages = 1;
   std::byte* payload = nullptr;     ///< of the message in the first slot
-  std::size_t signalled_bytes = 0;  ///< that the signal tells of: all of the bundle; none of a token
+  std::size_t signalled_bytes = 0;  ///< that the signal announces: the whole bundle; 0 without payload
   SendRing ring;
 };
 
@@ -40,7 +40,7 @@ struct LinearStep {
   std::span<const LinearTarget> targets;
   std::uint32_t flow = 0;  ///< index into InstalledPlan::stores
   bool keep = false;
-  bool may_stream = false;  ///< long enough, and stored into peers' arenas: through or past the caches
+  bool may_stream = false;  ///< long enough, and stored into peers' arenas: non-temporal stores are possible
   Fold fold = Fold::left;
   std::size_t offset_bytes = 0;  ///< of the block in the vector
   std::size_t length_bytes = 0;

@@ -44,7 +44,7 @@ inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
 }
 
 /// Folds or copies into the first `count` of targets_. A fold goes into the first one, which stays in the caches if
-/// others are copied from it; the own result, where there is one, stands first.
+/// others are copied from it; the own result, if there is one, is first.
 inline void store(LinearState& at, const RunningCall& call, const LinearStep& step, std::uint32_t count,
                   bool non_temporal) noexcept {
   std::uint32_t first = 0;

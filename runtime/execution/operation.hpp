@@ -26,7 +26,7 @@ inline bool is_ready(const Operation& operation) noexcept {
 template <class Host, class Operation>
 inline void run(const Host& host, const Operation& operation) noexcept {
   if (Host::kRunsAll || host.runs(operation.sources().size(), operation.bytes())) {
-    if (!operation.move()) return;  // something could not be read: nobody may take what was stored
+    if (!operation.move()) return;  // an operand could not be read: no peer may take what was stored
   } else {
     operation.skip();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairwise exchanges: personalised messages. Entries are drawn in the order of the list, a bounded number of them is
-// under way, and whichever can move does, so a receiver that is behind holds up nobody but itself.
+// Pairwise exchanges: personalised messages. Transfers start in the order of the plan, a bounded number is in flight,
+// and each one that can move does, so a late receiver holds up only itself.
 #include "runtime/execution/pairwise_schedule.hpp"
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace torii {
 namespace {
 
-/// Entries from which a rank takes at once: more would only mean more signals to look at.
+/// Transfers from which a rank takes at once: more would only add signals to poll.
 constexpr std::size_t kTakesAtOnce = 32;
-/// What is copied in place, or read out of a peer's memory, before other entries get their turn.
+/// Bytes that are copied in place, or read out of a peer's memory, before other transfers get their turn.
 constexpr std::size_t kPortionBytes = 256 * 1024;
 
-/// Where a rank's block for a peer and its place for that peer's block are, and how long both are.
+/// The offer of a rank to a peer: the place and length of its block for the peer, and of the peer's block for it.
 struct ExchangeOffer {
   std::uint64_t reach;  ///< of the block to be sent; then its offset in the arena, or if kReadable its address
   std::int64_t input;
@@ -37,8 +37,8 @@ std::uint64_t PairwiseSchedule<Host>::reach_of_input() const noexcept {
   return call_.buffers.input_reachable ? kInArena : call_.lending.readable ? kReadable : kByValue;
 }
 
-/// Of messages between two ranks: lengths that differ between pairs are no part of the call's signature, so they enter
-/// here, and ranks that disagree about one wait instead of mixing data.
+/// The signature of messages between two ranks. The call's signature does not contain lengths that differ between
+/// pairs, so they are added here: ranks that disagree about a length wait instead of mixing data.
 template <class Host>
 std::uint32_t PairwiseSchedule<Host>::pair_signature(std::size_t bytes) const noexcept {
   if (call_.buffers.blocks == nullptr) return call_.signature;
@@ -55,7 +55,7 @@ void PairwiseSchedule<Host>::begin() noexcept {
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
   lent_seen_ = 0;
-  // Of scatter and gather in place only the own block is both, and it stays as it is.
+  // In a scatter or gather in place only the own block is both input and result, and it does not change.
   call_.find_what_stands(call_.plan->plan.exchange.from >= 0 || call_.plan->plan.exchange.to >= 0, false);
   if (call_.plan->private_reads.are_offered && !call_.buffers.input_reachable) {
     std::size_t bytes = call_.shape->layout.total_bytes();
@@ -101,7 +101,7 @@ PairwiseSchedule<Host>::Way PairwiseSchedule<Host>::way(std::uint64_t reach, boo
   return reach == kInArena ? Way::lend : reach == kReadable ? Way::read : Way::slots;
 }
 
-/// Both ends know both tokens of the pair, and so the same two ways.
+/// Both ends know both buffer offers of the pair, so they choose the same two ways.
 template <class Host>
 bool PairwiseSchedule<Host>::agree(const ExchangePeer& peer, Turn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
@@ -153,7 +153,7 @@ Progress PairwiseSchedule<Host>::advance() noexcept {
   return Progress::done;
 }
 
-/// Lets every entry of the pool move once, and fills the pool from the list.
+/// Lets every transfer in flight move once, and starts the next ones of the order.
 template <class Host>
 bool PairwiseSchedule<Host>::pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit,
                                   bool sends) noexcept {
@@ -163,7 +163,7 @@ bool PairwiseSchedule<Host>::pass(Pool& pool, const std::vector<std::uint32_t>& 
     if (i == pool.active.size()) {
       if (kept == limit || pool.next == order.size()) break;
       pool.active.push_back(order[pool.next++]);
-      // All others have had their turn here, so those kept and this one are what is under way.
+      // All others have had their turn, so those that were kept and this one are in flight.
       const auto begun = static_cast<int>(kept) + 1;
       if (sends && begun > transfers_in_flight_most())
         transfers_in_flight_most_.store(begun, std::memory_order_relaxed);
@@ -190,7 +190,8 @@ void PairwiseSchedule<Host>::send(ExchangePeer& peer, Turn& turn, bool& moved) n
   bool arrived = true;
   if (turn.out_way == Way::slots) {
     if (turn.out_bytes < block.bytes && put_segment(peer, turn, block)) moved = true;
-    // What goes over a network is under way until the receiver has taken it. The last entries need not wait for that.
+    // Over a network a transfer is in flight until the receiver has taken it. The last transfers need not wait for
+    // that.
     const std::uint64_t last = peer.sent + messages - 1;
     arrived = !peer.remote || sends_.next == call_.plan->exchange.sends_in.size() ||
               peer.out.ring.is_taken(call_.slots, last);
@@ -227,7 +228,7 @@ bool PairwiseSchedule<Host>::put_segment(ExchangePeer& peer, Turn& turn, const B
   return true;
 }
 
-/// Stores a portion into the peer's result; after the last one the signal of the last message says that all is there.
+/// Stores a portion into the peer's result; after the last portion the signal of the last message announces all of it.
 template <class Host>
 bool PairwiseSchedule<Host>::store_landed(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
   const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.out_bytes);
@@ -313,7 +314,7 @@ bool PairwiseSchedule<Host>::take_lent(ExchangePeer& peer, Turn& turn, const Blo
   return true;
 }
 
-/// What used no slots leaves their credits as if it had: those of the last message in each slot.
+/// A transfer that used no slots leaves the same credits as one that did: that of the last message in each slot.
 template <class Host>
 void PairwiseSchedule<Host>::give_back(const ExchangePeer& peer, std::uint64_t messages) noexcept {
   const std::uint64_t next = peer.taken + messages;
@@ -336,7 +337,7 @@ void PairwiseSchedule<Host>::keep_own_block() noexcept {
   store_in_result(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), from.bytes);
 }
 
-/// The caller may overwrite its input after the call, so readers must have given it back.
+/// The caller may overwrite its input after the call, so its readers must be done.
 template <class Host>
 bool PairwiseSchedule<Host>::lent_blocks_are_free() noexcept {
   for (; lent_seen_ < turns_.size(); ++lent_seen_) {

@@ -21,7 +21,7 @@ class PairwiseSchedule {
   void begin() noexcept;
   Progress advance() noexcept;
   Stall stall() const noexcept;
-  /// The most entries that have been under way at once: begun, and not yet arrived. From any thread.
+  /// The most transfers that have been in flight at once. From any thread.
   int transfers_in_flight_most() const noexcept { return transfers_in_flight_most_.load(std::memory_order_relaxed); }
 
  private:
@@ -31,14 +31,14 @@ class PairwiseSchedule {
   struct Turn {
     Way out_way = Way::unknown;
     Way in_way = Way::unknown;
-    bool sent = false;  ///< the entry has left the pool
+    bool sent = false;  ///< the transfer has left the pool
     bool taken = false;
     std::size_t out_bytes = 0;  ///< sent so far
     std::size_t in_bytes = 0;
     std::uintptr_t peer_input = 0;  ///< where the peer's block for this rank is
     std::uintptr_t peer_result = 0;
   };
-  /// Entries that this rank has drawn and not done with.
+  /// The in-flight set: transfers that this rank has started and not finished.
   struct Pool {
     std::vector<std::uint32_t> active;
     std::size_t next = 0;  ///< in the order of the pairwise exchange
@@ -93,7 +93,7 @@ class PairwiseSchedule {
   Pool sends_;
   Pool takes_;
   bool own_block_kept_ = false;
-  std::size_t lent_seen_ = 0;  ///< peers whose reads of lent blocks are known to be over, in the order of peers
+  std::size_t lent_seen_ = 0;  ///< so many of the first peers are known to have read the blocks that they read in place
   std::atomic<int> transfers_in_flight_most_ = 0;
 };
 

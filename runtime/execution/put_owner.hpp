@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the puts that somebody has under way, so that a call ends when its own puts are done, whatever others put.
+// Counts the puts of an owner in flight, so that a call ends when its own puts are done, independently of others.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class PutCount {
   std::atomic<std::size_t> uses_ = 1;  ///< one is the owner's own
 };
 
-/// In whose name puts are made, by any thread, and who asks whether they are done.
+/// The owner of puts, which any thread may make. The owner can ask whether all its puts are done.
 class PutOwner {
  public:
   PutOwner() : count_(new PutCount) {}
@@ -43,7 +43,7 @@ class PutOwner {
     if (count_ != nullptr) count_->remove();
   }
 
-  /// What a put names as its owner. nullptr after a move.
+  /// The value for Put::owner. nullptr after a move.
   PutCount* count() const noexcept { return count_; }
   /// True when no transport holds a put of this owner; puts to lost peers do not count.
   bool drained() const noexcept { return count_ == nullptr || count_->uses_.load(std::memory_order_acquire) == 1; }

@@ -39,7 +39,7 @@ struct RingEngines {
                                        ///< a stream to the same peer
 };
 
-/// Where a stream is, as its installation finds it.
+/// The place of a stream, as its installation computes it.
 struct RingPlace {
   int peer = 0;         ///< rank in the context
   bool remote = false;  ///< the peer is on another node: all its messages go by value
@@ -58,7 +58,7 @@ struct RingPlace {
   const std::atomic<std::uint32_t>* sleeping = nullptr;
 };
 
-/// What both ends have. Message numbers count from the installation and never restart.
+/// The common part of both ends. Message numbers count from the installation and never restart.
 class Ring {
  public:
   Ring() = default;
@@ -67,16 +67,16 @@ class Ring {
   int peer() const noexcept { return place_.peer; }
   bool remote() const noexcept { return place_.remote; }
   const RingPlace& place() const noexcept { return place_; }
-  /// For whoever installs the plan.
+  /// For the installation of the plan.
   RingPlace& place() noexcept { return place_; }
 
-  /// Where the stream begins in the receiver's arena, whatever its messages are in.
+  /// The offset of the stream in the receiver's arena, for messages in cells and in slots.
   std::uint64_t stream_offset() const noexcept { return place_.slots_offset - cells_offset_; }
   /// From the first slot to that of the message.
   std::size_t offset(const SlotOrder& slots, std::uint64_t message) const noexcept {
     return slots.of(message) * place_.stride;
   }
-  /// Where the payload of messages of so many bytes, all of a bundle together, is in the first slot.
+  /// The place of the payload in the first slot, for messages of so many bytes (all of a bundle together).
   std::byte* first_payload(std::size_t bytes) const noexcept {
     return is_inline(bytes) ? place_.slots + sizeof(std::uint64_t) : place_.payload_slots + kLineBytes;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of an execution know of the call that runs: its plan, shape and vectors, and how messages are
-// numbered and placed.
+// The state of the running call, which all parts of an execution share: its plan, shape and vectors, and the numbers
+// and places of messages.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,10 @@ inline void store_and_time(StoreChoice& stores, std::size_t bytes, Store&& store
   if (turn.timed) stores.record(turn.way, now_ns() - begun_ns, bytes);
 }
 
-/// What advance() has done: nothing, something, or the last step of the call.
+/// The result of advance(): no step could run, some steps ran, or the last step of the call ran.
 enum class Progress { idle, moved, done };
 
-/// Where a rank stands when it cannot move.
+/// The cause for which a rank cannot move.
 struct Stall {
   int peer = -1;  ///< rank in the context that it waits for; -1: none
   std::string_view label;
@@ -63,7 +63,7 @@ struct RunningCall {
   int failed_peer = -1;
   std::uint64_t segments_base = 0;
   SlotOrder slots;
-  // What engines may take in this call from where it is in the own arena.
+  // The vectors in the own arena from which engines may send without a copy in this call.
   bool input_stands = false;
   bool result_stands = false;
   Lending lending;
@@ -81,7 +81,7 @@ struct RunningCall {
     slots = installed.slot_order();
     for (EngineBalancer& balancer : installed.balancers) balancer.resume();
   }
-  /// A step may overwrite an operand in place while an engine has yet to read what another step sent. A vector outside
+  /// A step may overwrite an operand in place while an engine has yet to read it for another step. A vector outside
   /// the arena never leaves from where it is: after a call that failed it may be gone while engines still read it.
   void find_what_stands(bool operand_in_place_stays, bool result_is_final) noexcept {
     const bool gathers = plan->remote && transport.capabilities().gathers;

@@ -13,9 +13,9 @@ constexpr std::size_t kShortCallBytes = 4096;
 /// Longer payloads are left to the processor, which sees where their stores lead.
 constexpr std::size_t kClaimedBytesMax = 4 * kLineBytes;
 
-/// Towards another node one of the pair's own engines, otherwise the next of all in rotation. A short call goes by one
-/// engine to everybody: both ends have to look at each engine that carries something, and over sockets a look is a
-/// system call or two, more than two engines could save.
+/// Towards another node one of the pair's own engines, otherwise the next of all in rotation. A short call uses one
+/// engine for all peers: both ends have to poll each engine that carries something, and over sockets a poll is a system
+/// call or two, which costs more than a second engine saves.
 int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) noexcept {
   if (!place.remote) return call.engines.next();
   if (call.shape->layout.total_bytes() <= kShortCallBytes && !call.plan->plan.exchange.exists()) return 0;

@@ -13,9 +13,9 @@
 
 namespace torii {
 
-/// The same on all ranks: staging = slots and cells of in-streams, then ready lines, then credit lines of out-streams,
-/// then, where the ranks stand on several nodes, a send slot for every slot of the out-streams. Of a pairwise exchange
-/// the ready lines are two for each rank of the team.
+/// The same on all ranks. Staging contains the slots and cells of in-streams, then the lines of buffer offers, then the
+/// credit lines of out-streams, then, if the ranks are on several nodes, a send slot for every slot of the out-streams.
+/// A pairwise exchange has two lines of buffer offers for each rank of the team.
 struct StagingShape {
   std::size_t slot_bytes = 0;         ///< header line and payload
   std::size_t cells_offset = 0;       ///< of a stream's cells, one for each slot, from its first slot; 0: it has none
@@ -39,7 +39,7 @@ using Nodes = std::vector<int>;
 /// copy.
 std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes);
 
-/// Those of a call on streams between ranks of one node. Equal on all ranks.
+/// The cells of a call on streams between ranks of one node. Equal on all ranks.
 inline Cells cells_of(const StagingShape& shape, const Layout& layout) noexcept {
   if (shape.cells_offset == 0) return {};
   if (layout.longest_bytes() <= cell_payload_bytes(kCellBytes)) return {kCellBytes, shape.cells_offset};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executor asks a simulation.
+// The executor's interface to a simulation.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,12 @@
 
 namespace torii {
 
-/// What a simulation makes of the work that a step is. Without one, as everywhere but in transports/simulated, steps
-/// take the time they take.
+/// A simulation's model of the work of steps. Only transports/simulated has one; elsewhere steps run in real time.
 class StepModel {
  public:
   virtual ~StepModel() = default;
   /// A step with so many sources, of one message's bytes each, runs now. False: its data is not touched, only signals
-  /// go.
+  /// are sent.
   virtual bool runs(std::size_t sources, std::size_t bytes) noexcept = 0;
   /// True while the rank is still at the step: nothing else runs meanwhile.
   virtual bool is_busy() const noexcept = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a flow's stores into peers' memory go through the caches or past them: found out by timing, message by
-// message.
+// Whether a flow stores into peers' memory through the caches or past them (non-temporal stores): the choice is made by
+// timing, for each message.
 //
 // A store through the caches first has to take the line from the peer that read its last content. Where both run on one
 // cache that costs a few cycles a line, across caches 50 and more, and a virtual machine's CPUs move between the two in
@@ -23,7 +23,7 @@ class StoreChoice {
   /// sender can save.
   static constexpr std::size_t kBytesMin = 2048;
 
-  /// What to do with the next message: the way to store it, and whether to time it and call record() afterwards.
+  /// How to store the next message, and whether to time it and call record() afterwards.
   struct Turn {
     Way way;
     bool timed;
@@ -59,9 +59,9 @@ class StoreChoice {
 struct StoreChoices {
   StoreChoice slots;
   StoreChoice in_place;
-  /// Of a vector that functions of the caller reach: 0 gives them hot memory, between which and the slots kernels copy,
-  /// 1 the slots themselves. Where lines of a slot come from afar, element by element each would be waited for; where
-  /// they are near, the copy is for nothing.
+  /// For a vector that functions of the caller access: 0 gives them hot memory, and kernels copy between it and the
+  /// slots; 1 gives them the slots. If the lines of a slot are far away, a function would wait for each of them; if
+  /// they are near, the copy is wasted.
   TimedChoice functions;
 
   StoreChoice& of(bool lands_in_place) noexcept { return lands_in_place ? in_place : slots; }

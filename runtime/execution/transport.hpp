@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executor needs of a fabric: engines that put bytes and signals into the arenas of peers.
+// The transport interface of the executor: engines that put bytes and signals into the arenas of peers.
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,19 @@ namespace torii {
 
 inline constexpr int kEnginesMax = 16;
 
-/// What a transport can do. The executor asks; it never asks which transport it is.
+/// The abilities of a transport. The executor depends on these only, never on the kind of transport.
 struct Capabilities {
   std::string_view name;
   bool mapped = false;          ///< peers' arenas can be addressed: kernels store straight into them
   bool wakes_on_put = false;    ///< a sleeping rank wakes when something is put into its arena
-  bool notices_deaths = false;  ///< alive() finds out by itself; otherwise whoever made the context has to watch
+  bool notices_deaths = false;  ///< alive() finds out by itself; otherwise the context has to watch
   int engines = 1;
   bool selects_ties = false;  ///< messages take the ways that Stream::ties names
-  int rails = 1;              ///< networks or devices that the engines stand on: engine e on number e modulo `rails`
-  /// Not 0: so much of the own arena, from its beginning on, is registered, and its pages must stay what they are.
+  int rails = 1;              ///< networks or devices that the engines use: engine e uses number e modulo `rails`
+  /// Not 0: so many bytes of the own arena, from its beginning, are registered, and their pages must not be replaced.
   std::size_t pinned_bytes = 0;
-  /// About so many bytes travel between nodes in the time that a put takes by itself; equal on all ranks. 0: a put
-  /// costs nothing.
+  /// About as many bytes as travel between nodes in the time that a put without payload takes; equal on all ranks. 0: a
+  /// put costs nothing.
   std::size_t put_bytes = 0;
   bool deals_engines = false;  ///< an engine that is free takes the next put, whichever engine the put names
   bool gathers = false;        ///< a payload anywhere in the own arena travels as quickly as one from a send slot
@@ -36,10 +36,10 @@ struct Capabilities {
 /// One put. The payload is already stored when `source` is nullptr (a kernel wrote it to a mapped target); otherwise
 /// the engine moves `bytes` from `source` to `target_offset` of the peer's arena. Then `signal` becomes visible at
 /// `signal_offset`, never before the payload. A put with payload signals a line: `signal_offset` is then a multiple of
-/// kLineBytes. Up to 56 bytes may stand in that line itself, at signal_offset + 8.
-/// A transport that does not map the peer reads `source` until its owner is drained. Until the signal is visible its
-/// word may hold any value but `signal`, so a reader compares it for equality with what it waits for. A line takes the
-/// next put only when its reader has answered the last one: two on the way at once may leave any value in the word.
+/// kLineBytes. Up to 56 bytes of payload may be in that line itself, at signal_offset + 8.
+/// A transport that does not map the peer reads `source` until the put's owner is drained. Until the signal is visible
+/// its word may hold any value but `signal`, so a reader compares it for equality with the awaited value. The next put
+/// to a line may be made only after its reader has answered the last one: two puts in flight may leave any value.
 struct Put {
   int peer = 0;  ///< rank in the context
   int engine = 0;
@@ -51,8 +51,8 @@ struct Put {
   /// The line before `source` belongs to this put as `source` does, and may be overwritten: a send slot that is laid
   /// out like the receive slot. With target_offset = signal_offset + kLineBytes one transfer then carries both.
   bool line_before = false;
-  /// Counts the put from before put() returns until no engine holds it any more or its peer is lost; nullptr: nobody
-  /// asks.
+  /// Counts the put from before put() returns until no engine holds it any more or its peer is lost; nullptr: the put
+  /// is not counted.
   PutCount* owner = nullptr;
 };
 
@@ -68,14 +68,15 @@ class Transport {
 
   /// The node of a rank: ranks of one node, and only they, map each other's arenas. Equal on all ranks.
   virtual int node(int rank) const noexcept = 0;
-  /// Where this process addresses byte `offset` of `peer`'s arena, or nullptr when it cannot. The own arena always can.
+  /// The address of byte `offset` of `peer`'s arena in this process, or nullptr if the peer is not mapped. The own
+  /// arena is always mapped.
   virtual std::byte* mapped(int peer, std::uint64_t offset) noexcept = 0;
 
-  /// How long the arena of a mapped peer is: no offset that it tells lies beyond.
+  /// The length of the arena of a mapped peer: the limit of the offsets that it offers.
   virtual std::uint64_t arena_bytes() const noexcept { return UINT64_MAX; }
 
-  /// Where a mapped peer marks that it sleeps. Whoever has stored a signal there without put() calls ring() when the
-  /// mark is not 0. nullptr: every put to that peer goes through put().
+  /// The word in which a mapped peer marks that it sleeps. A rank that has stored a signal without put() calls ring()
+  /// if the mark is not 0. nullptr: every put to that peer goes through put().
   virtual const std::atomic<std::uint32_t>* sleeping(int peer) noexcept {
     (void)peer;
     return nullptr;
@@ -96,16 +97,15 @@ class Transport {
   /// Makes one word visible in a peer's arena after everything this thread did before: a credit. The next value for a
   /// word is put after the peer has answered the last one.
   virtual Status put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept = 0;
-  /// Moves what the engines hold and takes in completions. Where peers are not mapped nothing becomes visible here, and
-  /// nothing may leave, without these calls.
+  /// Moves the puts that engines hold and processes completions. If peers are not mapped, without these calls nothing
+  /// becomes visible here, and puts may not leave.
   virtual Status progress() noexcept = 0;
-  /// True when no engine holds a put that still reads its source, whoever made it: for setup and tests. A call asks for
-  /// its own (PutOwner), since a peer that takes nothing holds up the puts of others.
+  /// True when no engine holds a put that still reads its source, of any owner: for setup and tests. A call checks only
+  /// its own puts (PutOwner), since a peer that takes nothing delays the puts of others.
   virtual bool drained() noexcept = 0;
 
   /// Sleeps until something is put into the own arena, `most_us` at the longest. Threads may sleep at once.
-  /// `still_idle` is asked once more after peers can see that this rank sleeps, so that a put in between is not slept
-  /// through.
+  /// `still_idle` is asked once more after peers can see that this rank sleeps, so that no put in between is missed.
   virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;
   /// False once a peer is known to be dead.
   virtual bool alive(int peer) noexcept = 0;
@@ -113,11 +113,11 @@ class Transport {
   /// from now on, and nothing that this rank has put through them once the peer has closed them too. Later puts that
   /// name them go through the others, of which one has to be open.
   virtual void close_engines(std::uint32_t engines) noexcept { (void)engines; }
-  /// Open ones that do not reach a peer which lives. While there are any, progress() returns Status::transport.
+  /// Open engines that do not reach a living peer. While there are any, progress() returns Status::transport.
   virtual std::uint32_t lost_engines() const noexcept { return 0; }
   virtual std::uint32_t closed_engines() const noexcept { return 0; }
-  /// Memory of the own arena is about to serve another purpose, and nothing is under way to it: what has come in part
-  /// will never be whole.
+  /// Memory of the own arena is about to serve another purpose, and nothing is in flight to it: messages of which a
+  /// part has come will never be complete.
   virtual void forget(std::uint64_t offset, std::size_t bytes) noexcept { (void)offset, (void)bytes; }
   /// Whether something that a peer has announced is still being stored in that part of the own arena. What the peer put
   /// later, through the same engine too, may have come already.
@@ -125,13 +125,13 @@ class Transport {
     (void)offset, (void)bytes;
     return false;
   }
-  /// How many messages and notices have come that no rank of the job sends. They were dropped.
+  /// The number of dropped messages and notices that did not come from a rank of the job.
   virtual std::uint64_t strangers() const noexcept { return 0; }
   /// Why a call returned Status::transport or peer_lost, or a peer is not alive: a sentence, or nothing.
   virtual std::string failure_text() const { return {}; }
-  /// More ranks than CPUs stand on this machine: waiting gives the CPU away early.
+  /// This machine has more ranks than CPUs: a waiting rank yields its CPU early.
   virtual bool oversubscribed() const noexcept = 0;
-  /// Oversubscribed, and each look at an engine is a system call or more, which other ranks' work waits for.
+  /// Oversubscribed, and each poll of an engine is a system call or more, which delays the work of other ranks.
   bool polling_is_costly() const noexcept {
     return oversubscribed() && capabilities().wakes_on_put && !capabilities().mapped;
   }

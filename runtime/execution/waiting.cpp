@@ -22,7 +22,7 @@ constexpr std::uint32_t kYieldsSharedNetwork = 8;
 constexpr std::uint32_t kSpinsAlone = 20000;
 constexpr std::uint32_t kYieldsAlone = 2000;
 constexpr std::int64_t kSleepLeastUs = 1000;
-/// Where only puts over a network wake a rank, and always do, it need not look every millisecond: it then sleeps an
+/// A rank that only puts over a network can wake, and always do, need not look every millisecond: it then sleeps an
 /// eighth of the time that nothing has moved, so that a wake-up that was missed after all delays a call by little. The
 /// more ranks there are the longer it may sleep: each asks seldom then, and all use the same CPUs to look.
 constexpr std::int64_t kSleepMostUs = 100'000;

@@ -25,8 +25,8 @@ class Waiting {
   bool poll() noexcept;
   /// Whether other work of the caller should get a turn now: seldom while it polls, before every sleep.
   bool is_turn_of_others() const noexcept { return polls_ % kPollsPerTurn == kPollsPerTurn - 1 || polls_ >= awake_; }
-  /// Something moved: the next pause spins again. But where ranks share CPUs, who has slept for what a network brought
-  /// will sleep for the next, too, and leaves the CPU to others that much sooner.
+  /// Something moved: the next pause spins again. But a rank that shares its CPU and had to sleep for a network message
+  /// will likely sleep for the next one too, so it skips most polling.
   void moved() noexcept {
     polls_ = has_slept_ && polling_is_costly_ ? awake_ - std::min(awake_ - spins_, kYieldsAfterSleep) : 0;
     has_slept_ = false;
@@ -40,8 +40,8 @@ class Waiting {
   /// The part of quiet_ns() since then: for so long peers have had the time to answer.
   std::int64_t attentive_ns() const noexcept { return has_looked_ ? quiet_.waited_ns() - absent_ns_ : 0; }
 
-  /// Polls are counted up to here; the count then goes on from a cycle before, so that it never ends and that what is
-  /// done every so many polls is done for ever.
+  /// Polls are counted up to here; the count then continues one cycle before, so that it never overflows and periodic
+  /// actions continue for ever.
   static constexpr std::uint32_t kPollsMost = 32768;
 
  private:

@@ -87,7 +87,7 @@ bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexc
     if (offers_.has_come(static_cast<std::size_t>(in.announcement)) && offers_.of(in.announcement).input_in_place) {
       return true;
     }
-    // No token comes from a lender by value: its message in the slot says that it is one.
+    // A sender by value makes no buffer offer: its message in the slot says that it is one.
   }
   return in.ring.arrived(call_.slots, call_.signature, call_.number(in.stream, end, step));
 }
@@ -190,7 +190,7 @@ void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept
     watch_.changed(out.ring.stream_offset());
     return;
   }
-  // A flow without sources sends tokens: their streams' slots hold no payload.
+  // A flow without sources sends messages without payload.
   const std::size_t bytes = step.flow->sources.empty() ? 0 : call_.bundle_bytes(out.stream, step);
   out.ring.signal(call_, call_.signature, message, bytes, mover_.leaves_from(out));
 }
@@ -204,7 +204,7 @@ void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexc
     in.ring.release(call_, call_.number(in.stream, end, step));
     return;
   }
-  // An operand read in place is given back once, after its last segment, with the credits of every slot.
+  // An operand that is read in place is released once, after its last segment, with the credits of every slot.
   if (!offers_.is_last_borrowed(end.stream)) return;
   const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
   const std::uint64_t begun = call_.segments_base * messages;
@@ -212,8 +212,8 @@ void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexc
   for (std::uint64_t n = next - std::min(next - begun, call_.slots.count); n < next; ++n) in.ring.release(call_, n);
 }
 
-/// The caller may overwrite its input after the call, so readers in place must have given it back. Where credits are
-/// implied the plan's own messages have already said so.
+/// The caller may overwrite its input after the call, so ranks that read it in place must have released it. For implied
+/// credits the plan's own messages prove that already.
 template <class Host>
 bool WindowSchedule<Host>::lent_operands_are_free() const noexcept {
   if (!call_.buffers.input_reachable && !call_.lending.readable) return true;
@@ -229,7 +229,7 @@ bool WindowSchedule<Host>::lent_operands_are_free() const noexcept {
 template <class Host>
 Stall WindowSchedule<Host>::stall() const {
   Stall stall;
-  auto* self = const_cast<WindowSchedule*>(this);  // looking for a cause runs no step and sends nothing
+  auto* self = const_cast<WindowSchedule*>(this);  // the search for a cause runs no step and sends nothing
   for (const LaneState& lane : lanes_) {
     if (lane.lowest >= call_.shape->layout.segments() || lane.lane->flows.empty()) continue;
     const Instance& instance = instances_[lane.first_instance + static_cast<std::size_t>(lane.lowest) % lane.window];

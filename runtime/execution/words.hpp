@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that ranks write into each other's memory: signals, credits, buffer offers. The memory-order argument
-// stands here once. A writer first stores the payload, then the word with release order; a reader loads the word with
+// The words that ranks write into each other's memory: signals, credits, buffer offers. One memory-order argument
+// covers all of them. A writer first stores the payload, then the word with release order; a reader loads the word with
 // acquire order and only then touches the payload. So the payload happens-before its use on every architecture, ARM
 // included. Two ranks never write one word, except the failure record of a team, which is claimed by compare-and-swap.
 #pragma once
@@ -15,8 +15,8 @@ inline constexpr std::size_t kLineBytes = 64;
 /// Payload that travels in the signal's own line.
 inline constexpr std::size_t kInlineBytes = kLineBytes - sizeof(std::uint64_t);
 
-/// A short message stands in a cell: its signal, and the payload behind it. Cells lie side by side, so a line brings
-/// several messages from a sender that is ahead of its receiver: four, or two that are longer.
+/// A cell holds a short message: its signal, then its payload. Cells are adjacent, so if a sender is ahead of its
+/// receiver, one line holds several messages: four short ones or two longer ones.
 inline constexpr std::size_t kCellBytes = 16;
 inline constexpr std::size_t kWideCellBytes = 32;
 constexpr std::size_t cell_payload_bytes(std::size_t cell_bytes) noexcept { return cell_bytes - sizeof(std::uint64_t); }
@@ -56,7 +56,7 @@ constexpr std::uint64_t signal_word(std::uint32_t signature, std::uint64_t numbe
   return (static_cast<std::uint64_t>(signature) << 32) + number;
 }
 
-/// How a peer reaches an operand, as buffer offers say it.
+/// How a peer accesses an operand; a part of buffer offers.
 enum Reach : std::uint64_t { kByValue = 0, kInArena = 1, kReadable = 2 };
 
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How items are dealt over ranks in one piece each, as evenly as can be.
+// Divides items over ranks: one contiguous range for each rank, as equal as possible.
 #pragma once
 
 #include <cstddef>
 
 namespace torii {
 
-/// Some of many items in a row.
+/// A contiguous range of items.
 struct ItemRange {
   std::size_t first = 0;
   std::size_t count = 0;

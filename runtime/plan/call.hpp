@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executor is told of a call: its kind, and where its vectors are.
+// The executor's input for a call: its kind, and where its vectors are.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace torii {
 
-/// What calls of one kind have in common: worked out once, used by every call.
+/// The properties that all calls of one kind share: computed once, used by every call.
 struct CallShape {
   Layout layout;
   Type type = Type::u8;
@@ -27,7 +27,7 @@ struct CallShape {
 
 /// The blocks of a call in which they have different lengths, by the rank of the team that they come from or go to.
 struct ExchangeBlocks {
-  std::vector<std::size_t> send_bytes;  ///< 0: no message at all; so on both sides
+  std::vector<std::size_t> send_bytes;  ///< 0: no message, on either side
   std::vector<std::size_t> take_bytes;
   std::vector<std::int64_t> send_offsets;  ///< in bytes, from the input
   std::vector<std::int64_t> take_offsets;  ///< in bytes, from the result
@@ -52,14 +52,14 @@ struct CallBuffers {
   std::int64_t input_offset = 0;  ///< of byte 0 of the vector in the own arena; may be negative
   std::int64_t result_offset = 0;
   const ExchangeBlocks* blocks = nullptr;  ///< of unequal lengths; must live until the call is done
-  /// By block: how far it stands from where the layout has it, in bytes. nullptr: where the layout has them all. With
-  /// either of them nobody else reaches that vector. Must live until the call is done.
+  /// For each block its distance from its place in the layout, in bytes. nullptr: all blocks are in their places. If
+  /// shifts are set, peers cannot access the vector directly. Must live until the call is done.
   const std::int64_t* input_shifts = nullptr;
   const std::int64_t* result_shifts = nullptr;
-  /// Equal on all ranks of one call, even, and mixed into the signature: ranks with unlike ones take nothing of each
-  /// other.
+  /// Equal on all ranks of one call, even, and mixed into the signature: ranks with different salts never take each
+  /// other's messages.
   std::uint32_t salt = 0;
-  /// Of a broadcast: nothing but these functions touches its vector. Must live until the call is done.
+  /// For a broadcast whose vector only these functions access. Must live until the call is done.
   const Access* access = nullptr;
 };
 

@@ -9,13 +9,13 @@
 
 namespace torii {
 
-/// Streams with as many slots leave it to their engines who carries a message, and time them by the credit of each.
+/// Streams with at least so many slots balance their messages over engines, which are timed by each message's credit.
 inline constexpr int kSharedSlotsLeast = 32;
-/// Groups of slots of a stream whose messages are credited in groups, at most.
+/// The largest number of groups into which the slots of a stream are divided.
 inline constexpr int kCreditGroupsMax = 16;
 
 /// How many consecutive messages of a stream to another node share a credit: a power of two that divides the slots.
-/// With a message per segment every wait that a group adds looks back at least one segment, so nothing deadlocks.
+/// With one message per segment a group only adds waits for an earlier segment, so nothing deadlocks.
 constexpr int credit_group(const Stream& stream, int slots) noexcept {
   constexpr int kGroupsLeast = 4;  // so that most slots are free while a group fills
   if (stream.messages_per_segment != 1 || slots >= kSharedSlotsLeast) return 1;
@@ -25,15 +25,15 @@ constexpr int credit_group(const Stream& stream, int slots) noexcept {
   return group;
 }
 
-/// The first message of the group that has to be credited before the slot of `message`, not one of the first, is filled
-/// again. The credit is in the word of that message's slot, and says first + group.
+/// The first message of the group that must be credited before the slot of `message` is filled again. `message` is not
+/// below `slots`. The credit is in the word of that first message's slot, and its value is first + group.
 constexpr std::uint64_t awaited_group(std::uint64_t message, std::uint64_t slots, std::uint64_t group) noexcept {
   return (message - slots) & ~(group - 1);
 }
 
-/// The messages of a call on a stream that are all taken when the credit of the call's last message has been seen:
-/// those below this number. The call has the segments from `begun` up to `ended`. A receiver runs call after call, so
-/// it has taken all messages of the calls before; of this call it may still need others.
+/// When a sender sees the credit of a call's last message on a stream, all messages below this number have been taken.
+/// The call has the segments from `begun` up to `ended`. A receiver runs one call after another, so it has taken all
+/// messages of earlier calls; it may still need other messages of this call.
 constexpr std::uint64_t taken_before(std::uint64_t begun, std::uint64_t /*ended*/, std::uint64_t messages) noexcept {
   return begun * messages;
 }

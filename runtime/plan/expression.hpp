@@ -16,9 +16,8 @@ using ExpressionId = std::int32_t;
 inline constexpr ExpressionId kNoExpression = -1;
 
 /// A leaf (one rank's operand, already of the vector's type) or a two-operand fold. A flow's left fold of n operands is
-/// the nest
-/// ((s0 s1) s2)...: 16-bit floats are folded in float, so only the outermost fold of a flow is `rounded` to the
-/// vector's type, and not even that one where the value travels wide. Types that have no wide form ignore the flag.
+/// the nest ((s0 s1) s2)... 16-bit floats are folded in float, so only the outermost fold of a flow is `rounded` to the
+/// vector's type, and not even that one if the value travels wide. Types that have no wide form ignore the flag.
 struct ExpressionNode {
   int leaf_rank = -1;  ///< >= 0: the operand of that rank; then left and right are kNoExpression
   ExpressionId left = kNoExpression;
@@ -34,7 +33,7 @@ class ExpressionPool {
   ExpressionId fold(std::span<const ExpressionId> operands, bool rounded);
   /// The same value of a wide (unrounded) expression rounded to the vector's type.
   ExpressionId rounded(ExpressionId id);
-  /// E(lo,hi) over `operands` (docs/design.md, "canonical"), rounded at the outermost only when `rounded`.
+  /// E(lo,hi) over `operands` (docs/design.md, "Determinism"), rounded at the outermost only when `rounded`.
   ExpressionId canonical(std::span<const ExpressionId> operands, bool rounded);
 
   const ExpressionNode& node(ExpressionId id) const { return nodes_[static_cast<std::size_t>(id)]; }

@@ -33,7 +33,8 @@ Granule granule_of(std::size_t offset_bytes) noexcept;
 
 class Layout {
  public:
-  /// Of an `block` vector: `count` blocks in a row share one stride, each `length_bytes` long as far as it reaches.
+  /// For `block`: `count` blocks in a row share one stride; each is `length_bytes` long, or shorter at the stride's
+  /// end.
   struct Parts {
     int count = 1;
     std::size_t length_bytes = 0;  ///< 0: the stride
@@ -43,11 +44,11 @@ class Layout {
   /// `total_bytes`: the whole vector. `stride_bytes`: for `block`, the length of a block (0: the least multiple of 128
   /// bytes for which `blocks` blocks hold the vector). `segment_bytes`: at least 64 and a multiple of 64.
   Layout(Dealing dealing, std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes = 0);
-  /// The same for `block` blocks, several of which divide each stride.
+  /// The same for contiguous blocks, several of which share each stride.
   Layout(std::size_t total_bytes, int blocks, std::size_t segment_bytes, std::size_t stride_bytes, Parts parts);
 
   /// Blocks of lengths of their own, one after the other: block b is bytes [offsets[b], offsets[b + 1]). `offsets` has
-  /// one entry more than there are blocks, begins with 0 and never falls.
+  /// one element more than there are blocks, begins with 0 and never decreases.
   Layout(std::vector<std::size_t> offsets, std::size_t segment_bytes);
 
   int blocks() const noexcept { return blocks_; }
@@ -55,7 +56,7 @@ class Layout {
   std::size_t segment_bytes() const noexcept { return segment_bytes_; }
   /// No block is longer.
   std::size_t longest_bytes() const noexcept { return longest_bytes_; }
-  /// Segments of the longest block; at least 1, so that an empty vector still moves its tokens.
+  /// Segments of the longest block; at least 1, so that an empty vector still has its messages.
   std::int64_t segments() const noexcept { return segments_; }
   /// Bytes of block `block` in segment `segment`; may be 0.
   std::size_t segment_length_bytes(int block, std::int64_t segment) const noexcept;
@@ -77,7 +78,7 @@ class Layout {
     }
   }
 
-  /// The whole segment where that is one contiguous range; otherwise nothing.
+  /// The whole segment if it is one contiguous range; otherwise nothing.
   std::optional<Piece> single_piece(int block, std::int64_t segment) const noexcept {
     std::optional<Piece> single;
     int pieces = 0;
@@ -88,7 +89,7 @@ class Layout {
   }
 
   Piece even_piece(int block, std::int64_t segment) const noexcept;
-  /// From the beginning of block `first` to the end of block `last`; of dealt blocks the whole vector.
+  /// From the beginning of block `first` to the end of block `last`; the whole vector for `block_cyclic`.
   Piece span(int first, int last) const noexcept;
   /// The block that holds byte `offset` of the vector.
   int block_of(std::size_t offset_bytes) const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of collectives, as they stand on command lines and in JSON.
+// Names of collectives on command lines and in JSON.
 #include "runtime/plan/operation.hpp"
 
 #include <array>

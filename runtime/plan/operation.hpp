@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a collective call asks for, as far as a plan may depend on it. Everything here is equal on all ranks.
+// The parts of a collective call on which a plan may depend. Everything here is equal on all ranks.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ constexpr bool has_block_per_rank(Collective c) {
   return c == Collective::all_gather || c == Collective::reduce_scatter || is_personalised(c);
 }
 
-/// Lanes to each site of a tree of links, in the order of sites_of() (collectives/building/sites.hpp); 0: as many as it
-/// has ranks for. That of the root's own site means nothing.
+/// Lanes to each site of a tree of links, in the order of sites_of() (collectives/building/sites.hpp); 0: as many as
+/// the site has ranks for. The value for the root's own site is not used.
 inline constexpr std::size_t kSitesMax = 16;
 using SiteLanes = std::array<std::uint8_t, kSitesMax>;
 
@@ -55,9 +55,9 @@ using SiteLanes = std::array<std::uint8_t, kSitesMax>;
 struct Tuning {
   std::size_t segment_bytes = 32 * 1024;  ///< largest payload of one put, in bytes of the vector's own type
   int slots = 8;                          ///< slots of every stream
-  int window = 4;                         ///< segments of one lane, or entries of a pairwise exchange, in flight
-  /// `node`: whole operands travel at once, by value, and all ranks combine all of them. Alltoall, scatter and gather:
-  /// whole blocks do.
+  int window = 4;                         ///< segments of one lane, or transfers of a pairwise exchange, in flight
+  /// `node`: whole operands travel at once, by value, and every rank combines all of them. Alltoall, scatter and
+  /// gather: whole blocks travel at once.
   bool one_shot = false;
   int radix = 2;             ///< `floyd`: the base of the digits by which blocks travel; at least 2
   bool common_root = false;  ///< `trinaryx3`: the trees of an allreduce hang from rank 0, as the paper's do

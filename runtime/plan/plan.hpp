@@ -40,11 +40,11 @@ struct Walk {
   auto operator<=>(const Walk&) const = default;
 };
 
-/// How a stream's payload travels. The mode changes who stores where, never a bit of the result.
-///   slots     by value, through the receiver's slots
-///   lend      the receiver reads the sender's own operand in place where it can; otherwise as `slots`
-///   land      the sender stores into the receiver's result in place where it can; otherwise as `slots`
-///   handover  both flows are of one rank: no payload, the data stands in that rank's result
+/// How a stream's payload travels. The delivery decides who stores where; it never changes a bit of the result.
+///   through_slots   by value, through the receiver's slots
+///   read_in_place   the receiver reads the sender's own operand in place if it can; otherwise as through_slots
+///   write_in_place  the sender stores into the receiver's result in place if it can; otherwise as through_slots
+///   local           both flows belong to one rank: no payload, the data is in that rank's result
 enum class Delivery : std::uint8_t { through_slots, read_in_place, write_in_place, local };
 
 /// One end of a stream. Both ends carry equal values except `peer`, which is the rank at the other end.
@@ -53,13 +53,14 @@ struct Stream {
   int peer = 0;
   int tag = 0;                   ///< tells apart the streams of one ordered pair of ranks
   int messages_per_segment = 1;  ///< the sum of the counts of the flows that feed it
-  /// So many messages in a row travel as one: they stand one behind the other in one slot, the signal goes with the
-  /// last of them, and so does the credit. More than 1 only through `slots`, and where all blocks are equally long.
+  /// The number of consecutive messages that share one slot; the last one carries the signal and the credit. More than
+  /// 1 only for through_slots, and only if all blocks are equally long.
   int bundle = 1;
   Delivery delivery = Delivery::through_slots;
   bool wide = false;    ///< f16 and bf16 travel as float (partial results of a wide plan)
   bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
-  /// The ways of its messages, where the topology says that they can be chosen (Topology::selects_ties()); else all 0.
+  /// The directions of its messages at ties, if the topology lets senders choose them (Topology::selects_ties()); else
+  /// all 0.
   Ties ties = {};
   bool operator==(const Stream&) const = default;
   /// How many times per segment a slot is filled.
@@ -67,26 +68,26 @@ struct Stream {
   bool ends_bundle(int position) const noexcept { return bundle == 1 || (position + 1) % bundle == 0; }
 };
 
-/// The stream index that stands for the rank's own operand (its input vector).
+/// The stream index of the rank's own operand (its input vector).
 inline constexpr std::uint16_t kOwn = 0xffff;
 
-/// A flow's hold on a stream: which stream (an index into Plan::in for a source, Plan::out for a target; or kOwn), and
-/// the place of this flow's first message among the messages of one segment. Step w of the flow uses message position +
-/// w.
+/// One end of a flow at a stream: which stream (an index into Plan::in for a source, Plan::out for a target; or kOwn),
+/// and the place of this flow's first message among the messages of one segment. Step w of the flow uses message
+/// position + w.
 struct StreamEnd {
   std::uint16_t stream = kOwn;
   std::uint16_t position = 0;
   auto operator<=>(const StreamEnd&) const = default;
 };
 
-/// left: ((s0 op s1) op s2) ... ; canonical: E(lo,hi) = E(lo,m) op E(m,hi), m = lo + largest power of two below hi -
-/// lo.
+/// left: ((s0 op s1) op s2) ...
+/// canonical: E(lo,hi) = E(lo,m) op E(m,hi), m = lo + largest power of two below hi - lo.
 enum class Fold : std::uint8_t { left, canonical };
 
 /// One rank's part in one pipelined movement. Step (segment, w) waits for its sources' messages and for its targets'
 /// credits, folds the sources in the order listed, and stores the value in the result (keep) and in every target.
-/// A flow without sources moves tokens only. A flow with one source copies. In an alltoall a flow that only passes a
-/// block on, from a stream to a stream, names the rank for which the block is meant.
+/// A flow without sources sends messages without payload. A flow with one source copies. In an alltoall a flow that
+/// only forwards a block, from a stream to a stream, names the rank for which the block is meant.
 struct Flow {
   Walk walk = {};
   std::vector<StreamEnd> sources = {};
@@ -105,10 +106,10 @@ struct Lane {
   auto operator<=>(const Lane&) const = default;
 };
 
-/// In which order the ranks of a pairwise exchange meet: at entry e rank u sends to receiver(u, e), and takes from
+/// The order of the transfers of a pairwise exchange: transfer e of rank u sends to receiver(u, e), and takes from
 /// sender(u, e). Every rank meets every other one once as receiver and once as sender, and receiver(u, e) = v if and
-/// only if sender(v, e) = u: then all ranks that draw their entries in this order get on, however few they have in
-/// flight (docs/execution.md, "Pairwise exchanges"). One object serves the plans of all ranks; plans refer to it.
+/// only if sender(v, e) = u. Ranks that start their transfers in this order then never deadlock, however few they have
+/// in flight (docs/execution.md, "Pairwise exchanges"). One object serves the plans of all ranks; plans refer to it.
 class TransferOrder {
  public:
   TransferOrder() = default;
@@ -116,33 +117,33 @@ class TransferOrder {
   TransferOrder& operator=(const TransferOrder&) = delete;
   virtual ~TransferOrder() = default;
   virtual std::string_view name() const noexcept = 0;
-  /// Ranks without the own one.
+  /// The number of transfers: all ranks but this one.
   virtual int entries() const noexcept = 0;
   virtual int receiver(int rank, int entry) const noexcept = 0;
   virtual int sender(int rank, int entry) const noexcept = 0;
-  /// The way of the message that `rank` sends, as Stream::ties.
+  /// The direction of the message that `rank` sends, as Stream::ties.
   virtual Ties ties(int /*rank*/, int /*entry*/) const noexcept { return {}; }
 };
 
-/// Personalised messages, a stream from each sender to each receiver: engines draw the entries from one list. An entry
-/// ends in the receiver's slots, or without them where one end can address the other's buffer.
+/// Personalised messages, a stream from each sender to each receiver. A rank starts its transfers in the given order. A
+/// transfer uses the receiver's slots, or none if one end can address the other's buffer.
 struct PairwiseExchange {
   std::shared_ptr<const TransferOrder> order;  ///< nullptr: the plan has no pairwise exchange
-  int in_flight = 4;                           ///< most entries that have begun and have not arrived
+  int in_flight = 4;                           ///< most transfers that have begun and have not arrived
   int from = -1;                               ///< scatter: the only rank that sends; -1: all do
   int to = -1;                                 ///< gather: the only rank that takes; -1: all do
-  bool lends = false;  ///< where both ends could: receivers read, rather than that senders store
+  bool lends = false;                          ///< if both are possible: receivers read, senders do not store
 
   bool exists() const noexcept { return order != nullptr; }
   bool sends(int rank) const noexcept { return from < 0 || rank == from; }
   bool takes(int rank) const noexcept { return to < 0 || rank == to; }
-  /// The number of the stream from `peer` among the in-streams of `rank`, and of the one to `peer` among its
-  /// out-streams. Ranks ascend, without the own one.
+  /// The number of the stream from `peer` among the in-streams of `rank`, and of the stream to `peer` among its
+  /// out-streams. Streams are in the order of ranks, without the rank itself.
   int in_stream(int rank, int peer) const noexcept { return from >= 0 ? 0 : peer - (peer > rank ? 1 : 0); }
   int out_stream(int rank, int peer) const noexcept { return to >= 0 ? 0 : peer - (peer > rank ? 1 : 0); }
 };
 
-/// What one rank does. Offsets and stream numbers only, no addresses: the same plan serves every length and every call.
+/// The plan of one rank. Numbers of blocks and streams only, no addresses: it serves every length and every call.
 struct Plan {
   int rank = 0;
   int ranks = 1;
@@ -155,8 +156,8 @@ struct Plan {
   std::vector<Lane> lanes;
   std::vector<Stream> in;
   std::vector<Stream> out;
-  PairwiseExchange exchange;  ///< its streams are not in `in` and `out`, but counted by the maxima; a plan has lanes or
-                              ///< a pairwise exchange
+  PairwiseExchange exchange;  ///< its streams are not in `in` and `out`, but the maxima count them; a plan has lanes
+                              ///< or a pairwise exchange
 };
 
 }  // namespace torii

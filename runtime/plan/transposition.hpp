@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays that are dealt over ranks by their first dimension, and what moves when their dimensions change places. Pure
-// arithmetic and copies within one rank.
+// Arrays that are distributed over ranks by their first dimension, and what moves when their dimensions change places.
+// Pure arithmetic and copies within one rank.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace torii {
 
 /// One rank's part in changing the order of an array's dimensions. The array has `extents`, the last dimension is the
 /// fastest, and rank r has the balanced split of dimension 0. Dimension d of the result is dimension axes[d] of the
-/// input, and the result is dealt by its own dimension 0. A matrix has axes {1, 0}.
+/// input, and the result is distributed by its own dimension 0. A matrix has axes {1, 0}.
 ///
 /// The block that rank i has for rank j travels in the order of the result, so the sender transposes, tile by tile, and
 /// the receiver puts whole rows in their places.
@@ -28,7 +28,7 @@ class Transposition {
   Transposition(std::span<const std::size_t> extents, std::span<const int> axes, std::size_t element_bytes, int ranks,
                 int rank);
 
-  /// Dimension 0 stays where it is: nothing goes to another rank.
+  /// Dimension 0 keeps its place: no data goes to another rank.
   bool is_local() const { return place_of_first_ == 0; }
   std::size_t input_bytes() const { return own_.count * row_bytes_; }
   std::size_t result_bytes() const { return take_bytes_; }
@@ -36,7 +36,7 @@ class Transposition {
   std::size_t take_bytes(int from) const;
   /// All blocks are equally long.
   bool is_even() const;
-  /// Of everything that has to be the same on all ranks.
+  /// A digest of everything that has to be the same on all ranks.
   std::uint32_t digest() const { return digest_; }
 
   /// Writes the block for `to`, send_bytes(to) long. If is_local(), the rank's own block is its whole result.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairwise exchanges on virtual time: every rank's engines draw from its list, and rates change whenever a message
-// starts or ends.
+// Pairwise exchanges on virtual time: every rank's engines take transfers from its list, and rates change whenever a
+// message starts or ends.
 #include <algorithm>
 #include <limits>
 #include <random>

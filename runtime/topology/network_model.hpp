@@ -96,7 +96,7 @@ struct ExchangeTraffic {
 };
 
 struct ExchangeRun {
-  int controllers = 4;  ///< engines of each rank, which draw from its one list
+  int controllers = 4;  ///< transfers of each rank in flight
   Sharing sharing = Sharing::min;
   bool ties = true;        ///< false: the network takes every tie along +, whatever the list says
   double skew = 0;         ///< ranks start at times spread evenly over 0 .. skew

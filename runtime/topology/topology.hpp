@@ -39,8 +39,7 @@ class Topology {
   static Topology of_tree(TreeTopology tree, std::string path);
   /// `torus:4x4x4`, `torus:4x4x2m`, `mesh:8x8`, `torus:3x3*2` (two ranks on each node), `torus:4x4,ties` (senders
   /// choose the way round: selects_ties()), `tree:FILE`, `node`. `ranks` is the size the text must fit: a different
-  /// product, or number of comm nodes, is an error that names both. Throws Error{invalid_argument} with the offending
-  /// token.
+  /// product, or number of comm nodes, is an error that names both. Throws Error{invalid_argument} with the wrong word.
   static Topology parse(std::string_view text, int ranks);
   /// The same for `tree:FILE` whose content has been read already.
   static Topology parse_tree(std::string_view text, const std::string& content, int ranks);

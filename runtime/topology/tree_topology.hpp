@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tree of links with bandwidths and latencies: what the ranks of a heterogeneous cluster stand on. Read from text.
+// A tree of links with bandwidths and latencies: the topology of a heterogeneous cluster. Read from text.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace torii {
 
-/// A place of the tree. Those that communicate have one rank each, relays (hubs, switches) only forward.
+/// A node of the tree. Communicating nodes have one rank each; relays (switches) only forward.
 struct TreeNode {
   std::string name;
   int rank = -1;  ///< -1: a relay
@@ -40,7 +40,7 @@ struct TreeHop {
 ///
 ///   node NAME comm|relay
 ///   link A B BANDWIDTH_AB BANDWIDTH_BA LATENCY_AB LATENCY_BA full|half
-///   rank N NAME     places a rank; without such lines ranks are dealt to the comm nodes in the order of their lines
+///   rank N NAME     places a rank; without such lines ranks are placed on the comm nodes in the order of their lines
 ///   root NAME       where a broadcast starts unless a call says otherwise; without it at rank 0
 ///
 /// Bandwidths are numbers with B/s, kB/s, MB/s, GB/s, bit/s, kbit/s, Mbit/s or Gbit/s (all decimal), latencies with ns,
@@ -49,7 +49,7 @@ class TreeTopology {
  public:
   static constexpr int kNodesMax = 1 << 16;
 
-  /// Throws Error{invalid_argument} that names `origin`, the line, the token and what would be right.
+  /// Throws Error{invalid_argument} that names `origin`, the line, the word and what would be right.
   static TreeTopology parse(std::string_view text, const std::string& origin);
   /// The file at `path`. Throws Error{invalid_argument} where it cannot be read, and what parse() throws.
   static TreeTopology load(const std::string& path);

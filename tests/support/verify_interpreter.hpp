@@ -44,7 +44,7 @@ struct StreamState {
   bool in_place = false;
   std::vector<Slot> slots;
   std::vector<bool> consumed;   ///< by number of the bundle
-  std::vector<int> reads_left;  ///< lend in place: per call, messages that the reader has not read yet
+  std::vector<int> reads_left;  ///< read in place: per call, messages that the reader has not read yet
 };
 
 struct LaneState {

@@ -18,11 +18,12 @@ struct RandomRun {
   int calls = 2;     ///< one after the other, with message numbers and slots that go on
 };
 
-/// Runs `plans` with random speeds of ranks and lanes, random choice between in place and by value for every lend and
-/// land stream, and random choice of separate or equal input and result for every rank; callers scribble over their
-/// buffers as soon as their call has ended. `expected` holds the expression of every block (Verdict::result_expression;
-/// unused by a barrier). Returns an empty string when all went well, otherwise a sentence that says what went wrong: a
-/// deadlock, a slot or buffer used by two at once, or a wrong result. Equal seeds give equal runs.
+/// Runs `plans` with random speeds of ranks and lanes, random choice between in place and by value for every
+/// read_in_place and write_in_place stream, and random choice of separate or equal input and result for every rank;
+/// callers scribble over their buffers as soon as their call has ended. `expected` holds the expression of every block
+/// (Verdict::result_expression; unused by a barrier). Returns an empty string when all went well, otherwise a sentence
+/// that says what went wrong: a deadlock, a slot or buffer used by two at once, or a wrong result. Equal seeds give
+/// equal runs.
 std::string run_randomly(const PlanRequest& request, std::span<const Plan> plans,
                          std::span<const ExpressionId> expected, ExpressionPool& pool, const RandomRun& run);
 

@@ -23,7 +23,7 @@ LongLink sixteen(double window_bytes, double capacity) {
   return {16, 16, 1e5, 8e-3, window_bytes, capacity, 125e6, {}};
 }
 
-/// The critical path of the algorithm of Chiba, Endo and Matsuoka (docs/algorithms.md, "Lanes between sites"): the root
+/// The critical path of the algorithm of Chiba, Endo and Matsuoka (docs/algorithms/multilane.md): the root
 /// hands the other heads their shares one after the other, each lane carries its share across, and the head there hands
 /// it on, all of them whole messages.
 double papers_time_s(const LongLink& link, int lanes) {
