@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "transports/libfabric/notice.hpp"
+#include "transports/network/failures.hpp"
 
 namespace torii::libfabric {
 
@@ -275,33 +276,23 @@ bool Engine::post_delayed(Delayed& delayed) noexcept {
 
 /// Stops the engine for all peers.
 void Engine::break_down(const char* what, std::int64_t code) noexcept {
-  try {
-    shared_.peers.break_down("engine " + std::to_string(number_) + " (" + info_->fabric_attr->prov_name + " on " +
-                             info_->domain_attr->name + ") " + what + ": " + code_text(code));
-  } catch (const std::exception&) {
-    shared_.peers.break_down({});
-  }
+  shared_.peers.break_down(transports::text_or_none([&] { return name() + " " + what + ": " + code_text(code); }));
 }
 
 Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
-  try {
-    const std::string text = "engine " + std::to_string(number_) + " (" + info_->fabric_attr->prov_name + " on " +
-                             info_->domain_attr->name + "): a write of " + std::to_string(bytes) + " bytes to rank " +
-                             std::to_string(peer) + " failed: " + code_text(code);
-    // What remains for a lost peer may fail in any way.
-    if (is_lost_connection(code) || is_cut(peer)) {
-      if (shared_.probes) {
-        shared_.peers.cut(number_, peer, text);
-      } else {
-        shared_.peers.lose(peer, text);  // nobody could ask the other engines
-      }
-      return Status::peer_lost;
-    }
+  const std::string text =
+      transports::text_or_none([&] { return transports::failed_write(name(), bytes, peer, code_text(code)); });
+  // What remains for a lost peer may fail in any way.
+  if (!is_lost_connection(code) && !is_cut(peer)) {
     shared_.peers.break_down(text);
-  } catch (const std::exception&) {
-    shared_.peers.break_down({});
+    return Status::transport;
   }
-  return Status::transport;
+  if (shared_.probes) {
+    shared_.peers.cut(number_, peer, text);
+  } else {
+    shared_.peers.lose(peer, text);  // nobody could ask the other engines
+  }
+  return Status::peer_lost;
 }
 
 }  // namespace torii::libfabric

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "transports/network/failures.hpp"
+
 namespace torii::ucx {
 namespace {
 
@@ -160,40 +162,29 @@ void Engine::on_sent(void* request, ucs_status_t status, void* data) {
 }
 
 Status Engine::fail(int peer, ucs_status_t status, std::size_t bytes) noexcept {
-  try {
-    const std::string text = name() + ": a write of " + std::to_string(bytes) + " bytes to rank " +
-                             std::to_string(peer) + " failed: " + ucs_status_string(status);
-    // What remains for a lost peer may fail in any way.
-    if (is_lost_connection(status) || is_cut(peer)) {
-      shared_.peers.cut(number_, peer, text);
-      return Status::peer_lost;
-    }
-    shared_.peers.break_down(text);
-  } catch (const std::exception&) {
-    shared_.peers.break_down({});
+  const std::string text = transports::text_or_none(
+      [&] { return transports::failed_write(name(), bytes, peer, ucs_status_string(status)); });
+  // What remains for a lost peer may fail in any way.
+  if (is_lost_connection(status) || is_cut(peer)) {
+    shared_.peers.cut(number_, peer, text);
+    return Status::peer_lost;
   }
+  shared_.peers.break_down(text);
   return Status::transport;
 }
 
 /// Stops the engine for all peers.
 void Engine::break_down(const char* what) noexcept {
-  try {
-    shared_.peers.break_down(name() + " " + what);
-  } catch (const std::exception&) {
-    shared_.peers.break_down({});
-  }
+  shared_.peers.break_down(transports::text_or_none([&] { return name() + " " + what; }));
 }
 
 void Engine::on_error(void* data, ucp_ep_h, ucs_status_t status) {
   const Target& to = *static_cast<Target*>(data);
   const Engine& self = *to.engine;
-  try {
-    self.shared_.peers.cut(
-        self.number_, to.peer,
-        self.name() + ": the connection to rank " + std::to_string(to.peer) + " ended: " + ucs_status_string(status));
-  } catch (const std::exception&) {
-    self.shared_.peers.cut(self.number_, to.peer, {});
-  }
+  self.shared_.peers.cut(self.number_, to.peer, transports::text_or_none([&] {
+                           return self.name() + ": the connection to rank " + std::to_string(to.peer) +
+                                  " ended: " + ucs_status_string(status);
+                         }));
 }
 
 /// Operations to a lost peer need not complete, and nobody waits for them.
