@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the streams of a plan their addresses in the arenas of both ends.
+// Installs a plan of flows: joins its streams to their other ends, and finds out what may be read where it stands.
 #include "runtime/execution/installed_plan.hpp"
 
 #include <algorithm>
 #include <map>
 #include <string>
 
-#include "runtime/execution/words.hpp"
+#include "runtime/execution/stream_addresses.hpp"
 
 namespace torii {
 namespace {
@@ -72,12 +72,6 @@ class PeerPlans {
   std::map<int, Plan> plans_;
 };
 
-Nodes nodes_of(const Placement& placement) {
-  Nodes nodes;
-  for (const int rank : placement.context_ranks) nodes.push_back(placement.transport->node(rank));
-  return nodes;
-}
-
 bool are_more_than_two(const Nodes& nodes) {
   const auto others = std::ranges::find_if(nodes, [&](int node) { return node != nodes.front(); });
   return std::any_of(others, nodes.end(), [&](int node) { return node != nodes.front() && node != *others; });
@@ -88,14 +82,15 @@ class Installer {
   Installer(InstalledPlan& installed, const Placement& placement)
       : installed_(installed),
         placement_(placement),
-        nodes_(nodes_of(placement)),
+        addresses_(installed, placement),
+        nodes_(addresses_.nodes()),
         plans_(installed.plan, placement),
         leaders_(group_leaders(installed.plan, nodes_)) {}
 
   void run() {
     const Plan& plan = installed_.plan;
     if (plan.exchange.exists()) {
-      install_exchange();
+      install_exchange(installed_, addresses_);
       keep_rings();
       return;
     }
@@ -109,13 +104,13 @@ class Installer {
     share_engines();
     keep_rings();
     for (std::size_t i = 0; i < telling.size(); ++i) {
-      installed_.announced.push_back(announcement(telling[i], plan.rank, static_cast<int>(i)));
+      installed_.announced.push_back(addresses_.announcement(telling[i], plan.rank, static_cast<int>(i)));
     }
     find_ranges();
     for (const int peer : told) {
       const int line = index_of(peers_telling(plans_.of(peer), nodes_), plan.rank);
       if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no ready token");
-      installed_.announces.push_back(announcement(peer, peer, line));
+      installed_.announces.push_back(addresses_.announcement(peer, peer, line));
       installed_.announces.back().lands = std::ranges::any_of(plan.in, [=](const Stream& stream) {
         return stream.peer == peer && stream.delivery == Delivery::write_in_place;
       });
@@ -123,25 +118,6 @@ class Installer {
   }
 
  private:
-  std::uint64_t staging(int rank) const { return placement_.staging_offsets[static_cast<std::size_t>(rank)]; }
-  int context_rank(int rank) const { return placement_.context_ranks[static_cast<std::size_t>(rank)]; }
-  std::uint64_t slots_at(int receiver, int index) const {
-    return staging(receiver) + static_cast<std::uint64_t>(index) * installed_.shape.stream_bytes;
-  }
-  std::uint64_t credits_at(int sender, int index) const {
-    return staging(sender) + installed_.shape.credits_offset +
-           static_cast<std::uint64_t>(index) * installed_.shape.credit_bytes;
-  }
-
-  Announcement announcement(int peer, int reader, int line) const {
-    Announcement result;
-    result.peer = context_rank(peer);
-    result.line_offset =
-        staging(reader) + installed_.shape.ready_offset + static_cast<std::uint64_t>(line) * kLineBytes;
-    result.line = placement_.transport->mapped(context_rank(reader), result.line_offset);
-    return result;
-  }
-
   /// The blocks that a peer must offer inside its arena.
   void find_ranges() {
     for (const Lane& lane : installed_.plan.lanes) {
@@ -159,44 +135,6 @@ class Installer {
   }
   static void add_blocks(BlockRange& range, const Walk& walk) {
     for (int position = 0; position < walk.count; ++position) range.add(walk.block(position));
-  }
-
-  int node(int rank) const { return nodes_[static_cast<std::size_t>(rank)]; }
-  std::byte* own(std::uint64_t offset) const {
-    return placement_.transport->mapped(context_rank(installed_.plan.rank), offset);
-  }
-
-  RingPlace ring_place(const Stream& stream, int receiver, int in_index, int sender, int out_index) {
-    RingPlace place;
-    place.peer = context_rank(stream.peer);
-    place.remote = node(receiver) != node(sender);
-    installed_.remote = installed_.remote || place.remote;
-    place.credits = stream.credits;
-    place.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
-    place.stride = installed_.shape.slot_bytes;
-    place.slots_offset = slots_at(receiver, in_index);
-    place.credits_offset = credits_at(sender, out_index);
-    if (place.remote && sender == installed_.plan.rank) {
-      place.slots = own(staging(sender) + installed_.shape.send_offset +
-                        static_cast<std::uint64_t>(out_index) * installed_.shape.stream_bytes);
-    } else {
-      place.slots = placement_.transport->mapped(context_rank(receiver), place.slots_offset);
-    }
-    place.payload_slots = place.slots;
-    place.engines.in_rotation = installed_.plan.exchange.exists();
-    if (place.remote && !installed_.plan.exchange.exists()) {
-      place.credit_group = static_cast<std::uint32_t>(credit_group(stream, installed_.plan.slots));
-    }
-    // A rank does not have to wake itself.
-    if (!place.remote && stream.peer != installed_.plan.rank) {
-      place.sleeping = placement_.transport->sleeping(place.peer);
-    }
-    if (sender == installed_.plan.rank) {
-      place.credit_words = own(place.credits_offset);
-    } else if (place.sleeping != nullptr) {
-      place.credit_words = placement_.transport->mapped(place.peer, place.credits_offset);
-    }
-    return place;
   }
 
   /// The state that rings keep from call to call is beside them.
@@ -217,7 +155,8 @@ class Installer {
     InstalledIn& in = installed_.in.emplace_back();
     in.stream = stream;
     if (stream.delivery == Delivery::read_in_place) in.announcement = index_of(telling, stream.peer);
-    RingPlace place = ring_place(stream, installed_.plan.rank, index, stream.peer, other);
+    RingPlace place = addresses_.ring_place(stream, installed_.plan.rank, index, stream.peer, other);
+    installed_.remote = installed_.remote || place.remote;
     if (!place.remote) {
       const int leader = group_leaders(sender, nodes_)[static_cast<std::size_t>(other)];
       if (leader >= 0) place.payload_slots = leader_slots(sender, leader);
@@ -328,7 +267,7 @@ class Installer {
     const Stream& stream = sender.out[static_cast<std::size_t>(leader)];
     const Plan& receiver = plans_.of(stream.peer);
     const int index = find_end(receiver.in, sender.rank, stream.tag, receiver);
-    return placement_.transport->mapped(context_rank(stream.peer), slots_at(stream.peer, index));
+    return addresses_.slots(stream.peer, index);
   }
 
   void install_out(int index, const std::vector<int>& telling) {
@@ -339,7 +278,8 @@ class Installer {
     out.stream = stream;
     if (stream.delivery == Delivery::write_in_place) out.announcement = index_of(telling, stream.peer);
     out.leader = leaders_[static_cast<std::size_t>(index)];
-    RingPlace place = ring_place(stream, stream.peer, other, installed_.plan.rank, index);
+    RingPlace place = addresses_.ring_place(stream, stream.peer, other, installed_.plan.rank, index);
+    installed_.remote = installed_.remote || place.remote;
     place.leads = out.leader < 0 || out.leader == index;
     if (!place.leads) {
       place.payload_slots = installed_.out[static_cast<std::size_t>(out.leader)].ring.place().payload_slots;
@@ -347,66 +287,10 @@ class Installer {
     out.ring = SendRing(place);
   }
 
-  /// Needs no peer's plan: which of a peer's streams belongs to this rank follows from their ranks.
-  void install_exchange() {
-    const Plan& plan = installed_.plan;
-    const PairwiseExchange& exchange = plan.exchange;
-    InstalledExchange& done = installed_.exchange;
-    std::vector<std::uint32_t> index(static_cast<std::size_t>(plan.ranks), 0);
-    for (int peer = 0; peer < plan.ranks; ++peer) {
-      const bool sends = exchange.sends(plan.rank) && exchange.takes(peer);
-      const bool takes = exchange.takes(plan.rank) && exchange.sends(peer);
-      if (peer == plan.rank || (!sends && !takes)) continue;
-      index[static_cast<std::size_t>(peer)] = static_cast<std::uint32_t>(done.peers.size());
-      done.peers.push_back(exchange_peer(peer, sends, takes));
-    }
-    for (int entry = 0; entry < exchange.order->entries(); ++entry) {
-      const int receiver = exchange.order->receiver(plan.rank, entry);
-      const int sender = exchange.order->sender(plan.rank, entry);
-      if (exchange.sends(plan.rank) && exchange.takes(receiver)) {
-        done.sends_in.push_back(index[static_cast<std::size_t>(receiver)]);
-      }
-      if (exchange.takes(plan.rank) && exchange.sends(sender)) {
-        done.takes_in.push_back(index[static_cast<std::size_t>(sender)]);
-      }
-    }
-    bool readable = true;
-    for (const std::uint32_t to : done.sends_in) {
-      const ExchangePeer& peer = done.peers[to];
-      if (!peer.remote) readable = readable && placement_.transport->readable(peer.context_rank);
-    }
-    installed_.private_reads.are_offered = readable && !done.sends_in.empty();
-  }
-
-  ExchangePeer exchange_peer(int peer, bool sends, bool takes) {
-    const int rank = installed_.plan.rank;
-    const PairwiseExchange& exchange = installed_.plan.exchange;
-    ExchangePeer result;
-    result.rank = peer;
-    result.context_rank = context_rank(peer);
-    result.remote = node(peer) != node(rank);
-    result.sends = sends;
-    result.takes = takes;
-    const Stream stream = {.peer = peer};
-    if (sends) {
-      result.out.ring =
-          SendRing(ring_place(stream, peer, exchange.in_stream(peer, rank), rank, exchange.out_stream(rank, peer)));
-    }
-    if (takes) {
-      result.in.ring =
-          ReceiveRing(ring_place(stream, rank, exchange.in_stream(rank, peer), peer, exchange.out_stream(peer, rank)));
-    }
-    if (result.remote) return result;
-    const Announcement tells = announcement(peer, peer, 2 * rank);
-    result.tells = tells.line;
-    result.tells_offset = tells.line_offset;
-    result.hears = announcement(peer, rank, 2 * peer).line;
-    return result;
-  }
-
   InstalledPlan& installed_;
   const Placement& placement_;
-  Nodes nodes_;
+  StreamAddresses addresses_;
+  const Nodes& nodes_;
   PeerPlans plans_;
   std::vector<int> leaders_;
 };

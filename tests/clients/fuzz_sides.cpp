@@ -41,6 +41,13 @@ Layout layout_of(const Case& call, int rank, int side) {
   return Layout(call.basic, draw(own, 0, Layout::kShapes - 1));
 }
 
+/// Each rank has types of its own in an alltoallw.
+void mix_types(const Case& call, int rank, Sides& sides) {
+  Random own(call.data_seed + 7717 * static_cast<std::uint64_t>(rank));
+  mix_types(sides.in_layout, own, sides.in_counts, sides.in_places, sides.in_types);
+  mix_types(sides.out_layout, own, sides.out_counts, sides.out_places, sides.out_types);
+}
+
 }  // namespace
 
 bool combines(Collective collective) { return collective >= Collective::reduce && collective <= Collective::exscan; }
@@ -107,13 +114,10 @@ Sides sides_of(const Case& call, int rank, int ranks) {
       // Rank i sends counts[i] units to everybody, so it gets counts[j] of rank j.
       set_v(false, true);
       break;
-    case Collective::alltoallw: {
+    case Collective::alltoallw:
       set_v(false, true);
-      Random own(call.data_seed + 7717 * static_cast<std::uint64_t>(rank));
-      mix_types(sides.in_layout, own, sides.in_counts, sides.in_places, sides.in_types);
-      mix_types(sides.out_layout, own, sides.out_counts, sides.out_places, sides.out_types);
+      mix_types(call, rank, sides);
       break;
-    }
     default:
       set(1, 1);
       break;

@@ -51,8 +51,12 @@ void PrintTo(const NamedScenario& scenario, std::ostream* stream);
 /// Those that need nobody to die.
 const std::vector<NamedScenario>& scenarios();
 
-/// The last rank takes nothing for a while. One of scenarios().
+// Four of scenarios(), in files of their own: the last rank takes nothing for a while; ranks that sleep are put to, by
+// one thread each or two; and a rank to which nothing is put sleeps.
 void silent_peer(Stage& stage);
+void sleepers(Stage& stage);
+void two_sleepers(Stage& stage);
+void rest(Stage& stage);
 
 /// The last rank ends its process at once (`die`); the others notice it within five seconds and can still put to each
 /// other.

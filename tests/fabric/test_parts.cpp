@@ -1,186 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The libfabric transport's parts on their own: notices from the network, bounce memory, providers, and what is
-// refused with which words.
+// How the libfabric transport is opened: providers, rails, pinned memory, and what is refused with which words.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "runtime/base/descriptor.hpp"
 #include "runtime/execution/words.hpp"
 #include "tests/fabric/imposed_modes.hpp"
 #include "tests/fabric/refusal.hpp"
 #include "tests/fabric/transports.hpp"
 #include "tests/support/thread_ranks.hpp"
-#include "transports/libfabric/arrivals.hpp"
-#include "transports/libfabric/bounce_pool.hpp"
 #include "transports/libfabric/fabric.hpp"
-#include "transports/libfabric/notice.hpp"
 #include "transports/libfabric/providers.hpp"
-#include "transports/libfabric/streams.hpp"
 
 namespace torii::libfabric {
 namespace {
 
 using tests::holds;
 using tests::run_ranks_as_threads;
-
-constexpr std::size_t kLines = 1000;
-
-struct alignas(kLineBytes) Line {
-  std::uint64_t words[8];
-};
-
-TEST(Arrivals, PublishesAnInvertedSignal) {
-  std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, false);
-  arena[7].words[0] = ~std::uint64_t{42};
-  EXPECT_TRUE(arrivals.take(make_notice(Deed::publish, 7 * kLineBytes)));
-  EXPECT_EQ(arena[7].words[0], 42u);
-  EXPECT_TRUE(arrivals.take(make_notice(Deed::wake, 7 * kLineBytes)));
-  EXPECT_EQ(arena[7].words[0], 42u);
-}
-
-TEST(Arrivals, PublishesWithTheSecondHalfAndStartsAnew) {
-  std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
-  for (std::uint64_t time = 1; time <= 3; ++time) {
-    arena[64].words[0] = ~time;
-    arena[65].words[0] = ~time;
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 64 * kLineBytes)));
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 65 * kLineBytes)));
-    EXPECT_EQ(arena[64].words[0], ~time);
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 64 * kLineBytes)));
-    EXPECT_EQ(arena[64].words[0], time);
-    EXPECT_EQ(arena[65].words[0], ~time);
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, 65 * kLineBytes)));
-    EXPECT_EQ(arena[65].words[0], time);
-  }
-}
-
-TEST(Arrivals, ForgetsHalvesInMemoryThatServesAnew) {
-  std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
-  const std::uint64_t places[] = {63 * kLineBytes, 64 * kLineBytes, 127 * kLineBytes, 128 * kLineBytes};
-  for (const std::uint64_t place : places) EXPECT_TRUE(arrivals.take(make_notice(Deed::half, place)));
-  arrivals.forget(64 * kLineBytes, 64 * kLineBytes);
-  for (const std::uint64_t place : places) {
-    std::uint64_t& word = arena[place / kLineBytes].words[0];
-    word = ~std::uint64_t{5};
-    EXPECT_TRUE(arrivals.take(make_notice(Deed::half, place)));
-    EXPECT_EQ(word == 5, place == places[0] || place == places[3]) << place;
-  }
-  arrivals.forget(0, kLines * kLineBytes);
-  arrivals.forget(0, 0);
-}
-
-TEST(Arrivals, SurvivesEveryNotice) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
-  std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
-  Arrivals without_halves(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, false);
-  for (int i = 0; i < 100'000; ++i) {
-    const std::uint64_t notice = random() >> random() % 64;
-    const bool exists = line_of(notice) < kLines && deed_bits(notice) <= 2;
-    EXPECT_EQ(arrivals.take(notice), exists) << notice;
-    EXPECT_EQ(without_halves.take(notice), exists && deed_bits(notice) != 2) << notice;
-  }
-  for (const Line& line : arena) {
-    for (int word = 1; word < 8; ++word) ASSERT_EQ(line.words[word], 0u);
-  }
-}
-
-TEST(Notice, FourBytesNameTheLinesOfTheDefaultArena) {
-  EXPECT_EQ(arena_bytes_max(4), std::uint64_t{64} << 30);
-  EXPECT_EQ(arena_bytes_max(8), UINT64_MAX);
-  const std::uint64_t last = (std::uint64_t{64} << 30) - kLineBytes;
-  EXPECT_LE(make_notice(Deed::half, last), UINT32_MAX);
-  EXPECT_EQ(line_of(make_notice(Deed::half, last)), last / kLineBytes);
-}
-
-TEST(Notice, MarksFillWhatLinesLeaveFree) {
-  EXPECT_EQ(mark_bits(std::uint64_t{1} << 30, 4), 0xfc000000U);
-  EXPECT_EQ(mark_bits(std::uint64_t{64} << 30, 4), 0U);
-  EXPECT_EQ(mark_bits(std::uint64_t{256} << 30, 8), ~std::uint64_t{0} << 34);
-  for (const std::uint64_t bytes :
-       {std::uint64_t{64}, std::uint64_t{128}, std::uint64_t{96} << 20, std::uint64_t{1} << 40}) {
-    const std::uint64_t last = make_notice(Deed::half, bytes - kLineBytes);
-    EXPECT_EQ((last | 3) & ~notice_bits(bytes), 0U) << bytes;
-    EXPECT_EQ(notice_bits(bytes) ^ mark_bits(bytes, 8), UINT64_MAX) << bytes;
-    EXPECT_EQ(mark_bits(bytes, 4) & mark_bits(bytes, 8), mark_bits(bytes, 4)) << bytes;
-  }
-}
-
-/// Memory of lines, behind which nothing may be given.
-struct Lines {
-  std::vector<std::byte> memory = std::vector<std::byte>(4 * 4096 + 5 * kLineBytes);
-  BouncePool pool{memory.data(), memory.size()};
-};
-
-TEST(BouncePool, NeverGivesAPieceTwice) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
-  Lines lines;
-  std::deque<BouncePool::Piece> out;
-  std::size_t out_bytes = 0;
-  std::size_t given = 0;
-  const std::size_t all_bytes = lines.pool.free_bytes();
-  EXPECT_EQ(all_bytes, lines.memory.size());
-  for (int i = 0; i < 100'000; ++i) {
-    const std::size_t bytes = 1 + random() % (random() % 4 == 0 ? lines.pool.bytes() : 2000);
-    const BouncePool::Piece piece = lines.pool.take(bytes);
-    if (piece.at != nullptr) {
-      ++given;
-      out_bytes += piece.bytes;
-      ASSERT_GE(piece.bytes, bytes);
-      ASSERT_GE(piece.at, lines.memory.data());
-      ASSERT_LE(piece.at + piece.bytes, lines.memory.data() + lines.memory.size());
-      for (const BouncePool::Piece& other : out) {
-        ASSERT_TRUE(piece.at + piece.bytes <= other.at || other.at + other.bytes <= piece.at);
-      }
-      out.push_back(piece);
-    } else {
-      ASSERT_FALSE(out.empty()) << "an empty pool refuses " << bytes;
-    }
-    ASSERT_EQ(lines.pool.free_bytes() + out_bytes, all_bytes);
-    while (!out.empty() && (piece.at == nullptr ? out.size() > i % 4U : random() % 3 == 0)) {
-      const auto which = static_cast<std::ptrdiff_t>(random() % out.size());
-      out_bytes -= out[static_cast<std::size_t>(which)].bytes;
-      lines.pool.give_back(out[static_cast<std::size_t>(which)]);
-      out.erase(out.begin() + which);
-    }
-  }
-  EXPECT_GT(given, 10'000U);
-  EXPECT_EQ(lines.pool.take(lines.pool.bytes() + 1).at, nullptr);
-}
-
-/// The ring that this once was stood still behind the oldest piece.
-TEST(BouncePool, APieceThatStaysHoldsUpNoOther) {
-  Lines lines;
-  const BouncePool::Piece stays = lines.pool.take(sizeof(std::uint64_t));
-  ASSERT_NE(stays.at, nullptr);
-  for (std::size_t i = 0; i < 10'000; ++i) {
-    const std::size_t bytes = i % 3 == 0 ? 2 * 4096 : 1 + i % 2000;
-    const BouncePool::Piece piece = lines.pool.take(bytes);
-    ASSERT_NE(piece.at, nullptr) << bytes << " bytes, time " << i;
-    lines.pool.give_back(piece);
-  }
-}
 
 TEST(Providers, EachIsUsableOrSaysWhyNot) {
   const std::vector<ProviderReport> all = list_providers({}, {"127.0.0.1"});
@@ -315,110 +156,6 @@ TEST(Pinning, RegistersWhatItIsToldAndSaysSo) {
       all, [](int, Fabric& fabric, std::byte*) { EXPECT_EQ(fabric.capabilities().pinned_bytes, std::size_t{1} << 20); },
       verbs);
 }
-
-/// An epoll descriptor behind another one, and a TCP stream with its listener.
-struct Waited {
-  Waited() {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t bytes = sizeof(at);
-    auto* const address = reinterpret_cast<sockaddr*>(&at);
-    EXPECT_EQ(bind(listener.get(), address, bytes) | listen(listener.get(), 1), 0);
-    EXPECT_EQ(getsockname(listener.get(), address, &bytes) | connect(stream.get(), address, bytes), 0);
-    peer = Descriptor(accept(listener.get(), nullptr, nullptr));
-    watch(outer, inner.get());
-  }
-  static void watch(const Descriptor& epoll, int descriptor) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    EXPECT_EQ(epoll_ctl(epoll.get(), EPOLL_CTL_ADD, descriptor, &event), 0);
-  }
-  Descriptor outer{epoll_create1(EPOLL_CLOEXEC)}, inner{epoll_create1(EPOLL_CLOEXEC)};
-  Descriptor listener{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  Descriptor stream{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  Descriptor peer{-1};
-};
-
-TEST(Streams, AreFoundBehindDescriptorsThatWait) {
-  Waited waited;
-  Waited::watch(waited.inner, waited.listener.get());
-  EXPECT_EQ(shut_down_streams(waited.outer.get()), 0) << "a listener is none";
-  Waited::watch(waited.inner, waited.stream.get());
-  EXPECT_EQ(shut_down_streams(waited.outer.get()), 1);
-  char byte = 0;
-  EXPECT_EQ(recv(waited.peer.get(), &byte, 1, 0), 0) << "the stream has ended";
-  sockaddr_in at{};
-  socklen_t bytes = sizeof(at);
-  ASSERT_EQ(getsockname(waited.listener.get(), reinterpret_cast<sockaddr*>(&at), &bytes), 0);
-  const Descriptor again(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(connect(again.get(), reinterpret_cast<const sockaddr*>(&at), bytes), 0) << "its listener still listens";
-}
-
-TEST(Streams, OfANumberThatHasBeenGivenAwayStay) {
-  Waited waited;
-  const Descriptor kept(dup(waited.stream.get()));  // as a forked child would keep it
-  Waited::watch(waited.inner, waited.stream.get());
-  Waited other;
-  ASSERT_EQ(dup2(other.stream.get(), waited.stream.get()), waited.stream.get());
-  EXPECT_EQ(shut_down_streams(waited.outer.get()), 0);
-  EXPECT_EQ(send(other.stream.get(), "x", 1, MSG_NOSIGNAL), 1);
-  EXPECT_EQ(shut_down_streams(-1), 0);
-  EXPECT_EQ(shut_down_streams(other.stream.get()), 0) << "it waits for nothing";
-}
-
-TEST(Streams, AreFoundByTheirAddresses) {
-  const Waited accepted;
-  const Waited connected;
-  const Waited other;
-  const auto address = [](const Descriptor& listener) {
-    alignas(sockaddr_storage) SocketAddress at{};
-    socklen_t bytes = at.size();
-    EXPECT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(at.data()), &bytes), 0);
-    return at;
-  };
-  SocketAddress with_rest = address(connected.listener);
-  with_rest.back() = std::byte{1};  // what lies behind an address of IPv4 is no part of it
-  const SocketAddress none{};
-  // One end of each: the other belongs to the other side of the connection.
-  EXPECT_EQ(shut_down_streams(address(accepted.listener), {none, with_rest}), 2);
-  char byte = 0;
-  EXPECT_EQ(recv(accepted.stream.get(), &byte, 1, 0), 0);
-  EXPECT_EQ(recv(connected.peer.get(), &byte, 1, 0), 0);
-  EXPECT_EQ(send(other.stream.get(), "x", 1, MSG_NOSIGNAL), 1);
-  EXPECT_EQ(recv(other.peer.get(), &byte, 1, 0), 1);
-  EXPECT_EQ(shut_down_streams(none, {none}), 0) << "sockets without an address of IP are no streams";
-}
-
-/// ofi_rxm of libfabric 1.17 ends a process that closes an engine while a write with its notice has come in part.
-void close_with_half_a_write(const std::string& transport_name, bool has_descriptor) {
-  constexpr std::size_t kBytes = tests::kArenaBytes / 2;  // more than sockets hold
-  constexpr int kEngines = 2;
-  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
-    auto opened = tests::open_transport(transport_name, bootstrap, kEngines);
-    Transport& transport = opened->transport();
-    EXPECT_EQ(transport.capabilities().wakes_on_put, has_descriptor);
-    if (bootstrap.rank() == 1) {
-      for (int engine = 0; engine < kEngines; ++engine) {
-        EXPECT_EQ(transport.put({0, engine, opened->arena() + kLineBytes, kLineBytes, kBytes, 0, 7, true}), Status::ok);
-      }
-    }
-    gather_values(bootstrap, 0);
-    if (bootstrap.rank() == 0) {
-      for (int time = 0; time < 20; ++time) {
-        EXPECT_EQ(transport.progress(), Status::ok);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      EXPECT_NE(load_word(opened->arena()), 7u) << "it has come as a whole";
-      opened.reset();
-    }
-    gather_values(bootstrap, 0);
-  });
-}
-
-TEST(Closing, WhileALongWriteHasComeInPart) { close_with_half_a_write("tcp;ofi_rxm", true); }
-
-TEST(Closing, TheSameWithoutADescriptor) { close_with_half_a_write("rxm_alone", false); }
 
 TEST(Providers, ThatListenOnTcpCanBeAskedByAnybody) {
   for (const char* name : {"tcp;ofi_rxm", "tcp", "net", "sockets"}) {

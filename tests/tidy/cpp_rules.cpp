@@ -13,7 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kFunctionLines = 60;
-constexpr size_t kTestFunctionLines = 80;
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
@@ -121,10 +120,9 @@ class FunctionFinder {
 
   void close_block() {
     const size_t length = line_ - head_line_ + 1;
-    const size_t most = file_.path.starts_with("tests/") ? kTestFunctionLines : kFunctionLines;
-    if (is_function_ && length > most) {
+    if (is_function_ && length > kFunctionLines) {
       report(violations_, "function_length", file_, head_line_,
-             std::to_string(length) + " lines; at most " + std::to_string(most));
+             std::to_string(length) + " lines; at most " + std::to_string(kFunctionLines));
     }
     if (!is_function_) start_head();
     is_after_block_ = is_function_;

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLineColumns = 120;
 constexpr size_t kFileLines = 400;
-constexpr size_t kLongFileLines = 500;  // of tests and scripts
+constexpr size_t kScriptLines = 500;
 
 constexpr auto kUnfinished = std::to_array<std::string_view>({"TODO", "FIXME", "XXX", "HACK"});
 
@@ -80,7 +80,7 @@ void check_line_length(const fs::path&, const SourceFile& file, std::vector<Viol
 }
 
 void check_file_length(const fs::path&, const SourceFile& file, std::vector<Violation>& violations) {
-  const size_t most = file.kind == Kind::cpp && !file.path.starts_with("tests/") ? kFileLines : kLongFileLines;
+  const size_t most = file.kind == Kind::cpp ? kFileLines : kScriptLines;
   if (is_source(file) && file.lines.size() > most) {
     report(violations, "file_length", file, most,
            std::to_string(file.lines.size()) + " lines; at most " + std::to_string(most));

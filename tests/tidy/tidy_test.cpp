@@ -93,8 +93,10 @@ TEST_F(Planted, LineLength) {
 TEST_F(Planted, FileLength) {
   expect_caught("file_length", 401, "runtime/base/a.cpp", head(repeat("extern int x;\n", 399)));
   expect_clean("runtime/base/a.cpp", head(repeat("extern int x;\n", 398)));
-  expect_caught("file_length", 501, "tests/runtime/a.cpp", head(repeat("extern int x;\n", 499)));
-  expect_clean("tests/runtime/a.cpp", head(repeat("extern int x;\n", 498)));
+  expect_caught("file_length", 401, "tests/runtime/a.cpp", head(repeat("extern int x;\n", 399)));
+  const std::string script = "# SPDX-License-Identifier: Apache-2.0\n# What it is.\n";
+  expect_caught("file_length", 501, "tools/a.py", script + repeat("x = 1\n", 499));
+  expect_clean("tools/a.py", script + repeat("x = 1\n", 498));
 }
 
 TEST_F(Planted, WhiteSpace) {
@@ -157,8 +159,8 @@ TEST_F(Planted, FunctionLength) {
                 header("struct C {\n  C() : a_{1}, b_{2} {\n" + body + "  }\n};\n"));
   expect_clean("runtime/base/a.cpp",
                head("void f() {\n" + repeat("  x++;\n", 58) + "}\nvoid g() {\n" + body.substr(7) + "}\n"));
-  expect_caught("function_length", 3, "tests/runtime/a.cpp", head("void f() {\n" + repeat("  x++;\n", 79) + "}\n"));
-  expect_clean("tests/runtime/a.cpp", head("void f() {\n" + repeat("  x++;\n", 78) + "}\n"));
+  expect_caught("function_length", 3, "tests/runtime/a.cpp", head("void f() {\n" + repeat("  x++;\n", 59) + "}\n"));
+  expect_clean("tests/runtime/a.cpp", head("void f() {\n" + repeat("  x++;\n", 58) + "}\n"));
   expect_clean("runtime/base/a.cpp", head("const int kTable[] = {\n" + repeat("  1,\n", 100) + "};\n"));
 }
 

@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -40,6 +41,28 @@ using Fid = std::unique_ptr<Object, Close<Object>>;
 
 /// libfabric returns negative codes.
 inline std::string code_text(std::int64_t code) { return fi_strerror(static_cast<int>(code < 0 ? -code : code)); }
+
+/// Error codes of a connection whose other end is gone. No code here cancels a write, so a cancelled write was flushed
+/// with its connection.
+inline bool is_lost_connection(std::int64_t code) noexcept {
+  switch (code < 0 ? -code : code) {
+    case FI_ECANCELED:
+    case FI_ECONNREFUSED:
+    case FI_ECONNRESET:
+    case FI_ECONNABORTED:
+    case FI_ENOTCONN:
+    case FI_ESHUTDOWN:
+    case FI_EHOSTUNREACH:
+    case FI_EHOSTDOWN:
+    case FI_ENETUNREACH:
+    case FI_ETIMEDOUT:
+    case EPIPE:
+    case FI_EIO:
+      return true;
+    default:
+      return false;
+  }
+}
 
 /// Throws Error{transport} naming the step, unless `code` is 0.
 inline void check(int code, const std::string& step) {

@@ -218,6 +218,10 @@ class Engine {
   void send_confirmed(int peer) noexcept;
   void break_down(const char* what, std::int64_t code) noexcept;
   Status fail(int peer, std::int64_t code, std::size_t bytes) noexcept;
+  std::string name() const {
+    return "engine " + std::to_string(number_) + " (" + info_->fabric_attr->prov_name + " on " +
+           info_->domain_attr->name + ")";
+  }
 
   bool take_completions() noexcept;
   void take_completion(const fi_cq_data_entry& entry) noexcept;

@@ -11,6 +11,9 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/split.hpp"
+#include "transports/network/environment.hpp"
+#include "transports/network/providers.hpp"
 #include "transports/network/setup.hpp"
 
 namespace torii::libfabric {
@@ -22,6 +25,7 @@ constexpr std::uint32_t kVersion = FI_VERSION(1, 15);
 constexpr std::string_view kPreference[] = {"verbs;ofi_rxm", "efa", "cxi", "psm2", "net", "tcp;ofi_rxm", "sockets"};
 /// It works, but is used only by name: it leaves named files behind if a rank is killed.
 constexpr std::string_view kByNameOnly[] = {"shm"};
+constexpr transports::KnownProviders kKnown = {kPreference, kByNameOnly, "fi_info"};
 
 /// libfabric reads its settings at the first call. Its memory hooks stay off unless the user has set them; the
 /// environment is restored afterwards.
@@ -30,17 +34,10 @@ void start_quietly(const Api& api) {
   std::call_once(once, [&api] {
     // ofi_rxm makes a thousand buffers for messages, twice per engine, and touches them all. With the default of 16 KiB
     // each that is 34 MB, and most of the time of opening an engine. torii sends no messages.
-    constexpr std::pair<const char*, const char*> kQuiet[] = {{"FI_MR_CACHE_MONITOR", "disabled"},
-                                                              {"FI_OFI_RXM_BUFFER_SIZE", "1024"}};
-    std::vector<const char*> ours;
-    for (const auto& [name, value] : kQuiet) {
-      if (std::getenv(name) != nullptr) continue;
-      setenv(name, value, 0);
-      ours.push_back(name);
-    }
+    const transports::EnvironmentMeanwhile quiet(
+        {{"FI_MR_CACHE_MONITOR", "disabled"}, {"FI_OFI_RXM_BUFFER_SIZE", "1024"}});
     fi_info* all = nullptr;
     if (api.get_info(kVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &all) == 0) fi_freeinfo(all);
-    for (const char* const name : ours) unsetenv(name);
   });
 }
 
@@ -133,12 +130,8 @@ std::vector<std::string> built_in(const Api& api) {
 
 /// Whether every layer of "tcp;ofi_rxm" is among the names.
 bool has_layers(const std::vector<std::string>& names, std::string_view provider) {
-  while (!provider.empty()) {
-    const std::size_t end = std::min(provider.find(';'), provider.size());
-    if (std::find(names.begin(), names.end(), provider.substr(0, end)) == names.end()) return false;
-    provider.remove_prefix(std::min(end + 1, provider.size()));
-  }
-  return true;
+  return std::ranges::all_of(split(provider, ';'),
+                             [&](std::string_view layer) { return std::ranges::find(names, layer) != names.end(); });
 }
 
 ProviderReport report(const Api& api, const std::vector<std::string>& names, std::string_view provider,
@@ -160,6 +153,16 @@ ProviderReport report(const Api& api, const std::vector<std::string>& names, std
   return result;
 }
 
+/// The function that is returned refers to its arguments.
+transports::ReportOn report_on(const Api& api, const std::vector<std::string>& source_addresses) {
+  return [&](std::span<const std::string_view> providers) {
+    const std::vector<std::string> names = built_in(api);
+    std::vector<ProviderReport> reports;
+    for (const std::string_view provider : providers) reports.push_back(report(api, names, provider, source_addresses));
+    return reports;
+  };
+}
+
 }  // namespace
 
 bool is_over_ip(std::string_view provider) {
@@ -176,32 +179,12 @@ bool listens_on_tcp(std::string_view provider, std::uint32_t address_format) {
 }
 
 std::vector<ProviderReport> list_providers(const Api& api, const std::vector<std::string>& source_addresses) {
-  const std::vector<std::string> names = built_in(api);
-  std::vector<ProviderReport> reports;
-  bool chosen = false;
-  for (const std::string_view provider : kPreference) {
-    ProviderReport& one = reports.emplace_back(report(api, names, provider, source_addresses));
-    one.chosen = one.usable && !chosen;
-    chosen = chosen || one.usable;
-  }
-  for (const std::string_view provider : kByNameOnly) {
-    ProviderReport& one = reports.emplace_back(report(api, names, provider, source_addresses));
-    if (one.usable) one.reason = "only when asked for by name";
-  }
-  return reports;
+  return transports::list_providers(kKnown, report_on(api, source_addresses));
 }
 
 std::string choose_provider(Bootstrap& bootstrap, const Api& api, const std::string& wanted,
                             const std::vector<std::string>& source_addresses) {
-  const auto list_all = [&] {
-    std::vector<ProviderReport> all = list_providers(api, source_addresses);
-    std::erase_if(all, [](const ProviderReport& one) {
-      return std::find(std::begin(kByNameOnly), std::end(kByNameOnly), one.name) != std::end(kByNameOnly);
-    });
-    return all;
-  };
-  const auto report_one = [&](const std::string& name) { return report(api, built_in(api), name, source_addresses); };
-  return transports::choose_provider(bootstrap, wanted, list_all, report_one, "fi_info");
+  return transports::choose_provider(bootstrap, wanted, kKnown, report_on(api, source_addresses));
 }
 
 std::vector<Info> find_devices(const Api& api, const std::string& provider, const std::string& source_address) {

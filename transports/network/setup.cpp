@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agreement between ranks on options and provider.
+// Agreement between ranks on options.
 #include "transports/network/setup.hpp"
 
 #include <arpa/inet.h>
@@ -88,36 +88,6 @@ sockaddr_storage parse_source(const std::string& text) {
                 "the source address '" + text + "' must be numeric, such as 127.0.0.1 or fd00::1");
   }
   return address;
-}
-
-std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted,
-                            const std::function<std::vector<ProviderReport>()>& list_all,
-                            const std::function<ProviderReport(const std::string&)>& report_one,
-                            const std::string& lister) {
-  const std::vector<std::string> asked = gather_texts(bootstrap, wanted);
-  for (std::size_t rank = 1; rank < asked.size(); ++rank) {
-    if (asked[rank] == asked[0]) continue;
-    throw Error(Status::mismatch,
-                "rank " + std::to_string(rank) + " has TORII_PROVIDER '" + asked[rank] + "', rank 0 '" + asked[0] + "'",
-                static_cast<int>(rank));
-  }
-  // Every rank says what it can use; all then take the first that all have.
-  const std::vector<ProviderReport> mine = wanted == "auto" ? list_all() : std::vector{report_one(wanted)};
-  std::string text;
-  for (const ProviderReport& one : mine) text += one.usable ? "y" : "n";
-  const std::vector<std::string> all = gather_texts(bootstrap, text);
-  const std::vector<std::string> reasons = gather_texts(bootstrap, mine.front().reason + ".");
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const auto lacks = [i](const std::string& usable) { return usable[i] != 'y'; };
-    const auto rank = std::find_if(all.begin(), all.end(), lacks) - all.begin();
-    if (rank == static_cast<std::ptrdiff_t>(all.size())) return mine[i].name;
-    if (wanted == "auto") continue;
-    throw Error(Status::unsupported,
-                "rank " + std::to_string(rank) + " cannot use TORII_PROVIDER '" + wanted +
-                    "': " + reasons[static_cast<std::size_t>(rank)] + " " + lister + " lists what there is",
-                static_cast<int>(rank));
-  }
-  throw Error(Status::unsupported, "no provider is usable on all ranks; torii-info says why");
 }
 
 }  // namespace torii::transports

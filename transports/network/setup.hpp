@@ -27,13 +27,4 @@ constexpr std::size_t put_bytes(bool over_sockets) { return over_sockets ? 16384
 /// A numeric IPv4 or IPv6 address. Throws Error{invalid_argument} for anything else.
 sockaddr_storage parse_source(const std::string& text);
 
-/// Collective. The provider that all ranks can use: `wanted`, or for "auto" the first of `reports` that is usable
-/// everywhere. `list_all` makes the reports for "auto", in order of preference and without what is taken only by name;
-/// `report_one` that of a name. `lister` is the program that lists what there is. Throws Error: mismatch when ranks
-/// want different ones, unsupported with the rank that cannot, and why.
-std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted,
-                            const std::function<std::vector<ProviderReport>()>& list_all,
-                            const std::function<ProviderReport(const std::string&)>& report_one,
-                            const std::string& lister);
-
 }  // namespace torii::transports

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data path of an engine: from put() to active messages or ucp_put, and arriving messages.
+// The data path of an engine: from put() to active messages or ucp_put, and their end.
 #include "transports/ucx/engine.hpp"
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
+
+#include "transports/network/failures.hpp"
 
 namespace torii::ucx {
 namespace {
 
-/// Payloads up to this size are one message: copying them costs less than a second transfer. Fits into UCX's first
-/// packet (8 KiB).
-constexpr std::size_t kMessageMost = 4096;
 /// Through shared memory UCX gathers the packets of a longer message before it delivers it, which is one more copy.
 /// Payloads travel there as messages of one packet each, which arrive in order, and each is stored at once.
 constexpr std::size_t kPieceBytes = 8192;
@@ -56,20 +53,6 @@ Status Engine::put(const Put& put) noexcept {
 Status Engine::put_word(int peer, std::uint64_t offset, std::uint64_t value) noexcept {
   const std::lock_guard lock(mutex_);
   return send(peer, kPut, {0, offset, value}, nullptr, 0);
-}
-
-/// A free item, or a new one; nullptr if memory is short.
-template <class Item>
-Item* Engine::take(std::deque<Item>& all, Item*& first_free) noexcept {
-  if (Item* const item = first_free) {
-    first_free = item->next_free;
-    return item;
-  }
-  try {
-    return &all.emplace_back();
-  } catch (const std::exception&) {
-    return nullptr;
-  }
 }
 
 /// One active message. A payload of up to kInlineBytes need not outlive the call.
@@ -179,199 +162,29 @@ void Engine::on_sent(void* request, ucs_status_t status, void* data) {
 }
 
 Status Engine::fail(int peer, ucs_status_t status, std::size_t bytes) noexcept {
-  try {
-    const std::string text = name() + ": a write of " + std::to_string(bytes) + " bytes to rank " +
-                             std::to_string(peer) + " failed: " + ucs_status_string(status);
-    // What remains for a lost peer may fail in any way.
-    if (is_lost_connection(status) || is_cut(peer)) {
-      shared_.peers.cut(number_, peer, text);
-      return Status::peer_lost;
-    }
-    shared_.peers.break_down(text);
-  } catch (const std::exception&) {
-    shared_.peers.break_down({});
+  const std::string text = transports::text_or_none(
+      [&] { return transports::failed_write(name(), bytes, peer, ucs_status_string(status)); });
+  // What remains for a lost peer may fail in any way.
+  if (is_lost_connection(status) || is_cut(peer)) {
+    shared_.peers.cut(number_, peer, text);
+    return Status::peer_lost;
   }
+  shared_.peers.break_down(text);
   return Status::transport;
 }
 
 /// Stops the engine for all peers.
 void Engine::break_down(const char* what) noexcept {
-  try {
-    shared_.peers.break_down(name() + " " + what);
-  } catch (const std::exception&) {
-    shared_.peers.break_down({});
-  }
+  shared_.peers.break_down(transports::text_or_none([&] { return name() + " " + what; }));
 }
 
 void Engine::on_error(void* data, ucp_ep_h, ucs_status_t status) {
   const Target& to = *static_cast<Target*>(data);
   const Engine& self = *to.engine;
-  try {
-    self.shared_.peers.cut(
-        self.number_, to.peer,
-        self.name() + ": the connection to rank " + std::to_string(to.peer) + " ended: " + ucs_status_string(status));
-  } catch (const std::exception&) {
-    self.shared_.peers.cut(self.number_, to.peer, {});
-  }
-}
-
-/// UCX drops what a handler has not taken, including a payload that has yet to be fetched.
-bool Engine::is_ours(const void* header, std::size_t header_bytes) noexcept {
-  if (knows(header, header_bytes, secret_)) return true;
-  shared_.peers.count_stranger();
-  return false;
-}
-
-ucs_status_t Engine::on_nothing(void* data, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) {
-  static_cast<Engine*>(data)->shared_.peers.count_stranger();
-  return UCS_OK;
-}
-
-ucs_status_t Engine::on_put(void* data, const void* header, std::size_t header_bytes, void* payload, std::size_t bytes,
-                            const ucp_am_recv_param_t* how) {
-  Engine& self = *static_cast<Engine*>(data);
-  if (!self.is_ours(header, header_bytes)) return UCS_OK;
-  const std::optional<Header> read = read_put(header, header_bytes, bytes, self.shared_.arena_bytes);
-  if (!read) {
-    self.break_down("got a message that no rank sends");
-    return UCS_OK;
-  }
-  return self.take_put(*read, payload, bytes, (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0);
-}
-
-ucs_status_t Engine::on_piece(void* data, const void* header, std::size_t header_bytes, void* payload,
-                              std::size_t bytes, const ucp_am_recv_param_t* how) {
-  Engine& self = *static_cast<Engine*>(data);
-  if (!self.is_ours(header, header_bytes)) return UCS_OK;
-  const std::optional<Header> read = read_put(header, header_bytes, bytes, self.shared_.arena_bytes);
-  if (!read || (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
-    self.break_down("got a piece of a message that no rank sends");
-    return UCS_OK;
-  }
-  if (bytes != 0) std::memcpy(self.shared_.arena + read->target_offset, payload, bytes);
-  return UCS_OK;
-}
-
-/// UCX fetches a payload that is not here yet, straight to its place.
-ucs_status_t Engine::take_put(const Header& header, void* data, std::size_t bytes, bool is_here) noexcept {
-  std::byte* const place = shared_.arena + header.target_offset;
-  if (is_here) {
-    if (bytes != 0) std::memcpy(place, data, bytes);
-    publish(header);
-    return UCS_OK;
-  }
-  Arrival* const arrival = take(arrivals_, free_arrival_);
-  if (arrival == nullptr) {
-    break_down("has no memory for an arrival");
-    return UCS_ERR_NO_MEMORY;
-  }
-  arrival->engine = this;
-  arrival->header = header;
-  arrival->bytes = bytes;
-  ucp_request_param_t how{};
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  how.memory_type = UCS_MEMORY_TYPE_HOST;
-  how.cb.recv_am = &Engine::on_arrived;
-  how.user_data = arrival;
-  const ucs_status_ptr_t request = ucp_am_recv_data_nbx(worker_.get(), data, place, bytes, &how);
-  if (!UCS_PTR_IS_PTR(request)) on_arrived(nullptr, UCS_PTR_STATUS(request), bytes, arrival);
-  return UCS_INPROGRESS;
-}
-
-void Engine::on_arrived(void* request, ucs_status_t status, std::size_t, void* data) {
-  auto& arrival = *static_cast<Arrival*>(data);
-  Engine& self = *arrival.engine;
-  // A failed one had a lost sender; the watch on the peers tells the ranks that wait for its signal.
-  if (status == UCS_OK) self.publish(arrival.header);
-  arrival.bytes = 0;
-  arrival.next_free = self.free_arrival_;
-  self.free_arrival_ = &arrival;
-  if (request != nullptr) ucp_request_free(request);
-}
-
-bool Engine::is_arriving(std::uint64_t offset, std::size_t bytes) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (is_closed_) return false;  // nobody calls the worker, so none of it continues
-  return std::ranges::any_of(arrivals_, [=](const Arrival& one) {
-    return one.bytes != 0 && one.header.target_offset < offset + bytes && offset < one.header.target_offset + one.bytes;
-  });
-}
-
-Engine::Target* Engine::sender_of(const void* header, std::size_t header_bytes) noexcept {
-  if (!is_ours(header, header_bytes)) return nullptr;
-  const int sender = read_sender(header, header_bytes, shared_.ranks);
-  if (sender >= 0 && sender != shared_.rank) return &target(sender);
-  break_down("got a question that no rank asks");
-  return nullptr;
-}
-
-ucs_status_t Engine::on_ask(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
-                            const ucp_am_recv_param_t*) {
-  Engine& self = *static_cast<Engine*>(data);
-  if (Target* const from = self.sender_of(header, header_bytes)) {
-    ++from->owed;
-    self.owes_answers_ = true;
-  }
-  return UCS_OK;
-}
-
-ucs_status_t Engine::on_answer(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
-                               const ucp_am_recv_param_t*) {
-  Engine& self = *static_cast<Engine*>(data);
-  Target* const from = self.sender_of(header, header_bytes);
-  if (from == nullptr) return UCS_OK;
-  ++from->answered;
-  if (from->is_doubted && from->answered == from->asked) {
-    from->is_doubted = false;
-    self.shared_.peers.answered(from->peer);
-  }
-  return UCS_OK;
-}
-
-ucs_status_t Engine::on_greeting(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
-                                 const ucp_am_recv_param_t*) {
-  if (Target* const from = static_cast<Engine*>(data)->sender_of(header, header_bytes)) from->greeted = true;
-  return UCS_OK;
-}
-
-ucs_status_t Engine::on_farewell(void* data, const void* header, std::size_t header_bytes, void*, std::size_t,
-                                 const ucp_am_recv_param_t*) {
-  if (Target* const from = static_cast<Engine*>(data)->sender_of(header, header_bytes)) from->left = true;
-  return UCS_OK;
-}
-
-/// With a payload: before the first message that does not fit into the shortest form of a packet, UCX asks the peer for
-/// its end of the connection, and the answer needs the peer's progress().
-void Engine::greet(int peer) noexcept {
-  static constexpr std::array<std::byte, kMessageMost> kPayload{};
-  const std::lock_guard lock(mutex_);
-  // The states of the peers record a failure.
-  (void)send(peer, kGreeting, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, kPayload.data(), kPayload.size());
-  target(peer).used = false;
-}
-
-bool Engine::is_greeted(int peer) noexcept {
-  const std::lock_guard lock(mutex_);
-  return target(peer).greeted;
-}
-
-void Engine::take_leave(int peer) noexcept {
-  const std::lock_guard lock(mutex_);
-  (void)send(peer, kFarewell, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);
-}
-
-bool Engine::has_left(int peer) noexcept {
-  const std::lock_guard lock(mutex_);
-  return target(peer).left;
-}
-
-void Engine::give_answers() noexcept {
-  owes_answers_ = false;
-  for (Target& to : targets_) {
-    for (; to.owed != 0; --to.owed) {
-      (void)send(to.peer, kAnswer, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);
-    }
-  }
+  self.shared_.peers.cut(self.number_, to.peer, transports::text_or_none([&] {
+                           return self.name() + ": the connection to rank " + std::to_string(to.peer) +
+                                  " ended: " + ucs_status_string(status);
+                         }));
 }
 
 /// Operations to a lost peer need not complete, and nobody waits for them.
@@ -396,68 +209,6 @@ bool Engine::progress() noexcept {
   if (round > 0) shared_.sleepers.took();
   if (owes_answers_) give_answers();
   return round > 0 || owes_answers_;
-}
-
-bool Engine::drained() noexcept {
-  if (in_flight_.load(std::memory_order_acquire) == 0) return true;
-  const std::lock_guard lock(mutex_);
-  for (const Target& to : targets_) {
-    if (to.in_flight != 0 && !is_cut(to.peer)) return false;
-  }
-  return true;
-}
-
-/// Counts as in flight until all puts to the peer have arrived.
-void Engine::flush_puts(Target& to) noexcept {
-  Operation* const operation = take(operations_, free_operation_);
-  if (operation == nullptr) return;  // as if the peer did not confirm
-  operation->engine = this;
-  operation->peer = to.peer;
-  operation->bytes = 0;
-  ucp_request_param_t how{};
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  how.cb.send = &Engine::on_sent;
-  how.user_data = operation;
-  (void)started(*operation, ucp_ep_flush_nbx(to.endpoint, &how));
-}
-
-/// Messages of one engine arrive in order, so the answer to the last one covers all.
-void Engine::ask(Target& to) noexcept {
-  ++to.asked;
-  (void)send(to.peer, kAsk, {0, 0, static_cast<std::uint64_t>(shared_.rank)}, nullptr, 0);
-}
-
-void Engine::flush() noexcept {
-  const std::lock_guard lock(mutex_);
-  for (Target& to : targets_) {
-    if (!to.used || is_cut(to.peer)) continue;
-    if (manner_.puts) flush_puts(to);
-    ask(to);
-  }
-}
-
-void Engine::doubt(int peer, std::int64_t) noexcept {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || is_cut(peer)) return;
-  Target& to = target(peer);
-  if (to.asked != to.answered) return;
-  to.is_doubted = true;
-  ask(to);
-}
-
-bool Engine::confirmed() noexcept {
-  if (!drained()) return false;
-  const std::lock_guard lock(mutex_);
-  for (const Target& to : targets_) {
-    if (to.asked != to.answered && !is_cut(to.peer)) return false;
-  }
-  return true;
-}
-
-bool Engine::may_sleep(int&) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (is_closed_) return true;
-  return !owes_answers_ && ucp_worker_arm(worker_.get()) == UCS_OK;
 }
 
 }  // namespace torii::ucx

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -128,8 +129,19 @@ class Engine {
   /// True if nothing is put to the peer through this engine any more.
   bool is_cut(int peer) const noexcept { return shared_.peers.is_cut(number_, peer); }
 
+  /// A free item, or a new one; nullptr if memory is short.
   template <class Item>
-  static Item* take(std::deque<Item>& all, Item*& first_free) noexcept;
+  static Item* take(std::deque<Item>& all, Item*& first_free) noexcept {
+    if (Item* const item = first_free) {
+      first_free = item->next_free;
+      return item;
+    }
+    try {
+      return &all.emplace_back();
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
 
   Status send(int peer, MessageId id, const Header& header, const std::byte* payload, std::size_t bytes,
               PutCount* owner = nullptr) noexcept;

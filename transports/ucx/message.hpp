@@ -25,6 +25,10 @@ enum MessageId : unsigned {
 /// Numbers with a handler: more than there are messages, and even (see Engine::open()).
 constexpr unsigned kHandlers = 8;
 
+/// Payloads up to this size are one message: copying them costs less than a second transfer. Fits into UCX's first
+/// packet (8 KiB).
+inline constexpr std::size_t kMessageMost = 4096;
+
 /// The header of every active message.
 struct Header {
   std::uint64_t target_offset;

@@ -2,49 +2,29 @@
 // Opens the module beside the library, with those habits of UCX switched off that a guest must not have.
 #include "transports/ucx/module.hpp"
 
-#include <cstdlib>
 #include <mutex>
-#include <utility>
 
 #include "transports/network/entry.hpp"
+#include "transports/network/environment.hpp"
 
 namespace torii::ucx {
 namespace {
 
 constexpr const char* kName = "ucx";
 
-/// UCX reads these when it is loaded. Settings of the user win; the environment is restored afterwards.
-class QuietStart {
- public:
-  QuietStart() {
-    constexpr std::pair<const char*, const char*> kQuiet[] = {
-        {"UCX_HANDLE_ERRORS", "none"},                                 // no handlers for crashes
-        {"UCX_ERROR_SIGNALS", ""},          {"UCX_MEM_EVENTS", "no"},  // no hooks in mmap, munmap, malloc and their kin
-        {"UCX_VFS_ENABLE", "no"},    // no thread that shows its state in a file system
-        {"UCX_LOG_LEVEL", "fatal"},  // it would print to stdout; failure_text() reports failures
-        {"UCX_WARN_UNUSED_ENV_VARS", "no"},
-    };
-    for (const auto& [name, value] : kQuiet) {
-      if (std::getenv(name) != nullptr) continue;
-      setenv(name, value, 0);
-      ours_.push_back(name);
-    }
-  }
-  ~QuietStart() {
-    for (const char* const name : ours_) unsetenv(name);
-  }
-  QuietStart(const QuietStart&) = delete;
-  QuietStart& operator=(const QuietStart&) = delete;
-
- private:
-  std::vector<const char*> ours_;
-};
-
 /// Loads the module once, also if ranks are threads of one process. The caller reports an error.
 void load_quietly() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const QuietStart quiet;
+    // UCX reads these when it is loaded. Settings of the user win; the environment is restored afterwards.
+    const transports::EnvironmentMeanwhile quiet({
+        {"UCX_HANDLE_ERRORS", "none"},  // no handlers for crashes
+        {"UCX_ERROR_SIGNALS", ""},
+        {"UCX_MEM_EVENTS", "no"},    // no hooks in mmap, munmap, malloc and their kin
+        {"UCX_VFS_ENABLE", "no"},    // no thread that shows its state in a file system
+        {"UCX_LOG_LEVEL", "fatal"},  // it would print to stdout; failure_text() reports failures
+        {"UCX_WARN_UNUSED_ENV_VARS", "no"},
+    });
     try {
       (void)transports::open_module(kName, transports::Entry<Options>::kVersion);
     } catch (const Error&) {

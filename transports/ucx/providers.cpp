@@ -6,8 +6,9 @@
 #include <iterator>
 #include <string_view>
 
+#include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
-#include "transports/network/setup.hpp"
+#include "transports/network/providers.hpp"
 
 namespace torii::ucx {
 namespace {
@@ -15,15 +16,14 @@ namespace {
 constexpr std::string_view kPreference[] = {"ib", "tcp"};
 /// These work within one machine, where torii's shared memory is faster; used only by name.
 constexpr std::string_view kByNameOnly[] = {"posix", "posix;cma"};
+constexpr transports::KnownProviders kKnown = {kPreference, kByNameOnly, "ucx_info -d"};
 constexpr std::string_view kLoopback = "lo";
 
 /// The words of "posix;cma".
-std::vector<std::string> split(std::string_view provider) {
+std::vector<std::string> words_of_provider(std::string_view provider) {
   std::vector<std::string> words;
-  while (!provider.empty()) {
-    const std::size_t end = std::min(provider.find(';'), provider.size());
-    if (end > 0) words.emplace_back(provider.substr(0, end));
-    provider.remove_prefix(std::min(end + 1, provider.size()));
+  for (const std::string_view word : split(provider, ';')) {
+    if (!word.empty()) words.emplace_back(word);
   }
   return words;
 }
@@ -31,12 +31,7 @@ std::vector<std::string> split(std::string_view provider) {
 /// Whether one name of a list such as "rc,tcp" matches.
 template <class Matches>
 bool any_of_list(std::string_view list, const Matches& matches) {
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find(','), list.size());
-    if (matches(list.substr(0, end))) return true;
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return false;
+  return std::ranges::any_of(split(list, ','), matches);
 }
 
 /// The device of one word on the interface; without an interface the first that is not the loopback, or else the
@@ -110,6 +105,16 @@ std::vector<Device> all_devices() {
   return list_devices([](const Device&) { return false; });
 }
 
+/// The function that is returned refers to the addresses.
+transports::ReportOn report_on(const std::vector<std::string>& source_addresses) {
+  return [&](std::span<const std::string_view> providers) {
+    const std::vector<Device> all = all_devices();
+    std::vector<ProviderReport> reports;
+    for (const std::string_view provider : providers) reports.push_back(report(all, provider, source_addresses));
+    return reports;
+  };
+}
+
 }  // namespace
 
 bool pins_memory(const Selection& selection) {
@@ -121,7 +126,7 @@ bool pins_memory(const Selection& selection) {
 
 std::string select(const std::vector<Device>& all, const std::string& provider,
                    const std::vector<std::string>& interfaces, std::vector<Selection>& selections) {
-  const std::vector<std::string> words = split(provider);
+  const std::vector<std::string> words = words_of_provider(provider);
   if (words.empty()) return "it names no transport";
   for (const std::string& interface : interfaces) {
     Selection selection;
@@ -144,30 +149,12 @@ std::string select(const std::vector<Device>& all, const std::string& provider,
 }
 
 std::vector<ProviderReport> list_providers(const std::vector<std::string>& source_addresses) {
-  const std::vector<Device> all = all_devices();
-  std::vector<ProviderReport> reports;
-  bool chosen = false;
-  for (const std::string_view provider : kPreference) {
-    ProviderReport& one = reports.emplace_back(report(all, provider, source_addresses));
-    one.chosen = one.usable && !chosen;
-    chosen = chosen || one.usable;
-  }
-  for (const std::string_view provider : kByNameOnly) {
-    ProviderReport& one = reports.emplace_back(report(all, provider, source_addresses));
-    if (one.usable) one.reason = "only when asked for by name";
-  }
-  return reports;
+  return transports::list_providers(kKnown, report_on(source_addresses));
 }
 
 std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted,
                             const std::vector<std::string>& source_addresses) {
-  const auto list_all = [&] {
-    std::vector<ProviderReport> all = list_providers(source_addresses);
-    all.resize(std::size(kPreference));
-    return all;
-  };
-  const auto report_one = [&](const std::string& name) { return report(all_devices(), name, source_addresses); };
-  return transports::choose_provider(bootstrap, wanted, list_all, report_one, "ucx_info -d");
+  return transports::choose_provider(bootstrap, wanted, kKnown, report_on(source_addresses));
 }
 
 std::vector<Selection> find_selections(const std::string& provider, const std::vector<std::string>& source_addresses) {

@@ -6,26 +6,12 @@
 
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
+#include "tests/collectives/proof/test_verify_faults.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 #include "tests/support/verify_run.hpp"
 
 namespace torii::tests {
 namespace {
-
-::testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "\"" << part << "\" is not in \"" << text << "\"";
-}
-
-Verdict verdict_of(const PlanSet& set) {
-  ExpressionPool pool;
-  return verify(set.request, set.plans, pool);
-}
-
-std::string first_fault(const PlanSet& set) {
-  const Verdict verdict = verdict_of(set);
-  return verdict.ok() ? "no fault" : verdict.faults.front();
-}
 
 /// What some random run says, or an empty string when all go well. Wrong results are told by the expressions of
 /// `right`.
@@ -128,16 +114,6 @@ TEST(Verify, SwappedSourcesGiveTwoExpressions) {
   EXPECT_TRUE(contains(random_fault(set, exchange()), "wrong result"));
 }
 
-/// What StreamEnd cannot number would be another stream, or another message.
-TEST(Verify, NumbersThatDoNotFitAreFaults) {
-  PlanSet streams = chain();
-  streams.plans[0].out.resize(65536);
-  EXPECT_TRUE(contains(first_fault(streams.finish()), "rank 0: it has 65536 streams in one direction"));
-  PlanSet messages = chain();
-  messages.plans[0].out[0].messages_per_segment = messages.plans[1].in[0].messages_per_segment = 65537;
-  EXPECT_TRUE(contains(first_fault(messages), "stream 0 -> 1 tag 0: 65537 messages per segment"));
-}
-
 TEST(Verify, OperandsCombinedTwiceAreCounted) {
   PlanSet set = up_and_down();
   set.plans[1].lanes[0].flows[0].sources.push_back(own());
@@ -229,18 +205,6 @@ TEST(Verify, LandedResultsNeedCreditsWhenNothingComesBack) {
   EXPECT_TRUE(contains(random_fault(set, halves(true, true), 300), "still in use"));
 }
 
-/// Broadcast where the root lends its vector.
-PlanSet lent_broadcast(bool credits) {
-  PlanSet set(Collective::broadcast, 2);
-  Stream lend;
-  lend.delivery = Delivery::read_in_place;
-  lend.credits = credits;
-  const auto ends = set.stream(0, 1, lend);
-  set.flow(0, 0, {{}, {own()}, false, {ends.out}, Fold::left, "give"});
-  set.flow(1, 0, {{}, {ends.in}, true, {}, Fold::left, "take"});
-  return set.finish();
-}
-
 TEST(Verify, LenderMustOutlastItsReaders) {
   EXPECT_EQ(first_fault(lent_broadcast(true)), "no fault");
   EXPECT_EQ(random_fault(lent_broadcast(true), lent_broadcast(true)), "");
@@ -326,79 +290,6 @@ TEST(Verify, TokensAreNotData) {
   PlanSet set = chain();
   set.plans[0].lanes[0].flows[0].sources.clear();
   EXPECT_TRUE(contains(first_fault(set), "takes a token for data"));
-}
-
-TEST(Verify, NonsenseInStructureIsNamed) {
-  const auto broken = [](auto change) {
-    PlanSet set = exchange();
-    change(set.plans);
-    return first_fault(set);
-  };
-  using Plans = std::vector<Plan>;
-  EXPECT_TRUE(contains(broken([](Plans& p) { p.pop_back(); }), "2 ranks but there are 1 plans"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].rank = 0; }), "rank 1: the plan says it is of rank 0"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].ranks = 3; }), "there are 3 ranks, not 2"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].slots = 0; }), "the number of slots is 0"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].slots = 3; }), "the number of slots differs"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].blocks = 0; }), "the number of blocks is 0"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[1].dealing = Dealing::block_cyclic; }), "blocks or dealing differ"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].in_streams_max = 2; }), "in_streams_max is 2"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out_streams_max = 0; }), "out_streams_max is 0"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].window = 0; }), "rank 0 lane 0: the window is 0"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].tag = 5; }), "stream 0 -> 1 tag 0: the receiver expects it"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].wide = true; }), "stream 0 -> 1 tag 0: the two ends differ"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].peer = 9; }), "there is no such receiver"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].flows[0].walk.count = 0; }), "the walk visits 0 blocks"));
-  EXPECT_TRUE(contains(broken([](Plans& p) {
-                         p[0].lanes[0].flows[0].walk = {1, 1, 1, 2};
-                       }),
-                       "the walk leaves the 1 blocks at block 1"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].flows[0].targets[0].stream = 4; }),
-                       "target stream 4 does not exist"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].flows[1].sources[1].stream = 4; }),
-                       "source stream 4 does not exist"));
-  EXPECT_TRUE(
-      contains(broken([](Plans& p) { p[0].lanes[0].flows[0].targets[0].position = 1; }), "is beyond its 1 messages"));
-  EXPECT_TRUE(
-      contains(broken([](Plans& p) { p[0].lanes[0].flows.push_back(p[0].lanes[0].flows[0]); }), "is produced twice"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].lanes[0].flows.pop_back(); }), "is never consumed"));
-  EXPECT_TRUE(
-      contains(broken([](Plans& p) { p[0].lanes[0].flows.erase(p[0].lanes[0].flows.begin()); }), "is never produced"));
-  EXPECT_TRUE(
-      contains(broken([](Plans& p) { p[0].lanes[0].flows[1].sources.clear(); }), "keeps a value but has no source"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].messages_per_segment = p[1].in[0].messages_per_segment = 0; }),
-                       "0 messages per segment"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].delivery = p[1].in[0].delivery = Delivery::local; }),
-                       "joins a rank with itself"));
-  EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].delivery = p[1].in[0].delivery = Delivery::write_in_place; }),
-                       "a flow that takes a land stream"));
-}
-
-TEST(Verify, FormsOfLendAndHandover) {
-  PlanSet set = lent_broadcast(true);
-  set.plans[0].out[0].wide = set.plans[1].in[0].wide = true;
-  EXPECT_TRUE(contains(first_fault(set), "only streams through slots may be wide"));
-  set = lent_broadcast(true);
-  set.plans[0].out[0].peer = set.plans[1].in[0].peer = 0;
-  EXPECT_TRUE(contains(first_fault(set), "a rank lends nothing to itself"));
-  set = halves(true, true);
-  set.plans[0].lanes[0].flows[0].keep = true;
-  EXPECT_TRUE(contains(first_fault(set), "a flow that lends has"));
-  set = up_and_down();
-  set.plans[0].lanes[0].flows[0].keep = false;
-  EXPECT_TRUE(contains(first_fault(set), "hands over a result that it does not keep"));
-}
-
-TEST(Verify, BlocksOfBothEndsAgree) {
-  PlanSet set = halves(true, true);
-  set.plans[0].lanes[0].flows[0].walk = at_block(0);
-  EXPECT_TRUE(contains(first_fault(set), "carries another block than is expected"));
-}
-
-TEST(Verify, OneBlockPerRankWhereTheCollectiveAsks) {
-  PlanSet set = exchange();
-  set.request.collective = Collective::all_gather;
-  EXPECT_TRUE(contains(first_fault(set), "has one block per rank, or as many parts of each, not 1 blocks"));
 }
 
 }  // namespace

@@ -176,4 +176,16 @@ inline std::vector<PlanRequest> requests_on(const Topology& topology, const Tuni
   return requests;
 }
 
+/// Broadcast where the root lends its vector.
+inline PlanSet lent_broadcast(bool credits) {
+  PlanSet set(Collective::broadcast, 2);
+  Stream lend;
+  lend.delivery = Delivery::read_in_place;
+  lend.credits = credits;
+  const auto ends = set.stream(0, 1, lend);
+  set.flow(0, 0, {{}, {own()}, false, {ends.out}, Fold::left, "give"});
+  set.flow(1, 0, {{}, {ends.in}, true, {}, Fold::left, "take"});
+  return set.finish();
+}
+
 }  // namespace torii::tests

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole calls on virtual time: the figures that are published, steady states against full runs, faults that are named,
-// and the bits of the same plans over shared memory.
+// Whole calls on virtual time: the figures that are published, steady states against full runs, and faults that are
+// named.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,36 +16,13 @@
 #include "collectives/selection/catalogue.hpp"
 #include "collectives/trees/trees.hpp"
 #include "runtime/base/status.hpp"
-#include "tests/conformance/operands.hpp"
-#include "tests/conformance/plan_team.hpp"
+#include "tests/transports/simulated/calls.hpp"
 #include "transports/simulated/steady.hpp"
 
 namespace torii::simulated {
 namespace {
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
-
-Call make_call(const char* algorithm, PlanRequest request, std::size_t bytes, Type type = Type::f32) {
-  Call call;
-  const Algorithm& row = *find_algorithm(algorithm);
-  EXPECT_EQ(row.why_not(request), "") << algorithm;
-  call.request = request;
-  call.plans = plan_all(row, request);
-  call.shape = call_shape(request, call.plans.front(), type, bytes);
-  call.network.topology = request.topology;
-  return call;
-}
-
-PlanRequest request_on(const std::string& topology, int ranks, std::size_t segment_bytes,
-                       Collective collective = Collective::allreduce) {
-  PlanRequest request;
-  request.collective = collective;
-  request.topology = Topology::parse(topology, ranks);
-  request.tuning = {.segment_bytes = segment_bytes, .slots = 64, .window = 4};
-  return request;
-}
-
-double microseconds(const Outcome& outcome) { return static_cast<double>(outcome.time) / kPicosecondsPerMicrosecond; }
 
 double call_us(Collective collective, std::size_t bytes, int segments, int engines) {
   const std::size_t segment_bytes = (bytes / 3 / static_cast<std::size_t>(segments) + 64) / 64 * 64;
@@ -229,46 +206,6 @@ TEST(Trees, PlansOfAnyRowRun) {
   EXPECT_GT(calls, 60);
 }
 
-/// Each byte says which rank it comes from, for which it is, and where it stands.
-TEST(Exchanges, RunWithAndWithoutData) {
-  PlanRequest request = request_on("torus:4x2", 8, 1 << 10, Collective::alltoall);
-  constexpr std::size_t kBlock = 5000;
-  Call call = make_call("a2at", request, 8 * kBlock, Type::u8);
-  const Outcome symbolic = run(call);
-  // Seven blocks leave each rank over at most three links at once.
-  EXPECT_GT(microseconds(symbolic), 7.0 * kBlock / 3 / 5e3);
-  call.fill = [&](int rank, std::byte* out) {
-    for (std::size_t i = 0; i < 8 * kBlock; ++i) {
-      out[i] = static_cast<std::byte>(7 * static_cast<std::size_t>(rank) + 31 * (i / kBlock) + i % kBlock % 13);
-    }
-  };
-  const Outcome real = run(call);
-  EXPECT_EQ(real.time, symbolic.time);
-  for (std::size_t rank = 0; rank < 8; ++rank) {
-    for (std::size_t i = 0; i < 8 * kBlock; i += 97) {
-      ASSERT_EQ(real.results[rank][i], static_cast<std::byte>(7 * (i / kBlock) + 31 * rank + i % kBlock % 13))
-          << "rank " << rank << ", byte " << i;
-    }
-  }
-}
-
-/// Where the sender may choose, an alltoall's list keeps all links of an even torus busy: its bound is reached, and
-/// what comes out is the same. Where the network chooses, the busiest link has half as much again to carry.
-TEST(Exchanges, ReachTheirBoundWhereTiesAreSelected) {
-  constexpr std::size_t kBytes = 16 << 18;
-  const auto time_us = [](const char* topology, const char* algorithm, Collective collective, std::size_t bytes) {
-    Call call = make_call(algorithm, request_on(topology, 16, 1 << 14, collective), bytes);
-    call.network.alpha_us = 0;
-    call.network.overhead_us = 0;
-    return microseconds(run(call));
-  };
-  const double bound_us = 8 * static_cast<double>(kBytes / 16) / 5e3;  // the busiest link carries 8 blocks at 5 GB/s
-  EXPECT_LT(time_us("torus:4x4,ties", "a2at", Collective::alltoall, kBytes), 1.02 * bound_us);
-  EXPECT_GT(time_us("torus:4x4", "a2at", Collective::alltoall, kBytes), 1.5 * bound_us);
-  EXPECT_LT(time_us("torus:16,ties", "recursive_doubling", Collective::allreduce, 1 << 16),
-            0.9 * time_us("torus:16", "recursive_doubling", Collective::allreduce, 1 << 16));
-}
-
 TEST(Run, AWindowOfOneStepPerSegmentChangesNothing) {
   Call call = make_call("trinaryx3", request_on("torus:4x3x3", 36, 2 << 10), 1 << 20);
   const Time narrow = run(call).time;
@@ -308,53 +245,6 @@ TEST(Run, NamesWhoWaitsForEver) {
   }
 }
 
-/// The time of the link that has most to carry, in us.
-double busiest_link_us(const Call& call, const NetworkModel& network) {
-  std::vector<double> bytes;
-  std::vector<LinkId> route;
-  const int ranks = static_cast<int>(call.plans.size());
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) {
-      if (to == from) continue;
-      route.clear();
-      append_network_route(network.topology, from, to, 0, route);
-      for (const LinkId link : route) {
-        if (bytes.size() <= static_cast<std::size_t>(link)) bytes.resize(static_cast<std::size_t>(link) + 1, 0);
-        bytes[static_cast<std::size_t>(link)] +=
-            static_cast<double>(call.blocks[static_cast<std::size_t>(from)].send_bytes[static_cast<std::size_t>(to)]);
-      }
-    }
-  }
-  return *std::max_element(bytes.begin(), bytes.end()) / (network.bandwidth_GBps * 1e3);
-}
-
-/// An alltoallv in which one rank gets much more than the others: nobody waits for it but those who have yet to send to
-/// it, so the link that has most to carry is never idle for long.
-TEST(Run, AHotReceiverHoldsUpNobodyElse) {
-  constexpr int kRanks = 16;
-  for (const std::size_t hot_bytes : {std::size_t{256} << 10, std::size_t{1} << 20}) {
-    for (const char* topology : {"node", "torus:4x4"}) {
-      Call call = make_call(topology == std::string("node") ? "direct" : "a2at",
-                            request_on(topology, kRanks, 16384, Collective::alltoall), kRanks * 16384);
-      call.blocks.resize(kRanks);
-      for (std::size_t rank = 0; rank < kRanks; ++rank) {
-        ExchangeBlocks& blocks = call.blocks[rank];
-        for (std::size_t peer = 0; peer < kRanks; ++peer) {
-          blocks.send_bytes.push_back(peer == 5 ? hot_bytes : 65536);
-          blocks.take_bytes.push_back(rank == 5 ? hot_bytes : 65536);
-        }
-        blocks.send_offsets.assign(kRanks, 0);
-        blocks.take_offsets.assign(kRanks, 0);
-      }
-      const double bound_us = busiest_link_us(call, call.network);
-      const double us = microseconds(run(call));
-      EXPECT_GE(us, bound_us) << topology << " " << hot_bytes;
-      EXPECT_LE(us, 1.2 * bound_us) << topology << " " << hot_bytes;
-      RecordProperty(std::string(topology) + "_" + std::to_string(hot_bytes), std::to_string(us / bound_us));
-    }
-  }
-}
-
 TEST(Run, WatchesEngines) {
   Call call = make_call("trinaryx3", request_on("torus:3x3", 9, 1 << 10), 64 << 10);
   call.watched = 4;
@@ -367,66 +257,6 @@ TEST(Run, WatchesEngines) {
     busy_until[static_cast<std::size_t>(use.engine)] = use.end;
   }
 }
-
-struct Shape {
-  const char* algorithm;
-  const char* plan_on;  ///< what the plan is made for
-  const char* runs_on;  ///< the torus that carries it
-  int ranks;
-};
-constexpr Shape kShapes[] = {
-    {"node", "node", "torus:2", 2},
-    {"trinaryx3", "torus:3", "torus:3", 3},
-    {"ring", "node", "torus:5", 5},
-    {"binomial", "node", "torus:2x2x2", 8},
-    {"rabenseifner", "node", "mesh:4x2", 8},
-    {"recursive_doubling", "torus:3x3", "torus:3x3", 9},
-    {"bucket", "torus:4x3", "torus:4x3", 12},
-    {"floyd", "node", "torus:3x2", 6},
-    {"floyd", "torus:2x2x2", "torus:2x2x2", 8},
-    {"trinaryx3", "torus:3x3x3", "torus:3x3x3", 27},
-    {"recursive_doubling", "torus:4x4x4", "torus:4x4x4", 64},
-    {"trinaryx3", "torus:4x4x4", "torus:4x4x4", 64},
-};
-
-class Bits : public ::testing::TestWithParam<Shape> {};
-
-/// The same plans and operands by threads over shared memory: every byte that any rank holds is equal.
-TEST_P(Bits, AreThoseOfSharedMemory) {
-  const Shape& shape = GetParam();
-  if (shape.ranks > 12 && !is_full()) GTEST_SKIP() << "more threads than a short test should start";
-  for (const Collective collective :
-       {Collective::allreduce, Collective::broadcast, Collective::reduce, Collective::alltoall}) {
-    PlanRequest request = request_on(shape.plan_on, shape.ranks, 512, collective);
-    request.tuning = {.segment_bytes = 512, .slots = 4, .window = 2};
-    request.root = has_root(collective) ? shape.ranks - 1 : 0;
-    if (!find_algorithm(shape.algorithm)->why_not(request).empty()) continue;
-    for (const std::size_t length : {std::size_t{9}, std::size_t{4001}}) {
-      const std::size_t count = length * static_cast<std::size_t>(has_block_per_rank(collective) ? shape.ranks : 1);
-      tests::PlanRun real = tests::make_run(shape.algorithm, request, count);
-      const tests::PlanOutcome expected = tests::run_plans(
-          real, [&](int rank, int, std::byte* out) { tests::fill_operand(real.type, 5, rank, 0, count, out); });
-      ASSERT_TRUE(expected.ok());
-      Call call = make_call(shape.algorithm, request, count * sizeof(float));
-      call.network.topology = Topology::parse(shape.runs_on, shape.ranks);
-      call.network.jitter_us = 5;
-      call.shape.fold = kernels::find(real.op, real.type, kernels::Isa::reference);
-      call.fill = [&](int rank, std::byte* out) { tests::fill_operand(real.type, 5, rank, 0, count, out); };
-      const Outcome got = run(call);
-      for (int rank = 0; rank < shape.ranks; ++rank) {
-        const bool is_root = has_root(collective) && rank == request.root;
-        // In a broadcast the root's operand is its result, but the plan does not write it.
-        if (collective == Collective::reduce ? !is_root : is_root) continue;
-        EXPECT_TRUE(got.results[static_cast<std::size_t>(rank)] == expected.results[static_cast<std::size_t>(rank)][0])
-            << name(collective) << " of " << count << ", rank " << rank;
-      }
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Shapes, Bits, ::testing::ValuesIn(kShapes), [](const auto& shape) {
-  return std::string(shape.param.algorithm) + "_" + std::to_string(shape.param.ranks);
-});
 
 }  // namespace
 }  // namespace torii::simulated

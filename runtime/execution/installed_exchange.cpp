@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Installs a plan that is a pairwise exchange.
+#include "runtime/execution/stream_addresses.hpp"
+
+namespace torii {
+namespace {
+
+ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, int peer, bool sends, bool takes) {
+  const int rank = plan.rank;
+  const PairwiseExchange& exchange = plan.exchange;
+  ExchangePeer result;
+  result.rank = peer;
+  result.context_rank = addresses.context_rank(peer);
+  result.remote = !addresses.shares_node(peer, rank);
+  result.sends = sends;
+  result.takes = takes;
+  const Stream stream = {.peer = peer};
+  if (sends) {
+    result.out.ring = SendRing(
+        addresses.ring_place(stream, peer, exchange.in_stream(peer, rank), rank, exchange.out_stream(rank, peer)));
+  }
+  if (takes) {
+    result.in.ring = ReceiveRing(
+        addresses.ring_place(stream, rank, exchange.in_stream(rank, peer), peer, exchange.out_stream(peer, rank)));
+  }
+  if (result.remote) return result;
+  const Announcement tells = addresses.announcement(peer, peer, 2 * rank);
+  result.tells = tells.line;
+  result.tells_offset = tells.line_offset;
+  result.hears = addresses.announcement(peer, rank, 2 * peer).line;
+  return result;
+}
+
+}  // namespace
+
+void install_exchange(InstalledPlan& installed, const StreamAddresses& addresses) {
+  const Plan& plan = installed.plan;
+  const PairwiseExchange& exchange = plan.exchange;
+  InstalledExchange& done = installed.exchange;
+  std::vector<std::uint32_t> index(static_cast<std::size_t>(plan.ranks), 0);
+  for (int peer = 0; peer < plan.ranks; ++peer) {
+    const bool sends = exchange.sends(plan.rank) && exchange.takes(peer);
+    const bool takes = exchange.takes(plan.rank) && exchange.sends(peer);
+    if (peer == plan.rank || (!sends && !takes)) continue;
+    index[static_cast<std::size_t>(peer)] = static_cast<std::uint32_t>(done.peers.size());
+    done.peers.push_back(exchange_peer(plan, addresses, peer, sends, takes));
+    installed.remote = installed.remote || done.peers.back().remote;
+  }
+  for (int entry = 0; entry < exchange.order->entries(); ++entry) {
+    const int receiver = exchange.order->receiver(plan.rank, entry);
+    const int sender = exchange.order->sender(plan.rank, entry);
+    if (exchange.sends(plan.rank) && exchange.takes(receiver)) {
+      done.sends_in.push_back(index[static_cast<std::size_t>(receiver)]);
+    }
+    if (exchange.takes(plan.rank) && exchange.sends(sender)) {
+      done.takes_in.push_back(index[static_cast<std::size_t>(sender)]);
+    }
+  }
+  bool readable = true;
+  for (const std::uint32_t to : done.sends_in) {
+    const ExchangePeer& peer = done.peers[to];
+    if (!peer.remote) readable = readable && addresses.transport().readable(peer.context_rank);
+  }
+  installed.private_reads.are_offered = readable && !done.sends_in.empty();
+}
+
+}  // namespace torii

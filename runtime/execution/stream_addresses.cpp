@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works out where streams stand in the arenas of both ends.
+#include "runtime/execution/stream_addresses.hpp"
+
+#include "runtime/execution/words.hpp"
+
+namespace torii {
+
+Nodes nodes_of(const Placement& placement) {
+  Nodes nodes;
+  for (const int rank : placement.context_ranks) nodes.push_back(placement.transport->node(rank));
+  return nodes;
+}
+
+std::byte* StreamAddresses::slots(int receiver, int in_index) const {
+  return placement_.transport->mapped(context_rank(receiver), slots_at(receiver, in_index));
+}
+
+Announcement StreamAddresses::announcement(int peer, int reader, int line) const {
+  Announcement result;
+  result.peer = context_rank(peer);
+  result.line_offset = staging(reader) + installed_.shape.ready_offset + static_cast<std::uint64_t>(line) * kLineBytes;
+  result.line = placement_.transport->mapped(context_rank(reader), result.line_offset);
+  return result;
+}
+
+RingPlace StreamAddresses::ring_place(const Stream& stream, int receiver, int in_index, int sender,
+                                      int out_index) const {
+  RingPlace place;
+  place.peer = context_rank(stream.peer);
+  place.remote = node(receiver) != node(sender);
+  place.credits = stream.credits;
+  place.messages = static_cast<std::uint32_t>(stream.bundles_per_segment());
+  place.stride = installed_.shape.slot_bytes;
+  place.slots_offset = slots_at(receiver, in_index);
+  place.credits_offset = credits_at(sender, out_index);
+  if (place.remote && sender == installed_.plan.rank) {
+    place.slots = own(staging(sender) + installed_.shape.send_offset +
+                      static_cast<std::uint64_t>(out_index) * installed_.shape.stream_bytes);
+  } else {
+    place.slots = placement_.transport->mapped(context_rank(receiver), place.slots_offset);
+  }
+  place.payload_slots = place.slots;
+  place.engines.in_rotation = installed_.plan.exchange.exists();
+  if (place.remote && !installed_.plan.exchange.exists()) {
+    place.credit_group = static_cast<std::uint32_t>(credit_group(stream, installed_.plan.slots));
+  }
+  // Towards itself a rank has nobody to wake.
+  if (!place.remote && stream.peer != installed_.plan.rank) {
+    place.sleeping = placement_.transport->sleeping(place.peer);
+  }
+  if (sender == installed_.plan.rank) {
+    place.credit_words = own(place.credits_offset);
+  } else if (place.sleeping != nullptr) {
+    place.credit_words = placement_.transport->mapped(place.peer, place.credits_offset);
+  }
+  return place;
+}
+
+}  // namespace torii
