@@ -181,7 +181,8 @@ bool AgreementMessages::is_closed() noexcept {
 
 const Letters::Proposal* AgreementMessages::settle() noexcept {
   if (has_settled_) return settled_;
-  const std::uint64_t heard = proposed_.load(std::memory_order_acquire) ? kHasMade : kMakesNone;
+  // Another thread may be about to propose, and have looked before the alarm came: it proposes nothing any more.
+  const std::uint64_t heard = proposed_.exchange(true, std::memory_order_acq_rel) ? kHasMade : kMakesNone;
   box_.put_everywhere(offsetof(Inbox, heard), splits_ << Inbox::kSplitsShift | heard);
   Deadline grace(grace_ns_);
   Deadline cause(kCauseNs);

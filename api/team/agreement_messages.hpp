@@ -86,7 +86,7 @@ class AgreementMessages {
     View persistent;
   };
   std::vector<Views> views_;
-  std::atomic<bool> proposed_ = false;
+  std::atomic<bool> proposed_ = false;  ///< or has said that it proposes nothing
   const Letters::Proposal* settled_ = nullptr;
   std::uint64_t splits_ = 0;  ///< that this rank knows as made
   bool has_settled_ = false;

@@ -12,6 +12,8 @@ namespace {
 
 /// How long a member that lives may not look, as a member does that is stopped.
 constexpr std::int64_t kPatienceNs = 2'000'000'000;
+/// Calls of Transport::progress() in which each engine is looked at, also those that have been quiet.
+constexpr int kRoundsPerEngine = 4;
 
 }  // namespace
 
@@ -75,7 +77,10 @@ std::optional<bool> SplitDecision::decide(bool agreed, Waiting waiting,
   bool is_sure = true;
   bool made = agreed;
   if (agreed && !messages_.splits(rank_).has_heard) {
-    // A rank that was stopped may have the messages long after the others have given it up.
+    // A rank that was stopped may have the messages long after the others have given it up. Their words have come then,
+    // but by other engines than the messages, or behind them.
+    for (int round = 0; round < kRoundsPerEngine * transport_.capabilities().engines; ++round)
+      (void)transport_.progress();
     if (is_given_up()) made = is_made();
   } else {
     is_sure = await_answers(waiting, lives);

@@ -100,7 +100,8 @@ Offer offer(const OfferRequest& request) {
     offer.tuning.segment_bytes = kib << 10;
   }
   const double under_way = hop.bytes / static_cast<double>(offer.tuning.segment_bytes);
-  offer.tuning.slots = std::clamp(static_cast<int>(under_way) + 2, kSlotsLeast, kSlotsMost);
+  // Cut before it becomes a whole number: a round trip of an hour holds more segments than an int counts.
+  offer.tuning.slots = std::max(static_cast<int>(std::min<double>(under_way + 2, kSlotsMost)), kSlotsLeast);
   if (request.is_tuned) return offer;
   offer.seconds = std::max(best_s, streams_time_s(request, 1));
   char text[64];
@@ -112,6 +113,6 @@ Offer offer(const OfferRequest& request) {
 }  // namespace
 
 extern const Algorithm kChain = {
-    "chain", "depth-first pipeline; docs/algorithms.md, Broadcast on trees", why_not, make_plan, order, offer};
+    "chain", "depth-first pipeline; docs/algorithms/chain.md", why_not, make_plan, order, offer};
 
 }  // namespace torii

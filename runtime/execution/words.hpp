@@ -2,7 +2,10 @@
 // The words that ranks write into each other's memory: signals, credits, buffer offers. One memory-order argument
 // covers all of them. A writer first stores the payload, then the word with release order; a reader loads the word with
 // acquire order and only then touches the payload. So the payload happens-before its use on every architecture, ARM
-// included. Two ranks never write one word, except the failure record of a team, which is claimed by compare-and-swap.
+// included. A credit goes the other way: a reader takes all of the payload, then stores the word with release order,
+// which no read before it can pass; the writer loads it with acquire order and only then stores the next payload.
+// Stores past the caches are in no such order: kernels::store_fence() stands between them and the word. Two ranks never
+// write one word, except the failure record of a team, which is claimed by compare-and-swap.
 #pragma once
 
 #include <atomic>

@@ -14,7 +14,7 @@ namespace torii::tests {
 
 /// Passes on to `inner`, which must outlive it. For one thread. What providers may do with memory it does: a source is
 /// read as late as possible, and the line before it is overwritten where the put says so.
-class Distant final : public Transport {
+class Distant : public Transport {
  public:
   Distant(Transport& inner, std::vector<int> nodes, std::uint64_t seed, bool gathers = false)
       : inner_(inner),

@@ -24,6 +24,9 @@ TEST(Scan, MultipliesRangesOut) {
   EXPECT_EQ(read_scan({"ranks=3..5"}, "node").ranks, (std::vector<int>{3, 4, 5}));
   EXPECT_EQ(read_scan({"ranks=2..3,16,31..32"}, "node").ranks, (std::vector<int>{2, 3, 16, 31, 32}));
   EXPECT_EQ(read_scan({"bytes=3..24*2"}, "node").bytes, (std::vector<std::size_t>{3, 6, 12, 24}));
+  // 2^64 is no size.
+  const std::size_t large = std::size_t{1} << 34;
+  EXPECT_EQ(read_scan({"bytes=16G..16G*1073741824"}, "node").bytes, (std::vector<std::size_t>{large}));
   EXPECT_EQ(read_scan({"shapes=5"}, "mesh").topologies, (std::vector<std::string>{"mesh:5"}));
   EXPECT_TRUE(read_scan({}, "torus").topologies.empty());
 }

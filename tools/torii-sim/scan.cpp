@@ -75,7 +75,10 @@ std::vector<std::size_t> read_sizes(std::string_view text, std::string_view whol
     bad(whole, "'" + std::string(text) + "' is no range of sizes; write bytes or LOW..HIGH, with K, M or G");
   }
   std::vector<std::size_t> sizes;
-  for (std::size_t size = first; size <= last; size *= static_cast<std::size_t>(factor)) sizes.push_back(size);
+  const auto step = static_cast<std::size_t>(factor);
+  sizes.push_back(first);
+  // A product could be beyond what a size can hold.
+  while (sizes.back() <= last / step) sizes.push_back(sizes.back() * step);
   return sizes;
 }
 

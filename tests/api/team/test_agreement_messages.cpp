@@ -154,6 +154,19 @@ TEST(AgreementMessages, AnAlarmWithoutACauseEnds) {
   });
 }
 
+/// A thread of rank 1 has looked for the alarm before it came, and proposes when its caller has said that it will not.
+TEST(AgreementMessages, WhoHasSaidThatItProposesNothingKeepsItsWord) {
+  play({0, 1}, 11, [](Seat& seat) {
+    if (seat.rank() == 1) {
+      EXPECT_EQ(seat.messages().settle(), nullptr);
+      seat.messages().propose(Status::aborted, 1, "late");
+    }
+    seat.meet();
+    EXPECT_FALSE(seat.messages().is_alarmed());
+    for (const Letters& copy : seat.inbox(1).letters) EXPECT_EQ(copy.proposal.signal, 0U);
+  });
+}
+
 TEST(AgreementMessages, ADecisionThatReachedOneReachesAll) {
   play({0, 1, 2}, 7, [](Seat& seat) {
     seat.survivors().put_offer(40 + static_cast<std::uint64_t>(seat.rank()), 4096);

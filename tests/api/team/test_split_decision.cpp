@@ -123,6 +123,28 @@ TEST(SplitDecision, AStoppedMemberFollowsThoseThatGaveUp) {
   });
 }
 
+/// A transport that takes in the words of the others behind the messages, one call later.
+class Behind final : public Distant {
+ public:
+  explicit Behind(Seat& seat) : Distant(seat.transport(), {}, 1), seat_(seat) {}
+  Status progress() noexcept override {
+    for (const int member : {1, 2}) seat_.inbox(member).splits = 1;
+    return seat_.transport().progress();
+  }
+
+ private:
+  Seat& seat_;
+};
+
+TEST(SplitDecision, AStoppedMemberLooksForTheWordsOfTheOthers) {
+  play({0, 1, 2}, 7, [](Seat& seat) {
+    if (seat.rank() != 0) return;
+    Behind behind(seat);
+    SplitDecision decision(behind, seat.messages(), 0, 3, kTimeoutNs);
+    EXPECT_EQ(decision.decide(true, Waiting(behind, WaitMode::automatic, kTimeoutNs), all_live), kNotMade);
+  });
+}
+
 /// Some members leave, others find the failure first, each in its own time.
 TEST(SplitDecision, AllMembersDecideAlike) {
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {

@@ -172,6 +172,14 @@ TEST(Multilane, ServesLongVectors) {
   EXPECT_EQ(forced.request.tuning.lanes[1], 1) << "a short vector needs one lane: " << forced.by_model;
 }
 
+/// More segments are under way in a round trip than an int counts.
+TEST(Sites, AChainOverAnEndlessLinkHasAllSlots) {
+  const std::string ways = "1000000GB/s 1000000GB/s 1000s 1000s full";
+  const TreeTopology tree = TreeTopology::parse("node a comm\nnode b comm\nlink a b " + ways + "\n", "far");
+  const PlanRequest request = request_on(tree, Collective::broadcast, 0);
+  EXPECT_EQ(find_algorithm("chain")->offer({.plan = request, .bytes = 1'000'000}).tuning.slots, 256);
+}
+
 /// The schedule of least time sends to all ranks beyond the link from this side, which takes a round trip for each.
 TEST(Sites, TokensOverLongLinksAreCounted) {
   PlanRequest request = request_on(sites_tree({4, 4}), Collective::broadcast, 0);
