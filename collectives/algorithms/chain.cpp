@@ -112,7 +112,7 @@ Offer offer(const OfferRequest& request) {
 
 }  // namespace
 
-extern const Algorithm kChain = {
-    "chain", "depth-first pipeline; docs/algorithms/chain.md", why_not, make_plan, order, offer};
+extern const Algorithm kChain = {"chain", "depth-first pipeline; docs/algorithms/chain.md", why_not, make_plan, order,
+                                 offer};
 
 }  // namespace torii

@@ -140,7 +140,8 @@ TEST(ToriiInfoPlan, CommittedPicturesAreWhatItDraws) {
     const std::size_t flag = line.find(" --svg ");
     if (!line.starts_with("torii-info plan ") || flag == std::string::npos) continue;
     const std::string picture = line.substr(flag + 7);
-    const Outcome drawn = run({"sh", "-c", "cd " + folder.string() + " && " + kToriiInfo + line.substr(10, flag - 10) + " --svg -"});
+    const Outcome drawn =
+        run({"sh", "-c", "cd " + folder.string() + " && " + kToriiInfo + line.substr(10, flag - 10) + " --svg -"});
     EXPECT_EQ(drawn.code, 0) << drawn.output;
     EXPECT_TRUE(drawn.output.starts_with("<svg ")) << line;
     EXPECT_TRUE(drawn.output == content(folder / picture)) << "draw it again: " << line;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about lines and words, for sources, scripts and prose alike.
+// REUSE-IgnoreStart: the licence lines below are data.
 #include <algorithm>
 #include <array>
 #include <cctype>

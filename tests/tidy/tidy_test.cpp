@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The project obeys its style rules, and every rule catches a planted violation.
+// REUSE-IgnoreStart: the licence lines below are data.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -116,6 +116,7 @@ void Engine::close() noexcept {
   wait_descriptor_.store(-1, std::memory_order_relaxed);
   waiting_.clear();
   for (Operation& operation : operations_) operation.hold.let_go();
+  shared_.sleepers.took();
   receives_owed_.clear();
   in_flight_ = 0;
   for (Target& to : targets_) to.in_flight = to.waiting = to.confirming = 0;

@@ -79,6 +79,7 @@ void Engine::close() noexcept {
   is_closed_ = true;
   wait_descriptor_.store(-1, std::memory_order_relaxed);
   for (Operation& operation : operations_) operation.hold.let_go();
+  shared_.sleepers.took();
   for (Target& to : targets_) to.key.reset();
   if (manner_.puts) {
     close_connections();
