@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // torii-info: what it prints, that its JSON parses and says the same, bad command lines, and limits of the machine that
 // doctor must see.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
 #include <set>

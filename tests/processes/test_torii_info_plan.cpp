@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torii-info plan: what it says and draws of plans, and that the committed pictures are what it draws.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
 #include <set>

@@ -2,9 +2,6 @@
 // Runs torii-info as its users do.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,19 +12,10 @@ namespace torii::tests {
 
 using nlohmann::json;
 
-inline const std::string kToriiInfo = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
+extern const std::string kToriiInfo;  ///< the program
 
-inline Outcome torii_info(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
-  arguments.insert(arguments.begin(), kToriiInfo);
-  return run(arguments, environment);
-}
-
-inline json json_of(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
-  arguments.insert(arguments.end(), {"--json", "-"});
-  const Outcome outcome = torii_info(arguments, environment);
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << "one object, nothing else";
-  return json::parse(outcome.output);
-}
+Outcome torii_info(std::vector<std::string> arguments, const std::vector<std::string>& environment = {});
+/// What it prints with --json -.
+json json_of(std::vector<std::string> arguments, const std::vector<std::string>& environment = {});
 
 }  // namespace torii::tests

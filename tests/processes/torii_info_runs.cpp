@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// torii-info as a child process.
+#include "tests/processes/torii_info_runs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace torii::tests {
+
+const std::string kToriiInfo = std::string(TORII_TEST_BIN_DIR) + "/torii-info";
+
+Outcome torii_info(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
+  arguments.insert(arguments.begin(), kToriiInfo);
+  return run(arguments, environment);
+}
+
+json json_of(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Outcome outcome = torii_info(arguments, environment);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << "one object, nothing else";
+  return json::parse(outcome.output);
+}
+
+}  // namespace torii::tests
