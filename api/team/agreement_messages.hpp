@@ -43,7 +43,7 @@ class AgreementMessages {
   /// Tells all members what this rank has refused, and moves the transport until the notice has left, a tenth of a
   /// second at the longest.
   void put_refusal(const RefusalNotice& notice) noexcept;
-  /// What a member has told by put_refusal().
+  /// The notices that a member has put by put_refusal().
   const RefusalNotices& refusals(int member) const noexcept { return box_.inbox(member).refusals; }
 
   /// The last word to all members. Nothing may be put through this object afterwards.
@@ -62,7 +62,7 @@ class AgreementMessages {
   /// Tells all members how many splits this one knows as made, and moves the transport until the words have left.
   /// `gives_up`: this one takes the next split for not made.
   void put_splits(std::uint64_t made, bool gives_up) noexcept;
-  /// What a member has told so, and whether it has told that it knows of the team's failure.
+  /// The last such message of a member, and whether the member has said that it knows of the team's failure.
   struct Splits {
     std::uint64_t made;
     bool gives_up;

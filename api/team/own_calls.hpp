@@ -39,11 +39,11 @@ class OwnCalls {
   /// Records that this rank is attending to a call that it waits in.
   void look(std::int64_t now_ns) noexcept { control_.looked_ns.store(now_ns, std::memory_order_relaxed); }
 
-  /// What this rank tells other nodes about the call that it waits in.
+  /// The standing of the call that this rank waits in, for other nodes.
   Standing standing(const Request& request) const noexcept;
   /// The record about a call.
   std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_record(control_, sequence); }
-  /// What this rank tells next. In a persistent operation it also tells of the last call in order, in turn.
+  /// The next standing for other nodes: during a persistent operation it and the last call in order take turns.
   Standing next_told(const Request& request) noexcept;
 
  private:

@@ -11,7 +11,7 @@
 namespace torii::verification {
 namespace {
 
-/// What StreamEnd can number.
+/// Limits of the numbers in a StreamEnd.
 constexpr std::size_t kStreamsMax = kOwn;
 constexpr int kMessagesMax = std::numeric_limits<std::uint16_t>::max() + 1;
 

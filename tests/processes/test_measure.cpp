@@ -13,18 +13,12 @@
 
 #include "collectives/building/sites.hpp"
 #include "runtime/base/status.hpp"
+#include "tests/processes/torii_info_runs.hpp"
 #include "tests/support/process.hpp"
 #include "tools/torii-info/measured_network.hpp"
 
 namespace torii::tests {
 namespace {
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// Sites of two hosts, the second of which has two ranks.
 tools::MeasuredNetwork measured_network(int sites) {

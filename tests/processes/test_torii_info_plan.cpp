@@ -16,13 +16,6 @@
 namespace torii::tests {
 namespace {
 
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 TEST(ToriiInfoPlan, ForcedTreesOnATorus) {
   const Outcome text = torii_info({"plan", "broadcast", "--topology", "torus:3x3x3", "--algorithm", "trinaryx3",
                                    "--root", "5", "--rank", "7", "--slots", "3"});

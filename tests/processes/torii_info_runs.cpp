@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 
 namespace torii::tests {
 
@@ -21,6 +23,13 @@ json json_of(std::vector<std::string> arguments, const std::vector<std::string>&
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << "one object, nothing else";
   return json::parse(outcome.output);
+}
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 }  // namespace torii::tests

@@ -2,6 +2,7 @@
 // Runs torii-info as its users do.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -17,5 +18,6 @@ extern const std::string kToriiInfo;  ///< the program
 Outcome torii_info(std::vector<std::string> arguments, const std::vector<std::string>& environment = {});
 /// What it prints with --json -.
 json json_of(std::vector<std::string> arguments, const std::vector<std::string>& environment = {});
+std::string content(const std::filesystem::path& path);
 
 }  // namespace torii::tests

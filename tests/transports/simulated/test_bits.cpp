@@ -40,7 +40,8 @@ class Bits : public ::testing::TestWithParam<Shape> {};
 /// The same plans and operands by threads over shared memory: every byte that any rank holds is equal.
 TEST_P(Bits, AreThoseOfSharedMemory) {
   const Shape& shape = GetParam();
-  if (shape.ranks > 12 && !is_full()) GTEST_SKIP() << "more threads than a short test should start";
+  if (shape.ranks > 12 && !is_full())
+    GTEST_SKIP() << "more threads than a short test should start; TORII_TEST_FULL runs it";
   for (const Collective collective :
        {Collective::allreduce, Collective::broadcast, Collective::reduce, Collective::alltoall}) {
     PlanRequest request = request_on(shape.plan_on, shape.ranks, 512, collective);
