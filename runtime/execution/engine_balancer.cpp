@@ -15,9 +15,7 @@ constexpr double kWeight = 0.25;
 /// An engine that has nothing under way is believed to be this much quicker each time it is passed over, so that one
 /// that was slow is tried again.
 constexpr double kForgets = 1.0 / 256;
-/// The most that an engine without measurements has in flight, while other engines have been measured.
-constexpr std::uint32_t kUnknownMost = 2;
-/// How long a stream waits for the first credits. A receiver may take messages late, so this wait must end.
+/// How long a stream waits for credits while no engine has room.
 constexpr std::int64_t kPatienceNs = 50'000'000;
 
 }  // namespace
@@ -38,6 +36,7 @@ void EngineBalancer::look(const std::byte* credits, std::int64_t now_ns) noexcep
     const auto engine = static_cast<std::size_t>(message.engine);
     if (messages[engine]++ == 0 || message.sent_ns < began_ns[engine]) began_ns[engine] = message.sent_ns;
     close(message);
+    heard_ns_ = now_ns;
   }
   for (std::size_t engine = 0; engine < engines_.size(); ++engine) {
     if (!times) engines_[engine].returned_ns = now_ns;
@@ -57,6 +56,7 @@ void EngineBalancer::time(Engine& engine, std::uint32_t messages, std::int64_t b
   const double weight = engine.message_ns == 0 ? 1 : std::min(kWeight * messages, 1.0);
   engine.message_ns += (each_ns - engine.message_ns) * weight;
   engine.returned_ns = now_ns;
+  engine.room = std::min(engine.room + messages, static_cast<std::uint32_t>(by_slot_.size()));
 }
 
 bool EngineBalancer::is_known() const noexcept {
@@ -64,23 +64,24 @@ bool EngineBalancer::is_known() const noexcept {
                      [](const Engine& engine) { return engine.message_ns > 0; });
 }
 
-bool EngineBalancer::wants(std::int64_t now_ns) const noexcept {
-  if (is_known() || open_ == 0 || now_ns - first_ns_ > kPatienceNs) return true;
+bool EngineBalancer::has_room() const noexcept {
   return std::any_of(engines_.begin(), engines_.begin() + engine_count_,
-                     [](const Engine& engine) { return engine.under_way < kUnknownMost; });
+                     [](const Engine& engine) { return engine.under_way < engine.room; });
 }
 
+bool EngineBalancer::has_waited(std::int64_t now_ns) const noexcept { return now_ns - heard_ns_ > kPatienceNs; }
+
 int EngineBalancer::next() const noexcept {
-  const bool known = is_known();
+  const bool has_room = this->has_room();
+  const bool is_known = this->is_known();
   int best = 0;
   double best_ns = std::numeric_limits<double>::infinity();
   for (int number = 0; number < engine_count_; ++number) {
     const Engine& engine = engines_[static_cast<std::size_t>(number)];
-    // Engines without measurements get a few messages, and no more while there are others.
-    const double each_ns = engine.message_ns > 0                       ? engine.message_ns
-                           : known && engine.under_way >= kUnknownMost ? 1e18
-                                                                       : 1;
-    const double through_ns = (engine.under_way + 1) * each_ns;
+    if (has_room && engine.under_way >= engine.room) continue;
+    // An engine without measurements is tried before all others, and filled after all others.
+    const double unknown_ns = is_known && !has_room ? 1e18 : 1;
+    const double through_ns = (engine.under_way + 1) * (engine.message_ns > 0 ? engine.message_ns : unknown_ns);
     if (through_ns >= best_ns) continue;
     best = number;
     best_ns = through_ns;
@@ -91,7 +92,7 @@ int EngineBalancer::next() const noexcept {
 void EngineBalancer::sent(int engine, std::uint64_t message, std::int64_t now_ns) noexcept {
   Message& slot = by_slot_[message % by_slot_.size()];
   if (slot.engine >= 0) close(slot);
-  if (open_++ == 0) first_ns_ = now_ns;
+  if (open_++ == 0) heard_ns_ = now_ns;
   for (int number = 0; number < engine_count_; ++number) {
     Engine& one = engines_[static_cast<std::size_t>(number)];
     if (one.under_way == 0 && number != engine) one.message_ns -= one.message_ns * kForgets;

@@ -19,6 +19,9 @@ namespace torii {
 ///
 /// A slot is filled anew only after its own credit, so all slots soon wait for the one whose message is on the slowest
 /// engine. With kSlotsLeast slots an engine at a tenth of the others' rate does its share and delays no message.
+///
+/// An engine begins with a few messages under way, and may have one more for each that has come back: otherwise the
+/// first engine that is known would be assigned all slots that are left, before the others are.
 class EngineBalancer {
  public:
   /// Streams with fewer slots take engines in rotation.
@@ -31,9 +34,11 @@ class EngineBalancer {
   void resume() noexcept { resumes_ = true; }
   /// Takes in the credits that have come; `credits` are the stream's words, one per slot.
   void look(const std::byte* credits, std::int64_t now_ns) noexcept;
-  /// Whether a message should be assigned now. Before the first credits nothing is known of any of them, so each
-  /// gets a few messages only, and the rest waits a while for what those tell.
-  bool wants(std::int64_t now_ns) const noexcept;
+  /// Whether an engine may have one more message under way.
+  bool has_room() const noexcept;
+  /// Whether no credit has come for so long that a message should no longer wait for room: its receiver may need it
+  /// before it can take others.
+  bool has_waited(std::int64_t now_ns) const noexcept;
   /// The engine of the next message.
   int next() const noexcept;
   void sent(int engine, std::uint64_t message, std::int64_t now_ns) noexcept;
@@ -49,6 +54,7 @@ class EngineBalancer {
   };
   struct Engine {
     std::uint32_t under_way = 0;
+    std::uint32_t room = 2;        ///< so many may be under way, while others have room
     std::int64_t returned_ns = 0;  ///< when its last credit was seen
     double message_ns = 0;         ///< what a message takes it; 0: not known
   };
@@ -60,9 +66,9 @@ class EngineBalancer {
   std::vector<Message> by_slot_;
   std::array<Engine, kEnginesMax> engines_{};
   int engine_count_;
-  std::size_t open_ = 0;  ///< messages whose credits have not been seen
-  std::int64_t first_ns_ = 0;
-  bool resumes_ = false;  ///< no look yet in this call
+  std::size_t open_ = 0;       ///< messages whose credits have not been seen
+  std::int64_t heard_ns_ = 0;  ///< when a credit was seen last, or the first message sent that waits for one
+  bool resumes_ = false;       ///< no look yet in this call
 };
 
 }  // namespace torii

@@ -120,10 +120,16 @@ class SendRing : public Ring {
     claims_ = !in_cells;
   }
 
-  /// Whether the slot of `message` is free, and an engine should take the message now.
+  /// Whether the slot of `message` is free.
   bool may_fill(const RunningCall& call, const SlotOrder& slots, std::uint64_t message) const noexcept {
     if (!place_.credits || message < *free_until_) return true;
-    return is_credited(slots, message) && (!looks_further_ || look_further(call, message));
+    if (!is_credited(slots, message)) return false;
+    if (looks_further_) look_further(call);
+    return true;
+  }
+  /// Whether a message need not wait for what engines tell by their first credits.
+  bool finds_engine(const RunningCall& call) const noexcept {
+    return place_.engines.balancer == nullptr || has_room(call);
   }
   /// Whether the receiver has taken all messages up to this one, which has a credit of its own.
   bool is_taken(const SlotOrder& slots, std::uint64_t message) const noexcept {
@@ -148,7 +154,8 @@ class SendRing : public Ring {
     const std::uint64_t first = awaited_group(message, slots.count, group);
     return load_word(place_.credit_words + slots.of(first) * sizeof(std::uint64_t)) == first + group;
   }
-  bool look_further(const RunningCall& call, std::uint64_t message) const noexcept;
+  void look_further(const RunningCall& call) const noexcept;
+  bool has_room(const RunningCall& call) const noexcept;
   void put(RunningCall& call, std::uint64_t word, std::uint64_t message, std::size_t bytes,
            const std::byte* standing) const noexcept;
   void claim(const SlotOrder& slots, std::uint64_t message, std::size_t bytes) const noexcept;

@@ -24,22 +24,25 @@ int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) 
 
 }  // namespace
 
-/// A message whose slot is free: whether it should be assigned to an engine now, or how much further the peer has come.
-/// Looking costs the line that the peer writes its credits to, so a ring of slots is looked at once a round while the
-/// peer keeps up. The peer gives a credit of one call after it has taken all messages of the calls before: the acquire
-/// that sees the one happens after all the peer's reads of the others. Words of a mapped peer change in order; others
-/// may overtake each other on their way, so there every credit is waited for by itself.
-bool SendRing::look_further(const RunningCall& call, std::uint64_t) const noexcept {
+/// A slot that is found free: which engines have come back, or how much further the peer has come. Looking costs the
+/// line that the peer writes its credits to, so a ring of slots is looked at once a round while the peer keeps up. The
+/// peer gives a credit of one call after it has taken all messages of the calls before: the acquire that sees the one
+/// happens after all the peer's reads of the others. Words of a mapped peer change in order; others may overtake each
+/// other on their way, so there every credit is waited for by itself.
+void SendRing::look_further(const RunningCall& call) const noexcept {
   if (EngineBalancer* const balancer = place_.engines.balancer) {
-    const std::int64_t now = now_ns();
-    balancer->look(place_.credit_words, now);
-    return balancer->wants(now);
+    balancer->look(place_.credit_words, call.transport.clock_ns());
+    return;
   }
-  if (!looks_ahead_ || call.segments_base == 0) return true;
+  if (!looks_ahead_ || call.segments_base == 0) return;
   const std::uint64_t last = call.segments_base * place_.messages - 1;
-  if (!is_taken(call.slots, last)) return true;
+  if (!is_taken(call.slots, last)) return;
   *free_until_ = taken_before(call.plan->last_begun, call.segments_base, place_.messages) + call.slots.count;
-  return true;
+}
+
+bool SendRing::has_room(const RunningCall& call) const noexcept {
+  const EngineBalancer& balancer = *place_.engines.balancer;
+  return balancer.has_room() || balancer.has_waited(call.transport.clock_ns());
 }
 
 /// Claims the lines of a slot of the near future, if it is known to be free: calls in a row then do not wait for one
@@ -69,7 +72,7 @@ void SendRing::put(RunningCall& call, std::uint64_t word, std::uint64_t message,
   EngineBalancer* const balancer = place_.engines.balancer;
   if (balancer != nullptr) {
     put.engine = balancer->next();
-    balancer->sent(put.engine, message, now_ns());
+    balancer->sent(put.engine, message, call.transport.clock_ns());
   } else {
     put.engine = place_.engines.in_rotation ? call.engines.next() : engine_of(call, place_, message);
   }

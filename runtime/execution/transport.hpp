@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/deadline.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/put_owner.hpp"
 
@@ -104,6 +105,8 @@ class Transport {
   /// its own puts (PutOwner), since a peer that takes nothing delays the puts of others.
   virtual bool drained() noexcept = 0;
 
+  /// Nanoseconds of the clock by which this rank waits, and times its engines: that of the machine, or of a simulation.
+  virtual std::int64_t clock_ns() const noexcept { return now_ns(); }
   /// Sleeps until something is put into the own arena, `most_us` at the longest. Threads may sleep at once.
   /// `still_idle` is asked once more after peers can see that this rank sleeps, so that no put in between is missed.
   virtual void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept = 0;

@@ -69,7 +69,7 @@ Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) n
 /// Looks at the clock. False for the first look since something moved, which says nothing yet, and for one that finds
 /// that this process did not run meanwhile.
 bool Waiting::look(std::int64_t away_ns) noexcept {
-  const std::int64_t now = now_ns();
+  const std::int64_t now = transport_.clock_ns();
   if (has_looked_) return quiet_.look(away_ns, now);
   has_looked_ = true;
   quiet_.restart(now);

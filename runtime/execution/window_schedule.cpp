@@ -8,6 +8,13 @@
 #include "runtime/execution/sending.hpp"
 
 namespace torii {
+namespace {
+
+bool takes_from_peers(const Step& step) noexcept {
+  return std::ranges::any_of(step.flow->sources, [](const StreamEnd& source) { return source.stream != kOwn; });
+}
+
+}  // namespace
 
 /// The next step of a segment of a lane.
 template <class Host>
@@ -99,7 +106,11 @@ bool WindowSchedule<Host>::may_send(const StreamEnd& end, const Step& step) noex
   if (out.stream.delivery == Delivery::write_in_place && !out.ring.remote()) {
     if (!offers_.has_come(static_cast<std::size_t>(out.announcement))) return false;
   }
-  if (out.ring.may_fill(call_, call_.slots, call_.number(out.stream, end, step))) return true;
+  // A message that is made of others goes at once: its sender's credits may be what those others' senders wait for.
+  if (out.ring.may_fill(call_, call_.slots, call_.number(out.stream, end, step)) &&
+      (out.ring.finds_engine(call_) || takes_from_peers(step))) {
+    return true;
+  }
   watch_.lacks_credit();
   return false;
 }

@@ -227,5 +227,32 @@ TEST(ToriiSim, RefusesBadCommandLines) {
   }
 }
 
+TEST(ToriiSim, EnginesHaveRates) {
+  const auto call = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"broadcast", "--topology",  "node",  "--ranks", "2",  "--bytes",
+                                          "4M",        "--segment",   "16K",   "--slots", "64", "--window",
+                                          "64",        "--algorithm", "chain", "--json",  "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return torii_sim(arguments);
+  };
+  const auto time_us = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = call(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    return nlohmann::json::parse(outcome.output).at("time_us").get<double>();
+  };
+  // 3.1 tenths of a link, balanced; a rate of 1 for each is the link's.
+  EXPECT_NEAR(time_us({"--engine-rates", "0.1,0.1,0.1,0.01"}) / time_us({"--engine-rates", "1,1,1,1"}), 3.2, 0.2);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> bad = {
+      {{"--engine-rates", "1,1,0.1"}, "--engine-rates has 3 numbers for 4 engines"},
+      {{"--engine-rates", "1,1,0,1"}, "--engine-rates has 0; a rate must be from"},
+      {{"--engine-rates", "1,1,1,1", "--sharing", "min"}, "needs --sharing packet, not min"},
+  };
+  for (const auto& [more, reason] : bad) {
+    const Outcome outcome = call(more);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
+  }
+}
+
 }  // namespace
 }  // namespace torii::tests

@@ -35,6 +35,10 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--op", o.op, "operation (default: sum)");
   app.add_option("--root", o.root, "root of broadcast and reduce (default: 0)");
   app.add_option("--engines", o.engines, "puts of one rank at the same time, 1 to 16 (default: 4)");
+  app.add_option("--engine-rates", o.engine_rates,
+                 "puts go by the engines that the runtime chooses; each engine's rate in link bandwidths, with commas, "
+                 "as 1,1,1,0.1 (default: a free engine takes the next put)")
+      ->delimiter(',');
   app.add_option("--slots", o.slots, "slots of every stream (default: 16 or 64, as the network needs)");
   app.add_option("--window", o.window, "segments of one lane in flight (default: 4)");
   app.add_option("--sharing", o.sharing,
@@ -70,6 +74,9 @@ void add_options(CLI::App& app, SimOptions& o) {
                  "GB/s of folding, several with commas: a reduce, a broadcast and an allreduce, split into "
                  "communication, overlap and folding")
       ->delimiter(',');
+}
+
+void add_outputs(CLI::App& app, SimOptions& o) {
   app.add_option("--svg-links", o.svg_links, "draw what each link carried to this file, - for stdout");
   app.add_option("--svg-time-line", o.svg_time_line, "draw what the engines of --watched did to this file");
   app.add_option("--watched", o.watched, "rank whose engines are drawn (default: 0)");
@@ -103,10 +110,12 @@ int run(int argc, char** argv) {
     if (collective == "alltoall") continue;  // has its own command
     CLI::App* command = app.add_subcommand(collective, "simulate " + collective);
     add_options(*command, options);
+    add_outputs(*command, options);
     commands.push_back({command, [&options](RowWriter& rows) { return run_one(options, rows); }});
   }
   CLI::App* alltoall = app.add_subcommand("alltoall", "simulate orders of sends");
   add_options(*alltoall, options);
+  add_outputs(*alltoall, options);
   commands.push_back({alltoall, add_alltoall(*alltoall, options)});
   if (const auto code = parse(app, argc, argv)) return *code;
   for (const Command& command : commands) {

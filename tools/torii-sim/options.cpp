@@ -20,6 +20,22 @@ constexpr double kTimeMost_us = 1e9;
 
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
+void check_engine_rates(const SimOptions& options) {
+  const auto rates = static_cast<int>(options.engine_rates.size());
+  if (rates == 0) return;
+  if (rates != options.engines) {
+    invalid(fmt::format("--engine-rates has {} numbers for {} engines (--engines)", rates, options.engines));
+  }
+  for (const double rate : options.engine_rates) {
+    if (!(rate >= 1e-6 && rate <= 1e6)) {
+      invalid(fmt::format("--engine-rates has {}; a rate must be from 0.000001 to 1000000", rate));
+    }
+  }
+  if (options.sharing != "auto" && options.sharing != "packet") {
+    invalid(fmt::format("--engine-rates needs --sharing packet, not {}", options.sharing));
+  }
+}
+
 }  // namespace
 
 std::size_t read_size(const std::string& flag, const std::string& text) {
@@ -56,6 +72,7 @@ void check(const SimOptions& options) {
       invalid(fmt::format("{} is {}; it must be from 0 to {} us", flag, us, kTimeMost_us));
     }
   }
+  check_engine_rates(options);
   for (const double rate : options.split) {
     if (!(rate >= 1e-6 && rate <= 1e6))
       invalid(fmt::format("--split is {}; it must be from 0.000001 to 1000000", rate));

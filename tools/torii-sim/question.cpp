@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -43,7 +44,10 @@ Rates rates_of(const SimOptions& options, const Topology& topology, int rank) {
     if (extent > 1) links += extent == 2 && !topology.wraps(d) ? 1 : 2;
   }
   if (options.ports) links = 1;
-  return {std::min(options.engines, links) * one, links * one};
+  const double engines = options.engine_rates.empty()
+                             ? options.engines
+                             : std::accumulate(options.engine_rates.begin(), options.engine_rates.end(), 0.0);
+  return {std::min(engines, static_cast<double>(links)) * one, links * one};
 }
 
 /// Bytes that a rank has to send and receive with any algorithm.
@@ -127,6 +131,7 @@ Question read_question(const SimOptions& options) {
   question.network = {.topology = request.topology,
                       .sharing = read_sharing(options),
                       .engines = options.engines,
+                      .engine_rates = options.engine_rates,
                       .alpha_us = options.alpha_us,
                       .overhead_us = options.overhead_us,
                       .bandwidth_GBps = options.bandwidth_GBps,

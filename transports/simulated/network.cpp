@@ -138,24 +138,30 @@ Status Network::put_word(int from, int peer, std::uint64_t offset, std::uint64_t
 void Network::wait_for_engine(std::uint32_t message) noexcept {
   const Message& one = messages_[message];
   Rank& sender = rank(one.from);
-  std::vector<Waiting>& waiting = sender.ways[one.way].waiting;
-  if (waiting.empty()) sender.active.push_back(one.way);
+  const std::uint32_t engine = static_cast<std::uint32_t>(one.put.engine) % queues_per_way();
+  const std::uint32_t queue = one.way * queues_per_way() + engine;
+  std::vector<Waiting>& waiting = sender.waiting[queue];
+  if (waiting.empty()) sender.active.push_back(queue);
   waiting.push_back({static_cast<std::uint32_t>(one.put.signal), order_++, message});
   std::push_heap(waiting.begin(), waiting.end());
   use_engines(one.from);
 }
 
-/// The index in `active` of the way whose first put goes next, or their number if all first links are busy; `earliest`
-/// is then the time at which the first of them is free.
-std::size_t Network::take_way(Rank& sender, Time& earliest) noexcept {
+/// The index in `active` of the queue whose first put goes next, or their number if all first links, or the engines
+/// that puts name, are busy; `earliest` is then the time at which a put can go.
+std::size_t Network::find_queue(const Rank& sender, Time& earliest) const noexcept {
   std::size_t best = sender.active.size();
   for (std::size_t i = 0; i < sender.active.size(); ++i) {
-    const Way& way = sender.ways[sender.active[i]];
-    const std::uint32_t first = hops_[way.first].resource;
-    const Time free_at = std::max(free_at_[first], fed_until_[first]);
+    const std::uint32_t queue = sender.active[i];
+    const std::uint32_t first = hops_[sender.ways[queue / queues_per_way()].first].resource;
+    Time free_at = std::max(free_at_[first], fed_until_[first]);
+    if (!model_.engine_rates.empty()) {
+      free_at = std::max(free_at, sender.engine_free_at[queue % queues_per_way()]);
+    }
     if (free_at > now_) {
       earliest = std::min(earliest, free_at);
-    } else if (best == sender.active.size() || sender.ways[sender.active[best]].waiting.front() < way.waiting.front()) {
+    } else if (best == sender.active.size() ||
+               sender.waiting[sender.active[best]].front() < sender.waiting[queue].front()) {
       best = i;
     }
   }
@@ -167,22 +173,25 @@ void Network::use_engines(int number) noexcept {
   Rank& sender = rank(number);
   while (!sender.active.empty()) {
     const auto first = sender.engine_free_at.begin();
-    const auto engine = std::min_element(first, first + model_.engines);
-    Time again = *engine;
+    const auto soonest = std::min_element(first, first + model_.engines);
+    Time again = *soonest;
     if (again <= now_) {
       again = kNever;
-      const std::size_t place = take_way(sender, again);
+      const std::size_t place = find_queue(sender, again);
       if (place != sender.active.size()) {
-        std::vector<Waiting>& waiting = sender.ways[sender.active[place]].waiting;
+        const std::uint32_t queue = sender.active[place];
+        std::vector<Waiting>& waiting = sender.waiting[queue];
         std::pop_heap(waiting.begin(), waiting.end());
         const std::uint32_t message = waiting.back().message;
         waiting.pop_back();
         if (waiting.empty()) sender.active.erase(sender.active.begin() + static_cast<std::ptrdiff_t>(place));
         ++messages_sent_;
+        const std::size_t engine =
+            model_.engine_rates.empty() ? static_cast<std::size_t>(soonest - first) : queue % queues_per_way();
         if (sharing_) {
-          start_flow(message, static_cast<std::size_t>(engine - first));
+          start_flow(message, engine);
         } else {
-          move_head(message, static_cast<std::size_t>(engine - first));
+          move_head(message, engine);
         }
         continue;
       }
@@ -223,8 +232,11 @@ void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
     message.tail = std::max(start + length, message.tail) + (head - start);
     if (!is_port) link_bytes_[hop.resource] += message.put.bytes;
     if (engine != kNoEngine) {
-      rank(message.from).engine_free_at[engine] = fed_until_[hop.resource] = start + length + overhead_;
-      note_use(message, engine, now_, start + length + overhead_);
+      const Time fed = start + feeding(length, engine);
+      fed_until_[hop.resource] = start + length + overhead_;
+      rank(message.from).engine_free_at[engine] = fed + overhead_;
+      message.tail = std::max(message.tail, fed + (head - start));
+      note_use(message, engine, now_, fed + overhead_);
       engine = kNoEngine;
     }
     if (message.next_hop == message.last_hop) {

@@ -23,6 +23,7 @@ namespace torii::simulated {
 /// Virtual time in picoseconds: whole numbers, so that equal runs are equal and periodic runs can be recognised.
 using Time = std::int64_t;
 inline constexpr double kPicosecondsPerMicrosecond = 1e6;
+inline constexpr Time kPicosecondsPerNanosecond = 1000;
 
 /// The costs of the network. A put of n bytes holds its engine and, one after the other, the links of its way for n /
 /// bandwidth each. It holds the engine for `overhead` longer; the signal is visible `alpha` after the last byte.
@@ -33,6 +34,9 @@ struct NetworkModel {
   /// How messages share a link that they want at the same time. None: as packets, one after the other.
   std::optional<Sharing> sharing = {};
   int engines = 4;  ///< puts that a rank has in progress at the same time
+  /// One for each engine: a put goes by the engine that it names, which moves so many times a link's bandwidth. Without
+  /// `sharing`. Empty: an engine that is free takes the next put, and moves as fast as the link.
+  std::vector<double> engine_rates = {};
   double alpha_us = 1.5;
   double overhead_us = 0.2;
   double bandwidth_GBps = 5;  ///< of each directed link, except those of a tree
@@ -61,13 +65,13 @@ struct EngineUse {
 /// Numbers below 2^53 / 2^53, the same on every machine: a hash of (seed, index).
 double uniform(std::uint64_t seed, std::uint64_t index) noexcept;
 
-/// Of the puts whose first link is free, an engine takes the one with the lowest message number: a put that waits for
-/// one link keeps no engine from another link. Messages are packets that each link sends in the order in which their
-/// heads reach it. A node forwards a message while it still arrives (virtual cut-through, with room for all that wait).
-/// With `sharing` an engine takes the lowest message number, and a message moves over all links of its way at the rate
-/// that network_model.hpp gives; rates change whenever a message starts or ends.
-/// Words (credits) take `alpha`, on a tree also the latencies of their way, and neither engine nor link: they are 8
-/// bytes beside segments of kilobytes.
+/// Of the puts whose first link is free, an engine takes the one with the lowest message number, with `engine_rates` of
+/// those that name it: a put that waits for one link keeps no engine from another link. Messages are packets that each
+/// link sends in the order in which their heads reach it. A node forwards a message while it still arrives (virtual
+/// cut-through, with room for all that wait). With `sharing` an engine takes the lowest message number, and a message
+/// moves over all links of its way at the rate that network_model.hpp gives; rates change whenever a message starts or
+/// ends. Words (credits) take `alpha`, on a tree also the latencies of their way, and neither engine nor link: they are
+/// 8 bytes beside segments of kilobytes.
 class Network {
  public:
   /// `arena_bytes` of zeroed memory for each rank, taken on first touch. `carries_data`: payloads are copied.
@@ -81,6 +85,7 @@ class Network {
   /// `turn` and `ties`. All ways are added before the first put.
   void add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn, const Ties& ties = {});
 
+  /// `put.engine` counts only with engine_rates.
   Status put(int from, const Put& put) noexcept;
   Status put_word(int from, int peer, std::uint64_t offset, std::uint64_t value) noexcept;
   bool drained(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].under_way == 0; }
@@ -116,7 +121,7 @@ class Network {
   const std::vector<EngineUse>& uses() const noexcept { return uses_; }
 
  private:
-  /// A put that waits for an engine; on one way the lowest message number goes first.
+  /// A put that waits for an engine; in one queue the lowest message number goes first.
   struct Waiting {
     std::uint32_t number;
     std::uint64_t order;
@@ -137,8 +142,7 @@ class Network {
     std::uint64_t end = 0;
     std::uint32_t first = 0;
     std::uint32_t count = 0;
-    Time latency = 0;              ///< of all links
-    std::vector<Waiting> waiting;  ///< a heap
+    Time latency = 0;  ///< of all links
   };
   struct Message {
     Put put;
@@ -175,8 +179,9 @@ class Network {
     std::uint64_t value;
   };
   struct Rank {
-    std::vector<Way> ways;              ///< by peer and begin
-    std::vector<std::uint32_t> active;  ///< indices of the ways that have waiting puts
+    std::vector<Way> ways;                      ///< by peer and begin
+    std::vector<std::vector<Waiting>> waiting;  ///< heaps: of each way one, or with engine_rates one for each engine
+    std::vector<std::uint32_t> active;          ///< indices of the heaps that have puts
     std::array<Time, kEnginesMax> engine_free_at{};
     Time clock = 0;
     std::uint64_t moved = 0;
@@ -200,11 +205,15 @@ class Network {
   }
   void wait_for_engine(std::uint32_t message) noexcept;
   void use_engines(int number) noexcept;
-  std::size_t take_way(Rank& sender, Time& earliest) noexcept;
+  std::uint32_t queues_per_way() const noexcept {
+    return model_.engine_rates.empty() ? 1 : static_cast<std::uint32_t>(model_.engines);
+  }
+  std::size_t find_queue(const Rank& sender, Time& earliest) const noexcept;
   void move_head(std::uint32_t message, std::size_t engine) noexcept;
   void arrive(std::uint32_t message, std::vector<int>& woken) noexcept;
   void note_use(const Message& message, std::size_t engine, Time begin, Time end) noexcept;
   Time transfer(std::size_t bytes, std::uint32_t link) const noexcept;
+  Time feeding(Time transfer, std::size_t engine) const noexcept;
   Time latency(std::uint32_t link) const noexcept { return latencies_.empty() ? 0 : latencies_[link]; }
   Time late() const noexcept;
   Time way_latency(int from, int peer) noexcept;

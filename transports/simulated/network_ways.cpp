@@ -48,6 +48,12 @@ Time Network::transfer(std::size_t bytes, std::uint32_t link) const noexcept {
   return static_cast<Time>(std::llround(static_cast<double>(bytes) * link_ticks_[link]));
 }
 
+/// The time that an engine takes to move what a link of the same way moves in `transfer`.
+Time Network::feeding(Time transfer, std::size_t engine) const noexcept {
+  if (model_.engine_rates.empty()) return transfer;
+  return static_cast<Time>(std::llround(static_cast<double>(transfer) / model_.engine_rates[engine]));
+}
+
 void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end, int turn, const Ties& ties) {
   std::vector<LinkId> links;
   append_network_route(model_.topology, from, peer, turn, links, ties);
@@ -75,6 +81,7 @@ void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end
   const auto place = std::ranges::upper_bound(ways, std::pair(peer, begin), {},
                                               [](const Way& one) { return std::pair(one.peer, one.begin); });
   ways.insert(place, way);
+  rank(from).waiting.resize(ways.size() * queues_per_way());
 }
 
 /// Of all links from one rank to another, looked up once for each pair.

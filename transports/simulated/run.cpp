@@ -76,7 +76,7 @@ std::size_t staging_bytes(const Call& call) {
 /// window. With a window of 1 the executor need not search for one that does.
 std::vector<Plan> narrowed(const Call& call) {
   std::vector<Plan> plans = call.plans;
-  if (call.network.jitter_us > 0) return plans;
+  if (call.network.jitter_us > 0 || !call.network.engine_rates.empty()) return plans;
   for (Plan& plan : plans) {
     for (Lane& lane : plan.lanes) {
       if (lane.flows.size() == 1 && lane.flows.front().walk.count == 1) lane.window = 1;

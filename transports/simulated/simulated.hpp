@@ -11,8 +11,10 @@ namespace torii::simulated {
 class Simulated final : public Transport {
  public:
   Simulated(Network& network, int rank) : network_(&network), rank_(rank) {
-    capabilities_ = {
-        .name = "simulated", .engines = network.model().engines, .selects_ties = true, .deals_engines = true};
+    capabilities_ = {.name = "simulated",
+                     .engines = network.model().engines,
+                     .selects_ties = true,
+                     .deals_engines = network.model().engine_rates.empty()};
   }
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -28,6 +30,7 @@ class Simulated final : public Transport {
   }
   Status progress() noexcept override { return Status::ok; }
   bool drained() noexcept override { return network_->drained(rank_); }
+  std::int64_t clock_ns() const noexcept override { return network_->now() / kPicosecondsPerNanosecond; }
   /// No rank sleeps: a rank is asked again when something has arrived for it.
   void sleep(int, bool (*)(void* data), void*) noexcept override {}
   bool alive(int) noexcept override { return true; }
