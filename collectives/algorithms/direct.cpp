@@ -103,7 +103,7 @@ PairwiseExchange exchange_ends(const PlanRequest& request) {
   exchange.from = request.collective == Collective::scatter ? request.root : -1;
   exchange.to = request.collective == Collective::gather ? request.root : -1;
   // The root of a scatter would be the only one to store; its readers share the work.
-  exchange.lends = request.collective == Collective::scatter;
+  exchange.prefers_reads = request.collective == Collective::scatter;
   return exchange;
 }
 

@@ -15,26 +15,26 @@ struct BufferOffer {
   std::int64_t input_offset;
   std::int64_t result_offset;
 };
-static_assert(sizeof(BufferOffer) <= kInlineBytes, "a ready token fits into its signal's line");
+static_assert(sizeof(BufferOffer) <= kInlineBytes, "an offer fits into its signal's line");
 
 }  // namespace
 
 void BufferOffers::begin() noexcept {
-  announced_.assign(call_.plan->announced.size(), Announced{});
-  borrowed_left_.resize(call_.plan->in.size());
+  offers_.assign(call_.plan->offers_in.size(), Offer{});
+  reads_left_.resize(call_.plan->in.size());
   const bool reachable = call_.buffers.input_reachable;
-  const BufferOffer token = {reachable                ? kInArena
-                             : call_.lending.readable ? kReadable
-                                                      : kByValue,
-                             call_.buffers.result_reachable,
-                             reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input),
-                             call_.buffers.result_offset};
-  for (const Announcement& to : call_.plan->announces) {
+  const BufferOffer told = {reachable                     ? kInArena
+                            : call_.private_read.readable ? kReadable
+                                                          : kByValue,
+                            call_.buffers.result_reachable,
+                            reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input),
+                            call_.buffers.result_offset};
+  for (const OfferLine& to : call_.plan->offers_out) {
     // A rank that sends its operand by value makes no offer: its message in the slot says enough. It may end its call
     // before the reader looks, and its next offer would overwrite one that is being read. Every other rank ends its
     // call only after its offer has been read.
-    if (!to.lands && token.input == kByValue) continue;
-    std::memcpy(to.line + sizeof(std::uint64_t), &token, sizeof(token));
+    if (!to.writes_result && told.input == kByValue) continue;
+    std::memcpy(to.line + sizeof(std::uint64_t), &told, sizeof(told));
     Put put;
     put.peer = to.peer;
     put.signal_offset = to.line_offset;
@@ -43,27 +43,27 @@ void BufferOffers::begin() noexcept {
   }
 }
 
-bool BufferOffers::see(std::size_t announcement) noexcept {
-  const Announcement& from = call_.plan->announced[announcement];
+bool BufferOffers::poll(std::size_t offer) noexcept {
+  const OfferLine& from = call_.plan->offers_in[offer];
   if (load_word(from.line) != signal_word(call_.signature, call_.plan->calls)) return false;
-  BufferOffer token;
-  std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
-  if (token.input != kByValue && token.input != kReadable && !accepts(from.peer, token.input_offset, from.reads))
+  BufferOffer told;
+  std::memcpy(&told, from.line + sizeof(std::uint64_t), sizeof(told));
+  if (told.input != kByValue && told.input != kReadable && !accepts(from.peer, told.input_offset, from.reads))
     return false;
-  if (token.result_in_place != 0 && !accepts(from.peer, token.result_offset, from.stores)) return false;
-  Announced& state = announced_[announcement];
+  if (told.result_in_place != 0 && !accepts(from.peer, told.result_offset, from.stores)) return false;
+  Offer& state = offers_[offer];
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(from.peer, 0));
   state.seen = true;
-  state.input_in_place = token.input != kByValue;
-  state.input_readable = token.input == kReadable;
-  state.result_in_place = token.result_in_place != 0;
-  state.input = (state.input_readable ? 0 : base) + static_cast<std::uintptr_t>(token.input_offset);
-  state.result = base + static_cast<std::uintptr_t>(token.result_offset);
+  state.input_in_place = told.input != kByValue;
+  state.input_readable = told.input == kReadable;
+  state.result_in_place = told.result_in_place != 0;
+  state.input = (state.input_readable ? 0 : base) + static_cast<std::uintptr_t>(told.input_offset);
+  state.result = base + static_cast<std::uintptr_t>(told.result_offset);
   const auto messages = static_cast<std::uint64_t>(call_.shape->layout.segments());
   for (std::size_t i = 0; i < call_.plan->in.size(); ++i) {
     const InstalledIn& in = call_.plan->in[i];
-    if (in.stream.delivery == Delivery::read_in_place && in.announcement == static_cast<int>(announcement)) {
-      borrowed_left_[i] = messages * static_cast<std::uint64_t>(in.stream.messages_per_segment);
+    if (in.stream.delivery == Delivery::read_in_place && in.offer == static_cast<int>(offer)) {
+      reads_left_[i] = messages * static_cast<std::uint64_t>(in.stream.messages_per_segment);
     }
   }
   return true;

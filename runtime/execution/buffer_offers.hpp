@@ -14,7 +14,7 @@ namespace torii {
 class BufferOffers {
  public:
   /// A peer's buffer offer for this call.
-  struct Announced {
+  struct Offer {
     bool seen = false;
     bool input_in_place = false;
     bool input_readable = false;  ///< in place too, but in the peer's private memory
@@ -28,10 +28,10 @@ class BufferOffers {
   /// Tells the peers of the plan where this rank's vectors are.
   void begin() noexcept;
   /// Whether the peer's buffer offer has come. False with a bad status if the offer is impossible (accepts()).
-  bool has_come(std::size_t announcement) noexcept { return announced_[announcement].seen || see(announcement); }
-  const Announced& of(int announcement) const noexcept { return announced_[static_cast<std::size_t>(announcement)]; }
+  bool has_come(std::size_t offer) noexcept { return offers_[offer].seen || poll(offer); }
+  const Offer& of(int offer) const noexcept { return offers_[static_cast<std::size_t>(offer)]; }
   /// A message of an operand that is read in place has been taken. True for the last message of the call.
-  bool is_last_borrowed(std::uint16_t stream) noexcept { return --borrowed_left_[stream] == 0; }
+  bool is_last_read(std::uint16_t stream) noexcept { return --reads_left_[stream] == 0; }
   /// A peer's memory is accessed at its arena's address plus the offered offset, so offsets outside the arena are
   /// refused. Checked once per call and peer, not per step.
   bool accepts(int peer, std::uint64_t offset, std::size_t bytes) noexcept;
@@ -39,15 +39,15 @@ class BufferOffers {
   std::string refusal() const;
 
  private:
-  bool see(std::size_t announcement) noexcept;
+  bool poll(std::size_t offer) noexcept;
   /// `offset` is that of byte 0 of the vector, which may lie before the arena; what the plan touches may not.
   bool accepts(int peer, std::int64_t offset, const BlockRange& blocks) noexcept;
 
   RunningCall& call_;
-  std::vector<Announced> announced_;
-  std::vector<std::uint64_t> borrowed_left_;  ///< per in-stream: messages not yet read of an operand read in place
-  std::uint64_t refused_offset_ = 0;          ///< in the failed peer's arena
-  std::size_t refused_bytes_ = 0;             ///< 0: nothing was refused; a team ends with the first refusal
+  std::vector<Offer> offers_;
+  std::vector<std::uint64_t> reads_left_;  ///< per in-stream: messages not yet read of an operand read in place
+  std::uint64_t refused_offset_ = 0;       ///< in the failed peer's arena
+  std::size_t refused_bytes_ = 0;          ///< 0: nothing was refused; a team ends with the first refusal
 };
 
 }  // namespace torii

@@ -44,7 +44,7 @@ bool DataMover::is_stored_already(const InstalledOut& out, std::size_t bytes) no
   return false;
 }
 
-DataMover::Place DataMover::source_place(const StreamEnd& end, const Step& step) const noexcept {
+DataMover::Operand DataMover::source_place(const StreamEnd& end, const Step& step) const noexcept {
   if (end.stream == kOwn) return {.base = call_.own_base(true, step.block), .callers = call_.buffers.access != nullptr};
   const InstalledIn& in = call_.plan->in[end.stream];
   switch (in.stream.delivery) {
@@ -55,7 +55,7 @@ DataMover::Place DataMover::source_place(const StreamEnd& end, const Step& step)
       break;
     case Delivery::read_in_place: {
       if (in.ring.remote()) break;
-      const BufferOffers::Announced& from = offers_.of(in.announcement);
+      const BufferOffers::Offer& from = offers_.of(in.offer);
       if (from.input_readable) return {from.input, false, false, false, false, in.ring.peer()};
       if (from.input_in_place) return {from.input};
       break;
@@ -68,12 +68,12 @@ DataMover::Place DataMover::source_place(const StreamEnd& end, const Step& step)
 }
 
 /// A base of 0 means that nothing is stored there.
-DataMover::Place DataMover::target_place(const StreamEnd& end, const Step& step) noexcept {
+DataMover::Operand DataMover::target_place(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
   if (out.stream.delivery == Delivery::local) return {};
-  if (call_.lends_in_place(out)) return {};
+  if (call_.is_read_in_place(out)) return {};
   if (out.stream.delivery == Delivery::write_in_place && !out.ring.remote()) {
-    const BufferOffers::Announced& to = offers_.of(out.announcement);
+    const BufferOffers::Offer& to = offers_.of(out.offer);
     if (to.result_in_place) return {to.result, false, false, call_.shape->non_temporal, true};
   }
   if (leaves_standing(out)) return {};
@@ -132,11 +132,11 @@ void DataMover::store_pieces(const Step& step, std::size_t peers_bytes) noexcept
     if (call_.shape->non_temporal) kernels::store_fence();
     return;
   }
-  const bool lands = std::ranges::any_of(target_places_, [](const Place& at) { return at.peers && !at.packed; });
-  StoreChoice& stores = step.stores->of(lands);
+  const bool in_place = std::ranges::any_of(target_places_, [](const Operand& at) { return at.peers && !at.packed; });
+  StoreChoice& stores = step.stores->of(in_place);
   const StoreChoice::Turn turn = stores.next();
   if (turn.way == StoreChoice::Way::non_temporal) {
-    for (Place& place : target_places_) place.non_temporal = place.non_temporal || place.peers;
+    for (Operand& place : target_places_) place.non_temporal = place.non_temporal || place.peers;
   }
   // The time of the caller's functions is not that of the stores, so only the stores to the other targets are timed.
   times_copies_ = turn.timed && call_.buffers.access != nullptr;
@@ -157,15 +157,15 @@ std::size_t DataMover::find_places(const Step& step) noexcept {
   source_places_.clear();
   for (const StreamEnd& end : flow.sources) source_places_.push_back(source_place(end, step));
   // A single source that is in the result already is kept as it is.
-  const Place kept = {.base = call_.own_base(false, step.block),
-                      // Engines read it shortly.
-                      .non_temporal = call_.shape->non_temporal && standing_ == nullptr,
-                      .callers = call_.buffers.access != nullptr};
+  const Operand kept = {.base = call_.own_base(false, step.block),
+                        // Engines read it shortly.
+                        .non_temporal = call_.shape->non_temporal && standing_ == nullptr,
+                        .callers = call_.buffers.access != nullptr};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);
   std::size_t peers_bytes = 0;
   for (const StreamEnd& end : flow.targets) {
-    const Place place = target_place(end, step);
+    const Operand place = target_place(end, step);
     if (place.base == 0) continue;
     target_places_.push_back(place);
     if (place.peers) peers_bytes += call_.message_bytes(call_.plan->out[end.stream].stream, step);
@@ -177,8 +177,8 @@ void DataMover::move_pieces(const Step& step) noexcept {
   sources_.resize(source_places_.size());
   targets_.resize(target_places_.size());
   wide_sources_.clear();
-  if (std::ranges::any_of(source_places_, &Place::wide)) {
-    for (const Place& place : source_places_) wide_sources_.push_back(place.wide ? 1 : 0);
+  if (std::ranges::any_of(source_places_, &Operand::wide)) {
+    for (const Operand& place : source_places_) wide_sources_.push_back(place.wide ? 1 : 0);
   }
   call_.shape->layout.for_each_piece(step.block, step.segment,
                                      [&](const Piece& piece, std::size_t packed_offset_bytes) {
@@ -190,7 +190,7 @@ void DataMover::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
   const std::size_t offset_bytes = call_.memory_bytes(piece.offset_bytes);
   const std::size_t length_bytes = call_.memory_bytes(piece.length_bytes);
   const std::size_t packed_bytes = call_.memory_bytes(packed_offset_bytes);
-  const auto at = [&](const Place& place, std::size_t done_bytes) {
+  const auto at = [&](const Operand& place, std::size_t done_bytes) {
     if (!place.packed) return place.base + offset_bytes + done_bytes;
     return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
   };
@@ -199,7 +199,7 @@ void DataMover::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
   const bool by_hot_memory = call_.buffers.access != nullptr && !functions_reach_slots_;
   std::size_t portion_bytes = target_places_.size() == 1 && !by_hot_memory ? length_bytes : hot_bytes;
   const bool reads = source_places_[0].reader_of >= 0;
-  if (reads) portion_bytes = LendChoice::kReadBytes / call_.shape->element_bytes * call_.shape->element_bytes;
+  if (reads) portion_bytes = PrivateReadChoice::kReadBytes / call_.shape->element_bytes * call_.shape->element_bytes;
   for (std::size_t done = 0; done < length_bytes; done += portion_bytes) {
     const std::size_t bytes = std::min(portion_bytes, length_bytes - done);
     for (std::size_t i = 0; i < sources_.size(); ++i) {

@@ -34,7 +34,7 @@ class DataMover {
  private:
   /// An operand or a target of a step: a vector (pieces lie at their place in it) or a slot's payload (pieces are
   /// packed).
-  struct Place {
+  struct Operand {
     std::uintptr_t base = 0;
     bool packed = false;
     bool wide = false;
@@ -48,8 +48,8 @@ class DataMover {
            !(out.stream.wide && call_.plan->wide);
   }
   const std::byte* standing(const Step& step) const noexcept;
-  Place source_place(const StreamEnd& end, const Step& step) const noexcept;
-  Place target_place(const StreamEnd& end, const Step& step) noexcept;
+  Operand source_place(const StreamEnd& end, const Step& step) const noexcept;
+  Operand target_place(const StreamEnd& end, const Step& step) noexcept;
   std::size_t find_places(const Step& step) noexcept;
   bool is_stored_already(const InstalledOut& out, std::size_t bytes) noexcept;
   void store_pieces(const Step& step, std::size_t peers_bytes) noexcept;
@@ -71,8 +71,8 @@ class DataMover {
   bool times_copies_ = false;
   std::int64_t copies_ns_ = 0;
   // Places of the step that runs, and the addresses of its current piece.
-  std::vector<Place> source_places_;
-  std::vector<Place> target_places_;
+  std::vector<Operand> source_places_;
+  std::vector<Operand> target_places_;
   std::vector<std::uint8_t> wide_sources_;  ///< as kernels::Operands::wide_sources; empty: none is
   std::vector<const void*> sources_;
   std::vector<void*> targets_;

@@ -24,10 +24,10 @@ ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, i
         addresses.ring_place(stream, rank, exchange.in_stream(rank, peer), peer, exchange.out_stream(peer, rank)));
   }
   if (result.remote) return result;
-  const Announcement tells = addresses.announcement(peer, peer, 2 * rank);
-  result.tells = tells.line;
-  result.tells_offset = tells.line_offset;
-  result.hears = addresses.announcement(peer, rank, 2 * peer).line;
+  const OfferLine theirs = addresses.offer_line(peer, peer, 2 * rank);
+  result.their_lines = theirs.line;
+  result.their_lines_offset = theirs.line_offset;
+  result.own_lines = addresses.offer_line(peer, rank, 2 * peer).line;
   return result;
 }
 

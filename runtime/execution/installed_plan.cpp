@@ -29,14 +29,14 @@ std::vector<int> peers_with(const Plan& plan, const Nodes& nodes, const Wanted& 
 }
 
 /// The peers that get this rank's buffer offer: readers of its operand and writers of its result in place.
-std::vector<int> peers_told(const Plan& plan, const Nodes& nodes) {
+std::vector<int> peers_offered_to(const Plan& plan, const Nodes& nodes) {
   return peers_with(plan, nodes, [](const Stream& stream, bool is_in) {
     return stream.delivery == (is_in ? Delivery::write_in_place : Delivery::read_in_place);
   });
 }
 
 /// The peers that make buffer offers to the rank of `plan`.
-std::vector<int> peers_telling(const Plan& plan, const Nodes& nodes) {
+std::vector<int> offering_peers(const Plan& plan, const Nodes& nodes) {
   return peers_with(plan, nodes, [](const Stream& stream, bool is_in) {
     return stream.delivery == (is_in ? Delivery::read_in_place : Delivery::write_in_place);
   });
@@ -94,24 +94,24 @@ class Installer {
       keep_rings();
       return;
     }
-    const std::vector<int> telling = peers_telling(plan, nodes_);
-    const std::vector<int> told = peers_told(plan, nodes_);
-    for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), telling);
-    for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), telling);
+    const std::vector<int> offering = offering_peers(plan, nodes_);
+    const std::vector<int> readers = peers_offered_to(plan, nodes_);
+    for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), offering);
+    for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), offering);
     prepare_reading();
     find_what_stands();
     deal_engines();
     share_engines();
     keep_rings();
-    for (std::size_t i = 0; i < telling.size(); ++i) {
-      installed_.announced.push_back(addresses_.announcement(telling[i], plan.rank, static_cast<int>(i)));
+    for (std::size_t i = 0; i < offering.size(); ++i) {
+      installed_.offers_in.push_back(addresses_.offer_line(offering[i], plan.rank, static_cast<int>(i)));
     }
     find_ranges();
-    for (const int peer : told) {
-      const int line = index_of(peers_telling(plans_.of(peer), nodes_), plan.rank);
-      if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no ready token");
-      installed_.announces.push_back(addresses_.announcement(peer, peer, line));
-      installed_.announces.back().lands = std::ranges::any_of(plan.in, [=](const Stream& stream) {
+    for (const int peer : readers) {
+      const int line = index_of(offering_peers(plans_.of(peer), nodes_), plan.rank);
+      if (line < 0) throw Error(Status::internal, "rank " + std::to_string(peer) + " awaits no buffer offer");
+      installed_.offers_out.push_back(addresses_.offer_line(peer, peer, line));
+      installed_.offers_out.back().writes_result = std::ranges::any_of(plan.in, [=](const Stream& stream) {
         return stream.peer == peer && stream.delivery == Delivery::write_in_place;
       });
     }
@@ -123,12 +123,12 @@ class Installer {
     for (const Lane& lane : installed_.plan.lanes) {
       for (const Flow& flow : lane.flows) {
         for (const StreamEnd& end : flow.sources) {
-          const int telling = end.stream == kOwn ? -1 : installed_.in[end.stream].announcement;
-          if (telling >= 0) add_blocks(installed_.announced[static_cast<std::size_t>(telling)].reads, flow.walk);
+          const int offer = end.stream == kOwn ? -1 : installed_.in[end.stream].offer;
+          if (offer >= 0) add_blocks(installed_.offers_in[static_cast<std::size_t>(offer)].reads, flow.walk);
         }
         for (const StreamEnd& end : flow.targets) {
-          const int telling = installed_.out[end.stream].announcement;
-          if (telling >= 0) add_blocks(installed_.announced[static_cast<std::size_t>(telling)].stores, flow.walk);
+          const int offer = installed_.out[end.stream].offer;
+          if (offer >= 0) add_blocks(installed_.offers_in[static_cast<std::size_t>(offer)].stores, flow.walk);
         }
       }
     }
@@ -148,13 +148,13 @@ class Installer {
     }
   }
 
-  void install_in(int index, const std::vector<int>& telling) {
+  void install_in(int index, const std::vector<int>& offering) {
     const Stream& stream = installed_.plan.in[static_cast<std::size_t>(index)];
     const Plan& sender = plans_.of(stream.peer);
     const int other = find_end(sender.out, installed_.plan.rank, stream.tag, sender);
     InstalledIn& in = installed_.in.emplace_back();
     in.stream = stream;
-    if (stream.delivery == Delivery::read_in_place) in.announcement = index_of(telling, stream.peer);
+    if (stream.delivery == Delivery::read_in_place) in.offer = index_of(offering, stream.peer);
     RingPlace place = addresses_.ring_place(stream, installed_.plan.rank, index, stream.peer, other);
     installed_.remote = installed_.remote || place.remote;
     if (!place.remote) {
@@ -179,20 +179,20 @@ class Installer {
   }
 
   void prepare_reading() {
-    int lent = 0;
+    int read = 0;
     bool readable = true;
     for (const InstalledOut& out : installed_.out) {
       if (out.stream.delivery != Delivery::read_in_place || out.ring.remote()) continue;
-      ++lent;
+      ++read;
       readable = readable && placement_.transport->readable(out.ring.peer()) && is_only_copied(out.stream);
     }
-    installed_.private_reads.are_offered = lent != 0 && readable;
+    installed_.private_reads.are_offered = read != 0 && readable;
     const bool reads = std::ranges::any_of(installed_.in, [&](const InstalledIn& in) {
       return in.stream.delivery == Delivery::read_in_place && !in.ring.remote() &&
              placement_.transport->readable(in.ring.peer());
     });
     // Untouched, and so without pages, until something is read.
-    if (reads) installed_.private_reads.memory.reset(new std::byte[LendChoice::kReadBytes]);
+    if (reads) installed_.private_reads.memory.reset(new std::byte[PrivateReadChoice::kReadBytes]);
   }
 
   void find_what_stands() {
@@ -270,13 +270,13 @@ class Installer {
     return addresses_.slots(stream.peer, index);
   }
 
-  void install_out(int index, const std::vector<int>& telling) {
+  void install_out(int index, const std::vector<int>& offering) {
     const Stream& stream = installed_.plan.out[static_cast<std::size_t>(index)];
     const Plan& receiver = plans_.of(stream.peer);
     const int other = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
     InstalledOut& out = installed_.out.emplace_back();
     out.stream = stream;
-    if (stream.delivery == Delivery::write_in_place) out.announcement = index_of(telling, stream.peer);
+    if (stream.delivery == Delivery::write_in_place) out.offer = index_of(offering, stream.peer);
     out.leader = leaders_[static_cast<std::size_t>(index)];
     RingPlace place = addresses_.ring_place(stream, stream.peer, other, installed_.plan.rank, index);
     installed_.remote = installed_.remote || place.remote;

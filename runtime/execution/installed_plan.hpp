@@ -30,15 +30,15 @@ namespace torii {
 /// A stream with the addresses of its end.
 struct InstalledIn {
   Stream stream;
-  int announcement = -1;  ///< read_in_place: index into InstalledPlan::announced
+  int offer = -1;  ///< read_in_place: index into InstalledPlan::offers_in
   ReceiveRing ring;
   /// For each group of slots the number of taken messages without a credit yet. Groups continue across calls.
   std::array<std::uint8_t, kCreditGroupsMax> taken{};
 };
 struct InstalledOut {
   Stream stream;
-  int announcement = -1;  ///< write_in_place: index into InstalledPlan::announced
-  int leader = -1;        ///< the stream whose slots hold the payload for a group; -1: alone
+  int offer = -1;   ///< write_in_place: index into InstalledPlan::offers_in
+  int leader = -1;  ///< the stream whose slots hold the payload for a group; -1: alone
   SendRing ring;
   std::uint64_t free_until = 0;  ///< the ring's: all messages below it may be sent
 };
@@ -46,7 +46,7 @@ struct InstalledOut {
 /// Whether a rank whose operand is in its private memory lets readers take it from there (way 1) or sends it through
 /// slots (way 0). All ranks count calls alike, so they try both ways in the same calls; then each rank uses the way
 /// that made its own calls shorter. One choice per power of two of the vector's bytes.
-struct LendChoice {
+struct PrivateReadChoice {
   /// Below this a call is too short for a system call per reader.
   static constexpr std::size_t kBytesMin = std::size_t{64} << 10;
   /// The most that one read takes: a value that is then folded or forwarded should still be in the second-level cache.
@@ -61,8 +61,8 @@ struct LendChoice {
 /// Reads of operands in private memory.
 struct PrivateReads {
   bool are_offered = false;  ///< all readers of the operand only copy, and can read this rank's private memory
-  LendChoice choice;
-  std::unique_ptr<std::byte[]> memory;  ///< LendChoice::kReadBytes for operands that this rank only forwards
+  PrivateReadChoice choice;
+  std::unique_ptr<std::byte[]> memory;  ///< PrivateReadChoice::kReadBytes for operands that this rank only forwards
 };
 
 /// A range of blocks of a plan; at first empty.
@@ -75,13 +75,13 @@ struct BlockRange {
   }
 };
 
-/// A pair of ranks of one node that reads operands or writes results in place: one buffer offer per call.
-struct Announcement {
+/// The line of one buffer offer each call, between two ranks of one node that read operands or write results in place.
+struct OfferLine {
   int peer = 0;                   ///< rank in the context
-  std::byte* line = nullptr;      ///< announces: the peer's line; announced: own arena
-  bool lands = false;             ///< announces: the peer also stores into this rank's result
+  std::byte* line = nullptr;      ///< offers_out: the peer's line; offers_in: own arena
+  bool writes_result = false;     ///< offers_out: the peer also stores into this rank's result
   std::uint64_t line_offset = 0;  ///< in the arena of the rank that reads it
-  BlockRange reads;               ///< announced: what this rank reads of the peer's operand
+  BlockRange reads;               ///< offers_in: what this rank reads of the peer's operand
   BlockRange stores;              ///< and stores into its result
 };
 
@@ -95,12 +95,12 @@ struct ExchangePeer {
   bool takes = false;    ///< and takes from it
   InstalledOut out;
   InstalledIn in;
-  std::byte* tells = nullptr;  ///< the peer's lines for this rank's offers
-  std::uint64_t tells_offset = 0;
-  const std::byte* hears = nullptr;  ///< own arena
-  std::uint64_t sent = 0;            ///< messages of all calls so far; likewise the others
+  std::byte* their_lines = nullptr;  ///< the peer's lines for this rank's offers
+  std::uint64_t their_lines_offset = 0;
+  const std::byte* own_lines = nullptr;  ///< for the peer's offers
+  std::uint64_t sent = 0;                ///< messages of all calls so far; likewise the others
   std::uint64_t taken = 0;
-  std::uint64_t tokens = 0;
+  std::uint64_t offers_made = 0;
 };
 
 struct InstalledExchange {
@@ -126,8 +126,8 @@ struct InstalledPlan {
   std::vector<InstalledIn> in;
   std::vector<InstalledOut> out;
   Cells cells;                            ///< that the rings of `in` and `out` use
-  std::vector<Announcement> announces;    ///< this rank tells these peers where its buffers are
-  std::vector<Announcement> announced;    ///< these peers tell this rank
+  std::vector<OfferLine> offers_out;      ///< this rank tells these peers where its buffers are
+  std::vector<OfferLine> offers_in;       ///< these peers tell this rank
   std::vector<EngineBalancer> balancers;  ///< of the out-streams whose engines balance their load
   std::vector<StoreChoices> stores;       ///< per flow, the flows of all lanes one after the other
   PrivateReads private_reads;

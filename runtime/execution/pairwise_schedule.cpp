@@ -7,6 +7,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/execution/operation.hpp"
+#include "runtime/execution/pairwise_operations.hpp"
 #include "runtime/execution/sending.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
@@ -16,8 +18,6 @@ namespace {
 
 /// Transfers from which a rank takes at once: more would only add signals to poll.
 constexpr std::size_t kTakesAtOnce = 32;
-/// Bytes that are copied in place, or read out of a peer's memory, before other transfers get their turn.
-constexpr std::size_t kPortionBytes = 256 * 1024;
 
 /// The offer of a rank to a peer: the place and length of its block for the peer, and of the peer's block for it.
 struct ExchangeOffer {
@@ -28,13 +28,13 @@ struct ExchangeOffer {
   std::uint64_t send_bytes;
   std::uint64_t take_bytes;
 };
-static_assert(sizeof(ExchangeOffer) <= kInlineBytes, "a token fits into its signal's line");
+static_assert(sizeof(ExchangeOffer) <= kInlineBytes, "an offer fits into its signal's line");
 
 }  // namespace
 
 template <class Host>
 std::uint64_t PairwiseSchedule<Host>::reach_of_input() const noexcept {
-  return call_.buffers.input_reachable ? kInArena : call_.lending.readable ? kReadable : kByValue;
+  return call_.buffers.input_reachable ? kInArena : call_.private_read.readable ? kReadable : kByValue;
 }
 
 /// The signature of messages between two ranks. The call's signature does not contain lengths that differ between
@@ -54,7 +54,7 @@ void PairwiseSchedule<Host>::begin() noexcept {
   takes_.active.clear();
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
-  lent_seen_ = 0;
+  free_of_ = 0;
   // In a scatter or gather in place only the own block is both input and result, and it does not change.
   call_.find_what_stands(call_.plan->plan.exchange.from >= 0 || call_.plan->plan.exchange.to >= 0, false);
   if (call_.plan->private_reads.are_offered && !call_.buffers.input_reachable) {
@@ -63,67 +63,67 @@ void PairwiseSchedule<Host>::begin() noexcept {
       bytes = std::accumulate(call_.buffers.blocks->send_bytes.begin(), call_.buffers.blocks->send_bytes.end(),
                               std::size_t{0});
     }
-    call_.lending.choose(call_.plan->private_reads.choice, bytes);
+    call_.private_read.choose(call_.plan->private_reads.choice, bytes);
   }
   for (std::size_t i = 0; i < exchange.peers.size(); ++i) {
     const ExchangePeer& peer = exchange.peers[i];
     turns_[i].sent = !peer.sends || block_to(peer.rank).bytes == 0;
     turns_[i].taken = !peer.takes || block_from(peer.rank).bytes == 0;
-    if (peer.remote) turns_[i].out_way = turns_[i].in_way = Way::slots;
-    if (!peer.remote && !(turns_[i].sent && turns_[i].taken)) tell(peer);
+    if (peer.remote) turns_[i].out_way = turns_[i].in_way = Way::through_slots;
+    if (!peer.remote && !(turns_[i].sent && turns_[i].taken)) offer(peer);
   }
 }
 
 template <class Host>
-void PairwiseSchedule<Host>::tell(const ExchangePeer& peer) noexcept {
+void PairwiseSchedule<Host>::offer(const ExchangePeer& peer) noexcept {
   const Block to = block_to(peer.rank);
   const Block from = block_from(peer.rank);
   const std::int64_t input =
       call_.buffers.input_reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input);
-  const ExchangeOffer token = {reach_of_input(),
+  const ExchangeOffer offer = {reach_of_input(),
                                input + to.offset,
                                call_.buffers.result_reachable,
                                call_.buffers.result_offset + from.offset,
                                !peer.sends ? 0 : to.bytes,
                                !peer.takes ? 0 : from.bytes};
-  const std::uint64_t line = peer.tokens % 2 * kLineBytes;
-  std::memcpy(peer.tells + line + sizeof(std::uint64_t), &token, sizeof(token));
+  const std::uint64_t line = peer.offers_made % 2 * kLineBytes;
+  std::memcpy(peer.their_lines + line + sizeof(std::uint64_t), &offer, sizeof(offer));
   Put put;
   put.peer = peer.context_rank;
-  put.signal_offset = peer.tells_offset + line;
-  put.signal = signal_word(call_.signature, peer.tokens);
+  put.signal_offset = peer.their_lines_offset + line;
+  put.signal = signal_word(call_.signature, peer.offers_made);
   call_.note(call_.transport.put(put), put.peer);
 }
 
 template <class Host>
-PairwiseSchedule<Host>::Way PairwiseSchedule<Host>::way(std::uint64_t reach, bool can_land) const noexcept {
-  if (can_land && !(call_.plan->plan.exchange.lends && reach != kByValue)) return Way::land;
-  return reach == kInArena ? Way::lend : reach == kReadable ? Way::read : Way::slots;
+PairwiseSchedule<Host>::Way PairwiseSchedule<Host>::way(std::uint64_t reach, bool can_write) const noexcept {
+  if (can_write && !(call_.plan->plan.exchange.prefers_reads && reach != kByValue)) return Way::write_in_place;
+  return reach == kInArena ? Way::read_in_place : reach == kReadable ? Way::read_privately : Way::through_slots;
 }
 
 /// Both ends know both buffer offers of the pair, so they choose the same two ways.
 template <class Host>
-bool PairwiseSchedule<Host>::agree(const ExchangePeer& peer, Turn& turn) noexcept {
+bool PairwiseSchedule<Host>::match(const ExchangePeer& peer, Turn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
-  const std::byte* line = peer.hears + peer.tokens % 2 * kLineBytes;
-  if (load_word(line) != signal_word(call_.signature, peer.tokens)) return false;
-  ExchangeOffer token;
-  std::memcpy(&token, line + sizeof(std::uint64_t), sizeof(token));
+  const std::byte* line = peer.own_lines + peer.offers_made % 2 * kLineBytes;
+  if (load_word(line) != signal_word(call_.signature, peer.offers_made)) return false;
+  ExchangeOffer offer;
+  std::memcpy(&offer, line + sizeof(std::uint64_t), sizeof(offer));
   const std::size_t own_send = !peer.sends ? 0 : block_to(peer.rank).bytes;
   const std::size_t own_take = !peer.takes ? 0 : block_from(peer.rank).bytes;
-  if (token.send_bytes != own_take || token.take_bytes != own_send) {
+  if (offer.send_bytes != own_take || offer.take_bytes != own_send) {
     call_.note(Status::mismatch, peer.context_rank);
     return false;
   }
-  const bool reads = token.reach == kInArena;
-  if (reads && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(token.input), own_take)) return false;
-  const bool stores = token.result_in_place != 0;
-  if (stores && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(token.result), own_send)) return false;
+  const bool reads = offer.reach == kInArena;
+  if (reads && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.input), own_take)) return false;
+  const bool stores = offer.result_in_place != 0;
+  if (stores && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.result), own_send)) return false;
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(peer.context_rank, 0));
-  turn.out_way = way(reach_of_input(), token.result_in_place != 0);
-  turn.in_way = way(token.reach, call_.buffers.result_reachable);
-  turn.peer_input = (token.reach == kReadable ? 0 : base) + static_cast<std::uintptr_t>(token.input);
-  turn.peer_result = base + static_cast<std::uintptr_t>(token.result);
+  turn.out_way = way(reach_of_input(), offer.result_in_place != 0);
+  turn.in_way = way(offer.reach, call_.buffers.result_reachable);
+  turn.peer_input = (offer.reach == kReadable ? 0 : base) + static_cast<std::uintptr_t>(offer.input);
+  turn.peer_result = base + static_cast<std::uintptr_t>(offer.result);
   return true;
 }
 
@@ -143,12 +143,12 @@ Progress PairwiseSchedule<Host>::advance() noexcept {
     moved = moved || again;
   }
   const bool all = sends_.active.empty() && takes_.active.empty() && sends_.next == exchange.sends_in.size() &&
-                   takes_.next == exchange.takes_in.size() && lent_blocks_are_free();
+                   takes_.next == exchange.takes_in.size() && operands_are_free();
   if (!all) return moved ? Progress::moved : Progress::idle;
   InstalledExchange& done = call_.plan->exchange;
   if (!call_.finish()) return Progress::idle;
   for (std::size_t i = 0; i < turns_.size(); ++i) {
-    if (turns_[i].out_way != Way::unknown) ++done.peers[i].tokens;
+    if (turns_[i].out_way != Way::unknown) ++done.peers[i].offers_made;
   }
   return Progress::done;
 }
@@ -184,63 +184,24 @@ bool PairwiseSchedule<Host>::pass(Pool& pool, const std::vector<std::uint32_t>& 
 
 template <class Host>
 void PairwiseSchedule<Host>::send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept {
-  if (!agree(peer, turn)) return;
+  if (!match(peer, turn)) return;
   const Block block = block_to(peer.rank);
-  const std::uint64_t messages = messages_of(block.bytes);
-  bool arrived = true;
-  if (turn.out_way == Way::slots) {
-    if (turn.out_bytes < block.bytes && put_segment(peer, turn, block)) moved = true;
-    // Over a network a transfer is in flight until the receiver has taken it. The last transfers need not wait for
-    // that.
-    const std::uint64_t last = peer.sent + messages - 1;
-    arrived = !peer.remote || sends_.next == call_.plan->exchange.sends_in.size() ||
-              peer.out.ring.is_taken(call_.slots, last);
-  } else if (turn.out_way == Way::land) {
-    moved = store_landed(peer, turn, block) || moved;
-  } else {
-    turn.out_bytes = block.bytes;
+  if (turn.out_bytes < block.bytes) {
+    const SendOperation operation(*this, peer, turn, block);
+    if (!try_run(host_, operation)) return;
+    turn.out_bytes += operation.bytes();
+    moved = true;
   }
-  if (turn.out_bytes != block.bytes || !arrived) return;
-  peer.sent += messages;
+  if (turn.out_bytes < block.bytes) return;
+  const std::uint64_t next = peer.sent + messages_of(block.bytes);
+  // Over a network a transfer is in flight until the receiver has taken it. The last transfers need not wait for that.
+  if (peer.remote && sends_.next != call_.plan->exchange.sends_in.size() &&
+      !peer.out.ring.is_taken(call_.slots, next - 1)) {
+    return;
+  }
+  peer.sent = next;
   turn.sent = true;
   moved = true;
-}
-
-template <class Host>
-bool PairwiseSchedule<Host>::put_segment(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
-  const SendRing& out = peer.out.ring;
-  const std::uint64_t message = peer.sent + turn.out_bytes / call_.shape->layout.segment_bytes();
-  if (!out.may_fill(call_, call_.slots, message)) return false;
-  const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.out_bytes);
-  std::byte* to = out.payload(call_.slots, message, bytes);
-  const std::int64_t offset = block.offset + static_cast<std::int64_t>(turn.out_bytes);
-  const auto* from = reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(offset));
-  const bool stands = peer.remote && call_.input_stands && bytes >= kStandingBytesMin;
-  if (stands) {
-    to = call_.transport.mapped(call_.transport.rank(), 0) + call_.buffers.input_offset + offset;
-  } else if (peer.remote) {
-    if (host_.runs(1, bytes)) kernels::copy(to, from, bytes, false);
-  } else {
-    store_in_peer(to, from, bytes, call_.plan->stores[0].slots);
-  }
-  out.signal(call_, pair_signature(block.bytes), message, bytes, stands ? to : nullptr);
-  turn.out_bytes += bytes;
-  return true;
-}
-
-/// Stores a portion into the peer's result; after the last portion the signal of the last message announces all of it.
-template <class Host>
-bool PairwiseSchedule<Host>::store_landed(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
-  const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.out_bytes);
-  store_in_peer(reinterpret_cast<std::byte*>(turn.peer_result + turn.out_bytes),
-                reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(block.offset) +
-                                                   turn.out_bytes),
-                bytes, call_.plan->stores[0].in_place);
-  turn.out_bytes += bytes;
-  if (turn.out_bytes != block.bytes) return true;
-  const std::uint64_t last = peer.sent + messages_of(block.bytes) - 1;
-  peer.out.ring.signal(call_, pair_signature(block.bytes), last, block.bytes);
-  return true;
 }
 
 template <class Host>
@@ -262,65 +223,15 @@ void PairwiseSchedule<Host>::store_in_peer(std::byte* to, const std::byte* from,
 
 template <class Host>
 void PairwiseSchedule<Host>::take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept {
-  if (!agree(peer, turn)) return;
+  if (!match(peer, turn)) return;
   const Block block = block_from(peer.rank);
-  const std::uint64_t messages = messages_of(block.bytes);
-  if (turn.in_way == Way::slots) {
-    if (!take_segment(peer, turn, block)) return;
-  } else if (turn.in_way == Way::land) {
-    const std::uint64_t last = peer.taken + messages - 1;
-    if (!peer.in.ring.arrived(call_.slots, pair_signature(block.bytes), last)) return;
-    turn.in_bytes = block.bytes;
-    give_back(peer, messages);
-  } else {
-    if (!take_lent(peer, turn, block)) return;
-    if (turn.in_bytes == block.bytes) give_back(peer, messages);
-  }
+  const TakeOperation operation(*this, peer, turn, block);
+  if (!try_run(host_, operation) || call_.status != Status::ok) return;
+  turn.in_bytes += operation.bytes();
   moved = true;
   if (turn.in_bytes != block.bytes) return;
-  peer.taken += messages;
+  peer.taken += messages_of(block.bytes);
   turn.taken = true;
-}
-
-template <class Host>
-bool PairwiseSchedule<Host>::take_segment(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
-  const std::uint64_t message = peer.taken + turn.in_bytes / call_.shape->layout.segment_bytes();
-  if (!peer.in.ring.arrived(call_.slots, pair_signature(block.bytes), message)) return false;
-  const std::size_t bytes = std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes);
-  auto* to =
-      reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
-  if (host_.runs(1, bytes)) {
-    store_in_result(to, peer.in.ring.payload(call_.slots, message, bytes), bytes);
-  }
-  peer.in.ring.release(call_, message);
-  turn.in_bytes += bytes;
-  return true;
-}
-
-/// False when the peer's memory could not be read.
-template <class Host>
-bool PairwiseSchedule<Host>::take_lent(ExchangePeer& peer, Turn& turn, const Block& block) noexcept {
-  const std::size_t bytes = std::min(kPortionBytes, block.bytes - turn.in_bytes);
-  auto* to =
-      reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block.offset) + turn.in_bytes);
-  const std::uintptr_t from = turn.peer_input + turn.in_bytes;
-  if (turn.in_way == Way::read) {
-    call_.note(call_.transport.read(peer.context_rank, from, to, bytes), peer.context_rank);
-    if (call_.status != Status::ok) return false;
-  } else {
-    store_in_result(to, reinterpret_cast<const void*>(from), bytes);
-  }
-  turn.in_bytes += bytes;
-  return true;
-}
-
-/// A transfer that used no slots leaves the same credits as one that did: that of the last message in each slot.
-template <class Host>
-void PairwiseSchedule<Host>::give_back(const ExchangePeer& peer, std::uint64_t messages) noexcept {
-  const std::uint64_t next = peer.taken + messages;
-  for (std::uint64_t message = next - std::min(messages, call_.slots.count); message < next; ++message) {
-    peer.in.ring.release(call_, message);
-  }
 }
 
 template <class Host>
@@ -339,12 +250,12 @@ void PairwiseSchedule<Host>::keep_own_block() noexcept {
 
 /// The caller may overwrite its input after the call, so its readers must be done.
 template <class Host>
-bool PairwiseSchedule<Host>::lent_blocks_are_free() noexcept {
-  for (; lent_seen_ < turns_.size(); ++lent_seen_) {
-    const Turn& turn = turns_[lent_seen_];
-    const ExchangePeer& peer = call_.plan->exchange.peers[lent_seen_];
-    const bool lends = turn.out_way == Way::lend || turn.out_way == Way::read;
-    if (!lends || peer.sent == 0 || !peer.sends) continue;
+bool PairwiseSchedule<Host>::operands_are_free() noexcept {
+  for (; free_of_ < turns_.size(); ++free_of_) {
+    const Turn& turn = turns_[free_of_];
+    const ExchangePeer& peer = call_.plan->exchange.peers[free_of_];
+    const bool is_read = turn.out_way == Way::read_in_place || turn.out_way == Way::read_privately;
+    if (!is_read || peer.sent == 0 || !peer.sends) continue;
     if (!peer.out.ring.is_taken(call_.slots, peer.sent - 1)) return false;
   }
   return true;
@@ -363,8 +274,8 @@ Stall PairwiseSchedule<Host>::stall() const noexcept {
     const std::uint32_t index = sends_.active.front();
     stall.peer = exchange.peers[index].context_rank;
     stall.segment = static_cast<std::int64_t>(turns_[index].out_bytes / call_.shape->layout.segment_bytes());
-  } else if (lent_seen_ < exchange.peers.size()) {
-    stall.peer = exchange.peers[lent_seen_].context_rank;
+  } else if (free_of_ < exchange.peers.size()) {
+    stall.peer = exchange.peers[free_of_].context_rank;
   }
   return stall;
 }

@@ -26,7 +26,7 @@ class PairwiseSchedule {
 
  private:
   /// How the messages between this rank and a peer travel in this call.
-  enum class Way : std::uint8_t { unknown, slots, land, lend, read };
+  enum class Way : std::uint8_t { unknown, through_slots, write_in_place, read_in_place, read_privately };
   /// A call's state towards a peer.
   struct Turn {
     Way out_way = Way::unknown;
@@ -47,22 +47,19 @@ class PairwiseSchedule {
     std::size_t bytes = 0;
     std::int64_t offset = 0;
   };
+  class SendOperation;
+  class TakeOperation;
 
-  void tell(const ExchangePeer& peer) noexcept;
-  bool agree(const ExchangePeer& peer, Turn& turn) noexcept;
-  Way way(std::uint64_t reach, bool can_land) const noexcept;
+  void offer(const ExchangePeer& peer) noexcept;
+  bool match(const ExchangePeer& peer, Turn& turn) noexcept;
+  Way way(std::uint64_t reach, bool can_write) const noexcept;
   bool pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept;
   void send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
   void take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
-  bool put_segment(ExchangePeer& peer, Turn& turn, const Block& block) noexcept;
-  bool take_segment(ExchangePeer& peer, Turn& turn, const Block& block) noexcept;
-  bool store_landed(ExchangePeer& peer, Turn& turn, const Block& block) noexcept;
-  bool take_lent(ExchangePeer& peer, Turn& turn, const Block& block) noexcept;
-  void give_back(const ExchangePeer& peer, std::uint64_t messages) noexcept;
   void store_in_peer(std::byte* to, const std::byte* from, std::size_t bytes, StoreChoice& stores) noexcept;
   void store_in_result(void* to, const void* from, std::size_t bytes) const noexcept;
   void keep_own_block() noexcept;
-  bool lent_blocks_are_free() noexcept;
+  bool operands_are_free() noexcept;
   std::uint64_t reach_of_input() const noexcept;
   std::uint32_t pair_signature(std::size_t bytes) const noexcept;
   std::uint64_t messages_of(std::size_t bytes) const noexcept {
@@ -93,7 +90,7 @@ class PairwiseSchedule {
   Pool sends_;
   Pool takes_;
   bool own_block_kept_ = false;
-  std::size_t lent_seen_ = 0;  ///< so many of the first peers are known to have read the blocks that they read in place
+  std::size_t free_of_ = 0;  ///< so many of the first peers are known to have read the blocks that they read in place
   std::atomic<int> transfers_in_flight_most_ = 0;
 };
 

@@ -8,7 +8,7 @@
 
 #include "runtime/execution/engine_picker.hpp"
 #include "runtime/execution/installed_plan.hpp"
-#include "runtime/execution/lending.hpp"
+#include "runtime/execution/private_read.hpp"
 #include "runtime/execution/put_owner.hpp"
 #include "runtime/execution/transport.hpp"
 #include "runtime/execution/words.hpp"
@@ -66,7 +66,7 @@ struct RunningCall {
   // The vectors in the own arena from which engines may send without a copy in this call.
   bool input_stands = false;
   bool result_stands = false;
-  Lending lending;
+  PrivateRead private_read;
   PutOwner puts;
   EnginePicker engines;
 
@@ -76,7 +76,7 @@ struct RunningCall {
     signature = call_shape.signature ^ salt;
     status = Status::ok;
     failed_peer = -1;
-    lending.forget();
+    private_read.forget();
     segments_base = installed.segments_done;
     slots = installed.slot_order();
     for (EngineBalancer& balancer : installed.balancers) balancer.resume();
@@ -97,7 +97,7 @@ struct RunningCall {
   /// puts of this rank do not count: their peers may take nothing for long.
   bool finish() noexcept {
     if (plan->remote && !puts.drained()) return false;
-    lending.end(plan->private_reads.choice);
+    private_read.end(plan->private_reads.choice);
     if (const auto segments = static_cast<std::uint64_t>(shape->layout.segments()); segments != 0) {
       plan->last_begun = segments_base;
       plan->segments_done += segments;
@@ -108,8 +108,8 @@ struct RunningCall {
   }
 
   /// Peers of the own node read the operand where it is; nothing is sent to them.
-  bool lends_in_place(const InstalledOut& out) const noexcept {
-    return out.stream.delivery == Delivery::read_in_place && (buffers.input_reachable || lending.readable) &&
+  bool is_read_in_place(const InstalledOut& out) const noexcept {
+    return out.stream.delivery == Delivery::read_in_place && (buffers.input_reachable || private_read.readable) &&
            !out.ring.remote();
   }
   std::uintptr_t own_base(bool of_input, int block) const noexcept {

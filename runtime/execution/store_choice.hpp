@@ -64,7 +64,7 @@ struct StoreChoices {
   /// they are near, the copy is wasted.
   TimedChoice functions;
 
-  StoreChoice& of(bool lands_in_place) noexcept { return lands_in_place ? in_place : slots; }
+  StoreChoice& of(bool is_in_place) noexcept { return is_in_place ? in_place : slots; }
   void force(StoreChoice::Way way) noexcept {
     slots.force(way);
     in_place.force(way);

@@ -16,10 +16,10 @@ std::byte* StreamAddresses::slots(int receiver, int in_index) const {
   return placement_.transport->mapped(context_rank(receiver), slots_at(receiver, in_index));
 }
 
-Announcement StreamAddresses::announcement(int peer, int reader, int line) const {
-  Announcement result;
+OfferLine StreamAddresses::offer_line(int peer, int reader, int line) const {
+  OfferLine result;
   result.peer = context_rank(peer);
-  result.line_offset = staging(reader) + installed_.shape.ready_offset + static_cast<std::uint64_t>(line) * kLineBytes;
+  result.line_offset = staging(reader) + installed_.shape.offers_offset + static_cast<std::uint64_t>(line) * kLineBytes;
   result.line = placement_.transport->mapped(context_rank(reader), result.line_offset);
   return result;
 }

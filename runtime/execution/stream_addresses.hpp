@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the streams of a plan that is being installed have their slots, credits and ready lines, at both ends.
+// Where the streams of a plan that is being installed have their slots, credits and lines of offers, at both ends.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ class StreamAddresses {
   Transport& transport() const { return *placement_.transport; }
   /// The slots of a receiver's in-stream, mapped; nullptr if they cannot be.
   std::byte* slots(int receiver, int in_index) const;
-  /// One of the ready lines in the arena of `reader`, for what the plan's rank and `peer` announce to each other.
-  Announcement announcement(int peer, int reader, int line) const;
+  /// One of the lines for buffer offers in the arena of `reader`, between the plan's rank and `peer`.
+  OfferLine offer_line(int peer, int reader, int line) const;
   /// One end of a stream; the plan's rank is the sender or the receiver.
   RingPlace ring_place(const Stream& stream, int receiver, int in_index, int sender, int out_index) const;
 

@@ -81,7 +81,7 @@ void WindowSchedule<Host>::begin() noexcept {
   call_.find_what_stands(call_.plan->operand_in_place_stays, call_.plan->result_is_final);
   const bool has_readers = call_.plan->private_reads.are_offered && !call_.buffers.input_reachable;
   if (has_readers && call_.buffers.access == nullptr && call_.buffers.input_shifts == nullptr)
-    call_.lending.choose(call_.plan->private_reads.choice, call_.shape->layout.total_bytes());
+    call_.private_read.choose(call_.plan->private_reads.choice, call_.shape->layout.total_bytes());
   offers_.begin();
   mover_.begin();
 }
@@ -91,7 +91,7 @@ bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexc
   if (end.stream == kOwn) return true;
   const InstalledIn& in = call_.plan->in[end.stream];
   if (in.stream.delivery == Delivery::read_in_place && !in.ring.remote()) {
-    if (offers_.has_come(static_cast<std::size_t>(in.announcement)) && offers_.of(in.announcement).input_in_place) {
+    if (offers_.has_come(static_cast<std::size_t>(in.offer)) && offers_.of(in.offer).input_in_place) {
       return true;
     }
     // A sender by value makes no buffer offer: its message in the slot says that it is one.
@@ -102,9 +102,9 @@ bool WindowSchedule<Host>::arrived(const StreamEnd& end, const Step& step) noexc
 template <class Host>
 bool WindowSchedule<Host>::may_send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
-  if (call_.lends_in_place(out)) return true;
+  if (call_.is_read_in_place(out)) return true;
   if (out.stream.delivery == Delivery::write_in_place && !out.ring.remote()) {
-    if (!offers_.has_come(static_cast<std::size_t>(out.announcement))) return false;
+    if (!offers_.has_come(static_cast<std::size_t>(out.offer))) return false;
   }
   // A message that is made of others goes at once: its sender's credits may be what those others' senders wait for.
   if (out.ring.may_fill(call_, call_.slots, call_.number(out.stream, end, step)) &&
@@ -187,14 +187,14 @@ Progress WindowSchedule<Host>::advance() noexcept {
     }
     if (host_.is_busy()) return Progress::moved;
   }
-  if (!lent_operands_are_free()) return moved ? Progress::moved : Progress::idle;
+  if (!operands_are_free()) return moved ? Progress::moved : Progress::idle;
   return call_.finish() ? Progress::done : Progress::idle;
 }
 
 template <class Host>
 void WindowSchedule<Host>::send(const StreamEnd& end, const Step& step) noexcept {
   const InstalledOut& out = call_.plan->out[end.stream];
-  if (call_.lends_in_place(out) || !ends_bundle(out.stream, end, step)) return;
+  if (call_.is_read_in_place(out) || !ends_bundle(out.stream, end, step)) return;
   const std::uint64_t message = call_.number(out.stream, end, step);
   if (out.stream.delivery == Delivery::local) {
     out.ring.hand_over(call_.slots, call_.signature, message);
@@ -210,13 +210,12 @@ template <class Host>
 void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexcept {
   const InstalledIn& in = call_.plan->in[end.stream];
   if (!in.stream.credits || !ends_bundle(in.stream, end, step)) return;
-  if (in.stream.delivery != Delivery::read_in_place || in.ring.remote() ||
-      !offers_.of(in.announcement).input_in_place) {
+  if (in.stream.delivery != Delivery::read_in_place || in.ring.remote() || !offers_.of(in.offer).input_in_place) {
     in.ring.release(call_, call_.number(in.stream, end, step));
     return;
   }
   // An operand that is read in place is released once, after its last segment, with the credits of every slot.
-  if (!offers_.is_last_borrowed(end.stream)) return;
+  if (!offers_.is_last_read(end.stream)) return;
   const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
   const std::uint64_t begun = call_.segments_base * messages;
   const std::uint64_t next = begun + static_cast<std::uint64_t>(call_.shape->layout.segments()) * messages;
@@ -226,8 +225,8 @@ void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexc
 /// The caller may overwrite its input after the call, so ranks that read it in place must have released it. For implied
 /// credits the plan's own messages prove that already.
 template <class Host>
-bool WindowSchedule<Host>::lent_operands_are_free() const noexcept {
-  if (!call_.buffers.input_reachable && !call_.lending.readable) return true;
+bool WindowSchedule<Host>::operands_are_free() const noexcept {
+  if (!call_.buffers.input_reachable && !call_.private_read.readable) return true;
   for (const InstalledOut& out : call_.plan->out) {
     if (out.stream.delivery != Delivery::read_in_place || out.ring.remote() || !out.stream.credits) continue;
     const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *

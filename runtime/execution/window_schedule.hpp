@@ -53,7 +53,7 @@ class WindowSchedule {
   void send(const StreamEnd& end, const Step& step) noexcept;
   void release(const StreamEnd& end, const Step& step) noexcept;
   void finish_lane_segments(LaneState& lane) noexcept;
-  bool lent_operands_are_free() const noexcept;
+  bool operands_are_free() const noexcept;
   Step step_at(const LaneState& lane, const Instance& instance, std::int64_t segment) const noexcept;
   Instance& instance_at(const LaneState& lane, std::int64_t segment) noexcept {
     return instances_[lane.first_instance + static_cast<std::size_t>(segment) % lane.window];

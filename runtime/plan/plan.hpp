@@ -132,7 +132,7 @@ struct PairwiseExchange {
   int in_flight = 4;                           ///< most transfers that have begun and have not arrived
   int from = -1;                               ///< scatter: the only rank that sends; -1: all do
   int to = -1;                                 ///< gather: the only rank that takes; -1: all do
-  bool lends = false;                          ///< if both are possible: receivers read, senders do not store
+  bool prefers_reads = false;                  ///< if both are possible: receivers read, senders do not store
 
   bool exists() const noexcept { return order != nullptr; }
   bool sends(int rank) const noexcept { return from < 0 || rank == from; }

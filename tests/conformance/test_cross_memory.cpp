@@ -45,7 +45,7 @@ TEST(CrossMemory, ChangesNoBit) {
     const PlanOutcome read = run_plans(run, fill);
     ASSERT_TRUE(read.ok());
     EXPECT_EQ(read.results, sent.results) << count;
-    EXPECT_EQ(read.reads > 0, count * sizeof(float) >= LendChoice::kBytesMin) << count;
+    EXPECT_EQ(read.reads > 0, count * sizeof(float) >= PrivateReadChoice::kBytesMin) << count;
     run.allocated = true;
     const PlanOutcome in_place = run_plans(run, fill);
     ASSERT_TRUE(in_place.ok());

@@ -136,7 +136,7 @@ std::map<std::string, Change> changes_of_exchange() {
       {"in_flight", in_plan([](Plan& p) { ++p.exchange.in_flight; })},
       {"from", in_plan([](Plan& p) { p.exchange.from = 1; })},
       {"to", in_plan([](Plan& p) { p.exchange.to = 1; })},
-      {"lends", in_plan([](Plan& p) { p.exchange.lends = true; })},
+      {"lends", in_plan([](Plan& p) { p.exchange.prefers_reads = true; })},
       {"order.name", [](Subject& s) { s.order->named = "list"; }},
       {"order.entries", [](Subject& s) { --s.order->size; }},
       {"order.receiver", [](Subject& s) { ++s.order->more_receiver; }},

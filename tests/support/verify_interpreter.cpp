@@ -59,7 +59,7 @@ bool Interpreter::finds_it_there(StepId step) const {
 }
 
 /// Whether the step has nothing to do because all its targets read the operand in place.
-bool Interpreter::lends_in_place(StepId step) const {
+bool Interpreter::is_read_in_place(StepId step) const {
   const auto targets = table_.targets(step);
   return !targets.empty() && std::all_of(targets.begin(), targets.end(), [&](const StepPort& target) {
     return table_.streams[target.stream].stream.delivery == Delivery::read_in_place && streams_[target.stream].in_place;
@@ -128,7 +128,7 @@ void Interpreter::begin(StepId step, int segment) {
   const int rank = table_.rank_of(step);
   Claim& claim = claim_of(step, segment);
   claim = Claim{};
-  if (lends_in_place(step)) return;
+  if (is_read_in_place(step)) return;
   std::vector<ExpressionId> operands;
   for (const StepPort& source : table_.sources(step)) {
     const ExpressionId value = operand(step, source, segment, claim);

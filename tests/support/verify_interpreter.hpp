@@ -139,7 +139,7 @@ class Interpreter {
   void claim_write(Cell& cell, StepId step, int segment, Claim& claim);
   void claim_targets(StepId step, int segment, Claim& claim);
   bool finds_it_there(StepId step) const;
-  bool lends_in_place(StepId step) const;
+  bool is_read_in_place(StepId step) const;
   void check_results(int rank);
   std::string deadlock_text() const;
   Claim& claim_of(StepId step, int segment) { return claims_[step * run_.segments + segment]; }

@@ -10,8 +10,8 @@
 
 namespace torii {
 
-/// One call's choice between slots and reads of private memory (LendChoice), and its time.
-struct Lending {
+/// One call's choice between slots and reads of private memory (PrivateReadChoice), and its time.
+struct PrivateRead {
   bool readable = false;  ///< readers take the operand from private memory
 
   void forget() noexcept {
@@ -19,14 +19,14 @@ struct Lending {
     turn_ = {0, false};
   }
   /// `bytes`: of the vector, or what this rank sends.
-  void choose(LendChoice& choice, std::size_t bytes) noexcept {
+  void choose(PrivateReadChoice& choice, std::size_t bytes) noexcept {
     bytes_ = bytes;
-    if (bytes < LendChoice::kBytesMin) return;
+    if (bytes < PrivateReadChoice::kBytesMin) return;
     turn_ = choice.of(bytes).next();
     readable = turn_.way == 1;
     if (turn_.timed) begun_ns_ = now_ns();
   }
-  void end(LendChoice& choice) const noexcept {
+  void end(PrivateReadChoice& choice) const noexcept {
     if (!turn_.timed) return;
     const float time_ns = static_cast<float>(now_ns() - begun_ns_);
     choice.of(bytes_).record(turn_.way, time_ns / static_cast<float>(bytes_));

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of a pairwise exchange: one sends a part of a block, the other takes it. Included by the schedule's
+// own file alone.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/execution/pairwise_schedule.hpp"
+#include "runtime/execution/sending.hpp"
+
+namespace torii {
+
+/// Bytes that are copied in place, or read out of a peer's memory, before other transfers get their turn.
+inline constexpr std::size_t kPortionBytes = 256 * 1024;
+
+/// The next part of the block for a peer: a message, a portion of what is written in place, or all that the peer reads.
+template <class Host>
+class PairwiseSchedule<Host>::SendOperation {
+ public:
+  SendOperation(PairwiseSchedule& schedule, ExchangePeer& peer, const Turn& turn, const Block& block)
+      : schedule_(schedule),
+        call_(schedule.call_),
+        peer_(peer),
+        turn_(turn),
+        block_(block),
+        bytes_(turn.out_way == Way::through_slots
+                   ? std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.out_bytes)
+               : turn.out_way == Way::write_in_place ? std::min(kPortionBytes, block.bytes - turn.out_bytes)
+                                                     : block.bytes) {}
+
+  static std::span<const ReceiveRing> sources() noexcept { return {}; }
+  std::span<const SendRing> targets() const noexcept { return {&peer_.out.ring, 1}; }
+  std::size_t& sources_seen() const noexcept { return seen_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  static bool has_arrived(const ReceiveRing&, std::size_t) noexcept { return true; }
+  bool is_free(const SendRing& ring) const noexcept {
+    return turn_.out_way != Way::through_slots || ring.may_fill(call_, call_.slots, message());
+  }
+  bool move() const noexcept {
+    if (turn_.out_way == Way::write_in_place) {
+      schedule_.store_in_peer(reinterpret_cast<std::byte*>(turn_.peer_result + turn_.out_bytes), from(), bytes_,
+                              call_.plan->stores[0].in_place);
+    } else if (turn_.out_way == Way::through_slots && standing() == nullptr) {
+      std::byte* const to = peer_.out.ring.payload(call_.slots, message(), bytes_);
+      if (peer_.remote) {
+        kernels::copy(to, from(), bytes_, false);
+      } else {
+        schedule_.store_in_peer(to, from(), bytes_, call_.plan->stores[0].slots);
+      }
+    }
+    return true;
+  }
+  static void skip() noexcept {}
+  /// What is written in place has one signal, that of its last message.
+  void signal(const SendRing& ring) const noexcept {
+    if (turn_.out_way == Way::through_slots) {
+      ring.signal(call_, schedule_.pair_signature(block_.bytes), message(), bytes_, standing());
+    } else if (turn_.out_way == Way::write_in_place && turn_.out_bytes + bytes_ == block_.bytes) {
+      const std::uint64_t last = peer_.sent + schedule_.messages_of(block_.bytes) - 1;
+      ring.signal(call_, schedule_.pair_signature(block_.bytes), last, block_.bytes);
+    }
+  }
+  static void release(const ReceiveRing&) noexcept {}
+
+ private:
+  std::uint64_t message() const noexcept { return peer_.sent + turn_.out_bytes / call_.shape->layout.segment_bytes(); }
+  std::int64_t offset() const noexcept { return block_.offset + static_cast<std::int64_t>(turn_.out_bytes); }
+  const std::byte* from() const noexcept {
+    return reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(offset()));
+  }
+  /// Where in the own arena an engine may send the message from.
+  const std::byte* standing() const noexcept {
+    if (!peer_.remote || !call_.input_stands || bytes_ < kStandingBytesMin) return nullptr;
+    return call_.transport.mapped(call_.transport.rank(), 0) + call_.buffers.input_offset + offset();
+  }
+
+  PairwiseSchedule& schedule_;
+  RunningCall& call_;
+  ExchangePeer& peer_;
+  const Turn& turn_;
+  Block block_;
+  std::size_t bytes_;
+  mutable std::size_t seen_ = 0;
+};
+
+/// The next part of a peer's block: a message, all that the peer has written in place, or a portion of what is read.
+template <class Host>
+class PairwiseSchedule<Host>::TakeOperation {
+ public:
+  TakeOperation(PairwiseSchedule& schedule, ExchangePeer& peer, const Turn& turn, const Block& block)
+      : schedule_(schedule),
+        call_(schedule.call_),
+        peer_(peer),
+        turn_(turn),
+        block_(block),
+        bytes_(turn.in_way == Way::write_in_place ? block.bytes
+               : turn.in_way == Way::through_slots
+                   ? std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes)
+                   : std::min(kPortionBytes, block.bytes - turn.in_bytes)) {}
+
+  std::span<const ReceiveRing> sources() const noexcept { return {&peer_.in.ring, 1}; }
+  static std::span<const SendRing> targets() noexcept { return {}; }
+  std::size_t& sources_seen() const noexcept { return seen_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  bool has_arrived(const ReceiveRing& ring, std::size_t) const noexcept {
+    if (turn_.in_way != Way::through_slots && turn_.in_way != Way::write_in_place) return true;
+    const std::uint64_t awaited = turn_.in_way == Way::through_slots ? message() : end() - 1;
+    return ring.arrived(call_.slots, schedule_.pair_signature(block_.bytes), awaited);
+  }
+  static bool is_free(const SendRing&) noexcept { return true; }
+  bool move() const noexcept {
+    if (turn_.in_way == Way::write_in_place) return true;
+    auto* const to = reinterpret_cast<std::byte*>(call_.buffers.result + static_cast<std::uintptr_t>(block_.offset) +
+                                                  turn_.in_bytes);
+    if (turn_.in_way == Way::through_slots) {
+      schedule_.store_in_result(to, peer_.in.ring.payload(call_.slots, message(), bytes_), bytes_);
+    } else if (turn_.in_way == Way::read_in_place) {
+      schedule_.store_in_result(to, reinterpret_cast<const void*>(turn_.peer_input + turn_.in_bytes), bytes_);
+    } else {
+      const std::uintptr_t from = turn_.peer_input + turn_.in_bytes;
+      call_.note(call_.transport.read(peer_.context_rank, from, to, bytes_), peer_.context_rank);
+    }
+    return call_.status == Status::ok;
+  }
+  static void skip() noexcept {}
+  static void signal(const SendRing&) noexcept {}
+  /// A transfer that used no slots leaves the same credits as one that did: that of the last message in each slot.
+  void release(const ReceiveRing& ring) const noexcept {
+    if (turn_.in_way == Way::through_slots) {
+      ring.release(call_, message());
+      return;
+    }
+    if (turn_.in_bytes + bytes_ != block_.bytes) return;
+    for (std::uint64_t one = end() - std::min(end() - peer_.taken, call_.slots.count); one < end(); ++one) {
+      ring.release(call_, one);
+    }
+  }
+
+ private:
+  std::uint64_t message() const noexcept { return peer_.taken + turn_.in_bytes / call_.shape->layout.segment_bytes(); }
+  /// The first message after this block's.
+  std::uint64_t end() const noexcept { return peer_.taken + schedule_.messages_of(block_.bytes); }
+
+  PairwiseSchedule& schedule_;
+  RunningCall& call_;
+  ExchangePeer& peer_;
+  const Turn& turn_;
+  Block block_;
+  std::size_t bytes_;
+  mutable std::size_t seen_ = 0;
+};
+
+}  // namespace torii
