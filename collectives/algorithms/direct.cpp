@@ -35,7 +35,7 @@ class Rotation final : public TransferOrder {
  public:
   explicit Rotation(int ranks) : ranks_(ranks) {}
   std::string_view name() const noexcept override { return "rank + 1, rank + 2, ..."; }
-  int entries() const noexcept override { return ranks_ - 1; }
+  int transfers() const noexcept override { return ranks_ - 1; }
   int receiver(int rank, int transfer) const noexcept override { return (rank + transfer + 1) % ranks_; }
   int sender(int rank, int transfer) const noexcept override { return (rank - transfer - 1 + ranks_) % ranks_; }
 

@@ -28,7 +28,7 @@ class ListOrder final : public TransferOrder {
   ListOrder(ExchangeOrder order, const Topology& topology, int controllers)
       : order_(order), topology_(topology), list_(exchange_list(order, topology, controllers)) {}
   std::string_view name() const noexcept override { return torii::name(order_); }
-  int entries() const noexcept override { return static_cast<int>(list_.transfers); }
+  int transfers() const noexcept override { return static_cast<int>(list_.transfers); }
   int receiver(int rank, int transfer) const noexcept override {
     return torii::receiver(topology_, list_, rank, static_cast<std::size_t>(transfer));
   }

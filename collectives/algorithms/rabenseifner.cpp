@@ -83,11 +83,11 @@ class RabenseifnerPlan {
             .wide = request_.wide_wire};
   }
   Stream gather_stream(int stage, int receiver) const {
-    const bool lands = all_ || receiver == request_.root;
+    const bool in_place = all_ || receiver == request_.root;
     return {.peer = core_.partner(index_, stage),
             .tag = kGather,
             .messages_per_segment = held(stage + 1).count,
-            .delivery = lands ? Delivery::write_in_place : Delivery::through_slots};
+            .delivery = in_place ? Delivery::write_in_place : Delivery::through_slots};
   }
   Stream pair_stream(Tag tag) const {
     return {.peer = core_.pair_of(rank_),

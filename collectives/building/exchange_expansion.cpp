@@ -36,7 +36,7 @@ Plan expand(const Plan& plan, Delivery delivery) {
       expanded.in.back().peer = peer;
     }
   }
-  for (int transfer = 0; transfer < exchange.order->entries(); ++transfer) {
+  for (int transfer = 0; transfer < exchange.order->transfers(); ++transfer) {
     const int receiver = exchange.order->receiver(rank, transfer);
     const int sender = exchange.order->sender(rank, transfer);
     if (exchange.sends(rank) && exchange.takes(receiver)) {

@@ -72,7 +72,7 @@ std::string exchange_line(const Plan& plan) {
     if (!takes_part) return;
     std::string peers;
     int shown = 0;
-    for (int transfer = 0; transfer < exchange.order->entries(); ++transfer) {
+    for (int transfer = 0; transfer < exchange.order->transfers(); ++transfer) {
       const int peer = peer_at(transfer);
       if (!other_takes_part(peer)) continue;
       if (++shown <= kEntriesShown) peers += " " + std::to_string(peer);

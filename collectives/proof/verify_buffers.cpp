@@ -31,14 +31,14 @@ std::vector<Read> input_reads(const StepTable& table) {
     const bool reads_own = std::any_of(table.sources(step).begin(), table.sources(step).end(),
                                        [](const StepPort& source) { return source.stream == kOwnStream; });
     if (!reads_own) continue;
-    bool lends = false;
+    bool in_place = false;
     for (const StepPort& target : table.targets(step)) {
       const JoinedStream& joined = table.streams[target.stream];
       if (joined.stream.delivery != Delivery::read_in_place) continue;
-      lends = true;
+      in_place = true;
       reads.push_back({rank, block, table.consumer(joined, target.message)});
     }
-    if (!lends) reads.push_back({rank, block, step});
+    if (!in_place) reads.push_back({rank, block, step});
   }
   std::sort(reads.begin(), reads.end(), [](const Read& a, const Read& b) { return place_of(a) < place_of(b); });
   return reads;
@@ -86,8 +86,8 @@ void check_operands_outlive_readers(const StepTable& table, const std::vector<Re
   }
 }
 
-void check_handovers(const StepTable& table, const std::vector<ResultWrite>& writes, Precedence& precedence,
-                     Faults& faults) {
+void check_local_streams(const StepTable& table, const std::vector<ResultWrite>& writes, Precedence& precedence,
+                         Faults& faults) {
   for (const JoinedStream& joined : table.streams) {
     if (joined.stream.delivery != Delivery::local) continue;
     for (int message = 0; message < joined.stream.messages_per_segment && !faults.full(); ++message) {
@@ -168,7 +168,7 @@ void check_buffers(const StepTable& table, Precedence& precedence, Faults& fault
   const std::vector<ResultWrite> writes = result_writes(table, precedence);
   check_writes_in_turn(table, writes, precedence, faults);
   check_operands_outlive_readers(table, writes, precedence, faults);
-  check_handovers(table, writes, precedence, faults);
+  check_local_streams(table, writes, precedence, faults);
 }
 
 void check_implied_credits(const StepTable& table, int slots, Precedence& precedence, Faults& faults) {

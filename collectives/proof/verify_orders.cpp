@@ -34,13 +34,13 @@ void check_ends(const PlanRequest& request, const Plan& plan, const std::string&
 void check_entries(const Plan& plan, std::span<const Plan> plans, const std::string& who, Faults& faults) {
   const TransferOrder& order = *plan.exchange.order;
   const auto ranks = static_cast<int>(plans.size());
-  if (order.entries() != ranks - 1) {
-    faults.add(who + "the order has " + std::to_string(order.entries()) + " transfers for " + std::to_string(ranks) +
+  if (order.transfers() != ranks - 1) {
+    faults.add(who + "the order has " + std::to_string(order.transfers()) + " transfers for " + std::to_string(ranks) +
                " ranks");
     return;
   }
   std::vector<bool> met(plans.size(), false);
-  for (int transfer = 0; transfer < order.entries() && !faults.full(); ++transfer) {
+  for (int transfer = 0; transfer < order.transfers() && !faults.full(); ++transfer) {
     const int receiver = order.receiver(plan.rank, transfer);
     const std::string at = who + "transfer " + std::to_string(transfer) + " ";
     if (receiver < 0 || receiver >= ranks || receiver == plan.rank) {

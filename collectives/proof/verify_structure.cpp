@@ -114,25 +114,27 @@ void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Fa
     }
     const Stream& stream = plan.in[source.stream];
     if (stream.delivery == Delivery::write_in_place && (flow.sources.size() != 1 || !flow.keep)) {
-      faults.add(where + ": a flow that takes a land stream has that stream as its only source and keeps it");
+      faults.add(where +
+                 ": a flow that takes what a peer writes in place has that stream as its only source and keeps it");
     }
   }
-  std::size_t lends = 0;
+  std::size_t read_in_place = 0;
   for (const StreamEnd& target : flow.targets) {
     if (target.stream >= plan.out.size()) {
       faults.add(where + ": target stream " + std::to_string(target.stream) + " does not exist");
       return;
     }
     const Stream& stream = plan.out[target.stream];
-    if (stream.delivery == Delivery::read_in_place) ++lends;
+    if (stream.delivery == Delivery::read_in_place) ++read_in_place;
     if (stream.delivery == Delivery::local && !flow.keep) {
       faults.add(where + ": hands over a result that it does not keep");
     }
   }
-  const bool lends_own =
-      flow.sources.size() == 1 && flow.sources[0].stream == kOwn && !flow.keep && lends == flow.targets.size();
-  if (lends != 0 && !lends_own)
-    faults.add(where + ": a flow that lends has the own operand as its only source, only lend targets and no keep");
+  const bool reads_own =
+      flow.sources.size() == 1 && flow.sources[0].stream == kOwn && !flow.keep && read_in_place == flow.targets.size();
+  if (read_in_place != 0 && !reads_own)
+    faults.add(where +
+               ": a flow whose operand is read in place has that as its only source, no other targets and no keep");
   if (flow.keep && flow.sources.empty()) faults.add(where + ": keeps a value but has no source");
 }
 
@@ -157,7 +159,7 @@ void check_stream(const Stream& stream, int rank, const std::string& where, Faul
   }
   if (stream.peer == rank &&
       (stream.delivery == Delivery::read_in_place || stream.delivery == Delivery::write_in_place)) {
-    faults.add(where + ": a rank lends nothing to itself, nor lands");
+    faults.add(where + ": a rank reads or writes nothing of its own in place");
   }
 }
 

@@ -18,7 +18,7 @@ std::string stream_text(int sender, int receiver, int tag);
 
 /// There is a plan for each rank, and their numbers of ranks, blocks, slots and streams fit together.
 void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, Faults& faults);
-/// Checks one flow on its own: its walk, its stream numbers and the forms that lend, land and handover ask for.
+/// Checks one flow on its own: its walk, its stream numbers and the forms that each delivery asks for.
 void check_flow(const Plan& plan, const Flow& flow, const std::string& where, Faults& faults);
 void check_stream(const Stream& stream, int rank, const std::string& where, Faults& faults);
 /// A way may be named only where there are two and the topology leaves the choice to the sender.

@@ -46,9 +46,9 @@ void install_exchange(InstalledPlan& installed, const StreamAddresses& addresses
     done.peers.push_back(exchange_peer(plan, addresses, peer, sends, takes));
     installed.remote = installed.remote || done.peers.back().remote;
   }
-  for (int entry = 0; entry < exchange.order->entries(); ++entry) {
-    const int receiver = exchange.order->receiver(plan.rank, entry);
-    const int sender = exchange.order->sender(plan.rank, entry);
+  for (int transfer = 0; transfer < exchange.order->transfers(); ++transfer) {
+    const int receiver = exchange.order->receiver(plan.rank, transfer);
+    const int sender = exchange.order->sender(plan.rank, transfer);
     if (exchange.sends(plan.rank) && exchange.takes(receiver)) {
       done.sends_in.push_back(index[static_cast<std::size_t>(receiver)]);
     }

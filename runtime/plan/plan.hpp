@@ -118,11 +118,11 @@ class TransferOrder {
   virtual ~TransferOrder() = default;
   virtual std::string_view name() const noexcept = 0;
   /// The number of transfers: all ranks but this one.
-  virtual int entries() const noexcept = 0;
-  virtual int receiver(int rank, int entry) const noexcept = 0;
-  virtual int sender(int rank, int entry) const noexcept = 0;
+  virtual int transfers() const noexcept = 0;
+  virtual int receiver(int rank, int transfer) const noexcept = 0;
+  virtual int sender(int rank, int transfer) const noexcept = 0;
   /// The direction of the message that `rank` sends, as Stream::ties.
-  virtual Ties ties(int /*rank*/, int /*entry*/) const noexcept { return {}; }
+  virtual Ties ties(int /*rank*/, int /*transfer*/) const noexcept { return {}; }
 };
 
 /// Personalised messages, a stream from each sender to each receiver. A rank starts its transfers in the given order. A

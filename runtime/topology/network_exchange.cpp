@@ -116,10 +116,10 @@ class PairwiseExchange {
   }
 
   /// The links that the message takes, into uses_.
-  void find_uses(int rank, std::size_t entry) {
+  void find_uses(int rank, std::size_t transfer) {
     const int node = rank / places_;
     Coordinates at = {node % period_[0], node / period_[0] % period_[1], node / (period_[0] * period_[1])};
-    Coordinates hops = traffic_.hops(whole_.rank(at) + rank % places_, entry);
+    Coordinates hops = traffic_.hops(whole_.rank(at) + rank % places_, transfer);
     uses_.clear();
     for (std::size_t d = 0; d < 3; ++d) {
       const int period = period_[d];

@@ -87,7 +87,7 @@ class LinkSharing {
 struct ExchangeTraffic {
   std::size_t entries = 0;
   /// The hops of a message along each dimension, signed (dimension order: x, then y, then z).
-  std::function<Coordinates(int rank, std::size_t entry)> hops;
+  std::function<Coordinates(int rank, std::size_t transfer)> hops;
   /// After a shift by so many nodes along a dimension every rank sends what the one there before it sent: 1 where all
   /// do alike, the extent where none does. A divisor of the extent. One period of ranks is simulated for all.
   Coordinates period = {1, 1, 1};

@@ -108,9 +108,9 @@ void append(const Lane& lane, Bytes& bytes) {
 std::uint64_t digest_of_order(const TransferOrder& order, int ranks) {
   Bytes bytes;
   bytes.text(order.name());
-  bytes.number(order.entries());
+  bytes.number(order.transfers());
   for (int rank = 0; rank < ranks; ++rank) {
-    for (int entry = 0; entry < order.entries(); ++entry) {
+    for (int entry = 0; entry < order.transfers(); ++entry) {
       bytes.number(order.receiver(rank, entry));
       bytes.number(order.sender(rank, entry));
       append(order.ties(rank, entry), bytes);

@@ -19,7 +19,7 @@ struct TestOrder : TransferOrder {
   std::int8_t last_tie = 0;
 
   std::string_view name() const noexcept override { return named; }
-  int entries() const noexcept override { return size; }
+  int transfers() const noexcept override { return size; }
   int receiver(int rank, int entry) const noexcept override { return (rank + entry + 1) % 3 + at(rank, more_receiver); }
   int sender(int rank, int entry) const noexcept override { return (rank + 2 - entry) % 3 + at(rank, more_sender); }
   Ties ties(int rank, int) const noexcept override { return {0, 0, static_cast<std::int8_t>(at(rank, last_tie))}; }

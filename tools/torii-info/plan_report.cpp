@@ -197,7 +197,7 @@ Json exchange_json(const Plan& plan) {
                {"in_flight", exchange.in_flight},
                {"to", Json::array()},
                {"from", Json::array()}};
-  for (int entry = 0; entry < exchange.order->entries(); ++entry) {
+  for (int entry = 0; entry < exchange.order->transfers(); ++entry) {
     const int receiver = exchange.order->receiver(plan.rank, entry);
     const int sender = exchange.order->sender(plan.rank, entry);
     if (exchange.sends(plan.rank) && exchange.takes(receiver)) json["to"].push_back(receiver);

@@ -152,8 +152,8 @@ class Run {
     const PairwiseExchange& exchange = plans_[index(rank)].exchange;
     if (!exchange.exists() || !call_.network.topology.selects_ties()) return {};
     std::vector<Ties> ties(call_.plans.size());
-    for (int entry = 0; entry < exchange.order->entries(); ++entry) {
-      ties[index(exchange.order->receiver(rank, entry))] = exchange.order->ties(rank, entry);
+    for (int transfer = 0; transfer < exchange.order->transfers(); ++transfer) {
+      ties[index(exchange.order->receiver(rank, transfer))] = exchange.order->ties(rank, transfer);
     }
     return ties;
   }

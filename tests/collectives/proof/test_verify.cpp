@@ -215,18 +215,18 @@ TEST(Verify, LenderMustOutlastItsReaders) {
   EXPECT_NE(random_fault(lent_broadcast(false), lent_broadcast(true)), "");
 }
 
-/// Rank 1 reduces block 0 of the lent vector and rank 0 fills its own result block 0 meanwhile with what it takes from
-/// `early`: in place it would overwrite what rank 1 still reads.
+/// Rank 1 reduces block 0 of the vector that it reads in place, and rank 0 fills its own result block 0 meanwhile with
+/// what it takes from `early`: in place it would overwrite what rank 1 still reads.
 PlanSet overwritten_operand() {
   PlanSet set(Collective::allreduce, 2);
-  Stream lend;
-  lend.delivery = Delivery::read_in_place;
-  const auto lent = set.stream(0, 1, lend);
+  Stream read;
+  read.delivery = Delivery::read_in_place;
+  const auto reads = set.stream(0, 1, read);
   const auto early = set.stream(1, 0);
-  set.flow(0, 0, {{}, {own()}, false, {lent.out}, Fold::left, "give"});
+  set.flow(0, 0, {{}, {own()}, false, {reads.out}, Fold::left, "give"});
   set.flow(0, 0, {{}, {own(), early.in}, true, {}, Fold::left, "combine"});
   set.flow(1, 0, {{}, {own()}, false, {early.out}, Fold::left, "early"});
-  set.flow(1, 0, {{}, {lent.in, own()}, true, {}, Fold::left, "reduce"});
+  set.flow(1, 0, {{}, {reads.in, own()}, true, {}, Fold::left, "reduce"});
   return set.finish();
 }
 

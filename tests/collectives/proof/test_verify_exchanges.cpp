@@ -25,7 +25,7 @@ class Listed final : public TransferOrder {
     }
   }
   std::string_view name() const noexcept override { return "listed"; }
-  int entries() const noexcept override { return length >= 0 ? length : static_cast<int>(receivers[0].size()); }
+  int transfers() const noexcept override { return length >= 0 ? length : static_cast<int>(receivers[0].size()); }
   int receiver(int rank, int transfer) const noexcept override { return receivers[rank][transfer]; }
   int sender(int rank, int transfer) const noexcept override { return senders[rank][transfer]; }
 

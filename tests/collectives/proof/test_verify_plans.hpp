@@ -92,25 +92,26 @@ inline PlanSet chain() {
   return set.finish();
 }
 
-/// Allreduce of two ranks in place: each lends one half, reduces the other, and lands it in the peer's result.
+/// Allreduce of two ranks in place: each lets one half be read, reduces the other, and writes it into the peer's
+/// result.
 inline PlanSet halves(bool give_credits, bool take_credits) {
   PlanSet set(Collective::allreduce, 2, 2);
-  Stream lend;
-  lend.delivery = Delivery::read_in_place;
-  lend.credits = give_credits;
-  Stream land;
-  land.delivery = Delivery::write_in_place;
-  land.credits = take_credits;
-  land.tag = 1;
-  PlanSet::Ends lends[2] = {set.stream(0, 1, lend), set.stream(1, 0, lend)};
-  PlanSet::Ends lands[2] = {set.stream(0, 1, land), set.stream(1, 0, land)};
+  Stream read;
+  read.delivery = Delivery::read_in_place;
+  read.credits = give_credits;
+  Stream written;
+  written.delivery = Delivery::write_in_place;
+  written.credits = take_credits;
+  written.tag = 1;
+  PlanSet::Ends reads[2] = {set.stream(0, 1, read), set.stream(1, 0, read)};
+  PlanSet::Ends writes[2] = {set.stream(0, 1, written), set.stream(1, 0, written)};
   for (int rank = 0; rank < 2; ++rank) {
     const int peer = 1 - rank;
-    const StreamEnd theirs = lends[peer].in;
-    set.flow(rank, 0, {at_block(peer), {own()}, false, {lends[rank].out}, Fold::left, "give"});
+    const StreamEnd theirs = reads[peer].in;
+    set.flow(rank, 0, {at_block(peer), {own()}, false, {reads[rank].out}, Fold::left, "give"});
     const std::vector<StreamEnd> in_rank_order = rank == 0 ? std::vector{own(), theirs} : std::vector{theirs, own()};
-    set.flow(rank, 0, {at_block(rank), in_rank_order, true, {lands[rank].out}, Fold::left, "reduce"});
-    set.flow(rank, 0, {at_block(peer), {lands[peer].in}, true, {}, Fold::left, "take"});
+    set.flow(rank, 0, {at_block(rank), in_rank_order, true, {writes[rank].out}, Fold::left, "reduce"});
+    set.flow(rank, 0, {at_block(peer), {writes[peer].in}, true, {}, Fold::left, "take"});
   }
   return set.finish();
 }
@@ -120,11 +121,11 @@ inline PlanSet up_and_down() {
   PlanSet set(Collective::allreduce, 3);
   Stream down;
   down.tag = 1;
-  Stream handover;
-  handover.delivery = Delivery::local;
+  Stream local;
+  local.delivery = Delivery::local;
   const auto up2 = set.stream(2, 1);
   const auto up1 = set.stream(1, 0);
-  const auto turn = set.stream(0, 0, handover);
+  const auto turn = set.stream(0, 0, local);
   const auto down1 = set.stream(0, 1, down);
   const auto down2 = set.stream(1, 2, down);
   set.flow(2, 0, {{}, {own()}, false, {up2.out}, Fold::left, "up tree 0"});
@@ -176,13 +177,13 @@ inline std::vector<PlanRequest> requests_on(const Topology& topology, const Tuni
   return requests;
 }
 
-/// Broadcast where the root lends its vector.
+/// Broadcast where the root's vector is read in place.
 inline PlanSet lent_broadcast(bool credits) {
   PlanSet set(Collective::broadcast, 2);
-  Stream lend;
-  lend.delivery = Delivery::read_in_place;
-  lend.credits = credits;
-  const auto ends = set.stream(0, 1, lend);
+  Stream read;
+  read.delivery = Delivery::read_in_place;
+  read.credits = credits;
+  const auto ends = set.stream(0, 1, read);
   set.flow(0, 0, {{}, {own()}, false, {ends.out}, Fold::left, "give"});
   set.flow(1, 0, {{}, {ends.in}, true, {}, Fold::left, "take"});
   return set.finish();

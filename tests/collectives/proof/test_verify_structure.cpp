@@ -63,7 +63,7 @@ TEST(Verify, NonsenseInStructureIsNamed) {
   EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].delivery = p[1].in[0].delivery = Delivery::local; }),
                        "joins a rank with itself"));
   EXPECT_TRUE(contains(broken([](Plans& p) { p[0].out[0].delivery = p[1].in[0].delivery = Delivery::write_in_place; }),
-                       "a flow that takes a land stream"));
+                       "a flow that takes what a peer writes in place"));
 }
 
 TEST(Verify, FormsOfLendAndHandover) {
@@ -72,10 +72,10 @@ TEST(Verify, FormsOfLendAndHandover) {
   EXPECT_TRUE(contains(first_fault(set), "only streams through slots may be wide"));
   set = lent_broadcast(true);
   set.plans[0].out[0].peer = set.plans[1].in[0].peer = 0;
-  EXPECT_TRUE(contains(first_fault(set), "a rank lends nothing to itself"));
+  EXPECT_TRUE(contains(first_fault(set), "a rank reads or writes nothing of its own in place"));
   set = halves(true, true);
   set.plans[0].lanes[0].flows[0].keep = true;
-  EXPECT_TRUE(contains(first_fault(set), "a flow that lends has"));
+  EXPECT_TRUE(contains(first_fault(set), "a flow whose operand is read in place has"));
   set = up_and_down();
   set.plans[0].lanes[0].flows[0].keep = false;
   EXPECT_TRUE(contains(first_fault(set), "hands over a result that it does not keep"));

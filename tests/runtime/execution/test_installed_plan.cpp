@@ -66,20 +66,20 @@ TEST(GroupLeaders, OperandsForDifferentRanksAreAloneAndFinishedBlocksAGroup) {
   const Plan plan = plan_of("node", Collective::allreduce, Topology::node(4), 1);
   ASSERT_EQ(plan.out.size(), 6U);
   const std::vector<int> leaders = group_leaders(plan, Nodes(4));
-  int lent = 0;
-  int landing = 0;
+  int read = 0;
+  int written = 0;
   for (std::size_t i = 0; i < plan.out.size(); ++i) {
     if (plan.out[i].delivery == Delivery::read_in_place) {
-      ++lent;
+      ++read;
       EXPECT_EQ(leaders[i], -1);
     } else {
-      ++landing;
+      ++written;
       EXPECT_GE(leaders[i], 0);
       EXPECT_EQ(leaders[static_cast<std::size_t>(leaders[i])], leaders[i]) << "a leader leads itself";
     }
   }
-  EXPECT_EQ(lent, 3);
-  EXPECT_EQ(landing, 3);
+  EXPECT_EQ(read, 3);
+  EXPECT_EQ(written, 3);
 }
 
 TEST(GroupLeaders, ARingHasNone) {
@@ -103,11 +103,11 @@ TEST(GroupLeaders, OnlyEqualStreamsShare) {
   wide.wide = true;
   Stream twice = plain;
   twice.messages_per_segment = 2;
-  Stream lent = plain;
-  lent.delivery = Delivery::read_in_place;
+  Stream read = plain;
+  read.delivery = Delivery::read_in_place;
   Stream own = plain;
   own.delivery = Delivery::local;
-  for (const Stream& other : {wide, twice, lent}) {
+  for (const Stream& other : {wide, twice, read}) {
     EXPECT_EQ(group_leaders(one_flow({plain, other}, {{0, 0}, {1, 0}}), Nodes(3)), (std::vector<int>{-1, -1}));
     EXPECT_EQ(group_leaders(one_flow({plain, other, plain}, {{0, 0}, {1, 0}, {2, 0}}), Nodes(3)),
               (std::vector<int>{0, -1, 0}));
