@@ -15,7 +15,7 @@ struct BufferOffer {
   std::int64_t input_offset;
   std::int64_t result_offset;
 };
-static_assert(sizeof(BufferOffer) <= kInlineBytes, "a ready token fits into its signal's line");
+static_assert(sizeof(BufferOffer) <= kInlineBytes, "a buffer offer fits into its signal's line");
 
 }  // namespace
 
@@ -23,7 +23,7 @@ void BufferOffers::begin() noexcept {
   announced_.assign(call_.plan->announced.size(), Announced{});
   borrowed_left_.resize(call_.plan->in.size());
   const bool reachable = call_.buffers.input_reachable;
-  const BufferOffer token = {reachable                ? kInArena
+  const BufferOffer offer = {reachable                ? kInArena
                              : call_.lending.readable ? kReadable
                                                       : kByValue,
                              call_.buffers.result_reachable,
@@ -33,8 +33,8 @@ void BufferOffers::begin() noexcept {
     // A rank that sends its operand by value makes no offer: its message in the slot says enough. It may end its call
     // before the reader looks, and its next offer would overwrite one that is being read. Every other rank ends its
     // call only after its offer has been read.
-    if (!to.lands && token.input == kByValue) continue;
-    std::memcpy(to.line + sizeof(std::uint64_t), &token, sizeof(token));
+    if (!to.lands && offer.input == kByValue) continue;
+    std::memcpy(to.line + sizeof(std::uint64_t), &offer, sizeof(offer));
     Put put;
     put.peer = to.peer;
     put.signal_offset = to.line_offset;
@@ -46,19 +46,19 @@ void BufferOffers::begin() noexcept {
 bool BufferOffers::see(std::size_t announcement) noexcept {
   const Announcement& from = call_.plan->announced[announcement];
   if (load_word(from.line) != signal_word(call_.signature, call_.plan->calls)) return false;
-  BufferOffer token;
-  std::memcpy(&token, from.line + sizeof(std::uint64_t), sizeof(token));
-  if (token.input != kByValue && token.input != kReadable && !accepts(from.peer, token.input_offset, from.reads))
+  BufferOffer offer;
+  std::memcpy(&offer, from.line + sizeof(std::uint64_t), sizeof(offer));
+  if (offer.input != kByValue && offer.input != kReadable && !accepts(from.peer, offer.input_offset, from.reads))
     return false;
-  if (token.result_in_place != 0 && !accepts(from.peer, token.result_offset, from.stores)) return false;
+  if (offer.result_in_place != 0 && !accepts(from.peer, offer.result_offset, from.stores)) return false;
   Announced& state = announced_[announcement];
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(from.peer, 0));
   state.seen = true;
-  state.input_in_place = token.input != kByValue;
-  state.input_readable = token.input == kReadable;
-  state.result_in_place = token.result_in_place != 0;
-  state.input = (state.input_readable ? 0 : base) + static_cast<std::uintptr_t>(token.input_offset);
-  state.result = base + static_cast<std::uintptr_t>(token.result_offset);
+  state.input_in_place = offer.input != kByValue;
+  state.input_readable = offer.input == kReadable;
+  state.result_in_place = offer.result_in_place != 0;
+  state.input = (state.input_readable ? 0 : base) + static_cast<std::uintptr_t>(offer.input_offset);
+  state.result = base + static_cast<std::uintptr_t>(offer.result_offset);
   const auto messages = static_cast<std::uint64_t>(call_.shape->layout.segments());
   for (std::size_t i = 0; i < call_.plan->in.size(); ++i) {
     const InstalledIn& in = call_.plan->in[i];

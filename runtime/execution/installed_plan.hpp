@@ -100,7 +100,7 @@ struct ExchangePeer {
   const std::byte* hears = nullptr;  ///< own arena
   std::uint64_t sent = 0;            ///< messages of all calls so far; likewise the others
   std::uint64_t taken = 0;
-  std::uint64_t tokens = 0;
+  std::uint64_t offers = 0;
 };
 
 struct InstalledExchange {

@@ -28,7 +28,7 @@ struct ExchangeOffer {
   std::uint64_t send_bytes;
   std::uint64_t take_bytes;
 };
-static_assert(sizeof(ExchangeOffer) <= kInlineBytes, "a token fits into its signal's line");
+static_assert(sizeof(ExchangeOffer) <= kInlineBytes, "a buffer offer fits into its signal's line");
 
 }  // namespace
 
@@ -80,18 +80,18 @@ void PairwiseSchedule<Host>::tell(const ExchangePeer& peer) noexcept {
   const Block from = block_from(peer.rank);
   const std::int64_t input =
       call_.buffers.input_reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input);
-  const ExchangeOffer token = {reach_of_input(),
+  const ExchangeOffer offer = {reach_of_input(),
                                input + to.offset,
                                call_.buffers.result_reachable,
                                call_.buffers.result_offset + from.offset,
                                !peer.sends ? 0 : to.bytes,
                                !peer.takes ? 0 : from.bytes};
-  const std::uint64_t line = peer.tokens % 2 * kLineBytes;
-  std::memcpy(peer.tells + line + sizeof(std::uint64_t), &token, sizeof(token));
+  const std::uint64_t line = peer.offers % 2 * kLineBytes;
+  std::memcpy(peer.tells + line + sizeof(std::uint64_t), &offer, sizeof(offer));
   Put put;
   put.peer = peer.context_rank;
   put.signal_offset = peer.tells_offset + line;
-  put.signal = signal_word(call_.signature, peer.tokens);
+  put.signal = signal_word(call_.signature, peer.offers);
   call_.note(call_.transport.put(put), put.peer);
 }
 
@@ -105,25 +105,25 @@ PairwiseSchedule<Host>::Way PairwiseSchedule<Host>::way(std::uint64_t reach, boo
 template <class Host>
 bool PairwiseSchedule<Host>::agree(const ExchangePeer& peer, Turn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
-  const std::byte* line = peer.hears + peer.tokens % 2 * kLineBytes;
-  if (load_word(line) != signal_word(call_.signature, peer.tokens)) return false;
-  ExchangeOffer token;
-  std::memcpy(&token, line + sizeof(std::uint64_t), sizeof(token));
+  const std::byte* line = peer.hears + peer.offers % 2 * kLineBytes;
+  if (load_word(line) != signal_word(call_.signature, peer.offers)) return false;
+  ExchangeOffer offer;
+  std::memcpy(&offer, line + sizeof(std::uint64_t), sizeof(offer));
   const std::size_t own_send = !peer.sends ? 0 : block_to(peer.rank).bytes;
   const std::size_t own_take = !peer.takes ? 0 : block_from(peer.rank).bytes;
-  if (token.send_bytes != own_take || token.take_bytes != own_send) {
+  if (offer.send_bytes != own_take || offer.take_bytes != own_send) {
     call_.note(Status::mismatch, peer.context_rank);
     return false;
   }
-  const bool reads = token.reach == kInArena;
-  if (reads && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(token.input), own_take)) return false;
-  const bool stores = token.result_in_place != 0;
-  if (stores && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(token.result), own_send)) return false;
+  const bool reads = offer.reach == kInArena;
+  if (reads && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.input), own_take)) return false;
+  const bool stores = offer.result_in_place != 0;
+  if (stores && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.result), own_send)) return false;
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(peer.context_rank, 0));
-  turn.out_way = way(reach_of_input(), token.result_in_place != 0);
-  turn.in_way = way(token.reach, call_.buffers.result_reachable);
-  turn.peer_input = (token.reach == kReadable ? 0 : base) + static_cast<std::uintptr_t>(token.input);
-  turn.peer_result = base + static_cast<std::uintptr_t>(token.result);
+  turn.out_way = way(reach_of_input(), offer.result_in_place != 0);
+  turn.in_way = way(offer.reach, call_.buffers.result_reachable);
+  turn.peer_input = (offer.reach == kReadable ? 0 : base) + static_cast<std::uintptr_t>(offer.input);
+  turn.peer_result = base + static_cast<std::uintptr_t>(offer.result);
   return true;
 }
 
@@ -148,7 +148,7 @@ Progress PairwiseSchedule<Host>::advance() noexcept {
   InstalledExchange& done = call_.plan->exchange;
   if (!call_.finish()) return Progress::idle;
   for (std::size_t i = 0; i < turns_.size(); ++i) {
-    if (turns_[i].out_way != Way::unknown) ++done.peers[i].tokens;
+    if (turns_[i].out_way != Way::unknown) ++done.peers[i].offers;
   }
   return Progress::done;
 }

@@ -62,10 +62,10 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
     shape.stream_bytes = shape.wide_cells_offset + round_up(slots * kWideCellBytes, kLineBytes);
   }
   shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
-  shape.ready_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
+  shape.offers_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
   const auto lines_max =
       static_cast<std::size_t>(plan.exchange.exists() ? 2 * plan.ranks : plan.in_streams_max + plan.out_streams_max);
-  shape.credits_offset = shape.ready_offset + lines_max * kLineBytes;
+  shape.credits_offset = shape.offers_offset + lines_max * kLineBytes;
   const auto outs = static_cast<std::size_t>(plan.out_streams_max);
   shape.send_offset = shape.credits_offset + outs * shape.credit_bytes;
   shape.total_bytes = round_up(shape.send_offset + (several_nodes ? outs * shape.stream_bytes : 0), 4096);

@@ -19,7 +19,7 @@ std::byte* StreamAddresses::slots(int receiver, int in_index) const {
 Announcement StreamAddresses::announcement(int peer, int reader, int line) const {
   Announcement result;
   result.peer = context_rank(peer);
-  result.line_offset = staging(reader) + installed_.shape.ready_offset + static_cast<std::uint64_t>(line) * kLineBytes;
+  result.line_offset = staging(reader) + installed_.shape.offers_offset + static_cast<std::uint64_t>(line) * kLineBytes;
   result.line = placement_.transport->mapped(context_rank(reader), result.line_offset);
   return result;
 }

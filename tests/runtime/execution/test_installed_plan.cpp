@@ -29,7 +29,7 @@ TEST(Cells, StandBehindTheSlotsOfEachStream) {
   EXPECT_GE(shape.wide_cells_offset, shape.cells_offset + 4 * kCellBytes);
   EXPECT_GE(shape.stream_bytes, shape.wide_cells_offset + 4 * kWideCellBytes);
   EXPECT_EQ(shape.stream_bytes % kLineBytes, 0U);
-  EXPECT_EQ(shape.ready_offset, shape.stream_bytes) << "one stream comes in, and ready lines follow";
+  EXPECT_EQ(shape.offers_offset, shape.stream_bytes) << "one stream comes in, and ready lines follow";
   EXPECT_EQ(staging_shape(plan, 4096, true, false).cells_offset, 0U) << "wide elements may take twice the bytes";
   const Plan exchange = plan_of("direct", Collective::scatter, Topology::node(5), 3);
   EXPECT_EQ(staging_shape(exchange, 4096, false, false).cells_offset, 0U);
