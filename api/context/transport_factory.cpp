@@ -68,7 +68,7 @@ std::unique_ptr<Transport> open_fabric(Bootstrap& bootstrap, const Settings& set
       reasons += std::string(reasons.empty() ? "" : "; ") + fabric.name + ": " + error.what();
     }
   }
-  throw Error(Status::unsupported, "the ranks stand on several nodes, and no fabric is usable: " + reasons);
+  throw Error(Status::unsupported, "the ranks are on several nodes, and no fabric is usable: " + reasons);
 }
 
 /// An ARENA that the user has set is needed in full.

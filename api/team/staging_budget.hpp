@@ -34,7 +34,7 @@ class StagingBudget {
   }
   void take(std::size_t bytes) noexcept;
   /// Takes back all places. Collective in the sense of order: every rank comes here at the same call. `forget` drops
-  /// the plans in place. Throws what `waits` throws.
+  /// the installed plans. Throws what `waits` throws.
   void recycle(StartWaits& waits, const std::function<void()>& forget);
 
  private:

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <utility>
+
+#include "runtime/base/log.hpp"
 
 namespace torii {
 
@@ -111,7 +114,10 @@ int Steps::position_in(std::span<const int> blocks, std::size_t& next) const {
     next = position + 1;
     return static_cast<int>(position);
   }
-  std::abort();  // the algorithm moves a block by a stream that does not carry it
+  log(LogLevel::error, "the plan of rank " + std::to_string(builder_.rank()) + " is wrong: its step \"" +
+                           std::string(step_.label) + "\" moves block " + std::to_string(block_) +
+                           " by a stream that does not carry it");
+  std::abort();
 }
 
 void Steps::finish_step() {

@@ -161,7 +161,7 @@ bool is_topology(std::string_view text) {
   return text == "auto" || text == "node" || has_rest("torus:") || has_rest("mesh:") || has_rest("tree:");
 }
 
-/// Which names exist is known to libfabric only; here the characters of such names are checked.
+/// Which names exist is known to libfabric and UCX only; here the characters of such names are checked.
 bool is_provider(std::string_view text) {
   const auto is_part_of_name = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ';';
@@ -173,7 +173,7 @@ bool is_node(std::string_view text) {
   return text.size() <= kNodeBytesMax && text.find('\n') == std::string_view::npos;
 }
 
-bool is_meeting_file(std::string_view text) { return text.size() > 5 && text.starts_with("file:"); }
+bool is_rendezvous(std::string_view text) { return text.size() > 5 && text.starts_with("file:"); }
 
 /// Which interfaces there are is looked at when one is needed; here only the form is checked.
 bool is_interface_list(std::string_view names) {
@@ -231,14 +231,16 @@ std::vector<Row> make_table() {
   rows.push_back(size("SEGMENT", &S::segment_bytes, 64, kGiB, true, Reach::job, "largest payload of one put"));
   rows.push_back(algorithm_row());
   rows.push_back(text("TOPOLOGY", &S::topology, is_topology, Reach::job,
-                      "auto, node, torus:XxYxZ, mesh:XxYxZ or tree:FILE", "what the ranks stand on"));
+                      "auto, node, torus:XxYxZ, mesh:XxYxZ or tree:FILE", "network under the ranks"));
   rows.push_back(text("RANK_MAP", &S::rank_map, is_any, Reach::own,
                       "a file with a line \"rank x y z\" per rank, list:0,1,2,..., or nothing for rank order",
-                      "which rank stands where on the torus"));
+                      "places of ranks on the torus"));
   rows.push_back(word("TRANSPORT", &S::transport, kTransportNames, Reach::job, "what carries the puts"));
-  rows.push_back(text("PROVIDER", &S::provider, is_provider, Reach::job,
-                      "auto, or a libfabric provider as fi_info names it: verbs;ofi_rxm, tcp;ofi_rxm, net",
-                      "what libfabric runs over"));
+  rows.push_back(
+      text("PROVIDER", &S::provider, is_provider, Reach::job,
+           "auto, or a libfabric provider as fi_info names it (verbs;ofi_rxm, tcp;ofi_rxm, net); for UCX names of "
+           "UCX_TLS with ; between (tcp, ib)",
+           "what libfabric or UCX runs over"));
   rows.push_back(text("NODE", &S::node, is_node, Reach::own,
                       "one line of at most 63 bytes; nothing: the machine alone decides",
                       "ranks of one machine that name different nodes share no memory"));
@@ -258,12 +260,13 @@ std::vector<Row> make_table() {
                       "address space of shared memory per rank"));
   rows.push_back(choice("WAIT", &S::wait, kWaitNames, Reach::own, "how a rank waits for its peers"));
   rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Reach::job, "read peers by process_vm_readv"));
-  rows.push_back(integer("HELPERS", &S::helpers, 0, 16, Reach::own, "threads that advance engines beside the caller"));
+  rows.push_back(
+      integer("HELPERS", &S::helpers, 0, 16, Reach::own, "threads that move operations in flight beside the caller"));
   rows.push_back(choice("INSECURE", &S::insecure, kFlagNames, Reach::own, "1: several hosts without a job token"));
   rows.push_back(text("JOB_TOKEN", &S::job_token, is_any, Reach::own, "any text, equal on all ranks",
                       "secret that strangers on the bootstrap port do not know"));
   rows.back().secret = true;
-  rows.push_back(text_or_auto("RENDEZVOUS", &S::rendezvous, is_meeting_file, "auto or file:PATH",
+  rows.push_back(text_or_auto("RENDEZVOUS", &S::rendezvous, is_rendezvous, "auto or file:PATH",
                               "where ranks meet; auto: what the launcher offers"));
   rows.push_back(
       text_or_auto("INTERFACE", &S::interfaces, is_interface_list,

@@ -21,7 +21,7 @@ struct StagingShape {
   std::size_t cells_offset = 0;       ///< of a stream's cells, one for each slot, from its first slot; 0: it has none
   std::size_t wide_cells_offset = 0;  ///< likewise
   std::size_t stream_bytes = 0;       ///< all slots and cells of one stream
-  std::size_t offers_offset = 0;
+  std::size_t offers_offset = 0;      ///< the lines of buffer offers
   std::size_t credits_offset = 0;
   std::size_t credit_bytes = 0;  ///< credit words of one stream, whole lines
   std::size_t send_offset = 0;

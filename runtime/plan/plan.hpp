@@ -20,7 +20,7 @@ namespace torii {
 struct PlanRequest {
   Collective collective = Collective::allreduce;
   Topology topology = Topology::node(1);
-  int root = 0;  ///< broadcast and reduce; 0 for the others
+  int root = 0;  ///< of a collective that has_root(); 0 for the others
   Determinism determinism = Determinism::run;
   bool wide_wire = false;  ///< f16 and bf16 partial results travel as float
   Tuning tuning;

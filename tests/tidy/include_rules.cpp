@@ -192,7 +192,8 @@ void check_inner_law(const fs::path&, const SourceFile& file, std::vector<Violat
   const Subfolder* const own = subfolder_of(file.path);
   if (own == nullptr) {
     report(violations, "inner_law", file, 0,
-           "the sources of " + std::string(folder->name) + " are in its folders (docs/contributing.md, the law)");
+           "its folder is none of those of " + std::string(folder->name) +
+               " that the law knows: kSubfolders in tests/tidy/include_rules.cpp, and docs/contributing.md");
     return;
   }
   for (const Include& include : includes_of(file)) {

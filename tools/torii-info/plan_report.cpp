@@ -106,7 +106,7 @@ void add_staging(const PlanAnswer& answer, Report& report) {
   const StagingShape& staging = answer.staging;
   std::string text = fmt::format(
       "{} bytes per rank and channel: {} streams in x {} slots x {} bytes, and lines for "
-      "tokens and credits; a team has {}",
+      "buffer offers and credits; a team has {}",
       staging.total_bytes, plan.in_streams_max, plan.slots, staging.slot_bytes, bytes_text(answer.team_staging_bytes));
   if (staging.total_bytes > answer.team_staging_bytes) text += ", so it REFUSES this plan";
   report.text += row("staging", text);

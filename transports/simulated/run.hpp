@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of all ranks on virtual time: install() puts the plans in place, Execution runs them, with one object per
+// One call of all ranks on virtual time: install() installs the plans, Execution runs them, with one object per
 // rank and one thread for all.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps calls apart: the history in every signal, words of plans in place, notices of refused calls.
+// What keeps calls apart: the history in every signal, words of installed plans, notices of refused calls.
 #include <gtest/gtest.h>
 
 #include <set>

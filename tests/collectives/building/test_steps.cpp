@@ -104,7 +104,7 @@ TEST(StepsDeathTest, ABlockThatTheLinkDoesNotCarry) {
   const PlanRequest request = request_of(Collective::all_gather, 2);
   Steps steps(request, 0, 2);
   steps.begin("wrong", 1);
-  EXPECT_DEATH(steps.send({{.peer = 1}}), "");
+  EXPECT_DEATH(steps.send({{.peer = 1}}), "rank 0 is wrong: its step \"wrong\" moves block 1");
 }
 
 }  // namespace
