@@ -25,13 +25,13 @@ bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   if (poisoned_ || context_.is_forked_child() || failed_.is_set()) return false;
   CallPlan& call_plan = *last_call_plan_;
   const std::size_t at = channels_.next();
-  if (call_plan.places.size() <= at || call_plan.places[at].program == nullptr) return false;
+  if (call_plan.by_channel.size() <= at || call_plan.by_channel[at].program == nullptr) return false;
   const bool broadcast = call_plan.arguments.collective == Collective::broadcast;
   const void* const input = broadcast ? call.result : call.input;
   if ((call_plan.input_bytes != 0 && input == nullptr) || (call_plan.result_bytes != 0 && call.result == nullptr)) {
     return false;
   }
-  const CallPlan::Place& place = call_plan.places[at];
+  const CallPlan::OnChannel& place = call_plan.by_channel[at];
   channels_.advance_next();
   const std::uint32_t salt = calls_.history().salt();
   calls_.history().add(call_plan.shape.signature);

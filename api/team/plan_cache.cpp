@@ -15,13 +15,13 @@ constexpr std::size_t kPreparedMax = 64;
 /// Tells the plan from all others of the team on one channel.
 std::string key_of(const CallPlan& call_plan) {
   const PlanRequest& request = call_plan.selected.request;
-  const Tuning& tuning = request.tuning;
+  // The binding names all fields, so a new one does not compile until it is a part of the key.
+  const auto& [segment_bytes, slots, window, one_shot, radix, common_root, lanes] = request.tuning;
   const Algorithm* algorithm = call_plan.selected.algorithm;
   return std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
-         std::to_string(request.root) + ' ' + std::to_string(call_plan.wide) + ' ' +
-         std::to_string(tuning.segment_bytes) + ' ' + std::to_string(tuning.slots) + ' ' +
-         std::to_string(tuning.window) + ' ' + std::to_string(tuning.one_shot) + ' ' + std::to_string(tuning.radix) +
-         ' ' + std::string(tuning.lanes.begin(), tuning.lanes.end());
+         std::to_string(request.root) + ' ' + std::to_string(call_plan.wide) + ' ' + std::to_string(segment_bytes) +
+         ' ' + std::to_string(slots) + ' ' + std::to_string(window) + ' ' + std::to_string(one_shot) + ' ' +
+         std::to_string(radix) + ' ' + std::to_string(common_root) + ' ' + std::string(lanes.begin(), lanes.end());
 }
 
 }  // namespace
@@ -52,9 +52,9 @@ void PlanCache::install_on(CallPlan& call_plan, std::size_t channel, StartWaits&
 }
 
 void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
-  if (call_plan.places.size() <= channel) call_plan.places.resize(channel + 1);
+  if (call_plan.by_channel.size() <= channel) call_plan.by_channel.resize(channel + 1);
   if (plans_.size() <= channel) plans_.resize(channel + 1);
-  CallPlan::Place& place = call_plan.places[channel];
+  CallPlan::OnChannel& place = call_plan.by_channel[channel];
   if (place.plan != nullptr) return;
   const std::string key = key_of(call_plan);
   auto found = plans_[channel].find(key);
@@ -115,9 +115,9 @@ void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWa
 void PlanCache::forget_plans() noexcept {
   for (Plans& plans : plans_) plans.clear();
   for (auto& call_plan : call_plans_) {
-    for (CallPlan::Place& place : call_plan->places) place = {};
+    for (CallPlan::OnChannel& place : call_plan->by_channel) place = {};
     if (call_plan->lengths == nullptr) continue;
-    for (CallPlan::Place& place : call_plan->lengths->places) place = {};
+    for (CallPlan::OnChannel& place : call_plan->lengths->by_channel) place = {};
   }
 }
 

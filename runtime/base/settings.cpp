@@ -34,11 +34,11 @@ constexpr std::string_view kIsaNames[] = {"auto", "reference", "sse4", "avx2", "
 constexpr std::string_view kTransportNames[] = {"auto", "shared_memory", "libfabric", "ucx", "simulated"};
 
 /// Whether a setting must have the same value on all ranks, because plans, staging or connections depend on it.
-enum class Reach : std::uint8_t { own, job };
+enum class Scope : std::uint8_t { own, job };
 
 struct Row {
   std::string name;
-  Reach reach;
+  Scope scope;
   std::string accepts;
   std::string help;
   std::function<bool(std::string_view text, Settings& settings)> parse;  ///< false: not accepted, settings untouched
@@ -52,7 +52,7 @@ std::string join_names(Names names) {
   return text;
 }
 
-Row integer(std::string name, int Settings::*member, int low, int high, Reach reach, std::string help) {
+Row integer(std::string name, int Settings::*member, int low, int high, Scope scope, std::string help) {
   auto parse = [=](std::string_view text, Settings& settings) {
     const auto value = parse_number<int>(text);
     if (!value || *value < low || *value > high) return false;
@@ -60,11 +60,11 @@ Row integer(std::string name, int Settings::*member, int low, int high, Reach re
     return true;
   };
   auto print = [=](const Settings& settings) { return std::to_string(settings.*member); };
-  return {std::move(name), reach, "a whole number from " + std::to_string(low) + " to " + std::to_string(high),
+  return {std::move(name), scope, "a whole number from " + std::to_string(low) + " to " + std::to_string(high),
           std::move(help), parse, print};
 }
 
-Row size(std::string name, std::size_t Settings::*member, std::size_t low, std::size_t high, bool has_auto, Reach reach,
+Row size(std::string name, std::size_t Settings::*member, std::size_t low, std::size_t high, bool has_auto, Scope scope,
          std::string help) {
   constexpr std::size_t kGrain = 64;  // a cache line: slots and arenas are laid out in lines
   auto parse = [=](std::string_view text, Settings& settings) {
@@ -82,12 +82,12 @@ Row size(std::string name, std::size_t Settings::*member, std::size_t low, std::
   };
   const std::string accepts = std::string(has_auto ? "auto, or " : "") + "bytes from " + bytes_text(low) + " to " +
                               bytes_text(high) + ", a multiple of 64, with K, M or G";
-  return {std::move(name), reach, accepts, std::move(help), parse, print};
+  return {std::move(name), scope, accepts, std::move(help), parse, print};
 }
 
 /// An enum or bool whose values are 0, 1, ... in the order of `names`.
 template <class Value>
-Row choice(std::string name, Value Settings::*member, Names names, Reach reach, std::string help) {
+Row choice(std::string name, Value Settings::*member, Names names, Scope scope, std::string help) {
   auto parse = [=](std::string_view text, Settings& settings) {
     const auto at = std::find(names.begin(), names.end(), text);
     if (at == names.end()) return false;
@@ -95,11 +95,11 @@ Row choice(std::string name, Value Settings::*member, Names names, Reach reach, 
     return true;
   };
   auto print = [=](const Settings& settings) { return std::string(names[static_cast<std::size_t>(settings.*member)]); };
-  return {std::move(name), reach, join_names(names), std::move(help), parse, print};
+  return {std::move(name), scope, join_names(names), std::move(help), parse, print};
 }
 
 /// A text that other folders resolve; here only its form is checked.
-Row text(std::string name, std::string Settings::*member, std::function<bool(std::string_view)> is_right, Reach reach,
+Row text(std::string name, std::string Settings::*member, std::function<bool(std::string_view)> is_right, Scope scope,
          std::string accepts, std::string help) {
   auto parse = [=](std::string_view text, Settings& settings) {
     if (!is_right(text)) return false;
@@ -107,14 +107,14 @@ Row text(std::string name, std::string Settings::*member, std::function<bool(std
     return true;
   };
   auto print = [=](const Settings& settings) { return settings.*member; };
-  return {std::move(name), reach, std::move(accepts), std::move(help), parse, print};
+  return {std::move(name), scope, std::move(accepts), std::move(help), parse, print};
 }
 
 /// The same with "auto", which is the empty text in Settings.
 Row text_or_auto(const std::string& name, std::string Settings::*member, std::function<bool(std::string_view)> is_right,
                  const std::string& accepts, const std::string& help) {
   Row row = text(
-      name, member, [=](std::string_view text) { return text == "auto" || is_right(text); }, Reach::own, accepts, help);
+      name, member, [=](std::string_view text) { return text == "auto" || is_right(text); }, Scope::own, accepts, help);
   row.parse = [=, parse = row.parse](std::string_view text, Settings& settings) {
     if (!parse(text, settings)) return false;
     if (text == "auto") (settings.*member).clear();
@@ -124,9 +124,9 @@ Row text_or_auto(const std::string& name, std::string Settings::*member, std::fu
   return row;
 }
 
-Row word(std::string name, std::string Settings::*member, Names names, Reach reach, std::string help) {
+Row word(std::string name, std::string Settings::*member, Names names, Scope scope, std::string help) {
   const auto is_right = [=](std::string_view text) { return std::ranges::find(names, text) != names.end(); };
-  return text(std::move(name), member, is_right, reach, join_names(names), std::move(help));
+  return text(std::move(name), member, is_right, scope, join_names(names), std::move(help));
 }
 
 bool is_any(std::string_view) { return true; }
@@ -140,7 +140,7 @@ Row algorithm_row() {
     return true;
   };
   return {"ALGORITHM",
-          Reach::job,
+          Scope::job,
           "auto or the name of an algorithm",
           "algorithm of every collective",
           parse,
@@ -195,7 +195,7 @@ Row timeout_row() {
     const auto end = std::to_chars(text.data(), text.data() + text.size(), settings.timeout_s).ptr;
     return std::string(text.data(), end);
   };
-  return {"TIMEOUT", Reach::own, "seconds above 0, at most 1000000", "a call without progress for this long ends",
+  return {"TIMEOUT", Scope::own, "seconds above 0, at most 1000000", "a call without progress for this long ends",
           parse,     print};
 }
 
@@ -217,7 +217,7 @@ Row ports_row() {
     if (settings.port_low == 0) return std::string("auto");
     return std::to_string(settings.port_low) + "-" + std::to_string(settings.port_high);
   };
-  return {"PORTS", Reach::own, "auto, or LOW-HIGH with ports from 1 to 65535", "ports that torii listens on",
+  return {"PORTS", Scope::own, "auto, or LOW-HIGH with ports from 1 to 65535", "ports that torii listens on",
           parse,   print};
 }
 
@@ -227,43 +227,43 @@ std::vector<Row> make_table() {
   constexpr std::size_t kGiB = kKiB * kKiB * kKiB;
   std::vector<Row> rows;
   rows.push_back(
-      integer("ENGINES", &S::engines, 1, 16, Reach::job, "puts that one rank has in progress at the same time"));
-  rows.push_back(size("SEGMENT", &S::segment_bytes, 64, kGiB, true, Reach::job, "largest payload of one put"));
+      integer("ENGINES", &S::engines, 1, 16, Scope::job, "puts that one rank has in progress at the same time"));
+  rows.push_back(size("SEGMENT", &S::segment_bytes, 64, kGiB, true, Scope::job, "largest payload of one put"));
   rows.push_back(algorithm_row());
-  rows.push_back(text("TOPOLOGY", &S::topology, is_topology, Reach::job,
+  rows.push_back(text("TOPOLOGY", &S::topology, is_topology, Scope::job,
                       "auto, node, torus:XxYxZ, mesh:XxYxZ or tree:FILE", "network under the ranks"));
-  rows.push_back(text("RANK_MAP", &S::rank_map, is_any, Reach::own,
+  rows.push_back(text("RANK_MAP", &S::rank_map, is_any, Scope::own,
                       "a file with a line \"rank x y z\" per rank, list:0,1,2,..., or nothing for rank order",
                       "places of ranks on the torus"));
-  rows.push_back(word("TRANSPORT", &S::transport, kTransportNames, Reach::job, "what carries the puts"));
+  rows.push_back(word("TRANSPORT", &S::transport, kTransportNames, Scope::job, "what carries the puts"));
   rows.push_back(
-      text("PROVIDER", &S::provider, is_provider, Reach::job,
+      text("PROVIDER", &S::provider, is_provider, Scope::job,
            "auto, or a libfabric provider as fi_info names it (verbs;ofi_rxm, tcp;ofi_rxm, net); for UCX names of "
            "UCX_TLS with ; between (tcp, ib)",
            "what libfabric or UCX runs over"));
-  rows.push_back(text("NODE", &S::node, is_node, Reach::own,
+  rows.push_back(text("NODE", &S::node, is_node, Scope::own,
                       "one line of at most 63 bytes; nothing: the machine alone decides",
                       "ranks of one machine that name different nodes share no memory"));
   rows.push_back(
-      choice("DETERMINISM", &S::determinism, kDeterminismNames, Reach::job, "how much of the bits is promised"));
+      choice("DETERMINISM", &S::determinism, kDeterminismNames, Scope::job, "how much of the bits is promised"));
   rows.push_back(
-      choice("WIRE", &S::wide_wire, kWireNames, Reach::job, "f32: partial results of f16 and bf16 stay float"));
-  rows.push_back(word("ISA", &S::isa, kIsaNames, Reach::own, "instruction set of the reduction kernels"));
+      choice("WIRE", &S::wide_wire, kWireNames, Scope::job, "f32: partial results of f16 and bf16 stay float"));
+  rows.push_back(word("ISA", &S::isa, kIsaNames, Scope::own, "instruction set of the reduction kernels"));
   rows.push_back(timeout_row());
-  rows.push_back(choice("LOG", &S::log, kLogNames, Reach::own, "what is said on stderr"));
-  rows.push_back(integer("CHANNELS", &S::channels, 1, 8, Reach::job, "operations of one team in flight"));
-  rows.push_back(integer("SLOTS", &S::slots, 0, 256, Reach::job, "slots of every stream; 0: auto"));
-  rows.push_back(integer("WINDOW", &S::window, 0, 32, Reach::job, "segments of one lane in flight; 0: auto"));
-  rows.push_back(text("TUNE_FILE", &S::tune_file, is_any, Reach::own, "a path, or nothing for the built-in table",
+  rows.push_back(choice("LOG", &S::log, kLogNames, Scope::own, "what is said on stderr"));
+  rows.push_back(integer("CHANNELS", &S::channels, 1, 8, Scope::job, "operations of one team in flight"));
+  rows.push_back(integer("SLOTS", &S::slots, 0, 256, Scope::job, "slots of every stream; 0: auto"));
+  rows.push_back(integer("WINDOW", &S::window, 0, 32, Scope::job, "segments of one lane in flight; 0: auto"));
+  rows.push_back(text("TUNE_FILE", &S::tune_file, is_any, Scope::own, "a path, or nothing for the built-in table",
                       "table that auto reads"));
-  rows.push_back(size("ARENA", &S::arena_bytes, kGiB / 4, 4096 * kGiB, false, Reach::own,
+  rows.push_back(size("ARENA", &S::arena_bytes, kGiB / 4, 4096 * kGiB, false, Scope::own,
                       "address space of shared memory per rank"));
-  rows.push_back(choice("WAIT", &S::wait, kWaitNames, Reach::own, "how a rank waits for its peers"));
-  rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Reach::job, "read peers by process_vm_readv"));
+  rows.push_back(choice("WAIT", &S::wait, kWaitNames, Scope::own, "how a rank waits for its peers"));
+  rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Scope::job, "read peers by process_vm_readv"));
   rows.push_back(
-      integer("HELPERS", &S::helpers, 0, 16, Reach::own, "threads that move operations in flight beside the caller"));
-  rows.push_back(choice("INSECURE", &S::insecure, kFlagNames, Reach::own, "1: several hosts without a job token"));
-  rows.push_back(text("JOB_TOKEN", &S::job_token, is_any, Reach::own, "any text, equal on all ranks",
+      integer("HELPERS", &S::helpers, 0, 16, Scope::own, "threads that move operations in flight beside the caller"));
+  rows.push_back(choice("INSECURE", &S::insecure, kFlagNames, Scope::own, "1: several hosts without a job token"));
+  rows.push_back(text("JOB_TOKEN", &S::job_token, is_any, Scope::own, "any text, equal on all ranks",
                       "secret that strangers on the bootstrap port do not know"));
   rows.back().secret = true;
   rows.push_back(text_or_auto("RENDEZVOUS", &S::rendezvous, is_rendezvous, "auto or file:PATH",
@@ -381,7 +381,7 @@ std::vector<SettingView> Settings::list() const {
 std::string Settings::digest_text() const {
   std::string text;
   for (const Row& row : table()) {
-    if (row.reach == Reach::job) text += row.name + "=" + row.print(*this) + "\n";
+    if (row.scope == Scope::job) text += row.name + "=" + row.print(*this) + "\n";
   }
   return text;
 }

@@ -76,7 +76,7 @@ DataMover::Operand DataMover::target_place(const StreamEnd& end, const Step& ste
     const BufferOffers::Offer& to = offers_.of(out.offer);
     if (to.result_in_place) return {to.result, false, false, call_.shape->non_temporal, true};
   }
-  if (leaves_standing(out)) return {};
+  if (leaves_from_vector(out)) return {};
   if (is_stored_already(out, call_.message_bytes(out.stream, step))) return {};
   const std::byte* at = call_.message_payload(out.stream, out.ring, end, step);
   return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && call_.plan->wide, false, !out.ring.remote()};
@@ -84,18 +84,18 @@ DataMover::Operand DataMover::target_place(const StreamEnd& end, const Step& ste
 
 /// The address from which engines may send the step's value: the own operand, or the result that the step keeps or has
 /// kept. nullptr if the value is nowhere in one piece, or no rank on another node needs it.
-const std::byte* DataMover::standing(const Step& step) const noexcept {
-  if (!call_.input_stands && !call_.result_stands) return nullptr;
+const std::byte* DataMover::sendable(const Step& step) const noexcept {
+  if (!call_.input_sendable && !call_.result_sendable) return nullptr;
   const Flow& flow = *step.flow;
   if (std::ranges::none_of(flow.targets, [this](StreamEnd end) { return call_.plan->out[end.stream].ring.remote(); }))
     return nullptr;
   const std::uint16_t only = flow.sources.size() == 1 ? flow.sources[0].stream : kOwn;
   const bool is_own = flow.sources.size() == 1 && only == kOwn;
   const bool is_kept = flow.keep || (only != kOwn && call_.plan->in[only].stream.delivery == Delivery::local);
-  if (!(is_own && call_.input_stands) && !(is_kept && call_.result_stands)) return nullptr;
+  if (!(is_own && call_.input_sendable) && !(is_kept && call_.result_sendable)) return nullptr;
   const std::optional<Piece> piece = call_.shape->layout.single_piece(step.block, step.segment);
-  if (!piece || call_.memory_bytes(piece->length_bytes) < kStandingBytesMin) return nullptr;
-  const std::int64_t offset = is_own && call_.input_stands ? call_.buffers.input_offset : call_.buffers.result_offset;
+  if (!piece || call_.memory_bytes(piece->length_bytes) < kSendableBytesMin) return nullptr;
+  const std::int64_t offset = is_own && call_.input_sendable ? call_.buffers.input_offset : call_.buffers.result_offset;
   return call_.transport.mapped(call_.transport.rank(), 0) + offset + call_.memory_bytes(piece->offset_bytes);
 }
 
@@ -105,9 +105,9 @@ void DataMover::begin() noexcept {
 }
 
 void DataMover::run(const Step& step) noexcept {
-  standing_ = nullptr;
+  sendable_ = nullptr;
   if (step.flow->sources.empty()) return;
-  standing_ = standing(step);
+  sendable_ = sendable(step);
   const std::size_t peers_bytes = find_places(step);
   if (target_places_.empty()) return;
   if (call_.buffers.access == nullptr) {
@@ -159,7 +159,7 @@ std::size_t DataMover::find_places(const Step& step) noexcept {
   // A single source that is in the result already is kept as it is.
   const Operand kept = {.base = call_.own_base(false, step.block),
                         // Engines read it shortly.
-                        .non_temporal = call_.shape->non_temporal && standing_ == nullptr,
+                        .non_temporal = call_.shape->non_temporal && sendable_ == nullptr,
                         .callers = call_.buffers.access != nullptr};
   const bool stands = source_places_.size() == 1 && !source_places_[0].packed && source_places_[0].base == kept.base;
   if (flow.keep && !stands) target_places_.push_back(kept);

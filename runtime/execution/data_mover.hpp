@@ -25,10 +25,10 @@ class DataMover {
   /// Folds the step's operands into its targets. The status is bad if something could not be read.
   void run(const Step& step) noexcept;
   /// A step whose data is not touched.
-  void skip() noexcept { standing_ = nullptr; }
+  void skip() noexcept { sendable_ = nullptr; }
   /// The address from which the last step's message to a peer is sent; nullptr: its send slot.
   const std::byte* leaves_from(const InstalledOut& out) const noexcept {
-    return leaves_standing(out) ? standing_ : nullptr;
+    return leaves_from_vector(out) ? sendable_ : nullptr;
   }
 
  private:
@@ -43,11 +43,11 @@ class DataMover {
     int reader_of = -1;    ///< the context rank in whose private memory it is; -1: it can be addressed
     bool callers = false;  ///< reached through the caller's functions only
   };
-  bool leaves_standing(const InstalledOut& out) const noexcept {
-    return standing_ != nullptr && out.ring.remote() && out.stream.bundle == 1 &&
+  bool leaves_from_vector(const InstalledOut& out) const noexcept {
+    return sendable_ != nullptr && out.ring.remote() && out.stream.bundle == 1 &&
            !(out.stream.wide && call_.plan->wide);
   }
-  const std::byte* standing(const Step& step) const noexcept;
+  const std::byte* sendable(const Step& step) const noexcept;
   Operand source_place(const StreamEnd& end, const Step& step) const noexcept;
   Operand target_place(const StreamEnd& end, const Step& step) noexcept;
   std::size_t find_places(const Step& step) noexcept;
@@ -63,7 +63,7 @@ class DataMover {
 
   RunningCall& call_;
   const BufferOffers& offers_;
-  const std::byte* standing_ = nullptr;  ///< from here engines may send the value of the step that runs
+  const std::byte* sendable_ = nullptr;  ///< from here engines may send the value of the step that runs
   std::uint64_t step_count_ = 0;
   std::vector<std::uint64_t> stored_in_step_;  ///< per out-stream that leads a group: the last step that stored there
   // In a step of a vector that the caller's functions reach.

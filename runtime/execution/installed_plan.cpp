@@ -99,7 +99,7 @@ class Installer {
     for (std::size_t i = 0; i < plan.in.size(); ++i) install_in(static_cast<int>(i), offering);
     for (std::size_t i = 0; i < plan.out.size(); ++i) install_out(static_cast<int>(i), offering);
     prepare_reading();
-    find_what_stands();
+    find_final_values();
     deal_engines();
     share_engines();
     keep_rings();
@@ -195,7 +195,7 @@ class Installer {
     if (reads) installed_.private_reads.memory.reset(new std::byte[PrivateReadChoice::kReadBytes]);
   }
 
-  void find_what_stands() {
+  void find_final_values() {
     const Plan& plan = installed_.plan;
     if (!installed_.remote || !placement_.transport->capabilities().gathers) return;
     std::vector<int> kept(static_cast<std::size_t>(plan.blocks), 0);

@@ -9,8 +9,8 @@
 
 #include "runtime/execution/data_mover.hpp"
 #include "runtime/execution/linear_schedule.hpp"
-#include "runtime/execution/operation.hpp"
 #include "runtime/execution/sending.hpp"
+#include "runtime/execution/try_run.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
 

@@ -43,7 +43,7 @@ class PairwiseSchedule<Host>::SendOperation {
     if (turn_.out_way == Way::write_in_place) {
       schedule_.store_in_peer(reinterpret_cast<std::byte*>(turn_.peer_result + turn_.out_bytes), from(), bytes_,
                               call_.plan->stores[0].in_place);
-    } else if (turn_.out_way == Way::through_slots && standing() == nullptr) {
+    } else if (turn_.out_way == Way::through_slots && sendable() == nullptr) {
       std::byte* const to = peer_.out.ring.payload(call_.slots, message(), bytes_);
       if (peer_.remote) {
         kernels::copy(to, from(), bytes_, false);
@@ -57,7 +57,7 @@ class PairwiseSchedule<Host>::SendOperation {
   /// What is written in place has one signal, that of its last message.
   void signal(const SendRing& ring) const noexcept {
     if (turn_.out_way == Way::through_slots) {
-      ring.signal(call_, schedule_.pair_signature(block_.bytes), message(), bytes_, standing());
+      ring.signal(call_, schedule_.pair_signature(block_.bytes), message(), bytes_, sendable());
     } else if (turn_.out_way == Way::write_in_place && turn_.out_bytes + bytes_ == block_.bytes) {
       const std::uint64_t last = peer_.sent + schedule_.messages_of(block_.bytes) - 1;
       ring.signal(call_, schedule_.pair_signature(block_.bytes), last, block_.bytes);
@@ -72,8 +72,8 @@ class PairwiseSchedule<Host>::SendOperation {
     return reinterpret_cast<const std::byte*>(call_.buffers.input + static_cast<std::uintptr_t>(offset()));
   }
   /// Where in the own arena an engine may send the message from.
-  const std::byte* standing() const noexcept {
-    if (!peer_.remote || !call_.input_stands || bytes_ < kStandingBytesMin) return nullptr;
+  const std::byte* sendable() const noexcept {
+    if (!peer_.remote || !call_.input_sendable || bytes_ < kSendableBytesMin) return nullptr;
     return call_.transport.mapped(call_.transport.rank(), 0) + call_.buffers.input_offset + offset();
   }
 

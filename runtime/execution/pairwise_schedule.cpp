@@ -7,9 +7,9 @@
 #include <cstring>
 #include <numeric>
 
-#include "runtime/execution/operation.hpp"
 #include "runtime/execution/pairwise_operations.hpp"
 #include "runtime/execution/sending.hpp"
+#include "runtime/execution/try_run.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
 
@@ -56,7 +56,7 @@ void PairwiseSchedule<Host>::begin() noexcept {
   own_block_kept_ = false;
   free_of_ = 0;
   // In a scatter or gather in place only the own block is both input and result, and it does not change.
-  call_.find_what_stands(call_.plan->plan.exchange.from >= 0 || call_.plan->plan.exchange.to >= 0, false);
+  call_.find_sendable(call_.plan->plan.exchange.from >= 0 || call_.plan->plan.exchange.to >= 0, false);
   if (call_.plan->private_reads.are_offered && !call_.buffers.input_reachable) {
     std::size_t bytes = call_.shape->layout.total_bytes();
     if (call_.buffers.blocks != nullptr) {

@@ -138,9 +138,9 @@ class SendRing : public Ring {
   /// Whether this stream's slots are those where the payload is stored.
   bool stores(std::size_t bytes) const noexcept { return is_inline(bytes) || place_.leads; }
   /// Tells the peer that the message is there. Its `bytes` are in the slot; to another node they leave from there, or
-  /// from `standing`. The status is bad if that failed.
+  /// from `from`. The status is bad if that failed.
   void signal(RunningCall& call, std::uint32_t signature, std::uint64_t message, std::size_t bytes,
-              const std::byte* standing = nullptr) const noexcept;
+              const std::byte* from = nullptr) const noexcept;
   /// Within a rank: both ends are its own.
   void hand_over(const SlotOrder& slots, std::uint32_t signature, std::uint64_t message) const noexcept {
     store_word(place_.slots + offset(slots, message), signal_word(signature, message));
@@ -157,7 +157,7 @@ class SendRing : public Ring {
   void look_further(const RunningCall& call) const noexcept;
   bool has_room(const RunningCall& call) const noexcept;
   void put(RunningCall& call, std::uint64_t word, std::uint64_t message, std::size_t bytes,
-           const std::byte* standing) const noexcept;
+           const std::byte* from) const noexcept;
   void claim(const SlotOrder& slots, std::uint64_t message, std::size_t bytes) const noexcept;
 
   std::uint64_t* free_until_ = nullptr;  ///< all messages below it may be sent, whatever the credits say

@@ -17,7 +17,7 @@
 namespace torii {
 
 /// A shorter payload is better copied into a send slot, whose line travels in front of it without being gathered.
-inline constexpr std::size_t kStandingBytesMin = 16384;
+inline constexpr std::size_t kSendableBytesMin = 16384;
 
 /// Stores a message of `bytes` through the caches or past them, whichever is faster now: `store(non-temporal)`.
 template <class Store>
@@ -64,8 +64,8 @@ struct RunningCall {
   std::uint64_t segments_base = 0;
   SlotOrder slots;
   // The vectors in the own arena from which engines may send without a copy in this call.
-  bool input_stands = false;
-  bool result_stands = false;
+  bool input_sendable = false;
+  bool result_sendable = false;
   PrivateRead private_read;
   PutOwner puts;
   EnginePicker engines;
@@ -83,10 +83,10 @@ struct RunningCall {
   }
   /// A step may overwrite an operand in place while an engine has yet to read it for another step. A vector outside
   /// the arena never leaves from where it is: after a call that failed it may be gone while engines still read it.
-  void find_what_stands(bool operand_in_place_stays, bool result_is_final) noexcept {
+  void find_sendable(bool operand_in_place_stays, bool result_is_final) noexcept {
     const bool gathers = plan->remote && transport.capabilities().gathers;
-    input_stands = gathers && buffers.input_reachable && (operand_in_place_stays || buffers.input != buffers.result);
-    result_stands = gathers && buffers.result_reachable && result_is_final;
+    input_sendable = gathers && buffers.input_reachable && (operand_in_place_stays || buffers.input != buffers.result);
+    result_sendable = gathers && buffers.result_reachable && result_is_final;
   }
   void note(Status result, int peer) noexcept {
     if (result == Status::ok) return;

@@ -58,16 +58,16 @@ bool SendRing::has_room(const RunningCall& call) const noexcept {
 }
 
 void SendRing::put(RunningCall& call, std::uint64_t word, std::uint64_t message, std::size_t bytes,
-                   const std::byte* standing) const noexcept {
+                   const std::byte* from) const noexcept {
   Put put;
   put.peer = place_.peer;
   put.bytes = bytes;
   put.signal_offset = place_.slots_offset + offset(call.slots, message);
   put.signal = word;
   if (place_.remote && bytes != 0) {
-    put.source = standing != nullptr ? standing : payload(call.slots, message, bytes);
+    put.source = from != nullptr ? from : payload(call.slots, message, bytes);
     put.target_offset = put.signal_offset + (is_inline(bytes) ? sizeof(std::uint64_t) : kLineBytes);
-    put.line_before = standing == nullptr && place_.leads && !is_inline(bytes);
+    put.line_before = from == nullptr && place_.leads && !is_inline(bytes);
   }
   EngineBalancer* const balancer = place_.engines.balancer;
   if (balancer != nullptr) {

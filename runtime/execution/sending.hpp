@@ -13,10 +13,10 @@ namespace torii {
 inline constexpr std::uint64_t kClaimedAhead = 4;
 
 inline void SendRing::signal(RunningCall& call, std::uint32_t signature, std::uint64_t message, std::size_t bytes,
-                             const std::byte* standing) const noexcept {
+                             const std::byte* from) const noexcept {
   const std::uint64_t word = signal_word(signature, message);
   if (place_.sleeping == nullptr) {
-    put(call, word, message, bytes, standing);
+    put(call, word, message, bytes, from);
     return;
   }
   store_word(place_.slots + offset(call.slots, message), word);

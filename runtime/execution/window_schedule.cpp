@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "runtime/execution/operation.hpp"
 #include "runtime/execution/sending.hpp"
+#include "runtime/execution/try_run.hpp"
 
 namespace torii {
 namespace {
@@ -78,7 +78,7 @@ void WindowSchedule<Host>::begin() noexcept {
     if (lane.flows.empty()) ++lanes_done_;
   }
   instances_.assign(instances, Instance{});
-  call_.find_what_stands(call_.plan->operand_in_place_stays, call_.plan->result_is_final);
+  call_.find_sendable(call_.plan->operand_in_place_stays, call_.plan->result_is_final);
   const bool has_readers = call_.plan->private_reads.are_offered && !call_.buffers.input_reachable;
   if (has_readers && call_.buffers.access == nullptr && call_.buffers.input_shifts == nullptr)
     call_.private_read.choose(call_.plan->private_reads.choice, call_.shape->layout.total_bytes());
