@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changing and walking the list of teams with operations in flight.
+// Changes the list of teams with operations in flight, and moves their operations.
 #include "api/context/background.hpp"
 
 #include <mutex>
@@ -8,7 +8,7 @@ namespace torii {
 
 template <typename Change>
 void Background::change(const Change& change) {
-  // Several progress threads could hold the shared lock in turn for ever.
+  // Without this count, progress threads could take the shared lock in turn for ever.
   changes_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   changes_.fetch_sub(1, std::memory_order_relaxed);

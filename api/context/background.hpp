@@ -17,17 +17,17 @@ class Background {
  public:
   void enter(AttachedTeam* team);
   void leave(AttachedTeam* team);
-  /// Moves all but `except`; true if an operation moved.
+  /// Moves the operations of all teams but `except`; true if an operation moved.
   bool progress(const AttachedTeam* except) noexcept;
-  /// For progress threads: sleeps until the list has a team. False if stopped before.
+  /// For progress threads: sleeps until the list contains a team. False if stopped before.
   bool wait(const std::stop_token& stop);
 
  private:
   template <typename Change>
   void change(const Change& change);
 
-  std::shared_mutex mutex_;       ///< shared by threads that move operations, so that they move different teams at once
-  std::atomic<int> changes_ = 0;  ///< callers that want the list for themselves: movers keep away
+  std::shared_mutex mutex_;       ///< shared by threads that move operations, exclusive for changes of the list
+  std::atomic<int> changes_ = 0;  ///< threads that want to change the list; meanwhile progress() does nothing
   std::condition_variable_any came_;
   std::vector<AttachedTeam*> list_;
   std::atomic<int> count_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a context: reads settings, joins the job, maps the node's arenas, opens what reaches other nodes.
+// Makes a context: joins the job, maps the arenas of the node, and opens the transport.
 #include "api/context/context.hpp"
 
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ kernels::Isa chosen_isa(const std::string& text) {
               "TORII_ISA is '" + text + "'; this machine and build have: auto, " + names);
 }
 
-/// A page whose first byte is 1, and 0 in a forked child (MADV_WIPEONFORK): costs nothing and needs no fork handler.
+/// A page whose first byte is 1, but 0 in a forked child (MADV_WIPEONFORK). It needs no fork handler.
 char* make_fork_mark() {
   void* const page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw Error(Status::no_resource, "cannot map a page");
@@ -54,7 +54,7 @@ Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(s
   });
 }
 
-/// All that can fail on one rank alone.
+/// The steps that can fail on one rank alone.
 void Context::open(Bootstrap& bootstrap) {
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One per process and job: settings, engines, memory, peers. Teams borrow them.
+// One context per process and job: it owns settings, engines, memory and peers, which teams borrow.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ class Context {
   /// Collective over the job. Throws Error.
   Context(const Settings& settings, const JoinOffer& offer);
   ~Context();
-  /// For a rank whose settings are refused, before it can make a context: the other ranks end with its reason. Throws
-  /// `error`, or what all ranks throw.
+  /// For a rank whose settings are refused before it can make a context: the other ranks fail with its reason. Throws
+  /// `error`, or the error that all ranks throw.
   [[noreturn]] static void refuse(const Error& error, const JoinOffer& offer);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -43,7 +43,7 @@ class Context {
   int rank() const noexcept { return bootstrap_->rank(); }
   int ranks() const noexcept { return bootstrap_->ranks(); }
   const Settings& settings() const noexcept { return settings_; }
-  /// The text that read_rank_map() has read for the setting.
+  /// The result of read_rank_map() for the setting.
   const std::string& rank_map() const noexcept { return rank_map_; }
   const TuneTable& tune_table() const noexcept { return *tune_table_; }
   kernels::Isa isa() const noexcept { return isa_; }
@@ -53,22 +53,22 @@ class Context {
   const std::string& host(int rank) const;
   bool several_nodes() const noexcept;
 
-  /// Memory that peers map, at an offset of the own arena. Throws Error{no_resource | invalid_argument}.
+  /// Memory in this rank's arena, which peers map. Throws Error{no_resource | invalid_argument}.
   void* allocate(std::size_t bytes);
   void free(void* address);
-  /// Memory of teams in the own arena.
+  /// Memory of teams in this rank's arena.
   StagingPool& staging() noexcept { return *staging_; }
-  /// Ranks of this rank's node.
+  /// The number of ranks of this rank's node.
   std::size_t own_node_ranks() const noexcept;
-  /// The table of a team that has one of its own. Of teams that are made alike the text is parsed once. Throws as
-  /// TuneTable::parse().
+  /// The parsed tune table of a team. The last text is cached, for programs that make many teams with one table. Throws
+  /// like TuneTable::parse().
   std::shared_ptr<const TuneTable> team_table(const std::string& text);
   /// Memory that the caller registered.
   Regions& regions() noexcept { return *regions_; }
-  /// The offset in the own arena, when all of [address, address + bytes) lies there or was adopted.
+  /// The offset in this rank's arena if all of [address, address + bytes) is in the arena or was adopted.
   std::optional<std::int64_t> reachable(const void* address, std::size_t bytes) const noexcept;
 
-  /// The embedder's function for a thread that waits; set before the first team is made.
+  /// Sets the embedder's function that waiting threads call. Call this before the first team is made.
   void set_idle(void (*function)(void* data), void* data) noexcept {
     idle_ = function;
     idle_data_ = data;
@@ -80,10 +80,10 @@ class Context {
   /// Logs messages that no rank of the job sends: the first one, then at every tenfold count.
   void report_strangers() noexcept;
 
-  /// True in a process forked from the one that made this context: no call may be made there.
+  /// True in a child forked from the process that made this context; the child must not call the library.
   bool is_forked_child() const noexcept { return *static_cast<const volatile char*>(fork_mark_.get()) == 0; }
 
-  /// Bytes put by each engine for teams that are attached or were. From any thread.
+  /// Bytes put by each engine for all teams, including those that are gone. From any thread.
   std::vector<std::uint64_t> engine_bytes() const;
   void attach(const AttachedTeam* team);
   void detach(const AttachedTeam* team);
@@ -102,7 +102,7 @@ class Context {
   std::unique_ptr<Regions> regions_;
   std::unique_ptr<shared_memory::NodePeers> peers_;
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<StagingPool> staging_;  ///< behind the transport, which the memory of gone teams names
+  std::unique_ptr<StagingPool> staging_;  ///< destroyed before the transport, to which memory of gone teams refers
   void (*idle_)(void* data) = nullptr;
   void* idle_data_ = nullptr;
   struct ForkMarkEnd {
@@ -112,7 +112,7 @@ class Context {
   std::atomic<std::uint64_t> strangers_reported_ = 0;
   mutable std::mutex mutex_;
   std::vector<const AttachedTeam*> teams_;
-  std::vector<std::uint64_t> engine_bytes_;  ///< of teams that are gone
+  std::vector<std::uint64_t> engine_bytes_;  ///< by engine: bytes put for teams that are gone
   struct TeamTable {
     std::string text;
     std::shared_ptr<const TuneTable> table;
@@ -120,7 +120,7 @@ class Context {
   void open(Bootstrap& bootstrap);
   TeamTable last_team_table_;
   Background background_;
-  std::unique_ptr<ProgressThreads> progress_threads_;  ///< last, so that the threads end before anything that they use
+  std::unique_ptr<ProgressThreads> progress_threads_;
 };
 
 }  // namespace torii

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of a progress thread.
+// Starts and runs progress threads.
 #include "api/context/progress_threads.hpp"
 
 #include <pthread.h>
@@ -16,11 +16,11 @@
 namespace torii {
 namespace {
 
-/// A progress thread yields its CPU so often before it naps, and naps so long: the caller's own work comes first.
+/// A progress thread without work first yields its CPU this often, then naps: the caller's computation comes first.
 constexpr int kIdleYields = 100;
 constexpr std::chrono::microseconds kNap{50};
 
-void help(const std::stop_token& stop, Background& background) {
+void run(const std::stop_token& stop, Background& background) {
   int idle = 0;
   while (!stop.stop_requested()) {
     if (!background.wait(stop)) continue;
@@ -34,7 +34,7 @@ void help(const std::stop_token& stop, Background& background) {
   }
 }
 
-/// Blocks all signals of the calling thread while it lives: threads made meanwhile inherit that.
+/// Blocks all signals of the calling thread. Threads made meanwhile inherit the mask.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -56,7 +56,7 @@ ProgressThreads::ProgressThreads(Background& background, int count) {
   const SignalsBlocked blocked;
   try {
     for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([&background](const std::stop_token& stop) { help(stop, background); });
+      threads_.emplace_back([&background](const std::stop_token& stop) { run(stop, background); });
       pthread_setname_np(threads_.back().native_handle(), "torii-helper");
     }
   } catch (const std::system_error& error) {

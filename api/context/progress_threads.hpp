@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress threads: they move operations that callers have left in flight while these compute. None unless asked for by
-// TORII_HELPERS.
+// Progress threads move operations in flight while the callers compute. There are none unless TORII_HELPERS asks for
+// them.
 #pragma once
 
 #include <thread>
@@ -10,13 +10,13 @@ namespace torii {
 
 class Background;
 
-/// Threads that run for the context's life: asleep while no operation is in flight. They block all signals, so the
+/// The threads live as long as the context, and sleep while no operation is in flight. They block all signals, so the
 /// program's handlers never run on them.
 class ProgressThreads {
  public:
-  /// Throws Error{no_resource} when a thread cannot be made.
+  /// Throws Error{no_resource} if a thread cannot be made.
   ProgressThreads(Background& background, int count);
-  /// Ends and joins the threads; operations in flight stay where they are.
+  /// Ends and joins the threads; operations in flight stay unfinished.
   ~ProgressThreads();
   ProgressThreads(const ProgressThreads&) = delete;
   ProgressThreads& operator=(const ProgressThreads&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry of regions, over what adopts their pages.
+// The registry of regions. shared_memory::Adoption moves their pages.
 #include "api/context/regions.hpp"
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the caller that it registered with a context.
+// Memory that the caller registered with a context.
 #pragma once
 
 #include <cstddef>
@@ -20,25 +20,25 @@ class Arena;
 struct Region {
   const void* address;
   std::size_t bytes;
-  bool adopted;  ///< its pages are the arena's
+  bool adopted;  ///< its pages belong to the arena
 };
 
-/// Thread-safe; find() may be called at any time without waiting for others.
+/// Thread-safe; find() never waits for a lock.
 class Regions {
  public:
-  /// `arena` lives longer.
+  /// `arena` must outlive this object.
   explicit Regions(shared_memory::Arena& arena);
-  /// Adopted memory becomes private again, contents kept.
+  /// Adopted memory becomes private again and keeps its contents.
   ~Regions();
 
-  /// Remembers the range; with `adopt` peers can reach it in place afterwards, unless it lies in the arena anyway.
-  /// Throws Error{invalid_argument | unsupported | no_resource}; memory and contents are then as before.
+  /// Registers the range. With `adopt`, peers can then access it in place; memory of the arena needs no adoption.
+  /// Throws Error{invalid_argument | unsupported | no_resource} and then changes nothing.
   Region* add(const void* address, std::size_t bytes, bool adopt);
-  /// Throws Error{not_registered} for a handle that add() did not give; what give_back() of Adoption throws, when the
-  /// region is gone all the same.
+  /// Throws Error{not_registered} for a handle that add() did not return. Removes the region even if
+  /// Adoption::give_back() throws.
   void remove(Region* handle);
 
-  /// The offset in the own arena, when all of [address, address + bytes) was adopted in one piece.
+  /// The offset in this rank's arena if all of [address, address + bytes) was adopted in one piece.
   std::optional<std::int64_t> find(const void* address, std::size_t bytes) const noexcept;
 
  private:

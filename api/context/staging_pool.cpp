@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the memory of gone teams until no rank writes there, and the memory of some of them for the next teams.
+// Keeps the memory of gone teams until no rank writes there, and caches some of it for the next teams.
 #include "api/context/staging_pool.hpp"
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kSparesMax = 8;
-/// A team that has written more than this gives its pages back.
+/// Memory in which a team has written more than this is not cached.
 constexpr std::size_t kTouchedMost = std::size_t{256} << 10;
 
 }  // namespace
 
 StagingPool::StagingPool(shared_memory::Arena& arena) : arena_(arena) {
-  spares_.reserve(kSparesMax);  // keeping one must not fail in the midst of free_retired()
+  spares_.reserve(kSparesMax);  // push_back() must not throw inside free_retired()
 }
 
 void StagingPool::free_retired() {
@@ -31,15 +31,14 @@ void StagingPool::free_retired() {
     if (rest == RetiredMemory::Rest::safe) {
       keep_or_free(*memory);
     } else {
-      arena_.release(memory->offset(), memory->bytes());  // the pages; the addresses stay taken while the arena lives
+      arena_.release(memory->offset(), memory->bytes());  // frees the pages, not the addresses
     }
     return true;
   });
 }
 
-/// Programs make and free groups in loops. Giving pages back to the machine, and taking them again one fault at a time
-/// on every rank that maps them, is most of what such a group costs. Clearing the few bytes that a short-lived team has
-/// written is quick.
+/// Programs make and free teams in loops. Most of the cost of such a team would be to free its pages and to fault them
+/// in again on every rank that maps them. Clearing the few bytes that a short-lived team has written is quick.
 void StagingPool::keep_or_free(const RetiredMemory& memory) {
   const std::optional<std::size_t> touched_bytes = memory.touched_bytes();
   if (!touched_bytes || *touched_bytes > kTouchedMost || spares_.size() >= kSparesMax) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a rank's arena that teams use: taken when a team is made, given back or kept when a team is gone.
+// The arena memory of teams: allocated when a team is made, freed or cached when the team is gone.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,9 @@ class RetiredMemory {
   std::uint64_t offset() const noexcept { return offset_; }
   std::size_t bytes() const noexcept { return bytes_; }
   virtual Rest rest() noexcept = 0;
-  /// Tells the transport that the memory is not used any more; once, when it is at rest.
+  /// Tells the transport that the memory is not used any more. Called once, after rest() was not `none`.
   virtual void forget() noexcept = 0;
-  /// Once the memory is safe: how many bytes have been written, from its beginning. Nothing if that is not known.
+  /// If the memory is safe: the number of bytes, from its beginning, that may have been written; nothing if unknown.
   virtual std::optional<std::size_t> touched_bytes() const noexcept = 0;
 
  private:
@@ -45,16 +45,17 @@ class StagingPool {
   /// The arena must outlive the pool.
   explicit StagingPool(shared_memory::Arena& arena);
 
-  /// Zeroed memory for a team: taken page by page as it is touched, or that of a gone team. Throws Error{no_resource}.
+  /// Zeroed memory for a team: new memory, whose pages are taken on first touch, or cached memory. Throws
+  /// Error{no_resource}.
   std::uint64_t allocate(std::size_t bytes);
   void free(std::uint64_t offset) { arena_.free(offset); }
-  /// Takes the pages of a part of a team's memory from the machine. Throws Error{no_resource}.
+  /// Allocates the pages of a part of a team's memory. Throws Error{no_resource}.
   void reserve(std::uint64_t offset, std::size_t bytes);
-  /// The most that one team takes: a fabric that pins the arena makes it small, and other teams want a part of it too.
+  /// The most memory of one team. If a fabric pins the arena, the arena is small and several teams must share it.
   std::size_t bytes_max() const noexcept;
-  /// Frees a gone team's memory, or keeps it for the next team, as soon as it is at rest.
+  /// Frees or caches a gone team's memory as soon as no rank writes there.
   void retire(std::unique_ptr<RetiredMemory> memory);
-  /// Arena memory for anybody. If there is none left, the pool gives back what it keeps. Throws Error{no_resource}.
+  /// Arena memory for any purpose. If the arena is full, frees the cached memory first. Throws Error{no_resource}.
   std::uint64_t take(std::size_t bytes, shared_memory::Backing backing);
 
  private:

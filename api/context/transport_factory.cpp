@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line per fabric, and the addresses on which a fabric listens.
+// Lists the fabrics, one line each, and finds the addresses on which a fabric listens.
 #include "api/context/transport_factory.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Fabric {
   std::unique_ptr<Transport> (*open)(Bootstrap& bootstrap, const transports::EngineOptions& options);
 };
 
-/// A fabric's own options stay as they are by default.
+/// Calls a fabric's open() with these options; the options that only this fabric has keep their defaults.
 template <typename Options, std::unique_ptr<Transport> (*open)(Bootstrap&, const Options&)>
 std::unique_ptr<Transport> open_with(Bootstrap& bootstrap, const transports::EngineOptions& options) {
   Options own;
@@ -40,8 +40,9 @@ bool is_fabric(const std::string& name) {
   return std::any_of(std::begin(kFabrics), std::end(kFabrics), [&](const Fabric& one) { return name == one.name; });
 }
 
-/// The addresses of the fabric's listeners: those of the interfaces that are set or, beside the one over which the
-/// ranks have met, of others that all ranks have; the loopback if it reaches all ranks, or the provider's choice.
+/// The addresses on which the fabric may listen: those of rail_interfaces(), with the address over which the ranks
+/// joined. If that address is unknown and no interface is set: the loopback if it reaches all ranks, otherwise none,
+/// which leaves the choice to the provider.
 std::vector<std::string> source_addresses(const Bootstrap& bootstrap, const Settings& settings, const Nodes& nodes) {
   std::string offered = bootstrap.address();
   if (offered.empty() && settings.interfaces.empty()) {
@@ -63,7 +64,7 @@ std::unique_ptr<Transport> open_fabric(Bootstrap& bootstrap, const Settings& set
     try {
       return all_or_none(bootstrap, [&](Bootstrap& agreed) { return fabric.open(agreed, options); });
     } catch (const Error& error) {
-      // All ranks throw alike, so all go on to the next one.
+      // All ranks throw the same error, so all try the next fabric.
       if (settings.transport != "auto" || error.status() != Status::unsupported) throw;
       reasons += std::string(reasons.empty() ? "" : "; ") + fabric.name + ": " + error.what();
     }
@@ -71,7 +72,7 @@ std::unique_ptr<Transport> open_fabric(Bootstrap& bootstrap, const Settings& set
   throw Error(Status::unsupported, "the ranks are on several nodes, and no fabric is usable: " + reasons);
 }
 
-/// An ARENA that the user has set is needed in full.
+/// The part of the arena to pin: as much as the machine allows, or the whole arena if the user has set ARENA.
 std::size_t wanted_pinned_bytes(const Settings& settings, const Nodes& nodes, const shared_memory::Arena& arena) {
   for (const SettingView& row : settings.list()) {
     if (row.name == "TORII_ARENA" && row.origin != Origin::fallback) return arena.bytes();

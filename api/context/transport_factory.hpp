@@ -14,14 +14,14 @@
 
 namespace torii {
 
-/// The nodes of the job as the setting has them: ranks that it reaches over a fabric do not share one. Collective.
-/// Throws Error on all ranks: mismatch when the setting differs, unsupported for a transport that this build has not,
-/// or for shared_memory on several nodes.
+/// Finds the nodes of the job. If the setting names a fabric, every rank is a node of its own. Collective. Throws Error
+/// on all ranks: mismatch if the setting differs, unsupported for a transport that this build does not have and for
+/// shared_memory on several nodes.
 std::unique_ptr<shared_memory::Nodes> find_nodes(Bootstrap& bootstrap, const Settings& settings);
 
-/// Shared memory alone when all ranks are on one node, otherwise with a fabric between nodes: the one that is set, or
-/// the first that this build has. Collective; what is passed outlives the transport, but for `bootstrap` and
-/// `settings`. Throws Error on all ranks.
+/// Opens shared memory if all ranks are on one node. Otherwise opens it with a fabric between nodes: the fabric of the
+/// setting, or the first usable one. Collective. `nodes`, `arena` and `peers` must outlive the transport. Throws Error
+/// on all ranks.
 std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& settings,
                                           const shared_memory::Nodes& nodes, shared_memory::Arena& arena,
                                           shared_memory::NodePeers& peers);

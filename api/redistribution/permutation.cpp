@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Permutations of items: their positions travel with them, and are checked where they arrive.
+// Permutations of items. Each item travels with its position, which the receiver checks.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -18,12 +18,12 @@ constexpr std::size_t kPositionBytes = sizeof(std::uint64_t);
 
 [[noreturn]] void invalid(const std::string& text) { throw Error(Status::invalid_argument, text); }
 
-/// What a rank tells all others before anything moves.
+/// The arguments of a rank, which all ranks exchange first.
 struct Share {
   std::uint64_t count;
   std::uint64_t result_count;
   std::uint64_t item_bytes;
-  std::uint64_t lacks_memory;  ///< 1: there are items, but NULL stands where they are or go
+  std::uint64_t lacks_memory;  ///< 1: there are items, but their memory is NULL
 };
 
 Status run_words(Team& team, Collective collective, const void* input, void* result, std::size_t words) {
@@ -39,7 +39,7 @@ Status run_words(Team& team, Collective collective, const void* input, void* res
   return team.run(request);
 }
 
-/// Where the positions of each rank begin; the last one is the number of all. Equal shares give equal errors.
+/// By rank: its first position; one element more has the number of all positions. All ranks throw the same errors.
 Words starts_of(const std::vector<Share>& shares) {
   constexpr std::uint64_t kMost = kNone / 4;
   Words starts = {0};
@@ -96,7 +96,8 @@ class Permuter {
   }
 
  private:
-  /// Which address is NULL though there is something for it. All ranks are told, since they would wait for this one.
+  /// The error if an address is NULL although it is needed; empty if none is. The rank must not fail alone, because all
+  /// others wait for it.
   std::string missing_memory() const {
     if (given_.count != 0 && (given_.input == nullptr || given_.destinations == nullptr)) {
       return "input or destinations is NULL, but count is " + std::to_string(given_.count);
@@ -112,7 +113,7 @@ class Permuter {
     return static_cast<std::size_t>(after - starts_.begin()) - 1;
   }
 
-  /// A rank with a position that does not exist tells all ranks instead of a count.
+  /// Exchanges the numbers of items between ranks. A rank with an invalid destination sends kNone to all ranks instead.
   Status exchange_counts() {
     sends_.assign(ranks_, 0);
     takes_.assign(ranks_, 0);
@@ -138,7 +139,7 @@ class Permuter {
     return Status::ok;
   }
 
-  /// Items travel in records of a position, counted from the receiver's first one, and the item.
+  /// Moves all items. A record consists of a position, counted from the receiver's first one, and the item.
   Status move() {
     const std::uint64_t came = std::accumulate(takes_.begin(), takes_.end(), std::uint64_t{0});
     const std::size_t packed_bytes = (given_.count * record_bytes_ + 63) / 64 * 64;
@@ -201,7 +202,8 @@ class Permuter {
     bad_ = std::min(bad_, starts_[static_cast<std::size_t>(team_.rank())] + position);
   }
 
-  /// There are as many items as positions, so each is filled once or some rank has seen one that is not.
+  /// Fails on all ranks if a rank has a position that did not get exactly one item. As many items as positions exist,
+  /// so otherwise each position got one.
   Status check_positions() {
     std::uint64_t first_bad = kNone;
     const Status status = run_words(team_, Collective::allreduce, &bad_, &first_bad, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposes: packed block by block, exchanged by an alltoall, and put in their places.
+// Transposes: packs the blocks, exchanges them by an alltoall, and unpacks them.
 #include "api/redistribution/redistribution.hpp"
 
 #include <cstring>
@@ -14,12 +14,12 @@ namespace {
 /// The counts of both sides of an alltoall with unequal blocks.
 struct Counts {
   std::vector<std::size_t> send;
-  std::vector<std::size_t> places;  ///< where the blocks to send begin; those that come stand one behind the other
+  std::vector<std::size_t> places;  ///< offsets of the blocks to send; received blocks are contiguous
   std::vector<std::size_t> take;
 };
 
-/// Equal blocks up to here are an alltoall of the catalogue. Beyond, its rows are pairwise exchanges, which blocks of
-/// any lengths use as well.
+/// Equal blocks up to this size use the catalogue's alltoall. For longer blocks the catalogue has only pairwise
+/// exchanges, which also serve blocks of unequal lengths.
 constexpr std::size_t kShortBlockBytes = 4096;
 
 void set_alltoall(CallArguments& call, const std::byte* send, std::byte* take, std::uint32_t tag) {
@@ -61,7 +61,7 @@ void check_buffers(const Team& team, const Transposition& array, const std::byte
   }
 }
 
-/// Dimension 0 stays where it is.
+/// For arrays whose dimension 0 does not move: no rank needs data of another.
 void transpose_alone(Team& team, Scratch& scratch, const Transposition& array, const std::byte* input,
                      std::byte* result) {
   if (array.input_bytes() == 0) return;
@@ -101,11 +101,12 @@ Status transpose(Team& team, Scratch& scratch, const std::byte* input, std::byte
     transpose_alone(team, scratch, array, input, result);
     return Status::ok;
   }
-  // Whole lines apart, so that no line is packed by this rank and stored into by another.
+  // Rounded up to whole cache lines, so that this rank and a peer never write into the same line.
   const std::size_t packed_bytes = (array.input_bytes() + 63) / 64 * 64;
   std::byte* packed = scratch.reserve(team, packed_bytes + array.result_bytes());
   std::byte* came = packed + packed_bytes;
-  // Short blocks are an alltoall, whose algorithm may be one for them. Of long ones the own block stays where it is.
+  // Short blocks use an alltoall, which may have an algorithm for short blocks. With long blocks, the own block is not
+  // copied.
   const bool is_short = array.is_even() && array.send_bytes(0) <= kShortBlockBytes;
   Counts counts;
   const std::byte* own = nullptr;

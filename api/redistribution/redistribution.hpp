@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Redistributes data over the ranks of a team: transposes and permutations, made of alltoalls.
+// Redistributes data over the ranks of a team: transposes and permutations, by alltoalls.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace torii {
 
-/// Memory of a team for what is packed and what comes in, kept from call to call and never made smaller. It lies in the
-/// arena, where peers of the node store into it.
+/// A team's memory for packed and received data, kept from call to call; it never shrinks. It is in the arena, so peers
+/// of the node store into it directly.
 class Scratch {
  public:
   Scratch() = default;
@@ -19,10 +19,10 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// At least `bytes`, with anything in it. Throws Error{no_resource} where there is no memory, after aborting the
-  /// team: the other ranks are about to wait for this one.
+  /// At least `bytes` of uninitialised memory. If there is none, aborts the team, because the other ranks wait for this
+  /// one, and throws Error{no_resource}.
   std::byte* reserve(Team& team, std::size_t bytes);
-  /// After a call that failed: peers may still store into what there is, so it is left as it is until the context ends.
+  /// Call after a failed call: peers may still store into the memory, so it stays allocated until the context ends.
   void abandon() noexcept {
     address_ = nullptr;
     bytes_ = 0;
@@ -34,12 +34,12 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-/// The dimensions of an array in another order; see torii_transpose_array. Throws Error{invalid_argument}; other ends
-/// of the team's calls are returned.
+/// Reorders the dimensions of an array; see torii_transpose_array. Throws Error{invalid_argument}; returns the status
+/// of the team's calls.
 Status transpose(Team& team, Scratch& scratch, const std::byte* input, std::byte* result,
                  std::span<const std::size_t> extents, std::span<const int> axes, std::size_t element_bytes);
 
-/// Items of this rank, and where they go.
+/// The items of this rank and their destinations.
 struct Permutation {
   const std::byte* input = nullptr;
   std::size_t count = 0;
@@ -49,7 +49,7 @@ struct Permutation {
   std::size_t item_bytes = 1;
 };
 
-/// Moves every item to its position; see torii_permute. Throws Error{invalid_argument} on all ranks alike.
+/// Moves every item to its position; see torii_permute. Throws the same Error{invalid_argument} on all ranks.
 Status permute(Team& team, Scratch& scratch, const Permutation& permutation);
 
 }  // namespace torii

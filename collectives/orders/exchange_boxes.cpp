@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchange lists of three dimensions, and of two of which one wraps: a few orders are made, the network model simulates
-// each, and the best is improved by a bounded search. The bounds are in steps and seeds are fixed, so that every rank
-// finds the same list.
+// Exchange lists of three dimensions, and of two of which one wraps. The network model simulates a few candidate
+// orders, and a bounded search improves the best one. Bounds count steps and seeds are fixed, so every rank finds the
+// same list.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -14,15 +14,15 @@
 namespace torii {
 namespace {
 
-/// Messages that may be simulated for one list, some 20 ms. Where not all ranks are alike, rates change with every
-/// message, and each counts for several.
+/// The most messages that may be simulated for one list, some 20 ms. If the ranks send differently, rates change with
+/// every message, so each message counts kUnlikeCost times.
 constexpr std::int64_t kMessagesMost = 120'000;
 constexpr std::int64_t kUnlikeCost = 8;
 constexpr std::uint64_t kSeeds = 4;
-/// So close to the bound that a further search is useless.
+/// A list whose time over the bound is no more than this needs no further search.
 constexpr double kBest = 1 + 1e-9;
 
-/// Marks offsets, modulo the extents, as in the list.
+/// The set of offsets, modulo the extents, that are in the list.
 class Taken {
  public:
   explicit Taken(int extent) : extent_(extent), taken_(static_cast<std::size_t>(extent * extent * extent), false) {}
@@ -43,11 +43,10 @@ class Taken {
 };
 
 Coordinates turned(const Coordinates& v) { return {v[2], v[0], v[1]}; }
-Coordinates negative(const Coordinates& v) { return {-v[0], -v[1], -v[2]}; }
 bool is_diagonal(const Coordinates& v) { return v[0] == v[1] && v[1] == v[2]; }
 
-/// Torus cube, six controllers: v, its turns about the diagonal, and their negatives load every direction with
-/// |a| + |b| + |c|. The seven that are their own negatives and the diagonal come last.
+/// For a torus cube and six controllers: v = (a,b,c), its rotations about the diagonal, and their negatives load every
+/// direction with |a| + |b| + |c|. The seven offsets that are their own negatives and the diagonal come last.
 ExchangeOffsets cube_torus_offsets(int extent) {
   ExchangeOffsets offsets;
   Taken taken(extent);
@@ -80,8 +79,8 @@ ExchangeOffsets cube_torus_offsets(int extent) {
   return offsets;
 }
 
-/// Mesh cube: v and its turns about the diagonal load all directions alike. The diagonal comes last, since an offset
-/// that is its own turn would part the others.
+/// For a mesh cube: v and its rotations about the diagonal load all directions equally. The diagonal comes last,
+/// because an offset that equals its rotations would separate the groups of three.
 ExchangeOffsets cube_mesh_offsets(int extent) {
   ExchangeOffsets offsets;
   Taken taken(extent);
@@ -97,7 +96,7 @@ ExchangeOffsets cube_mesh_offsets(int extent) {
 
 using Maker = std::function<ExchangeOffsets()>;
 
-/// What is tried, the most promising first.
+/// The candidate orders, the most promising first.
 std::vector<Maker> candidates(const ExchangeShape& shape, int controllers) {
   std::vector<Maker> makers;
   const int extent = shape.extents[0];
@@ -115,7 +114,7 @@ std::vector<Maker> candidates(const ExchangeShape& shape, int controllers) {
   return makers;
 }
 
-/// Simulates lists while the messages last.
+/// Simulates lists until kMessagesMost messages are used up.
 class Judge {
  public:
   Judge(const ExchangeShape& shape, int controllers)
@@ -123,7 +122,7 @@ class Judge {
     run_.controllers = controllers;
   }
 
-  /// The time over the bound, by the kind of sharing that suits the list less. Infinite when messages have run out.
+  /// The time divided by the bound, for the kind of sharing that gives the longer time. Infinite if is_over().
   double judge(const ExchangeOffsets& offsets) {
     const ExchangeList list{offsets.size(), offsets};
     const ExchangeTraffic traffic = exchange_traffic(topology_, list);
@@ -146,7 +145,7 @@ class Judge {
   std::int64_t left_ = kMessagesMost;
 };
 
-/// One small change: two transfers exchanged, one moved, or the ties of one taken the other way round.
+/// One small change: swaps two transfers, moves one, or reverses ties of one.
 void change(ExchangeOffsets& offsets, const ExchangeShape& shape, std::mt19937_64& random) {
   const auto any = [&] { return static_cast<std::ptrdiff_t>(random() % offsets.size()); };
   const std::ptrdiff_t one = any();
@@ -174,7 +173,7 @@ ExchangeOffsets box_offsets(const ExchangeShape& shape, int controllers) {
   Judge judge(shape, controllers);
   ExchangeOffsets best;
   double least = HUGE_VAL;
-  // The first one stands where even that cannot be simulated.
+  // The first candidate is the result if the budget does not even suffice to simulate that one.
   for (const Maker& make : candidates(shape, controllers)) {
     ExchangeOffsets list = make();
     const double time = judge.judge(list);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchange lists of one and two dimensions: the paper's orders, and the order for tori that pairs (i,j) with (j,i).
 //
-// On a mesh an offset loads both directions of a dimension alike (a message that would leave the mesh goes back), so
-// two messages in flight, (i,j) and (j,i), load all links alike. On a torus it loads one direction, so it takes four.
+// On a mesh an offset loads both directions of a dimension equally (a message that would leave the mesh goes back), so
+// two messages in flight, (i,j) and (j,i), load all links equally. On a torus an offset loads one direction only, so
+// four messages are needed.
 //
 //        (j,i)           + x carries i + j,  - x carries i + j
 //     .    .   (i,j)     + y carries i + j,  - y carries i + j
@@ -17,7 +18,7 @@
 namespace torii {
 namespace {
 
-/// Collects offsets as the paper writes them: send(i, j), mostly several at once.
+/// Collects offsets in the paper's notation: send(i, j), mostly several at once.
 class Writer {
  public:
   struct Pair {
@@ -28,7 +29,7 @@ class Writer {
   void send(Pairs... pairs) {
     (offsets_.push_back({{pairs.x, pairs.y, 0}}), ...);
   }
-  /// The tie (x, 0), + from even columns and - from odd ones.
+  /// The tie (x, 0): even columns send along +, odd columns along -.
   void send_by_parity(int x) { offsets_.push_back({{x, 0, 0}, 0, true}); }
   ExchangeOffsets take() { return std::move(offsets_); }
 
@@ -55,7 +56,7 @@ void columns(Writer& list, int first, int last, int h, int m) {
   }
 }
 
-/// Column `x` up and down without its ends.
+/// Column `x` without its ends.
 void column(Writer& list, int x, int h) {
   for (int i = 1; i <= h; ++i) list.send(At{x, i}, At{x, -i});
 }
@@ -151,7 +152,7 @@ ExchangeOffsets torus_offsets(int x, int y) {
     for (int j = 1; j <= h; ++j) list.send(At{half, j}, At{-half, -j});
     if (even) list.send(At{half, 0}, At{-half, m});
   }
-  // The lone way along y stands just before the last pair.
+  // The offset (0, m), which has no partner, comes just before the last pair.
   if (even) list.send(At{0, m}, At{m, 0}, At{-m, 0});
   if (x % 2 == 0 && !even) list.send_by_parity(half);
   return list.take();

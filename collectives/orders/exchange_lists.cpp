@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchange lists of any topology: the constructions in the topology's own axes, the ranks of a node, and the cache.
+// Exchange lists of any topology: maps the constructions to the topology's axes, adds the ranks of a node, and caches
+// the lists.
 #include "collectives/orders/exchange_lists.hpp"
 
 #include <algorithm>
@@ -19,8 +20,7 @@ namespace {
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-/// The dimensions in the order of an ExchangeShape: the longest first, those that wrap before those of the same extent
-/// that do not.
+/// The dimensions in the order of an ExchangeShape: the longest first; of equal extents, those that wrap first.
 std::array<std::size_t, 3> shape_axes(const Topology& topology) {
   std::array<std::size_t, 3> axes = {0, 1, 2};
   std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
@@ -66,8 +66,8 @@ ExchangeOffsets node_offsets(ExchangeOrder order, const Topology& topology, int 
   return offsets;
 }
 
-/// With several ranks on each node the list of nodes is gone through once for every distance of places, and ties go
-/// the one way round and the other in turn. The sender's own node comes last: it needs no link.
+/// Repeats the list of nodes for each difference of places on a node; ties by parity alternate their direction. The
+/// ranks of the sender's own node come last, because they need no link.
 ExchangeOffsets with_places(const ExchangeOffsets& offsets, int per_node) {
   ExchangeOffsets all;
   all.reserve((offsets.size() + 1) * index(per_node) - 1);
@@ -227,13 +227,14 @@ Ties exchange_ties(const Topology& topology, const ExchangeList& list, int rank,
 
 ExchangeTraffic exchange_traffic(const Topology& topology, const ExchangeList& list) {
   ExchangeTraffic traffic;
-  traffic.entries = list.transfers;
+  traffic.transfers = list.transfers;
   traffic.hops = [&](int rank, std::size_t transfer) { return exchange_hops(topology, list, rank, transfer); };
   traffic.mates_alike = !list.offsets.empty();
   for (std::size_t d = 0; d < 3; ++d) {
     const bool is_last = std::all_of(topology.extents().begin() + static_cast<std::ptrdiff_t>(d) + 1,
                                      topology.extents().end(), [](int extent) { return extent == 1; });
-    // Counted by rank, a step along any dimension but the last leads some ranks into the next row, and others not.
+    // If receivers are counted by rank, a step along any dimension but the last one leads only some ranks to the next
+    // row.
     const bool is_even = topology.wraps(static_cast<int>(d)) && (is_last || !list.offsets.empty());
     traffic.period[d] = is_even ? 1 : topology.extents()[d];
     const bool by_parity = std::any_of(list.offsets.begin(), list.offsets.end(), [&](const ExchangeOffset& offset) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchange lists made of pairs: offsets are matched so that what one leaves idle the other uses.
+// Exchange lists made of pairs: two offsets are matched so that one uses the links that the other leaves idle.
 //
-// An item is v and -v, which load both directions of every wrapping dimension alike; where nothing wraps it is v alone,
-// which does so by itself. Two items, four messages, load dimension d with |v_d| + |w_d| each way. The list takes as
-// long as the sum, over the pairs, of the greatest such load, so pairs are matched to make that sum small.
+// An item is v and -v, which together load both directions of every wrapping dimension equally. If nothing wraps, an
+// item is v alone, which loads both directions by itself. A pair of items v and w (four messages) loads each direction
+// of dimension d with |v_d| + |w_d|. A pair takes as long as the greatest of these loads, so the matching makes the sum
+// of the greatest loads small.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -17,10 +18,10 @@ namespace {
 
 struct Item {
   Coordinates steps;
-  Coordinates loads;  ///< of each direction, by dimension
+  Coordinates loads;  ///< by dimension: the load of each direction
 };
 
-using Pairs = std::vector<std::pair<int, int>>;  // of items; -1 for none
+using Pairs = std::vector<std::pair<int, int>>;  // indices of items; -1: no item
 
 int extent_distance(int extent, int steps) { return std::min(std::abs(steps), extent - std::abs(steps)); }
 
@@ -31,9 +32,7 @@ bool is_own_inverse(const ExchangeShape& shape, const Coordinates& steps) {
   return true;
 }
 
-Coordinates negative(const Coordinates& steps) { return {-steps[0], -steps[1], -steps[2]}; }
-
-/// Of v and -v the one whose first coordinate that tells them apart is the smaller, modulo the extents.
+/// Selects one of v and -v: the one that is smaller, modulo the extents, in the first coordinate in which they differ.
 bool stands_for_both(const ExchangeShape& shape, const Coordinates& steps) {
   for (std::size_t d = 0; d < 3; ++d) {
     const int up = (steps[d] + shape.extents[d]) % shape.extents[d];
@@ -51,7 +50,7 @@ std::vector<Item> items_of(const ExchangeShape& shape) {
     if (wraps && (is_own_inverse(shape, v) || !stands_for_both(shape, v))) continue;
     Item item{v, {0, 0, 0}};
     for (std::size_t d = 0; d < 3; ++d) {
-      // Both messages of an item load both directions of a dimension that ends.
+      // In a dimension that does not wrap, each of the two messages of an item loads both directions.
       item.loads[d] = extent_distance(shape.extents[d], v[d]) * (wraps && !shape.wraps[d] ? 2 : 1);
     }
     items.push_back(item);
@@ -59,7 +58,8 @@ std::vector<Item> items_of(const ExchangeShape& shape) {
   return items;
 }
 
-/// Four times the time of a pair, and how much earlier one of its items ends: an early end disturbs the next pair.
+/// Four times the time of a pair, plus how much earlier than the pair each item ends: an early end disturbs the next
+/// pair.
 int cost_of(const Item& a, const Item& b) {
   int most = 0;
   int slowest_a = 0;
@@ -73,8 +73,8 @@ int cost_of(const Item& a, const Item& b) {
   return 4 * most + (most - slowest_a) + (most - slowest_b);
 }
 
-/// Pairs v with w = half the extents - v: together they load every direction with half its extent, whatever v is. Items
-/// for which w is v are paired among themselves.
+/// Pairs v with w = half the extents - v: for every v, the two load every direction with half its extent. Items for
+/// which w equals v are paired with each other.
 Pairs match_halves(const ExchangeShape& shape, const std::vector<Item>& items) {
   const auto number = [&](const Coordinates& steps) {
     Coordinates at = steps;
@@ -103,7 +103,7 @@ Pairs match_halves(const ExchangeShape& shape, const std::vector<Item>& items) {
   return pairs;
 }
 
-/// Starts with a pairing of the longest with the shortest and exchanges partners while that costs less or the same.
+/// Pairs the longest item with the shortest and so on, then swaps partners of random pairs if that costs no more.
 Pairs match(const std::vector<Item>& items, std::uint64_t seed) {
   const int count = static_cast<int>(items.size());
   const auto cost = [&](int a, int b) {
@@ -129,8 +129,8 @@ Pairs match(const std::vector<Item>& items, std::uint64_t seed) {
   return pairs;
 }
 
-/// The offsets that are their own inverses: 0, 1, 3 or 7. Each loads one direction only, so they go by twos whose sum
-/// is half of all extents, in turn along + and along -.
+/// The offsets that are their own inverses; there are 0, 1, 3 or 7. Each loads one direction only, so they are listed
+/// in pairs whose sum is half of all extents, alternately along + and along -.
 ExchangeOffsets own_inverses(const ExchangeShape& shape) {
   Coordinates half = {0, 0, 0};
   std::vector<std::size_t> even;
@@ -171,7 +171,7 @@ ExchangeOffsets paired_offsets(const ExchangeShape& shape, std::uint64_t seed) {
     }
     return *std::max_element(loads.begin(), loads.end());
   };
-  // Pairs that take equally long are adjacent; a lone item comes last.
+  // Pairs that take equally long are adjacent; an item without a partner comes last.
   std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
     const bool lone_a = std::min(a.first, a.second) < 0;
     const bool lone_b = std::min(b.first, b.second) < 0;

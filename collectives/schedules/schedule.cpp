@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Branch and bound over the transfers of a broadcast.
 //
-// A partial schedule is continued by every transfer whose earliest start is not before the last one placed, alike ones
-// once. First the network without latencies is solved, and its order replayed; then come a short dive, beams of 1, 4,
-// 16 and 64 partial schedules in two orders of preference, and depth first until nothing is left or the budget is used
-// up.
+// A partial schedule is extended by every transfer whose earliest start is not before that of the last placed transfer;
+// of equivalent transfers (Labels) only one is tried. The search runs in stages:
+// - It solves the network without latencies, and replays the order found there with latencies.
+// - It runs a short depth-first search, then beam searches of widths 1, 4, 16 and 64 in two orders of preference.
+// - It searches depth first until all partial schedules are examined or the budget is used up.
 #include "collectives/schedules/schedule.hpp"
 
 #include <algorithm>
@@ -23,23 +24,23 @@ namespace {
 
 constexpr std::size_t kSeenMost = std::size_t{1} << 22;
 constexpr int kBeams[] = {1, 4, 16, 64};
-/// What small networks need to be searched through, tried again after each beam.
+/// Steps, times the beam's width, of the depth-first search after each beam. They are enough to finish small networks.
 constexpr std::int64_t kDivePerWidth = 200;
 
-/// A continuation of a partial schedule.
+/// A partial schedule extended by one move.
 struct Child {
   Move move;
   Ticks bound = 0;
-  Ticks distance = 0;      ///< the time that the message takes from the nearest rank that has it
+  Ticks distance = 0;      ///< the time of a transfer to the receiver from the nearest rank that has the message
   int hops = 0;            ///< links from the sender
   std::size_t parent = 0;  ///< in a beam
 };
 
-/// The order in which equally promising continuations are tried.
+/// Which of two children with equal bounds is tried first: the farthest receiver, or the earliest start.
 enum class Prefer { far, early };
 
-/// The order of trying: what promises most, then the farthest receiver, the earliest start, the nearest sender; or the
-/// earliest start before the farthest receiver, which keeps slow links busy.
+/// The order in which children are tried: least bound, farthest receiver, earliest start, nearest sender. With
+/// Prefer::early the earliest start counts before the farthest receiver, which keeps slow links busy.
 bool is_better(const Child& a, const Child& b, Prefer prefer) {
   if (a.bound != b.bound) return a.bound < b.bound;
   if (prefer == Prefer::early && a.move.start != b.move.start) return a.move.start < b.move.start;
@@ -56,13 +57,13 @@ class Search {
     least_ = bound_.of(state_, kNever);
   }
 
-  /// Schedules without a search: again and again the transfer that ends first, to any rank, and to the farthest ones.
+  /// Two first schedules to beat. Each always places the transfer that ends first: to any rank, or to a farthest rank.
   void greedy() {
     greedy(false);
     greedy(true);
   }
 
-  /// Places the transfers in this order, each as early as it can be: a first schedule to beat.
+  /// A first schedule to beat: places the transfers in this order, each as early as possible.
   void replay(const std::vector<Move>& order) {
     State state(model_, root_);
     std::vector<Move> moves;
@@ -101,12 +102,12 @@ class Search {
   bool proven() const { return is_complete_ || least_ >= enough(); }
 
  private:
-  /// A partial schedule that must take so long need not be continued.
+  /// A partial schedule whose bound reaches this time cannot improve the best schedule.
   Ticks enough() const {
     return best_time_ == kNever ? kNever : best_time_ - best_time_ / 1'000'000'000 - 8 * model_.ranks();
   }
 
-  /// The time from the nearest rank that has the message.
+  /// The time of a transfer from the nearest rank that has the message.
   Ticks distance(const State& state, int receiver) const {
     Ticks nearest = kNever;
     for (const int sender : state.holders()) {
@@ -172,7 +173,7 @@ class Search {
               [this](const Child& a, const Child& b) { return is_better(a, b, prefer_); });
   }
 
-  /// The continuations of state_ that may lead to something better, one of each kind.
+  /// The children of state_ that may lead to a better schedule, one of each equivalence class.
   std::vector<Child> expand() {
     std::vector<Child> children;
     labels_.update(state_);
@@ -203,7 +204,7 @@ class Search {
     return children;
   }
 
-  /// Whether a state like this has been seen that was done no later.
+  /// Whether an equivalent state with a completion no later than this one has been seen.
   bool is_known(std::uint64_t label, Ticks completion) {
     const auto [known, fresh] = seen_.try_emplace(label, completion);
     if (fresh) {
@@ -215,7 +216,7 @@ class Search {
     return false;
   }
 
-  /// Depth first from state_. Returns whether all was looked at: false when `until` partial schedules have been.
+  /// Searches depth first from state_. Returns false if it stopped because `until` partial schedules were examined.
   bool dive(std::int64_t until) {
     if (is_over() || nodes_ >= until) return least_ >= enough();
     std::vector<Child> children = expand();
@@ -232,7 +233,7 @@ class Search {
     return true;
   }
 
-  /// All partial schedules of a beam have equally many transfers.
+  /// A beam search: keeps the `width` best partial schedules of each number of transfers.
   void beam(std::size_t width) {
     std::vector<std::vector<Move>> beam = {{}};
     while (!beam.empty() && !is_out_of_budget()) {
@@ -258,7 +259,7 @@ class Search {
     }
   }
 
-  /// Places moves, and takes them back at its end.
+  /// Places moves, and its destructor takes them back.
   class Undo {
    public:
     Undo(Search& search, const std::vector<Move>& moves) : search_(search) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting first copies over cuts. What is known of the network beforehand is made in schedule_cuts.cpp.
+// Counts first copies across cuts. schedule_cuts.cpp computes the data that depend on the network only.
 #include "collectives/schedules/schedule_bound.hpp"
 
 #include <algorithm>
@@ -36,8 +36,8 @@ void Bound::Best::add(const Component& component) {
   latency_in = std::min(latency_in, component.latency_in);
 }
 
-/// Merges the copies of sources_ in the order of their arrivals, one for each target. A target that receives becomes a
-/// source, as good as the best of them. `insides` are the targets', the longest first.
+/// Gives each target the earliest copy of sources_ that is left. A target that has received becomes a source with the
+/// best properties of all targets. `insides` holds the inside times of the targets, the longest first.
 Ticks Bound::arrivals(std::span<const Ticks> insides, const Best& best, double floor, double enough) {
   const auto later = [](const std::pair<double, std::size_t>& a, const std::pair<double, std::size_t>& b) {
     return a.first > b.first;
@@ -71,7 +71,7 @@ Ticks Bound::arrivals(std::span<const Ticks> insides, const Best& best, double f
   return static_cast<Ticks>(bound);
 }
 
-/// A component whose link is free from some moment on, or whose reservations are listed.
+/// A component that has the message, as a source; a busy source if transfers are reserved on its exit link.
 Bound::Source Bound::source_of(const Component& component, const Best& targets, const State& state) {
   Ticks gate = kNever;
   for (std::size_t i = 0; i < component.ranks.size(); ++i) {
@@ -80,7 +80,7 @@ Bound::Source Bound::source_of(const Component& component, const Best& targets, 
   }
   const double least = static_cast<double>(model_->duration(std::min(component.rate_out, targets.rate_in)));
   const double after = static_cast<double>(component.out_latency + targets.latency_in);
-  std::vector<std::pair<double, double>> changes;  // (moment, change of what is free)
+  std::vector<std::pair<double, double>> changes;  // (time, change of the free bandwidth)
   double free = static_cast<double>(component.capacity);
   for (const Reservation& one : state.reservations(component.out_resource)) {
     if (one.end <= gate) continue;
@@ -123,7 +123,7 @@ Ticks Bound::of_cut(const Cut& cut, const State& state, Ticks enough) {
   for (const Component& component : cut) {
     const bool is_wanting = is_target(component);
     if (is_wanting) target_insides_.push_back(component.inside);
-    // A copy may also go to a component whose own is still under way, and go on from there before that one comes.
+    // A component whose copy is still under way may receive another one earlier and forward that.
     const auto is_there = [&](int rank) { return state.have(rank) <= state.last(); };
     if (is_wanting || std::none_of(component.ranks.begin(), component.ranks.end(), is_there)) best.add(component);
   }

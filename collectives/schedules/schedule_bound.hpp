@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a partial schedule must still take at least.
+// A lower bound on the completion time of a partial schedule.
 #pragma once
 
 #include <map>
@@ -12,67 +12,69 @@ namespace torii::scheduling {
 
 /// A lower bound by counting first copies.
 ///
-/// A cut is a connected set of relays. It divides the other nodes into components, each on a link of its own. A
-/// component without the message needs a first copy over the cut; the others hand copies out, the k-th no earlier than
-/// its link can have carried k messages besides what is reserved on it, and no earlier than one message takes at the
-/// best rate. A component that has received a copy hands out copies too. The r-th first copy arrives no earlier than
-/// the r-th of all these, and after it the component must still serve its inside, for which a bound is known
-/// beforehand; the longest such bounds are given to the first arrivals.
+/// A cut is a connected set of relays. Without it, the tree falls into components; one link joins each component to the
+/// cut. A component whose ranks lack the message needs a first copy across the cut. A component that has the message
+/// sends copies. Its k-th copy cannot arrive before its link can have carried k messages beside the reserved transfers,
+/// nor before one message at the best rate. A component that has received a copy sends copies too. So the r-th
+/// component served receives its first copy no earlier than the r-th earliest of all these copies. After that copy the
+/// component must still distribute the message inside; a bound of that time is computed beforehand. The components with
+/// the longest inside times are assumed to be served first.
 ///
-/// The bound of the inside starts at the first arrival of any copy there. It allows for further copies from outside,
-/// among them those that slow senders have under way at the same time: the least rates that fit beside each other are
-/// counted, each link being the slowest of one transfer at a time.
+/// The inside time starts when any first copy arrives in the component. Further copies may come from outside, several
+/// at once from slow senders. The bound counts as many as the least possible rates allow, because each link can be the
+/// bottleneck of only one transfer at a time.
 class Bound {
  public:
   explicit Bound(const Model& model);
 
-  /// No continuation of `state` is complete before this. May stop looking once it has reached `enough`.
+  /// No continuation of `state` completes before this time. The search for a better bound may stop at `enough`.
   Ticks of(const State& state, Ticks enough);
 
  private:
-  /// A component: the part of the tree that one link joins to a cut.
+  /// The part of the tree that one link (the exit link) joins to a cut.
   struct Component {
     std::vector<int> ranks;
-    std::vector<Ticks> before;  ///< by rank of `ranks`: latencies to the link of the cut
-    int out_resource = 0;
-    Ticks out_latency = 0;      ///< of that link
-    std::int64_t capacity = 0;  ///< of that link, outwards
-    std::int64_t rate_out = 0;  ///< the best of any of its ranks up to the cut
-    std::int64_t rate_in = 0;
-    Ticks least_before = 0;
-    Ticks latency_in = 0;  ///< from the cut to its nearest rank
-    Ticks inside = 0;      ///< from a first arrival to the end
+    std::vector<Ticks> before;  ///< by index in `ranks`: latencies from the rank to the exit link
+    int out_resource = 0;       ///< the exit link, outwards
+    Ticks out_latency = 0;      ///< of the exit link
+    std::int64_t capacity = 0;  ///< of the exit link, outwards
+    std::int64_t rate_out = 0;  ///< the best rate from a rank of the component to the cut
+    std::int64_t rate_in = 0;   ///< the best rate from the cut to a rank of the component
+    Ticks least_before = 0;     ///< the least of `before`
+    Ticks latency_in = 0;       ///< from the cut to the nearest rank of the component
+    Ticks inside = 0;           ///< least time from the first arrival until all ranks of the component have the message
   };
-  using Cut = std::vector<Component>;  ///< those with the longest inside first
+  using Cut = std::vector<Component>;  ///< in decreasing order of `inside`
 
-  /// Hands out copies as fast as it could.
+  /// A sender of copies that sends as fast as the bound allows.
   struct Source {
     double base = 0;  ///< the k-th copy arrives at base + max(least, (k - spare) * period), but not before `base`
     double least = 0;
     double period = 0;
     int spare = 0;
-    int copies = 0;
-    int busy = -1;  ///< index into busy_sources_: the link is reserved in part
+    int copies = 0;  ///< sent so far
+    int busy = -1;   ///< index into busy_sources_ if transfers are reserved on the exit link, otherwise -1
     double next() const;
   };
+  /// A source on whose exit link transfers are reserved.
   struct BusySource {
-    std::vector<std::pair<double, double>> free;  ///< (moment, what is free from there on); the last one for ever
-    double base = 0;                              ///< added to when the link has carried a copy
+    std::vector<std::pair<double, double>> free;  ///< (time, free bandwidth from then on)
+    double base = 0;                              ///< added to the time at which the link has carried a copy
     double least = 0;
-    double carried(double messages_bytes) const;  ///< the moment when so much has been carried
+    double carried(double amount) const;  ///< the time by which the link can have carried `amount`
     double first_free() const;
   };
-  /// The best of several components.
+  /// The best value of each property among several components.
   struct Best {
     std::int64_t capacity = 0;
     std::int64_t rate_out = 0;
     std::int64_t rate_in = 0;
-    Ticks way_out = kNever;  ///< latencies from a rank across the link
+    Ticks way_out = kNever;  ///< latencies from a rank across the exit link
     Ticks latency_in = kNever;
     void add(const Component& component);
   };
 
-  Cut make_cut(const std::vector<bool>& in_cut, int entry, TreeHop from_outside);
+  Cut make_cut(const std::vector<bool>& in_cut, int first, TreeHop from_outside);
   void add_cut(const std::vector<bool>& in_cut);
   Component make_component(TreeHop into);
   Ticks inside(TreeHop into, const std::vector<int>& ranks);
@@ -91,7 +93,7 @@ class Bound {
   std::vector<int> levels_;
   std::vector<Cut> cuts_;
   std::map<std::pair<int, int>, Ticks> insides_;
-  bool by_pairs_ = false;  ///< ranks that forward are in no cut's way: look at single ways too
+  bool by_pairs_ = false;  ///< also bound by single paths: no cut contains a rank that forwards
   std::vector<Source> sources_;
   std::vector<BusySource> busy_sources_;
   std::vector<Ticks> target_insides_;

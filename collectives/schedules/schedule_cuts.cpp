@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of the bound that depend on the network only: cuts, their components, and the times of their insides.
+// The data of the bound that depend on the network only: cuts, their components, and the components' inside times.
 #include <algorithm>
 #include <cmath>
 
@@ -8,9 +8,9 @@
 namespace torii::scheduling {
 namespace {
 
-/// Insides of more ranks are bounded by cuts alone.
+/// Components of more ranks have their inside time bounded by cuts alone.
 constexpr std::size_t kPairsMost = 16;
-/// Single ways are looked at up to so many ranks; beyond, cuts say nearly as much.
+/// Networks of more ranks are bounded by cuts alone, which are nearly as tight there.
 constexpr int kRanksByPairsMost = 24;
 
 }  // namespace
@@ -36,7 +36,7 @@ Bound::Bound(const Model& model) : model_(&model), levels_(levels()), by_pairs_(
   }
 }
 
-/// For relays how often the rim of relays must be taken off until they stand at it; -1 for ranks.
+/// By node: how often the outermost relays must be removed until this relay is an outermost one; -1 for ranks.
 std::vector<int> Bound::levels() const {
   const TreeTopology& tree = model_->tree();
   std::vector<int> levels(at(model_->nodes()), -1);
@@ -59,7 +59,7 @@ std::vector<int> Bound::levels() const {
     }
     for (const int node : rim) {
       for (const TreeHop hop : tree.hops(node)) {
-        // Two relays that are left facing each other, or one that lost all neighbours at once.
+        // The last two relays face each other, or one relay lost all its neighbours at once.
         const int other = tree.reaches(hop);
         if (is_relay(other) && levels[at(other)] < 0 && neighbours[at(other)] <= 0) next.push_back(other);
       }
@@ -98,11 +98,11 @@ void Bound::add_cut(const std::vector<bool>& in_cut) {
   if (cut.size() > 1) cuts_.push_back(std::move(cut));
 }
 
-/// The components of a cut around node `entry`; the one from which `from_outside` leads in is left out.
-Bound::Cut Bound::make_cut(const std::vector<bool>& in_cut, int entry, TreeHop from_outside) {
+/// The components of the cut that contains node `first`, without the component from which `from_outside` leads in.
+Bound::Cut Bound::make_cut(const std::vector<bool>& in_cut, int first, TreeHop from_outside) {
   const TreeTopology& tree = model_->tree();
   Cut cut;
-  std::vector<std::pair<int, int>> open = {{entry, from_outside.link}};
+  std::vector<std::pair<int, int>> open = {{first, from_outside.link}};
   while (!open.empty()) {
     const auto [node, came] = open.back();
     open.pop_back();
@@ -160,8 +160,9 @@ Bound::Component Bound::make_component(TreeHop into) {
   return component;
 }
 
-/// The rates, lowest first, of the transfers that can be under way over `hop` at once and have their slowest link
-/// before it (`upstream`) or behind it. Each link is the slowest of one transfer at a time, because that fills it.
+/// The rates, lowest first, of transfers that can cross `hop` at once and have their slowest link before `hop`
+/// (`upstream`) or after it. Each link is the slowest one of a single transfer at a time, because that transfer fills
+/// it.
 std::vector<std::int64_t> Bound::least_rates(TreeHop hop, bool upstream) {
   const TreeTopology& tree = model_->tree();
   const int node = tree.links()[at(hop.link)].ends[at(upstream ? hop.direction : 1 - hop.direction)];
@@ -182,7 +183,8 @@ std::vector<std::int64_t> Bound::least_rates(TreeHop hop, bool upstream) {
   return rates;
 }
 
-/// Copies that enter over a link after the first arrival behind it. `spread`: by how much latencies behind it differ.
+/// The copies that enter a component over a link after the first arrival there. `spread` is the difference of the
+/// largest and the least latency from that link to a rank.
 Bound::Source Bound::from_outside(TreeHop into, Ticks spread) {
   std::vector<std::int64_t> rates = least_rates(into, true);
   const std::vector<std::int64_t> behind = least_rates(into, false);
@@ -228,7 +230,7 @@ Ticks Bound::inside(TreeHop into, const std::vector<int>& ranks) {
   return insides_[{into.link, into.direction}] = bound;
 }
 
-/// The best first receiver serves each of the others, or the outside does.
+/// The best choice of the first receiver, which then sends to all others unless a copy from outside is earlier.
 Ticks Bound::inside_by_pairs(std::span<const int> ranks, const Source& outside) const {
   const Ticks from_outside = std::max<Ticks>(0, static_cast<Ticks>(outside.next()));
   Ticks best = kNever;
@@ -244,7 +246,7 @@ Ticks Bound::inside_by_pairs(std::span<const int> ranks, const Source& outside) 
   return best;
 }
 
-/// One component has the first copy at time 0, and the outside sends more.
+/// One component has the first copy at time 0, and further copies come from outside.
 Ticks Bound::inside_by_cut(const Cut& cut, const Source& outside) {
   if (cut.size() < 2) return 0;
   Best best;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways between all pairs of ranks.
+// Computes the paths between all pairs of ranks.
 #include "collectives/schedules/schedule_model.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace torii::scheduling {
 
 Model::Model(const TreeTopology& tree, std::size_t bytes, bool with_latency)
     : tree_(&tree), bytes_(static_cast<double>(std::max<std::size_t>(bytes, 1))), with_latency_(with_latency) {
-  // No schedule is longer than all transfers one after the other over the slowest link and all latencies.
+  // An upper bound of any schedule: all transfers one after the other over the slowest link, with all latencies.
   std::int64_t slowest = INT64_MAX;
   double latency_s = 0;
   for (const TreeLink& link : tree.links()) {
@@ -47,7 +47,7 @@ void Model::add_ways_from(int rank) {
     depths.pop_back();
     way.resize(depth);
     if (depth != 0) {
-      // The hop by which this node was reached, appended now that all hops before it are in `way`.
+      // `way` now holds all hops before this node; append the hop that leads here.
       for (const TreeHop hop : tree_->hops(from)) {
         if (tree_->reaches(hop) != node) continue;
         const Ticks before =

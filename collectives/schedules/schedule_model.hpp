@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network as the search for a schedule sees it: ways between ranks, rates and durations.
+// The network model of the schedule search: paths between ranks, rates and durations.
 #pragma once
 
 #include <span>
@@ -9,33 +9,33 @@
 
 namespace torii::scheduling {
 
-/// Time in whole units so small that a schedule has some 10^17 of them: sums do not depend on their order.
+/// Time in integer units, so that sums do not depend on their order. A schedule has some 10^17 units.
 using Ticks = std::int64_t;
 inline constexpr Ticks kNever = INT64_MAX;
 
 constexpr std::size_t at(int value) { return static_cast<std::size_t>(value); }
 
-/// One link of a way.
+/// One link of a path.
 struct Hop {
-  int resource = 0;  ///< what it occupies: the directed link 2 x link + direction, or 2 x link where it is half duplex
+  int resource = 0;  ///< the occupied resource: 2 x link + direction, or 2 x link if the link is half duplex
   int link = 0;
   int direction = 0;
-  int to = 0;        ///< the node it leads to
-  Ticks before = 0;  ///< latencies before it
+  int to = 0;        ///< the node at the end of the link
+  Ticks before = 0;  ///< sum of the latencies of the path's earlier links
 };
 
-/// The way between two ranks.
+/// The path between two ranks.
 struct Way {
-  std::int64_t rate = 0;  ///< the least bandwidth on it, bytes per second
+  std::int64_t rate = 0;  ///< the least bandwidth of its links, bytes per second
   Ticks duration = 0;     ///< of the message at that rate
-  Ticks latency = 0;      ///< of all its links
+  Ticks latency = 0;      ///< sum over its links
   std::size_t first_hop = 0;
   std::size_t hop_count = 0;
 };
 
 class Model {
  public:
-  /// `with_latency` false: all latencies are taken as 0.
+  /// Without `with_latency` all latencies count as 0.
   Model(const TreeTopology& tree, std::size_t bytes, bool with_latency);
 
   const TreeTopology& tree() const { return *tree_; }

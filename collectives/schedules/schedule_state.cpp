@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placing transfers, and the labels of partial schedules.
+// Places transfers, and computes the labels of partial schedules.
 #include "collectives/schedules/schedule_state.hpp"
 
 #include <algorithm>
@@ -16,11 +16,12 @@ std::uint64_t mix(std::uint64_t value) {
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return mix(mix(a) ^ (b * 0xd6e8feb86659fd93ULL)); }
 
-/// The time before which [begin, begin + duration) at `rate` cannot begin on a resource; `begin` if it fits.
+/// `begin` if a use of [begin, begin + duration) at `rate` fits on a resource; otherwise a later time before which it
+/// cannot begin.
 Ticks first_fit(std::span<const Reservation> reservations, std::int64_t capacity, Ticks begin, Ticks duration,
                 std::int64_t rate) {
   const Ticks end = begin + duration;
-  // What is occupied changes upwards at the beginning of a reservation only.
+  // The occupied bandwidth rises only where a reservation begins, so checking those times is enough.
   const auto check = [&](Ticks moment) {
     std::int64_t used = rate;
     Ticks frees = kNever;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A partial schedule: the ranks that have the message, the use of the links, and which of its continuations are alike.
+// A partial schedule: which ranks have the message, how the links are used, and which continuations are equivalent.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ struct Move {
   Ticks start = 0;
 };
 
-/// What a transfer occupies of a resource.
+/// The use of a resource by one transfer.
 struct Reservation {
   Ticks begin = 0;
   Ticks end = 0;
@@ -28,7 +28,7 @@ class State {
 
   const Model& model() const { return *model_; }
   bool has(int rank) const { return have_[at(rank)] != kNever; }
-  /// When the rank has, or will have, everything; kNever if nothing is under way to it.
+  /// When the rank has, or will have, the whole message; kNever if no transfer to it is placed.
   Ticks have(int rank) const { return have_[at(rank)]; }
   std::span<const int> holders() const { return holders_; }
   bool complete() const { return static_cast<int>(holders_.size()) == model_->ranks(); }
@@ -41,7 +41,7 @@ class State {
   /// The earliest start at which the transfer fits.
   Ticks earliest(int sender, int receiver) const;
   void place(const Move& move);
-  /// Takes back the move placed last.
+  /// Undoes place() of the latest move; `last` and `completion` are the values from before it.
   void take_back(const Move& move, Ticks last, Ticks completion);
 
  private:
@@ -53,18 +53,18 @@ class State {
   Ticks completion_ = 0;
 };
 
-/// Labels of a state that do not change when like parts of the tree change places: bottom-up labels of rooted trees
-/// (Aho, Hopcroft, Ullman 1974) for every root at once, hashed to 64 bits. Times before last() count as last(), since
-/// nothing starts earlier any more. Links, messages under way and what is reserved are part of the labels.
+/// Labels of a state that are invariant under symmetries of the tree: bottom-up labels of rooted trees (Aho, Hopcroft,
+/// Ullman 1974), for every root at once, hashed to 64 bits. They include links, messages under way and reservations.
+/// Times before last() count as last(), because no later transfer starts before that.
 class Labels {
  public:
   explicit Labels(const Model& model);
   void update(const State& state);
-  /// Equal for ranks that look alike.
+  /// Equal for equivalent ranks.
   std::uint64_t of(int rank) const { return rooted_[at(model_->tree().node_of(rank))]; }
-  /// Equal for transfers that look alike.
+  /// Equal for equivalent transfers.
   std::uint64_t of(int sender, int receiver) const;
-  /// Equal for states that look alike.
+  /// Equal for equivalent states.
   std::uint64_t whole() const { return whole_; }
 
  private:
@@ -77,9 +77,9 @@ class Labels {
   std::vector<std::uint64_t> fixed_;    ///< by directed link
   std::vector<std::uint64_t> busy_;     ///< by resource
   std::vector<std::uint64_t> own_;      ///< by node
-  std::vector<std::uint64_t> sum_;      ///< by node: its own label and those of all that hangs on it, each way
-  std::vector<std::uint64_t> hanging_;  ///< by directed link: what hangs on it at the end it leaves
-  std::vector<std::uint64_t> rooted_;   ///< by node
+  std::vector<std::uint64_t> sum_;      ///< by node: its own label plus `hanging_` of the directed links that enter it
+  std::vector<std::uint64_t> hanging_;  ///< by directed link: label of the subtree at the end that the link leaves
+  std::vector<std::uint64_t> rooted_;   ///< by node: label of the tree rooted there
   std::uint64_t whole_ = 0;
 };
 

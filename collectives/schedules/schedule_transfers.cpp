@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The result of a search as transfers that can be run: times in seconds, and the transfers that each must wait for.
+// Gives each transfer its times in seconds and the transfers that it must wait for.
 #include "collectives/schedules/schedule_transfers.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace torii {
 namespace scheduling {
 namespace {
 
-/// What one transfer occupies of one resource.
+/// The use of one resource by one transfer.
 struct Use {
   std::size_t transfer = 0;
   Ticks begin = 0;
@@ -28,7 +28,8 @@ std::vector<std::vector<Use>> uses_of(const Model& model, const std::vector<Move
   return uses;
 }
 
-/// Of what ended on a resource before `use` began, the latest: all but what ended before one of the others began.
+/// Adds the direct predecessors of `use` on its resource: uses that ended before `use` began, without those that ended
+/// before another predecessor began.
 void add_predecessors(const std::vector<Use>& uses, const Use& use, std::vector<int>& after) {
   const auto precedes = [](const Use& a, const Use& b) { return a.transfer < b.transfer && a.end <= b.begin; };
   for (const Use& before : uses) {
@@ -64,9 +65,9 @@ std::vector<Transfer> transfers_of(const Model& model, std::vector<Move> moves) 
 
 double chain_time_s(const TreeTopology& tree, int root, std::size_t bytes, std::size_t segment_bytes) {
   const std::vector<int> order = tree.depth_first(root);
-  double slowest_s = 0;  // of what takes longest for one segment: a hop, or a half-duplex link with all that crosses it
-  double ways_s = 0;     // of the first segment through all hops
-  std::vector<double> shared_s(tree.links().size(), 0);  // of one segment over a half-duplex link, there and back
+  double slowest_s = 0;  // the bottleneck for one segment: a step of the chain, or all crossings of a half-duplex link
+  double ways_s = 0;     // the first segment through the whole chain
+  std::vector<double> shared_s(tree.links().size(), 0);  // by half-duplex link: all crossings of one segment so far
   const auto segment = static_cast<double>(std::max<std::size_t>(1, std::min(bytes, segment_bytes)));
   for (std::size_t i = 0; i + 1 < order.size(); ++i) {
     double rate = 1e30;

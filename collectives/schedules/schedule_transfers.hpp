@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the moves of a search to the transfers of a schedule.
+// Converts the moves of a search into the transfers of a schedule.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace torii::scheduling {
 
-/// In the order of their starts, each with what leaves it room.
+/// The transfers in the order of their starts, each with its predecessors on shared links (Transfer::after).
 std::vector<Transfer> transfers_of(const Model& model, std::vector<Move> moves);
 
 }  // namespace torii::scheduling

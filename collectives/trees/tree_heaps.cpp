@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three trees for ranks without links between them: heaps in which every parent has three children.
 //
-//   tree 0 of 8 ranks, own roots      tree 1 is the same, 8/3 ranks further on, tree 2 twice as far
+//   tree 0 of 8 ranks, own roots      Trees 1 and 2 have the same shape, shifted by 8/3 and 16/3 ranks.
 //
-//            0                        A third of a heap's places have children. The three trees begin a third of the
-//        /   |   \                    ranks apart, so that a rank hands on in one of them and is a leaf in the other
-//       1    2    3                   two: an inner rank takes 3 x n/3 and gives n/3 on the way up, and its two leaves
-//     / | \  |                        give 2 x n/3. So each rank sends n and takes n on either way, which is the least
-//    4  5 6  7                        there is, and no tree is higher than log3(2P).
+//            0                        A third of a heap's nodes have children. The trees are shifted by a third of the
+//        /   |   \                    ranks, so that each rank has children in one tree and is a leaf in the other two.
+//       1    2    3                   On the way up of a vector of n bytes, a rank receives 3 x n/3 from its children,
+//     / | \  |                        sends n/3 to its parent, and sends 2 x n/3 as a leaf. So each rank sends n and
+//    4  5 6  7                        receives n in either direction, which is optimal. The height is at most log3(2P).
 //
 // Source: after P. Sanders, J. Speck, J. L. Traeff, Two-tree algorithms for full bandwidth broadcast, reduction and
 // scan, Parallel Computing 35, 2009, section 2, with three trees of three children instead of two of two.
@@ -25,7 +25,7 @@ constexpr int kChildren = 3;
 }  // namespace
 
 std::vector<Tree> heap_trees(int ranks, int root) {
-  // With a common root the other ranks form the heaps, and the root is above all three.
+  // With a common root the other ranks form the three heaps, and the root is the parent of all three.
   const bool is_common = root != kOwnRoots;
   const int members = is_common ? ranks - 1 : ranks;
   const int first = is_common ? root + 1 : 0;

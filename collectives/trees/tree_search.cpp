@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Low edge-disjoint trees of a torus whose roots are free to choose, as those of an allreduce are.
+// Low edge-disjoint trees of a torus whose roots can be chosen freely, as in an allreduce.
 //
-//   Every (tree, node) needs a cable to its parent. A potential says how far from its root a node stands in a tree;
-//   cables to neighbours of lower potential may be its own. Potentials begin as distances: then a matching of all
-//   (tree, node) with cables would be trees of shortest ways. The best matching leaves a few over, so, as long as some
-//   are, a (tree, node) that stands in their way is lifted: its potential becomes that of its lowest higher neighbour
-//   plus one, which gives it more cables to choose from, and its former children that are not higher look anew.
+//   A seeker is a pair (tree, node); each seeker except the roots needs a cable to its parent. A seeker has a
+//   potential, an upper bound of its depth. It may use the cables to neighbours whose potential in the same tree is
+//   lower. Potentials start as distances from the root: a complete matching of seekers to cables would give trees of
+//   shortest paths. The best matching leaves some seekers without a cable. While it does, one seeker that blocks them
+//   is lifted: its potential becomes that of its lowest neighbour of at least equal potential, plus one. The lifted
+//   seeker has more cables to choose from; its children that are no longer higher must find another cable.
 //
-// A parent is always of lower potential, so no tree goes round, and no tree is higher than the highest potential. Roots
-// stand at thirds of every dimension (halves for two trees). Matchings by Hopcroft and Karp (1973); lifting is Goldberg
-// and Tarjan's relabelling (1988) of nodes that cannot be served. Steps are bounded and the seed is fixed, so all ranks
-// find the same trees.
+// A parent always has a lower potential, so there are no cycles, and no tree is higher than its highest potential.
+// Roots are at thirds of every dimension (at halves for two trees). Matchings: Hopcroft and Karp (1973). Lifting is the
+// relabelling of Goldberg and Tarjan (1988). Steps are bounded and the seed is fixed, so all ranks find the same trees.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -23,16 +23,16 @@ namespace torii {
 namespace {
 
 constexpr int kNone = -1;
-/// (Tree, node) pairs looked at in all: some seconds at most, whatever the torus.
+/// The most seekers examined in all: some seconds on any torus.
 constexpr std::int64_t kWorkMost = std::int64_t{1} << 27;
-/// Costs of lifting differ by up to this at random: small differences do not matter, going round in circles would.
+/// A random amount below this is added to each cost of lifting, so that the search does not repeat itself in a cycle.
 constexpr int kHarmless = 20;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 class TreeSearch {
  public:
-  /// All of `dimensions` wrap; there are as many trees.
+  /// All of `dimensions` wrap; there is one tree for each.
   TreeSearch(const Topology& shape, const std::vector<int>& dimensions)
       : nodes_(shape.ranks()), trees_(static_cast<int>(dimensions.size())), ways_(2 * trees_) {
     for (int node = 0; node < nodes_; ++node) {
@@ -56,11 +56,11 @@ class TreeSearch {
     is_wanted_.assign(owners_.size(), false);
   }
 
-  /// The trees, or nothing when the steps were not enough.
+  /// The trees, or nothing if kWorkMost did not suffice.
   std::optional<std::vector<RootedCables>> find() {
     for (std::int64_t work = 0; work < kWorkMost; work += static_cast<std::int64_t>(potentials_.size())) {
       if (look_for_ways()) {
-        for (const int seeker : seekers()) (void)serve(seeker);
+        for (const int seeker : seekers()) serve(seeker);
       } else if (queue_.empty()) {
         return trees();
       } else if (!lift_one()) {
@@ -78,7 +78,7 @@ class TreeSearch {
 
   int node_of(int seeker) const { return seeker % nodes_; }
   bool is_root(int seeker) const { return roots_[index(seeker / nodes_)] == node_of(seeker); }
-  /// The same tree's seeker at another node.
+  /// The seeker of the same tree at another node.
   int at_node(int seeker, int node) const { return seeker - node_of(seeker) + node; }
   const Neighbour* begin_of(int seeker) const { return neighbours_.data() + index(node_of(seeker) * ways_); }
   const Neighbour* end_of(int seeker) const { return begin_of(seeker) + ways_; }
@@ -111,8 +111,8 @@ class TreeSearch {
     return result;
   }
 
-  /// Levels by breadth from the seekers without a cable over those that they would displace: in queue_. Returns whether
-  /// a seeker reaches a cable without an owner.
+  /// A breadth-first search from the seekers without a cable, over the seekers that they would displace. Sets levels_;
+  /// queue_ holds all seekers found. Returns whether a seeker found may use a cable without an owner.
   bool look_for_ways() {
     std::ranges::fill(levels_, kNone);
     std::fill(is_wanted_.begin(), is_wanted_.end(), false);
@@ -136,30 +136,30 @@ class TreeSearch {
     return found;
   }
 
-  /// Gives the seeker a cable, and other cables to the seekers that this displaces, along increasing levels.
-  bool serve(int first) {
-    struct Place {
+  /// Gives the seeker a cable, and other cables to the seekers that it displaces: an augmenting path of increasing
+  /// levels. Does nothing if there is none.
+  void serve(int first) {
+    struct Visit {
       int seeker;
       const Neighbour* next;
     };
-    std::vector<Place> way = {{first, begin_of(first)}};
-    while (!way.empty()) {
-      Place& place = way.back();
-      if (place.next == end_of(place.seeker)) {
-        levels_[index(place.seeker)] = kNone;  // leads nowhere: not tried again
-        way.pop_back();
+    std::vector<Visit> path = {{first, begin_of(first)}};
+    while (!path.empty()) {
+      Visit& visit = path.back();
+      if (visit.next == end_of(visit.seeker)) {
+        levels_[index(visit.seeker)] = kNone;  // a dead end: not tried again
+        path.pop_back();
         continue;
       }
-      const Neighbour& to = *place.next++;
-      if (!may_use(place.seeker, to)) continue;
+      const Neighbour& to = *visit.next++;
+      if (!may_use(visit.seeker, to)) continue;
       const int owner = owners_[index(to.cable)];
       if (owner == kNone) {
-        for (const Place& one : way) own(one.seeker, (one.next - 1)->cable);
-        return true;
+        for (const Visit& one : path) own(one.seeker, (one.next - 1)->cable);
+        return;
       }
-      if (levels_[index(owner)] == levels_[index(place.seeker)] + 1) way.push_back({owner, begin_of(owner)});
+      if (levels_[index(owner)] == levels_[index(visit.seeker)] + 1) path.push_back({owner, begin_of(owner)});
     }
-    return false;
   }
 
   void own(int seeker, CableId cable) {
@@ -167,7 +167,7 @@ class TreeSearch {
     owners_[index(cable)] = seeker;
   }
 
-  /// The potential to which a seeker would be lifted; the largest int when all its neighbours are lower.
+  /// The potential to which a seeker would be lifted; the largest int if all its neighbours are lower.
   int lifted(int seeker) const {
     int least = std::numeric_limits<int>::max();
     for (const Neighbour* to = begin_of(seeker); to != end_of(seeker); ++to) {
@@ -177,8 +177,8 @@ class TreeSearch {
     return least;
   }
 
-  /// The cost of lifting: children that lose their cable, and height. Nothing if lifting brings no further cable into
-  /// reach.
+  /// The cost of lifting: children that lose their cable, and height. Nothing if lifting gives no cable that the search
+  /// has not seen.
   std::optional<int> cost_of_lifting(int seeker, int to_potential) {
     bool gains = false;
     int losing = 0;
@@ -196,7 +196,7 @@ class TreeSearch {
            static_cast<int>(random_() % kHarmless);
   }
 
-  /// Lifts the seeker in queue_ for which it costs least; false if no seeker gains.
+  /// Lifts the seeker in queue_ whose lifting costs least; false if no seeker gains.
   bool lift_one() {
     int best = kNone;
     int best_cost = std::numeric_limits<int>::max();
@@ -232,19 +232,19 @@ class TreeSearch {
     return result;
   }
 
-  // A seeker is a (tree, node) that needs a cable: tree * nodes_ + node.
+  // The number of a seeker is tree * nodes_ + node.
   int nodes_;
   int trees_;
-  int ways_;
-  std::vector<Neighbour> neighbours_;  ///< ways_ of each node
-  std::vector<int> roots_;
-  std::vector<int> potentials_;  ///< by seeker
+  int ways_;                           ///< neighbours of each node
+  std::vector<Neighbour> neighbours_;  ///< ways_ entries for each node
+  std::vector<int> roots_;             ///< by tree
+  std::vector<int> potentials_;        ///< by seeker
   int distance_most_ = 0;
   std::vector<CableId> cables_;  ///< by seeker
   std::vector<int> owners_;      ///< by cable: a seeker
-  std::vector<int> levels_;      ///< by seeker
-  std::vector<bool> is_wanted_;  ///< by cable
-  std::vector<int> queue_;
+  std::vector<int> levels_;      ///< by seeker, set by look_for_ways()
+  std::vector<bool> is_wanted_;  ///< by cable: a seeker in queue_ may use the cable
+  std::vector<int> queue_;       ///< set by look_for_ways()
   std::mt19937_64 random_{1};
 };
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cables belong to which tree, for every torus and mesh. Trees are sets of cables here; the root only says where
-// they are centred.
+// Assigns cables to trees, for every torus and mesh. A tree is a set of cables here; the root is only its centre.
 //
 //   all three dimensions wrap        3 trees of Trinaryx3, height X + Y + Z - 2
 //   two of two wrap                  2 trees, the same in two dimensions
-//   two of three wrap                2 trees: the pair of every layer, joined by one cable per tree between layers
-//   one or none of three wraps       2 trees: combs and what they leave; but 1 where none wraps and one has extent 2
-//   one or none of two wraps         1 tree; but 2 where the one that wraps has extent 2, hence two cables
-//   one dimension                    1 tree, both ways round from the root
+//   two of three wrap                2 trees: two trees in every layer; one cable per tree joins neighbouring layers
+//   one or none of three wraps       2 trees: a comb, and shortest paths over the other cables; 1 tree if none wraps
+//   and
+//                                    an extent is 2
+//   one or none of two wraps         1 tree; 2 if the dimension that wraps has extent 2, hence two cables
+//   one dimension                    1 tree, in both directions from the root
 //
-// N ranks with C cables have at most C / (N-1) disjoint trees. That many are found, but for meshes of 2 x Y x Z where
-// two may exist, and for two ranks with two cables, where one tree has half the messages.
+// N ranks with C cables have at most C / (N-1) disjoint trees. This file finds that many, with two exceptions: meshes
+// of 2 x Y x Z, where two trees may exist, and two ranks with two cables, where one tree needs half as many messages.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -31,10 +32,10 @@ std::vector<int> present_dimensions(const Topology& shape) {
   return dimensions;
 }
 
-/// The cable by which Trinaryx3's tree number `tree` reaches `rank`, for a root at `centre` in these dimensions (all of
-/// which wrap), or -1 at the centre. With p, q, s the dimensions starting at the tree's own: a chain along p from the
-/// root, from there chains along q, from there along s, and whoever is level with the root in p is reached round along
-/// p.
+/// The cable by which tree number `tree` of Trinaryx3 reaches `rank`, for a root at `centre`; -1 at the centre. All of
+/// `dimensions` wrap. Let p, q, s be the dimensions, starting at the tree's own: a chain along p starts at the root,
+/// from its ranks chains along q, and from those along s. Ranks with the root's coordinate in p are reached along p,
+/// from the last rank of the ring.
 CableId trinaryx3_cable(const Topology& shape, const std::vector<int>& dimensions, std::size_t tree,
                         const Coordinates& centre, int rank) {
   const Coordinates at = shape.coordinates(rank);
@@ -55,7 +56,7 @@ CableId trinaryx3_cable(const Topology& shape, const std::vector<int>& dimension
   return cable_id(shape.neighbour(rank, along, -1), along);
 }
 
-/// As many trees as dimensions, in every layer of the others. `dimensions` wrap.
+/// As many trees as `dimensions`, which all wrap, in every layer of the other dimensions.
 std::vector<Cables> trinaryx3(const Topology& shape, const std::vector<int>& dimensions, int root) {
   const Coordinates centre = shape.coordinates(root);
   std::vector<Cables> trees(dimensions.size());
@@ -68,7 +69,7 @@ std::vector<Cables> trinaryx3(const Topology& shape, const std::vector<int>& dim
   return trees;
 }
 
-/// Adds the cables along `dimension` that join all layers at the place of `rank`, but not round.
+/// Adds the cables along `dimension` that join all layers at the coordinates of `rank`, without the wrapping cable.
 void join_layers(const Topology& shape, int rank, int dimension, Cables& cables) {
   Coordinates at = shape.coordinates(rank);
   for (int layer = 0; layer + 1 < shape.extents()[static_cast<std::size_t>(dimension)]; ++layer) {
@@ -77,8 +78,8 @@ void join_layers(const Topology& shape, int rank, int dimension, Cables& cables)
   }
 }
 
-/// The two-dimensional pair in every layer, joined at the root's place and, for the second tree, one step beside it
-/// along that tree's first chain, so that it becomes hardly higher.
+/// The two two-dimensional trees in every layer. Cables at the root's coordinates join the layers of the first tree.
+/// Those of the second tree are one step away along that tree's first chain, so that it becomes hardly higher.
 std::vector<Cables> layered_pair(const Topology& shape, const std::vector<int>& wrapping, int ending, int root) {
   std::vector<Cables> trees = trinaryx3(shape, wrapping, root);
   join_layers(shape, root, ending, trees[0]);
@@ -86,7 +87,7 @@ std::vector<Cables> layered_pair(const Topology& shape, const std::vector<int>& 
   return trees;
 }
 
-/// The tree of shortest ways from `root` over all cables but those in `taken`, or nothing when they do not reach all.
+/// The tree of shortest paths from `root` over all cables except `taken`; nothing if these do not reach all ranks.
 std::optional<Cables> shortest_ways(const Topology& shape, int root, const Cables& taken) {
   std::vector<bool> closed(3 * static_cast<std::size_t>(shape.ranks()), false);
   for (const CableId cable : taken) closed[static_cast<std::size_t>(cable)] = true;
@@ -112,10 +113,11 @@ std::optional<Cables> shortest_ways(const Topology& shape, int root, const Cable
   return cables;
 }
 
-/// A spanning tree that leaves much: in the layers along `axes[2]` combs, in even layers with teeth along `axes[0]`, in
-/// odd ones along `axes[1]`; their backs are cables across the teeth, in turn at each of the `backs` (distances from
-/// the root). Layers are joined at the root's place. Every layer leaves the cables across its teeth but for the back,
-/// so the rest hangs together as soon as layers with different backs, of both kinds, have been.
+/// A spanning tree that leaves many cables unused. Each layer along `axes[2]` is a comb: even layers have teeth along
+/// `axes[0]`, odd layers along `axes[1]`. The back of a comb crosses its teeth; `backs` holds the two distances of
+/// backs from the root, which alternate. Cables at the root's coordinates join the layers. Every layer leaves the
+/// cables across its teeth unused, except the back. So the unused cables are connected if the layers of each kind have
+/// both backs.
 Cables comb(const Topology& shape, int centre_rank, const std::array<int, 3>& axes, const std::array<int, 2>& backs) {
   const Coordinates centre = shape.coordinates(centre_rank);
   Cables cables;
@@ -136,7 +138,8 @@ Cables comb(const Topology& shape, int centre_rank, const std::array<int, 3>& ax
   return cables;
 }
 
-/// A comb and the shortest ways in what it leaves, where some comb leaves enough: one centred at the root if possible.
+/// A comb and shortest paths over the cables that it leaves, if some comb leaves enough; one tree otherwise. Prefers a
+/// comb that is centred at the root.
 std::vector<Cables> comb_and_rest(const Topology& shape, int root) {
   constexpr std::array<std::array<int, 3>, 6> kAxes = {
       {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}, {0, 2, 1}, {1, 2, 0}, {2, 1, 0}}};

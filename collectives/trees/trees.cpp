@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of trees, made from sets of cables, and their cache.
+// Makes tables of trees from sets of cables, and caches them.
 #include "collectives/trees/trees.hpp"
 
 #include <algorithm>
@@ -17,10 +17,9 @@ constexpr int kNotReached = -2;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-/// The rank in the middle of the longest way through a tree.
+/// The rank in the middle of the longest path through a tree.
 int middle(const Tree& tree) {
   const auto farthest = [&](int from) {
-    // A tree is small enough to walk from each rank: the way between two ranks goes by the one where their lines meet.
     std::vector<int> distances(index(tree.ranks()), kNotReached);
     std::vector<int> reached = {from};
     distances[index(from)] = 0;
@@ -95,7 +94,7 @@ Tree::Tree(const Topology& shape, int root, std::span<const CableId> cables)
   reach_all(shape, is_usable);
   expect_all_reached();
   if (cables.size() + 1 != parents_.size()) {
-    throw Error(Status::internal, "the cables of a tree go round: " + std::to_string(cables.size()) + " join " +
+    throw Error(Status::internal, "the cables of a tree form a cycle: " + std::to_string(cables.size()) + " join " +
                                       std::to_string(ranks()) + " ranks");
   }
   measure_heights();
@@ -116,7 +115,7 @@ Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), cables_(par
   }
   expect_all_reached();
   measure_heights();
-  list_children();  // once more, now by height
+  list_children();  // again, because the heights are known now
 }
 
 void Tree::expect_all_reached() const {
@@ -172,7 +171,7 @@ std::span<const int> Tree::children(int rank) const noexcept {
 }
 
 std::shared_ptr<const TreeTable> find_trees(const Topology& shape, int root) {
-  // Plans of all ranks are made one after the other, for few topologies and roots at a time.
+  // The plans of all ranks are made one after the other, for few topologies and roots at a time.
   static Recent<TreeTable, int, Topology> recent(16);
   return recent.get([&] { return make_table(shape, root); }, root, shape);
 }
@@ -185,8 +184,8 @@ std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request) {
     return find_trees(asked, is_common ? request.root : kOwnRoots);
   }
   if (has_root(request.collective)) return find_trees(grid.torus, grid.node_of(request.root));
-  // Ranks that share memory have no links: for few of them the trees are only a shape.
-  const bool common = request.tuning.common_root || request.topology.kind() == Topology::Kind::node;
+  // A few ranks that share memory have no links to spread over, so their trees need no roots of their own.
+  const bool common = request.tuning.common_root || asked.kind() == Topology::Kind::node;
   return find_trees(grid.torus, common ? 0 : kOwnRoots);
 }
 

@@ -14,7 +14,7 @@
 /* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
 #define SETTING_ARENA "ARENA=256G\n"
 /* The tune table of the teams of non-blocking and of persistent operations: the text of tune_table_background.json. Its
- * plans are few and small, so a team's staging never runs out with up to 16 roots. Dealing staging anew waits for all
+ * plans are few and small, so a team's staging never runs out with up to 16 roots. Reassigning staging waits for all
  * ranks, and a non-blocking call must not wait. */
 extern const char coll_torii_background_table[];
 

@@ -144,7 +144,8 @@ static int count_prepared(coll_torii_module_t* module, struct ompi_communicator_
   return count;
 }
 
-/* If no operation is alive the staging may be dealt anew, which waits for the others; no thread then uses the team. */
+/* Without a living operation, staging may be reassigned, which waits for the other ranks; no thread then uses the team.
+ */
 static torii_status prepare_on(torii_team* team, coll_torii_module_t* module, coll_torii_request_t* request) {
   const bool locks = module->alive != 0;
   if (locks) pthread_mutex_lock(&coll_torii_lock);
@@ -171,7 +172,7 @@ static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, 
                  prepared          ? "another rank could not prepare it"
                  : request == NULL ? "no memory for it"
                                    : torii_last_error());
-  /* If only some have prepared it, their staging is no longer dealt alike. */
+  /* If only some ranks have prepared it, their staging is no longer assigned alike. */
   if (count != 0) module->states[TEAM_PERSISTENT] = STATE_FAILED;
   if (prepared) (void)torii_request_free(request->request);
   if (request != NULL) request->request = NULL;

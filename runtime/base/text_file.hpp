@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
 
 namespace torii {
@@ -13,5 +15,13 @@ std::string read_text_file(const std::string& path, const std::string& what);
 
 /// The first line of a file of the kernel; empty if there is none.
 std::string first_line(const std::filesystem::path& path);
+
+/// The first word of a file of the kernel, as a number or text; nothing if it cannot be read.
+template <class Value>
+std::optional<Value> first_value(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  Value value{};
+  return file >> value ? std::optional(value) : std::nullopt;
+}
 
 }  // namespace torii

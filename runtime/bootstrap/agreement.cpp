@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames around what ranks exchange, and the one error of all ranks.
+// Adds a frame to each all-gather, and turns the failure of one rank into the same error on all ranks.
 #include "runtime/bootstrap/agreement.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace torii {
 
-/// The status of a rank, and the first bytes of its value.
+/// The state of a rank, and its value if it is short.
 struct Agreement::Frame {
   static constexpr std::size_t kDataBytes = 48;
   Says says;
@@ -40,7 +40,7 @@ std::span<std::byte> bytes_of(Value* values, int count) {
 
 }  // namespace
 
-// One value more than there are ranks: this rank's own.
+// The last element of each array is this rank's own.
 Agreement::Agreement(Bootstrap& outer)
     : plain_(outer.plain()),
       frames_(new Frame[static_cast<std::size_t>(outer.ranks()) + 1]),
@@ -61,7 +61,7 @@ void Agreement::exchange_in_vain(std::span<const std::byte> mine, std::span<std:
   try {
     plain_.all_gather(mine, all);
   } catch (const std::exception&) {
-    return;  // the first failure is the one to tell
+    return;  // only the first failure is reported
   }
 }
 
@@ -92,7 +92,7 @@ void Agreement::all_gather(std::span<const std::byte> mine, std::span<std::byte>
   try {
     gather_frames(Says::value, mine);
   } catch (const Error&) {
-    // The others exchange the long value next, and this rank's failure after it.
+    // The other ranks gather the long value next, and learn of this rank's failure only after that.
     if (is_broken_ && is_long && plain_.may_fail_alone()) exchange_in_vain(mine, all);
     throw;
   }
@@ -111,7 +111,7 @@ void Agreement::conclude() {
     gather_frames(Says::done, {});
   } catch (const Error& error) {
     if (verdict_) throw;
-    // A rank that knows of another rank's failure knows that no rank has succeeded, and the others do not wait for it.
+    // If another rank refused, no rank has succeeded and no rank calls decide().
     if (!is_refused_ && decide(false)) return;
     is_unsettled_ = true;
     throw;
@@ -145,7 +145,7 @@ void Agreement::fail(const std::exception& error) {
   }
 }
 
-/// Some ranks have failed, and all know it: tells the reasons.
+/// Called on all ranks after some have failed: gathers the reasons and throws.
 void Agreement::settle(const Error* own) {
   const std::span troubles(troubles_.get(), static_cast<std::size_t>(ranks()));
   Trouble& mine = troubles_[troubles.size()];
@@ -162,7 +162,7 @@ void Agreement::settle(const Error* own) {
       troubles, [&](const Trouble& one) { return one.status == first->status && one.text == first->text; });
   const auto failing = static_cast<int>(first - troubles.begin());
   const std::string text(first->text.data(), strnlen(first->text.data(), first->text.size()));
-  // A failure that all ranks have found alike names no rank.
+  // A failure that is the same on all ranks names no rank.
   if (alike) {
     verdict_.emplace(static_cast<Status>(first->status), text, first->rank);
   } else {

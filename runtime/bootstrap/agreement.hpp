@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that ranks take together: they succeed on all ranks, or fail on all of them for the same reason.
+// Steps of all ranks that succeed on all of them, or fail on all of them for the same reason.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace torii {
 
-/// The last exchange of an agreement has failed on this rank alone: the others may have ended well.
+/// The last all-gather of an agreement has failed on this rank: the other ranks may have succeeded.
 class Unsettled : public Error {
   using Error::Error;
 };
 
-/// An exchange in which every rank also says whether it has failed. Each all_gather() begins with a frame of 64 bytes:
-/// a rank that has failed says so in place of its next exchange and in no other, so all ranks make equally many. Short
-/// values travel in the frame. For all_or_none() only.
+/// A bootstrap in which every rank also says whether it has failed. Each all_gather() begins with a frame of 64 bytes.
+/// A rank that has failed says so in the frame of its next all-gather, which is its last one, so all ranks make equally
+/// many. Short values travel in the frame. For all_or_none() only.
 class Agreement final : public Bootstrap {
  public:
-  /// `outer` may be an Agreement itself: the ranks then use the bootstrap behind it. Takes all memory that reporting a
+  /// If `outer` is an Agreement, this object uses the bootstrap behind it. Allocates all memory that the report of a
   /// failure needs.
   explicit Agreement(Bootstrap& outer);
   ~Agreement() override;
@@ -34,14 +34,15 @@ class Agreement final : public Bootstrap {
   std::string address() const override { return plain_.address(); }
   Bootstrap& plain() noexcept override { return plain_; }
   bool decide(bool agreed) override;
-  /// Throws besides what a rank has failed with, on all ranks.
+  /// If a rank has failed, throws that rank's error, on all ranks.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
-  /// This rank has done all steps. Throws what a rank has failed with meanwhile, or Unsettled.
+  /// This rank has done all steps. Throws the error of a rank that failed meanwhile. If the last all-gather fails, the
+  /// outcome is unknown; fail() then throws Unsettled.
   void conclude();
-  /// This rank has failed: tells the others, unless they know, and throws what all ranks throw. A rank that misses
-  /// another one (timeout, and peer_lost where the exchange notices no deaths) tells nobody: all miss that one, and
-  /// would wait for it once more.
+  /// This rank has failed: tells the others, unless they know, and throws the error that all ranks throw. If another
+  /// rank is missing (timeout, or peer_lost if the bootstrap notices no deaths), it tells nobody: all ranks miss that
+  /// one, and would only wait for it again.
   [[noreturn]] void fail(const std::exception& error);
 
  private:
@@ -56,16 +57,15 @@ class Agreement final : public Bootstrap {
   Bootstrap& plain_;
   std::unique_ptr<Frame[]> frames_;
   std::unique_ptr<Trouble[]> troubles_;
-  std::optional<Error> verdict_;  ///< what all ranks throw
+  std::optional<Error> verdict_;  ///< the error that all ranks throw
   bool is_refused_ = false;       ///< another rank has failed
-  bool is_broken_ = false;        ///< the exchange itself has failed
+  bool is_broken_ = false;        ///< the bootstrap itself has failed
   bool is_unsettled_ = false;     ///< conclude() has failed, perhaps on this rank alone
 };
 
-/// Calls body(exchange) on all ranks. What it throws on one rank is thrown on all of them, with that rank's status and
-/// number, and its reason behind "rank N: "; of several failing ranks the lowest is named. What it returns is returned
-/// when it has come to its end on all ranks. The body makes equally many exchanges, in the same order, on all ranks
-/// that do not fail.
+/// Calls body(bootstrap) on all ranks. If it throws on some ranks, all ranks throw the error of the lowest one: its
+/// status and rank, and "rank N: " before its reason. Otherwise returns the body's result once all ranks have finished.
+/// The body makes equally many all-gathers, in the same order, on all ranks that do not fail.
 template <class Body>
 auto all_or_none(Bootstrap& bootstrap, Body&& body) {
   Agreement agreement(bootstrap);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining by the embedder's function, by torii-run's socket, or alone; environment.cpp has the other ways.
+// Joins by the embedder's function, by torii-run's socket, or as a job of one rank. environment.cpp has the other ways.
 #include "runtime/bootstrap/bootstrap.hpp"
 
 #include <fcntl.h>
@@ -21,19 +21,12 @@
 namespace torii {
 namespace {
 
-void check_sizes(const Bootstrap& bootstrap, std::size_t mine_bytes, std::size_t all_bytes) {
-  if (all_bytes == mine_bytes * static_cast<std::size_t>(bootstrap.ranks())) return;
-  throw Error(Status::internal, "all_gather of " + std::to_string(mine_bytes) + " bytes by " +
-                                    std::to_string(bootstrap.ranks()) + " ranks into " + std::to_string(all_bytes) +
-                                    " bytes");
-}
-
 class SingleBootstrap final : public Bootstrap {
  public:
   int rank() const noexcept override { return 0; }
   int ranks() const noexcept override { return 1; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    check_sizes(*this, mine.size(), all.size());
+    check_sizes(mine.size(), all.size());
     std::ranges::copy(mine, all.begin());
   }
 };
@@ -45,7 +38,7 @@ class CallbackBootstrap final : public Bootstrap {
   int ranks() const noexcept override { return offer_.ranks; }
   bool may_fail_alone() const noexcept override { return true; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    check_sizes(*this, mine.size(), all.size());
+    check_sizes(mine.size(), all.size());
     call_exchange(offer_.function, offer_.data, offer_.rank, mine, all, "the exchange function of the embedder");
   }
 
@@ -53,8 +46,7 @@ class CallbackBootstrap final : public Bootstrap {
   JoinOffer offer_;
 };
 
-/// The socket of torii-run. It belongs to the process, not to this object: a later context of the process joins over it
-/// too.
+/// Uses the socket of torii-run. The socket belongs to the process: a later context of the process joins over it too.
 class LauncherBootstrap final : public Bootstrap {
  public:
   LauncherBootstrap(int fd, int rank, int ranks, double timeout_s)
@@ -69,8 +61,7 @@ class LauncherBootstrap final : public Bootstrap {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
  private:
-  /// torii-run knows which ranks are missing, so it reports first; the two seconds are for the case that it hangs
-  /// itself.
+  /// torii-run knows which ranks are missing, so it reports first. The two seconds matter only if torii-run hangs.
   static constexpr double kGraceS = 2;
 
   void send_all(std::span<const std::byte> bytes);
@@ -85,8 +76,8 @@ class LauncherBootstrap final : public Bootstrap {
 };
 
 void LauncherBootstrap::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  check_sizes(*this, mine.size(), all.size());
-  // Two threads that make contexts at once must not mix their bytes on the one socket.
+  check_sizes(mine.size(), all.size());
+  // Two threads that make contexts at once must not mix their bytes on the socket.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   deadline_.restart();
@@ -164,19 +155,25 @@ std::unique_ptr<Bootstrap> join_launcher(int fd, double timeout_s) {
                                          " is not the socket of torii-run: a program between torii-run and this "
                                          "one has closed it; let it pass on open files, or start torii-run inside it");
   }
-  // A program that this rank starts is no rank of the job.
+  // A program that this rank starts must not inherit the socket: it is no rank of the job.
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   return std::make_unique<LauncherBootstrap>(fd, *rank, *ranks, timeout_s);
 }
 
 }  // namespace
 
+void Bootstrap::check_sizes(std::size_t mine_bytes, std::size_t all_bytes) const {
+  if (all_bytes == mine_bytes * static_cast<std::size_t>(ranks())) return;
+  throw Error(Status::internal, "all_gather of " + std::to_string(mine_bytes) + " bytes by " + std::to_string(ranks()) +
+                                    " ranks into " + std::to_string(all_bytes) + " bytes");
+}
+
 void call_exchange(ExchangeFunction function, void* data, int rank, std::span<const std::byte> mine,
                    std::span<std::byte> all, std::string_view who) {
   const auto fail = [&](const std::string& what) {
     throw Error(Status::transport, std::string(who) + " " + what + " on rank " + std::to_string(rank));
   };
-  // Not the expected bytes, so that a function that does nothing is detected.
+  // Writes wrong bytes first, so that a function that does nothing is detected.
   const auto own = all.subspan(static_cast<std::size_t>(rank) * mine.size(), mine.size());
   std::ranges::transform(mine, own.begin(), [](std::byte byte) { return ~byte; });
   int code = 0;
@@ -213,7 +210,7 @@ std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinOffer& offer
                                                 std::to_string(offer.ranks) +
                                                 " ranks; the rank must be from 0 to the number of ranks less one");
     }
-    constexpr int kRanksMax = 1 << 20;  // as of a topology; more would only take memory for what they exchange
+    constexpr int kRanksMax = 1 << 20;  // the limit of a topology
     if (offer.ranks > kRanksMax) {
       throw Error(Status::invalid_argument,
                   "ranks is " + std::to_string(offer.ranks) + "; it must be at most " + std::to_string(kRanksMax));
@@ -226,7 +223,7 @@ std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinOffer& offer
     if (bootstrap == nullptr) bootstrap = std::make_unique<SingleBootstrap>();
   }
   if (bootstrap->rank() == 0) {
-    // Logged as errors: the default level shows nothing less, and the value that the user meant to set is not set.
+    // Logged as errors, because the default level shows only errors, and a value that the user meant to set is not set.
     for (const std::string& warning : settings.warnings) log(LogLevel::error, warning);
   }
   return bootstrap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the variables of launchers, and chooses the way to join or says what is missing.
+// Reads the variables of launchers, and selects the way to join or reports what is missing.
 #include "runtime/bootstrap/environment.hpp"
 
 #include <cstdlib>
@@ -14,11 +14,11 @@
 namespace torii {
 namespace {
 
-/// The variables by which a launcher tells a rank its place.
+/// The variables in which a launcher gives a process its rank and the number of ranks.
 struct Launcher {
   const char* rank;
   const char* ranks;
-  bool needs_rank;  ///< the number of ranks alone does not mean that this process is one of them
+  bool needs_rank;  ///< `ranks` may be set in a process that is no rank
   const char* name;
 };
 constexpr Launcher kLaunchers[] = {{"RANK", "WORLD_SIZE", false, "RANK, WORLD_SIZE, MASTER_ADDR (torchrun)"},
@@ -26,42 +26,40 @@ constexpr Launcher kLaunchers[] = {{"RANK", "WORLD_SIZE", false, "RANK, WORLD_SI
                                    {"PMI_RANK", "PMI_SIZE", false, "PMI (mpiexec of MPICH)"},
                                    {"SLURM_PROCID", "SLURM_NTASKS", true, "srun"}};
 
-/// The place of this rank according to the environment.
-struct Place {
-  const Launcher* launcher = nullptr;  ///< the first that speaks of several ranks, or nullptr
+/// The job according to the environment.
+struct Job {
+  const Launcher* launcher = nullptr;  ///< the first whose variables say that there are several ranks, or nullptr
   int ranks = 1;
   bool ranks_known = false;  ///< some launcher says how many there are
 };
 
-Place find_place() {
-  Place place;
+Job find_job() {
+  Job job;
   for (const Launcher& launcher : kLaunchers) {
     if (launcher.needs_rank && std::getenv(launcher.rank) == nullptr) continue;
     const std::optional<int> ranks = number_in(launcher.ranks);
-    place.ranks_known = place.ranks_known || ranks.has_value();
-    if (ranks.value_or(1) <= 1 || place.launcher != nullptr) continue;
-    place.launcher = &launcher;
-    place.ranks = *ranks;
+    job.ranks_known = job.ranks_known || ranks.has_value();
+    if (ranks.value_or(1) <= 1 || job.launcher != nullptr) continue;
+    job.launcher = &launcher;
+    job.ranks = *ranks;
   }
-  return place;
+  return job;
 }
 
-int rank_of(const Place& place) {
-  const std::string said = std::string(place.launcher->ranks) + "=" + std::to_string(place.ranks);
-  const std::optional<int> rank = number_in(place.launcher->rank);
+int rank_in(const Job& job) {
+  const std::string said = std::string(job.launcher->ranks) + "=" + std::to_string(job.ranks);
+  const std::optional<int> rank = number_in(job.launcher->rank);
   if (!rank) {
-    throw Error(Status::invalid_argument,
-                said + " speaks of several ranks, but " + place.launcher->rank + " is not set");
+    throw Error(Status::invalid_argument, said + " speaks of several ranks, but " + job.launcher->rank + " is not set");
   }
-  if (*rank < 0 || *rank >= place.ranks) {
-    throw Error(Status::invalid_argument, std::string(place.launcher->rank) + " is " + std::to_string(*rank) +
-                                              "; with " + said + " it must be from 0 to " +
-                                              std::to_string(place.ranks - 1));
+  if (*rank < 0 || *rank >= job.ranks) {
+    throw Error(Status::invalid_argument, std::string(job.launcher->rank) + " is " + std::to_string(*rank) + "; with " +
+                                              said + " it must be from 0 to " + std::to_string(job.ranks - 1));
   }
   return *rank;
 }
 
-int meeting_port(const Settings& settings) {
+int rendezvous_port(const Settings& settings) {
   const std::optional<int> port = number_in("MASTER_PORT");
   if (port && (*port < 1 || *port > 65535)) {
     throw Error(Status::invalid_argument,
@@ -73,11 +71,11 @@ int meeting_port(const Settings& settings) {
               "MASTER_ADDR is set and MASTER_PORT is not: set it to a free port of that host, the same on all ranks");
 }
 
-std::unique_ptr<Bootstrap> join_rendezvous(const Settings& settings, const Place& place) {
-  if (place.launcher != nullptr) {
-    return join_file(settings, rank_of(place), place.ranks, settings.rendezvous.substr(sizeof("file:") - 1));
+std::unique_ptr<Bootstrap> join_rendezvous(const Settings& settings, const Job& job) {
+  if (job.launcher != nullptr) {
+    return join_file(settings, rank_in(job), job.ranks, settings.rendezvous.substr(sizeof("file:") - 1));
   }
-  if (place.ranks_known) return nullptr;  // a job of one rank meets nobody
+  if (job.ranks_known) return nullptr;  // a job of one rank needs no rendezvous
   throw Error(Status::invalid_argument, "TORII_RENDEZVOUS is " + settings.rendezvous +
                                             ", but nothing says which rank this is: set RANK and WORLD_SIZE");
 }
@@ -101,23 +99,23 @@ std::optional<int> number_in(const char* variable) {
 }
 
 std::unique_ptr<Bootstrap> join_environment(const Settings& settings) {
-  const Place place = find_place();
-  if (!settings.rendezvous.empty()) return join_rendezvous(settings, place);
+  const Job job = find_job();
+  if (!settings.rendezvous.empty()) return join_rendezvous(settings, job);
   const char* const master = std::getenv("MASTER_ADDR");
   const bool has_pmix = std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr;
-  const bool several = place.launcher != nullptr;
-  // A user who sets RANK and WORLD_SIZE means them, even inside another launcher, whose own server is otherwise
+  const bool several = job.launcher != nullptr;
+  // RANK and WORLD_SIZE of the user count even inside another launcher. Otherwise a launcher's PMIx server is
   // preferred.
-  const bool is_torchrun = place.launcher == &kLaunchers[0];
+  const bool is_torchrun = job.launcher == &kLaunchers[0];
   if (several && master != nullptr && (is_torchrun || !has_pmix)) {
-    return join_tcp(settings, rank_of(place), place.ranks, master, meeting_port(settings));
+    return join_tcp(settings, rank_in(job), job.ranks, master, rendezvous_port(settings));
   }
-  if (has_pmix && (several || !place.ranks_known)) return join_pmix(settings);
+  if (has_pmix && (several || !job.ranks_known)) return join_pmix(settings);
   if (several) {
-    refuse(std::string(place.launcher->ranks) + "=" + std::to_string(place.ranks), place.launcher->name);
+    refuse(std::string(job.launcher->ranks) + "=" + std::to_string(job.ranks), job.launcher->name);
   }
-  // PMIx alone does not tell the number of ranks, so several must be assumed.
-  if (!place.ranks_known && std::getenv("PMIX_RANK") != nullptr) refuse("PMIX_RANK", "a PMIx launcher");
+  // PMIX_RANK does not give the number of ranks, so several must be assumed.
+  if (!job.ranks_known && std::getenv("PMIX_RANK") != nullptr) refuse("PMIX_RANK", "a PMIx launcher");
   return nullptr;
 }
 

@@ -9,12 +9,11 @@
 
 namespace torii {
 
-/// The whole number in an environment variable, or nothing when it is not set. Throws Error{invalid_argument}.
+/// The whole number in an environment variable; nothing if it is not set. Throws Error{invalid_argument}.
 std::optional<int> number_in(const char* variable);
 
-/// Joins by the way that the environment offers: TORII_RENDEZVOUS; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; a
-/// PMIx server. Nothing when it speaks of no other ranks. Throws Error{unsupported} when it speaks of several and
-/// offers no way to find them.
+/// Joins by TORII_RENDEZVOUS, by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or by a PMIx server. Returns nullptr if
+/// the environment names no other ranks. Throws Error{unsupported} if it names several and offers no way to join.
 std::unique_ptr<Bootstrap> join_environment(const Settings& settings);
 
 }  // namespace torii

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protocol of a rank and torii-run over the inherited socket: a part goes up, the whole or a reason comes down.
+// The protocol between a rank and torii-run over the inherited socket: the rank sends its part; torii-run answers with
+// all parts or a reason.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +14,21 @@ inline constexpr const char* kRankVariable = "TORII_RANK";
 inline constexpr const char* kRanksVariable = "TORII_RANKS";
 
 inline constexpr std::uint32_t kMagic = 0x746f7269;  // "tori"
-/// The largest part of one rank; more is a broken peer, not a job.
+/// The largest part of one rank; a larger one is refused as broken.
 inline constexpr std::uint64_t kPartBytesMax = std::uint64_t{1} << 26;
 
 /// Followed by `bytes` bytes: this rank's part of the gather.
 struct Request {
   std::uint32_t magic = kMagic;
-  std::uint32_t timeout_ms = 0;  ///< torii-run gives up when a part is missing this long after the first one came
+  std::uint32_t timeout_ms = 0;  ///< torii-run gives up if a part is missing this long after the first part
   std::uint64_t bytes = 0;
 };
 
-/// Followed by `bytes` bytes: all parts in rank order when `status` is 0, else a sentence that says why there are none.
+/// Followed by `bytes` bytes: all parts in rank order if `status` is 0, otherwise the reason as a sentence.
 struct Reply {
   std::uint32_t magic = kMagic;
   std::int32_t status = 0;  ///< a torii::Status
-  std::int32_t rank = -1;   ///< the rank that the sentence speaks of, or -1
+  std::int32_t rank = -1;   ///< the rank that the sentence is about, or -1
   std::uint32_t reserved = 0;
   std::uint64_t bytes = 0;
 };

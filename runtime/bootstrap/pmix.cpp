@@ -25,10 +25,7 @@ class PmixBootstrap final : public Bootstrap {
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return ranks_; }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    if (all.size() != mine.size() * static_cast<std::size_t>(ranks_)) {
-      throw Error(Status::internal, "all_gather of " + std::to_string(mine.size()) + " bytes into " +
-                                        std::to_string(all.size()) + " bytes by " + std::to_string(ranks_) + " ranks");
-    }
+    check_sizes(mine.size(), all.size());
     Text text{};
     int about = -1;
     const int code =
@@ -43,9 +40,10 @@ class PmixBootstrap final : public Bootstrap {
   int ranks_ = 1;
 };
 
-/// In the folder torii beside the library or program that contains this code, else where the system looks.
+/// Opens the module in the folder torii beside the library or program that contains this code, or else in the system's
+/// search path.
 void* open_library() {
-  // libpmix has threads that may still be ending when a context ends, and a later context opens it again.
+  // Never unloaded: threads of libpmix may still run when a context ends, and a later context opens the module again.
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   const std::string name = "libtorii_pmix.so";
   Dl_info self{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining through a PMIx server. The library that speaks to it is a module of its own, opened only when it is needed.
+// Joins through a PMIx server. The code that uses libpmix is a module of its own, opened only when it is needed.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace torii {
 
-/// The table that libtorii_pmix.so exports as torii_pmix_module. Its functions return a torii::Status as a number; a
-/// reason goes to `text` (`text_bytes` with the end), the rank that it speaks of, or -1, to `about`.
+/// The table that libtorii_pmix.so exports as torii_pmix_module. Its functions return a torii::Status as a number. They
+/// write a reason to `text`, of `text_bytes` including the zero, and the rank that it is about, or -1, to `about`.
 struct PmixModule {
   int version;
   int (*open)(int* rank, int* ranks, char* text, std::size_t text_bytes);
@@ -19,11 +19,11 @@ struct PmixModule {
   void (*close)();
 };
 
-/// The version of this table; a module of another one is refused.
+/// The version of this table; a module of another version is refused.
 inline constexpr int kPmixModuleVersion = 1;
 
-/// Opens the module and joins. The module, once opened, stays. Throws Error: unsupported when this build has none or it
-/// cannot be opened, transport when the server does not answer.
+/// Opens the module and joins. The module stays loaded. Throws Error: unsupported if it cannot be opened, transport if
+/// the server does not answer.
 std::unique_ptr<Bootstrap> join_pmix(const Settings& settings);
 
 }  // namespace torii

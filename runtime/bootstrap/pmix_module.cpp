@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libtorii_pmix.so: all-gathers by PMIx_Put, Commit, Fence and Get. The only file that sees libpmix.
+// libtorii_pmix.so: all-gathers by PMIx_Put, Commit, Fence and Get. The only file that uses libpmix.
 #include <pmix.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ using torii::Status;
 struct State {
   pmix_proc_t self{};
   int ranks = 0;
-  int open = 0;              ///< contexts that are open; PMIx counts too, but must be initialised before it is asked
+  int open = 0;              ///< open contexts; PMIx counts them too, but cannot be asked before it is initialised
   bool joins_again = false;  ///< has been closed before
-  unsigned long rounds = 0;  ///< all-gathers of this process so far; ranks count alike, so keys never repeat
+  unsigned long rounds = 0;  ///< all-gathers so far, equal on all ranks; makes each key unique
   std::mutex mutex;
 };
 State state;
@@ -67,7 +67,7 @@ int open_pmix(int* rank, int* ranks, char* text, std::size_t text_bytes) {
   return 0;
 }
 
-/// The result of a call that PMIx finishes on its own thread. Shared, because this rank may give up before that.
+/// The result of a call that PMIx finishes on its own thread. Shared, because this rank may give up earlier.
 struct Pending {
   std::mutex mutex;
   std::condition_variable changed;
@@ -80,7 +80,7 @@ struct Pending {
     done = true;
     changed.notify_all();
   }
-  /// True when it is finished before the deadline.
+  /// False if the deadline has passed before the call has finished.
   bool wait(torii::Deadline& deadline) {
     std::unique_lock lock(mutex);
     const auto is_done = [this] { return done; };
@@ -92,16 +92,16 @@ struct Pending {
 };
 using Shared = std::shared_ptr<Pending>;
 
-/// The first rank whose part is not there, or -1. Asked after a fence that did not end; a second for all of them.
+/// The first rank whose part is missing, or -1. Called after a fence that did not end.
 int first_missing(const std::string& key) {
   for (int rank = 0; rank < state.ranks; ++rank) {
     const pmix_proc_t proc = proc_of(static_cast<pmix_rank_t>(rank));
-    const auto pending = std::make_unique<Shared>(std::make_shared<Pending>());
+    const Shared pending = std::make_shared<Pending>();
     const auto finish = [](pmix_status_t code, pmix_value_t*, void* data) {
       const std::unique_ptr<Shared> owner(static_cast<Shared*>(data));
       (*owner)->finish(code);
     };
-    auto* const handed = new Shared(*pending);
+    auto* const handed = new Shared(pending);
     const pmix_status_t code = PMIx_Get_nb(&proc, key.c_str(), nullptr, 0, finish, handed);
     if (code != PMIX_SUCCESS) {
       delete handed;
@@ -109,7 +109,7 @@ int first_missing(const std::string& key) {
     }
     constexpr double kAnswerS = 0.5;
     torii::Deadline deadline = torii::Deadline::after_s(kAnswerS);
-    if (!(*pending)->wait(deadline) || (*pending)->code != PMIX_SUCCESS) return rank;
+    if (!pending->wait(deadline) || pending->code != PMIX_SUCCESS) return rank;
   }
   return -1;
 }
@@ -119,7 +119,7 @@ struct Fenced {
   pmix_status_t code;
 };
 
-/// Waits until all ranks have committed what they put.
+/// Waits until all ranks have committed their parts.
 Fenced fence_once(torii::Deadline& deadline) {
   const Shared pending = std::make_shared<Pending>();
   const auto finish = [](pmix_status_t result, void* data) {
@@ -163,7 +163,7 @@ int fence(const std::string& key, const void* mine, std::size_t bytes, double ti
       return say(text, text_bytes, Status::timeout, who + " has not joined in time");
     }
     if (fenced.status == Status::transport) return say(text, text_bytes, Status::transport, named("PMIx_Fence", code));
-    // When all ranks join again, a rank that is still leaving looks like one that has ended, and comes back.
+    // If the ranks join for another time, a rank that is still closing looks like one that has ended. Try again.
     if (!state.joins_again) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } while (!deadline.is_over());

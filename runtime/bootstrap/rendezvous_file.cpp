@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file is written beside its place and renamed, so that readers see a whole one or none.
+// Writes the file under another name and renames it, so that readers see the whole file or none.
 #include "runtime/bootstrap/rendezvous_file.hpp"
 
 #include <fcntl.h>
@@ -24,14 +24,14 @@ constexpr std::size_t kHexDigits = 64;
 
 std::string reason() { return std::string(" (") + std::strerror(errno) + ")"; }
 
-/// Ties the text to the job token: a file of another job is not ours.
+/// A keyed hash of the text, so that a file with another job token is refused.
 std::string check_of(std::string_view body, std::string_view job_token) {
   wire::FrameHead head;
   head.bytes = body.size();
   return wire::hex(wire::seal(wire::job_key(job_token), head, std::as_bytes(std::span(body))));
 }
 
-/// The first line without its end; takes it off the text.
+/// Removes the first line from the text and returns it without its end.
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);
@@ -64,7 +64,7 @@ std::optional<Address> parse_listen(std::string_view line) {
 
 /// The text of the file at `path`, or nothing with the reason.
 std::optional<std::string> read_file(const std::string& path, std::string& why_not) {
-  // Not through a link, and without waiting for the writer of a pipe.
+  // Does not follow a link, and does not wait for the writer of a pipe.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat about {};
   if (!file.open() || fstat(file.get(), &about) != 0) {
@@ -87,7 +87,7 @@ std::optional<std::string> read_file(const std::string& path, std::string& why_n
   return text;
 }
 
-/// The file while rank 0 waits; removed with this object if it is still ours.
+/// The file while rank 0 waits. The destructor removes it unless another job has replaced it.
 class PostedFile {
  public:
   PostedFile(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {
@@ -102,7 +102,7 @@ class PostedFile {
                       "path that nothing else uses",
                   0);
     }
-    // One name, so that what a killed job leaves of it is replaced as well.
+    // A fixed name, so that the draft of a killed job is replaced too.
     const std::string draft = path_ + ".draft";
     unlink(draft.c_str());
     write_draft(draft);
@@ -136,20 +136,21 @@ class PostedFile {
   std::string text_;
 };
 
-std::unique_ptr<Bootstrap> join_as_rank_0(const Settings& settings, const TcpIdentity& place, const std::string& path) {
+std::unique_ptr<Bootstrap> join_as_rank_0(const Settings& settings, const TcpIdentity& identity,
+                                          const std::string& path) {
   std::vector<Descriptor> listeners;
   RendezvousFile file;
-  file.ranks = place.ranks;
+  file.ranks = identity.ranks;
   file.secret = wire::hex(wire::random_nonce());
   for (const Interface& one : select_interfaces(settings.interfaces, interfaces_of_host())) {
     if (listeners.size() == kAddressesMax) break;
     listeners.push_back(
-        listen_on(one.address.with_port(0), {settings.port_low, settings.port_high}, queue_length(place.ranks)));
+        listen_on(one.address.with_port(0), {settings.port_low, settings.port_high}, queue_length(identity.ranks)));
     file.addresses.push_back(Address::of_socket(listeners.back().get()));
   }
   const PostedFile posted(path, print_rendezvous_file(file, settings.job_token));
-  return make_tcp_bootstrap(place,
-                            admit_ranks(place, std::move(listeners), wire::job_key(settings.job_token + file.secret)));
+  return make_tcp_bootstrap(
+      identity, admit_ranks(identity, std::move(listeners), wire::job_key(settings.job_token + file.secret)));
 }
 
 }  // namespace
@@ -194,8 +195,8 @@ std::optional<RendezvousFile> parse_rendezvous_file(std::string_view text, std::
 }
 
 std::unique_ptr<Bootstrap> join_file(const Settings& settings, int rank, int ranks, const std::string& path) {
-  const TcpIdentity place{rank, ranks, settings.timeout_s};
-  if (rank == 0) return join_as_rank_0(settings, place, path);
+  const TcpIdentity identity{rank, ranks, settings.timeout_s};
+  if (rank == 0) return join_as_rank_0(settings, identity, path);
   const auto find = [&](std::string& why_not) -> std::optional<Rendezvous> {
     const std::optional<std::string> text = read_file(path, why_not);
     if (!text) return std::nullopt;
@@ -205,15 +206,16 @@ std::unique_ptr<Bootstrap> join_file(const Settings& settings, int rank, int ran
       why_not = path + ": " + what;
       return std::nullopt;
     }
-    // An address in a network of ours is tried first; others may belong to networks that we cannot reach.
+    // Addresses in this host's networks are tried first; this host may not reach the other networks.
     const std::vector<Interface> own = interfaces_of_host();
     std::ranges::stable_partition(file->addresses, [&](const Address& one) { return is_directly_connected(one, own); });
     return Rendezvous{std::move(file->addresses), wire::job_key(settings.job_token + file->secret)};
   };
-  // The file of an earlier job may name a port where another job listens now; rank 0 will replace it.
+  // Refusals are not final: the file of an earlier job may name a port where another job listens now, until rank 0
+  // replaces it.
   std::vector<TcpLink> links;
-  links.push_back(dial_rank_0(place, {find, false}));
-  return make_tcp_bootstrap(place, std::move(links));
+  links.push_back(dial_rank_0(identity, {find, false}));
+  return make_tcp_bootstrap(identity, std::move(links));
 }
 
 }  // namespace torii

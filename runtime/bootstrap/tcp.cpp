@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: the address on which rank 0 listens, and when a token is needed.
+// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: finds the address on which rank 0 listens, and demands a token if needed.
 #include "runtime/bootstrap/tcp.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace torii {
 namespace {
 
-/// Rank 0 listens on the first address of the name that is one of its host.
+/// Listens on the first of the name's addresses that this host has.
 Descriptor listen_on_first(const std::vector<Address>& addresses, const std::string& host, int ranks) {
   for (std::size_t i = 0;; ++i) {
     try {
@@ -40,10 +40,10 @@ void check_token(const Settings& settings, const std::vector<Address>& addresses
 }  // namespace
 
 std::unique_ptr<Bootstrap> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port) {
-  const TcpIdentity place{rank, ranks, settings.timeout_s};
+  const TcpIdentity identity{rank, ranks, settings.timeout_s};
   const wire::Key key = wire::job_key(settings.job_token);
   if (rank != 0) {
-    // The name is asked for until rank 0 is found: a resolver may learn it later than we start.
+    // Each attempt resolves the name again: a resolver may learn it after this rank has started.
     const auto find = [&](std::string& why_not) -> std::optional<Rendezvous> {
       std::vector<Address> addresses;
       try {
@@ -56,14 +56,14 @@ std::unique_ptr<Bootstrap> join_tcp(const Settings& settings, int rank, int rank
       return Rendezvous{std::move(addresses), key};
     };
     std::vector<TcpLink> links;
-    links.push_back(dial_rank_0(place, {find, true}));
-    return make_tcp_bootstrap(place, std::move(links));
+    links.push_back(dial_rank_0(identity, {find, true}));
+    return make_tcp_bootstrap(identity, std::move(links));
   }
   const std::vector<Address> addresses = Address::resolve(host, port);
   check_token(settings, addresses, host);
   std::vector<Descriptor> listeners;
   listeners.push_back(listen_on_first(addresses, host, ranks));
-  return make_tcp_bootstrap(place, admit_ranks(place, std::move(listeners), key));
+  return make_tcp_bootstrap(identity, admit_ranks(identity, std::move(listeners), key));
 }
 
 }  // namespace torii

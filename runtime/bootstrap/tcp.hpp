@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining over TCP: rank 0 listens on one port, the others connect, and all-gathers go through rank 0.
+// Joins over TCP: rank 0 listens on one port, the others connect, and all-gathers pass through rank 0.
 #pragma once
 
 #include <functional>
@@ -16,29 +16,27 @@
 
 namespace torii {
 
-/// The place of this process in the job.
 struct TcpIdentity {
   int rank = 0;
   int ranks = 1;
-  double timeout_s = 30;  ///< for all ranks to come together, and for each all-gather
+  double timeout_s = 30;  ///< for all ranks to join, and for each all-gather
 };
 
-/// One end of a connection between rank 0 and another rank, after each has proved to the other that it knows the key.
+/// One end of a connection between rank 0 and another rank. Both ends have proved that they know the key.
 struct TcpLink {
   Descriptor socket;
   wire::Key send_key{};
   wire::FrameReader reader;
 };
 
-/// The length of the kernel's queue of connections that rank 0 has yet to accept; the kernel lowers it to its own
-/// limit. A connection that finds the queue full is tried again by the kernel after 1 s: strangers must not fill it
-/// easily.
+/// The length of the kernel's queue of connections that rank 0 has not accepted yet; the kernel lowers it to its own
+/// limit. If the queue is full, the kernel retries a connection after 1 s, so strangers must not fill it easily.
 constexpr int queue_length(int ranks) noexcept { return ranks + 1024; }
 
-/// Rank 0: admits every other rank once, then closes the listeners. Connections that are silent, slow or not from this
-/// job are dropped and change nothing; a wrong token or number of ranks is answered, and reported on stderr. Returns
-/// the links by rank, the own one unused. Throws Error: timeout naming the missing ranks, no_resource.
-std::vector<TcpLink> admit_ranks(const TcpIdentity& place, std::vector<Descriptor> listeners, const wire::Key& key);
+/// Rank 0: admits every other rank once, then closes the listeners. Drops connections that are silent, slow or not from
+/// this job; answers and logs a wrong token or number of ranks. Returns the links by rank; element 0 is unused. Throws
+/// Error: timeout naming the missing ranks, no_resource.
+std::vector<TcpLink> admit_ranks(const TcpIdentity& identity, std::vector<Descriptor> listeners, const wire::Key& key);
 
 /// The addresses at which rank 0 may be found.
 struct Rendezvous {
@@ -47,28 +45,28 @@ struct Rendezvous {
 };
 
 struct DialPlan {
-  /// The current address of rank 0, or nothing with the reason; asked anew before each attempt.
+  /// The current addresses of rank 0, or nothing with the reason; called before each attempt.
   std::function<std::optional<Rendezvous>(std::string& why_not)> find;
-  /// A refusal ends it. False where rank 0 may yet turn out to be somewhere else.
+  /// Whether a refusal ends the attempts; false if rank 0 may be at another address later.
   bool refusals_are_final = true;
 };
 
-/// The other ranks: connects to rank 0, again and again until the deadline. Throws Error: timeout about rank 0 with the
-/// last reason, mismatch when refused for its token or number of ranks, invalid_argument when its rank is taken.
-TcpLink dial_rank_0(const TcpIdentity& place, const DialPlan& plan);
+/// The other ranks: tries to connect to rank 0 until the deadline. Throws Error: timeout about rank 0 with the last
+/// reason, mismatch if refused for the token or the number of ranks, invalid_argument if the rank is taken.
+TcpLink dial_rank_0(const TcpIdentity& identity, const DialPlan& plan);
 
 /// A bootstrap over links: those of rank 0 to all others, or the one link of another rank to rank 0.
-std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& place, std::vector<TcpLink> links);
+std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& identity, std::vector<TcpLink> links);
 
 /// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Rank 0 listens on `host`, which must be an address of its host; the key
 /// is that of TORII_JOB_TOKEN. Without a token only an address that other hosts cannot reach is allowed, unless
 /// TORII_INSECURE=1. Throws Error: those above, and invalid_argument.
 std::unique_ptr<Bootstrap> join_tcp(const Settings& settings, int rank, int ranks, const std::string& host, int port);
 
-/// Why reading stopped.
+/// The result of a read.
 enum class Received { some, nothing_yet, closed };
 
-/// Fills the reader as far as the socket has something. `some` when a frame is complete. Throws as FrameReader does.
+/// Reads what the socket has; `some` if a frame is complete. Throws like FrameReader.
 Received receive_frame(TcpLink& link);
 
 /// "rank 3 has", "ranks 1, 2, 5 and 4 more have".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0 at its port: an event loop that tells ranks from strangers, with bounded memory and time for each connection.
+// Rank 0: an event loop that admits ranks and refuses strangers, with bounded memory and time for each connection.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -19,17 +19,16 @@
 namespace torii {
 namespace {
 
-/// A rank speaks as soon as it is connected; a connection that takes longer than this for the proof makes room for
-/// others.
+/// A connection that has not proved the key after this time is dropped. A rank sends as soon as it is connected.
 constexpr double kPatienceS = 5;
-/// Connections of each kind, silent and challenged, beyond one for each rank.
+/// The most connections of each kind, silent and challenged, in addition to one for each rank.
 constexpr std::size_t kPendingMax = 64;
-/// Connections accepted before those that are pending are heard again.
+/// The most connections accepted before the pending ones are read again.
 constexpr int kAcceptedMost = 64;
-/// Different lines about refused connections; a stranger must not fill a log.
+/// The most different log lines about refused connections; a stranger must not fill a log.
 constexpr std::size_t kComplaintsMax = 8;
 
-/// A connection that has proved nothing yet.
+/// A connection that has not proved the key yet.
 struct Pending {
   Descriptor socket;
   Deadline deadline;
@@ -42,7 +41,7 @@ struct Pending {
 
 template <class Message>
 bool send_message(int socket, const Message& message) {
-  // The socket's buffer is empty and larger than any of these, so a message that does not fit shows a broken peer.
+  // The socket's buffer is empty and larger than any message, so sending fails only if the connection is broken.
   return send(socket, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof(message));
 }
 
@@ -61,19 +60,22 @@ std::string name_of(const wire::Hello& hello) { return "a connection as rank " +
 
 class Admission {
  public:
-  Admission(const TcpIdentity& place, std::vector<Descriptor> listeners, const wire::Key& key)
-      : place_(place), listeners_(std::move(listeners)), key_(key), links_(static_cast<std::size_t>(place.ranks)) {
+  Admission(const TcpIdentity& identity, std::vector<Descriptor> listeners, const wire::Key& key)
+      : identity_(identity),
+        listeners_(std::move(listeners)),
+        key_(key),
+        links_(static_cast<std::size_t>(identity.ranks)) {
     for (const Descriptor& one : listeners_) {
       where_ += (where_.empty() ? "" : ", ") + Address::of_socket(one.get()).text();
     }
   }
 
   std::vector<TcpLink> run() {
-    Deadline deadline = Deadline::after_s(place_.timeout_s);
+    Deadline deadline = Deadline::after_s(identity_.timeout_s);
     for (std::vector<int> missing = missing_ranks(); !missing.empty(); missing = missing_ranks()) {
       if (deadline.is_over()) throw too_late(missing);
       wait(deadline);
-      // Connections that may have answered come before new ones, which may displace them.
+      // Pending connections are read before new ones are accepted, which may displace them.
       for (Pending& one : std::exchange(challenged_, {})) hear_and_keep(std::move(one));
       for (Pending& one : std::exchange(silent_, {})) hear_and_keep(std::move(one));
       for (const Descriptor& listener : listeners_) accept_from(listener.get());
@@ -84,7 +86,7 @@ class Admission {
  private:
   std::vector<int> missing_ranks() const {
     std::vector<int> missing;
-    for (int rank = 1; rank < place_.ranks; ++rank) {
+    for (int rank = 1; rank < identity_.ranks; ++rank) {
       if (!links_[static_cast<std::size_t>(rank)].socket.open()) missing.push_back(rank);
     }
     return missing;
@@ -99,12 +101,12 @@ class Admission {
   bool judge(Pending& one);
   void complain(const std::string& sentence);
 
-  const TcpIdentity& place_;
+  const TcpIdentity& identity_;
   std::vector<Descriptor> listeners_;
   wire::Key key_;
   std::vector<TcpLink> links_;
-  /// Oldest first. A rank's Hello comes with its connection: the rank is silent only while its process waits for a CPU
-  /// between two system calls. A challenged connection has shown the job's key, or repeats a recorded Hello. A new
+  /// Oldest first. A rank sends its Hello right after connecting, so it is silent only if its process waits for a CPU
+  /// between the two system calls. A challenged connection knows the job's key, or repeats a recorded Hello. A new
   /// connection displaces only one of its own kind, so strangers cannot displace a rank that has been challenged.
   std::deque<Pending> silent_;
   std::deque<Pending> challenged_;
@@ -113,7 +115,7 @@ class Admission {
   std::set<std::string> complaints_;
 };
 
-/// The error, after the ranks that are there have been told the same.
+/// Sends the error to the admitted ranks and returns it.
 Error Admission::too_late(const std::vector<int>& missing) {
   std::string sentence = ranks_text(missing) + " not joined in time; rank 0 listens on " + where_;
   if (!last_complaint_.empty()) sentence += "; last refused: " + last_complaint_;
@@ -134,7 +136,7 @@ void Admission::tell_admitted(Status status, int rank, const std::string& senten
     std::string message(reinterpret_cast<const char*>(&head), sizeof(head));
     message += sentence;
     message.append(reinterpret_cast<const char*>(&proof), sizeof(proof));
-    // The buffer of a fresh connection holds it. A rank that cannot be told runs into its own deadline.
+    // The buffer of a new connection has room for the message. A rank that does not get it reaches its own deadline.
     if (send(link.socket.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;
   }
 }
@@ -153,7 +155,7 @@ void Admission::wait(const Deadline& deadline) {
 }
 
 void Admission::accept_from(int listener) {
-  // A bounded number: a peer that connects faster than rank 0 accepts must not keep it from hearing the others.
+  // A bounded number: a peer that connects faster than rank 0 accepts must not stop it from reading the others.
   for (int accepted = 0; accepted < kAcceptedMost; ++accepted) {
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.open()) {
@@ -168,7 +170,8 @@ void Admission::accept_from(int listener) {
   }
 }
 
-/// Drops the oldest of its kind where there is no room. A rank that is dropped dials again.
+/// Reads a connection. If it stays pending and there is no room, drops the oldest of its kind; a dropped rank dials
+/// again.
 void Admission::hear_and_keep(Pending one) {
   if (!hear(one)) return;
   std::deque<Pending>& kind = one.challenged ? challenged_ : silent_;
@@ -176,7 +179,7 @@ void Admission::hear_and_keep(Pending one) {
   if (kind.size() > links_.size() + kPendingMax) kind.pop_front();
 }
 
-/// False when the connection is to be dropped, or has become a link.
+/// False if the connection must be dropped, or has become a link.
 bool Admission::hear(Pending& one) {
   if (one.deadline.is_over()) return false;
   if (one.challenged) {
@@ -186,7 +189,7 @@ bool Admission::hear(Pending& one) {
   }
   const Received received = receive_message(one.socket.get(), one.hello, one.have);
   if (received == Received::closed) return false;
-  // A Hello of another version may be shorter: a rank of that version is told before the rest comes.
+  // A Hello of another version may be shorter, so the version is checked before the rest has arrived.
   const bool has_version = received == Received::some || one.have >= offsetof(wire::Hello, reserved);
   if (has_version && one.hello.magic != wire::kMagic) return false;
   if (has_version && one.hello.version != wire::kVersion) {
@@ -196,7 +199,7 @@ bool Admission::hear(Pending& one) {
   return received == Received::nothing_yet || challenge(one);
 }
 
-/// The Hello is there: challenges, or refuses. False when the connection is to be dropped.
+/// The Hello has arrived: sends a challenge or a refusal. False if the connection must be dropped.
 bool Admission::challenge(Pending& one) {
   const wire::Hello& hello = one.hello;
   if (hello.rank < 1) return false;
@@ -206,7 +209,7 @@ bool Admission::challenge(Pending& one) {
     complain(name_of(hello) + " was refused: its job token differs from that of rank 0");
     return false;
   }
-  // A recorded Hello that is said again takes no second place.
+  // A repeated Hello gets no second connection.
   if (std::ranges::any_of(challenged_, [&](const Pending& each) { return each.hello.nonce == hello.nonce; }))
     return false;
   one.challenge.nonce = wire::random_nonce();
@@ -214,20 +217,20 @@ bool Admission::challenge(Pending& one) {
   return send_message(one.socket.get(), one.challenge);
 }
 
-/// The proof is there: admits, or says why not. Returns false: the connection is to be dropped, or has become a link.
+/// The proof has arrived: admits the rank or sends a refusal. Always false: the connection is no longer pending.
 bool Admission::judge(Pending& one) {
   const wire::Hello& hello = one.hello;
   const std::string who = name_of(hello);
   wire::Verdict verdict;
-  verdict.ranks = place_.ranks;
+  verdict.ranks = identity_.ranks;
   std::string complaint;
   if (!wire::equal(one.response.proof, wire::prove(key_, "rank", hello, one.challenge))) {
     verdict.refusal = wire::Refusal::token;
     complaint = who + " was refused: its job token differs from that of rank 0";
-  } else if (hello.ranks != place_.ranks || hello.rank >= place_.ranks) {
+  } else if (hello.ranks != identity_.ranks || hello.rank >= identity_.ranks) {
     verdict.refusal = wire::Refusal::ranks;
     complaint = who + " was refused: it counts " + std::to_string(hello.ranks) + " ranks and rank 0 counts " +
-                std::to_string(place_.ranks);
+                std::to_string(identity_.ranks);
   } else if (links_[static_cast<std::size_t>(hello.rank)].socket.open()) {
     verdict.refusal = wire::Refusal::taken;
     complaint = who + " was refused: that rank has joined already";
@@ -262,8 +265,8 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text + (ranks.size() == 1 ? " has" : " have");
 }
 
-std::vector<TcpLink> admit_ranks(const TcpIdentity& place, std::vector<Descriptor> listeners, const wire::Key& key) {
-  return Admission(place, std::move(listeners), key).run();
+std::vector<TcpLink> admit_ranks(const TcpIdentity& identity, std::vector<Descriptor> listeners, const wire::Key& key) {
+  return Admission(identity, std::move(listeners), key).run();
 }
 
 }  // namespace torii

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other ranks: find rank 0, prove the token to each other, or try again until the deadline.
+// The other ranks: find rank 0 and prove to each other that they know the token; try again until the deadline.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -17,19 +17,19 @@
 namespace torii {
 namespace {
 
-constexpr double kConnectS = 2;                       // per address: another one of the list may be the right one
+constexpr double kConnectS = 2;                       // per address, because another one may be the right one
 constexpr double kAnswerS = 5;                        // rank 0 answers at once, unless its machine is busy
-constexpr std::int64_t kFindMostNs = 10'000'000'000;  // a resolver may take so long for a name
+constexpr std::int64_t kFindMostNs = 10'000'000'000;  // the most that a resolver may take
 constexpr int kPauseLeastMs = 5;
 constexpr int kPauseMostMs = 200;
 
 /// One attempt at one address.
 class Dial {
  public:
-  Dial(const TcpIdentity& place, const Address& address, Deadline& deadline)
-      : place_(place), address_(address), deadline_(deadline) {}
+  Dial(const TcpIdentity& identity, const Address& address, Deadline& deadline)
+      : identity_(identity), address_(address), deadline_(deadline) {}
 
-  /// Sets `why_not` and returns nothing when trying again may help. Throws Error for a refusal.
+  /// Sets `why_not` and returns nothing if another attempt may succeed. Throws Error for a refusal.
   std::optional<TcpLink> run(const wire::Key& key, std::string& why_not);
 
  private:
@@ -39,7 +39,7 @@ class Dial {
   bool exchange(const void* request, std::size_t bytes, Message& answer);
   void check_refusal(wire::Refusal refusal, int ranks_of_rank_0) const;
 
-  const TcpIdentity& place_;
+  const TcpIdentity& identity_;
   const Address& address_;
   Deadline& deadline_;  ///< of all attempts
   Descriptor socket_;
@@ -69,7 +69,7 @@ bool Dial::connect_socket(std::string& why_not) {
       error = errno;
     }
   }
-  // A connection from a port to itself comes about when the kernel picks the very port that rank 0 will listen on.
+  // If the kernel picks the port that rank 0 will listen on, the socket connects to itself.
   if (error == 0 && Address::of_socket(socket_.get()).text() == address_.text()) error = ECONNREFUSED;
   if (error == 0) return true;
   why_not = address_.text() + ": " + std::strerror(error);
@@ -92,18 +92,18 @@ bool Dial::exchange(const void* request, std::size_t bytes, Message& answer) {
 }
 
 void Dial::check_refusal(wire::Refusal refusal, int ranks_of_rank_0) const {
-  const std::string own = "rank " + std::to_string(place_.rank);
+  const std::string own = "rank " + std::to_string(identity_.rank);
   const std::string refused = "rank 0 at " + address_.text() + " refused " + own + ": ";
   switch (refusal) {
     case wire::Refusal::token:
-      throw Error(Status::mismatch, refused + "their job tokens (TORII_JOB_TOKEN) differ", place_.rank);
+      throw Error(Status::mismatch, refused + "their job tokens (TORII_JOB_TOKEN) differ", identity_.rank);
     case wire::Refusal::ranks:
       throw Error(Status::mismatch,
                   refused + "it counts " + std::to_string(ranks_of_rank_0) + " ranks and " + own + " counts " +
-                      std::to_string(place_.ranks),
-                  place_.rank);
+                      std::to_string(identity_.ranks),
+                  identity_.rank);
     case wire::Refusal::taken:
-      throw Error(Status::invalid_argument, refused + "another process has joined as that rank", place_.rank);
+      throw Error(Status::invalid_argument, refused + "another process has joined as that rank", identity_.rank);
     case wire::Refusal::none:
       break;
   }
@@ -112,16 +112,16 @@ void Dial::check_refusal(wire::Refusal refusal, int ranks_of_rank_0) const {
 std::optional<TcpLink> Dial::run(const wire::Key& key, std::string& why_not) {
   if (!connect_socket(why_not)) return std::nullopt;
   const std::string where = "rank 0 at " + address_.text();
-  const std::string own = "rank " + std::to_string(place_.rank);
+  const std::string own = "rank " + std::to_string(identity_.rank);
   why_not = "what listens on " + address_.text() + " does not answer as rank 0 of a job does";
-  const wire::Hello hello = wire::make_hello(key, place_.rank, place_.ranks);
+  const wire::Hello hello = wire::make_hello(key, identity_.rank, identity_.ranks);
   wire::Challenge challenge;
   if (!exchange(&hello, sizeof(hello), challenge)) return std::nullopt;
   if (challenge.version != wire::kVersion) {
     throw Error(Status::mismatch,
                 where + " joins by protocol " + std::to_string(challenge.version) + " and " + own + " by " +
                     std::to_string(wire::kVersion) + ": they run different versions of torii",
-                place_.rank);
+                identity_.rank);
   }
   check_refusal(challenge.refusal, 0);
   const wire::Response response{wire::prove(key, "rank", hello, challenge)};
@@ -130,30 +130,30 @@ std::optional<TcpLink> Dial::run(const wire::Key& key, std::string& why_not) {
   check_refusal(verdict.refusal, verdict.ranks);
   if (!wire::equal(verdict.proof, wire::prove(key, "rank 0", hello, challenge))) {
     throw Error(Status::mismatch, where + " accepted " + own + " without knowing its job token (TORII_JOB_TOKEN)",
-                place_.rank);
+                identity_.rank);
   }
   const int yes = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   TcpLink link;
   link.send_key = wire::session_key(key, "rank", hello, challenge);
   link.reader = wire::FrameReader(wire::session_key(key, "rank 0", hello, challenge),
-                                  job_socket::kPartBytesMax * static_cast<std::uint64_t>(place_.ranks));
+                                  job_socket::kPartBytesMax * static_cast<std::uint64_t>(identity_.ranks));
   link.socket = std::move(socket_);
   return link;
 }
 
 }  // namespace
 
-TcpLink dial_rank_0(const TcpIdentity& place, const DialPlan& plan) {
-  Deadline deadline = Deadline::after_s(place.timeout_s);
+TcpLink dial_rank_0(const TcpIdentity& identity, const DialPlan& plan) {
+  Deadline deadline = Deadline::after_s(identity.timeout_s);
   std::string why_not = "no address";
   for (int pause_ms = kPauseLeastMs;; pause_ms = std::min(2 * pause_ms, kPauseMostMs)) {
-    (void)deadline.is_over();  // after the pause: what is found next may take longer than that was to take
+    (void)deadline.is_over();  // counts the pause by itself, because find() may take longer
     const std::optional<Rendezvous> rendezvous = plan.find(why_not);
     (void)deadline.look(kFindMostNs);
     for (std::size_t i = 0; rendezvous && i < rendezvous->addresses.size() && !deadline.is_over(); ++i) {
       try {
-        std::optional<TcpLink> link = Dial(place, rendezvous->addresses[i], deadline).run(rendezvous->key, why_not);
+        std::optional<TcpLink> link = Dial(identity, rendezvous->addresses[i], deadline).run(rendezvous->key, why_not);
         if (link) return std::move(*link);
       } catch (const Error& error) {
         if (plan.refusals_are_final || error.status() == Status::no_resource) throw;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-gathers through rank 0: every part goes there, the whole or the reason why there is none comes back.
+// All-gathers through rank 0: every rank sends its part there, and receives all parts or the reason of a failure.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 namespace torii {
 namespace {
 
-/// A frame on its way out. The payload belongs to the caller and may be shared by many.
+/// A frame that is being sent. The payload belongs to the caller; several frames may share it.
 struct Outgoing {
   wire::FrameHead head;
   std::span<const std::byte> payload;
@@ -31,7 +31,7 @@ struct Outgoing {
   bool done() const { return sent == bytes(); }
 };
 
-/// Sends as much as the socket takes now; false when the connection is broken.
+/// Sends as much as the socket takes now; false if the connection is broken.
 bool push(int socket, Outgoing& frame) {
   while (!frame.done()) {
     std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&frame.head, 1)), frame.payload, frame.proof};
@@ -55,23 +55,17 @@ bool push(int socket, Outgoing& frame) {
   return true;
 }
 
-void check_sizes(std::size_t mine_bytes, std::size_t all_bytes, int ranks) {
-  if (all_bytes == mine_bytes * static_cast<std::size_t>(ranks)) return;
-  throw Error(Status::internal, "all_gather of " + std::to_string(mine_bytes) + " bytes by " + std::to_string(ranks) +
-                                    " ranks into " + std::to_string(all_bytes) + " bytes");
-}
-
-/// The common part of both ends: rank, number of ranks, round, and the first failure, which is kept.
+/// The common part of both ends: rank, number of ranks, round, and the first failure, which later calls repeat.
 class TcpBootstrap : public Bootstrap {
  public:
-  explicit TcpBootstrap(const TcpIdentity& place) : place_(place) {}
-  int rank() const noexcept override { return place_.rank; }
-  int ranks() const noexcept override { return place_.ranks; }
+  explicit TcpBootstrap(const TcpIdentity& identity) : identity_(identity) {}
+  int rank() const noexcept override { return identity_.rank; }
+  int ranks() const noexcept override { return identity_.ranks; }
   bool notices_deaths() const noexcept override { return true; }
 
  protected:
   void begin(std::size_t mine_bytes, std::size_t all_bytes) {
-    check_sizes(mine_bytes, all_bytes, place_.ranks);
+    check_sizes(mine_bytes, all_bytes);
     // After a failure the ranks no longer agree on what the next message means.
     if (broken_) throw Error(*broken_);
     ++round_;
@@ -81,7 +75,7 @@ class TcpBootstrap : public Bootstrap {
     throw Error(error);
   }
 
-  TcpIdentity place_;
+  TcpIdentity identity_;
   std::uint64_t round_ = 0;
   std::optional<Error> broken_;
 };
@@ -89,7 +83,7 @@ class TcpBootstrap : public Bootstrap {
 /// Rank 0.
 class Server final : public TcpBootstrap {
  public:
-  Server(const TcpIdentity& place, std::vector<TcpLink> links) : TcpBootstrap(place), links_(std::move(links)) {
+  Server(const TcpIdentity& identity, std::vector<TcpLink> links) : TcpBootstrap(identity), links_(std::move(links)) {
     for (std::size_t rank = 1; rank < links_.size(); ++rank) {
       const int yes = 1;
       setsockopt(links_[rank].socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
@@ -115,14 +109,14 @@ void Server::all_gather(std::span<const std::byte> mine, std::span<std::byte> al
   wire::FrameHead head;
   head.round = round_;
   head.bytes = all.size();
-  distribute(head, all, Deadline::after_s(place_.timeout_s));
+  distribute(head, all, Deadline::after_s(identity_.timeout_s));
 }
 
 void Server::collect(std::span<const std::byte> mine, std::span<std::byte> all) {
-  Deadline deadline = Deadline::after_s(place_.timeout_s);
+  Deadline deadline = Deadline::after_s(identity_.timeout_s);
   std::ranges::copy(mine, all.begin());
   std::vector<int> missing;
-  for (int rank = 1; rank < place_.ranks; ++rank) missing.push_back(rank);
+  for (int rank = 1; rank < identity_.ranks; ++rank) missing.push_back(rank);
   while (true) {
     std::erase_if(missing, [&](int rank) {
       const auto at = static_cast<std::size_t>(rank);
@@ -167,7 +161,7 @@ void Server::take_part(std::size_t rank, std::span<const std::byte> mine, std::s
   reader.next();
 }
 
-/// A connection that breaks here is noticed by the next round; for the others this one is whole.
+/// A connection that breaks here fails the next round; for the other ranks this round is complete.
 void Server::distribute(const wire::FrameHead& head, std::span<const std::byte> payload, Deadline deadline) {
   std::vector<std::pair<int, Outgoing>> frames;
   for (std::size_t rank = 1; rank < links_.size(); ++rank) {
@@ -189,7 +183,7 @@ void Server::fail(Status status, int rank, const std::string& sentence) {
   head.rank = rank;
   head.round = round_;
   head.bytes = sentence.size();
-  constexpr double kLastWordS = 1;  // a sentence fits into any socket's buffer, unless its rank has stopped
+  constexpr double kLastWordS = 1;  // a sentence fits into any socket's buffer unless the rank has stopped reading
   distribute(head, std::as_bytes(std::span(sentence)), Deadline::after_s(kLastWordS));
   break_off(Error(status, sentence, rank));
 }
@@ -197,7 +191,7 @@ void Server::fail(Status status, int rank, const std::string& sentence) {
 /// Every other rank.
 class Client final : public TcpBootstrap {
  public:
-  Client(const TcpIdentity& place, TcpLink link) : TcpBootstrap(place), link_(std::move(link)) {}
+  Client(const TcpIdentity& identity, TcpLink link) : TcpBootstrap(identity), link_(std::move(link)) {}
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::string address() const override { return Address::of_socket(link_.socket.get()).host(); }
 
@@ -210,14 +204,14 @@ class Client final : public TcpBootstrap {
 
 void Client::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   begin(mine.size(), all.size());
-  // Rank 0 knows which ranks are missing, so it reports first; the two seconds are for the case that it hangs itself.
+  // Rank 0 knows which ranks are missing, so it reports first. The two seconds matter only if rank 0 hangs.
   constexpr double kGraceS = 2;
-  Deadline deadline = Deadline::after_s(place_.timeout_s + kGraceS);
+  Deadline deadline = Deadline::after_s(identity_.timeout_s + kGraceS);
   wire::FrameHead head;
   head.round = round_;
   head.bytes = mine.size();
   Outgoing frame(link_.send_key, head, mine);
-  // If the connection breaks here, the reason may still be in the socket.
+  // If the connection breaks here, the socket may still contain the reason.
   while (push(link_.socket.get(), frame) && !frame.done()) {
     if (!wait(POLLOUT, deadline)) break;
   }
@@ -259,7 +253,7 @@ void Client::read_answer(Deadline& deadline) {
     if (!wait(POLLIN, deadline)) {
       break_off(Error(
           Status::timeout,
-          "rank 0 has not answered rank " + std::to_string(place_.rank) + " in time: it is missing, or hangs", 0));
+          "rank 0 has not answered rank " + std::to_string(identity_.rank) + " in time: it is missing, or hangs", 0));
     }
   }
 }
@@ -281,9 +275,9 @@ Received receive_frame(TcpLink& link) {
   return Received::some;
 }
 
-std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& place, std::vector<TcpLink> links) {
-  if (place.rank == 0) return std::make_unique<Server>(place, std::move(links));
-  return std::make_unique<Client>(place, std::move(links.at(0)));
+std::unique_ptr<Bootstrap> make_tcp_bootstrap(const TcpIdentity& identity, std::vector<TcpLink> links) {
+  if (identity.rank == 0) return std::make_unique<Server>(identity, std::move(links));
+  return std::make_unique<Client>(identity, std::move(links.at(0)));
 }
 
 }  // namespace torii

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys, proofs and frames by libsodium's keyed hash (BLAKE2b).
+// Makes keys, proofs and frames with libsodium's keyed hash (BLAKE2b).
 #include "runtime/bootstrap/wire.hpp"
 
 #include <sodium.h>
@@ -126,7 +126,7 @@ void FrameReader::filled(std::size_t bytes) {
   have_ += bytes;
   if (stage_ == Stage::head && have_ == sizeof(head_)) {
     if (head_.magic != kMagic || head_.bytes > bytes_max_) {
-      throw Error(Status::transport, "a message that is none of torii's, or of " + std::to_string(head_.bytes) +
+      throw Error(Status::transport, "a message that is not torii's, or of " + std::to_string(head_.bytes) +
                                          " bytes where " + std::to_string(bytes_max_) + " are the most");
     }
     stage_ = head_.bytes > 0 ? Stage::payload : Stage::proof;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -21,6 +22,7 @@ namespace {
 
 std::string reason(int error) { return std::string(" (") + std::strerror(error) + ")"; }
 
+/// Calls getaddrinfo(). If the result is empty because of an error, `why_not` is set.
 std::vector<Address> look_up(const std::string& host, int port, int flags, std::string& why_not) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -159,17 +161,9 @@ std::vector<Interface> select_interfaces(std::string_view selection, const std::
     if (excludes) rest.remove_prefix(1);
     const bool whole = rest.starts_with('=');
     if (whole) rest.remove_prefix(1);
-    std::vector<std::string> names(1);
-    for (const char c : rest) {
-      if (c == ',') {
-        names.emplace_back();
-      } else {
-        names.back().push_back(c);
-      }
-    }
-    keep([&](const Interface& one) {
+    keep([&, names = split(rest, ',')](const Interface& one) {
       const bool named = std::ranges::any_of(
-          names, [&](const std::string& name) { return whole ? one.name == name : one.name.starts_with(name); });
+          names, [&](std::string_view name) { return whole ? one.name == name : one.name.starts_with(name); });
       return excludes ? !named && !one.address.is_loopback() : named;
     });
   }
@@ -217,7 +211,7 @@ std::vector<Interface> rail_interfaces(std::string_view selection, const std::ve
 }
 
 Address source_address(const Address& peer) {
-  // Connecting a datagram socket only asks the kernel for the route.
+  // Connecting a datagram socket sends nothing: it only asks the kernel for the route.
   const Descriptor socket(::socket(peer.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const Address target = peer.port() != 0 ? peer : peer.with_port(9);
   if (!socket.open() || connect(socket.get(), target.get(), target.bytes()) != 0) {
@@ -241,8 +235,7 @@ bool is_directly_connected(const Address& peer, const std::vector<Interface>& in
 
 Descriptor listen_on(const Address& address, const PortRange& ports, int backlog) {
   if (address.is_any()) {
-    throw Error(Status::invalid_argument,
-                address.host() + " stands for every interface; name one address of this host");
+    throw Error(Status::invalid_argument, address.host() + " means every interface; name one address of this host");
   }
   const PortRange range = address.port() != 0 ? PortRange{address.port(), address.port()} : ports;
   int error = 0;
@@ -250,7 +243,7 @@ Descriptor listen_on(const Address& address, const PortRange& ports, int backlog
     const Address one = address.with_port(port);
     Descriptor socket(::socket(one.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.open()) throw Error(Status::no_resource, "cannot make a socket" + reason(errno));
-    // A port that a connection of an earlier job used a moment ago is free; one that is listened on is not.
+    // With SO_REUSEADDR a port is free although a connection of an earlier job used it a moment ago.
     const int yes = 1;
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if (bind(socket.get(), one.get(), one.bytes()) == 0 && listen(socket.get(), backlog) == 0) return socket;

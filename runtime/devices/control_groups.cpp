@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /proc/self/cgroup says which groups, /proc/self/mountinfo where their folders are.
+// Reads /proc/self/cgroup for the groups and /proc/self/mountinfo for their folders.
 #include "runtime/devices/control_groups.hpp"
 
 #include <sys/stat.h>
@@ -10,29 +10,25 @@
 #include <sstream>
 #include <string>
 
+#include "runtime/base/split.hpp"
+#include "runtime/base/text_file.hpp"
+
 namespace torii {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A mounted tree of control groups, or a part of one.
+/// A mounted tree of control groups, or a part of a tree.
 struct Mount {
-  std::string top;    ///< the group that is shown as the folder below
-  fs::path folder;    ///< where
+  std::string top;  ///< the control group that `folder` shows
+  fs::path folder;
   bool is_unified;    ///< version 2
-  std::string names;  ///< version 1: the controllers, with commas between
+  std::string names;  ///< version 1: the controllers, separated by commas
 };
 
-bool is_listed(std::string_view name, std::string_view list) {
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    if (list.substr(0, comma) == name) return true;
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return false;
-}
+bool is_listed(std::string_view name, std::string_view list) { return std::ranges::count(split(list, ','), name) != 0; }
 
-/// Lines as "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu".
+/// Reads lines such as "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu".
 std::vector<Mount> mounts(const fs::path& root) {
   std::vector<Mount> found;
   std::ifstream lines(root / "proc/self/mountinfo");
@@ -53,8 +49,7 @@ std::vector<Mount> mounts(const fs::path& root) {
   return found;
 }
 
-/// `group` as seen below a folder that shows `top`. A group outside is not seen there: the folder itself then shows the
-/// nearest that is.
+/// The path of `group` below a folder that shows `top`; empty if the group is not inside `top`.
 fs::path below(const std::string& group, const std::string& top) {
   if (group.starts_with("/..")) return {};
   if (top == "/") return fs::path(group).relative_path();
@@ -62,14 +57,7 @@ fs::path below(const std::string& group, const std::string& top) {
   return fs::path(group.substr(top.size())).relative_path();
 }
 
-template <class Value>
-std::optional<Value> first_value(const fs::path& path) {
-  std::ifstream file(path);
-  Value value;
-  return file >> value ? std::optional(value) : std::nullopt;
-}
-
-/// "max 100000" is none, and so is -1 of version 1.
+/// Nothing for "max 100000", and for -1 in version 1.
 std::optional<double> quota_of(const fs::path& folder) {
   double quota_us = 0;
   double period_us = 0;
@@ -88,7 +76,7 @@ std::vector<fs::path> control_groups(std::string_view controller, const fs::path
   const std::vector<Mount> all = mounts(root);
   std::vector<fs::path> folders;
   std::ifstream lines(root / "proc/self/cgroup");
-  // Lines as "4:cpu,cpuacct:/user.slice", and "0::/user.slice" of version 2.
+  // Lines such as "4:cpu,cpuacct:/user.slice", or "0::/user.slice" in version 2.
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
@@ -117,7 +105,7 @@ std::vector<CpuQuota> cpu_quotas(const fs::path& root) {
     const std::optional<double> cpus = quota_of(folder);
     struct stat about {};
     if (!cpus || stat(folder.c_str(), &about) != 0) continue;
-    // One file system holds all groups of a kind, and its inodes are the groups' own numbers.
+    // All groups of a kind are in one file system, whose inodes identify them.
     quotas.push_back({about.st_dev * 0x9e3779b97f4a7c15ULL ^ about.st_ino, *cpus});
   }
   return quotas;

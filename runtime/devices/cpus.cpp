@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sched_getaffinity, and the lists under /sys/devices/system/node. hwloc knows the same, but reading the whole machine
-// and loading plugins in every process that makes a context would be a bad guest's way.
+// Uses sched_getaffinity and the lists under /sys/devices/system/node. hwloc has the same data, but it would read the
+// whole machine and load plugins in every process that makes a context.
 #include "runtime/devices/cpus.hpp"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPUs that a thread may run on, and the NUMA node that they stand in.
+// The CPUs that a thread may run on, and their NUMA node.
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,11 @@ using CpuList = std::vector<int>;
 /// The CPUs that the calling thread may run on.
 CpuList allowed_cpus();
 
-/// A list as the kernel writes it, "0-3,8": of CPUs or of nodes. Empty for an empty text and for anything else.
+/// Reads the kernel's lists of CPUs or nodes, such as "0-3,8". Empty for any other text.
 CpuList parse_cpu_list(std::string_view text);
 
-/// The NUMA node that holds all of these CPUs, where the machine has several nodes; nothing otherwise, and where the
-/// kernel does not tell. `system` is where it tells.
+/// The NUMA node that contains all of these CPUs. Nothing if there is no such node, if the machine has only one node,
+/// or if the kernel does not say. `system` is the folder of the kernel's files.
 std::optional<int> home_node(const CpuList& cpus, const std::filesystem::path& system = "/sys");
 
 }  // namespace torii

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// From here on a limit is none: version 1 writes the largest multiple of a page.
+/// A larger value means that there is no limit: version 1 writes the largest multiple of a page.
 constexpr std::size_t kNoLimit = std::size_t{1} << 60;
 
 std::string read_file(const fs::path& path) {
@@ -30,7 +30,7 @@ std::optional<std::size_t> number(std::string_view text) {
   return take_number<std::size_t>(text);
 }
 
-/// The number behind `name` at the beginning of a line.
+/// The number that follows `name` at the beginning of a line.
 std::optional<std::size_t> number_of(const std::string& text, const std::string& name) {
   const std::size_t at = text.starts_with(name) ? 0 : text.find("\n" + name);
   if (at == std::string::npos) return {};

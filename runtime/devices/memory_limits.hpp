@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory this process may still take, and what limits it.
+// How much more memory this process can use, and which limit applies.
 #pragma once
 
 #include <cstddef>
@@ -11,37 +11,37 @@
 
 namespace torii {
 
-/// What is left below one limit.
+/// The memory that is left below one limit.
 struct MemoryLeft {
   std::size_t bytes = SIZE_MAX;
   std::size_t limit_bytes = SIZE_MAX;
-  std::string limit;  ///< its name in an error, as in "the machine's memory"
+  std::string limit;  ///< the limit's name in an error, such as "the machine's memory"
 };
 
 /// Reads the kernel's files. Thread-safe; the control group is looked up once.
 class MemoryLimits {
  public:
-  /// `root` is where /proc and the mounted control groups are.
+  /// `root` contains /proc and the mounts of control groups.
   explicit MemoryLimits(std::filesystem::path root = "/");
 
-  /// Memory and swap that the machine could still give; nothing where it does not tell.
+  /// The machine's free memory and swap; nothing if the kernel does not say.
   std::optional<MemoryLeft> machine() const;
-  /// The least that is left to the control group of this process or one above it, of version 1 or 2: pages of files can
-  /// be dropped, and what may be swapped out counts. Nothing where no group has a limit.
+  /// The least that is left in the control group of this process or a group around it, version 1 or 2. Pages of files
+  /// and free swap count as available. Nothing if no group has a limit.
   std::optional<MemoryLeft> group() const;
-  /// With vm.overcommit_memory=2: what may still be committed.
+  /// The memory that may still be committed; nothing unless vm.overcommit_memory=2.
   std::optional<MemoryLeft> commit() const;
-  /// The least of all.
+  /// The least of the three.
   MemoryLeft left() const;
 
  private:
   static std::optional<MemoryLeft> left_in(const std::filesystem::path& group, std::size_t free_swap_bytes);
 
   std::filesystem::path root_;
-  std::vector<std::filesystem::path> groups_;  ///< folders, from that of this process up to the mounted one
+  std::vector<std::filesystem::path> groups_;  ///< folders, this process's group first
 };
 
-/// Of this process on this machine.
+/// The limits of this process.
 const MemoryLimits& memory_limits();
 
 }  // namespace torii

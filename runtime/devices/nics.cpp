@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hwloc finds devices and their place; the kernel's files tell whether they are up, and how fast.
+// hwloc lists the devices and the CPUs near them; the kernel's files contain state and speed.
 #include "runtime/devices/nics.hpp"
 
 #include <hwloc.h>
@@ -22,13 +22,13 @@ struct FreeTopology {
 };
 using Tree = std::unique_ptr<hwloc_topology, FreeTopology>;
 
-/// Nothing when hwloc cannot read the machine.
+/// nullptr if hwloc cannot read the machine.
 Tree load_devices() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Tree tree(raw);
-  // GPUs are looked for by libraries that start threads and take seconds. libpciaccess leaks, and the kernel's files
-  // tell the place of network devices without it.
+  // hwloc's GPU components start threads and take seconds. libpciaccess leaks, and hwloc finds the place of network
+  // devices in the kernel's files without it.
   for (const char* const component : {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl", "pci"}) {
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   }
@@ -46,7 +46,7 @@ std::vector<int> numbers_in(hwloc_const_bitmap_t set) {
   return numbers;
 }
 
-/// The number that a line begins with, in its unit; 0 for anything else.
+/// The number at the beginning of a line; 0 if there is none or it is negative.
 double leading_number(std::string_view line) { return std::max(take_number<double>(line).value_or(0), 0.0); }
 
 void add_facts(const std::filesystem::path& system, const std::vector<Interface>& interfaces, MachineNic& device) {
@@ -67,7 +67,7 @@ void add_facts(const std::filesystem::path& system, const std::vector<Interface>
 }  // namespace
 
 std::vector<MachineNic> nics_of_machine(const std::filesystem::path& system) {
-  // Ranks may be threads of one process, and libudev, which hwloc asks, is not made for several at once.
+  // Ranks may be threads of one process, and libudev, which hwloc uses, is not thread-safe.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   std::vector<MachineNic> devices;

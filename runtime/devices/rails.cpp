@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses devices near the rank, and networks that all ranks share.
+// Selects devices near the rank, and networks that all ranks share.
 #include "runtime/devices/rails.hpp"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ std::vector<std::string> common_networks(const std::vector<RankRails>& ranks) {
   return common;
 }
 
-/// How many ranks of the same host with the same rails come before this one.
+/// The number of lower ranks with the same host and the same rails.
 std::size_t seat_of(const std::vector<RankRails>& ranks, std::size_t rank) {
   const auto text = rails_text(ranks[rank]);
   const auto end = ranks.begin() + static_cast<std::ptrdiff_t>(rank);
@@ -113,7 +113,7 @@ std::vector<std::size_t> engine_rails(const std::vector<RankRails>& ranks, int r
     for (std::size_t i = 0; i < ranks[own].rails.size(); ++i) {
       if (ranks[own].rails[i].network == networks[network]) here.push_back(i);
     }
-    // How many engines of a rank stand in this network.
+    // The number of engines of a rank in this network.
     const std::size_t each = count / networks.size() + (network < count % networks.size() ? 1 : 0);
     chosen.push_back(here[(seat * each + engine / networks.size()) % here.size()]);
   }
@@ -121,7 +121,7 @@ std::vector<std::size_t> engine_rails(const std::vector<RankRails>& ranks, int r
 }
 
 std::string rails_text(const RankRails& rails) {
-  // Words are never empty, so that they can be told apart by blanks.
+  // The @ makes every word non-empty, so that blanks separate the words.
   std::string text = "@" + rails.host;
   for (const Rail& rail : rails.rails) text += " @" + rail.network + " @" + rail.name;
   return text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device each engine goes through: pure functions of what the ranks know about their devices.
+// Assigns a device to each engine: pure functions of the ranks' knowledge of their devices.
 #pragma once
 
 #include <cstddef>
@@ -10,51 +10,51 @@
 
 namespace torii {
 
-/// A device that a rank's puts can leave by.
+/// A network device.
 struct Nic {
-  std::string name;       ///< as the system calls it: eth0, mlx5_0
-  CpuList near_cpus;      ///< CPUs on its side of the machine; empty: not known
-  double mbit_per_s = 0;  ///< 0: not known
+  std::string name;       ///< the system's name: eth0, mlx5_0
+  CpuList near_cpus;      ///< empty if unknown
+  double mbit_per_s = 0;  ///< 0 if unknown
 };
 
-/// The devices that a rank with these CPUs should use, as indices into `nics` in their order: of those that are at
-/// least half as fast as the fastest (not known counts as fast) the ones that share a CPU with `allowed`; all of them
-/// where none is known to.
+/// The devices that a rank with these CPUs should use, as ascending indices into `nics`. Devices slower than half the
+/// fastest are left out; unknown speeds count as fast. Of the others, those that share a CPU with `allowed` are used,
+/// or all if none does.
 std::vector<std::size_t> preferred_nics(const std::vector<Nic>& nics, const CpuList& allowed);
 
-/// An address of this host that engines could stand on.
+/// An address of this host that engines could use.
 struct RailSource {
   std::string address;
-  std::string network;    ///< as network_of() gives it
-  std::string interface;  ///< empty: not known
+  std::string network;    ///< from network_of()
+  std::string interface;  ///< empty if unknown
 };
 
-/// The sources that a rank should use, as indices in their order. In each network: preferred_nics(). Where the user has
-/// not `named` the interfaces, an interface beside the first one joins only if both are physical devices, and none that
-/// is less than half as fast as the fastest, the first included.
+/// The sources that a rank should use, as ascending indices: in each network, the sources of preferred_nics(). If the
+/// user has not `named` the interfaces, only physical devices count, without those slower than half the fastest; if the
+/// first source is not on a physical device, it is the only one.
 std::vector<std::size_t> preferred_sources(const std::vector<RailSource>& sources, const std::vector<Nic>& nics,
                                            const CpuList& allowed, bool named);
 
-/// One place that a rank's engines may stand on: an address, or a device whose addresses are its own.
+/// A source address or a device that engines of a rank may use.
 struct Rail {
   std::string network;  ///< "10.90.1.0/24"; empty: reaches the rails of every other rank
   std::string name;     ///< the address or device
 };
 
-/// What a rank tells the others when engines are opened.
+/// The rails of a rank, which it sends to the other ranks before engines are opened.
 struct RankRails {
-  std::string host;         ///< ranks of one machine and network namespace have the same
+  std::string host;         ///< equal for ranks of one machine and network namespace
   std::vector<Rail> rails;  ///< in order of preference
 };
 
-/// The rail of each engine of rank `rank`, as indices into its own rails. Engine e of one rank
-/// puts to engine e of another, so both must stand in one network: with K networks that all ranks have, in rank 0's
-/// order, engine e is in network e mod K. A network in which two hosts have the same address (a bridge that every host
-/// has for itself) joins nobody and is left out. Several rails in one network are taken in turn, ranks of a host with
-/// the same rails starting where the one before has stopped. Empty, on all ranks, where no network is common to all.
+/// The rail of each engine of rank `rank`, as indices into its own rails. Engine e of a rank puts to engine e of its
+/// peers, so both must be in one network: with K networks that all ranks have, in rank 0's order, engine e is in
+/// network e mod K. A network in which two hosts have the same address (a bridge inside each host) is left out. Engines
+/// alternate between several rails in one network; the ranks of a host with the same rails continue where the previous
+/// one ended. Empty on all ranks if they have no common network.
 std::vector<std::size_t> engine_rails(const std::vector<RankRails>& ranks, int rank, int engines);
 
-/// RankRails as one line of words for an exchange, and back. What is not such a line gives no rails.
+/// RankRails as one line of words, and back. Any other text gives no rails.
 std::string rails_text(const RankRails& rails);
 RankRails parse_rails(const std::string& text);
 

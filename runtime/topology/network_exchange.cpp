@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairwise exchanges on virtual time: every rank's engines take transfers from its list, and rates change whenever a
-// message starts or ends.
+// Simulates pairwise exchanges on virtual time. A rank has as many controllers as it has transfers in flight; each
+// takes the next transfer of the rank's list. Rates change whenever a message starts or ends.
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -14,7 +14,7 @@ namespace torii {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// Ends so close together are one: equal times that were reached by different sums.
+/// Times that differ by no more than this are equal; the sums that computed them differed.
 constexpr double kSameTime = 1e-9;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
@@ -38,12 +38,12 @@ void check(const Topology& topology, const ExchangeTraffic& traffic, const Excha
   }
 }
 
-/// One period of the ranks, with links that stand for all links that are a multiple of the period apart.
+/// Simulates one period of the ranks. Each link represents all links that are a multiple of the period apart.
 class PairwiseExchange {
  public:
   PairwiseExchange(const Topology& topology, const ExchangeTraffic& traffic, const ExchangeRun& run)
       : whole_(topology), traffic_(traffic), run_(run), random_(run.seed) {
-    // Ranks that start at different times are not alike, whatever they send.
+    // Ranks that start at different times behave differently even if they send alike.
     const bool is_regular = run.skew == 0 && run.jitter == 0;
     period_ = is_regular ? traffic.period : topology.extents();
     const bool mates_alike = is_regular && traffic.mates_alike;
@@ -55,67 +55,65 @@ class PairwiseExchange {
   }
 
   ExchangeTimes simulate() {
-    const int engines = nodes_ * places_ * run_.controllers;
-    LinkSharing sharing(link_numbers(nodes_), engines, run_.sharing);
-    begin(engines);
-    double now = 0;
+    const int controllers = nodes_ * places_ * run_.controllers;
+    LinkSharing sharing(link_numbers(nodes_), controllers, run_.sharing);
+    begin(controllers);
     double last = 0;
     for (;;) {
-      now = *std::min_element(wakes_.begin(), wakes_.end());
-      if (now == kNever) break;
+      const double now = *std::min_element(wakes_.begin(), wakes_.end());
+      if (now == kNever) return times(last, sharing);
       last = now;
-      for (int engine = 0; engine < engines; ++engine) {
-        if (wakes_[index(engine)] <= now + kSameTime) wake(engine, now, sharing);
+      for (int controller = 0; controller < controllers; ++controller) {
+        if (wakes_[index(controller)] <= now + kSameTime) wake(controller, now, sharing);
       }
-      for (const int engine : sharing.settle()) {
-        const double left = lefts(engine, now);
-        rates_[index(engine)] = sharing.rate(engine);
-        wakes_[index(engine)] = now + left / rates_[index(engine)];
+      for (const int controller : sharing.settle()) {
+        const double left = share_left(controller, now);
+        rates_[index(controller)] = sharing.rate(controller);
+        wakes_[index(controller)] = now + left / rates_[index(controller)];
       }
     }
-    return times(last, sharing);
   }
 
  private:
   double random() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
-  void begin(int engines) {
-    wakes_.assign(index(engines), 0);
-    rates_.assign(index(engines), 0);
-    is_sending_.assign(index(engines), false);
+  void begin(int controllers) {
+    wakes_.assign(index(controllers), 0);
+    rates_.assign(index(controllers), 0);
+    is_sending_.assign(index(controllers), false);
     for (std::size_t rank = 0; run_.skew > 0 && rank < next_.size(); ++rank) {
       const auto first = wakes_.begin() + static_cast<std::ptrdiff_t>(rank) * run_.controllers;
       std::fill(first, first + run_.controllers, run_.skew * random());
     }
   }
 
-  /// What is left of the message of an engine whose rate was right until now; 1 when it has just started.
-  double lefts(int engine, double now) const {
-    const double rate = rates_[index(engine)];
-    return rate == 0 ? 1 : std::max(0.0, wakes_[index(engine)] - now) * rate;
+  /// The fraction of the controller's message that is not sent yet; 1 if the message has just started.
+  double share_left(int controller, double now) const {
+    const double rate = rates_[index(controller)];
+    return rate == 0 ? 1 : std::max(0.0, wakes_[index(controller)] - now) * rate;
   }
 
-  /// An engine has ended a message or a rest: it rests, starts its rank's next message, or is done.
-  void wake(int engine, double now, LinkSharing& sharing) {
-    const int rank = engine / run_.controllers;
-    const bool has_sent = is_sending_[index(engine)];
-    if (has_sent) sharing.end(engine);
-    is_sending_[index(engine)] = false;
-    if (next_[index(rank)] == traffic_.entries) {
-      wakes_[index(engine)] = kNever;
+  /// A controller has ended a message or a pause: it pauses, starts its rank's next message, or is done.
+  void wake(int controller, double now, LinkSharing& sharing) {
+    const int rank = controller / run_.controllers;
+    const bool has_sent = is_sending_[index(controller)];
+    if (has_sent) sharing.end(controller);
+    is_sending_[index(controller)] = false;
+    if (next_[index(rank)] == traffic_.transfers) {
+      wakes_[index(controller)] = kNever;
       return;
     }
     if (has_sent && run_.jitter > 0) {
-      wakes_[index(engine)] = now + run_.jitter * random();
+      wakes_[index(controller)] = now + run_.jitter * random();
       return;
     }
     find_uses(rank, next_[index(rank)]++);
-    rates_[index(engine)] = 0;
-    is_sending_[index(engine)] = true;
-    sharing.start(engine, uses_);
+    rates_[index(controller)] = 0;
+    is_sending_[index(controller)] = true;
+    sharing.start(controller, uses_);
   }
 
-  /// The links that the message takes, into uses_.
+  /// Writes the links that the message crosses to uses_.
   void find_uses(int rank, std::size_t transfer) {
     const int node = rank / places_;
     Coordinates at = {node % period_[0], node / period_[0] % period_[1], node / (period_[0] * period_[1])};
@@ -131,13 +129,13 @@ class PairwiseExchange {
       for (int hop = 0; hop < std::min(length, period); ++hop) {
         const int from = at[0] + period_[0] * (at[1] + period_[1] * at[2]);
         const LinkId link = link_id(from, static_cast<int>(d), direction);
-        // A way of several periods comes over the same link again.
+        // A path of several periods crosses the same link several times.
         const int times = copies_ * ((length - hop + period - 1) / period);
         uses_.push_back({link, times});
         crossings_[index(link)] += times;
         at[d] = (at[d] + direction + period) % period;
       }
-      // After whole periods the way goes on from where it began.
+      // Whole periods lead back to the start; only the remainder moves.
       if (length > period) at[d] = (at[d] + direction * (length % period) + period) % period;
     }
   }
@@ -145,7 +143,7 @@ class PairwiseExchange {
   ExchangeTimes times(double last, const LinkSharing& sharing) const {
     ExchangeTimes result;
     result.time = last;
-    result.messages = static_cast<std::int64_t>(traffic_.entries) * whole_.ranks();
+    result.messages = static_cast<std::int64_t>(traffic_.transfers) * whole_.ranks();
     for (LinkId link = 0; link < link_numbers(nodes_); ++link) {
       result.link_messages_most = std::max(result.link_messages_most, crossings_[index(link)]);
       if (sharing.most(link) > 1) result.links_shared += whole_.nodes() / nodes_;
@@ -158,14 +156,14 @@ class PairwiseExchange {
   const ExchangeRun& run_;
   std::mt19937_64 random_;
   Coordinates period_ = {1, 1, 1};
-  int places_ = 1;  ///< ranks simulated of each node, each for `copies_`
+  int places_ = 1;  ///< simulated ranks per node; each represents `copies_` ranks
   int copies_ = 1;
   int nodes_ = 1;
-  std::vector<std::size_t> next_;        ///< by rank
-  std::vector<double> wakes_;            ///< by engine: the end of its message or rest
-  std::vector<double> rates_;            ///< by engine; 0 until the first settle() of a message
-  std::vector<bool> is_sending_;         ///< by engine
-  std::vector<std::int64_t> crossings_;  ///< by link
+  std::vector<std::size_t> next_;        ///< by rank: its next transfer
+  std::vector<double> wakes_;            ///< by controller: the end of its message or pause
+  std::vector<double> rates_;            ///< by controller; 0 until the first settle() of a message
+  std::vector<bool> is_sending_;         ///< by controller
+  std::vector<std::int64_t> crossings_;  ///< by link: messages
   std::vector<LinkSharing::Use> uses_;
 };
 

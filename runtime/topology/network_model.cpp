@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of flows that share links, by the least share of their links and by water-filling.
+// Computes the rates of flows that share links: by the least share among their links, or by water-filling.
 #include "runtime/topology/network_model.hpp"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ std::span<const int> LinkSharing::settle() {
 }
 
 void LinkSharing::settle_min() {
-  // Only a link that now gives less than a flow has, or that gave just that and gives more, can change its rate.
+  // A link can change a flow's rate only if its share is now below that rate, or was the rate and has grown.
   for (const int number : changed_links_) {
     const Link& link = links_[index(number)];
     if (link.load == link.settled) continue;
@@ -112,7 +112,8 @@ void LinkSharing::settle_min() {
 }
 
 void LinkSharing::settle_maxmin() {
-  using Share = std::pair<double, int>;  // of one flow on a link, if all flows there that have no rate yet got the same
+  // (the equal share of each flow on the link that has no rate yet, link)
+  using Share = std::pair<double, int>;
   std::priority_queue<Share, std::vector<Share>, std::greater<>> shares;
   for (std::size_t number = 0; number < links_.size(); ++number) {
     Link& link = links_[number];
@@ -129,7 +130,7 @@ void LinkSharing::settle_maxmin() {
     shares.pop();
     Link& link = links_[index(number)];
     if (link.waiting == 0) continue;
-    // Shares only grow while others are settled, so one that is out of date goes back into the queue.
+    // Shares only grow while flows get their rates, so an outdated share is queued again.
     const double now = std::max(link.left, 0.0) / link.waiting;
     if (now > share) {
       shares.emplace(now, number);

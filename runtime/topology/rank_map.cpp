@@ -27,10 +27,10 @@ std::string places_text(const Coordinates& at, int dimensions) {
   return text;
 }
 
-/// Collects lines; ranks of one node take its places in the order of their numbers.
-class Lines {
+/// Collects the lines of a map. The ranks of a node take its places in the order of their numbers.
+class MapLines {
  public:
-  Lines(const Topology& topology, const std::string& where)
+  MapLines(const Topology& topology, const std::string& where)
       : topology_(topology),
         where_(where),
         node_of_(static_cast<std::size_t>(topology.ranks()), -1),
@@ -80,7 +80,7 @@ class Lines {
   void place(int rank, const Coordinates& at, int number, const std::string& at_line) {
     const auto r = static_cast<std::size_t>(rank);
     if (node_of_[r] >= 0) {
-      refuse(at_line, "rank " + std::to_string(rank) + " stands in line " + std::to_string(line_of_[r]) + " already");
+      refuse(at_line, "rank " + std::to_string(rank) + " is in line " + std::to_string(line_of_[r]) + " already");
     }
     const Coordinates& extents = topology_.extents();
     const int node = at[0] + extents[0] * (at[1] + extents[1] * at[2]);
@@ -105,7 +105,7 @@ class Lines {
   std::vector<int> on_node_;
 };
 
-/// Positions as they stand in a list; `ranks` of them, each once.
+/// Reads the positions of a list, which must contain each of `ranks` positions once.
 std::vector<int> read_list(std::string_view text, int ranks, const std::string& where) {
   std::vector<int> positions;
   std::vector<int> rank_at(static_cast<std::size_t>(ranks), -1);
@@ -136,7 +136,7 @@ std::vector<int> read_list(std::string_view text, int ranks, const std::string& 
 std::string read_rank_map(const std::string& setting) {
   if (setting.empty() || setting.starts_with(kList)) return setting;
   std::string text = read_text_file(setting, "TORII_RANK_MAP, a file or list:0,1,2,...");
-  // An empty file is a map without lines, not the absence of one.
+  // An empty file is a map without lines, but an empty text means that there is no map.
   return text.empty() ? "\n" : text;
 }
 
@@ -148,7 +148,7 @@ Topology with_rank_map(const Topology& topology, std::string_view text, const st
   if (text.starts_with(kList)) {
     return topology.with_positions(read_list(text.substr(kList.size()), topology.ranks(), where));
   }
-  Lines lines(topology, where);
+  MapLines lines(topology, where);
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     lines.add(text.substr(0, end), number);

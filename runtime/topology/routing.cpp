@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dimension-order routing on tori and meshes, and the ways of trees.
+// Dimension-order routing on tori and meshes, and paths through trees.
 #include "runtime/topology/routing.hpp"
 
 #include <cstdlib>
@@ -7,17 +7,17 @@
 namespace torii {
 namespace {
 
-/// Steps to take along one dimension; the sign is the direction. Half-way round `tie` chooses, and `turn` where it is
-/// 0.
+/// The steps along one dimension; the sign is the direction. `tie` chooses the direction half-way round, or `turn` if
+/// `tie` is 0.
 int signed_distance(int extent, bool wraps, int from, int to, int turn, int tie) {
-  const int straight = to - from;
-  if (!wraps) return straight;
-  const int round = straight > 0 ? straight - extent : straight + extent;
-  if (std::abs(straight) == std::abs(round)) {
-    if (tie != 0) return tie * std::abs(straight);
-    return turn % 2 == 0 ? straight : round;
+  const int inside = to - from;
+  if (!wraps) return inside;
+  const int around = inside > 0 ? inside - extent : inside + extent;
+  if (std::abs(inside) == std::abs(around)) {
+    if (tie != 0) return tie * std::abs(inside);
+    return turn % 2 == 0 ? inside : around;
   }
-  return std::abs(straight) < std::abs(round) ? straight : round;
+  return std::abs(inside) < std::abs(around) ? inside : around;
 }
 
 }  // namespace

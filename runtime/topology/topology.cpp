@@ -15,13 +15,13 @@ namespace torii {
 namespace {
 
 constexpr int kRanksMax = 1 << 20;
-constexpr std::string_view kTies = ",ties";  ///< the end of the text of a torus whose senders choose
+constexpr std::string_view kTies = ",ties";  ///< the suffix of a torus whose senders choose the direction of ties
 
 [[noreturn]] void bad(const std::string& message) { throw Error(Status::invalid_argument, message); }
 
 std::string quoted(std::string_view text) { return "'" + excerpt(text) + "'"; }
 
-/// One extent of the text: a whole number, in a torus followed by `m` where the dimension does not wrap.
+/// One extent of the text: a whole number; in a torus, `m` follows if the dimension does not wrap.
 struct Extent {
   int extent;
   bool wraps;
@@ -31,9 +31,9 @@ Extent parse_extent(std::string_view token, bool torus, std::string_view text) {
   const std::string where = "topology " + quoted(text) + ": ";
   if (token.empty()) bad(where + "an extent is missing; write one number per dimension, as in torus:4x4x4");
   std::string_view digits = token;
-  const bool ends = token.back() == 'm';
-  if (ends && !torus) bad(where + quoted(token) + ": no dimension of a mesh wraps, so write it without the m");
-  if (ends) digits.remove_suffix(1);
+  const bool is_mesh = token.back() == 'm';
+  if (is_mesh && !torus) bad(where + quoted(token) + ": no dimension of a mesh wraps, so write it without the m");
+  if (is_mesh) digits.remove_suffix(1);
   const auto extent = parse_number<int>(digits);
   if (!extent) {
     bad(where + quoted(token) + " is no extent; write a whole number from 1 to " + std::to_string(kRanksMax) +
@@ -42,10 +42,10 @@ Extent parse_extent(std::string_view token, bool torus, std::string_view text) {
   if (*extent < 1 || *extent > kRanksMax) {
     bad(where + "the extent " + std::to_string(*extent) + " is not in 1.." + std::to_string(kRanksMax));
   }
-  return {*extent, torus && !ends};
+  return {*extent, torus && !is_mesh};
 }
 
-/// The ranks of each node, behind the star.
+/// Reads the number of ranks on each node, which follows the star.
 int parse_per_node(std::string_view token, std::string_view text) {
   const int result = parse_number<int>(token).value_or(0);
   if (result < 1 || result > kRanksMax) {
@@ -222,15 +222,15 @@ int Topology::neighbour(int rank, int dimension, int direction) const noexcept {
 
 namespace {
 
-/// One axis of a part: the dimension of the whole along which it runs, from where, and which way.
+/// One axis of a part: its dimension and direction in the whole, and its extent.
 struct Axis {
   int dimension = 0;
   int direction = 1;
   int extent = 1;
 };
 
-/// The dimension in which two nodes differ, by one step; dimension -1 where they are no neighbours. The two nodes of a
-/// torus's extent of 2 are neighbours both ways round; the way upwards counts.
+/// The axis along which two nodes are neighbours; dimension -1 if they are not. In a torus dimension of extent 2 two
+/// nodes are neighbours in both directions; the result is +.
 Axis step_between(const Topology& whole, int from, int to) {
   for (int dimension = 0; dimension < 3; ++dimension) {
     for (const int direction : {1, -1}) {
@@ -240,7 +240,7 @@ Axis step_between(const Topology& whole, int from, int to) {
   return {-1, 0, 0};
 }
 
-/// The node at `index` of the box of these axes from `first`; -1 where it leaves the whole.
+/// The node with this index in the box that starts at `first` and has these axes; -1 if the box leaves the whole.
 int node_of_box(const Topology& whole, int first, std::span<const Axis> axes, int index) {
   int node = first;
   for (const Axis& axis : axes) {
@@ -253,8 +253,7 @@ int node_of_box(const Topology& whole, int first, std::span<const Axis> axes, in
   return node;
 }
 
-/// The axes of the box that `nodes` form in their order: each axis goes on as long as the nodes do. Empty when they
-/// form none.
+/// The axes of the box that `nodes` form in their order; empty if they form none. Each axis is as long as possible.
 std::vector<Axis> box_axes(const Topology& whole, std::span<const int> nodes) {
   const int count = static_cast<int>(nodes.size());
   std::vector<Axis> axes;
@@ -291,7 +290,7 @@ Topology Topology::with_positions(std::vector<int> positions) const {
     if (is_whole) ranks_at[static_cast<std::size_t>(positions[rank])] = static_cast<int>(rank);
   }
   if (!is_whole || std::ranges::find(ranks_at, -1) != ranks_at.end()) {
-    throw Error(Status::internal, "positions that do not hold every place of " + text() + " once");
+    throw Error(Status::internal, "the positions do not contain every place of " + text() + " once");
   }
   Topology mapped = *this;
   const bool changes = !std::ranges::is_sorted(positions);
@@ -307,7 +306,7 @@ std::optional<Topology> Topology::part(std::span<const int> ranks) const {
   return in_order || !is_mapped() ? in_order : part_in_any_order(ranks);
 }
 
-/// Members in the order of their places form the part, if they form any; each then stands in it where it stands here.
+/// Tries the members in the order of their places. If these form a part, a rank map of the part restores their order.
 std::optional<Topology> Topology::part_in_any_order(std::span<const int> ranks) const {
   std::vector<int> order(ranks.size());
   std::iota(order.begin(), order.end(), 0);

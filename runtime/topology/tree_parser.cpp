@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads tree topology files, and says what is wrong with one, and where.
+// Reads tree topology files. Errors name the line, the word and what would be right.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -31,9 +31,8 @@ constexpr auto kRates = std::to_array<Unit>({{"B/s", 1},
 /// To nanoseconds.
 constexpr auto kTimes = std::to_array<Unit>({{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}});
 
-/// 1 exabyte per second, and an hour.
-constexpr double kBandwidthMax = 1e18;
-constexpr double kLatencyMaxNs = 3600e9;
+constexpr double kBandwidthMax = 1e18;    // 1 exabyte per second
+constexpr double kLatencyMaxNs = 3600e9;  // an hour
 
 std::string in_quotes(std::string_view text) { return "'" + excerpt(text) + "'"; }
 
@@ -45,7 +44,7 @@ std::string names_of(std::span<const Unit> units) {
 
 }  // namespace
 
-/// Reads one statement after the other; what only the whole file can tell is checked at its end.
+/// Reads one statement after the other. finish() checks the rules that concern the whole file.
 class TreeParser {
  public:
   TreeParser(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {}
@@ -143,11 +142,11 @@ class TreeParser {
     return std::llround(value);
   }
 
-  /// The representative of a node's group: nodes that links join so far.
+  /// The representative of a node's group. The links read so far join the nodes of a group.
   int group_of(int node) {
     auto at = static_cast<std::size_t>(node);
     while (group_[at] != static_cast<int>(at)) {
-      group_[at] = group_[static_cast<std::size_t>(group_[at])];  // halves the way for the next who asks
+      group_[at] = group_[static_cast<std::size_t>(group_[at])];  // halves the path for later searches
       at = static_cast<std::size_t>(group_[at]);
     }
     return static_cast<int>(at);
@@ -185,12 +184,12 @@ class TreeParser {
     const int node = find(tokens[2]);
     if (!communicates_[static_cast<std::size_t>(node)]) {
       bad("rank " + std::to_string(number) + " is placed on the relay " + in_quotes(tokens[2]) +
-          "; ranks stand on comm nodes");
+          "; ranks must be on comm nodes");
     }
     int& placed = tree_.nodes_[static_cast<std::size_t>(node)].rank;
     if (placed >= 0) {
       bad("rank " + std::to_string(number) + " is placed on " + in_quotes(tokens[2]) + ", where rank " +
-          std::to_string(placed) + " stands; a comm node has one rank");
+          std::to_string(placed) + " is already; a comm node has one rank");
     }
     if (!placed_.emplace(number, line_).second) {
       bad("rank " + std::to_string(number) + " is placed twice, first in line " + std::to_string(placed_[number]));
@@ -214,7 +213,7 @@ class TreeParser {
     if (ranks == 0) bad("no comm node; write: node NAME comm");
     for (std::size_t node = 1; node < group_.size(); ++node) {
       if (group_of(static_cast<int>(node)) == group_of(0)) continue;
-      bad("no way leads from " + in_quotes(tree_.nodes_[0].name) + " to " + in_quotes(tree_.nodes_[node].name) +
+      bad("no path leads from " + in_quotes(tree_.nodes_[0].name) + " to " + in_quotes(tree_.nodes_[node].name) +
           "; links must join all nodes");
     }
     int next = 0;

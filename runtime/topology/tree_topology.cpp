@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways, orders and parts of a tree of links. Its text is read in tree_parser.cpp.
+// Paths, orders and parts of a tree of links. tree_parser.cpp reads its text.
 #include "runtime/topology/tree_topology.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ std::span<const TreeHop> TreeTopology::hops(int node) const noexcept {
 }
 
 std::vector<TreeHop> TreeTopology::way(int from, int to) const {
-  // From the goal outwards, so that each node reached knows its next hop towards it.
+  // The search starts at the goal, so that each node reached knows its next hop towards the goal.
   std::vector<TreeHop> next(nodes_.size());
   std::vector<bool> reached(nodes_.size(), false);
   std::vector<int> open = {to};
@@ -79,7 +79,7 @@ std::vector<int> TreeTopology::depth_first(int rank) const {
     open.pop_back();
     reached[at(node)] = true;
     if (nodes_[at(node)].rank >= 0) order.push_back(nodes_[at(node)].rank);
-    // The last one is never left again, so the way back that is slowest is the one to spare.
+    // The chain need not return from the last subtree, so the subtree with the slowest link back comes last.
     std::vector<TreeHop> onward(hops(node).begin(), hops(node).end());
     const auto way_back = [this](TreeHop hop) { return links_[at(hop.link)].bandwidth[at(1 - hop.direction)]; };
     std::stable_sort(onward.begin(), onward.end(), [&](TreeHop a, TreeHop b) { return way_back(a) > way_back(b); });
@@ -94,7 +94,7 @@ TreeTopology TreeTopology::part(std::span<const int> ranks) const {
   TreeTopology whole = *this;
   for (TreeNode& node : whole.nodes_) node.rank = -1;
   for (std::size_t i = 0; i < ranks.size(); ++i) whole.nodes_[at(node_of(ranks[i]))].rank = static_cast<int>(i);
-  // Relays at the rim lead nowhere; without them others come to stand at the rim.
+  // Removes relays with at most one neighbour, which lead nowhere, until there are no more of them.
   std::vector<std::size_t> degree(nodes_.size());
   std::vector<int> bare;
   const auto is_bare = [&](int node) { return degree[at(node)] <= 1 && whole.nodes_[at(node)].rank < 0; };

@@ -69,7 +69,7 @@ void expect_common_refusals(const std::string& other) {
               if (rank == 1) options.source_addresses = {"lo"};
             },
             Status::invalid_argument),
-        "the source address 'lo' must be numeric");
+        "'lo' is not an internet address such as");
   holds(of([](int, Options& options) { options.source_addresses = {"203.0.113.77"}; }, Status::invalid_argument),
         "the source address 203.0.113.77 is none of this host's");
 }

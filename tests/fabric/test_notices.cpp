@@ -23,7 +23,7 @@ struct alignas(kLineBytes) Line {
 
 TEST(Arrivals, PublishesAnInvertedSignal) {
   std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, false);
+  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
   arena[7].words[0] = ~std::uint64_t{42};
   EXPECT_TRUE(arrivals.take(make_notice(Deed::publish, 7 * kLineBytes)));
   EXPECT_EQ(arena[7].words[0], 42u);
@@ -33,7 +33,7 @@ TEST(Arrivals, PublishesAnInvertedSignal) {
 
 TEST(Arrivals, PublishesWithTheSecondHalfAndStartsAnew) {
   std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
+  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
   for (std::uint64_t time = 1; time <= 3; ++time) {
     arena[64].words[0] = ~time;
     arena[65].words[0] = ~time;
@@ -50,7 +50,7 @@ TEST(Arrivals, PublishesWithTheSecondHalfAndStartsAnew) {
 
 TEST(Arrivals, ForgetsHalvesInMemoryThatServesAnew) {
   std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
+  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
   const std::uint64_t places[] = {63 * kLineBytes, 64 * kLineBytes, 127 * kLineBytes, 128 * kLineBytes};
   for (const std::uint64_t place : places) EXPECT_TRUE(arrivals.take(make_notice(Deed::half, place)));
   arrivals.forget(64 * kLineBytes, 64 * kLineBytes);
@@ -69,13 +69,11 @@ TEST(Arrivals, SurvivesEveryNotice) {
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   std::vector<Line> arena(kLines);
-  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, true);
-  Arrivals without_halves(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes, false);
+  Arrivals arrivals(reinterpret_cast<std::byte*>(arena.data()), kLines * kLineBytes);
   for (int i = 0; i < 100'000; ++i) {
     const std::uint64_t notice = random() >> random() % 64;
     const bool exists = line_of(notice) < kLines && deed_bits(notice) <= 2;
     EXPECT_EQ(arrivals.take(notice), exists) << notice;
-    EXPECT_EQ(without_halves.take(notice), exists && deed_bits(notice) != 2) << notice;
   }
   for (const Line& line : arena) {
     for (int word = 1; word < 8; ++word) ASSERT_EQ(line.words[word], 0u);

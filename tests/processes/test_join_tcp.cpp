@@ -190,7 +190,7 @@ TEST(JoinTcp, WrongVariablesAreNamed) {
       {{"RANK=0", "MASTER_ADDR=127.0.0.1"}, "MASTER_ADDR is set and MASTER_PORT is not"},
       {{"RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=0"}, "MASTER_PORT is 0; it must be a port"},
       {{"RANK=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=x"}, "MASTER_PORT is 'x'"},
-      {{"RANK=0", "MASTER_ADDR=0.0.0.0", "MASTER_PORT=" + port, "TORII_JOB_TOKEN=t"}, "stands for every interface"},
+      {{"RANK=0", "MASTER_ADDR=0.0.0.0", "MASTER_PORT=" + port, "TORII_JOB_TOKEN=t"}, "means every interface"},
       {{"RANK=0", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=" + port}, "which other hosts can reach, and TORII_JOB_TOKEN"},
       {{"RANK=1", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=" + port}, "which other hosts can reach, and TORII_JOB_TOKEN"},
       {{"RANK=0", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=" + port, "TORII_JOB_TOKEN=t"}, "not an address of this host"},

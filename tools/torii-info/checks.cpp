@@ -85,9 +85,10 @@ Check check_locked_memory(const Findings& found) {
 
 Check check_userfaultfd(const Findings& found) {
   if (found.userfaultfd == 0) {
-    return {"userfaultfd", State::ok, "allowed: who writes beside memory that is being adopted waits", ""};
+    return {"userfaultfd", State::ok,
+            "allowed: a thread that writes beside memory being adopted waits until that is done", ""};
   }
-  const std::string what = "; while memory is adopted nobody may write beside it on its pages";
+  const std::string what = "; while memory is being adopted, no thread may write to other data on its pages";
   if (found.userfaultfd == EPERM && !found.filters_calls) {
     return {"userfaultfd", State::limit, refused(EPERM) + what, "sysctl vm.unprivileged_userfaultfd=1"};
   }
@@ -102,7 +103,7 @@ Check check_placement(const Findings& found) {
     return {"memory placement", State::ok, nodes + "; a rank bound to one of them has its arena there", ""};
   }
   return {"memory placement", State::limit,
-          fmt::format("{}; mbind is {}, so arenas stand where they are first touched, by whom ever", nodes,
+          fmt::format("{}; mbind is {}, so an arena's pages are on the node of the rank that touches them first", nodes,
                       refused(found.place_memory)),
           std::string("docker run --cap-add SYS_NICE, or ") + kLiftSeccomp};
 }

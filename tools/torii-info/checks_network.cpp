@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdicts on the way to other machines. Nothing here can stop shared memory, so nothing is worse than a limit.
+// The verdicts on networks. No network can stop shared memory, so no verdict here is worse than a limit.
 #include <fmt/format.h>
 
 #include <algorithm>

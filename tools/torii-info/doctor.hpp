@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `torii-info doctor`: what this machine and container allow, and the line that lifts each limit.
+// `torii-info doctor`: the limits of this machine and container, and the line that lifts each limit.
 #pragma once
 
 #include <vector>

@@ -24,6 +24,7 @@
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/base/text_file.hpp"
 #include "runtime/devices/control_groups.hpp"
 #include "runtime/devices/cpus.hpp"
 #include "runtime/devices/memory_limits.hpp"
@@ -55,7 +56,7 @@ Tried try_on_page(const Step& step) {
   return outcome;
 }
 
-/// A child reads a word of this process: like a peer, it is no ancestor, which yama's scope asks for.
+/// A child reads a word of this process. Yama's scope allows this to ancestors only, and peers are no ancestors either.
 Tried try_reading_a_peer() {
   static volatile std::uint64_t word = 42;
   const pid_t own = getpid();
@@ -72,14 +73,6 @@ Tried try_reading_a_peer() {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) ? WEXITSTATUS(status) : ENOSYS;
-}
-
-template <class Value>
-std::optional<Value> first_value(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  Value value{};
-  if (file >> value) return value;
-  return std::nullopt;
 }
 
 bool runs_under_a_filter() {

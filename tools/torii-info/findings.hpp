@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `torii-info doctor` finds on this machine, before any verdict.
+// The findings of `torii-info doctor` on this machine, before any verdict.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +34,10 @@ struct InterfaceFindings {
   std::string names;  ///< of the interfaces that are up
 };
 
-/// One transport over an external library, and what it can run over.
+/// A transport over an external library, and its providers.
 struct FabricFindings {
   std::string name;   ///< "libfabric"
-  std::string error;  ///< why it is not there
+  std::string error;  ///< why it is missing
   std::string lift;
   std::vector<std::string> usable;   ///< best first
   std::vector<std::string> refused;  ///< "verbs;ofi_rxm: no device here offers it"
@@ -68,7 +68,7 @@ struct Findings {
   int cpus = 1;
   int cpus_allowed = 1;
   std::string cpus_text;             ///< "0-3"
-  std::optional<double> quota_cpus;  ///< CPUs' worth of time that the control groups grant
+  std::optional<double> quota_cpus;  ///< the least CPU quota of the control groups, in CPUs
   // Network.
   InterfaceFindings interfaces;
   PortFindings ports;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at interfaces and devices, tries ports, and asks each library what it can run over. A new transport over an
+// Examines interfaces and devices, tries ports, and lists the providers of each library. A new transport over an
 // external library adds its row in look_at_fabrics().
 #include "tools/torii-info/findings_network.hpp"
 

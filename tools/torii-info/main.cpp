@@ -62,7 +62,7 @@ void add_plan(CLI::App& app, PlanQuestion& question, std::string& svg) {
   for (const SettingFlag& setting : kPlanSettings) add_setting(*plan, setting, question.overrides);
   add_setting(*plan, kTuneFile, question.overrides);
   plan->add_flag("--several-nodes", question.several_nodes,
-                 "the ranks stand on nodes of their own: without a --topology, on a switch, over sockets");
+                 "each rank is on a node of its own: without a --topology, on a switch, over sockets");
   plan->add_flag("--verify", question.verify, "prove the plans of more than 64 ranks too, which may take long");
   plan->add_option("--svg", svg, "draw the plans of all ranks (at most 256) to this file, - for stdout");
   plan->footer("Example:\n  torii-info plan allreduce --topology torus:3x3x3 --algorithm trinaryx3 --svg plan.svg");

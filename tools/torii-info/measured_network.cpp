@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From figures to a tree topology file, a tune file and a report.
+// Makes a tree topology file, a tune file and a report from measurements.
 #include "tools/torii-info/measured_network.hpp"
 
 #include <fmt/format.h>
@@ -76,7 +76,7 @@ std::string site_links(const MeasuredNetwork& network) {
   return text;
 }
 
-/// The links of a site's hosts. The first host's own link is as good as the best link that it has seen others reach.
+/// The links of a site's hosts. The first host's link was not measured; it gets the best rates of the other hosts.
 std::string host_links(const MeasuredNetwork& network) {
   std::string text;
   for (std::size_t i = 0; i < network.hosts.size(); ++i) {

@@ -33,7 +33,7 @@ struct MeasuredNetwork {
   std::vector<std::vector<std::vector<double>>> rates;
 };
 
-/// Hosts with a longer distance, one way, belong to different sites: where a long link of a tree begins.
+/// Hosts with a longer one-way latency belong to different sites. It is the least latency of a tree's long link.
 double site_latency_s();
 
 /// The lasting rate of each of 1, 2, ... streams, from `rates` in transfers of `transfer_s` seconds (a round trip less

@@ -80,7 +80,7 @@ void add_transports(const std::vector<SettingView>& settings, Report& report) {
   }
 }
 
-/// What a transport that is a module could run over; a line per provider.
+/// The providers of a transport that is a module, one line each.
 void add_providers(const std::string& transport, const std::function<std::vector<transports::ProviderReport>()>& list,
                    Report& report) {
   std::string heading = transport;

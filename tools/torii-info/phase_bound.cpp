@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floyd's potential over the piles that ranks have for each other.
 //
-// A pile of n items that one rank has for another counts n log2 n. A phase that brings a of rank c's and b of rank d's
-// items for one receiver together gains at most a + b, the gain of two equal piles; splitting a pile gains nothing. A
-// phase therefore gains no more than the number of items of the ranks that meet in it, for any choice of meetings.
+// A pile of n items that one rank has for another has the potential n log2 n. A phase that merges a items of rank c and
+// b items of rank d for one receiver gains at most a + b, the gain of two equal piles; splitting a pile gains nothing.
+// So a phase gains at most the number of items of the ranks that exchange in it, however ranks are paired.
 //
 // Source: R. W. Floyd, Permuting Information in Idealized Two-Level Storage, 1972; A. Tsukada, T. Tsuda, Optimizing
 // Data Permutation on Highly Parallel Computers (in Japanese), section 3, theorems 1 to 3.
@@ -24,8 +24,8 @@ double potential(std::uint64_t items) {
   return items == 0 ? 0 : static_cast<double>(items) * std::log2(static_cast<double>(items));
 }
 
-/// Phases until one rank has met `ranks` ranks, itself included.
-int phases_to_meet(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }
+/// The least number of phases after which one rank can have data of `ranks` ranks, itself included.
+int phases_to_reach(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }
 
 }  // namespace
 
@@ -52,7 +52,7 @@ PhaseBound phase_bound(std::span<const std::uint64_t> holdings, int ranks, Phase
       receivers += pile != 0 ? 1 : 0;
       senders += holdings[to * all + from] != 0 ? 1 : 0;
     }
-    bound.by_reach = std::max(bound.by_reach, phases_to_meet(std::max(receivers, senders)));
+    bound.by_reach = std::max(bound.by_reach, phases_to_reach(std::max(receivers, senders)));
   }
   std::uint64_t items = 0;
   std::uint64_t held_least = held[0];
@@ -61,8 +61,8 @@ PhaseBound phase_bound(std::span<const std::uint64_t> holdings, int ranks, Phase
     items += held[rank];
     held_least = std::min(held_least, held[rank]);
   }
-  // A rank that is left alone may have passed its items on before, so this holds only if all ranks always hold equally
-  // much.
+  // A rank without a partner may have sent its items away before, so this is valid only if all ranks always have
+  // equally many items.
   const bool is_even = std::ranges::all_of(held, [&](std::uint64_t one) { return one == held_least; });
   const bool leaves_one = kind == PhaseKind::pairs && ranks % 2 != 0 && is_even;
   bound.gain_most = static_cast<double>(items - (leaves_one ? held_least : 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torii-info phases: the fewest phases of communication of a redistribution of items, and the number that floyd takes.
+// torii-info phases: lower bounds on the number of phases of a redistribution of items, and the number that floyd uses.
 #pragma once
 
 #include <string>

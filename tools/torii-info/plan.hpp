@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `torii-info plan`: what a team would run for a call, and what is known about it.
+// `torii-info plan`: the algorithm and plan that a team would run for a call, with their properties.
 #pragma once
 
 #include <optional>
@@ -25,11 +25,11 @@ struct PlanQuestion {
   std::optional<int> rank;  ///< the rank whose plan is printed; default: all up to 16 ranks, else rank 0
   bool verify = false;      ///< even if it takes seconds
   bool svg = false;
-  bool several_nodes = false;  ///< every two ranks are a network apart
+  bool several_nodes = false;  ///< every rank is on a node of its own
   std::string overrides;       ///< "NAME=value" lines: the flags that are settings
 };
 
-/// What is known about the plans of one call.
+/// The plans of one call and their properties.
 struct PlanAnswer {
   Settings settings;
   Selected selected;

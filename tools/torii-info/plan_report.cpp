@@ -197,9 +197,9 @@ Json exchange_json(const Plan& plan) {
                {"in_flight", exchange.in_flight},
                {"to", Json::array()},
                {"from", Json::array()}};
-  for (int entry = 0; entry < exchange.order->transfers(); ++entry) {
-    const int receiver = exchange.order->receiver(plan.rank, entry);
-    const int sender = exchange.order->sender(plan.rank, entry);
+  for (int transfer = 0; transfer < exchange.order->transfers(); ++transfer) {
+    const int receiver = exchange.order->receiver(plan.rank, transfer);
+    const int sender = exchange.order->sender(plan.rank, transfer);
     if (exchange.sends(plan.rank) && exchange.takes(receiver)) json["to"].push_back(receiver);
     if (exchange.takes(plan.rank) && exchange.sends(sender)) json["from"].push_back(sender);
   }

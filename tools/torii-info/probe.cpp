@@ -95,7 +95,7 @@ Probe probe_transport(const std::string& transport) {
   Descriptor child_end(ends[1]);
   const timeval deadline = {kDeadlineSeconds, 0};
   for (const int end : ends) setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof(deadline));
-  // The report says better what the library says on stderr.
+  // The report contains the errors, so the library need not log them.
   torii_set_log([](int, const char*, void*) {}, nullptr);
   const auto begun = std::chrono::steady_clock::now();
   const pid_t child = fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tries a transport as an embedder would use it: only that shows whether it works here.
+// Tries a transport in the way of an embedder, which is the only proof that it works here.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace torii::tools {
 
 struct Probe {
   bool works = false;
-  std::string text;  ///< what was done, or why it cannot be done
+  std::string text;  ///< the result, or the reason of the failure
 };
 
 /// Two processes, this one and a temporary child, make contexts over `transport` and sum one number. Call it while this

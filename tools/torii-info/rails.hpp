@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torii-info shows of the ways to other machines: devices, and the device of each engine of a rank on these CPUs.
+// Describes the network devices, and the device of each engine of a rank on these CPUs.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace torii::tools {
 
-/// One engine, as far as one rank can tell: ranks agree on networks when they open their engines.
+/// The device of one engine. In a job it may differ, because the ranks agree on networks when they open their engines.
 struct EngineRail {
   int engine = 0;
   std::string device;   ///< empty: not known

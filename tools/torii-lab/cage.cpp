@@ -34,7 +34,7 @@ bool is_program(const char* name) {
   return false;
 }
 
-/// From here on the mounts of this namespace belong to nobody else. Fails with EINVAL if / is not a mount point.
+/// Hides later mounts of this namespace from all others. Fails with EINVAL if / is not a mount point.
 bool keep_mounts_private() { return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0; }
 
 /// The file systems that the inside needs; nothing changes outside.
@@ -44,8 +44,8 @@ bool prepare_mounts() {
 }
 
 [[noreturn]] void be_inside(const std::function<int()>& inside, int alive) {
-  // When the parent ends, for any reason, this process and the namespace end. The pipe tells of an end before that
-  // request.
+  // When the parent ends, for any reason, this process and the namespace end. The pipe shows whether the parent ended
+  // before this request.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   char nothing = 0;
   if (read(alive, &nothing, 1) == 0) _exit(kNotPossible);
@@ -90,7 +90,7 @@ int run_in_cage(const std::function<int()>& inside) {
   // iproute2 looks for names there; the folder is missing on a machine that has never had one.
   if (mkdir("/run/netns", 0755) != 0 && errno != EEXIST) return impossible("cannot make /run/netns");
   const sigset_t mask = job_signals();
-  // They stay blocked inside too: an early signal waits until a process there looks for it.
+  // The signals stay blocked inside too: an early signal waits until a process there reads it.
   sigprocmask(SIG_BLOCK, &mask, nullptr);
   const Descriptor signals(signalfd(-1, &mask, SFD_CLOEXEC));
   int alive[2] = {-1, -1};
@@ -110,7 +110,7 @@ int run_in_cage(const std::function<int()>& inside) {
     if (read(signals.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) continue;
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal != SIGCHLD) {
-      // A terminal's signal has reached the inside already: it shares our process group.
+      // A terminal's signal has reached the processes inside already, because they are in the same process group.
       if (asked) {
         kill(child, SIGKILL);
       } else if (info.ssi_code != SI_KERNEL) {

@@ -11,9 +11,9 @@ namespace torii::tools {
 std::string why_no_laboratory();
 
 /// Runs `inside` as the first process of new PID and mount namespaces, with a /proc of its own and an empty /run/netns,
-/// and returns its result as the exit code. job_signals() are blocked inside, and passed on to it; the second one
-/// kills. When it ends, or this process is killed, the kernel ends every process inside, and their network namespaces,
-/// devices and mounts disappear: nothing can be left.
+/// and returns its result as the exit code. job_signals() are blocked inside, and forwarded to that process; a second
+/// signal kills it. When it ends, or this process is killed, the kernel ends every process inside, and their network
+/// namespaces, devices and mounts disappear: nothing can be left.
 int run_in_cage(const std::function<int()>& inside);
 
 }  // namespace torii::tools

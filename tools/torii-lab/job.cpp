@@ -19,7 +19,7 @@ namespace torii::tools {
 namespace {
 
 using Words = std::vector<std::string>;
-constexpr const char* kMeetingPort = "29500";
+constexpr const char* kRendezvousPort = "29500";
 constexpr const char* kMpirun = "mpirun.openmpi";
 /// In the laboratory's own /run/netns, so that files of Open MPI disappear too.
 constexpr const char* kMpiFolder = "/run/netns/.ompi";
@@ -72,7 +72,8 @@ class LabJob : public RankJob {
  private:
   bool prepare(int) override { return true; }
   bool become(int rank) override {
-    // Blocked in the whole cage, because its first process handles them; not for the ranks.
+    // The first process of the cage handles these signals, so they are blocked in the cage; ranks must not inherit
+    // that.
     const sigset_t mask = job_signals();
     sigprocmask(SIG_UNBLOCK, &mask, nullptr);
     set_environment(rank);
@@ -98,7 +99,7 @@ void LabJob::set_environment(int rank) const {
   setenv("RANK", std::to_string(rank).c_str(), 1);
   setenv("WORLD_SIZE", std::to_string(network.ranks).c_str(), 1);
   setenv("MASTER_ADDR", network.nodes[0].addresses[0].c_str(), 1);
-  setenv("MASTER_PORT", kMeetingPort, 1);
+  setenv("MASTER_PORT", kRendezvousPort, 1);
   setenv("TORII_JOB_TOKEN", token_.c_str(), 1);
 }
 

@@ -113,7 +113,7 @@ void bind_name(const std::string& source, const std::string& name) {
   }
 }
 
-/// As many programs at once as there are CPUs; more would only fill the table of processes.
+/// Programs that run at once.
 constexpr std::size_t kCommandsAtOnce = 8;
 
 void run_in_nodes(int nodes, const std::function<Command(int node)>& start) {
@@ -135,12 +135,12 @@ Laboratory::Laboratory(const LabNetwork& network) : network_(network) {
   const int nodes = static_cast<int>(network_.nodes.size());
   for (int node = 0; node < nodes; ++node) make_node(node);
   if (setns(own_network.get(), CLONE_NEWNET) != 0 || setns(own_host.get(), CLONE_NEWUTS) != 0) {
-    fail("cannot go back to the namespace of the start");
+    fail("cannot go back to the first namespace");
   }
   write_hosts();
   if (!network_.lines.empty()) std::ofstream(std::string(kTreeFile)) << sites_tree_text(network_);
-  for (const LabLine& line : network_.lines) lay_line(line);
-  if (setns(own_network.get(), CLONE_NEWNET) != 0) fail("cannot go back to the namespace of the start");
+  for (const LabLine& line : network_.lines) make_line(line);
+  if (setns(own_network.get(), CLONE_NEWNET) != 0) fail("cannot go back to the first namespace");
   std::vector<std::string> paths;
   for (const LabNode& one : network_.nodes) paths.push_back(network_path(one.host));
   Command({"ip", "-batch", "-"}, cable_commands(network_, paths), [] { return true; }).end();
@@ -154,8 +154,8 @@ Laboratory::Laboratory(const LabNetwork& network) : network_(network) {
   });
 }
 
-/// The carrier is a separate process: it ends with the namespace of all processes inside.
-void Laboratory::lay_line(const LabLine& line) {
+/// A separate process carries the packets; it ends with the PID namespace.
+void Laboratory::make_line(const LabLine& line) {
   Descriptor ends[2];
   for (int end = 0; end < 2; ++end) {
     if (setns(networks_[static_cast<std::size_t>(line.nodes[end])].get(), CLONE_NEWNET) != 0) {
@@ -163,9 +163,9 @@ void Laboratory::lay_line(const LabLine& line) {
     }
     ends[end] = open_line_end(line.devices[end]);
   }
-  const pid_t carrier = fork();
-  if (carrier < 0) fail("cannot start what carries a long line");
-  if (carrier == 0) carry_line(ends[0].get(), ends[1].get(), line.delay_ms);
+  const pid_t process = fork();
+  if (process < 0) fail("cannot start the process of a long line");
+  if (process == 0) carry_line(ends[0].get(), ends[1].get(), line.delay_ms);
 }
 
 void Laboratory::make_node(int node) {
@@ -223,7 +223,7 @@ std::vector<std::vector<LinkCount>> Laboratory::counts() const {
     }
     all.push_back(std::move(counts));
   }
-  if (setns(own.get(), CLONE_NEWNET) != 0) fail("cannot go back to the namespace of the start");
+  if (setns(own.get(), CLONE_NEWNET) != 0) fail("cannot go back to the first namespace");
   return all;
 }
 

@@ -11,7 +11,7 @@
 
 namespace torii::tools {
 
-/// What one directed link has carried: the sending device's own counters.
+/// The traffic of one directed link, from the counters of the sending device.
 struct LinkCount {
   std::uint64_t bytes = 0;  ///< with Ethernet, IP and TCP headers
   std::uint64_t packets = 0;
@@ -31,7 +31,7 @@ class Laboratory {
 
  private:
   void make_node(int node);
-  void lay_line(const LabLine& line);
+  void make_line(const LabLine& line);
   void write_hosts() const;
 
   LabNetwork network_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets in queues, each with its due time. A TAP device hands over what TCP sent in one piece (up to 16 KiB) with a
-// header that says so, and takes it in the same form: one read and one write for a dozen packets.
+// Keeps packets in queues, each with its due time. A TAP device delivers the data that TCP sent at once (up to 16 KiB)
+// in one piece with a header, and accepts the same form: one read and one write serve a dozen packets.
 #include "tools/torii-lab/long_line.hpp"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kPacketMost = 66000;  // 64 KiB, Ethernet's header and the one of virtio
-// The most that a queue holds: 8 ms at 60 Gbit/s. The rate of the device before it keeps it far below.
+// The capacity of a queue: 8 ms at 60 Gbit/s. The rate limit of the sending device keeps queues far shorter.
 constexpr std::size_t kQueueBytesMost = 64u << 20;
 
 /// One direction.

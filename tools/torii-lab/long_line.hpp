@@ -12,7 +12,7 @@ namespace torii::tools {
 /// Error{unsupported}.
 Descriptor open_line_end(const std::string& name);
 
-/// Writes each packet from one end into the other, `delay_ms` after it came. Returns when an end fails.
+/// Forwards each packet from one end to the other, `delay_ms` after its arrival. Returns when an end fails.
 void carry_packets(int first, int second, double delay_ms);
 
 /// The work of the carrying process: carry_packets() until its parent or its namespace ends.

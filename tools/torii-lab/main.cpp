@@ -100,11 +100,11 @@ void add_job_options(CLI::App& app, Options& options) {
   app.add_flag("--open-mpi", options.job.open_mpi, "let Open MPI's mpirun start the program, which is an MPI program");
 }
 
-/// Call it outside: in a namespace with other mounts the link shows a path from outside a chroot.
+/// The path of torii-lab. Call this outside the cage: inside, the link shows a path from outside a chroot.
 std::string own_program() {
   std::error_code error;
   const std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) std::fprintf(stderr, "torii-lab: cannot find out where it stands: %s\n", error.message().c_str());
+  if (error) std::fprintf(stderr, "torii-lab: cannot find its own path: %s\n", error.message().c_str());
   return path;
 }
 
@@ -138,7 +138,7 @@ void add_options(CLI::App& app, Options& options) {
   app.prefix_command();
 }
 
-/// Checks what belongs together, and takes the program's command line. Throws Error{invalid_argument}.
+/// Checks that the options fit together, and reads the program's command line. Throws Error{invalid_argument}.
 void read_rest(const CLI::App& app, Options& options) {
   const auto refuse = [](const std::string& why) { throw Error(Status::invalid_argument, why); };
   if (app.count("--rate") > 0) options.sites.rate_mbit = options.rate_mbit;
@@ -148,7 +148,7 @@ void read_rest(const CLI::App& app, Options& options) {
     }
   }
   if (app.count("--rate") > 0 && options.kind == "tree") {
-    refuse("--rate is not for tree: the rates stand in " + options.size);
+    refuse("--rate is not for tree: the rates are in " + options.size);
   }
   std::vector<std::string>& command = options.job.command;
   command = app.remaining();

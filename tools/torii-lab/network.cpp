@@ -22,7 +22,7 @@ std::string device_name(int dimension, int direction) {
   return std::string(kTorusDevices[2 * dimension + (direction > 0 ? 0 : 1)]);
 }
 
-/// Locally administered, so that no real card has this address.
+/// A locally administered address, which no real card has.
 std::string mac_of(int node, std::size_t device) {
   return fmt::format("02:00:00:{:02x}:{:02x}:{:02x}", (node + 1) / 256, (node + 1) % 256, device);
 }
@@ -44,7 +44,8 @@ void add_devices(LabNetwork& network, const Topology& topology, int node, double
   }
 }
 
-/// 2 if some two nodes have two shortest ways or two cables; all nodes see the same dimensions.
+/// 2 if some nodes have two shortest paths or two cables between them, otherwise 1. The dimensions are the same for all
+/// nodes, so node 0 suffices.
 int turns_of(const Topology& topology) {
   for (int to = 1; to < topology.ranks(); ++to) {
     std::vector<LinkId> ways[2];

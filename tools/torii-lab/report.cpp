@@ -28,7 +28,7 @@ double share_of(const LabReport& report, const LabDevice& device, const LinkCoun
   return report.seconds > 0 ? static_cast<double>(load.bytes) * 8 / (device.rate_mbit * 1e6 * report.seconds) : 0;
 }
 
-/// How many calls the links have carried, by their sum; headers, credits and the start of the job are included.
+/// The bytes of all links, in calls of the plan. They include headers, credits and the start of the job.
 double plan_calls(const LabReport& report) {
   double carried = 0;
   double predicted = 0;
@@ -116,7 +116,7 @@ void draw_arrow(Svg& svg, const LabReport& report, const Layout& layout, int nod
   const double share = most > 0 ? static_cast<double>(load.bytes) / static_cast<double>(most) : 0;
   const Point way = layout.direction(link, node);
   const Point centre = layout.node(node);
-  // To the right of the way, so that the two directions of a cable do not overlap.
+  // Shifted to the right of the direction of travel, so that the two directions of a cable do not overlap.
   const Point start{centre.x + kRadius * way.x - kAside * way.y,
                     centre.y + kRadius * way.y + kAside * way.x + layout.shift(device)};
   const Point end{start.x + kArrow * way.x, start.y + kArrow * way.y};

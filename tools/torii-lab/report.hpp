@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the links have carried, as JSON and as a picture.
+// The loads of the links, as JSON and as a picture.
 #pragma once
 
 #include <optional>

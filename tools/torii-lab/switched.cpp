@@ -110,14 +110,14 @@ LabNetwork sites_network(std::string_view sizes_text, const SitesOptions& option
   check_nodes(network);
   int rank = 0;
   for (int site = 0; site < sites; ++site) {
-    const int hub = network.ranks + site;
+    const int site_switch = network.ranks + site;
     const int size = sizes[static_cast<std::size_t>(site)];
-    node_at(network, hub).place[0] = rank + (size - 1) / 2.0;
-    node_at(network, hub).place[1] = 1;
+    node_at(network, site_switch).place[0] = rank + (size - 1) / 2.0;
+    node_at(network, site_switch).place[1] = 1;
     for (int host = 0; host < size; ++host, ++rank) {
       node_at(network, rank).place[0] = rank;
       node_at(network, rank).place[1] = 2;
-      add_cable(network, rank, options.rate_mbit, hub, options.rate_mbit);
+      add_cable(network, rank, options.rate_mbit, site_switch, options.rate_mbit);
     }
   }
   if (!backbone) {
@@ -138,7 +138,7 @@ LabNetwork sites_network(std::string_view sizes_text, const SitesOptions& option
 
 std::string sites_tree_text(const LabNetwork& network) {
   constexpr double kPayload = 1448.0 / 1514;
-  constexpr double kSwitchMs = 0.02;  // about the time of the kernel to hand on a packet
+  constexpr double kSwitchMs = 0.02;  // about the time that the kernel needs to forward a packet
   std::string nodes;
   std::string links;
   for (std::size_t node = 0; node < network.nodes.size(); ++node) {
@@ -191,7 +191,7 @@ LabNetwork tree_network(const std::string& path) {
     };
     add_cable(network, lab_node[first], mbit(0), lab_node[second], mbit(1));
   }
-  // Depth below rank 0 goes downwards, the order of a walk sideways.
+  // In the picture y is the distance from rank 0, x the place in the depth-first order.
   double column = 0;
   for (const int rank : tree.depth_first(0)) {
     LabNode& host = node_at(network, rank);
@@ -200,17 +200,17 @@ LabNetwork tree_network(const std::string& path) {
   }
   for (std::size_t node = 0; node < lab_node.size(); ++node) {
     if (lab_node[node] < network.ranks) continue;
-    LabNode& hub = node_at(network, lab_node[node]);
-    // Over the middle of its hosts; a switch of switches over the middle of all of them.
+    LabNode& relay_node = node_at(network, lab_node[node]);
+    // Above the middle of its hosts, or above the middle of all ranks if it has none.
     double columns = 0;
     int hosts = 0;
-    for (const LabDevice& one : hub.devices) {
+    for (const LabDevice& one : relay_node.devices) {
       if (one.peer >= network.ranks) continue;
       columns += node_at(network, one.peer).place[0];
       ++hosts;
     }
-    hub.place[0] = hosts > 0 ? columns / hosts : (network.ranks - 1) / 2.0;
-    hub.place[1] = static_cast<double>(tree.way(tree.node_of(0), static_cast<int>(node)).size());
+    relay_node.place[0] = hosts > 0 ? columns / hosts : (network.ranks - 1) / 2.0;
+    relay_node.place[1] = static_cast<double>(tree.way(tree.node_of(0), static_cast<int>(node)).size());
   }
   address_ranks(network);
   return network;

@@ -14,10 +14,8 @@
 
 namespace torii::libfabric {
 
-Arrivals::Arrivals(std::byte* arena, std::size_t arena_bytes, bool counts_halves)
-    : arena_(arena), lines_(arena_bytes / kLineBytes) {
-  if (!counts_halves) return;
-  halves_bytes_ = round_up(lines_ / 8 + 8, sizeof(std::uint64_t));
+Arrivals::Arrivals(std::byte* arena, std::size_t arena_bytes)
+    : arena_(arena), lines_(arena_bytes / kLineBytes), halves_bytes_(round_up(lines_ / 8 + 8, sizeof(std::uint64_t))) {
   void* const bits =
       mmap(nullptr, halves_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (bits == MAP_FAILED) {
@@ -27,9 +25,7 @@ Arrivals::Arrivals(std::byte* arena, std::size_t arena_bytes, bool counts_halves
   halves_ = static_cast<std::uint64_t*>(bits);
 }
 
-Arrivals::~Arrivals() {
-  if (halves_ != nullptr) munmap(halves_, halves_bytes_);
-}
+Arrivals::~Arrivals() { munmap(halves_, halves_bytes_); }
 
 bool Arrivals::is_second_half(std::uint64_t line) noexcept {
   const std::uint64_t bit = std::uint64_t{1} << line % 64;
@@ -38,7 +34,7 @@ bool Arrivals::is_second_half(std::uint64_t line) noexcept {
 }
 
 void Arrivals::forget(std::uint64_t offset, std::size_t bytes) noexcept {
-  if (halves_ == nullptr || bytes == 0) return;
+  if (bytes == 0) return;
   // Memory is given out in whole pages, so the words of bits at both ends belong to no other memory.
   const std::uint64_t last = std::min((offset + bytes - 1) / kLineBytes, lines_ - 1);
   for (std::uint64_t word = offset / kLineBytes / 64; word <= last / 64; ++word) {
@@ -55,7 +51,6 @@ bool Arrivals::take(std::uint64_t notice) noexcept {
     case Deed::wake:
       return true;
     case Deed::half:
-      if (halves_ == nullptr) return false;
       if (!is_second_half(line)) return true;
       break;
     case Deed::publish:

@@ -58,7 +58,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Draws the engine's mark. The completions of every rank carry at least `data_bytes` of data.
+  /// Makes the engine's random mark. The completions of every rank carry at least `data_bytes` of data.
   EngineCard card(std::size_t data_bytes);
   /// Connects to the peers' engines of the same number. `ordered_bytes`: the longest write that a later write through
   /// the same engine cannot overtake, with any rank's provider.
@@ -172,7 +172,7 @@ class Engine {
   std::size_t operations_wanted(const Options& options) const noexcept;
   std::size_t floor_of_each(const Options& options) const noexcept;
   std::size_t all_floors(const Options& options) const noexcept;
-  void deal_stocks(const Options& options);
+  void make_stocks(const Options& options);
   fid* waited() noexcept { return watch_ != nullptr ? &watch_->fid : &queue_->fid; }
   /// Whether end_streams() can tell the engine's sockets from others.
   bool finds_streams() const noexcept { return wait_descriptor() >= 0 || shared_.alone_in_process; }
@@ -260,8 +260,8 @@ class Engine {
   bool is_over_rxm_ = false;   ///< the provider is layered over ofi_rxm, which has faults of its own
   std::size_t inject_bytes_ = 0;
   std::size_t ordered_bytes_ = 0;
-  std::uint64_t mark_ = 0;         ///< carried by notices to this engine, above
-  std::uint64_t notice_bits_ = 0;  ///< these bits
+  std::uint64_t mark_ = 0;         ///< in the upper bits of all notices to this engine
+  std::uint64_t notice_bits_ = 0;  ///< the lower bits, which are the notice itself
   BouncePool pool_;
   Stock pool_stock_;  ///< bytes of the pool
   std::vector<Target> targets_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether peers are still there, whether anything is under way, and whether the rank may sleep.
+// Finds out whether peers still exist, whether transfers are under way, and whether the rank may sleep.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>

@@ -19,7 +19,7 @@ constexpr std::size_t kQueueEntries = 8192;
 constexpr std::size_t kOperationsLeast = 16;
 constexpr std::size_t kFloorMost = 16;
 constexpr std::size_t kReceivesMost = 1024;
-/// How often another key is drawn if one is taken; keys of some providers have one byte.
+/// The most keys that are tried if a random key is taken; keys of some providers have one byte.
 constexpr int kKeysMost = 64;
 
 std::byte* map_own(std::size_t bytes) {
@@ -169,7 +169,7 @@ void Engine::open(const Api& api, const Options& options) {
                                   "the arena (lower TORII_ARENA, or raise the limit of locked memory, ulimit -l)");
   own_region_ = register_memory(own_memory_, own_bytes_, FI_WRITE | FI_RECV | FI_REMOTE_WRITE,
                                 "bounce memory (" + std::to_string(options.bounce_bytes) + " wanted)");
-  deal_stocks(options);
+  make_stocks(options);
   if ((info_->mode & FI_RX_CQ_DATA) != 0) {
     receives_.resize(std::clamp<std::size_t>(info_->rx_attr->size, 16, kReceivesMost));
     receives_owed_.reserve(receives_.size());
@@ -184,8 +184,8 @@ std::size_t Engine::operations_wanted(const Options& options) const noexcept {
   return std::clamp<std::size_t>(info_->tx_attr->size, kOperationsLeast, options.operations);
 }
 
-/// What each peer may always have under way: so many operations, and a line of bounce memory for each. With hundreds of
-/// peers their floors make up half of all operations, and with more than that there are more operations than wanted.
+/// The operations that each peer may always have under way, each with a line of bounce memory. With hundreds of peers
+/// the floors are half of all operations; with more peers there are more operations than wanted.
 std::size_t Engine::floor_of_each(const Options& options) const noexcept {
   const std::size_t share = operations_wanted(options) / 2 / static_cast<std::size_t>(shared_.ranks);
   return std::clamp<std::size_t>(share, 1, kFloorMost);
@@ -195,7 +195,7 @@ std::size_t Engine::all_floors(const Options& options) const noexcept {
   return floor_of_each(options) * static_cast<std::size_t>(shared_.ranks);
 }
 
-void Engine::deal_stocks(const Options& options) {
+void Engine::make_stocks(const Options& options) {
   const std::size_t front_bytes = zeros_offset() + kLineBytes;
   const std::size_t floor = floor_of_each(options);
   const std::size_t floors = all_floors(options);

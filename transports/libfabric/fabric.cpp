@@ -13,6 +13,7 @@
 #include "transports/libfabric/rails.hpp"
 #include "transports/network/rails.hpp"
 #include "transports/network/setup.hpp"
+#include "transports/network/together.hpp"
 
 namespace torii::libfabric {
 
@@ -123,7 +124,7 @@ void Fabric::open_engines(Bootstrap& bootstrap, const Options& options, const Ap
   ordered_bytes_ = SIZE_MAX;
   data_bytes_ = sizeof(std::uint64_t);
   together(bootstrap, [&] {
-    arrivals_ = std::make_unique<Arrivals>(options.arena, options.arena_bytes, true);
+    arrivals_ = std::make_unique<Arrivals>(options.arena, options.arena_bytes);
     for (const fi_info* const device : devices) open_engine(options, api, *device);
   });
 }

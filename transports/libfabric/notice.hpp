@@ -34,8 +34,8 @@ constexpr std::uint64_t notice_bits(std::uint64_t arena_bytes) noexcept {
   return UINT64_MAX >> std::countl_zero(make_notice(Deed::wake, last) | 3);
 }
 
-/// The bits above them in completion data of this size. An engine draws them at random (its mark) and tells them to its
-/// peers only. Completion data needs no memory key: without a mark, anybody who reaches the endpoint could have a
+/// The bits above them in completion data of this size. An engine chooses them at random (its mark) and tells them to
+/// its peers only. Completion data needs no memory key: without a mark, anybody who reaches the endpoint could have a
 /// partly arrived word inverted.
 constexpr std::uint64_t mark_bits(std::uint64_t arena_bytes, std::uint64_t data_bytes) noexcept {
   const std::uint64_t all = data_bytes >= 8 ? UINT64_MAX : (std::uint64_t{1} << (8 * data_bytes)) - 1;

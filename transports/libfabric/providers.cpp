@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "runtime/base/split.hpp"
+#include "runtime/devices/address.hpp"
 #include "transports/network/environment.hpp"
 #include "transports/network/providers.hpp"
-#include "transports/network/setup.hpp"
 
 namespace torii::libfabric {
 namespace {
@@ -43,13 +43,12 @@ void start_quietly(const Api& api) {
 
 /// The address that a provider over IP must use.
 void set_source(fi_info& hints, const std::string& text) {
-  const sockaddr_storage address = transports::parse_source(text);
-  const bool is_v4 = address.ss_family == AF_INET;
-  hints.addr_format = is_v4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
-  hints.src_addrlen = is_v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  const Address address = Address::parse(text, 0);
+  hints.addr_format = address.family() == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+  hints.src_addrlen = address.bytes();
   hints.src_addr = std::malloc(hints.src_addrlen);  // freed by fi_freeinfo
   if (hints.src_addr == nullptr) throw Error(Status::no_resource, "out of memory");
-  std::memcpy(hints.src_addr, &address, hints.src_addrlen);
+  std::memcpy(hints.src_addr, address.get(), hints.src_addrlen);
 }
 
 Info make_hints(const std::string& provider, const std::string& source_address) {

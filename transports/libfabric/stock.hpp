@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the peers of an engine share, dealt so that silent peers starve nobody.
+// A number of operations or bytes that the peers of an engine share, without silent peers starving the others.
 #pragma once
 
 #include <cstddef>
 
 namespace torii::libfabric {
 
-/// A number of operations or bytes. Each peer may always hold its floor, whatever the others hold. Beyond its floor a
-/// peer may hold as much of the shared part as remains free for all: one silent peer keeps half of that part, two keep
-/// three quarters, and the floors of those that answer stay theirs. What each peer holds is kept by the caller, from 0.
+/// Each peer may always hold its floor, whatever the others hold. Beyond its floor a peer may hold as much of the
+/// shared part as it leaves free: one silent peer keeps half of that part, two keep three quarters, and the other peers
+/// keep their floors. The caller stores how much each peer holds, initially 0.
 class Stock {
  public:
   Stock() noexcept = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses between the two transports, sleeps for both, and watches processes that nobody else watches.
+// Selects one of the two transports, sleeps for both, and watches processes that the fabric does not watch.
 #include "transports/mixed/mixed.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Mixed::Mixed(const shared_memory::Nodes& nodes, std::unique_ptr<Transport> insid
   for (int rank = 0; rank < nodes.ranks() && !fabric.notices_deaths; ++rank) {
     if (nodes.is_own(rank)) continue;
     Descriptor& watch = watches_[static_cast<std::size_t>(rank)];
-    // Another thread of this process never ends alone.
+    // Ranks of this process have no watch: a thread never ends alone.
     watch = shared_memory::open_pidfd(nodes.visible_pid(rank));
     all_watched = all_watched && watch.open();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transport over a network is made from, and what it reports about the ways it can go.
+// The options of a transport over a network, and its reports about providers.
 #pragma once
 
 #include <cstddef>
@@ -11,44 +11,45 @@
 namespace torii::transports {
 
 struct EngineOptions {
-  /// The own arena: one range of memory, alive until the transport is gone. Engines that register it do so once each.
+  /// This rank's arena, which must outlive the transport. Each engine registers it once if it needs to.
   std::byte* arena = nullptr;
   std::size_t arena_bytes = 0;
-  /// Providers that pin memory (verbs, efa, cxi, UCX over InfiniBand) register so much of it, from its beginning on,
-  /// and say so in Capabilities::pinned_bytes; the others all of it. 0: all of it in any case.
+  /// The part of the arena, from its beginning, that providers register if they pin memory (verbs, efa, cxi, UCX over
+  /// InfiniBand). They report it as Capabilities::pinned_bytes. Other providers register the whole arena. 0: the whole
+  /// arena in any case.
   std::size_t pinned_bytes = 0;
   std::size_t bytes_to_pin() const noexcept { return pinned_bytes != 0 ? pinned_bytes : arena_bytes; }
   int engines = 4;
   /// "auto", or a provider by its name (TORII_PROVIDER). Equal on all ranks.
   std::string provider = "auto";
-  /// Numeric IPv4 or IPv6 addresses of this host, that by which peers reach it first (rail_interfaces()). Ranks agree
-  /// which of them serve: engine e stands in network e mod K of the K networks that all ranks have (engine_rails()),
-  /// on addresses of devices near the rank's CPUs. Listeners stand on these addresses and on no other. Where no network
-  /// is common: the first address, or, of named interfaces, number e mod their count. Empty: the provider's first
-  /// device that is not the loopback. Providers that are not over IP have addresses of their own and pay no heed.
+  /// Numeric IPv4 or IPv6 addresses of this host (rail_interfaces()); the first is the address by which peers reach it.
+  /// Engines listen on these addresses only. Engine e is in network e mod K of the K networks that all ranks have
+  /// (engine_rails()), on devices near the rank's CPUs. If the ranks have no common network, all engines use the first
+  /// address, or, with named_interfaces, engine e uses address e mod their number. If empty: the provider's first
+  /// device that is not the loopback. Providers that are not over IP have addresses of their own and ignore these.
   std::vector<std::string> source_addresses;
-  /// The user has named the interfaces of source_addresses: all serve, fast or slow, physical or not.
+  /// The user has named the interfaces of source_addresses: all are used, even slow and virtual ones.
   bool named_interfaces = false;
-  /// Engines have a descriptor to sleep on, unless ranks only spin or yield. Over tcp;ofi_rxm it makes a short put
-  /// dearer by a sixth, so there a rank that spins for long before it sleeps does without; sleep() then sleeps in
-  /// steps.
+  /// Engines have a descriptor for sleeping, unless ranks only spin or yield. Over tcp;ofi_rxm the descriptor adds 17 %
+  /// to the latency of a short put. A rank that spins for long before it sleeps therefore has none there, and sleep()
+  /// sleeps in steps.
   WaitMode wait = WaitMode::automatic;
-  /// More ranks than CPUs: what Transport::oversubscribed() answers.
+  /// More ranks than CPUs: the result of Transport::oversubscribed().
   bool oversubscribed = false;
-  /// No other rank of the job is a thread of this process, whose sockets could be taken for those of this one.
+  /// No other rank of the job is a thread of this process, so all sockets of this process's engines are this rank's.
   bool alone_in_process = false;
-  /// The node of each rank; empty: every rank is one of its own. Engines connect to the ranks of other nodes.
+  /// The node of each rank; if empty, every rank is on a node of its own. Engines connect to the ranks of other nodes.
   std::vector<int> nodes;
-  /// How long connecting to the peers may make no progress (TORII_TIMEOUT).
+  /// The longest time without progress while the engines connect (TORII_TIMEOUT).
   double timeout_s = 30;
 };
 
-/// What torii-info shows of one provider.
+/// A provider as torii-info shows it.
 struct ProviderReport {
-  std::string name;     ///< as TORII_PROVIDER takes it
-  bool usable = false;  ///< torii could run over it here
-  bool chosen = false;  ///< `auto` takes it
-  std::string reason;   ///< why it is not usable, or not taken by `auto`; empty when neither
+  std::string name;     ///< the value of TORII_PROVIDER
+  bool usable = false;  ///< torii can use it here
+  bool chosen = false;  ///< `auto` selects it
+  std::string reason;   ///< why it is not usable, or why `auto` does not select it; otherwise empty
   std::vector<std::string> devices;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transports over a network have in common: engines, puts spread over them, and how a rank sleeps on them.
+// The common part of transports over a network: engines, puts spread over them, and sleeping.
 #pragma once
 
 #include <poll.h>
@@ -20,17 +20,20 @@
 #include "runtime/execution/words.hpp"
 #include "transports/network/engine_options.hpp"
 #include "transports/network/peer_states.hpp"
-#include "transports/network/setup.hpp"
 #include "transports/network/sleepers.hpp"
+#include "transports/network/together.hpp"
 
 namespace torii::transports {
 
-/// An Engine is thread-safe and offers put(), put_word(), progress() (false: there was nothing), drained(), probe(),
-/// and for a sleeper wait_descriptor() and may_sleep(); flush() asks all peers to confirm, confirmed() tells whether
-/// they have; greet() says to a peer's engine of the same number that this one is there, is_greeted() whether it has
-/// said so; take_leave() says that this rank is about to close its engines, has_left() whether the peer has said so;
-/// doubt() finds out whether a peer is there that another engine has lost; close() ends all that it does. It calls
-/// Sleepers::took() whenever it has taken in what a thread of this rank may wait for, in whichever of its functions.
+/// An Engine is thread-safe and has these functions; transports/libfabric/engine.hpp describes them:
+/// - put(), put_word(), progress() (false: there was nothing to do), drained(), close()
+/// - flush() asks all peers to confirm earlier puts; confirmed() says whether they have
+/// - greet() tells the peer's engine of the same number that this engine exists; is_greeted() says whether that engine
+///   has done so
+/// - take_leave() tells a peer that this rank closes its engines; has_left() says whether the peer has done so
+/// - probe() checks that a peer lives; doubt() checks a peer that another engine has lost
+/// - wait_descriptor(), may_sleep()
+/// Each of them calls Sleepers::took() after it has received something for which a thread of this rank may wait.
 template <class Engine>
 class EngineTransport : public Transport {
  public:
@@ -42,9 +45,9 @@ class EngineTransport : public Transport {
 
   Status put(const Put& put) noexcept final {
     if (put.peer != rank_) {
-      // With an engine lost the others go on: members tell each other over them why a team has failed.
+      // After the loss of an engine the others still work: they carry the reason why a team has failed.
       if (peers_.is_broken()) return Status::transport;
-      const std::size_t engine = carrier(static_cast<std::size_t>(put.engine));
+      const std::size_t engine = substitute(static_cast<std::size_t>(put.engine));
       wake(engine);
       return engines_[engine]->put(put);
     }
@@ -59,15 +62,15 @@ class EngineTransport : public Transport {
       return Status::ok;
     }
     if (peers_.is_broken()) return Status::transport;
-    // A word goes through one engine always, so that its values do not overtake each other where the network orders.
-    const std::size_t engine = carrier(offset / sizeof(std::uint64_t) % engines_.size());
+    // Each word always uses the same engine, so that its values stay in order if the network keeps order.
+    const std::size_t engine = substitute(offset / sizeof(std::uint64_t) % engines_.size());
     wake(engine);
     return engines_[engine]->put_word(peer, offset, value);
   }
 
-  /// A look at an engine over sockets is a system call or two, and mostly some engines have nothing to do for long.
-  /// Those that have been quiet take turns, one in each fourth round while others are busy. While all are quiet every
-  /// second round is for the one that brought something last: a series of short calls has all that it says there.
+  /// Polling an engine over sockets costs a system call or two, and mostly some engines are idle for long. While some
+  /// engines are busy, every fourth round polls one quiet engine, in turn. While all are quiet, every second round
+  /// polls the engine that was busy last: all messages of a series of short calls arrive there.
   Status progress() noexcept final {
     const std::uint32_t turn = turn_.load(std::memory_order_relaxed) + 1;
     turn_.store(turn, std::memory_order_relaxed);
@@ -93,7 +96,7 @@ class EngineTransport : public Transport {
   }
 
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
-    // A put that comes from here on makes a descriptor readable, or another thread that takes it in rings the bell.
+    // A put that arrives from here on makes a descriptor readable, or the thread that receives it rings the bell.
     Sleepers::Sleeper sleeper(sleepers_);
     most_us = sleeper.at_most(most_us);
     if (!still_idle(data) || !sleeper.may_sleep()) return;
@@ -112,7 +115,7 @@ class EngineTransport : public Transport {
     }
     const bool woken = ppoll(entries, count + 1, &most, nullptr) > 0;
     for (std::size_t i = 0; i < count; ++i) {
-      if (!woken) quiet_looks_[i].store(kQuietLooks - 1, std::memory_order_relaxed);  // one look, to be sure
+      if (!woken) quiet_looks_[i].store(kQuietLooks - 1, std::memory_order_relaxed);  // poll it once more
       if (woken && entries[i].revents != 0) wake(i);
     }
   }
@@ -122,7 +125,7 @@ class EngineTransport : public Transport {
     if (peers_.is_lost(peer)) return false;
     const std::int64_t now = now_ns();
     const bool is_doubted = peers_.is_doubted(peer);
-    // A rank that leaves closes one engine after the other.
+    // A rank that leaves closes its engines one after the other, so each may be the one that knows.
     const auto has_left = [peer](const auto& engine) { return engine->has_left(peer); };
     if (is_doubted && std::any_of(engines_.begin(), engines_.end(), has_left)) {
       peers_.lose(peer, "it has left");
@@ -146,7 +149,7 @@ class EngineTransport : public Transport {
     }
     if (open_count == 0) std::abort();  // the interface's contract: one stays open
     for (std::size_t i = 0; i < engines_.size(); ++i) {
-      if (((engines | peers_.closed()) >> i & 1) != 0) carriers_[i].store(open[i % open_count]);
+      if (((engines | peers_.closed()) >> i & 1) != 0) substitutes_[i].store(open[i % open_count]);
     }
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       if (((engines & ~peers_.closed()) >> i & 1) == 0) continue;
@@ -168,17 +171,17 @@ class EngineTransport : public Transport {
         ranks_(bootstrap.ranks()),
         oversubscribed_(options.oversubscribed),
         peers_(bootstrap.ranks(), options.engines) {
-    for (std::size_t i = 0; i < carriers_.size(); ++i) carriers_[i].store(static_cast<std::uint8_t>(i));
+    for (std::size_t i = 0; i < substitutes_.size(); ++i) substitutes_[i].store(static_cast<std::uint8_t>(i));
   }
 
-  /// Collective. Every engine greets those of all peers on other nodes and waits for their greetings: a provider may
-  /// connect at the first put only, and then needs both ends in progress(), while a peer may be in no call for long.
-  /// Throws Error on all ranks: timeout or peer_lost with the rank that is missing, transport.
+  /// Collective. Every engine greets those of all peers on other nodes and waits for their greetings. A provider may
+  /// connect only at the first put and then needs progress() at both ends, but later a peer may be in no call for long.
+  /// Throws Error on all ranks: timeout or peer_lost with the missing rank, transport.
   void connect_all(Bootstrap& bootstrap, const EngineOptions& options) {
     together(bootstrap, [&] { greet_all(options); });
   }
 
-  /// Waits up to a second for peers to confirm what was put to them, then closes the engines. Destructors call it.
+  /// Waits up to a second until the peers have confirmed all puts, then closes the engines. Destructors call it.
   void finish(bool confirms) noexcept {
     if (confirms && !peers_.is_broken()) {
       for (const auto& engine : engines_) {
@@ -202,18 +205,18 @@ class EngineTransport : public Transport {
   bool oversubscribed_;
   Capabilities capabilities_;
   PeerStates peers_;
-  Sleepers sleepers_;  ///< engines tell it what they take in
+  Sleepers sleepers_;
   std::vector<std::unique_ptr<Engine>> engines_;
-  /// Of each engine: looks in vain since the last that was not. Any thread counts; a count lost between two does no
-  /// harm.
+  /// By engine: polls that found nothing since the last that did. If two threads count at once, a lost count is
+  /// harmless.
   std::array<std::atomic<std::uint32_t>, kEnginesMax> quiet_looks_{};
   std::atomic<std::uint32_t> turn_ = 0;
-  std::atomic<std::size_t> last_busy_ = 0;  ///< the engine that brought something last
+  std::atomic<std::size_t> last_busy_ = 0;  ///< the last engine whose poll found something
 
  private:
-  std::array<std::atomic<std::uint8_t>, kEnginesMax> carriers_;
-  std::vector<int> connected_;                     ///< peers that the engines have greeted
-  static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many in vain an engine counts as quiet
+  std::array<std::atomic<std::uint8_t>, kEnginesMax> substitutes_;  ///< by engine: see substitute()
+  std::vector<int> connected_;                                      ///< peers that the engines have greeted
+  static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many polls without result an engine counts as quiet
   static constexpr std::uint32_t kRoundsPerQuietLook = 4;
 
   void look(std::size_t engine) noexcept {
@@ -222,17 +225,19 @@ class EngineTransport : public Transport {
     if (came) last_busy_.store(engine, std::memory_order_relaxed);
     quiet_looks_[engine].store(came ? 0 : std::min(looks + 1, kQuietLooks), std::memory_order_relaxed);
   }
-  /// The engine that carries what is put through this one: itself while it is open.
-  std::size_t carrier(std::size_t engine) const noexcept { return carriers_[engine].load(std::memory_order_relaxed); }
-  /// The next progress() looks at this engine.
+  /// The engine that sends the puts of this engine: itself while it is open.
+  std::size_t substitute(std::size_t engine) const noexcept {
+    return substitutes_[engine].load(std::memory_order_relaxed);
+  }
+  /// The next progress() polls this engine.
   void wake(std::size_t engine) noexcept { quiet_looks_[engine].store(0, std::memory_order_relaxed); }
 
   static constexpr std::int64_t kConfirmMostNs = 1'000'000'000;
-  static constexpr std::size_t kGreetedAtOnce = 4;  ///< by one engine: one that connects to all at once is busy asking
+  static constexpr std::size_t kGreetedAtOnce = 4;  ///< by one engine, so that it can still answer the peers
 
   void greet_all(const EngineOptions& options) {
     std::vector<int> silent;
-    // Each begins behind its own number, lest all connect to one rank at once.
+    // Each rank starts after its own number, so that not all connect to one rank at once.
     for (int step = 1; step < ranks_; ++step) {
       const int peer = (rank_ + step) % ranks_;
       const auto node = [&](int rank) {
@@ -242,7 +247,7 @@ class EngineTransport : public Transport {
     }
     connected_ = silent;
     const std::vector<int>& peers = connected_;
-    std::vector<std::size_t> greeted(engines_.size(), 0);  // by engine: so many of `peers`
+    std::vector<std::size_t> greeted(engines_.size(), 0);  // by engine: number of greeted peers
     Deadline deadline = Deadline::after_s(options.timeout_s);
     const auto has_come = [this](int peer) {
       return std::all_of(engines_.begin(), engines_.end(), [=](const auto& one) { return one->is_greeted(peer); });

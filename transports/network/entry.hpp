@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a module offers to the library that opens it, by the options of its transport. Library and module are built
-// together and never mixed.
+// The functions that a module offers to the library, as a template over the options of its transport. Library and
+// module come from one build.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "runtime/execution/transport.hpp"
 #include "transports/network/engine_options.hpp"
 #include "transports/network/module_file.hpp"
+#include "transports/network/together.hpp"
 
 namespace torii::transports {
 
@@ -26,16 +27,17 @@ struct Entry {
   std::vector<ProviderReport> (*list)(const std::vector<std::string>& source_addresses);
 };
 
-/// Collective. The transport of the module `name`. Throws Error: unsupported when the module is not there, and whatever
-/// the transport fails with, on all ranks.
+/// Collective. The transport of the module `name`. Throws Error on all ranks: unsupported if the module is missing, and
+/// the errors of the transport.
 template <class Options>
 std::unique_ptr<Transport> make_in_module(const std::string& name, Bootstrap& bootstrap, const Options& options) {
-  const void* const entry = open_module_together(bootstrap, name, Entry<Options>::kVersion);
+  const void* entry = nullptr;
+  together(bootstrap, [&] { entry = open_module(name, Entry<Options>::kVersion); });
   const KeptHandlers kept;
   return std::unique_ptr<Transport>(static_cast<const Entry<Options>*>(entry)->make(bootstrap, options));
 }
 
-/// What the module `name` knows of providers. Throws Error{unsupported} when it is not there.
+/// The module's report on providers. Throws Error{unsupported} if the module is missing.
 template <class Options>
 std::vector<ProviderReport> list_in_module(const std::string& name, const std::vector<std::string>& source_addresses) {
   const KeptHandlers kept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that a library reads from the environment while it starts.
+// Sets environment variables while a library starts and reads its settings.
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace torii::transports {
 
-/// Sets variables that the user has not set, and takes them away again at its end.
+/// Sets the variables that the user has not set; the destructor removes them.
 class EnvironmentMeanwhile {
  public:
   explicit EnvironmentMeanwhile(std::initializer_list<std::pair<const char*, const char*>> settings) {

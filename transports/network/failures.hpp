@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words in which engines say what failed.
+// Texts of engines' failures.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace torii::transports {
 
-/// What `make` returns; nothing if memory is short: then the status alone has to do.
+/// The result of `make`; empty if memory is short.
 template <class Make>
 std::string text_or_none(const Make& make) noexcept {
   try {

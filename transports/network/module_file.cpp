@@ -7,30 +7,27 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <vector>
 
 #include "runtime/base/status.hpp"
 
 namespace torii::transports {
 namespace {
 
-constexpr const char* kFine = "fine";
-
-/// The folder of the library or program that holds this function.
+/// The folder of the library or program that contains this function.
 std::string own_folder() {
   Dl_info where{};
   if (dladdr(reinterpret_cast<const void*>(&own_folder), &where) == 0 || where.dli_fname == nullptr) return ".";
   const std::filesystem::path path = where.dli_fname;
   if (path.has_parent_path()) return path.parent_path();
-  // A program that was found through PATH.
+  // A program that the shell found through PATH.
   std::error_code ignored;
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-/// The folder that tests look in, who link this code into programs that stand elsewhere; nullptr outside tests.
+/// The folder of the modules for tests, which link this code into programs in other folders; nullptr outside tests.
 const char* test_folder() { return secure_getenv("TORII_TEST_MODULES"); }
 
-/// Beside the library; torii-info has this code in itself and stands in another folder than the library.
+/// The path beside the library. torii-info contains this code but is in another folder than the library.
 std::string find_file(const std::string& file) {
   if (test_folder() != nullptr) return test_folder() + std::string("/") + file;
   const std::string beside = own_folder() + "/" + file;
@@ -65,13 +62,13 @@ const void* open_module(const std::string& name, std::uint64_t version) {
   const std::string file = "libtorii_" + name + ".so";
   const std::string path = find_file("torii/" + file);
   const KeptHandlers kept;
-  // Never unloaded: the libraries below keep state for the whole process.
+  // Never unloaded: the module's libraries keep state for the whole process.
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   void* module = dlopen(path.c_str(), kFlags);
   if (module == nullptr) {
     const char* const why = dlerror();
     const std::string text = why == nullptr ? path : why;
-    // Programs that hold this code themselves, as tests do, know the module's folder by their run path.
+    // Programs that contain this code find the module by their run path.
     if (test_folder() == nullptr) module = dlopen(file.c_str(), kFlags);
     if (module == nullptr) {
       throw Error(Status::unsupported, "the " + name + " transport is not there (" + text + "); install " + name +
@@ -80,23 +77,7 @@ const void* open_module(const std::string& name, std::uint64_t version) {
   }
   const auto* const entry = static_cast<const EntryVersion*>(dlsym(module, ("torii_" + name + "_entry").c_str()));
   if (entry == nullptr || entry->value != version) {
-    throw Error(Status::mismatch, path + " belongs to another version of torii");
-  }
-  return entry;
-}
-
-const void* open_module_together(Bootstrap& bootstrap, const std::string& name, std::uint64_t version) {
-  const void* entry = nullptr;
-  std::string outcome = kFine;
-  try {
-    entry = open_module(name, version);
-  } catch (const Error& error) {
-    outcome = error.what();
-  }
-  const std::vector<std::string> all = gather_texts(bootstrap, outcome);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] == kFine) continue;
-    throw Error(Status::unsupported, "rank " + std::to_string(rank) + ": " + all[rank], static_cast<int>(rank));
+    throw Error(Status::unsupported, path + " belongs to another version of torii");
   }
   return entry;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a transport that is a module of its own, so that its library is in a process only when it was chosen.
+// Opens a transport that is a separate module, so that a process loads the transport's library only if it was chosen.
 #pragma once
 
 #include <csignal>
@@ -7,14 +7,10 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/execution/transport.hpp"
-
 namespace torii::transports {
 
-/// Puts signal handlers back as they were: libraries that transports link install handlers for crashes as soon as they
-/// are loaded. Ranks that are threads of one process may load at once: the first one sees how handlers were, the last
-/// one puts them back.
+/// Restores signal handlers: libraries of transports install handlers for crashes as soon as they are loaded. Several
+/// ranks of one process may load at once; the first saves the handlers, the last restores them.
 class KeptHandlers {
  public:
   KeptHandlers() noexcept;
@@ -30,17 +26,13 @@ class KeptHandlers {
   static struct sigaction before_[kLast + 1];
 };
 
-/// What every entry (entry.hpp) begins with: changes when anything does that library and module share.
+/// The first member of every Entry (entry.hpp). It changes with the types that library and module share.
 struct EntryVersion {
   std::uint64_t value;
 };
 
-/// Opens torii/libtorii_<name>.so beside the library that this code is in, once and for ever, and returns its entry,
-/// which begins with an EntryVersion. Throws Error: unsupported when it is not there, mismatch for another version.
+/// Opens torii/libtorii_<name>.so beside this code's library and returns its Entry. The module stays loaded. Throws
+/// Error{unsupported} if it is missing or of another version.
 const void* open_module(const std::string& name, std::uint64_t version);
-
-/// Collective. open_module() on all ranks: a rank without the module must not leave the others waiting. Throws
-/// Error{unsupported} on all, naming the rank.
-const void* open_module_together(Bootstrap& bootstrap, const std::string& name, std::uint64_t version);
 
 }  // namespace torii::transports

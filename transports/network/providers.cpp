@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists providers and agrees on one, for any library that has them.
+// Lists the providers of a library and agrees on one.
 #include "transports/network/providers.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted, con
                 "rank " + std::to_string(rank) + " has TORII_PROVIDER '" + asked[rank] + "', rank 0 '" + asked[0] + "'",
                 static_cast<int>(rank));
   }
-  // Every rank says what it can use; all then take the first that all have.
+  // Every rank says which providers it can use; all take the first that is usable everywhere.
   const std::string_view name = wanted;
   const std::vector<ProviderReport> mine = report_on(wanted == "auto" ? known.preference : std::span(&name, 1));
   std::string text;

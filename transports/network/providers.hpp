@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listing the providers of a library, and agreeing on one.
+// Lists the providers of a library and agrees on one.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,20 @@ namespace torii::transports {
 
 /// The providers of a library that torii knows.
 struct KnownProviders {
-  std::span<const std::string_view> preference;    ///< what `auto` takes, in this order
-  std::span<const std::string_view> by_name_only;  ///< what it never takes
-  const char* lister;                              ///< the program that lists what there is
+  std::span<const std::string_view> preference;    ///< the order in which `auto` tries them
+  std::span<const std::string_view> by_name_only;  ///< `auto` never selects these
+  const char* lister;                              ///< the program that lists the providers of the machine
 };
 
 /// Reports on the named providers, in their order.
 using ReportOn = std::function<std::vector<ProviderReport>(std::span<const std::string_view> names)>;
 
-/// Reports on all that are known, and which of them `auto` would take here.
+/// Reports on all known providers, and which of them `auto` would select here.
 std::vector<ProviderReport> list_providers(const KnownProviders& known, const ReportOn& report_on);
 
 /// Collective. The provider that all ranks can use: `wanted`, or for "auto" the first of the preference that is usable
-/// everywhere. Throws Error: mismatch when ranks want different ones, unsupported with the rank that cannot, and why.
+/// everywhere. Throws Error: mismatch if ranks want different ones, unsupported with the rank that cannot and the
+/// reason.
 std::string choose_provider(Bootstrap& bootstrap, const std::string& wanted, const KnownProviders& known,
                             const ReportOn& report_on);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up this host's networks, and tells the other ranks.
+// Finds this host's networks and sends them to the other ranks.
 #include "transports/network/rails.hpp"
 
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ std::vector<RailSource> describe(const std::vector<std::string>& addresses) {
   try {
     interfaces = interfaces_of_host();
   } catch (const Error&) {
-    interfaces.clear();  // then every address is a network of its own
+    interfaces.clear();  // every address then counts as a network of its own
   }
   std::vector<RailSource> sources;
   for (const std::string& address : addresses) {
@@ -67,7 +67,7 @@ RankRails rails_of_host() { return {host_name(), {}}; }
 std::vector<std::string> agree_on_sources(Bootstrap& bootstrap, const EngineOptions& options) {
   const std::vector<RailSource> sources = describe(options.source_addresses);
   RankRails mine = rails_of_host();
-  // One address needs no choice, and no look at the machine.
+  // With one address there is no choice, so the machine's devices are not needed.
   const std::vector<Nic> nics = sources.size() > 1 ? nics_that_are_up() : std::vector<Nic>();
   for (const std::size_t source : preferred_sources(sources, nics, allowed_cpus(), options.named_interfaces)) {
     mine.rails.push_back({sources[source].network, sources[source].address});
@@ -76,7 +76,7 @@ std::vector<std::string> agree_on_sources(Bootstrap& bootstrap, const EngineOpti
   std::vector<std::string> chosen;
   for (const std::size_t rail : rails) chosen.push_back(mine.rails[rail].name);
   if (!rails.empty() || sources.empty()) return chosen;
-  // The networks of the ranks are joined by routers, if at all: what was offered first is what peers reach.
+  // No common network: routers may join the networks of the ranks. Peers reach the address that was offered first.
   const std::size_t known = options.named_interfaces ? sources.size() : 1;
   for (std::size_t engine = 0; engine < static_cast<std::size_t>(options.engines); ++engine) {
     chosen.push_back(sources[engine % known].address);

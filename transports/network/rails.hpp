@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which address each engine stands on: what the ranks agree on before engines are opened.
+// The source address of each engine, on which the ranks agree before engines are opened.
 #pragma once
 
 #include <string>
@@ -11,14 +11,13 @@
 
 namespace torii::transports {
 
-/// The source address of each engine; no entry where no rank has been given addresses. Collective.
+/// The source address of each engine; empty if the options of no rank have addresses. Collective.
 std::vector<std::string> agree_on_sources(Bootstrap& bootstrap, const EngineOptions& options);
 
-/// The devices of this machine that can be used now.
 std::vector<Nic> nics_that_are_up();
-/// This host's name, and no rails yet.
+/// This host's name, without rails.
 RankRails rails_of_host();
-/// Those of every rank. Collective.
+/// The rails of every rank. Collective.
 std::vector<RankRails> gather_rails(Bootstrap& bootstrap, const RankRails& mine);
 
 }  // namespace torii::transports

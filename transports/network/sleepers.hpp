@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of one rank that sleep until a network brings something. Any of them may take in what came for another.
+// Wakes the threads of a rank that sleep until a message arrives. Any thread may receive a message for another thread.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -12,26 +12,26 @@
 
 namespace torii::transports {
 
-/// A thread that sleeps wakes when the descriptor of an engine becomes readable. If another thread takes in what has
-/// come, the descriptor is silent again, and the first one may never notice. So the first time that an engine takes
-/// something in while a thread sleeps, a bell rings that wakes every sleeper, and all later sleeps are short. The bell
-/// is rung once and stays readable; short sleeps pay no heed to it. A rank that has one thread in calls at a time never
-/// rings it.
+/// A sleeping thread wakes when the descriptor of an engine becomes readable. If another thread receives the message,
+/// the descriptor is no longer readable, and the sleeper may never notice. So the first time that an engine receives
+/// something while a thread sleeps, a bell rings that wakes every sleeper, and all later sleeps are short. The bell
+/// rings once and stays readable; short sleeps ignore it. A rank with one thread in calls at a time never rings it.
 ///
-/// No wake-up is lost. Be T what a thread takes in: it stores T, raises `takes_`, then reads `asleep_`. A sleeper reads
-/// `takes_`, looks for T, raises `asleep_`, then reads `takes_` again. The two raises and the two reads behind them are
-/// sequentially consistent, so they have one order, and not both reads precede the other side's raise. Either the taker
-/// sees the sleeper and rings: the bell is readable when the sleeper polls it, or makes its poll return. Or the sleeper
-/// sees `takes_` raised. If it was raised since the first read, the sleeper does not sleep. If it was raised before,
-/// the first read acquired it, and the sleeper saw T when it looked. A taker that finds the bell rung leaves all to the
-/// bell: a sleeper that has not heard of it yet polls it.
+/// No wake-up is lost. Let T be a received message. The receiving thread stores T, increments `takes_`, then reads
+/// `asleep_`. A sleeper reads `takes_`, looks for T, increments `asleep_`, then reads `takes_` again. The two
+/// increments and the reads after them are sequentially consistent: they have one order, in which at least one of the
+/// reads follows the other thread's increment. There are two cases:
+/// - The receiver sees the sleeper and rings. The bell is readable when the sleeper polls it, or makes its poll return.
+/// - The sleeper sees the incremented `takes_`. If its first read had the old value, the sleeper does not sleep.
+///   Otherwise the first read acquired the increment, and the sleeper saw T when it looked.
+/// If the bell has rung already, the receiver does nothing: a sleeper that does not know of the bell yet polls it.
 class Sleepers {
  public:
   static constexpr int kSharedSleepUs = 1000;
 
   Sleepers() noexcept : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), are_several_(!bell_.open()) {}
 
-  /// The thread that calls this has taken in something that another one may wait for, or has ended such a thing.
+  /// Call after receiving or ending something for which another thread may wait.
   void took() noexcept {
     if (are_several_.load(std::memory_order_relaxed)) return;
     takes_.fetch_add(1, std::memory_order_seq_cst);
@@ -39,7 +39,7 @@ class Sleepers {
     if (!are_several_.exchange(true, std::memory_order_relaxed)) (void)eventfd_write(bell_.get(), 1);
   }
 
-  /// A thread on its way to sleep. It makes this, looks for what it waits for, and asks may_sleep().
+  /// A thread that is about to sleep. It makes this object, checks what it waits for, and calls may_sleep().
   class Sleeper {
    public:
     explicit Sleeper(Sleepers& all) noexcept
@@ -52,14 +52,14 @@ class Sleepers {
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
 
-    /// Counts the thread as asleep until this ends. False when something has been taken in since this was made.
+    /// Counts the thread as asleep until this object ends. False if took() was called since this object was made.
     bool may_sleep() noexcept {
       all_.asleep_.fetch_add(1, std::memory_order_seq_cst);
       is_asleep_ = true;
       return all_.takes_.load(std::memory_order_seq_cst) == takes_;
     }
     int at_most(int us) const noexcept { return sleeps_short_ ? std::min(us, kSharedSleepUs) : us; }
-    /// What to poll beside the descriptors of engines; -1: nothing.
+    /// A descriptor to poll beside those of the engines, or -1.
     int bell() const noexcept { return sleeps_short_ ? -1 : all_.bell_.get(); }
 
    private:
@@ -71,9 +71,9 @@ class Sleepers {
 
  private:
   Descriptor bell_;
-  std::atomic<bool> are_several_;  ///< something was taken in while a thread slept, or there is no bell
+  std::atomic<bool> are_several_;  ///< something was received while a thread slept, or there is no bell
   std::atomic<int> asleep_ = 0;
-  std::atomic<std::uint64_t> takes_ = 0;  ///< not counted any more when `are_several_`
+  std::atomic<std::uint64_t> takes_ = 0;  ///< not counted any more once `are_several_` is true
 };
 
 }  // namespace torii::transports

@@ -45,7 +45,7 @@ ucs_status_t Engine::on_piece(void* data, const void* header, std::size_t header
   return UCS_OK;
 }
 
-/// UCX fetches a payload that is not here yet, straight to its place.
+/// If the payload is not here yet, UCX fetches it directly to its place.
 ucs_status_t Engine::take_put(const Header& header, void* data, std::size_t bytes, bool is_here) noexcept {
   std::byte* const place = shared_.arena + header.target_offset;
   if (is_here) {
@@ -74,7 +74,7 @@ ucs_status_t Engine::take_put(const Header& header, void* data, std::size_t byte
 void Engine::on_arrived(void* request, ucs_status_t status, std::size_t, void* data) {
   auto& arrival = *static_cast<Arrival*>(data);
   Engine& self = *arrival.engine;
-  // A failed one had a lost sender; the watch on the peers tells the ranks that wait for its signal.
+  // A failed arrival had a lost sender, which the states of the peers record.
   if (status == UCS_OK) self.publish(arrival.header);
   arrival.bytes = 0;
   arrival.next_free = self.free_arrival_;

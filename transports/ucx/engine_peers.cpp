@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether peers are there and have got everything, and whether the rank may sleep.
+// Finds out whether peers exist and have received everything, and whether the rank may sleep.
 #include <array>
 
 #include "transports/ucx/engine.hpp"

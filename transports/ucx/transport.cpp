@@ -10,6 +10,7 @@
 
 #include "transports/network/rails.hpp"
 #include "transports/network/setup.hpp"
+#include "transports/network/together.hpp"
 #include "transports/ucx/providers.hpp"
 
 namespace torii::ucx {

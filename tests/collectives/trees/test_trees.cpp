@@ -242,7 +242,7 @@ TEST(Trees, CablesThatFormNoTreeAreRefused) {
   EXPECT_EQ(tree_error(ring, {cable_id(0, 0), cable_id(1, 0), cable_id(2, 0)}), "");
   EXPECT_EQ(tree_error(ring, {cable_id(0, 0), cable_id(1, 0)}), "a tree reaches 3 of 4 ranks");
   EXPECT_EQ(tree_error(ring, {cable_id(0, 0), cable_id(1, 0), cable_id(2, 0), cable_id(3, 0)}),
-            "the cables of a tree go round: 4 join 4 ranks");
+            "the cables of a tree form a cycle: 4 join 4 ranks");
 }
 
 TEST(Trees, OfANodeAreThoseOfANearlyCubicTorus) {

@@ -69,7 +69,7 @@ TEST(RankMap, EachFaultIsNamed) {
       {"torus:2x2", "-1 0 0\n", "line 1: rank is '-1'"},
       {"torus:2x2", "0 2 0\n", "line 1: x is '2'; it must be a number from 0 to 1"},
       {"torus:2x2", "0 0 1e3\n", "line 1: y is '1e3'; it must be a number from 0 to 1"},
-      {"torus:2x2", "0 0 0\n1 1 0\n\n0 0 1\n", "line 4: rank 0 stands in line 1 already"},
+      {"torus:2x2", "0 0 0\n1 1 0\n\n0 0 1\n", "line 4: rank 0 is in line 1 already"},
       {"torus:2x2", "0 0 0\n1 1 0\n2 1 0\n3 1 1\n", "line 3: place 1 0 of rank 2 is taken by rank 1 (line 2)"},
       {"torus:2*2", "0 0\n1 0\n2 0\n3 1\n",
        "line 3: place 0 of rank 2 is taken by rank 0 (line 1); a place has 2 ranks"},
