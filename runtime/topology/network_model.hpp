@@ -15,9 +15,10 @@
 
 namespace torii {
 
-/// min     a flow's rate is the minimum of 1 / flows over its links; bandwidth that it leaves unused is lost (the
-/// paper) maxmin  max-min fairness: the other flows share the bandwidth that a flow cannot use
-enum class Sharing { min, maxmin };
+enum class Sharing {
+  min,    ///< a flow's rate is the minimum of 1 / flows over its links; what it leaves unused is lost (the paper)
+  maxmin  ///< max-min fairness: the other flows share the bandwidth that a flow cannot use
+};
 
 /// "min", "maxmin".
 std::string_view name(Sharing sharing) noexcept;
