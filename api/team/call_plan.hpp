@@ -29,11 +29,11 @@ struct CallPlan {
   std::uint64_t record_kind = 0;
   bool is_plain = false;  ///< Operations::run_cached() may take the call: no arrays, no user function, something to do
   /// A channel's installed plan, and its linear program where there is one; nullptr until first used there.
-  struct Place {
+  struct OnChannel {
     InstalledPlan* plan = nullptr;
     std::unique_ptr<LinearProgram> program;
   };
-  std::vector<Place> places;
+  std::vector<OnChannel> on_channels;
   /// The broadcast by which the root tells lengths; set for a scatter or gather of unequal blocks that runs as flows.
   std::unique_ptr<CallPlan> lengths;
   bool tells_lengths(const UnequalBlocks* unequal) const noexcept { return lengths != nullptr && !unequal->is_told; }
