@@ -4,13 +4,13 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <chrono>
 #include <string>
 #include <system_error>
 
 #include "api/context/background.hpp"
+#include "runtime/base/blocked_signals.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -34,26 +34,10 @@ void run(const std::stop_token& stop, Background& background) {
   }
 }
 
-/// Blocks all signals of the calling thread. Threads made meanwhile inherit the mask.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
 ProgressThreads::ProgressThreads(Background& background, int count) {
-  const SignalsBlocked blocked;
+  const BlockedSignals blocked;
   try {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([&background](const std::stop_token& stop) { run(stop, background); });

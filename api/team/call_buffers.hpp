@@ -34,7 +34,7 @@ bool set_input_aside(Request& request) noexcept;
 /// that it reads each block before it stores in its place. False when there is no memory.
 inline bool copy_input(Request& request) noexcept {
   if (!needs_input_copy(request.arguments)) return true;
-  return request.call_plan->by_channel[request.runs_on].program != nullptr || set_input_aside(request);
+  return request.call_plan->on_channels[request.runs_on].program != nullptr || set_input_aside(request);
 }
 inline CallBuffers buffers_of(const Request& request, const Context& context, bool by_value) noexcept {
   const CallPlan& call_plan = *request.call_plan;

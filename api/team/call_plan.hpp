@@ -33,7 +33,7 @@ struct CallPlan {
     InstalledPlan* plan = nullptr;
     std::unique_ptr<LinearProgram> program;
   };
-  std::vector<OnChannel> by_channel;
+  std::vector<OnChannel> on_channels;
   /// The broadcast by which the root tells lengths; set for a scatter or gather of unequal blocks that runs as flows.
   std::unique_ptr<CallPlan> lengths;
   bool tells_lengths(const UnequalBlocks* unequal) const noexcept { return lengths != nullptr && !unequal->is_told; }

@@ -173,8 +173,8 @@ bool Operations::is_agreed(Channel& channel) noexcept {
   // Peers that wait for this rank's word are not served when this rank has left the call.
   if (!agreement_.words_have_left()) return false;
   const CallPlan& call_plan = *channel.current->call_plan;
-  call_plan.by_channel[channel.current->runs_on].plan->unagreed = 0;
-  if (call_plan.lengths != nullptr) call_plan.lengths->by_channel[channel.current->runs_on].plan->unagreed = 0;
+  call_plan.on_channels[channel.current->runs_on].plan->unagreed = 0;
+  if (call_plan.lengths != nullptr) call_plan.lengths->on_channels[channel.current->runs_on].plan->unagreed = 0;
   channel.awaited = 0;
   return true;
 }

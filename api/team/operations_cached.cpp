@@ -25,20 +25,20 @@ bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   if (poisoned_ || context_.is_forked_child() || failed_.is_set()) return false;
   CallPlan& call_plan = *last_call_plan_;
   const std::size_t at = channels_.next();
-  if (call_plan.by_channel.size() <= at || call_plan.by_channel[at].program == nullptr) return false;
+  if (call_plan.on_channels.size() <= at || call_plan.on_channels[at].program == nullptr) return false;
   const bool broadcast = call_plan.arguments.collective == Collective::broadcast;
   const void* const input = broadcast ? call.result : call.input;
   if ((call_plan.input_bytes != 0 && input == nullptr) || (call_plan.result_bytes != 0 && call.result == nullptr)) {
     return false;
   }
-  const CallPlan::OnChannel& place = call_plan.by_channel[at];
+  const CallPlan::OnChannel& installed = call_plan.on_channels[at];
   channels_.advance_next();
   const std::uint32_t salt = calls_.history().salt();
   calls_.history().add(call_plan.shape.signature);
   calls_.show(call_plan, salted(call_plan.record_kind, salt), calls_.count());
   Execution& execution = channels_[at].execution;
   execution.begin_linear(
-      *place.plan, call_plan.shape, *place.program,
+      *installed.plan, call_plan.shape, *installed.program,
       reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes),
       reinterpret_cast<std::uintptr_t>(call.result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes), salt);
   for (int poll = 0; poll < kQuickPolls; ++poll) {

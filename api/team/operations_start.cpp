@@ -92,8 +92,8 @@ Status Operations::start(Request& request) noexcept {
   }
   ++in_flight_;  // before the plan is installed: calls that end meanwhile must not count this one as ended
   Channel& channel = channels_[request.runs_on];
-  if (channel.current != nullptr || request.call_plan->by_channel.size() <= request.runs_on ||
-      request.call_plan->by_channel[request.runs_on].plan == nullptr) {
+  if (channel.current != nullptr || request.call_plan->on_channels.size() <= request.runs_on ||
+      request.call_plan->on_channels[request.runs_on].plan == nullptr) {
     status = make_ready(request);
     if (status != Status::ok) {
       --in_flight_;
@@ -116,9 +116,9 @@ void Operations::start_on(Channel& channel, Request& request) noexcept {
   channel.current = &request;
   request.state = Request::State::running;
   const CallPlan& call_plan = *request.call_plan;
-  channel.awaited = call_plan.by_channel[request.runs_on].plan->unagreed;
+  channel.awaited = call_plan.on_channels[request.runs_on].plan->unagreed;
   if (call_plan.lengths != nullptr) {
-    channel.awaited = std::max(channel.awaited, call_plan.lengths->by_channel[request.runs_on].plan->unagreed);
+    channel.awaited = std::max(channel.awaited, call_plan.lengths->on_channels[request.runs_on].plan->unagreed);
   }
   channel.agreed_members = 0;
   if (channel.awaited == 0) begin(channel, request);
@@ -128,13 +128,14 @@ void Operations::begin(Channel& channel, Request& request) noexcept {
   const CallPlan& call_plan = *request.call_plan;
   if (call_plan.lengths != nullptr) {
     if (request.unequal->is_told) return begin_blocks(channel, request);
-    const CallPlan::OnChannel& place = call_plan.lengths->by_channel[request.runs_on];
-    return channel.execution.begin(*place.plan, call_plan.lengths->shape, length_buffers(request), place.program.get());
+    const CallPlan::OnChannel& installed = call_plan.lengths->on_channels[request.runs_on];
+    return channel.execution.begin(*installed.plan, call_plan.lengths->shape, length_buffers(request),
+                                   installed.program.get());
   }
-  const CallPlan::OnChannel& place = call_plan.by_channel[request.runs_on];
+  const CallPlan::OnChannel& installed = call_plan.on_channels[request.runs_on];
   // A linear program needs addresses. Peers may run it although this rank does not: the messages are the same.
-  const LinearProgram* const program = request.arguments.access.load != nullptr ? nullptr : place.program.get();
-  channel.execution.begin(*place.plan, call_plan.shape, buffers_of(request, context_, program != nullptr), program);
+  const LinearProgram* const program = request.arguments.access.load != nullptr ? nullptr : installed.program.get();
+  channel.execution.begin(*installed.plan, call_plan.shape, buffers_of(request, context_, program != nullptr), program);
 }
 
 /// The lengths are known: the call's own plan begins, or the team fails if this rank's length differs.
@@ -159,8 +160,8 @@ void Operations::begin_blocks(Channel& channel, Request& request) noexcept {
     }
     unequal.is_told = true;
   }
-  const CallPlan::OnChannel& place = request.call_plan->by_channel[request.runs_on];
-  channel.execution.begin(*place.plan, unequal.shape, block_buffers(request, context_));
+  const CallPlan::OnChannel& installed = request.call_plan->on_channels[request.runs_on];
+  channel.execution.begin(*installed.plan, unequal.shape, block_buffers(request, context_));
 }
 
 Status Operations::open_channel(Request& request) noexcept {

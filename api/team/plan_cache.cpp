@@ -52,10 +52,10 @@ void PlanCache::install_on(CallPlan& call_plan, std::size_t channel, StartWaits&
 }
 
 void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits& waits) {
-  if (call_plan.by_channel.size() <= channel) call_plan.by_channel.resize(channel + 1);
+  if (call_plan.on_channels.size() <= channel) call_plan.on_channels.resize(channel + 1);
   if (plans_.size() <= channel) plans_.resize(channel + 1);
-  CallPlan::OnChannel& place = call_plan.by_channel[channel];
-  if (place.plan != nullptr) return;
+  CallPlan::OnChannel& installed = call_plan.on_channels[channel];
+  if (installed.plan != nullptr) return;
   const std::string key = key_of(call_plan);
   auto found = plans_[channel].find(key);
   if (found == plans_[channel].end()) {
@@ -63,9 +63,9 @@ void PlanCache::install_one(CallPlan& call_plan, std::size_t channel, StartWaits
     log_install(*fresh, key + " on channel " + std::to_string(channel), waits);
     found = plans_[channel].emplace(key, std::move(fresh)).first;
   }
-  place.plan = found->second.get();
+  installed.plan = found->second.get();
   const CallShape& shape = call_plan.shape;
-  place.program = compile_linear(*place.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
+  installed.program = compile_linear(*installed.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
 }
 
 /// Assigns staging to the plan.
@@ -111,13 +111,13 @@ void PlanCache::log_install(InstalledPlan& plan, const std::string& key, StartWa
   agreement_.put_install(number, installs_.word(number));
 }
 
-/// Empties the places, and removes nothing: the place for which room is made is among them.
+/// Empties what call plans have on channels, and removes nothing: the one for which room is made is among them.
 void PlanCache::forget_plans() noexcept {
   for (Plans& plans : plans_) plans.clear();
   for (auto& call_plan : call_plans_) {
-    for (CallPlan::OnChannel& place : call_plan->by_channel) place = {};
+    for (CallPlan::OnChannel& installed : call_plan->on_channels) installed = {};
     if (call_plan->lengths == nullptr) continue;
-    for (CallPlan::OnChannel& place : call_plan->lengths->by_channel) place = {};
+    for (CallPlan::OnChannel& installed : call_plan->lengths->on_channels) installed = {};
   }
 }
 

@@ -82,7 +82,7 @@ class SwingPlan {
   }
 
   /// A stream, and the ascending blocks that its messages carry.
-  struct Place {
+  struct BlockStream {
     StreamEnd end;
     const std::vector<int>* order;  ///< nullptr: all of the part
     StreamEnd of(int block) const {
@@ -92,13 +92,13 @@ class SwingPlan {
   };
 
   /// A lane of one step for each of `blocks`, of that form.
-  void write(const std::vector<int>& blocks, const Flow& form, const std::vector<Place>& sources,
-             const std::vector<Place>& targets) {
+  void write(const std::vector<int>& blocks, const Flow& form, const std::vector<BlockStream>& sources,
+             const std::vector<BlockStream>& targets) {
     StepWriter writer(builder_.lane(), parts_ * core_.size());
     for (const int block : blocks) {
       Flow step = form;
-      for (const Place& source : sources) step.sources.push_back(source.of(block));
-      for (const Place& target : targets) step.targets.push_back(target.of(block));
+      for (const BlockStream& source : sources) step.sources.push_back(source.of(block));
+      for (const BlockStream& target : targets) step.targets.push_back(target.of(block));
       writer.add(part_ * core_.size() + block, std::move(step));
     }
   }
@@ -107,15 +107,15 @@ class SwingPlan {
     const int steps = part.steps();
     std::vector<std::vector<int>> held;  // by step, after it: what comes then, and goes there in the gather
     for (int step = 0; step < steps; ++step) held.push_back(part.held(member_, step + 1));
-    std::vector<Place> sources;
-    std::vector<Place> onwards;
+    std::vector<BlockStream> sources;
+    std::vector<BlockStream> onwards;
     if (is_paired()) {
       sources.push_back({builder_.in(pair_stream(false)), nullptr});
       onwards.push_back({builder_.out(pair_stream(true)), nullptr});
     }
     for (int step = 0; step < steps; ++step) {
       const std::vector<int> leaving = part.held(part.peer(member_, step), step + 1);
-      const Place to = {builder_.out(stream(part, step, false)), &leaving};
+      const BlockStream to = {builder_.out(stream(part, step, false)), &leaving};
       write(leaving, {.sources = {{}}, .label = "reduce"}, sources, {to});
       sources.push_back({builder_.in(stream(part, step, false)), &held[static_cast<std::size_t>(step)]});
       onwards.push_back({builder_.out(stream(part, step, true)), &held[static_cast<std::size_t>(step)]});
@@ -124,7 +124,7 @@ class SwingPlan {
     for (int step = steps - 1; step >= 0; --step) {
       onwards.pop_back();
       const std::vector<int> coming = part.held(part.peer(member_, step), step + 1);
-      const Place from = {builder_.in(stream(part, step, true)), &coming};
+      const BlockStream from = {builder_.in(stream(part, step, true)), &coming};
       write(coming, {.keep = true, .label = "gather"}, {from}, onwards);
     }
   }

@@ -65,13 +65,10 @@ void column(Writer& list, int x, int h) {
 void mesh_even_rest(Writer& list, int x, int y) {
   const int m = y / 2;
   const int h = m - 1;
-  if (x == y) {
-    for (int i = 1; i <= h; ++i) list.send(At{m, i}, At{-i, m}, At{m, -i}, At{i, m});
-    list.send(At{m, 0}, At{0, m}, At{m, m});
-    return;
-  }
   for (int i = 1; i <= h; ++i) list.send(At{m, i}, At{-i, m}, At{m, -i}, At{i, m});
-  list.send(At{m, 0}, At{0, m}, At{m, m}, At{-m, m});
+  list.send(At{m, 0}, At{0, m}, At{m, m});
+  if (x == y) return;
+  list.send(At{-m, m});
   columns(list, m + 1, (x - 1) / 2, h, m);  // printed as floor(x/2 - 1), which loses two columns of an odd x
   if (x % 2 == 0) {
     column(list, x / 2, h);

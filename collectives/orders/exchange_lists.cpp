@@ -106,6 +106,17 @@ int hops_along(const Topology& topology, int dimension, int at, int steps) {
   return (at + steps + extent) % extent - at;
 }
 
+/// The rank that is the transfer's offset away from `rank`, forwards (`sign` 1) or backwards (-1).
+int shifted(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer, int sign) noexcept {
+  const auto wrapped = [sign](int at, int steps, int extent) { return (at + sign * steps + extent) % extent; };
+  if (list.offsets.empty()) return wrapped(rank, static_cast<int>(transfer) + 1, topology.ranks());
+  const ExchangeOffset& offset = list.offsets[transfer];
+  Coordinates at = topology.coordinates(rank);
+  for (std::size_t d = 0; d < 3; ++d) at[d] = wrapped(at[d], offset.steps[d], topology.extents()[d]);
+  const int place = wrapped(topology.place_of(rank), offset.place, topology.per_node());
+  return topology.rank_at(topology.node_of(topology.rank(at)), place);
+}
+
 }  // namespace
 
 bool ExchangeShape::wraps_everywhere() const {
@@ -162,31 +173,11 @@ const ExchangeList& exchange_list(ExchangeOrder order, const Topology& topology,
 }
 
 int receiver(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
-  if (list.offsets.empty()) {
-    return static_cast<int>((index(rank) + transfer + 1) % index(topology.ranks()));
-  }
-  const ExchangeOffset& offset = list.offsets[transfer];
-  Coordinates at = topology.coordinates(rank);
-  for (std::size_t d = 0; d < 3; ++d) {
-    const int extent = topology.extents()[d];
-    at[d] = (at[d] + offset.steps[d] + extent) % extent;
-  }
-  const int place = (topology.place_of(rank) + offset.place) % topology.per_node();
-  return topology.rank_at(topology.node_of(topology.rank(at)), place);
+  return shifted(topology, list, rank, transfer, 1);
 }
 
 int sender(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {
-  const int ranks = topology.ranks();
-  if (list.offsets.empty()) return (rank - 1 - static_cast<int>(transfer) + ranks) % ranks;
-  const ExchangeOffset& offset = list.offsets[transfer];
-  Coordinates at = topology.coordinates(rank);
-  for (std::size_t d = 0; d < 3; ++d) {
-    const int extent = topology.extents()[d];
-    at[d] = ((at[d] - offset.steps[d]) % extent + extent) % extent;
-  }
-  const int per_node = topology.per_node();
-  const int place = ((topology.place_of(rank) - offset.place) % per_node + per_node) % per_node;
-  return topology.rank_at(topology.node_of(topology.rank(at)), place);
+  return shifted(topology, list, rank, transfer, -1);
 }
 
 Coordinates exchange_hops(const Topology& topology, const ExchangeList& list, int rank, std::size_t transfer) noexcept {

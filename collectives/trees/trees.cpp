@@ -189,18 +189,6 @@ std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request) {
   return find_trees(grid.torus, common ? 0 : kOwnRoots);
 }
 
-bool are_disjoint(const TreeTable& table) {
-  std::vector<bool> is_used(3 * index(table.trees.front().ranks()), false);
-  for (const Tree& tree : table.trees) {
-    for (int rank = 0; rank < tree.ranks(); ++rank) {
-      if (rank == tree.root()) continue;
-      if (is_used[index(tree.cable(rank))]) return false;
-      is_used[index(tree.cable(rank))] = true;
-    }
-  }
-  return true;
-}
-
 Grid::Grid(const Topology& topology)
     : torus(topology.kind() == Topology::Kind::torus ? topology.of_nodes() : nearly_cubic_torus(topology.ranks())),
       per_node(topology.ranks() / torus.ranks()),

@@ -72,9 +72,6 @@ inline constexpr int kHeapRanksLeast = 5;
 /// The trees that trinaryx3 uses for this request.
 std::shared_ptr<const TreeTable> find_trees(const PlanRequest& request);
 
-/// Whether no cable is in two trees.
-bool are_disjoint(const TreeTable& table);
-
 /// The torus of this number of ranks whose extents have the least sum, the largest extent first.
 Topology nearly_cubic_torus(int ranks);
 

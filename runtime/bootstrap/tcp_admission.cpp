@@ -92,7 +92,7 @@ class Admission {
     return missing;
   }
   Error too_late(const std::vector<int>& missing);
-  void tell_admitted(Status status, int rank, const std::string& sentence);
+  void tell_admitted(const Error& error);
   void wait(const Deadline& deadline);
   void accept_from(int listener);
   void hear_and_keep(Pending one);
@@ -119,14 +119,16 @@ class Admission {
 Error Admission::too_late(const std::vector<int>& missing) {
   std::string sentence = ranks_text(missing) + " not joined in time; rank 0 listens on " + where_;
   if (!last_complaint_.empty()) sentence += "; last refused: " + last_complaint_;
-  tell_admitted(Status::timeout, missing[0], sentence);
-  return {Status::timeout, sentence, missing[0]};
+  Error error(Status::timeout, sentence, missing[0]);
+  tell_admitted(error);
+  return error;
 }
 
-void Admission::tell_admitted(Status status, int rank, const std::string& sentence) {
+void Admission::tell_admitted(const Error& error) {
+  const std::string sentence = error.what();
   wire::FrameHead head;
-  head.status = static_cast<std::int32_t>(status);
-  head.rank = rank;
+  head.status = static_cast<std::int32_t>(error.status());
+  head.rank = error.rank();
   head.round = 1;
   head.bytes = sentence.size();
   const auto payload = std::as_bytes(std::span(sentence));

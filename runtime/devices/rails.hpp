@@ -18,7 +18,7 @@ struct Nic {
 };
 
 /// The devices that a rank with these CPUs should use, as ascending indices into `nics`. Devices slower than half the
-/// fastest are left out; unknown speeds count as fast. Of the others, those that share a CPU with `allowed` are used,
+/// fastest are left out; unknown speeds count as fast. Those of the rest that share a CPU with `allowed` are used,
 /// or all if none does.
 std::vector<std::size_t> preferred_nics(const std::vector<Nic>& nics, const CpuList& allowed);
 

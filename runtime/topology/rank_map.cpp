@@ -82,8 +82,7 @@ class MapLines {
     if (node_of_[r] >= 0) {
       refuse(at_line, "rank " + std::to_string(rank) + " is in line " + std::to_string(line_of_[r]) + " already");
     }
-    const Coordinates& extents = topology_.extents();
-    const int node = at[0] + extents[0] * (at[1] + extents[1] * at[2]);
+    const int node = topology_.node_of(topology_.rank(at));
     int& count = on_node_[static_cast<std::size_t>(node)];
     if (count == topology_.per_node()) {
       int first = 0;

@@ -170,7 +170,7 @@ TEST(LabPrediction, NamesWhatIsWrong) {
     const std::string text = refusal([&] { (void)predict(network, what); });
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  says(torus, "allreduce:bucket", "plan 'allreduce:bucket': it has no two colons");
+  says(torus, "allreduce:bucket", "plan 'allreduce:bucket': it does not have two colons");
   says(torus, "alltoall:direct:1M", "'alltoall' is none of allreduce, broadcast, reduce");
   says(torus, "allreduce:fastest:1M", "no algorithm is called 'fastest'");
   says(torus, "allreduce:bucket:much", "'much' is no number of bytes");

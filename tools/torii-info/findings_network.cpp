@@ -96,7 +96,7 @@ std::vector<FabricFindings> look_at_fabrics(const Settings& settings) {
           look_at_fabric(settings, "ucx", "libucx-dev", &ucx::providers)};
 }
 
-/// The module that joins through PMIx, found in the same way as by join().
+/// The reason why the module that joins through PMIx cannot be opened; empty if it can.
 std::string pmix_error() {
   void* const module = dlopen("libtorii_pmix.so", RTLD_NOW | RTLD_LOCAL);
   if (module != nullptr) {

@@ -16,8 +16,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "runtime/base/descriptor.hpp"
+#include "runtime/base/split.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/rank_job.hpp"
 
@@ -26,12 +28,9 @@ namespace {
 
 bool is_program(const char* name) {
   const std::string path = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "/usr/sbin:/usr/bin:/sbin:/bin";
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find(':', at), path.size());
-    if (access((path.substr(at, end - at) + "/" + name).c_str(), X_OK) == 0) return true;
-    at = end + 1;
-  }
-  return false;
+  return std::ranges::any_of(split(path, ':'), [name](std::string_view folder) {
+    return access((std::string(folder) + "/" + name).c_str(), X_OK) == 0;
+  });
 }
 
 /// Hides later mounts of this namespace from all others. Fails with EINVAL if / is not a mount point.

@@ -3,9 +3,11 @@
 #include "tools/torii-lab/prediction.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "collectives/selection/selection.hpp"
 #include "runtime/base/numbers.hpp"
+#include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/execution/words.hpp"
 #include "runtime/plan/layout.hpp"
@@ -28,22 +30,20 @@ Question parse_question(const std::string& what) {
     return {Status::invalid_argument,
             "plan '" + what + "': " + why + "; write COLLECTIVE:ALGORITHM:BYTES, as in allreduce:bucket:4M"};
   };
-  const std::size_t first = what.find(':');
-  const std::size_t second = first == std::string::npos ? first : what.find(':', first + 1);
-  if (second == std::string::npos) throw refuse("it has no two colons");
+  const std::vector<std::string_view> parts = split(what, ':');
+  if (parts.size() != 3) throw refuse("it does not have two colons");
   Question question;
-  const std::string collective = what.substr(0, first);
+  const std::string collective(parts[0]);
   const Collective served[] = {Collective::allreduce, Collective::broadcast, Collective::reduce};
   const auto found = std::ranges::find_if(served, [&](Collective one) { return name(one) == collective; });
   if (found == std::end(served)) throw refuse("'" + collective + "' is none of allreduce, broadcast, reduce");
   question.collective = *found;
-  question.algorithm = what.substr(first + 1, second - first - 1);
+  question.algorithm = parts[1];
   if (question.algorithm != "auto" && find_algorithm(question.algorithm) == nullptr) {
     throw refuse("no algorithm is called '" + question.algorithm + "'");
   }
-  const std::string bytes = what.substr(second + 1);
-  question.bytes = parse_bytes(bytes).value_or(0);
-  if (question.bytes == 0) throw refuse("'" + bytes + "' is no number of bytes");
+  question.bytes = parse_bytes(parts[2]).value_or(0);
+  if (question.bytes == 0) throw refuse("'" + std::string(parts[2]) + "' is no number of bytes");
   return question;
 }
 

@@ -282,7 +282,7 @@ void Engine::break_down(const char* what, std::int64_t code) noexcept {
 Status Engine::fail(int peer, std::int64_t code, std::size_t bytes) noexcept {
   const std::string text =
       transports::text_or_none([&] { return transports::failed_write(name(), bytes, peer, code_text(code)); });
-  // What remains for a lost peer may fail in any way.
+  // The remaining transfers to a lost peer may fail in any way.
   if (!is_lost_connection(code) && !is_cut(peer)) {
     shared_.peers.break_down(text);
     return Status::transport;

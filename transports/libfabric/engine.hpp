@@ -24,7 +24,7 @@
 
 namespace torii::libfabric {
 
-/// What a peer must know of an engine to put through it; exchanged as it is in memory.
+/// The data with which a peer can put through an engine; sent as it is in memory.
 struct EngineCard {
   std::uint64_t arena_base;  ///< the remote address of the arena's first byte: virtual, or 0
   std::uint64_t arena_key;
@@ -35,7 +35,7 @@ struct EngineCard {
   std::array<std::byte, 256> name;  ///< the endpoint's address
 };
 
-/// What the engines of a transport have in common.
+/// The common state of a transport's engines.
 struct Shared {
   std::byte* arena;
   std::size_t registered_bytes;  ///< of the arena
@@ -72,7 +72,7 @@ class Engine {
   /// True if nothing reads a source any more, except for puts to lost peers. Confirmed writes do not count: a peer that
   /// is in no call answers late, and no call of this rank may wait for that.
   bool drained() noexcept { return is_quiet(true); }
-  /// Asks every peer that was written to to confirm that all earlier writes have arrived; confirmed() then tells.
+  /// Asks every peer that received writes to confirm that all have arrived; confirmed() says whether they have.
   void flush() noexcept;
   bool confirmed() noexcept { return is_quiet(false); }
   /// Writes this rank's word behind the bell of a peer. This does not count as using the peer.
@@ -155,7 +155,7 @@ class Engine {
     PutHold hold;
   };
 
-  /// What is known of a write until it completes. The provider owns the first member while the write is in flight.
+  /// The state of a write until it completes. The provider owns the first member while the write is in flight.
   struct Operation {
     fi_context2 context;
     Operation* next_free;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine does when it makes progress: completions of its writes, notices of its peers', and errors.
+// The progress of an engine: completions of its writes, notices of its peers' writes, and errors.
 #include <array>
 #include <cstdint>
 

@@ -41,7 +41,7 @@ std::int64_t probe_every_ns(std::int64_t peers) noexcept {
 
 enum class Answer { none, listens, refuses };
 
-/// What the host of this socket address says of a listener there. A connection that succeeds is reset, not closed:
+/// Asks the host whether a listener has this socket address. A connection that succeeds is reset, not closed:
 /// after a silent close, tcp (libfabric 1.17) waits for the first message for ever, and the descriptor on which its
 /// rank sleeps stays readable.
 Answer ask_host(const std::byte* address) noexcept {
@@ -184,8 +184,8 @@ bool Engine::may_sleep(int& most_us) noexcept {
   if (!receives_owed_.empty()) return false;
   // No event says when the provider would take a refused transfer: a socket is full, or a peer has yet to answer.
   if (!waiting_.empty()) most_us = std::max(most_us / kRefusedShare, 1);
-  // A permission to sleep holds until something is put or arrives. What an idle look leaves unread is in sockets, and
-  // the descriptor shows that they are readable.
+  // A permission to sleep is valid until something is put or arrives. Data that an idle poll leaves unread is in
+  // sockets, and the descriptor shows that they are readable.
   if (!is_armed_) {
     fid* objects[] = {waited()};
     is_armed_ = fi_trywait(fabric_.get(), objects, 1) == 0;

@@ -13,7 +13,7 @@ struct Options : transports::EngineOptions {
   /// Per engine: memory for payloads outside the arena, if the provider wants its sources registered. A put from
   /// outside carries at most this much minus a line.
   std::size_t bounce_bytes = std::size_t{4} << 20;
-  /// Per engine: about so many writes are under way at most, fewer where the provider takes fewer. At least 16.
+  /// Per engine: about the most writes under way, at least 16; fewer if the provider takes fewer.
   std::size_t operations = 1024;
 };
 

@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string_view>
 
 #include "runtime/base/status.hpp"
+#include "runtime/base/text_file.hpp"
 #include "runtime/devices/address.hpp"
 #include "runtime/devices/nics.hpp"
 #include "runtime/devices/rails.hpp"
@@ -18,12 +18,9 @@ namespace {
 
 /// Equal for ranks of one machine and network namespace.
 std::string host_name() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
   struct stat space {};
   if (stat("/proc/self/ns/net", &space) != 0) space.st_ino = 0;
-  return boot + "." + std::to_string(space.st_ino);
+  return first_line("/proc/sys/kernel/random/boot_id") + "." + std::to_string(space.st_ino);
 }
 
 std::vector<RailSource> describe(const std::vector<std::string>& addresses) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of all ranks while a transport is made: each succeeds on all ranks or fails alike on all.
+// Steps of all ranks while a transport is made: each succeeds on all ranks, or fails on all with the same error.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ Abilities ask(uct_md_h domain, const uct_md_attr_t& attributes, const Device& de
   const Owner<uct_iface_h, uct_iface_close> owner(opened);
   uct_iface_attr_t found{};
   if (uct_iface_query(opened, &found) != UCS_OK) return abilities;
-  // What ucp requires of a transport before it puts without the peer's CPU.
+  // The abilities that ucp requires of a transport for puts without the peer's CPU.
   constexpr auto kPuts = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_GET_BCOPY;
   abilities.messages = (found.cap.flags & UCT_IFACE_FLAG_AM_BCOPY) != 0;
   abilities.puts = (found.cap.flags & kPuts) == kPuts && (attributes.cap.flags & UCT_MD_FLAG_REG) != 0;

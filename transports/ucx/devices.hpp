@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What UCX finds on this machine: transports, the devices of each, and their abilities.
+// The transports of UCX on this machine, the devices of each, and their abilities.
 #pragma once
 
 #include <functional>

@@ -164,7 +164,7 @@ void Engine::on_sent(void* request, ucs_status_t status, void* data) {
 Status Engine::fail(int peer, ucs_status_t status, std::size_t bytes) noexcept {
   const std::string text = transports::text_or_none(
       [&] { return transports::failed_write(name(), bytes, peer, ucs_status_string(status)); });
-  // What remains for a lost peer may fail in any way.
+  // The remaining operations to a lost peer may fail in any way.
   if (is_lost_connection(status) || is_cut(peer)) {
     shared_.peers.cut(number_, peer, text);
     return Status::peer_lost;

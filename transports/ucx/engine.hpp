@@ -22,7 +22,7 @@
 
 namespace torii::ucx {
 
-/// What the engines of a transport have in common.
+/// The common state of a transport's engines.
 struct Shared {
   std::byte* arena;
   std::size_t arena_bytes;
@@ -49,7 +49,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// What a peer must know to send through this engine: addresses and a remote key, packed.
+  /// The data with which a peer can send through this engine: addresses and a remote key, packed.
   std::string card() const;
   /// Connects to the peers' engines of the same number. Throws Error.
   void connect(const std::vector<std::string>& cards);
@@ -60,7 +60,7 @@ class Engine {
   bool progress() noexcept;
   /// True if nothing reads a source any more, except for puts to lost peers.
   bool drained() noexcept;
-  /// Asks every peer that was written to to confirm that all earlier puts have arrived; confirmed() then tells.
+  /// Asks every peer that received puts to confirm that all have arrived; confirmed() says whether they have.
   void flush() noexcept;
   bool confirmed() noexcept;
   /// Tells a peer that this engine exists. This does not count as using the peer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine does with the messages that arrive.
+// Handles the messages that arrive.
 #include <algorithm>
 #include <cstring>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What engines send each other: headers of active messages, and the cards by which they find each other. All of it
-// comes from outside, so any value must be survived.
+// The messages of engines: headers of active messages, and the cards by which engines find each other. They come from
+// the network, so any value is handled.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ inline int read_sender(const void* header, std::size_t header_bytes, int ranks) 
   return read.signal < static_cast<std::uint64_t>(ranks) ? static_cast<int>(read.signal) : -1;
 }
 
-/// What a peer must know to reach an engine. The views refer to the text that was read.
+/// The data with which a peer reaches an engine. The views refer to the text that was read.
 struct Card {
   std::uint64_t arena_base = 0;
   std::uint64_t secret = 0;

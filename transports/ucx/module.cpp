@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the module beside the library, with those habits of UCX switched off that a guest must not have.
+// Opens the module beside the library. Switches off parts of UCX that would disturb the rest of the process.
 #include "transports/ucx/module.hpp"
 
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which lists of UCX's transports a job can use, and over which devices.
+// The lists of UCX's transports that a job can use, and their devices.
 #pragma once
 
 #include <string>

@@ -2,12 +2,10 @@
 // Makes the engines of a job.
 #include "transports/ucx/transport.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <string_view>
 
+#include "runtime/base/blocked_signals.hpp"
 #include "transports/network/rails.hpp"
 #include "transports/network/setup.hpp"
 #include "transports/network/together.hpp"
@@ -19,23 +17,7 @@ namespace {
 /// The transports with which tests/fabric has seen every kind of put wake a sleeper; others are assumed not to.
 constexpr std::string_view kWakes[] = {"tcp"};
 
-/// UCX starts a thread for connections (one per process), which must not receive the program's signals.
-class BlockedSignals {
- public:
-  BlockedSignals() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-/// What every rank must be able to do before any rank does it.
+/// The abilities of a rank; an ability is used only if all ranks have it.
 struct RankCard {
   bool puts;
   bool peer_errors;
@@ -68,6 +50,7 @@ UcxTransport::UcxTransport(Bootstrap& bootstrap, const Options& options) : Engin
   const std::size_t pinned_bytes = std::ranges::any_of(selections, pins_memory) ? options.bytes_to_pin() : 0;
   const std::size_t registered_bytes = pinned_bytes != 0 ? pinned_bytes : options.arena_bytes;
   const Shared shared = {arena_, options.arena_bytes, registered_bytes, rank_, ranks_, peers_, sleepers_};
+  // UCX starts a thread for connections (one per process), which must not receive the program's signals.
   const BlockedSignals blocked;
   transports::together(bootstrap, [&] {
     for (int number = 0; number < options.engines; ++number) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,17 @@
 
 namespace torii::tests {
 namespace {
+
+/// Whether no cable is in two trees.
+bool are_disjoint(const TreeTable& table) {
+  std::set<CableId> used;
+  for (const Tree& tree : table.trees) {
+    for (int rank = 0; rank < tree.ranks(); ++rank) {
+      if (rank != tree.root() && !used.insert(tree.cable(rank)).second) return false;
+    }
+  }
+  return true;
+}
 
 /// Tori, meshes and all mixtures of extents 1..5.
 std::vector<Topology> shapes() {
