@@ -43,12 +43,18 @@ std::vector<std::vector<int>> node_lists(int ranks) {
   return lists;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSlow = true;
+#else
+constexpr bool kIsSlow = false;
+#endif
+
+bool is_short_run() { return kIsSlow && std::getenv("TORII_TEST_FULL") == nullptr; }
+
 /// Whether vectors are in place: both, but only one of the two, in turn, under a sanitizer, which takes its time for
 /// megabytes. Every list of nodes, every collective and both widths then still meet both.
-std::vector<bool> places([[maybe_unused]] std::size_t turn) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  if (std::getenv("TORII_TEST_FULL") == nullptr) return {turn % 2 == 0};
-#endif
+std::vector<bool> places(std::size_t turn) {
+  if (is_short_run()) return {turn % 2 == 0};
   return {false, true};
 }
 
@@ -114,7 +120,8 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
       // bucket divides the vector most: its blocks, too, are long enough to leave from where they stand.
       PlanRun run = make_run(shape.algorithm, request, shape.algorithm == "bucket" ? 120'001 : 40'001);
       if (wide) run.type = Type::f16;
-      run.calls = 3;
+      // The operand of a second call is written where puts of the first may still read; a third has nothing new.
+      run.calls = is_short_run() ? 2 : 3;
       const FillOperand fill = [&](int rank, int call, std::byte* out) {
         fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
       };
