@@ -14,6 +14,7 @@
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
 #include "tests/conformance/distant.hpp"
+#include "tests/support/operands.hpp"
 #include "tests/support/thread_ranks.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
 
@@ -167,6 +168,17 @@ class PlanRank {
 
 bool PlanOutcome::ok() const {
   return std::all_of(status.begin(), status.end(), [](Status one) { return one == Status::ok; });
+}
+
+bool PlanOutcome::has_results_of(const PlanOutcome& other) const {
+  bool same = results.size() == other.results.size();
+  for (std::size_t rank = 0; same && rank < results.size(); ++rank) same = has_results_of(other, rank);
+  return same;
+}
+
+bool PlanOutcome::has_results_of(const PlanOutcome& other, std::size_t rank) const {
+  return std::ranges::equal(results[rank], other.results[rank],
+                            [](const auto& left, const auto& right) { return same_bytes(left, right); });
 }
 
 PlanOutcome run_plans(const PlanRun& run, const FillOperand& fill) {

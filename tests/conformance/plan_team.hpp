@@ -52,6 +52,8 @@ struct PlanOutcome {
   std::vector<std::string> refusals;        ///< by rank: what a peer has told it that cannot be
   std::uint64_t puts_from_vectors = 0;      ///< of all ranks, to other nodes, payload from input or result
   bool ok() const;
+  bool has_results_of(const PlanOutcome& other) const;
+  bool has_results_of(const PlanOutcome& other, std::size_t rank) const;
 };
 
 /// Writes the operand of `rank` in call number `call`.

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <string>
 
-#include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
+#include "tests/support/operands.hpp"
 
 namespace {
 

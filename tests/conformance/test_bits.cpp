@@ -15,8 +15,8 @@
 
 #include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
-#include "tests/conformance/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {

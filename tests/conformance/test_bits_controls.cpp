@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
+#include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {

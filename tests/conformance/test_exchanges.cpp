@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {

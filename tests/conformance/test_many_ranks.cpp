@@ -13,8 +13,8 @@
 
 #include "collectives/selection/catalogue.hpp"
 #include "tests/collectives/algorithms/cluster_trees.hpp"
-#include "tests/conformance/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {

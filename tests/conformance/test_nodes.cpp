@@ -2,12 +2,13 @@
 // Ranks on several nodes: peers that are not mapped, puts that arrive late and in any order. No bit changes.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "tests/collectives/algorithms/cluster_trees.hpp"
-#include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
+#include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {
@@ -40,6 +41,21 @@ std::vector<std::vector<int>> node_lists(int ranks) {
     lists[3].push_back(rank % 2);
   }
   return lists;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSlow = true;
+#else
+constexpr bool kIsSlow = false;
+#endif
+
+bool is_short_run() { return kIsSlow && std::getenv("TORII_TEST_FULL") == nullptr; }
+
+/// Whether vectors are in place: both, but only one of the two, in turn, under a sanitizer, which takes its time for
+/// megabytes. Every list of nodes, every collective and both widths then still meet both.
+std::vector<bool> places(std::size_t turn) {
+  if (is_short_run()) return {turn % 2 == 0};
+  return {false, true};
 }
 
 class Nodes : public ::testing::TestWithParam<Shape> {};
@@ -76,7 +92,7 @@ TEST_P(Nodes, ChangeNoBit) {
         ASSERT_TRUE(apart.ok()) << name(collective) << ", run " << runs << ", nodes of the last two ranks "
                                 << nodes[nodes.size() - 2] << ' ' << nodes.back();
         EXPECT_GT(apart.distant_puts, 0U);
-        EXPECT_EQ(apart.results, together.results) << name(collective) << " of " << count << ", run " << runs;
+        EXPECT_TRUE(apart.has_results_of(together)) << name(collective) << " of " << count << ", run " << runs;
       }
     }
   }
@@ -89,6 +105,7 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
   const Shape& shape = GetParam();
   std::uint64_t puts_from_vectors = 0;
   std::uint64_t seed = 0;
+  std::size_t turn = 0;
   for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce}) {
     for (const bool wide : {false, true}) {
       PlanRequest request;
@@ -103,7 +120,8 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
       // bucket divides the vector most: its blocks, too, are long enough to leave from where they stand.
       PlanRun run = make_run(shape.algorithm, request, shape.algorithm == "bucket" ? 120'001 : 40'001);
       if (wide) run.type = Type::f16;
-      run.calls = 3;
+      // The operand of a second call is written where puts of the first may still read; a third has nothing new.
+      run.calls = is_short_run() ? 2 : 3;
       const FillOperand fill = [&](int rank, int call, std::byte* out) {
         fill_operand(run.type, static_cast<std::uint64_t>(call), rank, 0, run.count, out);
       };
@@ -111,9 +129,10 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
       ASSERT_TRUE(together.ok());
       run.allocated = true;
       run.gathers = true;
+      ++turn;  // there are four lists: the next request plays each of them the other way
       for (const std::vector<int>& nodes : node_lists(shape.ranks)) {
         run.nodes = nodes;
-        for (const bool in_place : {false, true}) {
+        for (const bool in_place : places(turn++)) {
           run.in_place = in_place;
           run.faults.seed = ++seed;
           const PlanOutcome apart = run_plans(run, fill);
@@ -122,7 +141,7 @@ TEST_P(Nodes, PutsFromVectorsChangeNoBit) {
             // A reduce has its result at the root alone; the root of a broadcast has none but its operand.
             const bool is_root = static_cast<int>(rank) == request.root;
             if (collective != Collective::allreduce && is_root != (collective == Collective::reduce)) continue;
-            EXPECT_TRUE(apart.results[rank] == together.results[rank])
+            EXPECT_TRUE(apart.has_results_of(together, rank))
                 << name(collective) << (wide ? " wide" : "") << (in_place ? " in place" : "") << ", run " << seed;
           }
           puts_from_vectors += apart.puts_from_vectors;

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "tests/conformance/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
+#include "tests/support/operands.hpp"
 #include "transports/shared_memory/arena.hpp"
 
 namespace torii::tests {

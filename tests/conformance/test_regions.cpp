@@ -13,8 +13,8 @@
 #include <torii/torii.hpp>
 #include <vector>
 
-#include "tests/conformance/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
+#include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {

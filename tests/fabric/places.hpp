@@ -2,8 +2,11 @@
 // Where scenarios have their words, slots, landings and sources in an arena, and what payloads hold.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -25,21 +28,37 @@ inline std::uint64_t credit_offset(int rank, std::uint64_t slot) {
   return kCredits + kCreditsOfRank * static_cast<std::uint64_t>(rank) + slot * sizeof(std::uint64_t);
 }
 
-inline std::byte content(std::uint64_t key, std::size_t at) {
-  std::uint64_t x = key + (at / 8 + 1) * 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ULL;
-  return static_cast<std::byte>(x >> (at % 8 * 8));
+/// Bytes 8 * word to 8 * word + 7 of what `key` stands for.
+inline std::uint64_t content(std::uint64_t key, std::size_t word) {
+  std::uint64_t x = key + (word + 1) * 0x9e3779b97f4a7c15ULL;
+  return (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ULL;
+}
+
+/// Calls use(first, block, bytes) for blocks of content, one after the other. A sanitizer watches whole blocks in a
+/// fraction of the time that it takes for each byte.
+template <class Use>
+void for_each_block(std::size_t bytes, std::uint64_t key, Use&& use) {
+  std::uint64_t block[512];
+  for (std::size_t first = 0; first < bytes; first += sizeof(block)) {
+    for (std::size_t i = 0; i < std::size(block); ++i) block[i] = content(key, first / 8 + i);
+    use(first, reinterpret_cast<const std::byte*>(block), std::min(sizeof(block), bytes - first));
+  }
 }
 
 inline void fill(std::byte* to, std::size_t bytes, std::uint64_t key) {
-  for (std::size_t i = 0; i < bytes; ++i) to[i] = content(key, i);
+  for_each_block(bytes, key, [&](std::size_t first, const std::byte* block, std::size_t now) {
+    std::memcpy(to + first, block, now);
+  });
 }
 
 inline void check(const std::byte* at, std::size_t bytes, std::uint64_t key, const std::string& what) {
-  for (std::size_t i = 0; i < bytes; ++i) {
-    if (at[i] == content(key, i)) continue;
-    throw std::runtime_error(what + ": byte " + std::to_string(i) + " of " + std::to_string(bytes) + " is wrong");
-  }
+  for_each_block(bytes, key, [&](std::size_t first, const std::byte* block, std::size_t now) {
+    if (std::memcmp(at + first, block, now) == 0) return;
+    std::size_t i = 0;
+    while (at[first + i] == block[i]) ++i;
+    throw std::runtime_error(what + ": byte " + std::to_string(first + i) + " of " + std::to_string(bytes) +
+                             " is wrong");
+  });
 }
 
 }  // namespace torii::tests

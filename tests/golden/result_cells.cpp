@@ -9,7 +9,7 @@
 #include "collectives/proof/verify.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/status.hpp"
-#include "tests/conformance/operands.hpp"
+#include "tests/support/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
 #include "tests/golden/cells.hpp"
 #include "tests/golden/plan_digest.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/conformance/operands.hpp"
+#include "tests/support/operands.hpp"
 
 namespace torii::tests {
 namespace {
@@ -31,23 +31,6 @@ std::size_t element_bytes(const CallSpec& spec) { return torii_type_bytes(spec.t
 /// Blocks of one rank's input or result, by rank.
 std::size_t block_bytes(const CallSpec& spec) { return spec.count * element_bytes(spec); }
 
-std::int64_t read_element(torii_type type, const std::byte* at) {
-  if (type == TORII_U8) return static_cast<std::int64_t>(std::to_integer<std::uint8_t>(*at));
-  if (type == TORII_I32) {
-    std::int32_t value = 0;
-    std::memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  std::int64_t value = 0;
-  std::memcpy(&value, at, sizeof(value));
-  return value;
-}
-
-/// The lowest bytes, as all integers wrap.
-void write_element(torii_type type, std::uint64_t value, std::byte* at) {
-  std::memcpy(at, &value, torii_type_bytes(type));
-}
-
 std::int64_t combine(torii_op op, std::int64_t left, std::int64_t right) {
   switch (op) {
     case TORII_MIN:
@@ -61,16 +44,49 @@ std::int64_t combine(torii_op op, std::int64_t left, std::int64_t right) {
   }
 }
 
+/// Calls use(T()) with the type of the elements.
+template <class Use>
+void with_type(torii_type type, Use&& use) {
+  if (type == TORII_U8) return use(std::uint8_t());
+  if (type == TORII_I32) return use(std::int32_t());
+  use(std::int64_t());
+}
+
+// Elements are read and written block by block: the thread sanitizer takes its time for each access.
+constexpr std::size_t kBlock = 512;
+
+template <class T>
+void make_input(const CallSpec& spec, int rank, std::vector<std::byte>& input) {
+  T block[kBlock];
+  for (std::size_t at = 0; at < input.size(); at += sizeof(block)) {
+    const std::size_t bytes = std::min(sizeof(block), input.size() - at);
+    for (std::size_t i = 0; i < bytes / sizeof(T); ++i) {
+      block[i] = static_cast<T>(random_word(spec.seed, rank, at + i * sizeof(T)));
+    }
+    std::memcpy(&input[at], block, bytes);
+  }
+}
+
+/// result = result op next. Integers wrap.
+template <class T>
+void combine_all(torii_op op, std::vector<std::byte>& result, const std::vector<std::byte>& next) {
+  T left[kBlock];
+  T right[kBlock];
+  for (std::size_t at = 0; at < result.size(); at += sizeof(left)) {
+    const std::size_t bytes = std::min(sizeof(left), result.size() - at);
+    std::memcpy(left, &result[at], bytes);
+    std::memcpy(right, &next[at], bytes);
+    for (std::size_t i = 0; i < bytes / sizeof(T); ++i) left[i] = static_cast<T>(combine(op, left[i], right[i]));
+    std::memcpy(&result[at], left, bytes);
+  }
+}
+
 /// Ranks first .. last - 1 combined.
 std::vector<std::byte> fold(const CallSpec& spec, int ranks, int first, int last) {
   std::vector<std::byte> result = input_of(spec, ranks, first);
   for (int rank = first + 1; rank < last; ++rank) {
     const std::vector<std::byte> next = input_of(spec, ranks, rank);
-    for (std::size_t at = 0; at < result.size(); at += element_bytes(spec)) {
-      const std::int64_t value =
-          combine(spec.op, read_element(spec.type, &result[at]), read_element(spec.type, &next[at]));
-      write_element(spec.type, static_cast<std::uint64_t>(value), &result[at]);
-    }
+    with_type(spec.type, [&]<class T>(T) { combine_all<T>(spec.op, result, next); });
   }
   return result;
 }
@@ -132,9 +148,7 @@ std::size_t result_bytes(const CallSpec& spec, int ranks, int rank) {
 
 std::vector<std::byte> input_of(const CallSpec& spec, int ranks, int rank) {
   std::vector<std::byte> input(input_bytes(spec, ranks));
-  for (std::size_t at = 0; at < input.size(); at += element_bytes(spec)) {
-    write_element(spec.type, random_word(spec.seed, rank, at), &input[at]);
-  }
+  with_type(spec.type, [&]<class T>(T) { make_input<T>(spec, rank, input); });
   return input;
 }
 

@@ -180,7 +180,8 @@ void Player::judge(const Call& call, torii_status status) {
   if (!call.is_checked) return;
   const int ranks = torii_team_ranks(teams_[call.team]);
   const std::vector<std::byte> expected = expected_result(call.spec, ranks, torii_team_rank(teams_[call.team]));
-  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), call.result))
+  // Unlike std::equal, memcmp is one access to a sanitizer.
+  EXPECT_TRUE(expected.empty() || std::memcmp(expected.data(), call.result, expected.size()) == 0)
       << "wrong result although the call returned ok: " << where(call.step, call.team);
 }
 

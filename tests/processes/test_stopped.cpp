@@ -8,6 +8,7 @@
 #include <csignal>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/devices/address.hpp"
@@ -56,35 +57,58 @@ int workers(const Outcome& outcome) {
   return count;
 }
 
-/// Ranks under torii-run, which is stopped and continued with them, after `running_us` of the `work_us` of their work.
-void stop_a_launched_job(int ranks, useconds_t running_us, useconds_t work_us, Words environment, int chosen = 0) {
-  environment.push_back(kTimeout);
-  Words command = {
-      std::string(TORII_TEST_BIN_DIR) + "/torii-run", "-n", std::to_string(ranks), "--on-failure", "continue", "--"};
-  const Words rank = work(chosen, work_us);
-  command.insert(command.end(), rank.begin(), rank.end());
-  Process job(command, environment);
+/// Ranks under torii-run, which is stopped and continued with them, amidst their work of `work_us`.
+struct LaunchedJob {
+  int ranks;
+  useconds_t work_us;
+  Words environment;
+  int chosen = 0;
+};
+
+/// All jobs at once are stopped after `running_us`, since each takes seconds and most of them stopped.
+void stop_launched_jobs(const std::vector<LaunchedJob>& jobs, useconds_t running_us) {
+  std::vector<std::unique_ptr<Process>> launched;
+  for (const LaunchedJob& job : jobs) {
+    Words environment = job.environment;
+    environment.push_back(kTimeout);
+    Words command = {std::string(TORII_TEST_BIN_DIR) + "/torii-run",
+                     "-n",
+                     std::to_string(job.ranks),
+                     "--on-failure",
+                     "continue",
+                     "--"};
+    const Words rank = work(job.chosen, job.work_us);
+    command.insert(command.end(), rank.begin(), rank.end());
+    launched.push_back(std::make_unique<Process>(command, environment));
+  }
   usleep(running_us);
-  std::vector<pid_t> processes = {job.pid()};
-  const std::vector<pid_t> started = children_of(job.pid());
-  ASSERT_EQ(started.size(), static_cast<std::size_t>(ranks));
-  processes.insert(processes.end(), started.begin(), started.end());
-  stop_for_long(processes);
-  const Outcome outcome = job.wait();
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_EQ(workers(outcome), ranks) << outcome.output;
+  std::vector<std::thread> stops;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    std::vector<pid_t> processes = {launched[i]->pid()};
+    const std::vector<pid_t> started = children_of(launched[i]->pid());
+    EXPECT_EQ(started.size(), static_cast<std::size_t>(jobs[i].ranks)) << "job " << i;
+    processes.insert(processes.end(), started.begin(), started.end());
+    stops.emplace_back(stop_for_long, processes);
+  }
+  for (std::thread& stop : stops) stop.join();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Outcome outcome = launched[i]->wait();
+    EXPECT_EQ(outcome.code, 0) << "job " << i << ": " << outcome.output;
+    EXPECT_EQ(workers(outcome), jobs[i].ranks) << "job " << i << ": " << outcome.output;
+  }
 }
 
-TEST(Stopped, ACallOnOneNodeGoesOn) { stop_a_launched_job(3, 700'000, kLongUs, {}); }
-
-TEST(Stopped, ACallOfSleepersGoesOn) { stop_a_launched_job(3, 700'000, kLongUs, {"TORII_WAIT=sleep"}); }
-
+/// On one node, of sleepers, and between nodes.
+TEST(Stopped, CallsGoOn) {
+  std::vector<LaunchedJob> jobs = {{3, kLongUs, {}}, {3, kLongUs, {"TORII_WAIT=sleep"}}};
 #ifdef TORII_TEST_LIBFABRIC
-TEST(Stopped, ACallBetweenNodesGoesOn) { stop_a_launched_job(2, 900'000, kLongUs, {"TORII_TEST_PER_NODE=1"}); }
+  jobs.push_back({2, kLongUs, {"TORII_TEST_PER_NODE=1"}});
 #endif
+  stop_launched_jobs(jobs, 900'000);
+}
 
 TEST(Stopped, JoiningUnderTheLauncherGoesOn) {
-  stop_a_launched_job(3, 400'000, kShortUs, {"FAILURE_LATE_US=600000"}, 1);
+  stop_launched_jobs({{3, kShortUs, {"FAILURE_LATE_US=600000"}, 1}}, 400'000);
 }
 
 TEST(Stopped, JoiningOverTcpGoesOn) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "collectives/selection/catalogue.hpp"
-#include "tests/conformance/operands.hpp"
+#include "tests/support/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
 #include "tests/transports/simulated/calls.hpp"
 

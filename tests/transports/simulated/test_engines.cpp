@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reduce_kernels/kernels.hpp"
-#include "tests/conformance/operands.hpp"
+#include "tests/support/operands.hpp"
 #include "tests/transports/simulated/calls.hpp"
 
 namespace torii::simulated {

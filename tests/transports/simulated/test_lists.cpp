@@ -9,7 +9,7 @@
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
 #include "reduce_kernels/kernels.hpp"
-#include "tests/conformance/operands.hpp"
+#include "tests/support/operands.hpp"
 #include "transports/simulated/run.hpp"
 
 namespace torii::simulated {

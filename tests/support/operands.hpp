@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "reduce_kernels/types.hpp"
 
@@ -30,17 +31,11 @@ inline std::uint64_t random_float(std::uint64_t word, int mantissa_bits, int exp
 }
 
 /// Writes elements [first, first + count) of `rank`. Types: f16, bf16, f32, f64 and the integers.
-inline void fill_operand(Type type, std::uint64_t seed, int rank, std::size_t first, std::size_t count, void* out) {
-  const std::size_t bytes = size_of(type);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t word = random_word(seed, rank, first + i);
-    std::uint64_t bits = word;
-    if (type == Type::f16) bits = random_float(word, 10, 5, 4);
-    if (type == Type::bf16) bits = random_float(word, 7, 8, 20);
-    if (type == Type::f32) bits = random_float(word, 23, 8, 20);
-    if (type == Type::f64) bits = random_float(word, 52, 11, 20);
-    std::memcpy(static_cast<std::byte*>(out) + i * bytes, &bits, bytes);
-  }
+void fill_operand(Type type, std::uint64_t seed, int rank, std::size_t first, std::size_t count, void* out);
+
+/// Whether both hold the same bytes. std::equal would take std::byte by std::byte.
+inline bool same_bytes(std::span<const std::byte> left, std::span<const std::byte> right) {
+  return left.size() == right.size() && (left.empty() || std::memcmp(left.data(), right.data(), left.size()) == 0);
 }
 
 }  // namespace torii::tests
