@@ -9,11 +9,11 @@
 #include "collectives/proof/verify.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/status.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/conformance/thread_team.hpp"
 #include "tests/golden/cells.hpp"
 #include "tests/golden/plan_digest.hpp"
 #include "tests/golden/shapes.hpp"
+#include "tests/support/operands.hpp"
 #include "transports/simulated/run.hpp"
 
 namespace torii::golden {

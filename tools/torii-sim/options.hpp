@@ -22,9 +22,9 @@ struct SimOptions {
   std::string op = "sum";
   std::string sharing = "auto";  ///< min, maxmin, packet; reserved: the model of schedules; auto: packet
   int root = 0;
-  int engines = 4;  ///< 1..16; controllers of an alltoall
+  int engines = 4;                   ///< 1..16; controllers of an alltoall
   std::vector<double> engine_rates;  ///< of each engine, in link bandwidths; empty: a free engine takes the next put
-  int slots = 0;    ///< 0: as many as the network needs
+  int slots = 0;                     ///< 0: as many as the network needs
   int window = 0;
   double alpha_us = 1.5;              ///< from an engine's start to the signal, in addition to the bytes
   double overhead_us = 0.2;           ///< an engine's time per put, in addition to the bytes

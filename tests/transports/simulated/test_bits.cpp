@@ -7,8 +7,8 @@
 #include <string>
 
 #include "collectives/selection/catalogue.hpp"
-#include "tests/support/operands.hpp"
 #include "tests/conformance/plan_team.hpp"
+#include "tests/support/operands.hpp"
 #include "tests/transports/simulated/calls.hpp"
 
 namespace torii::simulated {
