@@ -169,6 +169,12 @@ TEST(Failures, ARankThatNeverComesIsNamed) {
   }
 }
 
+/// Whether the cause names this call. The difference of a persistent operation may be found while ranks prepare it.
+bool names(const std::string& cause, const std::string& rank, const std::string& call, const std::string& mode) {
+  return cause.find(rank + " calls " + call) != std::string::npos ||
+         (mode == "persistent" && cause.find(rank + " prepares " + call) != std::string::npos);
+}
+
 class Differences : public testing::TestWithParam<Difference> {};
 
 TEST_P(Differences, AreNamedOnAllRanks) {
@@ -177,9 +183,8 @@ TEST_P(Differences, AreNamedOnAllRanks) {
     const Report report =
         run_job({.ranks = 3, .mode = difference.mode, .rank = 1, .environment = {"TORII_WAIT=" + wait}});
     expect_one_cause(report, 3, "mismatch: calls differ: rank ");
-    EXPECT_NE(cause_of(report).find(std::string("rank 1 calls ") + difference.wrong), std::string::npos)
-        << cause_of(report);
-    EXPECT_NE(cause_of(report).find(std::string(" calls ") + difference.right), std::string::npos) << cause_of(report);
+    EXPECT_TRUE(names(cause_of(report), "rank 1", difference.wrong, difference.mode)) << cause_of(report);
+    EXPECT_TRUE(names(cause_of(report), "", difference.right, difference.mode)) << cause_of(report);
     EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
     EXPECT_LT(report.latency_ms(), kLateMs);
   }
