@@ -39,8 +39,10 @@ void EngineBalancer::look(const std::byte* credits, std::int64_t now_ns) noexcep
     heard_ns_ = now_ns;
   }
   for (std::size_t engine = 0; engine < engines_.size(); ++engine) {
-    if (!times) engines_[engine].returned_ns = now_ns;
-    if (times && messages[engine] != 0) time(engines_[engine], messages[engine], began_ns[engine], now_ns);
+    Engine& one = engines_[engine];
+    one.room = std::min(one.room + messages[engine], static_cast<std::uint32_t>(by_slot_.size()));
+    if (!times) one.returned_ns = now_ns;
+    if (times && messages[engine] != 0) time(one, messages[engine], began_ns[engine], now_ns);
   }
 }
 
@@ -56,7 +58,6 @@ void EngineBalancer::time(Engine& engine, std::uint32_t messages, std::int64_t b
   const double weight = engine.message_ns == 0 ? 1 : std::min(kWeight * messages, 1.0);
   engine.message_ns += (each_ns - engine.message_ns) * weight;
   engine.returned_ns = now_ns;
-  engine.room = std::min(engine.room + messages, static_cast<std::uint32_t>(by_slot_.size()));
 }
 
 bool EngineBalancer::is_known() const noexcept {

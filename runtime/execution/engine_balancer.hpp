@@ -36,8 +36,8 @@ class EngineBalancer {
   void look(const std::byte* credits, std::int64_t now_ns) noexcept;
   /// Whether an engine may have one more message under way.
   bool has_room() const noexcept;
-  /// Whether no credit has come for so long that a message should no longer wait for room: its receiver may need it
-  /// before it can take others.
+  /// Whether no credit has come for so long that a message should not wait for room any more: its receiver may need it
+  /// before it can take the others.
   bool has_waited(std::int64_t now_ns) const noexcept;
   /// The engine of the next message.
   int next() const noexcept;

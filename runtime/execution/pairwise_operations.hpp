@@ -54,7 +54,7 @@ class PairwiseSchedule<Host>::SendOperation {
     return true;
   }
   static void skip() noexcept {}
-  /// What is written in place has one signal, that of its last message.
+  /// A block that is written in place has one signal: that of its last message.
   void signal(const SendRing& ring) const noexcept {
     if (turn_.out_way == Way::through_slots) {
       ring.signal(call_, schedule_.pair_signature(block_.bytes), message(), bytes_, sendable());

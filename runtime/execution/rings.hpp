@@ -127,7 +127,7 @@ class SendRing : public Ring {
     if (looks_further_) look_further(call);
     return true;
   }
-  /// Whether a message need not wait for what engines tell by their first credits.
+  /// Whether an engine has room for a message, or no credit has come for too long to wait for one.
   bool finds_engine(const RunningCall& call) const noexcept {
     return place_.engines.balancer == nullptr || has_room(call);
   }

@@ -24,11 +24,11 @@ int engine_of(RunningCall& call, const RingPlace& place, std::uint64_t message) 
 
 }  // namespace
 
-/// A slot that is found free: which engines have come back, or how much further the peer has come. Looking costs the
-/// line that the peer writes its credits to, so a ring of slots is looked at once a round while the peer keeps up. The
-/// peer gives a credit of one call after it has taken all messages of the calls before: the acquire that sees the one
-/// happens after all the peer's reads of the others. Words of a mapped peer change in order; others may overtake each
-/// other on their way, so there every credit is waited for by itself.
+/// For a slot that is found free: times the engines by the credits that have come, or finds how much further the peer
+/// has come. Looking costs the line that the peer writes its credits to, so a ring of slots is looked at once a round
+/// while the peer keeps up. The peer gives a credit of one call after it has taken all messages of the calls before:
+/// the acquire that sees the one happens after all the peer's reads of the others. Words of a mapped peer change in
+/// order; others may overtake each other on their way, so there every credit is waited for by itself.
 void SendRing::look_further(const RunningCall& call) const noexcept {
   if (EngineBalancer* const balancer = place_.engines.balancer) {
     balancer->look(place_.credit_words, call.transport.clock_ns());

@@ -23,7 +23,7 @@ void Stage::await(const std::string& what, const std::function<bool()>& done) co
   for (int polls = 0; !done(); ++polls) {
     expect(transport_.progress(), "progress while waiting for " + what);
     if (polls % 16 == 15) sched_yield();
-    // What takes that long waits for a clock, and other tests need the CPU meanwhile.
+    // A scenario that polls for so long waits for a clock; a nap leaves the CPU to other tests.
     const timespec nap = {0, 1'000'000};
     if (polls > kPollsMost && polls % 64 == 0) nanosleep(&nap, nullptr);
     if (polls % 1024 == 1023 && now_ns() > deadline) {

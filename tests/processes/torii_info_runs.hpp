@@ -16,7 +16,7 @@ using nlohmann::json;
 extern const std::string kToriiInfo;  ///< the program
 
 Outcome torii_info(std::vector<std::string> arguments, const std::vector<std::string>& environment = {});
-/// What it prints with --json -.
+/// Its output with --json -, parsed.
 json json_of(std::vector<std::string> arguments, const std::vector<std::string>& environment = {});
 std::string content(const std::filesystem::path& path);
 

@@ -65,8 +65,8 @@ struct EngineUse {
 /// Numbers below 2^53 / 2^53, the same on every machine: a hash of (seed, index).
 double uniform(std::uint64_t seed, std::uint64_t index) noexcept;
 
-/// Of the puts whose first link is free, an engine takes the one with the lowest message number, with `engine_rates` of
-/// those that name it: a put that waits for one link keeps no engine from another link. Messages are packets that each
+/// An engine takes the put with the lowest message number of those whose first link is free; with `engine_rates`, of
+/// those that name it. A put that waits for one link keeps no engine from another link. Messages are packets that each
 /// link sends in the order in which their heads reach it. A node forwards a message while it still arrives (virtual
 /// cut-through, with room for all that wait). With `sharing` an engine takes the lowest message number, and a message
 /// moves over all links of its way at the rate that network_model.hpp gives; rates change whenever a message starts or

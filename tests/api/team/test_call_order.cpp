@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps calls apart: the history in every signal, words of installed plans, notices of refused calls.
+// The history in every signal, words of installed plans and notices of refused calls keep calls apart.
 #include <gtest/gtest.h>
 
 #include <set>

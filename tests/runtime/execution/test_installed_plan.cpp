@@ -200,6 +200,30 @@ TEST(EngineBalancer, TheTimeBetweenCallsIsNotTheEngines) {
   }
 }
 
+TEST(EngineBalancer, AnEngineHasRoomForOneMoreWithEachCredit) {
+  constexpr std::int64_t kMs = 1'000'000;
+  EngineBalancer balancer(EngineBalancer::kSlotsLeast, 2);
+  std::vector<std::uint64_t> words(EngineBalancer::kSlotsLeast);
+  const auto* const credits = reinterpret_cast<const std::byte*>(words.data());
+  std::uint64_t message = 0;
+  const auto fill = [&](std::int64_t now_ns) {
+    std::uint64_t sent = 0;
+    for (; balancer.has_room(); ++sent) balancer.sent(balancer.next(), message++, now_ns);
+    return sent;
+  };
+  EXPECT_EQ(fill(kMs), 4U);
+  EXPECT_FALSE(balancer.has_waited(50 * kMs));
+  EXPECT_TRUE(balancer.has_waited(52 * kMs)) << "no credit for 50 ms: a message goes without room";
+  words[0] = 1;
+  balancer.look(credits, 60 * kMs);
+  EXPECT_FALSE(balancer.has_waited(100 * kMs)) << "a credit has come";
+  EXPECT_EQ(fill(60 * kMs), 2U) << "for the one that is back, and one more";
+  balancer.resume();
+  words[1] = 2;
+  balancer.look(credits, 70 * kMs);
+  EXPECT_EQ(fill(70 * kMs), 2U) << "a credit between calls is not timed, but counts";
+}
+
 /// Of a network: what installing asks of it.
 class Network final : public Transport {
  public:
