@@ -5,15 +5,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "api/context/progress_threads.hpp"
-#include "api/context/transport_factory.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/bootstrap/agreement.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/topology/rank_map.hpp"
-#include "transports/shared_memory/arena.hpp"
-#include "transports/shared_memory/node_peers.hpp"
 
 namespace torii {
 namespace {
@@ -31,6 +29,11 @@ kernels::Isa chosen_isa(const std::string& text) {
               "TORII_ISA is '" + text + "'; this machine and build have: auto, " + names);
 }
 
+std::unique_ptr<Bootstrap> log_and_join(const Settings& settings, const JoinOffer& offer) {
+  set_log_level(settings.log);
+  return join(settings, offer);
+}
+
 /// A page whose first byte is 1, but 0 in a forked child (MADV_WIPEONFORK). It needs no fork handler.
 char* make_fork_mark() {
   void* const page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -45,17 +48,19 @@ char* make_fork_mark() {
 
 }  // namespace
 
-Context::Context(const Settings& settings, const JoinOffer& offer) : settings_(settings) {
-  set_log_level(settings_.log);
-  bootstrap_ = join(settings_, offer);
-  all_or_none(*bootstrap_, [this](Bootstrap& bootstrap) {
-    open(bootstrap);
+Context::Context(const Settings& settings, const JoinOffer& offer)
+    : Context(settings, log_and_join(settings, offer), open_transport) {}
+
+Context::Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open)
+    : settings_(settings), bootstrap_(std::move(bootstrap)) {
+  all_or_none(*bootstrap_, [this, &open](Bootstrap& agreed) {
+    this->open(agreed, open);
     return true;
   });
 }
 
 /// The steps that can fail on one rank alone.
-void Context::open(Bootstrap& bootstrap) {
+void Context::open(Bootstrap& bootstrap, const TransportOpener& open) {
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
   tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
@@ -64,7 +69,7 @@ void Context::open(Bootstrap& bootstrap) {
   arena_ = shared_memory::make_arena(bootstrap, *nodes_, settings_.arena_bytes);
   regions_ = std::make_unique<Regions>(*arena_);
   peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, *arena_, settings_.timeout_s);
-  transport_ = open_transport(bootstrap, settings_, *nodes_, *arena_, *peers_);
+  transport_ = open(bootstrap, settings_, *nodes_, *arena_, *peers_);
   staging_ = std::make_unique<StagingPool>(*arena_);
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());

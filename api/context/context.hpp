@@ -13,6 +13,7 @@
 #include "api/context/background.hpp"
 #include "api/context/regions.hpp"
 #include "api/context/staging_pool.hpp"
+#include "api/context/transport_factory.hpp"
 #include "collectives/selection/selection.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/settings.hpp"
@@ -21,18 +22,14 @@
 
 namespace torii {
 
-namespace shared_memory {
-class Arena;
-class NodePeers;
-class Nodes;
-}  // namespace shared_memory
-
 class ProgressThreads;
 
 class Context {
  public:
   /// Collective over the job. Throws Error.
   Context(const Settings& settings, const JoinOffer& offer);
+  /// For a rank that has joined already. The ranks reach each other by the transports that `open` opens.
+  Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open);
   ~Context();
   /// For a rank whose settings are refused before it can make a context: the other ranks fail with its reason. Throws
   /// `error`, or the error that all ranks throw.
@@ -117,7 +114,7 @@ class Context {
     std::string text;
     std::shared_ptr<const TuneTable> table;
   };
-  void open(Bootstrap& bootstrap);
+  void open(Bootstrap& bootstrap, const TransportOpener& open);
   TeamTable last_team_table_;
   Background background_;
   std::unique_ptr<ProgressThreads> progress_threads_;

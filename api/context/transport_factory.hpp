@@ -2,6 +2,7 @@
 // Selects the transports of a context by the setting TRANSPORT and the nodes of the ranks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,5 +26,8 @@ std::unique_ptr<shared_memory::Nodes> find_nodes(Bootstrap& bootstrap, const Set
 std::unique_ptr<Transport> open_transport(Bootstrap& bootstrap, const Settings& settings,
                                           const shared_memory::Nodes& nodes, shared_memory::Arena& arena,
                                           shared_memory::NodePeers& peers);
+
+/// open_transport(), or a function that opens other transports under the same conditions.
+using TransportOpener = std::function<decltype(open_transport)>;
 
 }  // namespace torii

@@ -2,8 +2,6 @@
 // Puts of letters and words to all members.
 #include "api/team/letterbox.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +11,7 @@ namespace torii {
 namespace {
 
 constexpr std::int64_t kPushNs = 100'000'000;
+constexpr std::int64_t kNapNs = 100'000;
 
 }  // namespace
 
@@ -29,8 +28,7 @@ bool has_departed(const std::byte* memory, int member, int engines) noexcept {
 }
 
 void nap() noexcept {
-  const timespec most = {0, 100'000};
-  nanosleep(&most, nullptr);
+  platform().sleep(kNapNs);
 }
 
 Letterbox::Letterbox(Transport& transport, std::vector<Member> members, int rank)

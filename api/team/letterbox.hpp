@@ -2,6 +2,7 @@
 // The memory by which members of a team on several nodes tell each other things beside operations, and puts into it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -98,8 +99,12 @@ std::size_t agreement_messages_bytes(int ranks) noexcept;
 /// True when the member has written its last word into the memory at `memory`.
 bool has_departed(const std::byte* memory, int member, int engines) noexcept;
 
-/// How long a member may take to pass on what a dead one has told it.
-inline constexpr std::int64_t kPassOnNs = 1'000'000'000;
+/// How long a member may take to pass on what a dead one has told it. Others who wait for the member that waits for
+/// this have only the deadline, and several such waits may come one after the other.
+inline std::int64_t pass_on_ns(std::int64_t timeout_ns) noexcept {
+  constexpr std::int64_t kMostNs = 1'000'000'000;
+  return std::min(kMostNs, timeout_ns / 4);
+}
 
 /// A member's memory, and puts from there into the memory of all members. All waits in here end by themselves.
 class Letterbox {

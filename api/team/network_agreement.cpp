@@ -10,8 +10,6 @@
 namespace torii {
 namespace {
 
-/// How long the offer of a member that was chosen may be under way; it is dead when it takes longer.
-constexpr std::int64_t kOfferNs = 1'000'000'000;
 /// How much later an offer may come by one engine than by another before that engine counts as lost. The
 /// messages queued before the offer have been given up, so it costs little to close a slow engine.
 constexpr std::int64_t kProbeNs = 2'000'000'000;
@@ -182,7 +180,7 @@ void NetworkAgreement::choose_survivors(const SurvivorsOffer& own, std::vector<S
   for (int member = 0; member < members_.ranks(); ++member) {
     if (!contains(decision, member)) continue;
     const std::int64_t seen_ns = waiting.quiet_ns();
-    while (!survivors_.offer(member) && waiting.quiet_ns() - seen_ns < kOfferNs) (void)pause(waiting);
+    while (!survivors_.offer(member) && waiting.quiet_ns() - seen_ns < pass_on_ns()) (void)pause(waiting);
     // A member of which nothing comes is dead: the new team's first call says so, and nothing is put to it.
     const Letters::Offer* const offer = survivors_.offer(member);
     const bool is_here = offer != nullptr;

@@ -39,7 +39,7 @@ class NetworkAgreement final : public TeamAgreement {
   void choose_survivors(const SurvivorsOffer& own, std::vector<Survivor>& chosen) override;
   void tell_made(Status status, const std::string& text) noexcept override;
   std::optional<MadeReport> made_by(int member) noexcept override;
-  std::int64_t pass_on_ns() const noexcept override { return kPassOnNs; }
+  std::int64_t pass_on_ns() const noexcept override { return torii::pass_on_ns(members_.timeout_ns()); }
 
  private:
   bool pause(Waiting& waiting) const noexcept;

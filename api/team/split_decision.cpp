@@ -23,7 +23,8 @@ SplitDecision::SplitDecision(Transport& transport, AgreementMessages& messages, 
       messages_(messages),
       rank_(rank),
       ranks_(ranks),
-      patience_ns_(std::min(kPatienceNs, timeout_ns / 4)) {}
+      patience_ns_(std::min(kPatienceNs, timeout_ns / 4)),
+      pass_on_ns_(pass_on_ns(timeout_ns)) {}
 
 /// True when a member knows that the split under way is made.
 bool SplitDecision::is_made() const noexcept {
@@ -69,7 +70,7 @@ bool SplitDecision::await_answers(Waiting& waiting, const std::function<bool(int
 /// The member that did not answer may have told another one, which passes it on.
 void SplitDecision::await_passed_on(Waiting& waiting) const noexcept {
   const std::int64_t begun_ns = waiting.quiet_ns();
-  while (!is_made() && waiting.quiet_ns() - begun_ns < kPassOnNs) (void)pause(waiting);
+  while (!is_made() && waiting.quiet_ns() - begun_ns < pass_on_ns_) (void)pause(waiting);
 }
 
 std::optional<bool> SplitDecision::decide(bool agreed, Waiting waiting,

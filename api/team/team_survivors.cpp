@@ -48,6 +48,12 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
     own.staging = staging.offset();
   });
   parent.agreement_->choose_survivors(own, chosen);
+  const auto is_own = [&](const Survivor& one) { return one.member == parent.members_.rank(); };
+  if (std::ranges::none_of(chosen, is_own)) {
+    throw Error(Status::peer_lost,
+                "the other members have lost this rank, which they no longer reach, and go on without it",
+                parent.members_.rank());
+  }
   std::unique_ptr<Team> team;
   Status status = Status::ok;
   std::string text;

@@ -2,19 +2,12 @@
 // A limit on the time that this process waits. Time in which it did not run is not waiting.
 #pragma once
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
 
-namespace torii {
+#include "runtime/base/platform.hpp"
 
-/// Nanoseconds of a clock that all processes of the machine share.
-inline std::int64_t now_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
+namespace torii {
 
 /// Every wait that may end by its length uses one. A process that is stopped (SIGSTOP, Ctrl-Z, a batch system, a
 /// debugger, a suspended machine) finds no clock that stood still meanwhile. So waiting is counted in steps, from one

@@ -2,8 +2,6 @@
 // The three stages of waiting.
 #include "runtime/execution/waiting.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 
 namespace torii {
@@ -116,7 +114,7 @@ bool Waiting::pause(bool (*still_idle)(void* data), void* data) noexcept {
     return polls_ % kClockEveryPolls == 0 && is_time_for_checks(0);
   }
   if (polls_ <= awake_) {
-    sched_yield();
+    platform().yield();
     return polls_ % kClockEveryYields == 0 && is_time_for_checks(0);
   }
   has_slept_ = true;

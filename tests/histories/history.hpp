@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/histories/calls.hpp"
+#include "tools/torii-sim/faults/calls.hpp"
 
 namespace torii::tests {
+
+using faults::CallSpec;
 
 /// What one rank does at a step instead of the call.
 enum class Deviation : std::uint8_t {

@@ -65,6 +65,7 @@ constexpr auto kSubfolders = std::to_array<Subfolder>({
     {"transports", "libfabric", 1},
     {"transports", "ucx", 1},
     {"transports", "mixed", 1},
+    {"transports", "fibers", 2},
     {"api", "context", 0},
     {"api", "team", 1},
     {"api", "redistribution", 2},

@@ -12,6 +12,7 @@
 #include "tools/command_line.hpp"
 #include "tools/torii-sim/alltoall.hpp"
 #include "tools/torii-sim/calls.hpp"
+#include "tools/torii-sim/faults/command.hpp"
 #include "tools/torii-sim/options.hpp"
 #include "tools/torii-sim/rows.hpp"
 #include "tools/torii-sim/tree_broadcast.hpp"
@@ -117,7 +118,10 @@ int run(int argc, char** argv) {
   add_options(*alltoall, options);
   add_outputs(*alltoall, options);
   commands.push_back({alltoall, add_alltoall(*alltoall, options)});
+  CLI::App* faults = app.add_subcommand("faults", "run histories of teams under faults, on virtual time");
+  const std::function<int()> run_faults = add_faults(*faults);
   if (const auto code = parse(app, argc, argv)) return *code;
+  if (app.got_subcommand(faults)) return run_faults();
   for (const Command& command : commands) {
     if (!app.got_subcommand(command.app)) continue;
     options.collective = command.app->get_name();

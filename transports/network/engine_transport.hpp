@@ -3,7 +3,6 @@
 #pragma once
 
 #include <poll.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -107,13 +106,13 @@ class EngineTransport : public Transport {
       entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
     }
     entries[count] = {sleeper.bell(), POLLIN, 0};
-    const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
+    const std::int64_t most_ns = most_us * std::int64_t{1000};
     if (!capabilities_.wakes_on_put) {
-      nanosleep(&most, nullptr);
+      platform().sleep(most_ns);
       for (std::size_t i = 0; i < engines_.size(); ++i) wake(i);
       return;
     }
-    const bool woken = ppoll(entries, count + 1, &most, nullptr) > 0;
+    const bool woken = platform().poll(entries, count + 1, most_ns) > 0;
     for (std::size_t i = 0; i < count; ++i) {
       if (!woken) quiet_looks_[i].store(kQuietLooks - 1, std::memory_order_relaxed);  // poll it once more
       if (woken && entries[i].revents != 0) wake(i);

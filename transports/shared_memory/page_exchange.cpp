@@ -28,6 +28,17 @@ constexpr std::size_t kPage = 4096;  // the least page size
                                        "(vm.max_map_count)");
 }
 
+/// A thread that writes to pages which it holds waits for itself. Stacks of coroutines and of threads that got theirs
+/// from malloc may be on such pages, and no mapping of the process tells that they are stacks.
+void check_own_stack(std::uintptr_t place, std::size_t bytes) {
+  constexpr std::uintptr_t kBelow = 16384;  // what take_place() and all that it calls use at the most
+  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (frame + kPage <= place || frame >= place + bytes + kBelow) return;
+  throw Error(Status::unsupported,
+              "the stack of the calling thread is on the pages of the memory, or next to them: give the buffer pages of "
+              "its own (mmap, aligned_alloc)");
+}
+
 /// A userfaultfd that may hold faults of system calls too; if only root may have that, one for user code alone.
 Descriptor open_faults() {
 #ifdef SYS_userfaultfd
@@ -105,6 +116,7 @@ Replacement Replacement::of_private_memory(std::size_t bytes) {
 }
 
 void Replacement::take_place(std::uintptr_t place) {
+  check_own_stack(place, bytes_);
   void* const old = reinterpret_cast<void*>(place);
   // Changes nothing, but tells hooks of other libraries on mremap to forget these pages.
   (void)mremap(old, bytes_, bytes_, 0);

@@ -24,7 +24,8 @@ class Replacement {
 
   /// Copies the contents of the pages at `place`, as many bytes, and replaces them in one step. If the kernel grants
   /// userfaultfd, threads that write there meanwhile wait and then write into the new pages. Does not allocate, because
-  /// such a thread may hold the allocator's lock. Throws Error{no_resource}; the old pages then remain.
+  /// such a thread may hold the allocator's lock. Throws Error{no_resource}, or {unsupported} if this thread's stack is
+  /// there; the old pages then remain.
   void take_place(std::uintptr_t place);
 
  private:

@@ -2,14 +2,8 @@
 // Puts by plain stores, and the doorbell that wakes a sleeping peer.
 #include "transports/shared_memory/shared_memory.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <limits>
-
 #include "reduce_kernels/kernels.hpp"
+#include "runtime/base/platform.hpp"
 #include "runtime/execution/words.hpp"
 
 namespace torii::shared_memory {
@@ -49,7 +43,7 @@ void SharedMemory::ring(int peer) noexcept {
   Doorbell& bell = *doorbells_[static_cast<std::size_t>(peer)];
   if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
   bell.rings.fetch_add(1, std::memory_order_release);
-  syscall(SYS_futex, &bell.rings, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
+  platform().wake_all(bell.rings);
 }
 
 Status SharedMemory::put(const Put& put) noexcept {
@@ -70,10 +64,7 @@ void SharedMemory::sleep(int most_us, bool (*still_idle)(void* data), void* data
   Doorbell& bell = *doorbells_[static_cast<std::size_t>(rank_)];
   const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
   bell.sleeping.fetch_add(1, std::memory_order_seq_cst);
-  if (still_idle(data)) {
-    const timespec most = {most_us / 1'000'000, static_cast<long>(most_us % 1'000'000) * 1000};
-    syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &most, nullptr, 0);
-  }
+  if (still_idle(data)) platform().wait(bell.rings, rings, most_us * std::int64_t{1000});
   // This publishes nothing: a putter that still sees the sleeper rings in vain.
   bell.sleeping.fetch_sub(1, std::memory_order_relaxed);
 }

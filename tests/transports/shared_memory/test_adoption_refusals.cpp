@@ -65,6 +65,32 @@ TEST_F(AdoptionTest, RefusesWhatIsNotPrivateAnonymousMemory) {
   EXPECT_EQ(arena_.used_bytes(), 0u);
 }
 
+/// Coroutines have such stacks. The thread would wait for itself.
+TEST_F(AdoptionTest, RefusesTheStackOfTheCallerWhereverItCameFrom) {
+  constexpr std::size_t kStackPages = 64;
+  const OwnPages pages(kStackPages + 1);
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, pages.data(), kStackPages * kPage), 0);
+  struct Try {
+    RefusesTheStackOfTheCallerWhereverItCameFrom_Test* test;
+    std::byte* buffer;
+    Status status;
+  } attempt = {nullptr, pages.data() + kStackPages * kPage - 64, Status::ok};
+  attempt.test = this;
+  pthread_t thread{};
+  const auto body = [](void* data) -> void* {
+    Try& one = *static_cast<Try*>(data);
+    one.status = one.test->adopt(one.buffer, 128);
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, &attempt), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  EXPECT_EQ(attempt.status, Status::unsupported);
+  EXPECT_NE(message_.find("stack of the calling thread"), std::string::npos) << message_;
+}
+
 TEST_F(AdoptionTest, RefusesHugePages) {
   const Mapped huge(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB);
   if (huge.data() == MAP_FAILED)

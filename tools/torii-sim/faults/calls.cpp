@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data and results of calls. Elements are integers, so that results do not depend on the order of operations: which
 // order a plan has is tested elsewhere.
-#include "tests/histories/calls.hpp"
+#include "tools/torii-sim/faults/calls.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "tests/support/operands.hpp"
-
-namespace torii::tests {
+namespace torii::faults {
 namespace {
 
 constexpr torii_type kTypes[] = {TORII_U8, TORII_I32, TORII_I64};
 constexpr torii_op kOps[] = {TORII_SUM, TORII_MIN, TORII_MAX, TORII_BXOR};
 constexpr std::size_t kCounts[] = {0, 1, 2, 7, 64, 1000, 5000, 40000};
 constexpr int kCollectives = TORII_EXSCAN + 1;
+
+/// The data of a call: the same seed gives a rank the same word at the same place.
+std::uint64_t data_word(std::uint64_t seed, int rank, std::size_t at) {
+  std::uint64_t x = seed * 0x2545f4914f6cdd1dULL + (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL +
+                    at * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+  return x ^ x >> 31;
+}
 
 template <class T>
 T number_in(std::mt19937_64& random, T below) {
@@ -61,7 +68,7 @@ void make_input(const CallSpec& spec, int rank, std::vector<std::byte>& input) {
   for (std::size_t at = 0; at < input.size(); at += sizeof(block)) {
     const std::size_t bytes = std::min(sizeof(block), input.size() - at);
     for (std::size_t i = 0; i < bytes / sizeof(T); ++i) {
-      block[i] = static_cast<T>(random_word(spec.seed, rank, at + i * sizeof(T)));
+      block[i] = static_cast<T>(data_word(spec.seed, rank, at + i * sizeof(T)));
     }
     std::memcpy(&input[at], block, bytes);
   }
@@ -185,4 +192,4 @@ std::vector<std::byte> expected_result(const CallSpec& spec, int ranks, int rank
   }
 }
 
-}  // namespace torii::tests
+}  // namespace torii::faults

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace torii::tests {
+namespace torii::faults {
 
 struct CallSpec {
   torii_collective collective = TORII_BARRIER;
@@ -32,4 +32,4 @@ std::vector<std::byte> input_of(const CallSpec& spec, int ranks, int rank);
 /// What the rank's result must hold: result_bytes() of them.
 std::vector<std::byte> expected_result(const CallSpec& spec, int ranks, int rank);
 
-}  // namespace torii::tests
+}  // namespace torii::faults

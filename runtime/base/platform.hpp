@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a waiting rank asks of the operating system: the time, to give its CPU away, to sleep and to wake others.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace torii {
+
+/// The operating system's services. A simulation derives from this class and puts its own in their place. Any thread
+/// may call the functions.
+class Platform {
+ public:
+  virtual ~Platform() = default;
+  /// Nanoseconds of a clock that all processes of the machine share.
+  virtual std::int64_t now_ns() noexcept;
+  virtual void yield() noexcept;
+  virtual void sleep(std::int64_t ns) noexcept;
+  /// Sleeps until wake_all() of the same word, `most_ns` at the longest; not at all if the word does not hold `value`.
+  /// The word may be in memory that processes share.
+  virtual void wait(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t most_ns) noexcept;
+  virtual void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
+  /// Sleeps until a descriptor is ready, `most_ns` at the longest; fills in the entries and returns as ppoll() does.
+  virtual int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept;
+};
+
+/// The platform of this process.
+Platform& platform() noexcept;
+/// From now on the process uses `other`, which must outlive that; nullptr: the operating system. No thread may be
+/// inside the library meanwhile.
+void set_platform(Platform* other) noexcept;
+
+inline std::int64_t now_ns() noexcept { return platform().now_ns(); }
+
+}  // namespace torii

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many histories, in processes of their own; and the smallest part of a history that still fails.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/torii-sim/faults/history.hpp"
+
+namespace torii::faults {
+
+/// What went wrong in one history, in sentences.
+struct Failure {
+  std::uint64_t seed = 0;
+  std::string text;
+};
+
+/// Sums over the histories that ended.
+struct Tally {
+  std::uint64_t histories = 0;
+  std::uint64_t turns = 0;
+  std::uint64_t points = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t failed_calls = 0;
+  std::uint64_t survivors = 0;
+  double virtual_s = 0;
+  std::map<std::string, std::uint64_t> faults;  ///< by kind
+  std::map<std::string, std::uint64_t> deaths;  ///< by what the rank was doing
+  std::vector<Failure> failures;                ///< by seed
+};
+
+struct Campaign {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  int processes = 2;
+  /// Ends early after so many failures.
+  std::size_t failures_most = 10;
+};
+
+/// Runs the histories of all seeds. A process that crashes, or takes more than 20 s for one history, is a failure
+/// of that history. `progress` is called now and then.
+Tally run(const Campaign& campaign, const std::function<void(const Tally&)>& progress);
+
+/// What the history, run in a process of its own, fails with; empty: it does not fail.
+std::string failure_of(const History& history);
+
+/// Leaves out what is named: "s3" step 3, "f0" fault 0, with commas. Throws Error{invalid_argument}.
+void leave_out(History& history, const std::string& names);
+
+/// Leaves out all but what the failure needs. Returns the names of what is left out, as leave_out() takes them.
+std::string shorten(const History& history);
+
+}  // namespace torii::faults

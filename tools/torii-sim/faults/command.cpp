@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of torii-sim faults, and what it prints.
+#include "tools/torii-sim/faults/command.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "runtime/base/numbers.hpp"
+#include "runtime/base/status.hpp"
+#include "tools/torii-sim/faults/campaign.hpp"
+#include "tools/torii-sim/faults/trial.hpp"
+
+namespace torii::tools {
+namespace {
+
+using namespace faults;
+
+struct Flags {
+  std::string seeds = "1..1000";
+  std::optional<std::uint64_t> replay;
+  std::string without;
+  bool trace = false;
+  int processes = 0;
+};
+
+Campaign read_campaign(const Flags& flags) {
+  Campaign campaign;
+  std::string_view text = flags.seeds;
+  const auto first = take_number<std::uint64_t>(text);
+  const bool is_range = text.starts_with("..");
+  if (is_range) text.remove_prefix(2);
+  const auto last = is_range ? take_number<std::uint64_t>(text) : first;
+  if (!first || !last || !text.empty() || *last < *first) {
+    throw Error(Status::invalid_argument, "--seeds is '" + flags.seeds + "'; it must be like 1..1000, or one number");
+  }
+  campaign.first = *first;
+  campaign.last = *last;
+  campaign.processes =
+      flags.processes > 0 ? flags.processes : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return campaign;
+}
+
+std::string counts_text(const std::map<std::string, std::uint64_t>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+  return text.empty() ? "none" : text;
+}
+
+void print(const Tally& tally, double seconds) {
+  fmt::print("histories      {}\n", tally.histories);
+  fmt::print("calls          {} returned ok, {} failed with a cause\n", tally.calls, tally.failed_calls);
+  fmt::print("survivors      {} teams joined by a rank\n", tally.survivors);
+  fmt::print("faults         {}\n", counts_text(tally.faults));
+  fmt::print("deaths while   {}\n", counts_text(tally.deaths));
+  fmt::print("steps          {} points, {} turns, {} messages\n", tally.points, tally.turns, tally.messages);
+  fmt::print("time           {:.2f} h virtual, {:.1f} s real, {:.0f} points per second\n", tally.virtual_s / 3600,
+             seconds, static_cast<double>(tally.points) / seconds);
+  fmt::print("failures       {}\n", tally.failures.size());
+}
+
+int run_campaign(const Flags& flags) {
+  const Campaign campaign = read_campaign(flags);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(); };
+  const bool is_watched = isatty(fileno(stderr)) != 0;
+  const Tally tally = faults::run(campaign, [&](const Tally& so_far) {
+    if (!is_watched) return;
+    fmt::print(stderr, "\r{} of {} histories, {} failures, {:.0f} s ", so_far.histories,
+               campaign.last - campaign.first + 1, so_far.failures.size(), seconds());
+  });
+  if (is_watched) fmt::print(stderr, "\n");
+  print(tally, seconds());
+  for (const Failure& failure : tally.failures) {
+    fmt::print("\nFAILED: torii-sim faults --replay {}\n{}", failure.seed, failure.text);
+  }
+  if (tally.failures.empty()) return kDone;
+  const std::uint64_t seed = tally.failures.front().seed;
+  History history = draw_history(seed);
+  const std::string names = shorten(history);
+  leave_out(history, names);
+  fmt::print("\nThe first failure needs no more than this: torii-sim faults --replay {}{}{}\n{}{}", seed,
+             names.empty() ? "" : " --without ", names, text_of(history), failure_of(history));
+  return kWrong;
+}
+
+int replay(const Flags& flags) {
+  History history = draw_history(*flags.replay);
+  if (!flags.without.empty()) leave_out(history, flags.without);
+  fmt::print("{}", text_of(history));
+  std::fflush(stdout);
+  fibers::Fibers::Note note;
+  if (flags.trace) {
+    note = [](fibers::Time now, int fiber, std::string_view what) {
+      fmt::print("{:>14.3f} us  rank {}  {}\n", static_cast<double>(now) * 1e-3, fiber, what);
+    };
+  }
+  const Verdict verdict = faults::run(history, note);
+  for (const std::string& line : verdict.failures) fmt::print("FAILED: {}\n", line);
+  fmt::print("{} calls ok, {} failed, {} points, {} turns, {} messages, {:.3f} ms, digest {:016x}\n", verdict.calls,
+             verdict.failed_calls, verdict.points, verdict.turns, verdict.messages,
+             static_cast<double>(verdict.time) * 1e-6, verdict.digest);
+  return verdict.failures.empty() ? kDone : kWrong;
+}
+
+}  // namespace
+
+std::function<int()> add_faults(CLI::App& command) {
+  const auto flags = std::make_shared<Flags>();
+  command.add_option("--seeds", flags->seeds, "the histories to run, as 1..1000 (default)");
+  command.add_option("--replay", flags->replay, "run the history of this seed alone, and tell what it is");
+  command.add_option("--without", flags->without, "with --replay: leave out steps and faults, as s3,s4,f0");
+  command.add_flag("--trace", flags->trace, "with --replay: print what happens");
+  command.add_option("--processes", flags->processes, "run so many histories at once (default: one for each CPU)")
+      ->check(CLI::Range(1, 256));
+  return [flags] { return flags->replay ? replay(*flags) : run_campaign(*flags); };
+}
+
+}  // namespace torii::tools

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws histories, and tells what may come of them.
+#include "tools/torii-sim/faults/history.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <random>
+
+namespace torii::faults {
+namespace {
+
+using fibers::kMicrosecond;
+using fibers::kMillisecond;
+using fibers::Time;
+
+/// Numbers by a seed.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
+  std::mt19937_64& random() noexcept { return random_; }
+  bool one_in(std::uint64_t n) { return random_() % n == 0; }
+  /// From 0 to below - 1.
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+  int below(int limit) { return static_cast<int>(random_() % static_cast<std::uint64_t>(limit)); }
+  Time between(Time least, Time most) { return least + static_cast<Time>(below(static_cast<std::uint64_t>(most - least + 1))); }
+  /// Up to 2^bits, every order of magnitude alike.
+  std::uint64_t of_any_size(int bits) { return 1 + (random_() & ((std::uint64_t{2} << below(bits)) - 1)); }
+  template <class Value, std::size_t count>
+  Value one_of(const std::array<Value, count>& values) {
+    return values[below(count)];
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+constexpr Time kPauseMostUs = 3000;
+
+/// All members refuse, or some of them do something that fails the team.
+void add_deviations(Step& step, const std::vector<int>& members, Draw& draw) {
+  const auto refuses = [&](int rank) { step.deviations[static_cast<std::size_t>(rank)] = Deviation::refused; };
+  if (draw.one_in(2)) {
+    std::ranges::for_each(members, refuses);
+    return;
+  }
+  const auto chosen = static_cast<std::size_t>(members[draw.below(members.size())]);
+  switch (draw.below(4)) {
+    case 0:
+      step.other = unlike(step.call, draw.random());
+      step.deviations[chosen] = Deviation::differs;
+      return;
+    case 1:
+      step.deviations[chosen] = Deviation::aborts;
+      return;
+    case 2:
+      // All but one.
+      std::ranges::for_each(members, refuses);
+      step.deviations[chosen] = Deviation::none;
+      return;
+    default:
+      refuses(static_cast<int>(chosen));
+  }
+}
+
+Step draw_step(const History& history, Draw& draw) {
+  Step step;
+  const auto ranks = static_cast<std::size_t>(history.ranks());
+  step.team = draw.below(history.teams);
+  step.manner = static_cast<Manner>(std::min<std::uint64_t>(draw.below(std::uint64_t{5}), 2));
+  if (draw.one_in(2)) step.manner = Manner::blocking;
+  step.call = random_call(draw.random());
+  step.deviations.assign(ranks, Deviation::none);
+  step.pauses_us.assign(ranks, 0);
+  step.memory.assign(ranks, Memory::malloced);
+  if (draw.one_in(4)) step.pauses_us[draw.below(ranks)] = static_cast<int>(draw.between(0, kPauseMostUs));
+  // Mostly alike on all ranks, as programs have it.
+  const auto memory = static_cast<Memory>(draw.below(std::uint64_t{3}));
+  for (Memory& one : step.memory) one = draw.one_in(8) ? static_cast<Memory>(draw.below(std::uint64_t{3})) : memory;
+  return step;
+}
+
+Step draw_split(History& history, Draw& draw) {
+  Step step = draw_step(history, draw);
+  step.team = 0;
+  step.splits = true;
+  step.part = history.teams++;
+  step.colors = draw.random()();
+  return step;
+}
+
+Job draw_job(Draw& draw) {
+  Job job;
+  job.ranks = 2 + std::min(draw.below(6), draw.below(6));
+  // One node, a node for each rank, or nodes of several ranks.
+  const int kind = draw.below(3);
+  const int nodes = kind == 0 ? 1 : (kind == 1 ? job.ranks : 2 + draw.below(2));
+  for (int rank = 0; rank < job.ranks; ++rank) job.nodes.push_back(rank * nodes / job.ranks);
+  const auto count = static_cast<std::size_t>(job.nodes.back()) + 1;
+  job.clock_offsets.assign(count, 0);
+  job.clock_drifts.assign(count, 0);
+  if (draw.one_in(2)) {
+    for (Time& offset : job.clock_offsets) offset = draw.between(0, 3600 * fibers::kSecond);
+    for (double& drift : job.clock_drifts) drift = 1e-6 * static_cast<double>(draw.between(-200, 200));
+  }
+  job.oversubscribed = !draw.one_in(8);
+  job.timeout_s = draw.one_in(2) ? 0.5 : 2;
+
+  fibers::WireManner& wires = job.wires;
+  wires.engines = 1 + draw.below(4);
+  wires.late_most = draw.one_of(std::array<Time, 3>{2 * kMicrosecond, 20 * kMicrosecond, 500 * kMicrosecond});
+  wires.keeps_order = draw.one_in(2);
+  wires.stores_by_itself = draw.one_in(2);
+  wires.wakes = draw.one_in(2);
+  if (draw.one_in(3)) {
+    wires.very_late = 0.01;
+    wires.very_late_most = draw.one_of(std::array<Time, 3>{kMillisecond, 10 * kMillisecond, 100 * kMillisecond});
+  }
+  if (draw.one_in(3)) {
+    for (int engine = 0; engine < wires.engines; ++engine) wires.slower.push_back(draw.one_in(3) ? 10 : 1);
+  }
+
+  job.settings = "ENGINES=" + std::to_string(wires.engines) + "\n";
+  job.settings += draw.one_of(std::array<const char*, 4>{"", "", "WAIT=sleep\n", "WAIT=yield\n"});
+  job.settings += draw.one_of(std::array<const char*, 3>{"", "CHANNELS=1\n", "CHANNELS=4\n"});
+  job.settings += draw.one_of(std::array<const char*, 4>{"", "", "SLOTS=2\n", "SLOTS=8\n"});
+  job.settings += draw.one_of(std::array<const char*, 3>{"", "SEGMENT=4K\n", "SEGMENT=16K\n"});
+  job.settings += draw.one_of(std::array<const char*, 3>{"", "CROSS_MEMORY=on\n", "CROSS_MEMORY=off\n"});
+  job.determinism = draw.one_in(3) ? "canonical" : "";
+  return job;
+}
+
+/// Draws what goes wrong there.
+Fault at_kind(Fault fault, const Job& job, Draw& draw) {
+  const int kind = draw.below(job.several_nodes() ? 6 : 4);
+  if (kind < 3) return fault;
+  if (kind == 3) {
+    fault.kind = FaultKind::stops;
+    fault.time = draw.between(kMillisecond, 4 * fibers::kSecond);
+    return fault;
+  }
+  fault.kind = draw.one_in(3) ? FaultKind::cut_silently : FaultKind::loses_engine;
+  fault.time = static_cast<Time>(draw.of_any_size(16)) * 2 * kMicrosecond;
+  fault.engine = draw.below(job.wires.engines);
+  if (draw.one_in(2)) fault.peer = draw.below(job.ranks);
+  if (fault.peer == fault.rank) fault.peer = -1;
+  return fault;
+}
+
+/// Those in which faults are worth more than their share of the time.
+constexpr std::array kPhasesOfFaults = {Phase::making_team, Phase::splitting,         Phase::calling,
+                                        Phase::starting,    Phase::preparing,         Phase::waiting,
+                                        Phase::refusing,    Phase::choosing_survivors, Phase::choosing_survivors,
+                                        Phase::calling_survivors};
+
+Fault draw_fault(const Job& job, Draw& draw) {
+  Fault fault;
+  fault.rank = draw.below(job.ranks);
+  fault.point = draw.of_any_size(12);
+  if (draw.one_in(4)) return at_kind(fault, job, draw);
+  fault.phase = draw.one_of(kPhasesOfFaults);
+  fault.point = draw.of_any_size(8);
+  fault.visit = std::min(draw.below(4), draw.below(4));
+  return at_kind(fault, job, draw);
+}
+
+std::string deviations_text(const Step& step) {
+  constexpr const char* kTexts[] = {"", " is refused", " differs", " aborts"};
+  std::string text;
+  for (std::size_t rank = 0; rank < step.deviations.size(); ++rank) {
+    if (step.deviations[rank] == Deviation::none) continue;
+    text += "; rank " + std::to_string(rank) + kTexts[static_cast<std::size_t>(step.deviations[rank])];
+  }
+  return text;
+}
+
+std::string step_text(const Step& step) {
+  constexpr const char* kManners[] = {"", "started ", "persistent "};
+  if (step.splits) return "split into parts " + std::to_string(step.part);
+  return "team " + std::to_string(step.team) + ", " + kManners[static_cast<std::size_t>(step.manner)] +
+         "collective " + std::to_string(step.call.collective) + " of " + std::to_string(step.call.count) + " x type " +
+         std::to_string(step.call.type) + ", root " + std::to_string(step.call.root) + deviations_text(step);
+}
+
+std::string place_text(const Fault& fault) {
+  return " at point " + std::to_string(fault.point) + " of " + text_of(fault.phase) +
+         (fault.visit == 0 ? "" : ", the time after " + std::to_string(fault.visit) + " others");
+}
+
+std::string fault_text(const Fault& fault) {
+  std::string text = "rank " + std::to_string(fault.rank) + " " + text_of(fault.kind);
+  switch (fault.kind) {
+    case FaultKind::dies:
+      return text + place_text(fault);
+    case FaultKind::stops:
+      return text + " for " + std::to_string(fault.time / kMillisecond) + " ms" + place_text(fault);
+    default:
+      return text + " " + std::to_string(fault.engine) + " to " +
+             (fault.peer < 0 ? "all" : "rank " + std::to_string(fault.peer)) + " at " +
+             std::to_string(fault.time / kMicrosecond) + " us";
+  }
+}
+
+}  // namespace
+
+const char* text_of(Phase phase) noexcept {
+  constexpr const char* kTexts[] = {"joining",   "making the team", "splitting", "calling",
+                                    "starting",  "preparing",       "waiting",   "making a wrong call",
+                                    "choosing survivors", "calling with survivors", "computing", "leaving"};
+  static_assert(std::size(kTexts) == kPhases);
+  return kTexts[static_cast<std::size_t>(phase)];
+}
+
+bool Job::several_nodes() const noexcept { return nodes.back() != 0; }
+
+const char* text_of(FaultKind kind) noexcept {
+  constexpr const char* kTexts[] = {"dies", "stops", "loses engine", "loses, unnoticed, engine"};
+  return kTexts[static_cast<std::size_t>(kind)];
+}
+
+std::vector<int> History::members(std::size_t team, int rank) const {
+  std::uint64_t colors = 0;
+  for (const Step& step : steps) {
+    if (step.splits && step.part == team) colors = step.colors;
+  }
+  std::vector<int> members;
+  for (int other = 0; other < ranks(); ++other) {
+    if ((colors >> other & 1) == (colors >> rank & 1)) members.push_back(other);
+  }
+  return members;
+}
+
+bool History::may_time_out() const {
+  const Time patience = static_cast<Time>(job.timeout_s * fibers::kSecond) / 8;
+  return job.wires.very_late_most * 10 > patience || std::ranges::any_of(faults, [&](const Fault& fault) {
+           return fault.kind != FaultKind::dies && (fault.kind != FaultKind::stops || fault.time > patience);
+         });
+}
+
+bool History::may_fail(std::size_t team, int rank) const {
+  if (may_time_out()) return true;
+  const std::vector<int> all = members(team, rank);
+  const auto is_member = [&](const Fault& fault) { return std::ranges::find(all, fault.rank) != all.end(); };
+  if (std::ranges::any_of(faults, is_member)) return true;
+  return std::ranges::any_of(steps, [&](const Step& step) {
+    // Between nodes a member that waits in a call which differs is not heard by those that wait in another team.
+    if (step.is_left_out || step.splits || (step.team != team && !job.several_nodes())) return false;
+    const auto count = [&](Deviation kind) {
+      return std::ranges::count_if(
+          all, [&](int member) { return step.deviations[static_cast<std::size_t>(member)] == kind; });
+    };
+    const auto refused = count(Deviation::refused);
+    return count(Deviation::aborts) != 0 || (count(Deviation::differs) != 0 && all.size() > 1) ||
+           (refused != 0 && refused != std::ssize(all));
+  });
+}
+
+History draw_history(std::uint64_t seed) {
+  Draw draw(seed);
+  History history;
+  history.seed = seed;
+  history.job = draw_job(draw);
+  const bool deviates = draw.one_in(2);
+  const std::uint64_t steps = 2 + draw.below(std::uint64_t{12});
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    if (history.teams < 3 && draw.one_in(5)) {
+      history.steps.push_back(draw_split(history, draw));
+      continue;
+    }
+    Step step = draw_step(history, draw);
+    if (deviates && draw.one_in(6)) {
+      add_deviations(step, history.members(step.team, draw.below(history.ranks())), draw);
+    }
+    history.steps.push_back(step);
+  }
+  const int faults = draw.one_in(4) ? 0 : 1 + std::min(draw.below(4), draw.below(4));
+  for (int i = 0; i < faults; ++i) history.faults.push_back(draw_fault(history.job, draw));
+  return history;
+}
+
+std::string text_of(const History& history) {
+  const Job& job = history.job;
+  std::string text = "history " + std::to_string(history.seed) + ": " + std::to_string(job.ranks) + " ranks on " +
+                     std::to_string(job.nodes.back() + 1) + (job.several_nodes() ? " nodes" : " node") +
+                     ", deadline " + std::to_string(static_cast<int>(job.timeout_s * 1000)) + " ms";
+  std::string_view settings = job.settings;
+  for (std::size_t at = 0; (at = settings.find('\n')) != std::string_view::npos; settings.remove_prefix(at + 1)) {
+    text += ", " + std::string(settings.substr(0, at));
+  }
+  text += "\n";
+  for (std::size_t i = 0; i < history.steps.size(); ++i) {
+    if (history.steps[i].is_left_out) continue;
+    text += "  step " + std::to_string(i) + ": " + step_text(history.steps[i]) + "\n";
+  }
+  for (const Fault& fault : history.faults) text += "  fault: " + fault_text(fault) + "\n";
+  return text;
+}
+
+}  // namespace torii::faults

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// A history under faults: a job, what each of its ranks does step by step, and what goes wrong. A function of a seed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/torii-sim/faults/calls.hpp"
+#include "transports/fibers/fibers.hpp"
+#include "transports/fibers/wires.hpp"
+
+namespace torii::faults {
+
+/// What one rank does at a step instead of the call.
+enum class Deviation : std::uint8_t {
+  none,
+  refused,  ///< makes a call that is refused
+  differs,  ///< makes Step::other
+  aborts    ///< aborts the team, then makes the call
+};
+
+enum class Manner : std::uint8_t {
+  blocking,
+  started,    ///< waited for a few steps later
+  persistent  ///< prepared, started and waited for twice
+};
+
+/// Where the vectors of a rank are.
+enum class Memory : std::uint8_t { malloced, allocated, adopted };
+
+struct Step {
+  std::size_t team = 0;  ///< 0: all ranks; otherwise a part, which an earlier step has made
+  bool splits = false;   ///< makes part number `part` of team 0, by colours
+  std::size_t part = 0;
+  std::uint64_t colors = 0;  ///< bit r: the colour of rank r
+  Manner manner = Manner::blocking;
+  CallSpec call;
+  CallSpec other;
+  std::vector<Deviation> deviations;  ///< by rank of team 0
+  std::vector<int> pauses_us;         ///< by rank, before the step
+  std::vector<Memory> memory;         ///< by rank
+  bool is_left_out = false;           ///< nobody does it
+};
+
+enum class FaultKind : std::uint8_t { dies, stops, loses_engine, cut_silently };
+
+/// What a rank is doing.
+enum class Phase : std::uint8_t {
+  joining,
+  making_team,
+  splitting,
+  calling,
+  starting,
+  preparing,
+  waiting,
+  refusing,  ///< makes a wrong call
+  choosing_survivors,
+  calling_survivors,
+  computing,
+  leaving
+};
+inline constexpr int kPhases = 12;
+const char* text_of(Phase phase) noexcept;
+
+struct Fault {
+  FaultKind kind = FaultKind::dies;
+  int rank = 0;
+  /// dies, stops: at this point of the rank, counted from where it comes to `phase` for the time number `visit`.
+  std::uint64_t point = 1;
+  Phase phase = Phase::joining;
+  int visit = 0;
+  fibers::Time time = 0;     ///< loses_engine, cut_silently: when; stops: for how long
+  int engine = 0;
+  int peer = -1;             ///< of a lost engine: -1: all peers
+};
+
+/// The machines and the network.
+struct Job {
+  int ranks = 2;
+  std::vector<int> nodes;  ///< by rank
+  bool oversubscribed = true;
+  fibers::WireManner wires;
+  double timeout_s = 1;
+  std::string settings;   ///< "NAME=value" lines, without those above
+  std::string topology;   ///< of the team of all ranks; empty: as the context has it
+  std::string algorithm;  ///< of the team of all ranks
+  std::string determinism;
+  std::vector<fibers::Time> clock_offsets;  ///< by node
+  std::vector<double> clock_drifts;         ///< by node
+  bool several_nodes() const noexcept;
+};
+
+struct History {
+  std::uint64_t seed = 0;
+  Job job;
+  std::size_t teams = 1;
+  std::vector<Step> steps;
+  std::vector<Fault> faults;
+
+  int ranks() const noexcept { return job.ranks; }
+  /// Ranks that are in one team with `rank`.
+  std::vector<int> members(std::size_t team, int rank) const;
+  /// Whether calls of the rank's team at that index may fail: a member deviates, or something goes wrong with it.
+  bool may_fail(std::size_t team, int rank) const;
+  /// Whether something goes wrong that lets any wait reach its deadline.
+  bool may_time_out() const;
+};
+
+History draw_history(std::uint64_t seed);
+/// The history in sentences, a line for each step and fault.
+std::string text_of(const History& history);
+const char* text_of(FaultKind kind) noexcept;
+
+}  // namespace torii::faults
