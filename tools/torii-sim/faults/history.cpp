@@ -232,6 +232,12 @@ std::vector<int> History::members(std::size_t team, int rank) const {
 
 bool History::may_time_out() const {
   const Time patience = static_cast<Time>(job.timeout_s * fibers::kSecond) / 8;
+  // Between nodes a member that waits in a call which differs is not heard by those that wait in another team: each may
+  // wait for the deadline of the other.
+  const auto deviates = [](const Step& step) {
+    return !step.is_left_out && std::ranges::any_of(step.deviations, [](Deviation one) { return one != Deviation::none; });
+  };
+  if (job.several_nodes() && teams > 1 && std::ranges::any_of(steps, deviates)) return true;
   return job.wires.very_late_most * 10 > patience || std::ranges::any_of(faults, [&](const Fault& fault) {
            return fault.kind != FaultKind::dies && (fault.kind != FaultKind::stops || fault.time > patience);
          });
@@ -243,8 +249,7 @@ bool History::may_fail(std::size_t team, int rank) const {
   const auto is_member = [&](const Fault& fault) { return std::ranges::find(all, fault.rank) != all.end(); };
   if (std::ranges::any_of(faults, is_member)) return true;
   return std::ranges::any_of(steps, [&](const Step& step) {
-    // Between nodes a member that waits in a call which differs is not heard by those that wait in another team.
-    if (step.is_left_out || step.splits || (step.team != team && !job.several_nodes())) return false;
+    if (step.is_left_out || step.splits || step.team != team) return false;
     const auto count = [&](Deviation kind) {
       return std::ranges::count_if(
           all, [&](int member) { return step.deviations[static_cast<std::size_t>(member)] == kind; });

@@ -233,6 +233,7 @@ void Player::run(std::size_t index) {
   torii_request* request = nullptr;
   torii_status status = timed(Phase::preparing, [&] { return torii_prepare(team, &words, &request); });
   for (int round = 0; round < 2 && status == TORII_OK; ++round) {
+    call.was_right = false;  // the result may change from here on
     status = timed(Phase::starting, [&] { return torii_restart(request); });
     if (status == TORII_OK) status = timed(Phase::waiting, [&] { return torii_wait(request); });
     if (status == TORII_OK) judge(call, status);
