@@ -27,9 +27,7 @@ bool has_departed(const std::byte* memory, int member, int engines) noexcept {
                      [](const std::uint64_t& word) { return load_word(word) == Letterbox::kDeparted; });
 }
 
-void nap() noexcept {
-  platform().sleep(kNapNs);
-}
+void nap() noexcept { platform().sleep(kNapNs); }
 
 Letterbox::Letterbox(Transport& transport, std::vector<Member> members, int rank)
     : transport_(transport), members_(std::move(members)), rank_(rank), engines_(transport.capabilities().engines) {

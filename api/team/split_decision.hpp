@@ -37,7 +37,7 @@ class SplitDecision {
   int ranks_;
   std::int64_t patience_ns_;  ///< with a member that lives and does not answer
   std::int64_t pass_on_ns_;
-  std::uint64_t made_ = 0;    ///< splits that were made
+  std::uint64_t made_ = 0;  ///< splits that were made
 };
 
 }  // namespace torii

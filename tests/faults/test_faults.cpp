@@ -24,7 +24,8 @@ TEST(Faults, EveryHistoryEndsWithTheRightBitsOrACause) {
               static_cast<unsigned long long>(tally.histories), static_cast<unsigned long long>(tally.calls),
               static_cast<unsigned long long>(tally.failed_calls), static_cast<unsigned long long>(tally.points),
               tally.virtual_s / 3600);
-  for (const auto& [kind, count] : tally.faults) std::printf("%s: %llu\n", kind.c_str(), static_cast<unsigned long long>(count));
+  for (const auto& [kind, count] : tally.faults)
+    std::printf("%s: %llu\n", kind.c_str(), static_cast<unsigned long long>(count));
   for (const auto& [phase, count] : tally.deaths) {
     std::printf("deaths while %s: %llu\n", phase.c_str(), static_cast<unsigned long long>(count));
   }

@@ -11,6 +11,12 @@
 namespace torii::tests {
 
 using faults::CallSpec;
+using faults::expected_result;
+using faults::input_bytes;
+using faults::input_of;
+using faults::random_call;
+using faults::result_bytes;
+using faults::unlike;
 
 /// What one rank does at a step instead of the call.
 enum class Deviation : std::uint8_t {

@@ -32,7 +32,7 @@ Engine::~Engine() {
 void Engine::close() noexcept {
   if (is_closed_) return;
   is_closed_ = true;
-  for (Message* const message : leaving_) message->hold.let_go();
+  for (Message* const message : leaving_) message->drop();
   leaving_.clear();
   inbox_.clear();
   arriving_.clear();
@@ -127,7 +127,7 @@ void Engine::lose(int peer) noexcept {
   peers_.cut(number_, peer,
              "engine " + std::to_string(number_) + ": the connection to rank " + std::to_string(peer) + " broke");
   for (Message* const message : leaving_) {
-    if (message->to == peer) message->hold.let_go();
+    if (message->to == peer) message->drop();
   }
 }
 

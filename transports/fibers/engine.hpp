@@ -77,7 +77,7 @@ class Engine final : public WireEnd {
   std::deque<std::unique_ptr<Message>> inbox_;
   std::vector<Message*> leaving_;
   std::vector<const Message*> arriving_;
-  bool has_stored_ = false;  ///< since the last progress()
+  bool has_stored_ = false;                                        ///< since the last progress()
   std::shared_ptr<bool> is_there_ = std::make_shared<bool>(true);  ///< for events that come after this object
 };
 

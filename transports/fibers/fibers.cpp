@@ -74,7 +74,7 @@ struct Fibers::Fiber {
   boost::context::stack_context stack;
   Exceptions exceptions;
   std::uint64_t points = 0;
-  std::uint64_t yields = 0;       ///< in a row
+  std::uint64_t yields = 0;      ///< in a row
   std::uint64_t yielded_at = 0;  ///< the point of the last one
   std::uint64_t ticket = 0;
   bool has_ended = false;
@@ -107,8 +107,8 @@ int Fibers::add(std::function<void()> body, const Fate& fate) {
   Fiber& one = *fibers_.back();
   one.body = std::move(body);
   one.fate = fate;
-  one.context = boost::context::fiber(
-      std::allocator_arg, PooledStack{&one.stack}, [this, &one](boost::context::fiber&& main) {
+  one.context =
+      boost::context::fiber(std::allocator_arg, PooledStack{&one.stack}, [this, &one](boost::context::fiber&& main) {
 #if defined(__SANITIZE_ADDRESS__)
         __sanitizer_finish_switch_fiber(nullptr, &main_->stack_bottom, &main_->stack_bytes);
 #endif

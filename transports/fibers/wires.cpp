@@ -49,13 +49,15 @@ void Wires::send(std::unique_ptr<Message> message) {
 void Wires::leave(Message& message) noexcept {
   if (message.has_left) return;
   message.has_left = true;
-  if (message.source != nullptr) message.payload.assign(message.source, message.source + message.bytes);
+  if (message.source != nullptr && !message.is_dropped)
+    message.payload.assign(message.source, message.source + message.bytes);
   message.hold.let_go();
   if (WireEnd* const sender = end(message.from, message.engine)) sender->left(message);
 }
 
 void Wires::arrive(std::unique_ptr<Message> message) {
   leave(*message);
+  if (message->is_dropped) return;
   if (line(message->from, message->to, message->engine).is_cut) return;
   if (gone_[static_cast<std::size_t>(message->to)]) return;
   WireEnd* const receiver = end(message->to, message->engine);

@@ -17,22 +17,22 @@ namespace torii::fibers {
 /// How the network of one job behaves.
 struct WireManner {
   int engines = 1;
-  Time late_least = 500;                  ///< a message takes this long at the least
-  Time late_most = 20 * kMicrosecond;     ///< and mostly this long at the most
-  double very_late = 0;                   ///< share of the messages that take up to `very_late_most`
-  Time very_late_most = kMillisecond;     ///< after which the later ones of the same engine follow, if it keeps order
-  bool keeps_order = true;                ///< messages of one engine to one peer arrive in the order of their sending
-  bool stores_by_itself = false;          ///< payloads and signals are stored while the receiver does nothing
-  bool wakes = false;                     ///< a sleeper wakes when something arrives
-  std::vector<double> slower = {};        ///< by engine: times take so many times as long; none: 1
-  Time death_seen_after = kMillisecond;   ///< connections of a dead process break up to so much later
+  Time late_least = 500;                 ///< a message takes this long at the least
+  Time late_most = 20 * kMicrosecond;    ///< and mostly this long at the most
+  double very_late = 0;                  ///< share of the messages that take up to `very_late_most`
+  Time very_late_most = kMillisecond;    ///< after which the later ones of the same engine follow, if it keeps order
+  bool keeps_order = true;               ///< messages of one engine to one peer arrive in the order of their sending
+  bool stores_by_itself = false;         ///< payloads and signals are stored while the receiver does nothing
+  bool wakes = false;                    ///< a sleeper wakes when something arrives
+  std::vector<double> slower = {};       ///< by engine: times take so many times as long; none: 1
+  Time death_seen_after = kMillisecond;  ///< connections of a dead process break up to so much later
 };
 
 /// A thing that goes wrong with an engine between two ranks.
 struct Cut {
   int engine = 0;
   int rank = 0;
-  int peer = -1;          ///< -1: the engine of `rank` to all peers
+  int peer = -1;  ///< -1: the engine of `rank` to all peers
   Time at = 0;
   bool is_silent = false;  ///< nobody is told; otherwise both ends find the connection broken
 };
@@ -52,6 +52,11 @@ struct Message {
   std::size_t bytes = 0;
   PutHold hold = {};
   bool has_left = false;
+  bool is_dropped = false;  ///< its engine has given it up: it never arrives
+  void drop() noexcept {
+    is_dropped = true;
+    hold.let_go();
+  }
 };
 
 /// An engine's end of the wires.

@@ -34,9 +34,10 @@ void check_own_stack(std::uintptr_t place, std::size_t bytes) {
   constexpr std::uintptr_t kBelow = 16384;  // what take_place() and all that it calls use at the most
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (frame + kPage <= place || frame >= place + bytes + kBelow) return;
-  throw Error(Status::unsupported,
-              "the stack of the calling thread is on the pages of the memory, or next to them: give the buffer pages of "
-              "its own (mmap, aligned_alloc)");
+  throw Error(
+      Status::unsupported,
+      "the stack of the calling thread is on the pages of the memory, or next to them: give the buffer pages of "
+      "its own (mmap, aligned_alloc)");
 }
 
 /// A userfaultfd that may hold faults of system calls too; if only root may have that, one for user code alone.

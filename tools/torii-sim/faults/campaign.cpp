@@ -39,11 +39,10 @@ void write_all(int to, const std::string& text) {
 }
 
 Json json_of(const History& history, const Verdict& verdict) {
-  Json line = {{"seed", history.seed},         {"turns", verdict.turns},
-               {"points", verdict.points},     {"messages", verdict.messages},
-               {"calls", verdict.calls},       {"failed_calls", verdict.failed_calls},
-               {"survivors", verdict.survivors}, {"time_ns", verdict.time},
-               {"deaths", verdict.deaths},     {"failures", verdict.failures}};
+  Json line = {{"seed", history.seed},           {"turns", verdict.turns},  {"points", verdict.points},
+               {"messages", verdict.messages},   {"calls", verdict.calls},  {"failed_calls", verdict.failed_calls},
+               {"survivors", verdict.survivors}, {"time_ns", verdict.time}, {"deaths", verdict.deaths},
+               {"failures", verdict.failures}};
   for (const Fault& fault : history.faults) line["faults"].push_back(text_of(fault.kind));
   return line;
 }
@@ -227,7 +226,8 @@ void leave_out(History& history, const std::string& names) {
     }
   }
   std::ranges::sort(faults, std::greater<>());
-  for (const std::size_t fault : faults) history.faults.erase(history.faults.begin() + static_cast<std::ptrdiff_t>(fault));
+  for (const std::size_t fault : faults)
+    history.faults.erase(history.faults.begin() + static_cast<std::ptrdiff_t>(fault));
 }
 
 std::string shorten(const History& history) {

@@ -23,7 +23,9 @@ class Draw {
   /// From 0 to below - 1.
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
   int below(int limit) { return static_cast<int>(random_() % static_cast<std::uint64_t>(limit)); }
-  Time between(Time least, Time most) { return least + static_cast<Time>(below(static_cast<std::uint64_t>(most - least + 1))); }
+  Time between(Time least, Time most) {
+    return least + static_cast<Time>(below(static_cast<std::uint64_t>(most - least + 1)));
+  }
   /// Up to 2^bits, every order of magnitude alike.
   std::uint64_t of_any_size(int bits) { return 1 + (random_() & ((std::uint64_t{2} << below(bits)) - 1)); }
   template <class Value, std::size_t count>
@@ -148,9 +150,9 @@ Fault at_kind(Fault fault, const Job& job, Draw& draw) {
 }
 
 /// Those in which faults are worth more than their share of the time.
-constexpr std::array kPhasesOfFaults = {Phase::making_team, Phase::splitting,         Phase::calling,
-                                        Phase::starting,    Phase::preparing,         Phase::waiting,
-                                        Phase::refusing,    Phase::choosing_survivors, Phase::choosing_survivors,
+constexpr std::array kPhasesOfFaults = {Phase::making_team,      Phase::splitting,          Phase::calling,
+                                        Phase::starting,         Phase::preparing,          Phase::waiting,
+                                        Phase::refusing,         Phase::choosing_survivors, Phase::choosing_survivors,
                                         Phase::calling_survivors};
 
 Fault draw_fault(const Job& job, Draw& draw) {
@@ -177,8 +179,8 @@ std::string deviations_text(const Step& step) {
 std::string step_text(const Step& step) {
   constexpr const char* kManners[] = {"", "started ", "persistent "};
   if (step.splits) return "split into parts " + std::to_string(step.part);
-  return "team " + std::to_string(step.team) + ", " + kManners[static_cast<std::size_t>(step.manner)] +
-         "collective " + std::to_string(step.call.collective) + " of " + std::to_string(step.call.count) + " x type " +
+  return "team " + std::to_string(step.team) + ", " + kManners[static_cast<std::size_t>(step.manner)] + "collective " +
+         std::to_string(step.call.collective) + " of " + std::to_string(step.call.count) + " x type " +
          std::to_string(step.call.type) + ", root " + std::to_string(step.call.root) + deviations_text(step);
 }
 
@@ -204,9 +206,18 @@ std::string fault_text(const Fault& fault) {
 }  // namespace
 
 const char* text_of(Phase phase) noexcept {
-  constexpr const char* kTexts[] = {"joining",   "making the team", "splitting", "calling",
-                                    "starting",  "preparing",       "waiting",   "making a wrong call",
-                                    "choosing survivors", "calling with survivors", "computing", "leaving"};
+  constexpr const char* kTexts[] = {"joining",
+                                    "making the team",
+                                    "splitting",
+                                    "calling",
+                                    "starting",
+                                    "preparing",
+                                    "waiting",
+                                    "making a wrong call",
+                                    "choosing survivors",
+                                    "calling with survivors",
+                                    "computing",
+                                    "leaving"};
   static_assert(std::size(kTexts) == kPhases);
   return kTexts[static_cast<std::size_t>(phase)];
 }
@@ -235,7 +246,8 @@ bool History::may_time_out() const {
   // Between nodes a member that waits in a call which differs is not heard by those that wait in another team: each may
   // wait for the deadline of the other.
   const auto deviates = [](const Step& step) {
-    return !step.is_left_out && std::ranges::any_of(step.deviations, [](Deviation one) { return one != Deviation::none; });
+    return !step.is_left_out &&
+           std::ranges::any_of(step.deviations, [](Deviation one) { return one != Deviation::none; });
   };
   if (job.several_nodes() && teams > 1 && std::ranges::any_of(steps, deviates)) return true;
   return job.wires.very_late_most * 10 > patience || std::ranges::any_of(faults, [&](const Fault& fault) {
@@ -286,8 +298,8 @@ History draw_history(std::uint64_t seed) {
 std::string text_of(const History& history) {
   const Job& job = history.job;
   std::string text = "history " + std::to_string(history.seed) + ": " + std::to_string(job.ranks) + " ranks on " +
-                     std::to_string(job.nodes.back() + 1) + (job.several_nodes() ? " nodes" : " node") +
-                     ", deadline " + std::to_string(static_cast<int>(job.timeout_s * 1000)) + " ms";
+                     std::to_string(job.nodes.back() + 1) + (job.several_nodes() ? " nodes" : " node") + ", deadline " +
+                     std::to_string(static_cast<int>(job.timeout_s * 1000)) + " ms";
   std::string_view settings = job.settings;
   for (std::size_t at = 0; (at = settings.find('\n')) != std::string_view::npos; settings.remove_prefix(at + 1)) {
     text += ", " + std::string(settings.substr(0, at));

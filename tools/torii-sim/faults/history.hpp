@@ -71,9 +71,9 @@ struct Fault {
   std::uint64_t point = 1;
   Phase phase = Phase::joining;
   int visit = 0;
-  fibers::Time time = 0;     ///< loses_engine, cut_silently: when; stops: for how long
+  fibers::Time time = 0;  ///< loses_engine, cut_silently: when; stops: for how long
   int engine = 0;
-  int peer = -1;             ///< of a lost engine: -1: all peers
+  int peer = -1;  ///< of a lost engine: -1: all peers
 };
 
 /// The machines and the network.

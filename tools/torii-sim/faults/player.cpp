@@ -65,9 +65,7 @@ torii_status make_refused_call(torii_team* team, int way) {
   }
 }
 
-std::string cause_of(torii_status status) {
-  return std::string(torii_status_name(status)) + ": " + torii_last_error();
-}
+std::string cause_of(torii_status status) { return std::string(torii_status_name(status)) + ": " + torii_last_error(); }
 
 }  // namespace
 
@@ -223,7 +221,8 @@ void Player::run(std::size_t index) {
   Call& call = make(index, deviation == Deviation::differs ? step.other : step.call, step.memory[rank]);
   call.is_checked = deviation != Deviation::differs;
   const torii_call words = words_of(call);
-  if (step.manner == Manner::blocking) return judge(call, timed(Phase::calling, [&] { return torii_run(team, &words); }));
+  if (step.manner == Manner::blocking)
+    return judge(call, timed(Phase::calling, [&] { return torii_run(team, &words); }));
   if (step.manner == Manner::started) {
     const torii_status started = timed(Phase::starting, [&] { return torii_start(team, &words, &call.request); });
     call.due = index + 1 + call.spec.seed % 3;
@@ -245,9 +244,9 @@ void Player::run(std::size_t index) {
 void Player::refuse(std::size_t index) {
   const Step& step = history_.steps[index];
   const int way = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % kRefusals);
-  const torii_status status =
-      timed(Phase::refusing, [&] { return make_refused_call(teams_[step.team], way); });
-  if (status == TORII_OK) stage_.fail(rank_, "wrong call " + std::to_string(way) + " succeeded" + where(index, step.team));
+  const torii_status status = timed(Phase::refusing, [&] { return make_refused_call(teams_[step.team], way); });
+  if (status == TORII_OK)
+    stage_.fail(rank_, "wrong call " + std::to_string(way) + " succeeded" + where(index, step.team));
 }
 
 void Player::wait_until(std::size_t step) {
@@ -287,7 +286,8 @@ void Player::judge_failure(std::size_t team, torii_status status, const std::str
   if (status == TORII_POISONED) return;
   const auto first = stage_.causes.try_emplace({team, history_.members(team, rank_).front()}, cause);
   if (!history_.job.several_nodes() && first.first->second != cause) {
-    stage_.fail(rank_, "reports another cause than a member before: " + cause + " instead of " + first.first->second + at);
+    stage_.fail(rank_,
+                "reports another cause than a member before: " + cause + " instead of " + first.first->second + at);
   }
 }
 

@@ -64,9 +64,8 @@ void live(Stage& stage, fibers::Meeting& meeting, fibers::Wires& wires, int rank
     return fibers::open(wires, history.job.oversubscribed, bootstrap, settings, nodes, arena, peers);
   };
   try {
-    const auto context = std::unique_ptr<torii_context>(
-        new torii_context{{settings_of(history.job, rank),
-                           std::make_unique<fibers::MeetingBootstrap>(meeting, rank), open}});
+    const auto context = std::unique_ptr<torii_context>(new torii_context{
+        {settings_of(history.job, rank), std::make_unique<fibers::MeetingBootstrap>(meeting, rank), open}});
     Player player(stage, context.get(), rank);  // its memory stays as long as a peer may read it
     player.play();
     stage.enter(rank, Phase::leaving);
