@@ -26,6 +26,7 @@ struct Flags {
   std::string without;
   bool trace = false;
   int processes = 0;
+  std::size_t failures = 10;
 };
 
 Campaign read_campaign(const Flags& flags) {
@@ -42,6 +43,7 @@ Campaign read_campaign(const Flags& flags) {
   campaign.last = *last;
   campaign.processes =
       flags.processes > 0 ? flags.processes : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  campaign.failures_most = flags.failures;
   return campaign;
 }
 
@@ -117,6 +119,8 @@ std::function<int()> add_faults(CLI::App& command) {
   command.add_flag("--trace", flags->trace, "with --replay: print what happens");
   command.add_option("--processes", flags->processes, "run so many histories at once (default: one for each CPU)")
       ->check(CLI::Range(1, 256));
+  command.add_option("--failures", flags->failures, "end after so many failures (default: 10)")
+      ->check(CLI::Range(1, 1'000'000));
   return [flags] { return flags->replay ? replay(*flags) : run_campaign(*flags); };
 }
 

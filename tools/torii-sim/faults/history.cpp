@@ -72,6 +72,13 @@ Step draw_step(const History& history, Draw& draw) {
   step.manner = static_cast<Manner>(std::min<std::uint64_t>(draw.below(std::uint64_t{5}), 2));
   if (draw.one_in(2)) step.manner = Manner::blocking;
   step.call = random_call(draw.random());
+  // Programs repeat calls, and a call is taken most easily for another one that is like it.
+  if (!history.steps.empty() && draw.one_in(3)) {
+    const std::uint64_t seed = step.call.seed;
+    step.call = history.steps.back().call;
+    step.call.seed = seed;
+    step.team = history.steps.back().team;
+  }
   step.deviations.assign(ranks, Deviation::none);
   step.pauses_us.assign(ranks, 0);
   step.memory.assign(ranks, Memory::malloced);

@@ -325,7 +325,10 @@ void Player::go_on_with_survivors(std::size_t team) {
     const torii_status called =
         timed(Phase::calling_survivors, [&] { return torii_allreduce(next, &one, &sum, 1, TORII_I64, TORII_SUM); });
     if (called == TORII_OK && sum != torii_team_ranks(next)) stage_.fail(rank_, "wrong sum over the survivors");
-    if (called == TORII_OK) break;
+    if (called == TORII_OK) {
+      ++stage_.left[team];
+      break;
+    }
     if (!history_.may_fail(team, rank_)) stage_.fail(rank_, "survivors failed without a fault: " + cause_of(called));
     failed = next;
   }
