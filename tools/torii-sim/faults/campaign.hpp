@@ -45,8 +45,12 @@ struct Campaign {
 /// of that history. `progress` is called now and then.
 Tally run(const Campaign& campaign, const std::function<void(const Tally&)>& progress);
 
-/// What the history, run in a process of its own, fails with; empty: it does not fail.
-std::string failure_of(const History& history);
+/// One history in a process of its own.
+struct Replay {
+  std::string failure;       ///< sentences; empty: it does not fail
+  std::uint64_t digest = 0;  ///< Verdict::digest; 0 after a crash
+};
+Replay replay(const History& history);
 
 /// Leaves out what is named: "s3" step 3, "f0" fault 0, with commas. Throws Error{invalid_argument}.
 void leave_out(History& history, const std::string& names);

@@ -86,7 +86,7 @@ int run_campaign(const Flags& flags) {
   const std::string names = shorten(history);
   leave_out(history, names);
   fmt::print("\nThe first failure needs no more than this: torii-sim faults --replay {}{}{}\n{}{}", seed,
-             names.empty() ? "" : " --without ", names, text_of(history), failure_of(history));
+             names.empty() ? "" : " --without ", names, text_of(history), faults::replay(history).failure);
   return kWrong;
 }
 

@@ -312,8 +312,10 @@ void Player::go_on_with_survivors(std::size_t team) {
     const torii_status status =
         timed(Phase::choosing_survivors, [&] { return torii_team_survivors(failed, nullptr, &next); });
     if (status != TORII_OK) {
-      // A member whose last call succeeded knows of no failure, and does not come.
-      if (!history_.may_time_out() && stage_.left[team] == 0) {
+      // A member whose last call succeeded knows of no failure, and does not come. Who waits for it is waited for in
+      // other teams.
+      stage_.waits_in_vain = stage_.waits_in_vain || stage_.left[team] != 0;
+      if (!history_.may_time_out() && !stage_.waits_in_vain) {
         stage_.fail(rank_, "no team of survivors: " + cause_of(status) + where(history_.steps.size(), team));
       }
       break;

@@ -26,10 +26,11 @@ struct Stage {
   std::map<std::pair<std::size_t, int>, std::string> causes = {};
   std::uint64_t calls = 0;  ///< that returned ok
   std::uint64_t failed_calls = 0;
-  std::uint64_t survivors = 0;                        ///< teams of survivors that were made
-  std::vector<std::size_t> left = {};                 ///< by team: members that have left it, or its survivors, in peace
-  std::vector<Phase> phases = {};                     ///< by rank: what it is doing
-  std::vector<bool> has_played = {};                  ///< by rank
+  std::uint64_t survivors = 0;         ///< teams of survivors that were made
+  std::vector<std::size_t> left = {};  ///< by team: members that have left it, or its survivors, in peace
+  bool waits_in_vain = false;          ///< a rank has waited for a member that had left in peace
+  std::vector<Phase> phases = {};      ///< by rank: what it is doing
+  std::vector<bool> has_played = {};   ///< by rank
   std::vector<std::array<int, kPhases>> visits = {};  ///< by rank: how often it has come to each phase
 
   void fail(int rank, const std::string& what);
