@@ -18,6 +18,7 @@ namespace torii {
 struct ExecutorRules {
   // crediting.hpp
   int (*group)(const Stream& stream, int slots) = credit_group;
+  int (*exchange_group)(const Stream& stream, int slots) = exchange_credit_group;
   std::uint64_t (*credited)(std::uint64_t message, std::uint64_t group) = credited_group;
   std::uint64_t (*awaited)(std::uint64_t message, std::uint64_t slots, std::uint64_t group) = awaited_group;
   std::uint64_t (*taken)(std::uint64_t begun, std::uint64_t ended, std::uint64_t messages) = taken_before;

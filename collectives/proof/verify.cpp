@@ -72,13 +72,15 @@ Verdict verify_exchanges(const PlanRequest& request, std::span<const Plan> plans
   Verdict verdict;
   Faults faults(verdict.faults);
   check_orders(request, plans, faults);
-  if (!faults.any()) verification::check_transfers(rules, faults);
+  if (!faults.any()) verification::check_transfers(plans.front().slots, rules, faults);
   if (faults.any()) return verdict;
   const PairwiseExchange* const exchange = &plans.front().exchange;
-  verdict = verify_flows(request, expand_exchanges(plans, Delivery::read_in_place), pool, {}, rules, exchange);
+  ExecutorRules of_pairs = rules;
+  of_pairs.group = rules.exchange_group;
+  verdict = verify_flows(request, expand_exchanges(plans, Delivery::read_in_place), pool, {}, of_pairs, exchange);
   if (!verdict.ok()) return verdict;
   const Proofs read = verdict.proofs;
-  verdict = verify_flows(request, expand_exchanges(plans, Delivery::write_in_place), pool, {}, rules, exchange);
+  verdict = verify_flows(request, expand_exchanges(plans, Delivery::write_in_place), pool, {}, of_pairs, exchange);
   verdict.proofs.read_in_place = read.read_in_place;
   verdict.proofs.read_privately = read.read_in_place;
   verdict.proofs.transfers = read.read_in_place;

@@ -63,7 +63,7 @@ void check_lists(const PlanRequest& request, const StepTable& table, const Execu
 
 /// What two ranks of a pairwise exchange do for a block that uses no slots: buffer offers in turn, parts with one
 /// signal or one release, and the ends of their calls.
-void check_transfers(const ExecutorRules& rules, Faults& faults);
+void check_transfers(int slots, const ExecutorRules& rules, Faults& faults);
 
 /// Derives the expression of every result and compares; fills `verdict.result_expression`.
 void check_data(const PlanRequest& request, const StepTable& table, const Precedence& precedence, ExpressionPool& pool,

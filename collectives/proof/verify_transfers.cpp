@@ -101,6 +101,11 @@ int lines_in_turn(const ExecutorRules& rules, Faults& faults) {
                std::to_string(kOfferLines));
     return 0;
   }
+  for (std::uint64_t offer = 0; offer < 8 * kOfferLines; ++offer) {
+    if (rules.line(offer) == rules.line(offer % static_cast<std::uint64_t>(lines))) continue;
+    faults.add("buffer offer " + std::to_string(offer) + " of a pairwise exchange is not in the line whose turn it is");
+    return 0;
+  }
   return lines;
 }
 
@@ -149,7 +154,11 @@ void check_ways(const ExecutorRules& rules, Faults& faults) {
 
 }  // namespace
 
-void check_transfers(const ExecutorRules& rules, Faults& faults) {
+void check_transfers(int slots, const ExecutorRules& rules, Faults& faults) {
+  if (const int group = rules.exchange_group({}, slots); group != 1) {
+    faults.add("a block's last message shares its credit with " + std::to_string(group - 1) +
+               " others, so its sender cannot see that it has been taken");
+  }
   check_ways(rules, faults);
   const int lines = lines_in_turn(rules, faults);
   if (faults.any()) return;

@@ -26,6 +26,10 @@ constexpr int credit_group(const Stream& stream, int slots) noexcept {
   return group;
 }
 
+/// The same for streams of a pairwise exchange. By the credit of a block's last message the sender sees that the block
+/// has been taken, so each message has its own.
+constexpr int exchange_credit_group(const Stream& /*stream*/, int /*slots*/) noexcept { return 1; }
+
 /// If all messages below `taken` have been taken, all messages below this number find their slot free and wait for no
 /// credit. At first `taken` is 0.
 constexpr std::uint64_t free_below(std::uint64_t taken, std::uint64_t slots) noexcept { return taken + slots; }

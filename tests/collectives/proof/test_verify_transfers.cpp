@@ -54,6 +54,18 @@ TEST(VerifyTransfers, OneLineOfOffersIsTooFew) {
             "a buffer offer of a pairwise exchange may overwrite that of 1 calls before, which the peer still reads");
   rules.line = [](std::uint64_t offers) { return offers % 3; };
   EXPECT_EQ(fault_with(rules), "a buffer offer of a pairwise exchange goes to line 2 of 2");
+  rules.line = [](std::uint64_t offers) { return offers < 2 ? offers : 0; };
+  EXPECT_EQ(fault_with(rules), "buffer offer 3 of a pairwise exchange is not in the line whose turn it is");
+}
+
+/// Towards another node the sender of a block waits for the credit of its last message.
+TEST(VerifyTransfers, EachMessageHasACredit) {
+  EXPECT_EQ(first_fault(direct(Collective::alltoall, 16)), "no fault");
+  EXPECT_EQ(verdict_of(direct(Collective::alltoall, 16)).proofs.credit_groups, 0);
+  ExecutorRules rules;
+  rules.exchange_group = credit_group;
+  EXPECT_EQ(first_fault(direct(Collective::alltoall, 16), rules),
+            "a block's last message shares its credit with 3 others, so its sender cannot see that it has been taken");
 }
 
 TEST(VerifyTransfers, TheSenderWaitsForReaders) {
