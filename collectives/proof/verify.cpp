@@ -84,6 +84,9 @@ Verdict verify_exchanges(const PlanRequest& request, std::span<const Plan> plans
   verdict.proofs.read_in_place = read.read_in_place;
   verdict.proofs.read_privately = read.read_in_place;
   verdict.proofs.transfers = read.read_in_place;
+  // Both ranks of a pair make offers; an alltoall has a transfer for each.
+  const bool both_ways = exchange->from < 0 && exchange->to < 0;
+  verdict.proofs.offers = both_ways ? read.read_in_place : 2 * read.read_in_place;
   return verdict;
 }
 

@@ -29,6 +29,7 @@ TEST(VerifyTransfers, TheRulesOfTheExecutorAreRight) {
     const Proofs proofs = verdict_of(direct(collective)).proofs;
     const int pairs = collective == Collective::alltoall ? 6 : 2;
     EXPECT_EQ(proofs.transfers, pairs);
+    EXPECT_EQ(proofs.offers, collective == Collective::alltoall ? 6 : 4);
     EXPECT_EQ(proofs.read_in_place, pairs);
     EXPECT_EQ(proofs.write_in_place, pairs);
   }
