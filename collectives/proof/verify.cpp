@@ -15,30 +15,22 @@ using verification::Faults;
 using verification::Precedence;
 using verification::StepTable;
 
-bool enough_slots(const StepTable& table, int slots, const CreditRules& rules) {
+bool enough_slots(const StepTable& table, int slots, const ExecutorRules& rules) {
   Precedence precedence(table, slots, rules);
   if (!precedence.zero_cycle().empty()) return false;
   std::vector<std::string> sentences;
   Faults faults(sentences, 1);
-  verification::check_implied_credits(table, slots, precedence, faults);
+  verification::check_implied_credits(table, slots, rules, precedence, faults);
   return sentences.empty();
 }
 
-}  // namespace
-
-Verdict verify(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
-               const DeclaredOrder& order, const CreditRules& rules) {
+/// Plans of flows. `exchange`: the pairwise exchange that they were written out from, or nullptr.
+Verdict verify_flows(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
+                     const DeclaredOrder& order, const ExecutorRules& rules, const PairwiseExchange* exchange) {
   Verdict verdict;
+  Proofs& proofs = verdict.proofs;
   Faults faults(verdict.faults);
-  if (have_exchanges(plans, faults)) {
-    if (!faults.any()) check_orders(request, plans, faults);
-    if (faults.any()) return verdict;
-    // A pair's blocks are read in place, stored in place or go by value; each stream proves the last with either.
-    verdict = verify(request, expand_exchanges(plans, Delivery::read_in_place), pool, order, rules);
-    if (verdict.ok()) verdict = verify(request, expand_exchanges(plans, Delivery::write_in_place), pool, order, rules);
-    return verdict;
-  }
-  const StepTable table = verification::tabulate(request, plans, faults);
+  const StepTable table = verification::tabulate(request, plans, faults, rules);
   if (faults.any()) return verdict;
   const int slots = plans.front().slots;
   Precedence precedence(table, slots, rules);
@@ -46,20 +38,68 @@ Verdict verify(const PlanRequest& request, std::span<const Plan> plans, Expressi
     faults.add(precedence.zero_cycle());
     return verdict;
   }
+  proofs.steps = table.step_count();
+  for (const verification::JoinedStream& joined : table.streams) {
+    if (joined.stream.bundle > 1) ++proofs.bundled;
+    if (joined.stream.delivery == Delivery::read_in_place) ++proofs.read_in_place;
+    if (joined.stream.delivery == Delivery::write_in_place) ++proofs.write_in_place;
+  }
   if (request.collective == Collective::barrier) {
     verification::check_barrier(table, precedence, faults);
   } else {
     verification::check_data(request, table, precedence, pool, order, faults, verdict);
   }
-  verification::check_buffers(table, precedence, faults);
-  verification::check_implied_credits(table, slots, precedence, faults);
-  verification::check_credits(table, slots, rules, precedence, faults);
-  verification::check_linear_in_place(request, table, faults);
+  verification::check_buffers(table, precedence, faults, proofs);
+  verification::check_implied_credits(table, slots, rules, precedence, faults);
+  verification::check_credits(table, slots, rules, precedence, faults, proofs);
+  verification::check_sent_in_place(table, rules, exchange, precedence, faults, proofs);
+  if (exchange == nullptr) {
+    verification::check_shared_payloads(table, rules, faults, proofs);
+    verification::check_private_reads(table, rules, faults, proofs);
+    verification::check_offers(table, rules, precedence, faults, proofs);
+    verification::check_lists(request, table, rules, faults, proofs);
+  }
   if (!verdict.ok()) return verdict;
   verification::measure_links(request.topology, table, precedence, verdict);
   verdict.slots_least = 1;
   while (verdict.slots_least < slots && !enough_slots(table, verdict.slots_least, rules)) ++verdict.slots_least;
   return verdict;
+}
+
+/// A pair's blocks are read in place, stored in place or go by value; each stream proves the last with either.
+Verdict verify_exchanges(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
+                         const ExecutorRules& rules) {
+  Verdict verdict;
+  Faults faults(verdict.faults);
+  check_orders(request, plans, faults);
+  if (!faults.any()) verification::check_transfers(plans.front().slots, rules, faults);
+  if (faults.any()) return verdict;
+  const PairwiseExchange* const exchange = &plans.front().exchange;
+  ExecutorRules of_pairs = rules;
+  of_pairs.group = rules.exchange_group;
+  verdict = verify_flows(request, expand_exchanges(plans, Delivery::read_in_place), pool, {}, of_pairs, exchange);
+  if (!verdict.ok()) return verdict;
+  const Proofs read = verdict.proofs;
+  verdict = verify_flows(request, expand_exchanges(plans, Delivery::write_in_place), pool, {}, of_pairs, exchange);
+  verdict.proofs.read_in_place = read.read_in_place;
+  verdict.proofs.read_privately = read.read_in_place;
+  verdict.proofs.transfers = read.read_in_place;
+  // Both ranks of a pair make offers; an alltoall has a transfer for each.
+  const bool both_ways = exchange->from < 0 && exchange->to < 0;
+  verdict.proofs.offers = both_ways ? read.read_in_place : 2 * read.read_in_place;
+  return verdict;
+}
+
+}  // namespace
+
+Verdict verify(const PlanRequest& request, std::span<const Plan> plans, ExpressionPool& pool,
+               const DeclaredOrder& order, const ExecutorRules& rules) {
+  Verdict verdict;
+  Faults faults(verdict.faults);
+  const bool exchanges = have_exchanges(plans, faults);
+  if (faults.any()) return verdict;
+  if (exchanges) return verify_exchanges(request, plans, pool, rules);
+  return verify_flows(request, plans, pool, order, rules, nullptr);
 }
 
 Verdict measure(const PlanRequest& request, std::span<const Plan> plans) {

@@ -48,11 +48,6 @@ std::string block_text(std::int32_t rank, std::int32_t block) {
   return "block " + std::to_string(block) + " of rank " + std::to_string(rank);
 }
 
-bool keeps_own(const StepTable& table, StepId step) {
-  const auto sources = table.sources(step);
-  return sources.size() == 1 && sources[0].stream == kOwnStream;
-}
-
 void check_writes_in_turn(const StepTable& table, const std::vector<ResultWrite>& writes, Precedence& precedence,
                           Faults& faults) {
   for (std::size_t i = 1; i < writes.size() && !faults.full(); ++i) {
@@ -106,14 +101,6 @@ void check_local_streams(const StepTable& table, const std::vector<ResultWrite>&
   }
 }
 
-/// Whether the call of `rank` cannot end before `step` is done.
-bool outlasts(const StepTable& table, int rank, StepId step, Precedence& precedence) {
-  const auto lanes = table.lanes_of_rank(rank);
-  return std::any_of(lanes.begin(), lanes.end(), [&](const LaneSteps& lane) {
-    return lane.first != lane.end && precedence.precedes(step, lane.end - 1, 0);
-  });
-}
-
 /// A path found here holds across calls too: segments count on from call to call, and a call that starts only after the
 /// one before is done on that rank waits for more than the window asks.
 void check_uncredited(const StepTable& table, const JoinedStream& joined, int slots, Precedence& precedence,
@@ -136,13 +123,26 @@ void check_lender_outlasts_reader(const StepTable& table, const JoinedStream& jo
   for (int message = 0; message < joined.stream.messages_per_segment; ++message) {
     const StepId consumer = table.consumer(joined, message);
     if (outlasts(table, joined.sender, consumer, precedence)) continue;
-    faults.add(StepTable::text(joined) + " has no credits, but the call of rank " + std::to_string(joined.sender) +
-               " may end before " + table.text(consumer) + " has read its operand");
+    faults.add(StepTable::text(joined) + (joined.stream.credits ? ": " : " has no credits, but ") +
+               "the call of rank " + std::to_string(joined.sender) + " may end before " + table.text(consumer) +
+               " has read its operand");
     return;
   }
 }
 
 }  // namespace
+
+bool keeps_own(const StepTable& table, StepId step) {
+  const auto sources = table.sources(step);
+  return sources.size() == 1 && sources[0].stream == kOwnStream;
+}
+
+bool outlasts(const StepTable& table, int rank, StepId step, Precedence& precedence) {
+  const auto lanes = table.lanes_of_rank(rank);
+  return std::any_of(lanes.begin(), lanes.end(), [&](const LaneSteps& lane) {
+    return lane.first != lane.end && precedence.precedes(step, lane.end - 1, 0);
+  });
+}
 
 std::vector<ResultWrite> result_writes(const StepTable& table, const Precedence& precedence) {
   std::vector<ResultWrite> writes;
@@ -164,20 +164,26 @@ std::vector<ResultWrite> result_writes(const StepTable& table, const Precedence&
   return writes;
 }
 
-void check_buffers(const StepTable& table, Precedence& precedence, Faults& faults) {
+void check_buffers(const StepTable& table, Precedence& precedence, Faults& faults, Proofs& proofs) {
   const std::vector<ResultWrite> writes = result_writes(table, precedence);
+  proofs.writes = static_cast<int>(writes.size());
   check_writes_in_turn(table, writes, precedence, faults);
   check_operands_outlive_readers(table, writes, precedence, faults);
   check_local_streams(table, writes, precedence, faults);
 }
 
-void check_implied_credits(const StepTable& table, int slots, Precedence& precedence, Faults& faults) {
+void check_implied_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
+                           Faults& faults) {
   for (const JoinedStream& joined : table.streams) {
-    if (joined.stream.credits) continue;
     if (faults.full()) return;
-    check_uncredited(table, joined, slots, precedence, faults);
-    if (joined.stream.delivery == Delivery::read_in_place)
+    if (!joined.stream.credits) check_uncredited(table, joined, slots, precedence, faults);
+    if (rules.awaits(joined.stream)) {
+      if (joined.stream.credits) continue;  // the reader gives the last one when it has read all
+      faults.add("at the end of its call rank " + std::to_string(joined.sender) + " waits for credits of " +
+                 StepTable::text(joined) + ", which has none");
+    } else if (joined.stream.delivery == Delivery::read_in_place) {
       check_lender_outlasts_reader(table, joined, precedence, faults);
+    }
   }
 }
 

@@ -34,23 +34,54 @@ void name_passed_on(StepTable& table, Faults& faults) {
   }
 }
 
-void check_bundles(const StepTable& table, Faults& faults) {
+namespace {
+
+/// The message of the bundle that carries the signal and the credit; -1 if it is none, or several do.
+int signalling_message(const JoinedStream& joined, int first, const ExecutorRules& rules) {
+  int found = -1;
+  for (int message = first; message < first + joined.stream.bundle; ++message) {
+    if (!rules.ends_bundle(joined.stream, message)) continue;
+    if (found >= 0) return -1;
+    found = message;
+  }
+  return found;
+}
+
+/// `end` carries the bundle's signal and credit.
+void check_bundle(const StepTable& table, const JoinedStream& joined, int first, int end, Faults& faults) {
+  const std::string stream = " of " + StepTable::text(joined);
+  const auto is_later = [&](StepId step, StepId than) {
+    return step > than || table.steps[step].lane != table.steps[than].lane;
+  };
+  for (int message = first; message < first + joined.stream.bundle && !faults.full(); ++message) {
+    const StepId producer = table.producer(joined, message);
+    if (message > first && is_later(table.producer(joined, message - 1), producer)) {
+      faults.add("message " + std::to_string(message) + stream +
+                 " is not produced after the one before it in its bundle");
+    }
+    if (is_later(producer, table.producer(joined, end))) {
+      faults.add("message " + std::to_string(end) + stream + " signals its bundle before message " +
+                 std::to_string(message) + " is stored");
+    }
+    if (is_later(table.consumer(joined, message), table.consumer(joined, end))) {
+      faults.add("message " + std::to_string(end) + stream + " is not consumed last of its bundle");
+    }
+  }
+}
+
+}  // namespace
+
+void check_bundles(const StepTable& table, const ExecutorRules& rules, Faults& faults) {
   for (const JoinedStream& joined : table.streams) {
-    for (int message = 1; message < joined.stream.messages_per_segment && !faults.full(); ++message) {
-      if (message % joined.stream.bundle == 0) continue;
-      const StepId before = table.producer(joined, message - 1);
-      const StepId producer = table.producer(joined, message);
-      const std::string which = "message " + std::to_string(message) + " of " + StepTable::text(joined);
-      if (before > producer || table.steps[before].lane != table.steps[producer].lane) {
-        faults.add(which + " is not produced after the one before it in its bundle");
+    const int bundle = joined.stream.bundle;
+    for (int first = 0; first < joined.stream.messages_per_segment && !faults.full(); first += bundle) {
+      const int end = signalling_message(joined, first, rules);
+      if (end >= 0) {
+        if (bundle > 1) check_bundle(table, joined, first, end, faults);
+        continue;
       }
-      const int end = message / joined.stream.bundle * joined.stream.bundle + joined.stream.bundle - 1;
-      const StepId taken = table.consumer(joined, message - 1);
-      const StepId last = table.consumer(joined, end);
-      if (taken > last || table.steps[taken].lane != table.steps[last].lane) {
-        faults.add("message " + std::to_string(end) + " of " + StepTable::text(joined) +
-                   " is not consumed last of its bundle");
-      }
+      faults.add("messages " + std::to_string(first) + " to " + std::to_string(first + bundle - 1) + " of " +
+                 StepTable::text(joined) + " share a slot that is not signalled once");
     }
   }
 }

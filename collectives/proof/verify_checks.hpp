@@ -2,7 +2,7 @@
 // The verifier's single checks, each over the step tables of a plan set without faults of structure.
 #pragma once
 
-#include "collectives/proof/credit_rules.hpp"
+#include "collectives/proof/executor_rules.hpp"
 #include "collectives/proof/verify.hpp"
 #include "collectives/proof/verify_precedence.hpp"
 #include "collectives/proof/verify_steps.hpp"
@@ -21,20 +21,49 @@ struct ResultWrite {
 /// All writes of results, sorted by rank, block and time (any write before those that must come after it).
 std::vector<ResultWrite> result_writes(const StepTable& table, const Precedence& precedence);
 
+/// Whether a step has the rank's own operand as its only source. If it keeps it in place, it writes nothing.
+bool keeps_own(const StepTable& table, StepId step);
+
+/// Whether the call of `rank` cannot end before `step` is done.
+bool outlasts(const StepTable& table, int rank, StepId step, Precedence& precedence);
+
 /// No result block is overwritten while a rank still reads it; nor is an input block, if both are the same memory.
-void check_buffers(const StepTable& table, Precedence& precedence, Faults& faults);
+void check_buffers(const StepTable& table, Precedence& precedence, Faults& faults, Proofs& proofs);
 
 /// Every stream without credits: the dependencies make the producer wait for the slot it will fill. Also that the call
-/// of a rank whose operand is read in place outlasts its readers, if no credits tell it so.
-void check_implied_credits(const StepTable& table, int slots, Precedence& precedence, Faults& faults);
+/// of a rank whose operand is read in place outlasts its readers: by credits, if `rules` wait for them, or without.
+void check_implied_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
+                           Faults& faults);
 
 /// Every stream with credits: nothing that `rules` let a rank send fills a slot whose last message has not been taken.
-void check_credits(const StepTable& table, int slots, const CreditRules& rules, Precedence& precedence, Faults& faults);
+void check_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
+                   Faults& faults, Proofs& proofs);
 
-/// An alltoall that ranks may run as a linear program, which reads and stores in the order of its steps: with input and
-/// result the same memory, each block is read before something is stored in its place, so no copy of the input is
-/// needed. (check_buffers() proves the same of all other collectives.)
-void check_linear_in_place(const PlanRequest& request, const StepTable& table, Faults& faults);
+/// Streams that share a copy of their payload always carry the same value, stored by one step: it waits for the credits
+/// of all of them.
+void check_shared_payloads(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);
+
+/// What engines send from the caller's vectors stays there until the call ends. `exchange`: the pairwise exchange that
+/// the plans were written out from, or nullptr.
+void check_sent_in_place(const StepTable& table, const ExecutorRules& rules, const PairwiseExchange* exchange,
+                         Precedence& precedence, Faults& faults, Proofs& proofs);
+
+/// Operands in private memory are copied, not folded.
+void check_private_reads(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);
+
+/// Ranks for which a peer waits make a buffer offer, and one that is made has been read when its rank's call ends.
+void check_offers(const StepTable& table, const ExecutorRules& rules, Precedence& precedence, Faults& faults,
+                  Proofs& proofs);
+
+/// Plans that run as linear programs have what those need. In an alltoall they read and store in the order of their
+/// steps: with input and result the same memory, each block is read before something is stored in its place, so no copy
+/// of the input is needed. (check_buffers() proves the same of all other collectives.)
+void check_lists(const PlanRequest& request, const StepTable& table, const ExecutorRules& rules, Faults& faults,
+                 Proofs& proofs);
+
+/// What two ranks of a pairwise exchange do for a block that uses no slots: buffer offers in turn, parts with one
+/// signal or one release, and the ends of their calls.
+void check_transfers(int slots, const ExecutorRules& rules, Faults& faults);
 
 /// Derives the expression of every result and compares; fills `verdict.result_expression`.
 void check_data(const PlanRequest& request, const StepTable& table, const Precedence& precedence, ExpressionPool& pool,

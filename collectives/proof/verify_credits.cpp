@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits for several messages, and linear programs in place: actions of the executor that are not in the plan.
+// Credits for several messages, and slots that need none: actions of the executor that are not in the plan.
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -10,8 +10,48 @@ namespace torii::verification {
 namespace {
 
 /// A receiver credits a group when it has taken all of it, in the word of the group's first slot. So a message must
-/// wait for a group that begins at a multiple of its length and contains the message that had its slot.
-void check_groups(const JoinedStream& joined, int slots, int group, const CreditRules& rules, Faults& faults) {
+/// wait for the group that contains the message that had its slot.
+void check_awaited_groups(const std::string& which, std::uint64_t slots, std::uint64_t group,
+                          const ExecutorRules& rules, Faults& faults) {
+  for (std::uint64_t message = slots; message < 3 * slots; ++message) {
+    const std::uint64_t first = rules.awaited(message, slots, group);
+    const std::string waits = which + ": message " + std::to_string(message) + " waits for the credit of ";
+    if (rules.credited(first, group) != first) {
+      return faults.add(waits + "a group that begins at " + std::to_string(first) + ", which nobody gives");
+    }
+    if (rules.credited(message - slots, group) != first) {
+      return faults.add(waits + std::to_string(group) + " messages from " + std::to_string(first) +
+                        " on and may fill the slot of message " + std::to_string(message - slots) +
+                        " before it is taken");
+    }
+  }
+}
+
+/// Groups follow one another without a gap, and each has the messages that its credit is for.
+void check_credited_groups(const std::string& which, std::uint64_t slots, std::uint64_t group,
+                           const ExecutorRules& rules, Faults& faults) {
+  for (std::uint64_t message = 0; message < 3 * slots; ++message) {
+    const std::uint64_t first = rules.credited(message, group);
+    if (first == message - message % group) continue;
+    return faults.add(which + ": message " + std::to_string(message) + " is credited with " + std::to_string(group) +
+                      " messages from " + std::to_string(first) + " on");
+  }
+}
+
+/// If so many messages have been taken, each message that needs no credit finds its slot free.
+void check_free_slots(const std::string& which, std::uint64_t slots, const ExecutorRules& rules, Faults& faults) {
+  for (std::uint64_t taken = 0; taken <= 2 * slots; ++taken) {
+    const std::uint64_t end = rules.free(taken, slots);
+    for (std::uint64_t message = 0; message < end; ++message) {
+      if (message < slots || message - slots < taken) continue;
+      return faults.add(which + ": when " + std::to_string(taken) + " messages have been taken, message " +
+                        std::to_string(message) + " needs no credit, but message " + std::to_string(message - slots) +
+                        " may be in its slot");
+    }
+  }
+}
+
+void check_groups(const JoinedStream& joined, int slots, int group, const ExecutorRules& rules, Faults& faults) {
   const std::string which = StepTable::text(joined) + " with " + std::to_string(slots) + " slots";
   if (group < 1 || (group & (group - 1)) != 0 || slots % group != 0) {
     faults.add(which + " credits " + std::to_string(group) +
@@ -24,34 +64,35 @@ void check_groups(const JoinedStream& joined, int slots, int group, const Credit
   }
   const auto count = static_cast<std::uint64_t>(slots);
   const auto length = static_cast<std::uint64_t>(group);
-  for (std::uint64_t message = count; message < 3 * count && !faults.full(); ++message) {
-    const std::uint64_t first = rules.awaited(message, count, length);
-    if (first % length != 0) {
-      faults.add(which + ": message " + std::to_string(message) + " waits for the credit of a group that begins at " +
-                 std::to_string(first) + ", which nobody gives");
-    } else if (message - count < first || message - count >= first + length) {
-      faults.add(which + ": message " + std::to_string(message) + " waits for the credit of " + std::to_string(group) +
-                 " messages from " + std::to_string(first) + " on and may fill the slot of message " +
-                 std::to_string(message - count) + " before it is taken");
-    } else {
-      continue;
+  check_awaited_groups(which, count, length, rules, faults);
+  check_credited_groups(which, count, length, rules, faults);
+  check_free_slots(which, count, rules, faults);
+}
+
+/// At the end of a call that used no slots, all credits are there that slots would have left, and no others: the next
+/// call waits for them if it uses slots. The rule knows of a call no more than where its messages begin and end, so all
+/// beginnings within two rounds of the slots and all lengths up to two rounds are all cases.
+void check_released(const JoinedStream& joined, std::uint64_t slots, const ExecutorRules& rules, Faults& faults) {
+  for (std::uint64_t begun = 0; begun <= 2 * slots; ++begun) {
+    for (std::uint64_t ended = begun + 1; ended <= begun + 2 * slots + 1; ++ended) {
+      const std::uint64_t first = rules.released(begun, ended, slots);
+      const std::string which = StepTable::text(joined) + ": a call without slots for messages " +
+                                std::to_string(begun) + " to " + std::to_string(ended - 1) + " gives credits from " +
+                                std::to_string(first) + " on";
+      if (first < begun || first >= ended) return faults.add(which + ", which is none of them");
+      for (std::uint64_t next = std::max(ended, begun + slots); next < ended + slots; ++next) {
+        if (next - slots >= first) continue;
+        return faults.add(which + ", but message " + std::to_string(next) +
+                          " of the next one waits for the credit of " + std::to_string(next - slots));
+      }
     }
-    return;
   }
 }
-
-bool is_by_value(const std::vector<Stream>& streams) {
-  return std::ranges::all_of(
-      streams, [](const Stream& stream) { return stream.delivery == Delivery::through_slots && !stream.wide; });
-}
-
-/// Whether a rank runs the plan as a linear program where its vector has one segment.
-bool may_be_linear(const Plan& plan) { return plan.lanes.size() == 1 && is_by_value(plan.in) && is_by_value(plan.out); }
 
 /// A linear program that sees the credit of a call's last message takes messages for taken without looking at their
 /// credits. Those of earlier calls are: a receiver runs call after call. Those of the same call have to come before the
 /// last one in the receiver's plan.
-void check_look_ahead(const StepTable& table, const JoinedStream& joined, const CreditRules& rules,
+void check_look_ahead(const StepTable& table, const JoinedStream& joined, const ExecutorRules& rules,
                       Precedence& precedence, Faults& faults) {
   constexpr std::uint64_t kBegun = 5;  // calls before this one had so many segments; this one has one
   const auto bundles = static_cast<std::uint64_t>(joined.stream.bundles_per_segment());
@@ -73,36 +114,29 @@ void check_look_ahead(const StepTable& table, const JoinedStream& joined, const 
 
 }  // namespace
 
-void check_credits(const StepTable& table, int slots, const CreditRules& rules, Precedence& precedence,
-                   Faults& faults) {
+void check_credits(const StepTable& table, int slots, const ExecutorRules& rules, Precedence& precedence,
+                   Faults& faults, Proofs& proofs) {
   std::set<int> checked;  // slots and group are all that the rule of groups depends on
+  bool is_release_checked = false;
   for (const JoinedStream& joined : table.streams) {
     if (faults.full()) return;
-    if (!joined.stream.credits || joined.stream.delivery == Delivery::local) continue;
-    const int group = rules.group(joined.stream, slots);
-    if (checked.insert(group).second) check_groups(joined, slots, group, rules, faults);
-    if (may_be_linear(table.plans[joined.sender])) check_look_ahead(table, joined, rules, precedence, faults);
-  }
-}
-
-void check_linear_in_place(const PlanRequest& request, const StepTable& table, Faults& faults) {
-  if (request.collective != Collective::alltoall) return;
-  for (const LaneSteps& lane : table.lanes) {
-    const Plan& plan = table.plans[lane.rank];
-    if (!may_be_linear(plan)) continue;
-    // By place in the vector: the step that has stored there first.
-    std::vector<StepId> stored(static_cast<std::size_t>(plan.ranks), kNoStep);
-    for (StepId step = lane.first; step < lane.end && !faults.full(); ++step) {
-      const Flow& flow = table.flow_of(step);
-      const auto place = static_cast<std::size_t>(flow.walk.block(table.steps[step].place));
-      const bool reads = std::ranges::any_of(flow.sources, [](const StreamEnd& end) { return end.stream == kOwn; });
-      if (reads && stored[place] != kNoStep) {
-        faults.add("in place, " + table.text(stored[place]) + " overwrites the operand's block for rank " +
-                   std::to_string(place) + " before it is read by " + table.text(step));
-      }
-      const bool stays = reads && flow.sources.size() == 1;  // it is there already
-      if (flow.keep && !stays && stored[place] == kNoStep) stored[place] = step;
+    if (joined.stream.delivery == Delivery::local) continue;
+    if (!joined.stream.credits) {
+      ++proofs.implied_credits;
+      continue;
     }
+    ++proofs.own_credits;
+    const int group = rules.group(joined.stream, slots);
+    if (group > 1) ++proofs.credit_groups;
+    proofs.credit_group_max = std::max(proofs.credit_group_max, group);
+    if (checked.insert(group).second) check_groups(joined, slots, group, rules, faults);
+    if (joined.stream.delivery != Delivery::through_slots && !is_release_checked) {
+      is_release_checked = true;
+      check_released(joined, static_cast<std::uint64_t>(slots), rules, faults);
+    }
+    if (!rules.as_list(table.plans[joined.sender])) continue;
+    ++proofs.looked_ahead;
+    check_look_ahead(table, joined, rules, precedence, faults);
   }
 }
 

@@ -170,6 +170,7 @@ void check_data(const PlanRequest& request, const StepTable& table, const Preced
         result = values[write->last].rounded;
       if (!has_result(request, rank, owner_of(request, table.plans[0], block)) || faults.full()) continue;
       const std::string where = "the result block " + std::to_string(block) + " of rank " + std::to_string(rank);
+      ++verdict.proofs.results;
       ExpressionId& all = results[result_number(request, rank, block)];
       if (result == kNoExpression) {
         faults.add(where + " is never written");

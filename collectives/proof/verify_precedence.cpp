@@ -16,7 +16,7 @@ bool has_sure_credit(const Stream& stream) {
 
 }  // namespace
 
-Precedence::Precedence(const StepTable& table, int slots, const CreditRules& rules) : table_(table), slots_(slots) {
+Precedence::Precedence(const StepTable& table, int slots, const ExecutorRules& rules) : table_(table), slots_(slots) {
   groups_.reserve(table.streams.size());
   for (const JoinedStream& joined : table.streams) {
     groups_.push_back(std::clamp(rules.group(joined.stream, slots), 1, slots));

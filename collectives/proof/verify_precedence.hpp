@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/proof/credit_rules.hpp"
+#include "collectives/proof/executor_rules.hpp"
 #include "collectives/proof/verify_steps.hpp"
 
 namespace torii::verification {
@@ -20,7 +20,7 @@ namespace torii::verification {
 /// the producers of p + slots - (group - 1) up to p + slots + (group - 1).
 class Precedence {
  public:
-  Precedence(const StepTable& table, int slots, const CreditRules& rules = {});
+  Precedence(const StepTable& table, int slots, const ExecutorRules& rules = {});
 
   /// Empty when no cycle has weight 0; otherwise one such cycle in words.
   const std::string& zero_cycle() const { return zero_cycle_; }

@@ -201,7 +201,8 @@ bool has_result(const PlanRequest& request, int rank, int owner) {
   return false;
 }
 
-StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faults& faults) {
+StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faults& faults,
+                   const ExecutorRules& rules) {
   StepTable table;
   table.plans = plans;
   check_plan_shapes(request, plans, faults);
@@ -226,7 +227,7 @@ StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faul
   lay_out_steps(request, index, table, faults);
   if (!faults.any() && request.collective == Collective::alltoall) name_passed_on(table, faults);
   if (!faults.any()) check_messages(table, faults);
-  if (!faults.any()) check_bundles(table, faults);
+  if (!faults.any()) check_bundles(table, rules, faults);
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/proof/executor_rules.hpp"
 #include "runtime/plan/plan.hpp"
 
 namespace torii::verification {
@@ -116,14 +117,15 @@ class Faults {
 inline constexpr std::int32_t kPassedOn = -1;
 /// Finds out whose blocks are passed on: those of the messages that bring them. Their flows name the receiver.
 void name_passed_on(StepTable& table, Faults& faults);
-/// A bundle is filled in the order of its messages, and its last message is taken last: so its slot is whole when the
-/// signal goes, and empty when the credit does.
-void check_bundles(const StepTable& table, Faults& faults);
+/// By `rules`, one message of each bundle carries the signal and the credit. It is produced last: its slot is whole
+/// when the signal goes. It is taken last: the slot is empty when the credit goes.
+void check_bundles(const StepTable& table, const ExecutorRules& rules, Faults& faults);
 
 /// Builds the tables. What cannot be tabulated or breaks a rule of structure is reported: both ends of every stream
 /// equal, every message of a segment produced once and consumed once, equal blocks at both ends, the forms of flows
 /// with read_in_place, write_in_place and local streams, walks inside the blocks, maxima right. The tables are usable
 /// only when no fault was added.
-StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faults& faults);
+StepTable tabulate(const PlanRequest& request, std::span<const Plan> plans, Faults& faults,
+                   const ExecutorRules& rules = {});
 
 }  // namespace torii::verification

@@ -78,6 +78,10 @@ void check_plan_shapes(const PlanRequest& request, std::span<const Plan> plans, 
           std::to_string(bundle_most));
     }
   }
+  if (bundle_most > 1 && !has_equal_blocks(request.collective, plans[0].blocks, ranks)) {
+    faults.add("the blocks of this " + std::string(name(request.collective)) +
+               " may differ in length, so its messages do not travel in bundles");
+  }
   if (is_personalised(request.collective) && plans[0].blocks != ranks) {
     faults.add("a plan of " + std::string(name(request.collective)) + " has one block per rank, not " +
                std::to_string(plans[0].blocks) + " blocks");

@@ -4,6 +4,9 @@
 
 #include <cstring>
 
+#include "runtime/plan/shortcuts.hpp"
+#include "runtime/plan/transfer_rules.hpp"
+
 namespace torii {
 namespace {
 
@@ -30,10 +33,7 @@ void BufferOffers::begin() noexcept {
                             reachable ? call_.buffers.input_offset : static_cast<std::int64_t>(call_.buffers.input),
                             call_.buffers.result_offset};
   for (const OfferLine& to : call_.plan->offers_out) {
-    // A rank that sends its operand by value makes no offer: its message in the slot says enough. It may end its call
-    // before the reader looks, and its next offer would overwrite one that is being read. Every other rank ends its
-    // call only after its offer has been read.
-    if (!to.writes_result && told.input == kByValue) continue;
+    if (!makes_offer(to.writes_result, told.input == kByValue)) continue;
     std::memcpy(to.line + sizeof(std::uint64_t), &told, sizeof(told));
     Put put;
     put.peer = to.peer;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Installs a plan that is a pairwise exchange.
 #include "runtime/execution/stream_addresses.hpp"
+#include "runtime/plan/transfer_rules.hpp"
 
 namespace torii {
 namespace {
+
+constexpr int kLines = kOfferLines;
 
 ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, int peer, bool sends, bool takes) {
   const int rank = plan.rank;
@@ -24,10 +27,10 @@ ExchangePeer exchange_peer(const Plan& plan, const StreamAddresses& addresses, i
         addresses.ring_place(stream, rank, exchange.in_stream(rank, peer), peer, exchange.out_stream(peer, rank)));
   }
   if (result.remote) return result;
-  const OfferLine theirs = addresses.offer_line(peer, peer, 2 * rank);
+  const OfferLine theirs = addresses.offer_line(peer, peer, kLines * rank);
   result.their_lines = theirs.line;
   result.their_lines_offset = theirs.line_offset;
-  result.own_lines = addresses.offer_line(peer, rank, 2 * peer).line;
+  result.own_lines = addresses.offer_line(peer, rank, kLines * peer).line;
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/execution/stream_addresses.hpp"
+#include "runtime/plan/shortcuts.hpp"
 
 namespace torii {
 namespace {
@@ -164,18 +165,9 @@ class Installer {
     in.ring = ReceiveRing(place);
   }
 
-  /// True when the receiver combines the stream with nothing. Operands that are folded are better read from slots: a
-  /// kernel cannot fold what a system call has yet to copy.
-  bool is_only_copied(const Stream& stream) {
+  bool is_copied_by_peer(const Stream& stream) {
     const Plan& receiver = plans_.of(stream.peer);
-    const int index = find_end(receiver.in, installed_.plan.rank, stream.tag, receiver);
-    for (const Lane& lane : receiver.lanes) {
-      for (const Flow& flow : lane.flows) {
-        const bool uses = std::ranges::any_of(flow.sources, [&](StreamEnd end) { return end.stream == index; });
-        if (uses && flow.sources.size() != 1) return false;
-      }
-    }
-    return true;
+    return is_only_copied(receiver, find_end(receiver.in, installed_.plan.rank, stream.tag, receiver));
   }
 
   void prepare_reading() {
@@ -184,7 +176,7 @@ class Installer {
     for (const InstalledOut& out : installed_.out) {
       if (out.stream.delivery != Delivery::read_in_place || out.ring.remote()) continue;
       ++read;
-      readable = readable && placement_.transport->readable(out.ring.peer()) && is_only_copied(out.stream);
+      readable = readable && placement_.transport->readable(out.ring.peer()) && is_copied_by_peer(out.stream);
     }
     installed_.private_reads.are_offered = read != 0 && readable;
     const bool reads = std::ranges::any_of(installed_.in, [&](const InstalledIn& in) {
@@ -198,27 +190,10 @@ class Installer {
   void find_final_values() {
     const Plan& plan = installed_.plan;
     if (!installed_.remote || !placement_.transport->capabilities().gathers) return;
-    std::vector<int> kept(static_cast<std::size_t>(plan.blocks), 0);
-    std::vector<bool> sent(kept.size(), false);         // the own operand goes to another node
-    std::vector<bool> overwritten(kept.size(), false);  // if that is the result's memory
-    for (const Lane& lane : plan.lanes) {
-      for (const Flow& flow : lane.flows) {
-        const bool is_own = flow.sources.size() == 1 && flow.sources[0].stream == kOwn;
-        const bool is_sent =
-            std::ranges::any_of(flow.targets, [&](StreamEnd end) { return installed_.out[end.stream].ring.remote(); });
-        for (int visit = 0; visit < flow.walk.count; ++visit) {
-          const auto block = static_cast<std::size_t>(flow.walk.block(visit));
-          if (flow.keep) ++kept[block];
-          if (flow.keep && !is_own) overwritten[block] = true;
-          if (is_own && is_sent) sent[block] = true;
-        }
-      }
-    }
-    installed_.result_is_final = std::ranges::all_of(kept, [](int times) { return times <= 1; });
-    installed_.operand_in_place_stays = true;
-    for (std::size_t block = 0; block < kept.size(); ++block) {
-      if (sent[block] && overwritten[block]) installed_.operand_in_place_stays = false;
-    }
+    const std::vector<BlockUse> uses =
+        block_uses(plan, [&](int stream) { return installed_.out[static_cast<std::size_t>(stream)].ring.remote(); });
+    installed_.result_is_final = std::ranges::all_of(uses, result_is_final);
+    installed_.operand_in_place_stays = std::ranges::all_of(uses, operand_stays);
   }
 
   /// On two nodes all engines serve each pair of ranks, in turn, since there are no other pairs. On three nodes or

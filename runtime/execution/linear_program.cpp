@@ -2,19 +2,11 @@
 // Makes linear programs.
 #include "runtime/execution/linear_program.hpp"
 
-#include <algorithm>
-
 #include "runtime/execution/words.hpp"
+#include "runtime/plan/shortcuts.hpp"
 
 namespace torii {
 namespace {
-
-template <class Installed>
-bool by_value(const std::vector<Installed>& streams) {
-  return std::ranges::all_of(streams, [](const Installed& installed) {
-    return installed.stream.delivery == Delivery::through_slots && !installed.stream.wide;
-  });
-}
 
 /// The address of the step's message, behind the others of its bundle, in the first slot.
 std::byte* first_payload(const Ring& ring, const Stream& stream, int position, std::size_t length_bytes) {
@@ -75,9 +67,7 @@ void reserve(LinearProgram& program, const Lane& lane) {
 
 std::unique_ptr<LinearProgram> compile_linear(const InstalledPlan& plan, const Layout& layout, std::size_t unit_bytes,
                                               std::size_t element_bytes) {
-  if (plan.plan.exchange.exists() || plan.plan.lanes.size() != 1 || layout.segments() != 1) return nullptr;
-  if (plan.plan.dealing == Dealing::block_cyclic && plan.plan.blocks > 1) return nullptr;
-  if (!by_value(plan.in) || !by_value(plan.out)) return nullptr;
+  if (layout.segments() != 1 || !runs_as_list(plan.plan)) return nullptr;
   auto program = std::make_unique<LinearProgram>();
   reserve(*program, plan.plan.lanes[0]);
   const Cells cells = cells_of(plan.shape, layout);

@@ -13,9 +13,6 @@
 
 namespace torii {
 
-/// Bytes that are copied in place, or read out of a peer's memory, before other transfers get their turn.
-inline constexpr std::size_t kPortionBytes = 256 * 1024;
-
 /// The next part of the block for a peer: a message, a portion of what is written in place, or all that the peer reads.
 template <class Host>
 class PairwiseSchedule<Host>::SendOperation {
@@ -28,7 +25,7 @@ class PairwiseSchedule<Host>::SendOperation {
         block_(block),
         bytes_(turn.out_way == Way::through_slots
                    ? std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.out_bytes)
-               : turn.out_way == Way::write_in_place ? std::min(kPortionBytes, block.bytes - turn.out_bytes)
+               : turn.out_way == Way::write_in_place ? portion_bytes(turn.out_bytes, block.bytes)
                                                      : block.bytes) {}
 
   static std::span<const ReceiveRing> sources() noexcept { return {}; }
@@ -58,7 +55,7 @@ class PairwiseSchedule<Host>::SendOperation {
   void signal(const SendRing& ring) const noexcept {
     if (turn_.out_way == Way::through_slots) {
       ring.signal(call_, schedule_.pair_signature(block_.bytes), message(), bytes_, sendable());
-    } else if (turn_.out_way == Way::write_in_place && turn_.out_bytes + bytes_ == block_.bytes) {
+    } else if (turn_.out_way == Way::write_in_place && completes_block(turn_.out_bytes, bytes_, block_.bytes)) {
       const std::uint64_t last = peer_.sent + schedule_.messages_of(block_.bytes) - 1;
       ring.signal(call_, schedule_.pair_signature(block_.bytes), last, block_.bytes);
     }
@@ -99,7 +96,7 @@ class PairwiseSchedule<Host>::TakeOperation {
         bytes_(turn.in_way == Way::write_in_place ? block.bytes
                : turn.in_way == Way::through_slots
                    ? std::min(call_.shape->layout.segment_bytes(), block.bytes - turn.in_bytes)
-                   : std::min(kPortionBytes, block.bytes - turn.in_bytes)) {}
+                   : portion_bytes(turn.in_bytes, block.bytes)) {}
 
   std::span<const ReceiveRing> sources() const noexcept { return {&peer_.in.ring, 1}; }
   static std::span<const SendRing> targets() noexcept { return {}; }
@@ -133,8 +130,8 @@ class PairwiseSchedule<Host>::TakeOperation {
       ring.release(call_, message());
       return;
     }
-    if (turn_.in_bytes + bytes_ != block_.bytes) return;
-    for (std::uint64_t one = end() - std::min(end() - peer_.taken, call_.slots.count); one < end(); ++one) {
+    if (!completes_block(turn_.in_bytes, bytes_, block_.bytes)) return;
+    for (std::uint64_t one = first_released(peer_.taken, end(), call_.slots.count); one < end(); ++one) {
       ring.release(call_, one);
     }
   }

@@ -12,6 +12,7 @@
 #include "runtime/execution/try_run.hpp"
 #include "runtime/execution/waiting.hpp"
 #include "runtime/execution/words.hpp"
+#include "runtime/plan/shortcuts.hpp"
 
 namespace torii {
 namespace {
@@ -55,8 +56,7 @@ void PairwiseSchedule<Host>::begin() noexcept {
   sends_.next = takes_.next = 0;
   own_block_kept_ = false;
   free_of_ = 0;
-  // In a scatter or gather in place only the own block is both input and result, and it does not change.
-  call_.find_sendable(call_.plan->plan.exchange.from >= 0 || call_.plan->plan.exchange.to >= 0, false);
+  call_.find_sendable(exchange_operand_stays(call_.plan->plan.exchange), false);
   if (call_.plan->private_reads.are_offered && !call_.buffers.input_reachable) {
     std::size_t bytes = call_.shape->layout.total_bytes();
     if (call_.buffers.blocks != nullptr) {
@@ -86,7 +86,7 @@ void PairwiseSchedule<Host>::offer(const ExchangePeer& peer) noexcept {
                                call_.buffers.result_offset + from.offset,
                                !peer.sends ? 0 : to.bytes,
                                !peer.takes ? 0 : from.bytes};
-  const std::uint64_t line = peer.offers_made % 2 * kLineBytes;
+  const std::uint64_t line = line_of_offer(peer.offers_made) * kLineBytes;
   std::memcpy(peer.their_lines + line + sizeof(std::uint64_t), &offer, sizeof(offer));
   Put put;
   put.peer = peer.context_rank;
@@ -96,16 +96,9 @@ void PairwiseSchedule<Host>::offer(const ExchangePeer& peer) noexcept {
 }
 
 template <class Host>
-PairwiseSchedule<Host>::Way PairwiseSchedule<Host>::way(std::uint64_t reach, bool can_write) const noexcept {
-  if (can_write && !(call_.plan->plan.exchange.prefers_reads && reach != kByValue)) return Way::write_in_place;
-  return reach == kInArena ? Way::read_in_place : reach == kReadable ? Way::read_privately : Way::through_slots;
-}
-
-/// Both ends know both buffer offers of the pair, so they choose the same two ways.
-template <class Host>
 bool PairwiseSchedule<Host>::match(const ExchangePeer& peer, Turn& turn) noexcept {
   if (turn.out_way != Way::unknown) return true;
-  const std::byte* line = peer.own_lines + peer.offers_made % 2 * kLineBytes;
+  const std::byte* line = peer.own_lines + line_of_offer(peer.offers_made) * kLineBytes;
   if (load_word(line) != signal_word(call_.signature, peer.offers_made)) return false;
   ExchangeOffer offer;
   std::memcpy(&offer, line + sizeof(std::uint64_t), sizeof(offer));
@@ -120,8 +113,9 @@ bool PairwiseSchedule<Host>::match(const ExchangePeer& peer, Turn& turn) noexcep
   const bool stores = offer.result_in_place != 0;
   if (stores && !offers_.accepts(peer.context_rank, static_cast<std::uint64_t>(offer.result), own_send)) return false;
   const auto base = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(peer.context_rank, 0));
-  turn.out_way = way(reach_of_input(), offer.result_in_place != 0);
-  turn.in_way = way(offer.reach, call_.buffers.result_reachable);
+  const PairwiseExchange& exchange = call_.plan->plan.exchange;
+  turn.out_way = way_of(exchange, reach_of_input(), offer.result_in_place != 0);
+  turn.in_way = way_of(exchange, offer.reach, call_.buffers.result_reachable);
   turn.peer_input = (offer.reach == kReadable ? 0 : base) + static_cast<std::uintptr_t>(offer.input);
   turn.peer_result = base + static_cast<std::uintptr_t>(offer.result);
   return true;
@@ -254,8 +248,7 @@ bool PairwiseSchedule<Host>::operands_are_free() noexcept {
   for (; free_of_ < turns_.size(); ++free_of_) {
     const Turn& turn = turns_[free_of_];
     const ExchangePeer& peer = call_.plan->exchange.peers[free_of_];
-    const bool is_read = turn.out_way == Way::read_in_place || turn.out_way == Way::read_privately;
-    if (!is_read || peer.sent == 0 || !peer.sends) continue;
+    if (!is_read(turn.out_way) || peer.sent == 0 || !peer.sends) continue;
     if (!peer.out.ring.is_taken(call_.slots, peer.sent - 1)) return false;
   }
   return true;

@@ -10,6 +10,7 @@
 #include "runtime/execution/buffer_offers.hpp"
 #include "runtime/execution/host.hpp"
 #include "runtime/execution/running_call.hpp"
+#include "runtime/plan/transfer_rules.hpp"
 
 namespace torii {
 
@@ -25,8 +26,7 @@ class PairwiseSchedule {
   int transfers_in_flight_most() const noexcept { return transfers_in_flight_most_.load(std::memory_order_relaxed); }
 
  private:
-  /// How the messages between this rank and a peer travel in this call.
-  enum class Way : std::uint8_t { unknown, through_slots, write_in_place, read_in_place, read_privately };
+  using Way = TransferWay;
   /// A call's state towards a peer.
   struct Turn {
     Way out_way = Way::unknown;
@@ -52,7 +52,6 @@ class PairwiseSchedule {
 
   void offer(const ExchangePeer& peer) noexcept;
   bool match(const ExchangePeer& peer, Turn& turn) noexcept;
-  Way way(std::uint64_t reach, bool can_write) const noexcept;
   bool pass(Pool& pool, const std::vector<std::uint32_t>& order, std::size_t limit, bool sends) noexcept;
   void send(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;
   void take(ExchangePeer& peer, Turn& turn, bool& moved) noexcept;

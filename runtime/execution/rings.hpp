@@ -110,7 +110,7 @@ class SendRing : public Ring {
   /// `free_until` outlasts all rings of the stream.
   void keep_in(std::uint64_t& free_until, const SlotOrder& slots) noexcept {
     free_until_ = &free_until;
-    *free_until_ = place_.engines.balancer == nullptr ? slots.count : 0;
+    *free_until_ = place_.engines.balancer == nullptr ? free_below(0, slots.count) : 0;
     looks_further_ = place_.engines.balancer != nullptr;
   }
   /// For messages of one segment each call, in the order of their numbers: what is known of later slots is used.
@@ -149,7 +149,7 @@ class SendRing : public Ring {
  private:
   /// Whether the slot's last message, and with it its group, has been credited, in the word of the group's first slot.
   bool is_credited(const SlotOrder& slots, std::uint64_t message) const noexcept {
-    if (message < slots.count) return true;
+    if (message < free_below(0, slots.count)) return true;
     const std::uint64_t group = place_.credit_group;
     const std::uint64_t first = awaited_group(message, slots.count, group);
     return load_word(place_.credit_words + slots.of(first) * sizeof(std::uint64_t)) == first + group;

@@ -37,7 +37,7 @@ void SendRing::look_further(const RunningCall& call) const noexcept {
   if (!looks_ahead_ || call.segments_base == 0) return;
   const std::uint64_t last = call.segments_base * place_.messages - 1;
   if (!is_taken(call.slots, last)) return;
-  *free_until_ = taken_before(call.plan->last_begun, call.segments_base, place_.messages) + call.slots.count;
+  *free_until_ = free_below(taken_before(call.plan->last_begun, call.segments_base, place_.messages), call.slots.count);
 }
 
 bool SendRing::has_room(const RunningCall& call) const noexcept {
@@ -92,7 +92,7 @@ void ReceiveRing::put_credit(RunningCall& call, std::uint64_t message) const noe
     return;
   }
   const std::uint64_t group = place_.credit_group;
-  const std::uint64_t first = message & ~(group - 1);
+  const std::uint64_t first = credited_group(message, group);
   if (group > 1) {
     std::uint8_t& taken = taken_[call.slots.of(first) / group];
     if (++taken < group) return;

@@ -4,41 +4,22 @@
 
 #include <algorithm>
 
+#include "runtime/plan/shortcuts.hpp"
+#include "runtime/plan/transfer_rules.hpp"
+
 namespace torii {
-namespace {
-
-/// How many flows feed each out-stream.
-std::vector<int> feeders(const Plan& plan) {
-  std::vector<int> counts(plan.out.size(), 0);
-  for (const Lane& lane : plan.lanes) {
-    for (const Flow& flow : lane.flows) {
-      for (const StreamEnd& end : flow.targets) ++counts[end.stream];
-    }
-  }
-  return counts;
-}
-
-bool carry_the_same(const Stream& a, const Stream& b) {
-  return a.delivery == b.delivery && a.delivery != Delivery::local && a.wide == b.wide &&
-         a.messages_per_segment == b.messages_per_segment && a.bundle == b.bundle;
-}
-
-}  // namespace
 
 std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
   const int node = nodes[static_cast<std::size_t>(plan.rank)];
   const auto is_remote = [&](const Stream& stream) { return nodes[static_cast<std::size_t>(stream.peer)] != node; };
-  const std::vector<int> counts = feeders(plan);
+  const std::vector<int> feeding = flows_feeding(plan);
   std::vector<int> leaders(plan.out.size(), -1);
   for (const Lane& lane : plan.lanes) {
     for (const Flow& flow : lane.flows) {
       for (auto end = flow.targets.begin(); end != flow.targets.end(); ++end) {
-        if (counts[end->stream] != 1) continue;
         const auto leader = std::find_if(flow.targets.begin(), end, [&](const StreamEnd& earlier) {
-          const Stream& first = plan.out[earlier.stream];
-          const Stream& second = plan.out[end->stream];
-          return counts[earlier.stream] == 1 && earlier.position == end->position &&
-                 is_remote(first) == is_remote(second) && carry_the_same(first, second);
+          return is_remote(plan.out[earlier.stream]) == is_remote(plan.out[end->stream]) &&
+                 shares_payload(plan, feeding, earlier, *end);
         });
         if (leader == end) continue;
         leaders[leader->stream] = leader->stream;
@@ -63,8 +44,9 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
   }
   shape.credit_bytes = round_up(slots * sizeof(std::uint64_t), kLineBytes);
   shape.offers_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
-  const auto lines_max =
-      static_cast<std::size_t>(plan.exchange.exists() ? 2 * plan.ranks : plan.in_streams_max + plan.out_streams_max);
+  const std::size_t lines_max = plan.exchange.exists()
+                                    ? kOfferLines * static_cast<std::size_t>(plan.ranks)
+                                    : static_cast<std::size_t>(plan.in_streams_max + plan.out_streams_max);
   shape.credits_offset = shape.offers_offset + lines_max * kLineBytes;
   const auto outs = static_cast<std::size_t>(plan.out_streams_max);
   shape.send_offset = shape.credits_offset + outs * shape.credit_bytes;

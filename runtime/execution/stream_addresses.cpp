@@ -42,8 +42,11 @@ RingPlace StreamAddresses::ring_place(const Stream& stream, int receiver, int in
   }
   place.payload_slots = place.slots;
   place.engines.in_rotation = installed_.plan.exchange.exists();
-  if (place.remote && !installed_.plan.exchange.exists()) {
-    place.credit_group = static_cast<std::uint32_t>(credit_group(stream, installed_.plan.slots));
+  if (place.remote) {
+    const int slots = installed_.plan.slots;
+    const bool exchange = installed_.plan.exchange.exists();
+    place.credit_group =
+        static_cast<std::uint32_t>(exchange ? exchange_credit_group(stream, slots) : credit_group(stream, slots));
   }
   // Towards itself a rank has nobody to wake.
   if (!place.remote && stream.peer != installed_.plan.rank) {

@@ -6,6 +6,7 @@
 
 #include "runtime/execution/sending.hpp"
 #include "runtime/execution/try_run.hpp"
+#include "runtime/plan/shortcuts.hpp"
 
 namespace torii {
 namespace {
@@ -219,7 +220,7 @@ void WindowSchedule<Host>::release(const StreamEnd& end, const Step& step) noexc
   const auto messages = static_cast<std::uint64_t>(in.stream.messages_per_segment);
   const std::uint64_t begun = call_.segments_base * messages;
   const std::uint64_t next = begun + static_cast<std::uint64_t>(call_.shape->layout.segments()) * messages;
-  for (std::uint64_t n = next - std::min(next - begun, call_.slots.count); n < next; ++n) in.ring.release(call_, n);
+  for (std::uint64_t n = first_released(begun, next, call_.slots.count); n < next; ++n) in.ring.release(call_, n);
 }
 
 /// The caller may overwrite its input after the call, so ranks that read it in place must have released it. For implied
@@ -228,7 +229,7 @@ template <class Host>
 bool WindowSchedule<Host>::operands_are_free() const noexcept {
   if (!call_.buffers.input_reachable && !call_.private_read.readable) return true;
   for (const InstalledOut& out : call_.plan->out) {
-    if (out.stream.delivery != Delivery::read_in_place || out.ring.remote() || !out.stream.credits) continue;
+    if (!awaits_reader(out.stream) || out.ring.remote()) continue;
     const std::uint64_t next = (call_.segments_base + static_cast<std::uint64_t>(call_.shape->layout.segments())) *
                                static_cast<std::uint64_t>(out.stream.messages_per_segment);
     if (next != 0 && !out.ring.is_taken(call_.slots, next - 1)) return false;
@@ -260,8 +261,7 @@ Stall WindowSchedule<Host>::stall() const {
     }
   }
   for (const InstalledOut& out : call_.plan->out) {
-    if (out.stream.delivery == Delivery::read_in_place && !out.ring.remote() && out.stream.credits)
-      stall.peer = out.ring.peer();
+    if (awaits_reader(out.stream) && !out.ring.remote()) stall.peer = out.ring.peer();
   }
   return stall;
 }

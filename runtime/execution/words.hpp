@@ -59,9 +59,6 @@ constexpr std::uint64_t signal_word(std::uint32_t signature, std::uint64_t numbe
   return (static_cast<std::uint64_t>(signature) << 32) + number;
 }
 
-/// How a peer accesses an operand; a part of buffer offers.
-enum OfferKind : std::uint64_t { kByValue = 0, kInArena = 1, kReadable = 2 };
-
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a slot is free again: the rules of credits. The rings of runtime/execution follow them, and the verifier proves
-// that no slot is filled before its last message has been taken.
+// that no slot is filled before its last message has been taken (ExecutorRules).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "runtime/plan/plan.hpp"
@@ -25,10 +26,30 @@ constexpr int credit_group(const Stream& stream, int slots) noexcept {
   return group;
 }
 
+/// The same for streams of a pairwise exchange. By the credit of a block's last message the sender sees that the block
+/// has been taken, so each message has its own.
+constexpr int exchange_credit_group(const Stream& /*stream*/, int /*slots*/) noexcept { return 1; }
+
+/// If all messages below `taken` have been taken, all messages below this number find their slot free and wait for no
+/// credit. At first `taken` is 0.
+constexpr std::uint64_t free_below(std::uint64_t taken, std::uint64_t slots) noexcept { return taken + slots; }
+
+/// The first message of the group with which a receiver credits `message`. It gives the credit when it has taken
+/// `group` messages of that group, in the word of the first one's slot. The credit's value is first + group.
+constexpr std::uint64_t credited_group(std::uint64_t message, std::uint64_t group) noexcept {
+  return message & ~(group - 1);
+}
+
 /// The first message of the group that must be credited before the slot of `message` is filled again. `message` is not
-/// below `slots`. The credit is in the word of that first message's slot, and its value is first + group.
+/// below free_below(0, slots).
 constexpr std::uint64_t awaited_group(std::uint64_t message, std::uint64_t slots, std::uint64_t group) noexcept {
-  return (message - slots) & ~(group - 1);
+  return credited_group(message - slots, group);
+}
+
+/// A call with the messages from `begun` up to `ended` used no slots. At its end the receiver gives credits from this
+/// message on, those that slots would have left: the next call may then use slots.
+constexpr std::uint64_t first_released(std::uint64_t begun, std::uint64_t ended, std::uint64_t slots) noexcept {
+  return ended - std::min(ended - begun, slots);
 }
 
 /// When a sender sees the credit of a call's last message on a stream, all messages below this number have been taken.

@@ -45,6 +45,11 @@ constexpr bool is_personalised(Collective c) {
 constexpr bool has_block_per_rank(Collective c) {
   return c == Collective::all_gather || c == Collective::reduce_scatter || is_personalised(c);
 }
+/// Whether all blocks of a plan have one length, whatever the length of the vector. Messages of a bundle are packed, so
+/// they rely on it. Other collectives may be called with lengths per rank, and parts of a rank's block may be short.
+constexpr bool has_equal_blocks(Collective c, int blocks, int ranks) {
+  return (c == Collective::alltoall || c == Collective::all_gather) && blocks == ranks;
+}
 
 /// Lanes to each site of a tree of links, in the order of sites_of() (collectives/building/sites.hpp); 0: as many as
 /// the site has ranks for. The value for the root's own site is not used.

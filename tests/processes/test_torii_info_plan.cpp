@@ -22,7 +22,8 @@ TEST(ToriiInfoPlan, ForcedTreesOnATorus) {
   EXPECT_EQ(text.code, 0) << text.output;
   for (const char* part :
        {"broadcast on torus:3x3x3, 27 ranks, root 5, 1M (262144 elements of f32)", "forced by TORII_ALGORITHM (option)",
-        "TORII_SLOTS (option) overrides it", "proof     ok for every length: height 7", "0 shared in a step (0.0 %)",
+        "TORII_SLOTS (option) overrides it", "proof     ok for every length: height 7",
+        "proved    data            78 result blocks hold the operand that they should", "0 shared in a step (0.0 %)",
         "rank 7\n", "down tree 2: parent ", "one of 27 ranks",
         "recursive_doubling: recursive_doubling does barrier, allreduce, all_gather, scan, exscan; not broadcast"}) {
     EXPECT_TRUE(holds(text.output, part)) << part << " in " << text.output;

@@ -10,6 +10,7 @@
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/settings.hpp"
 #include "tools/torii-info/plan.hpp"
+#include "tools/torii-info/proof_report.hpp"
 
 namespace torii::tools {
 namespace {
@@ -141,35 +142,6 @@ void add_orders(const PlanAnswer& answer, Report& report) {
     report.text += row("", fmt::format("the first {} of {} {}s; all with --verify", answer.orders.size(), all, noun));
   }
   if (!groups.empty()) report.text += row("", "a number is that rank's operand, (a b) is a op b");
-}
-
-void add_verdict(const PlanAnswer& answer, Report& report) {
-  if (!answer.verdict) {
-    report.text += row("proof", "not made, it takes long on so many ranks: --verify");
-    report.json["verdict"] = nullptr;
-    return;
-  }
-  const Verdict& verdict = *answer.verdict;
-  report.json["verdict"] = {{"ok", verdict.ok()},
-                            {"faults", verdict.faults},
-                            {"height", verdict.height},
-                            {"slots_least", verdict.slots_least},
-                            {"busiest_link_messages", verdict.busiest_link_messages},
-                            {"links_shared", verdict.links_shared},
-                            {"links_shared_percent", verdict.links_shared_percent}};
-  if (verdict.ok()) {
-    report.text += row(
-        "proof", fmt::format("ok for every length: height {}, least slots {}", verdict.height, verdict.slots_least));
-    const std::string links =
-        fmt::format("busiest carries {:g} messages per segment, {} shared in a step ({:.1f} %)",
-                    verdict.busiest_link_messages, verdict.links_shared, verdict.links_shared_percent);
-    const bool node = answer.selected.request.topology.kind() == Topology::Kind::node;
-    report.text += row("links", node ? "none on a node" : links);
-    return;
-  }
-  report.code = 1;
-  report.text += row("proof", "FAULTS");
-  for (const std::string& fault : verdict.faults) report.text += row("", fault);
 }
 
 Json ends_json(const std::vector<StreamEnd>& ends, const std::vector<Stream>& streams) {

@@ -9,24 +9,13 @@
 
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
+#include "tests/collectives/proof/test_verify_faults.hpp"
 #include "tests/collectives/proof/test_verify_plans.hpp"
 
 namespace torii::tests {
 namespace {
 
-std::string first_fault(const PlanSet& set, const CreditRules& rules = {}) {
-  ExpressionPool pool;
-  const Verdict verdict = verify(set.request, set.plans, pool, {}, rules);
-  return verdict.ok() ? "no fault" : verdict.faults.front();
-}
-
-PlanSet with_slots(PlanSet set, int slots) {
-  for (Plan& plan : set.plans) plan.slots = slots;
-  return set;
-}
-
-#define EXPECT_FAULT(set, rules, part) \
-  EXPECT_NE(first_fault(set, rules).find(part), std::string::npos) << first_fault(set, rules)
+#define EXPECT_FAULT(set, rules, part) EXPECT_TRUE(contains(first_fault(set, rules), part))
 
 TEST(VerifyCredits, GroupsOfTheExecutorAreRight) {
   for (const int slots : {1, 2, 4, 7, 8, 12, 15, 16, 24, 31, 32, 64}) {
@@ -35,7 +24,7 @@ TEST(VerifyCredits, GroupsOfTheExecutorAreRight) {
 }
 
 TEST(VerifyCredits, GroupsThatDoNotDivideTheSlots) {
-  CreditRules rules;
+  ExecutorRules rules;
   rules.group = [](const Stream&, int) { return 3; };
   EXPECT_FAULT(with_slots(chain(), 12), rules, "stream 0 -> 1 tag 0 with 12 slots credits 3 messages together");
   rules.group = [](const Stream&, int) { return 4; };
@@ -44,7 +33,7 @@ TEST(VerifyCredits, GroupsThatDoNotDivideTheSlots) {
 
 /// The slot's last message is in the group after the one that is waited for.
 TEST(VerifyCredits, WaitingForAnEarlierGroup) {
-  CreditRules rules;
+  ExecutorRules rules;
   rules.awaited = [](std::uint64_t message, std::uint64_t slots, std::uint64_t group) {
     const std::uint64_t first = awaited_group(message, slots, group);
     return first >= group ? first - group : first;
@@ -54,9 +43,54 @@ TEST(VerifyCredits, WaitingForAnEarlierGroup) {
 }
 
 TEST(VerifyCredits, WaitingForACreditThatNobodyGives) {
-  CreditRules rules;
+  ExecutorRules rules;
   rules.awaited = [](std::uint64_t message, std::uint64_t slots, std::uint64_t) { return message - slots; };
   EXPECT_FAULT(with_slots(chain(), 16), rules, "message 17 waits for the credit of a group that begins at 1");
+}
+
+/// The receiver gives a credit for messages that have not all come, or in a word that nobody looks at.
+TEST(VerifyCredits, GroupsThatTheReceiverCountsOtherwise) {
+  ExecutorRules rules;
+  rules.credited = [](std::uint64_t message, std::uint64_t) { return message; };
+  EXPECT_FAULT(with_slots(chain(), 16), rules,
+               "message 17 waits for the credit of 4 messages from 0 on and may fill the slot of message 1");
+  rules = {};
+  rules.credited = [](std::uint64_t message, std::uint64_t group) { return message / (2 * group) * 2 * group; };
+  rules.awaited = [](std::uint64_t message, std::uint64_t slots, std::uint64_t group) {
+    return (message - slots) / (2 * group) * 2 * group;
+  };
+  EXPECT_FAULT(with_slots(chain(), 16), rules, "message 4 is credited with 4 messages from 0 on");
+  EXPECT_EQ(first_fault(with_slots(chain(), 4), rules),
+            "stream 0 -> 1 tag 0 with 4 slots: message 1 is credited with "
+            "1 messages from 0 on");
+}
+
+TEST(VerifyCredits, SlotsHeldForFree) {
+  ExecutorRules rules;
+  rules.free = [](std::uint64_t taken, std::uint64_t slots) { return taken + slots + 1; };
+  EXPECT_FAULT(with_slots(chain(), 4), rules,
+               "when 0 messages have been taken, message 4 needs no credit, but message 0 may be in its slot");
+  rules.free = [](std::uint64_t taken, std::uint64_t slots) { return taken == 0 ? slots : 2 * taken + slots; };
+  EXPECT_FAULT(with_slots(chain(), 4), rules, "when 1 messages have been taken, message 5 needs no credit");
+  rules.free = [](std::uint64_t taken, std::uint64_t) { return taken; };
+  EXPECT_EQ(first_fault(with_slots(chain(), 4), rules), "no fault") << "it looks at credits that it need not see";
+}
+
+/// After a call in place the next one may go by value, and waits for the credits that slots would have left.
+TEST(VerifyCredits, CreditsMissingAfterACallWithoutSlots) {
+  EXPECT_EQ(first_fault(lent_broadcast(true)), "no fault");
+  ExecutorRules rules;
+  rules.released = [](std::uint64_t, std::uint64_t ended, std::uint64_t) { return ended - 1; };
+  EXPECT_FAULT(with_slots(lent_broadcast(true), 4), rules,
+               "a call without slots for messages 0 to 1 gives credits from 1 on, but message 4 of the next one waits "
+               "for the credit of 0");
+  EXPECT_EQ(first_fault(with_slots(lent_broadcast(true), 1), rules), "no fault") << "one slot has one credit";
+  EXPECT_EQ(first_fault(chain(), rules), "no fault") << "everything goes through slots";
+  rules.released = [](std::uint64_t begun, std::uint64_t ended, std::uint64_t slots) {
+    return ended - std::min(ended, slots) + 0 * begun;
+  };
+  EXPECT_FAULT(with_slots(lent_broadcast(true), 4), rules,
+               "messages 1 to 1 gives credits from 0 on, which is none of them");
 }
 
 /// Two ranks send each other two blocks and then take them: a group of both slots would let neither send its second.
@@ -72,7 +106,7 @@ TEST(VerifyCredits, GroupsWithinASegmentDeadlock) {
   }
   set.finish();
   EXPECT_EQ(first_fault(with_slots(set, 2)), "no fault");
-  CreditRules rules;
+  ExecutorRules rules;
   rules.group = [](const Stream&, int slots) { return slots; };
   EXPECT_FAULT(with_slots(set, 2), rules, "deadlock");
 }
@@ -91,7 +125,7 @@ PlanSet taken_backwards() {
 
 TEST(VerifyCredits, MessagesHeldForTakenTooEarly) {
   EXPECT_EQ(first_fault(taken_backwards()), "no fault");
-  CreditRules rules;
+  ExecutorRules rules;
   rules.taken = [](std::uint64_t, std::uint64_t ended, std::uint64_t messages) { return ended * messages; };
   EXPECT_FAULT(taken_backwards(), rules,
                "its message 0 is held for taken, but rank 1 lane 0 flow 1 (first) block 0 may still read it");

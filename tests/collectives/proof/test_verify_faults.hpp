@@ -21,9 +21,16 @@ inline Verdict verdict_of(const PlanSet& set) {
   return verify(set.request, set.plans, pool);
 }
 
-inline std::string first_fault(const PlanSet& set) {
-  const Verdict verdict = verdict_of(set);
+/// With the executor's rules, or wrong ones.
+inline std::string first_fault(const PlanSet& set, const ExecutorRules& rules = {}) {
+  ExpressionPool pool;
+  const Verdict verdict = verify(set.request, set.plans, pool, {}, rules);
   return verdict.ok() ? "no fault" : verdict.faults.front();
+}
+
+inline PlanSet with_slots(PlanSet set, int slots) {
+  for (Plan& plan : set.plans) plan.slots = slots;
+  return set;
 }
 
 }  // namespace torii::tests

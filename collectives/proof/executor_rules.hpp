@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the executor that a proof is about.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/plan/crediting.hpp"
+#include "runtime/plan/plan.hpp"
+#include "runtime/plan/shortcuts.hpp"
+#include "runtime/plan/transfer_rules.hpp"
+
+namespace torii {
+
+/// The rules by which the executor fills slots again, bundles messages, and leaves out copies, waits and signals. It
+/// calls the same functions (runtime/plan). Tests plant wrong ones.
+struct ExecutorRules {
+  // crediting.hpp
+  int (*group)(const Stream& stream, int slots) = credit_group;
+  int (*exchange_group)(const Stream& stream, int slots) = exchange_credit_group;
+  std::uint64_t (*credited)(std::uint64_t message, std::uint64_t group) = credited_group;
+  std::uint64_t (*awaited)(std::uint64_t message, std::uint64_t slots, std::uint64_t group) = awaited_group;
+  std::uint64_t (*taken)(std::uint64_t begun, std::uint64_t ended, std::uint64_t messages) = taken_before;
+  std::uint64_t (*free)(std::uint64_t taken, std::uint64_t slots) = free_below;
+  std::uint64_t (*released)(std::uint64_t begun, std::uint64_t ended, std::uint64_t slots) = first_released;
+  // plan.hpp
+  bool (*ends_bundle)(const Stream& stream, int position) = [](const Stream& stream, int position) {
+    return stream.ends_bundle(position);
+  };
+  // shortcuts.hpp
+  bool (*as_list)(const Plan& plan) = runs_as_list;
+  bool (*shared)(const Plan& plan, std::span<const int> feeding, StreamEnd a, StreamEnd b) = shares_payload;
+  bool (*result_final)(const BlockUse& use) = result_is_final;
+  bool (*operand_kept)(const BlockUse& use) = operand_stays;
+  bool (*exchange_operand_kept)(const PairwiseExchange& exchange) = exchange_operand_stays;
+  bool (*only_copied)(const Plan& receiver, int in_stream) = is_only_copied;
+  bool (*offers)(bool writes_result, bool by_value) = makes_offer;
+  bool (*awaits)(const Stream& stream) = awaits_reader;
+  // transfer_rules.hpp
+  TransferWay (*way)(const PairwiseExchange& exchange, std::uint64_t reach, bool can_write) = way_of;
+  bool (*read)(TransferWay way) = is_read;
+  std::uint64_t (*line)(std::uint64_t offers_made) = line_of_offer;
+  bool (*completes)(std::size_t done_bytes, std::size_t part_bytes, std::size_t block_bytes) = completes_block;
+};
+
+}  // namespace torii
