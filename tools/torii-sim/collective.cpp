@@ -84,13 +84,13 @@ Trial simulate(const SimOptions& options, const Question& question, const Algori
       fill_operand(question.type, options.seed, rank, operand, question.bytes);
     };
   }
-  trial.plans = call.plans;
   if (options.every_segment || call.watched >= 0) {
     trial.run.outcome = simulated::run(call);
     trial.run.segments_run = call.shape.layout.segments();
   } else {
-    trial.run = simulated::run_steady(std::move(call), question.bytes);
+    trial.run = simulated::run_steady(call, question.bytes);
   }
+  trial.plans = std::move(call.plans);
   trial.time = trial.run.outcome.time;
   return trial;
 }

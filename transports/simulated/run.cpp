@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include "runtime/base/status.hpp"
@@ -17,11 +18,8 @@ namespace {
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-struct LaneLess {
-  bool operator()(const Lane* left, const Lane* right) const { return *left < *right; }
-};
 /// The lanes of all ranks, each distinct lane once: trinaryx3 on 48x6x32 has 52 of them on 9216 ranks.
-using Lanes = std::set<const Lane*, LaneLess>;
+using Lanes = std::set<Lane>;
 
 /// A rank's work on virtual time: folding takes the time of the model, copying takes none.
 class Work final : public StepModel {
@@ -41,7 +39,7 @@ class Work final : public StepModel {
     return carries_data_;
   }
   bool is_busy() const noexcept override { return network_->is_computing(rank_); }
-  const Lane& common(const Lane& lane) override { return **lanes_->insert(&lane).first; }
+  const Lane& common(const Lane& lane) override { return *lanes_->insert(lane).first; }
 
  private:
   Network* network_;
@@ -65,24 +63,21 @@ struct Member {
   bool is_done = false;
 };
 
-/// The payload that a slot has room for: vectors without data need only the lines of the signals.
-std::size_t slot_payload_bytes(const Call& call) { return call.fill ? call.shape.layout.segment_bytes() : 0; }
-
 std::size_t staging_bytes(const Call& call) {
-  return staging_shape(call.plans.front(), slot_payload_bytes(call), call.wide, true).total_bytes;
+  const Plan& plan = call.plans.front();
+  if (!call.fill) return signals_shape(plan).total_bytes;
+  return staging_shape(plan, call.shape.layout.segment_bytes(), call.wide, true).total_bytes;
 }
 
 /// If each lane has one step per segment and streams deliver in order, no segment can overtake another, with any
 /// window. With a window of 1 the executor need not search for one that does.
-std::vector<Plan> narrowed(const Call& call) {
-  std::vector<Plan> plans = call.plans;
-  if (call.network.jitter_us > 0 || !call.network.engine_rates.empty()) return plans;
-  for (Plan& plan : plans) {
-    for (Lane& lane : plan.lanes) {
-      if (lane.flows.size() == 1 && lane.flows.front().walk.count == 1) lane.window = 1;
-    }
+Plan narrowed(const Call& call, int rank) {
+  Plan plan = call.plans[index(rank)];
+  if (call.network.jitter_us > 0 || !call.network.engine_rates.empty()) return plan;
+  for (Lane& lane : plan.lanes) {
+    if (lane.flows.size() == 1 && lane.flows.front().walk.count == 1) lane.window = 1;
   }
-  return plans;
+  return plan;
 }
 
 /// Lists have a few hundred bytes for each step of a rank. Beyond these all ranks run their lanes, whose messages are
@@ -102,8 +97,8 @@ bool has_room_for_lists(const Call& call) {
 
 class Run {
  public:
-  explicit Run(const Call& call)
-      : call_(call), plans_(narrowed(call)), network_(call.network, staging_bytes(call), call.fill != nullptr) {
+  Run(const Call& call, const CallShape& shape)
+      : call_(call), shape_(shape), network_(call.network, staging_bytes(call), call.fill != nullptr) {
     install_all();
     network_.watch(call.watched);
     for (int rank = 0; rank < ranks(); ++rank) start(rank);
@@ -136,20 +131,23 @@ class Run {
     link_messages_.resize(network_.link_bytes().size());
     for (int rank = 0; rank < ranks(); ++rank) members_.emplace_back(network_, lanes_, rank, call_);
     Placement placement;
-    placement.plan_of = [this](int rank) { return plans_[index(rank)]; };
+    placement.plan_of = [this](int rank) { return call_.plans[index(rank)]; };
     placement.staging_offsets.assign(call_.plans.size(), 0);
-    for (int rank = 0; rank < ranks(); ++rank) placement.context_ranks.push_back(rank);
+    placement.context_ranks.resize(call_.plans.size());
+    std::iota(placement.context_ranks.begin(), placement.context_ranks.end(), 0);
+    placement.nodes = placement.context_ranks;
+    placement.signals_only = !call_.fill;
     for (int rank = 0; rank < ranks(); ++rank) {
       Member& member = members_[index(rank)];
       placement.transport = &member.transport;
-      member.plan = install(plans_[index(rank)], slot_payload_bytes(call_), call_.wide, placement);
+      member.plan = install(narrowed(call_, rank), shape_.layout.segment_bytes(), call_.wide, placement);
       add_ways(rank, member.plan);
     }
   }
 
   /// By receiver, the ways that a pairwise exchange's order names for messages of `rank`; empty if it names none.
   std::vector<Ties> exchange_ties(int rank) const {
-    const PairwiseExchange& exchange = plans_[index(rank)].exchange;
+    const PairwiseExchange& exchange = call_.plans[index(rank)].exchange;
     if (!exchange.exists() || !call_.network.topology.selects_ties()) return {};
     std::vector<Ties> ties(call_.plans.size());
     for (int transfer = 0; transfer < exchange.order->transfers(); ++transfer) {
@@ -196,18 +194,20 @@ class Run {
     if (call_.fill) {
       const bool is_broadcast = call_.request.collective == Collective::broadcast;  // operand and result in one
       std::vector<std::byte>& operand = is_broadcast ? member.result : member.operand;
-      member.result.resize(call_.shape.layout.total_bytes());
-      operand.resize(call_.shape.layout.total_bytes());
+      member.result.resize(shape_.layout.total_bytes());
+      operand.resize(shape_.layout.total_bytes());
       call_.fill(rank, operand.data());
       buffers.input = reinterpret_cast<std::uintptr_t>(operand.data());
       buffers.result = reinterpret_cast<std::uintptr_t>(member.result.data());
     }
     if (runs_lists_) {
-      const CallShape& shape = call_.shape;
-      member.program = compile_linear(member.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
+      member.program = compile_linear(member.plan, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
       if (member.program != nullptr) ++lists_;
     }
-    member.execution.begin(member.plan, call_.shape, buffers, member.program.get());
+    member.execution.begin(member.plan, shape_, buffers, member.program.get());
+    // The execution keeps the common lanes, and the rings their streams.
+    member.plan.plan.lanes = {};
+    member.plan.plan.in = member.plan.plan.out = {};
     // A pairwise exchange looks at its pools, whatever has changed.
     if (!member.plan.plan.exchange.exists()) network_.tell(rank, member.execution);
     const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
@@ -242,7 +242,7 @@ class Run {
   }
 
   const Call& call_;
-  const std::vector<Plan> plans_;
+  const CallShape& shape_;
   Network network_;
   Lanes lanes_;  ///< of the plans of the members
   std::deque<Member> members_;
@@ -271,6 +271,8 @@ CallShape call_shape(const PlanRequest& request, const Plan& plan, Type type, st
   return shape;
 }
 
-Outcome run(const Call& call) { return Run(call).finish(); }
+Outcome run(const Call& call) { return run(call, call.shape); }
+
+Outcome run(const Call& call, const CallShape& shape) { return Run(call, shape).finish(); }
 
 }  // namespace torii::simulated
