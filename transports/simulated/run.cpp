@@ -3,10 +3,10 @@
 #include "transports/simulated/run.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "runtime/base/status.hpp"
@@ -53,6 +53,20 @@ struct Member {
   Member(Network& network, Lanes& lanes, int rank, const Call& call)
       : transport(network, rank), work(network, lanes, rank, call), execution(transport, ModelledHost(work)) {}
 
+  /// The last step of fetch_ahead().
+  static constexpr std::size_t kFetchSteps = 3;
+  void fetch_ahead(std::size_t step) const noexcept {
+    if (step == 0) {
+      __builtin_prefetch(&is_done);
+      fetch(transport);
+      fetch(work);
+      __builtin_prefetch(&plan.plan.exchange);
+      __builtin_prefetch(&plan.remote);
+      __builtin_prefetch(&plan.out);
+    }
+    execution.fetch_ahead(static_cast<int>(step));
+  }
+
   Simulated transport;
   Work work;
   ModelledExecution execution;
@@ -98,7 +112,10 @@ bool has_room_for_lists(const Call& call) {
 class Run {
  public:
   Run(const Call& call, const CallShape& shape)
-      : call_(call), shape_(shape), network_(call.network, staging_bytes(call), call.fill != nullptr) {
+      : call_(call),
+        shape_(shape),
+        network_(call.network, staging_bytes(call), call.fill != nullptr),
+        members_(call.plans.size()) {
     install_all();
     network_.watch(call.watched);
     for (int rank = 0; rank < ranks(); ++rank) start(rank);
@@ -107,7 +124,10 @@ class Run {
   Outcome finish() {
     std::vector<int> woken;
     while (left_ > 0 && network_.next_instant(woken)) {
-      for (const int rank : woken) advance(rank);
+      for (std::size_t at = 0; at < woken.size(); ++at) {
+        fetch_ahead(woken, at);
+        advance(woken[at]);
+      }
     }
     if (left_ > 0) report_stall();
     Outcome outcome;
@@ -120,7 +140,7 @@ class Run {
     outcome.messages_per_segment = messages_per_segment_;
     outcome.link_messages = std::move(link_messages_);
     for (int rank = 0; rank < ranks(); ++rank) outcome.progress.push_back(network_.take_progress(rank));
-    for (Member& member : members_) outcome.results.push_back(std::move(member.result));
+    for (std::optional<Member>& member : members_) outcome.results.push_back(std::move(member->result));
     return outcome;
   }
 
@@ -129,7 +149,7 @@ class Run {
 
   void install_all() {
     link_messages_.resize(network_.link_bytes().size());
-    for (int rank = 0; rank < ranks(); ++rank) members_.emplace_back(network_, lanes_, rank, call_);
+    for (int rank = 0; rank < ranks(); ++rank) members_[index(rank)].emplace(network_, lanes_, rank, call_);
     Placement placement;
     placement.plan_of = [this](int rank) { return call_.plans[index(rank)]; };
     placement.staging_offsets.assign(call_.plans.size(), 0);
@@ -138,7 +158,7 @@ class Run {
     placement.nodes = placement.context_ranks;
     placement.signals_only = !call_.fill;
     for (int rank = 0; rank < ranks(); ++rank) {
-      Member& member = members_[index(rank)];
+      Member& member = *members_[index(rank)];
       placement.transport = &member.transport;
       member.plan = install(narrowed(call_, rank), shape_.layout.segment_bytes(), call_.wide, placement);
       add_ways(rank, member.plan);
@@ -188,7 +208,7 @@ class Run {
   }
 
   void start(int rank) {
-    Member& member = members_[index(rank)];
+    Member& member = *members_[index(rank)];
     CallBuffers buffers;
     if (!call_.blocks.empty()) buffers.blocks = &call_.blocks[index(rank)];
     if (call_.fill) {
@@ -214,8 +234,19 @@ class Run {
     network_.wake_at(rank, network_.in_ticks(late_us));
   }
 
+  /// With thousands of ranks nothing of a rank is in a cache when its turn comes.
+  void fetch_ahead(const std::vector<int>& woken, std::size_t at) const {
+    constexpr std::size_t kApart = 3;  // ranks from one step to the next
+    for (std::size_t step = 0; step <= Member::kFetchSteps; ++step) {
+      const std::size_t ahead = at + (Member::kFetchSteps + 1 - step) * kApart;
+      if (ahead >= woken.size()) continue;
+      network_.fetch_ahead(woken[ahead], step);
+      members_[index(woken[ahead])]->fetch_ahead(step);
+    }
+  }
+
   void advance(int rank) {
-    Member& member = members_[index(rank)];
+    Member& member = *members_[index(rank)];
     if (member.is_done || member.work.is_busy()) return;
     const Progress progress = member.execution.advance();
     if (member.execution.status() != Status::ok) {
@@ -231,7 +262,7 @@ class Run {
 
   [[noreturn]] void report_stall() {
     for (int rank = 0; rank < ranks(); ++rank) {
-      const Member& member = members_[index(rank)];
+      const Member& member = *members_[index(rank)];
       if (member.is_done) continue;
       const Stall stall = member.execution.stall();
       throw Error(Status::internal, std::to_string(left_) + " ranks wait for ever; rank " + std::to_string(rank) +
@@ -245,7 +276,7 @@ class Run {
   const CallShape& shape_;
   Network network_;
   Lanes lanes_;  ///< of the plans of the members
-  std::deque<Member> members_;
+  std::vector<std::optional<Member>> members_;
   std::uint64_t messages_per_segment_ = 0;
   std::vector<std::uint64_t> link_messages_;
   bool runs_lists_ = has_room_for_lists(call_);
