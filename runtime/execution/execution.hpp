@@ -50,6 +50,7 @@ class BasicExecution {
       fetch(call_);
       fetch(lanes_);
     } else if (call_.plan != nullptr && !linear_.runs()) {
+      __builtin_prefetch(call_.puts.count());
       lanes_.fetch_ahead(step - 1);
     }
   }

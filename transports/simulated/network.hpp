@@ -99,6 +99,8 @@ class Network {
   void tell(int number, ModelledExecution& execution) noexcept { rank(number).reader = &execution; }
   bool is_computing(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].clock > now_; }
 
+  /// After the last add_way().
+  void gather_in_large_pages() const noexcept;
   /// Asks for the memory that puts of `rank` will touch shortly, in the steps of ModelledExecution::fetch_ahead().
   void fetch_ahead(int rank, std::size_t step) const noexcept;
   /// Moves on to the next instant at which something happens, and lists the ranks for which something arrived. False if

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks early for memory: with thousands of ranks nothing is in a cache when its event comes. Each step of these
 // functions reads what the one before it has brought.
+#include "transports/simulated/large_pages.hpp"
 #include "transports/simulated/network.hpp"
 
 namespace torii::simulated {
@@ -46,6 +47,7 @@ void Network::fetch_arrival(const Message& message, std::size_t step) const noex
   fetch_change(message.put.peer, message.put.signal_offset, step);
   const Rank& sender = ranks_[index(message.from)];
   if (step == 1) __builtin_prefetch(&sender);
+  if (step == 2) __builtin_prefetch(message.put.owner);
 }
 
 void Network::fetch_change(int number, std::uint64_t offset, std::size_t step) const noexcept {
@@ -76,9 +78,18 @@ void Network::fetch_queues(int number, std::size_t step) const noexcept {
 }
 
 void Network::fetch_ahead(int number, std::size_t step) const noexcept {
-  fetch_queues(number, step + 1);
+  if (step < 3) fetch_queues(number, step + 1);
   if (step != 1) return;
   for (const Way& way : ranks_[index(number)].ways) fetch(way);
+}
+
+void Network::gather_in_large_pages() const noexcept {
+  const auto gather = [](const auto& elements) {
+    simulated::gather_in_large_pages(elements.data(), elements.data() + elements.size());
+  };
+  gather(ranks_);
+  gather(resources_);
+  gather(hops_);
 }
 
 }  // namespace torii::simulated

@@ -11,6 +11,7 @@
 
 #include "runtime/base/status.hpp"
 #include "runtime/execution/words.hpp"
+#include "transports/simulated/large_pages.hpp"
 #include "transports/simulated/simulated.hpp"
 
 namespace torii::simulated {
@@ -94,6 +95,9 @@ Plan narrowed(const Call& call, int rank) {
   return plan;
 }
 
+/// From so many ranks on their memory is worth large pages.
+constexpr int kRanksInLargePages = 2000;
+
 /// Lists have a few hundred bytes for each step of a rank. Beyond these all ranks run their lanes, whose messages are
 /// the same.
 constexpr std::size_t kListedStepsMost = std::size_t{1} << 19;
@@ -119,6 +123,11 @@ class Run {
     install_all();
     network_.watch(call.watched);
     for (int rank = 0; rank < ranks(); ++rank) start(rank);
+    if (ranks() >= kRanksInLargePages) {
+      network_.gather_in_large_pages();
+      simulated::gather_in_large_pages(members_.data(), members_.data() + members_.size());
+      gather_heap_in_large_pages();
+    }
   }
 
   Outcome finish() {
