@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The events of a simulation by time. Ranks in step make thousands of events for one instant, so an instant has one
-// place in the order of times, and its events are a list of chunks.
+// place in the order of times, and its events are a list of parts.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,13 @@ class Agenda {
     Recent& recent = recent_of(time);
     if (recent.time != time) recent = {time, open(time)};
     List& list = lists_[recent.list];
-    if (chunks_[list.last].count == kChunkEvents) {
-      const std::uint32_t next = take_chunk();
-      chunks_[list.last].next = next;
+    if (parts_[list.last].count == kPartEvents) {
+      const std::uint32_t next = take_part();
+      parts_[list.last].next = next;
       list.last = next;
     }
-    Chunk& chunk = chunks_[list.last];
-    chunk.events[chunk.count++] = event;
+    Part& part = parts_[list.last];
+    part.events[part.count++] = event;
   }
 
   /// Moves the events of the next instant behind those of `due`.
@@ -43,21 +43,21 @@ class Agenda {
     Recent& recent = recent_of(instant.time);
     if (recent.time == instant.time && recent.list == instant.list) recent = {};
     const List list = lists_[instant.list];
-    for (std::uint32_t number = list.first;; number = chunks_[number].next) {
-      const Chunk& chunk = chunks_[number];
-      due.insert(due.end(), chunk.events.begin(), chunk.events.begin() + chunk.count);
-      free_chunks_.push_back(number);
+    for (std::uint32_t number = list.first;; number = parts_[number].next) {
+      const Part& part = parts_[number];
+      due.insert(due.end(), part.events.begin(), part.events.begin() + part.count);
+      free_parts_.push_back(number);
       if (number == list.last) break;
     }
     free_lists_.push_back(instant.list);
   }
 
  private:
-  static constexpr std::size_t kChunkEvents = 15;
+  static constexpr std::size_t kPartEvents = 15;
   static constexpr std::size_t kRecentBits = 10;
 
-  struct Chunk {
-    std::array<Event, kChunkEvents> events;
+  struct Part {
+    std::array<Event, kPartEvents> events;
     std::uint32_t count = 0;
     std::uint32_t next = 0;
   };
@@ -91,19 +91,19 @@ class Agenda {
       number = free_lists_.back();
       free_lists_.pop_back();
     }
-    lists_[number].first = lists_[number].last = take_chunk();
+    lists_[number].first = lists_[number].last = take_part();
     instants_.push_back({time, order_++, number});
     std::push_heap(instants_.begin(), instants_.end());
     return number;
   }
-  std::uint32_t take_chunk() noexcept {
-    if (free_chunks_.empty()) {
-      chunks_.emplace_back();
-      return static_cast<std::uint32_t>(chunks_.size() - 1);
+  std::uint32_t take_part() noexcept {
+    if (free_parts_.empty()) {
+      parts_.emplace_back();
+      return static_cast<std::uint32_t>(parts_.size() - 1);
     }
-    const std::uint32_t number = free_chunks_.back();
-    free_chunks_.pop_back();
-    chunks_[number].count = 0;
+    const std::uint32_t number = free_parts_.back();
+    free_parts_.pop_back();
+    parts_[number].count = 0;
     return number;
   }
 
@@ -111,8 +111,8 @@ class Agenda {
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;
   std::vector<List> lists_;
   std::vector<std::uint32_t> free_lists_;
-  std::vector<Chunk> chunks_;
-  std::vector<std::uint32_t> free_chunks_;
+  std::vector<Part> parts_;
+  std::vector<std::uint32_t> free_parts_;
   std::uint64_t order_ = 0;
 };
 
