@@ -80,11 +80,11 @@ bool are_more_than_two(const Nodes& nodes) {
 
 class Installer {
  public:
-  Installer(InstalledPlan& installed, const Placement& placement)
+  Installer(InstalledPlan& installed, const Placement& placement, const Nodes& nodes)
       : installed_(installed),
         placement_(placement),
-        addresses_(installed, placement),
-        nodes_(addresses_.nodes()),
+        addresses_(installed, placement, nodes),
+        nodes_(nodes),
         plans_(installed.plan, placement),
         leaders_(group_leaders(installed.plan, nodes_)) {}
 
@@ -274,15 +274,17 @@ class Installer {
 
 InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Placement& placement) {
   InstalledPlan installed;
-  const Nodes nodes = nodes_of(placement);
+  const Nodes asked = placement.nodes.empty() ? nodes_of(placement) : Nodes{};
+  const Nodes& nodes = placement.nodes.empty() ? asked : placement.nodes;
   const bool several_nodes = std::ranges::any_of(nodes, [&](int node) { return node != nodes.front(); });
-  installed.shape = staging_shape(plan, segment_bytes, wide, several_nodes);
+  installed.shape =
+      placement.signals_only ? signals_shape(plan) : staging_shape(plan, segment_bytes, wide, several_nodes);
   installed.plan = std::move(plan);
   installed.wide = wide;
   std::size_t flows = 0;
   for (const Lane& lane : installed.plan.lanes) flows += lane.flows.size();
   installed.stores.resize(installed.plan.exchange.exists() ? 1 : flows);
-  Installer(installed, placement).run();
+  Installer(installed, placement, nodes).run();
   return installed;
 }
 

@@ -145,6 +145,8 @@ struct Placement {
   std::vector<int> context_ranks;              ///< of the members, in team order
   std::vector<std::uint64_t> staging_offsets;  ///< where this plan's staging begins in each member's arena
   std::function<Plan(int)> plan_of;            ///< the plan of a member, by team rank
+  Nodes nodes = {};                            ///< of the members; empty: the transport is asked for each of them
+  bool signals_only = false;                   ///< staging has the signals_shape()
 };
 
 /// Throws Error{internal} when a stream has no other end: a plan that the verifier would reject.

@@ -54,4 +54,14 @@ StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wid
   return shape;
 }
 
+StagingShape signals_shape(const Plan& plan) noexcept {
+  StagingShape shape;
+  shape.slot_bytes = sizeof(std::uint64_t);
+  shape.stream_bytes = shape.credit_bytes = static_cast<std::size_t>(plan.slots) * shape.slot_bytes;
+  shape.offers_offset = shape.credits_offset = static_cast<std::size_t>(plan.in_streams_max) * shape.stream_bytes;
+  shape.send_offset = shape.credits_offset + static_cast<std::size_t>(plan.out_streams_max) * shape.credit_bytes;
+  shape.total_bytes = round_up(shape.send_offset, kLineBytes);
+  return shape;
+}
+
 }  // namespace torii

@@ -28,6 +28,9 @@ struct StagingShape {
   std::size_t total_bytes = 0;
 };
 StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes);
+/// For a simulation without data, in which all peers are on other nodes: slots are words, and there is room for nothing
+/// but signals and credits. Payloads have addresses, but nobody may access them.
+StagingShape signals_shape(const Plan& plan) noexcept;
 
 /// The node of each rank of a team, by team rank.
 using Nodes = std::vector<int>;

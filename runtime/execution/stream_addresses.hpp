@@ -9,15 +9,15 @@
 
 namespace torii {
 
+/// As the transport tells them.
 Nodes nodes_of(const Placement& placement);
 
 /// Ranks are those of the team. Keeps references to what it is made of; the plan and its shape are set.
 class StreamAddresses {
  public:
-  StreamAddresses(const InstalledPlan& installed, const Placement& placement)
-      : installed_(installed), placement_(placement), nodes_(nodes_of(placement)) {}
+  StreamAddresses(const InstalledPlan& installed, const Placement& placement, const Nodes& nodes)
+      : installed_(installed), placement_(placement), nodes_(nodes) {}
 
-  const Nodes& nodes() const { return nodes_; }
   bool shares_node(int a, int b) const { return node(a) == node(b); }
   int context_rank(int rank) const { return placement_.context_ranks[static_cast<std::size_t>(rank)]; }
   Transport& transport() const { return *placement_.transport; }
@@ -44,7 +44,7 @@ class StreamAddresses {
 
   const InstalledPlan& installed_;
   const Placement& placement_;
-  Nodes nodes_;
+  const Nodes& nodes_;
 };
 
 /// Gives the streams of a pairwise exchange their addresses, and lists them in the order of sending and of taking.

@@ -28,6 +28,8 @@ TEST(Scan, MultipliesRangesOut) {
   const std::size_t large = std::size_t{1} << 34;
   EXPECT_EQ(read_scan({"bytes=16G..16G*1073741824"}, "node").bytes, (std::vector<std::size_t>{large}));
   EXPECT_EQ(read_scan({"shapes=5"}, "mesh").topologies, (std::vector<std::string>{"mesh:5"}));
+  EXPECT_EQ(read_scan({"shapes=2x3,4..5"}, "torus").topologies,
+            (std::vector<std::string>{"torus:2x3", "torus:4", "torus:5"}));
   EXPECT_TRUE(read_scan({}, "torus").topologies.empty());
 }
 

@@ -111,6 +111,24 @@ TEST(ToriiSim, DrawsLinksAndEngines) {
   EXPECT_GT(count("_engines.svg", "<rect "), 16) << "a bar for each put";
 }
 
+TEST(ToriiSim, DrawsWhatSimulationsTake) {
+  const std::vector<std::string> scan = {"allreduce",          "--algorithm", "trinaryx3", "--topology",
+                                         "torus:2x2x2",        "--bytes",     "6K",        "--scan",
+                                         "shapes=2x2x2,5x5x4", "--json",      "/dev/null", "--cost"};
+  std::vector<std::string> drawn = scan;
+  drawn.emplace_back("-");
+  const Outcome outcome = torii_sim(drawn);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  for (const char* text : {"<svg ", "processor, s", "memory, MiB", ">10^1<", ">10^2<"}) {
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << text;
+  }
+  std::vector<std::string> refused = scan;
+  refused.emplace_back("/dev/null/none");
+  const Outcome failed = torii_sim(refused);
+  EXPECT_EQ(failed.code, 2);
+  EXPECT_NE(failed.output.find("cannot write '/dev/null/none'"), std::string::npos) << failed.output;
+}
+
 TEST(ToriiSim, WithoutOverlapItTakesLonger) {
   const std::vector<std::string> call = {"allreduce", "--topology", "torus:3x3x3", "--algorithm", "trinaryx3"};
   std::vector<std::string> apart = call;

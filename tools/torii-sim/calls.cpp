@@ -74,6 +74,22 @@ void draw_bandwidth(const SimOptions& options, const std::vector<SimRow>& rows) 
   Output(options.figure).write(draw_curves(chart));
 }
 
+/// What each simulation took, a curve for the time and one for the memory.
+void draw_cost(const SimOptions& options, const std::vector<SimRow>& rows) {
+  CurveChart chart;
+  chart.title = fmt::format("Simulating {} by {}, {} bytes", options.collective, options.algorithm, options.bytes);
+  chart.x_name = "ranks";
+  chart.y_name = "s, MiB";
+  chart.x_is_log = chart.y_is_log = true;
+  chart.curves = {{"processor, s", false, {}}, {"memory, MiB", false, {}}};
+  for (const SimRow& row : rows) {
+    chart.curves[0].points.emplace_back(row.ranks, std::max(row.more.at("cpu_s").get<double>(), 1e-3));
+    chart.curves[1].points.emplace_back(row.ranks, row.more.at("memory_MiB").get<double>());
+  }
+  if (rows.empty()) invalid("--cost draws what has been simulated, and nothing has been");
+  Output(options.cost).write(draw_curves(chart));
+}
+
 /// The times of communication alone and of folding alone show how long both were at work at once.
 BarChart::Bar split_bar(const std::string& name, double other_us, double alone_us, double folding_us, double time_us) {
   const double overlap_us = std::clamp(alone_us + folding_us - time_us, 0.0, std::min(alone_us, folding_us));
@@ -146,6 +162,7 @@ int run_calls(const SimOptions& options, RowWriter& rows) {
     }
   }
   if (!options.figure.empty()) draw_bandwidth(options, done);
+  if (!options.cost.empty()) draw_cost(options, done);
   return options.cliffs ? std::max(code, judge(judged)) : code;
 }
 

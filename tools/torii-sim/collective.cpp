@@ -21,6 +21,7 @@
 #include "tools/torii-sim/data.hpp"
 #include "tools/torii-sim/pictures.hpp"
 #include "tools/torii-sim/question.hpp"
+#include "tools/torii-sim/spending.hpp"
 #include "transports/simulated/steady.hpp"
 
 namespace torii::tools {
@@ -84,13 +85,13 @@ Trial simulate(const SimOptions& options, const Question& question, const Algori
       fill_operand(question.type, options.seed, rank, operand, question.bytes);
     };
   }
-  trial.plans = call.plans;
   if (options.every_segment || call.watched >= 0) {
     trial.run.outcome = simulated::run(call);
     trial.run.segments_run = call.shape.layout.segments();
   } else {
-    trial.run = simulated::run_steady(std::move(call), question.bytes);
+    trial.run = simulated::run_steady(call, question.bytes);
   }
+  trial.plans = std::move(call.plans);
   trial.time = trial.run.outcome.time;
   return trial;
 }
@@ -246,6 +247,7 @@ void check_memory(const SimOptions& options, const Question& question) {
 }  // namespace
 
 Simulated simulate_call(const SimOptions& options) {
+  const double cpu_s = spending().cpu_s;
   const Question question = read_question(options);
   check_memory(options, question);
   const Clock::time_point begun = Clock::now();
@@ -287,6 +289,9 @@ Simulated simulate_call(const SimOptions& options) {
     row.more["wrong"] = compared.wrong;
     row.more["hash"] = fmt::format("{:016x}", compared.hash);
   }
+  const Spending spent = spending();
+  row.more["cpu_s"] = spent.cpu_s - cpu_s;
+  row.more["memory_MiB"] = spent.memory_MiB;
   result.folding_us = folding_us(options, question, best);
   const simulated::Outcome& outcome = best.run.outcome;
   if (!options.svg_links.empty() && request.topology.kind() != Topology::Kind::torus) {

@@ -22,10 +22,13 @@ constexpr double kHeight = 320;
 constexpr double kPaperWidth = 780;
 constexpr std::array<std::string_view, 6> kColors = {"#1b6ca8", "#c0392b", "#2e8b57", "#d68910", "#7d3c98", "#5d6d7e"};
 
+/// The place of x on its axis.
+double place_of(const CurveChart& chart, int x) { return chart.x_is_log ? std::log10(x) : x; }
+
 Axes axes_of(const CurveChart& chart) {
   Axes axes{{kLeft, kTop}, kWidth, kHeight, chart.y_is_log};
   for (const Curve& curve : chart.curves) {
-    for (const auto& [x, y] : curve.points) axes.include(x, y);
+    for (const auto& [x, y] : curve.points) axes.include(place_of(chart, x), y);
   }
   if (chart.level > 0) axes.include(axes.x_low, chart.level);
   axes.round();
@@ -41,15 +44,19 @@ std::string size_text(int power) {
 
 std::string number_text(double value) { return fmt::format("{:.6g}", value); }
 
+std::string x_text(const CurveChart& chart, int x) {
+  if (chart.x_is_log) return fmt::format("10^{}", x);
+  return chart.x_is_size ? size_text(x) : std::to_string(x);
+}
+
 void draw_axes(Svg& svg, const CurveChart& chart, const Axes& axes) {
   constexpr double kRight = kLeft + kWidth;
   constexpr double kBottom = kTop + kHeight;
   axes.draw_steps(svg, number_text);
-  const int low = static_cast<int>(axes.x_low);
-  const int high = static_cast<int>(axes.x_high);
+  const int low = static_cast<int>(std::ceil(axes.x_low));
+  const int high = static_cast<int>(std::floor(axes.x_high));
   for (int x = low; x <= high; x += std::max(1, (high - low + 15) / 16)) {
-    svg.text(axes.at(x, axes.y_high).x, kBottom + 18, chart.x_is_size ? size_text(x) : std::to_string(x),
-             "text-anchor=middle");
+    svg.text(axes.at(x, axes.y_high).x, kBottom + 18, x_text(chart, x), "text-anchor=middle");
   }
   svg.line({kLeft, kTop}, {kLeft, kBottom}, "stroke=#333");
   svg.line({kLeft, kBottom}, {kRight, kBottom}, "stroke=#333");
@@ -117,7 +124,7 @@ std::string draw_curves(const CurveChart& chart) {
     const std::string stroke = fmt::format("stroke={} stroke-width=2{}", kColors[color % kColors.size()],
                                            curve.dashed ? " stroke-dasharray=6,4" : "");
     std::vector<SvgPoint> points;
-    for (const auto& [x, y] : curve.points) points.push_back(axes.at(x, y));
+    for (const auto& [x, y] : curve.points) points.push_back(axes.at(place_of(chart, x), y));
     svg.polyline(points, stroke);
     svg.line({kLeft + kWidth + 16, legend}, {kLeft + kWidth + 40, legend}, stroke);
     svg.text(kLeft + kWidth + 46, legend + 4, curve.name);

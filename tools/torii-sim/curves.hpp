@@ -21,6 +21,7 @@ struct CurveChart {
   std::string x_name;
   std::string y_name;
   bool x_is_size = false;  ///< x is the power of 2 of a number of bytes
+  bool x_is_log = false;   ///< labels are powers of 10; all x are above 0
   bool y_is_log = false;   ///< all values are above 0
   double level = 0;
   std::string level_name;

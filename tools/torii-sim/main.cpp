@@ -71,6 +71,9 @@ void add_options(CLI::App& app, SimOptions& o) {
   app.add_option("--figure", o.figure,
                  "SVG to this file: bandwidth by size and algorithm; with --split, where the time goes; of an alltoall "
                  "by min or maxmin, time over 1 to 8 controllers");
+  app.add_option("--cost", o.cost,
+                 "SVG to this file: seconds of the processor and memory of the simulations of a scan, smallest first, "
+                 "by ranks");
   app.add_option("--split", o.split,
                  "GB/s of folding, several with commas: a reduce, a broadcast and an allreduce, split into "
                  "communication, overlap and folding")

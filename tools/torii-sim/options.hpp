@@ -46,6 +46,7 @@ struct SimOptions {
   std::vector<std::string> scan;  ///< the shapes, ranks, engines and bytes of a scan
   bool cliffs = false;            ///< judge the scan
   std::string figure;             ///< curves of the results, as SVG to this file
+  std::string cost;               ///< what the simulations themselves took, as SVG to this file
   std::vector<double> split;      ///< speeds of folding in GB/s for which the figure splits the time
   std::string json;               ///< a file, or - for stdout
   std::string csv;

@@ -102,7 +102,10 @@ Scan read_scan(const std::vector<std::string>& texts, std::string_view kind) {
     const std::string_view value =
         equals == std::string::npos ? std::string_view() : std::string_view(whole).substr(equals + 1);
     if (what == "shapes") {
-      scan.topologies = read_shapes(value, kind, whole);
+      for (const std::string_view part : split(value, ',')) {
+        const std::vector<std::string> shapes = read_shapes(part, kind, whole);
+        scan.topologies.insert(scan.topologies.end(), shapes.begin(), shapes.end());
+      }
     } else if (what == "ranks") {
       scan.ranks = read_numbers(value, kRanksMost, whole);
     } else if (what == "engines") {

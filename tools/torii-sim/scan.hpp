@@ -24,9 +24,9 @@ struct Scan {
 };
 
 /// Reads `shapes=2..12x2..12` (extents as in a topology's text, each a number or a range, with the suffix m for a
-/// dimension that does not wrap; `kind` is torus or mesh), `ranks=2..64,127..129`, `engines=1..8` and `bytes=1K..1M`
-/// (each four times the one before; twice with `bytes=1K..1M*2`). Throws Error{invalid_argument} with the given text
-/// and the correct form.
+/// dimension that does not wrap, several with commas; `kind` is torus or mesh), `ranks=2..64,127..129`, `engines=1..8`
+/// and `bytes=1K..1M` (each four times the one before; twice with `bytes=1K..1M*2`). Throws Error{invalid_argument}
+/// with the given text and the correct form.
 Scan read_scan(const std::vector<std::string>& texts, std::string_view kind);
 
 }  // namespace torii::tools

@@ -70,10 +70,7 @@ Time Network::in_ticks(double us) const noexcept {
   return static_cast<Time>(std::llround(us * kPicosecondsPerMicrosecond));
 }
 
-void Network::schedule(Time time, Kind kind, std::uint32_t number) noexcept {
-  events_.push_back({time, order_++, number, kind});
-  std::push_heap(events_.begin(), events_.end());
-}
+void Network::schedule(Time time, Kind kind, std::uint32_t number) noexcept { agenda_.add(time, {number, kind}); }
 
 void Network::wake_at(int number, Time time) noexcept {
   schedule(time, Kind::wake, static_cast<std::uint32_t>(number));
@@ -140,7 +137,7 @@ void Network::wait_for_engine(std::uint32_t message) noexcept {
   Rank& sender = rank(one.from);
   const std::uint32_t engine = static_cast<std::uint32_t>(one.put.engine) % queues_per_way();
   const std::uint32_t queue = one.way * queues_per_way() + engine;
-  std::vector<Waiting>& waiting = sender.waiting[queue];
+  std::vector<Waiting>& waiting = sender.waiting[queue].puts;
   if (waiting.empty()) sender.active.push_back(queue);
   waiting.push_back({static_cast<std::uint32_t>(one.put.signal), order_++, message});
   std::push_heap(waiting.begin(), waiting.end());
@@ -153,15 +150,15 @@ std::size_t Network::find_queue(const Rank& sender, Time& earliest) const noexce
   std::size_t best = sender.active.size();
   for (std::size_t i = 0; i < sender.active.size(); ++i) {
     const std::uint32_t queue = sender.active[i];
-    const std::uint32_t first = hops_[sender.ways[queue / queues_per_way()].first].resource;
-    Time free_at = std::max(free_at_[first], fed_until_[first]);
+    const Resource& first = resources_[sender.waiting[queue].first_resource];
+    Time free_at = std::max(first.free_at, first.fed_until);
     if (!model_.engine_rates.empty()) {
       free_at = std::max(free_at, sender.engine_free_at[queue % queues_per_way()]);
     }
     if (free_at > now_) {
       earliest = std::min(earliest, free_at);
     } else if (best == sender.active.size() ||
-               sender.waiting[sender.active[best]].front() < sender.waiting[queue].front()) {
+               sender.waiting[sender.active[best]].puts.front() < sender.waiting[queue].puts.front()) {
       best = i;
     }
   }
@@ -180,7 +177,7 @@ void Network::use_engines(int number) noexcept {
       const std::size_t place = find_queue(sender, again);
       if (place != sender.active.size()) {
         const std::uint32_t queue = sender.active[place];
-        std::vector<Waiting>& waiting = sender.waiting[queue];
+        std::vector<Waiting>& waiting = sender.waiting[queue].puts;
         std::pop_heap(waiting.begin(), waiting.end());
         const std::uint32_t message = waiting.back().message;
         waiting.pop_back();
@@ -225,15 +222,16 @@ void Network::move_head(std::uint32_t number, std::size_t engine) noexcept {
   while (message.next_hop != message.last_hop) {
     const Hop hop = hops_[message.next_hop++];
     const Time length = transfer(message.put.bytes, hop.link);
-    const Time start = std::max(now_, free_at_[hop.resource]);
+    Resource& resource = resources_[hop.resource];
+    const Time start = std::max(now_, resource.free_at);
     const bool is_port = hop.resource >= link_bytes_.size();
     const Time head = start + (is_port ? 0 : latency(hop.link));
-    free_at_[hop.resource] = start + length;
+    resource.free_at = start + length;
     message.tail = std::max(start + length, message.tail) + (head - start);
     if (!is_port) link_bytes_[hop.resource] += message.put.bytes;
     if (engine != kNoEngine) {
       const Time fed = start + feeding(length, engine);
-      fed_until_[hop.resource] = start + length + overhead_;
+      resource.fed_until = start + length + overhead_;
       rank(message.from).engine_free_at[engine] = fed + overhead_;
       message.tail = std::max(message.tail, fed + (head - start));
       note_use(message, engine, now_, fed + overhead_);
@@ -305,52 +303,18 @@ void Network::happen(const Event& event, std::vector<int>& woken) noexcept {
   }
 }
 
-/// With thousands of ranks nothing is in a cache when its event comes. This prefetches what the later signals of this
-/// instant touch, in three steps; each step reads what the one before has brought.
-void Network::fetch_ahead(std::size_t at) const noexcept {
-  constexpr std::size_t kStep = 4;
-  const auto signal_after = [&](std::size_t steps) -> const Event* {
-    if (at + steps * kStep >= due_.size()) return nullptr;
-    const Event& event = due_[at + steps * kStep];
-    return event.kind == Kind::arrival || event.kind == Kind::word ? &event : nullptr;
-  };
-  const auto place = [this](const Event& event) -> std::pair<std::size_t, std::uint64_t> {
-    if (event.kind == Kind::word) return {index(words_[event.index].peer), words_[event.index].offset};
-    const Put& put = messages_[event.index].put;
-    return {index(put.peer), put.signal_offset};
-  };
-  if (const Event* const event = signal_after(3)) {
-    __builtin_prefetch(event->kind == Kind::arrival ? static_cast<const void*>(&messages_[event->index])
-                                                    : &words_[event->index]);
-  }
-  if (const Event* const event = signal_after(2)) {
-    const auto [peer, offset] = place(*event);
-    __builtin_prefetch(&ranks_[peer].reader);
-    __builtin_prefetch(&ranks_[peer].moved);
-    __builtin_prefetch(arenas_ + peer * arena_bytes_ + offset);
-  }
-  if (const Event* const event = signal_after(1)) {
-    const ModelledExecution* const reader = ranks_[place(*event).first].reader;
-    if (reader != nullptr) reader->lanes().watch().fetch_ahead();
-  }
-}
-
 bool Network::next_instant(std::vector<int>& woken) noexcept {
   for (const int number : woken) rank(number).is_woken = false;
   woken.clear();
   if (!is_settled_) settle_flows();
-  if (events_.empty()) return false;
-  now_ = events_.front().time;
+  if (agenda_.empty()) return false;
+  now_ = agenda_.time();
   // These events may make more events of this instant, which come after.
-  while (!events_.empty() && events_.front().time == now_) {
+  while (!agenda_.empty() && agenda_.time() == now_) {
     due_.clear();
-    while (!events_.empty() && events_.front().time == now_) {
-      std::pop_heap(events_.begin(), events_.end());
-      due_.push_back(events_.back());
-      events_.pop_back();
-    }
+    while (!agenda_.empty() && agenda_.time() == now_) agenda_.take(due_);
     for (std::size_t i = 0; i < due_.size(); ++i) {
-      fetch_ahead(i);
+      fetch_due(i);
       happen(due_[i], woken);
     }
   }

@@ -17,11 +17,10 @@
 #include "runtime/topology/network_model.hpp"
 #include "runtime/topology/routing.hpp"
 #include "runtime/topology/topology.hpp"
+#include "transports/simulated/agenda.hpp"
 
 namespace torii::simulated {
 
-/// Virtual time in picoseconds: whole numbers, so that equal runs are equal and periodic runs can be recognised.
-using Time = std::int64_t;
 inline constexpr double kPicosecondsPerMicrosecond = 1e6;
 inline constexpr Time kPicosecondsPerNanosecond = 1000;
 
@@ -100,6 +99,10 @@ class Network {
   void tell(int number, ModelledExecution& execution) noexcept { rank(number).reader = &execution; }
   bool is_computing(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].clock > now_; }
 
+  /// After the last add_way().
+  void gather_in_large_pages() const noexcept;
+  /// Asks for the memory that puts of `rank` will touch shortly, in the steps of ModelledExecution::fetch_ahead().
+  void fetch_ahead(int rank, std::size_t step) const noexcept;
   /// Moves on to the next instant at which something happens, and lists the ranks for which something arrived. False if
   /// nothing is in flight any more.
   bool next_instant(std::vector<int>& woken) noexcept;
@@ -130,9 +133,19 @@ class Network {
       return number != other.number ? number > other.number : order > other.order;
     }
   };
+  /// The puts that wait for the first link of a way.
+  struct Queue {
+    std::uint32_t first_resource = 0;
+    std::vector<Waiting> puts;  ///< a heap
+  };
+  /// A link, or with ports a rank's way out or way in.
+  struct Resource {
+    Time free_at = 0;
+    Time fed_until = 0;  ///< until when an engine of the link's first node feeds that link
+  };
   /// One link of a way, or a port.
   struct Hop {
-    std::uint32_t resource;  ///< the occupied resource: an index of free_at_
+    std::uint32_t resource;  ///< the occupied resource: an index of resources_
     std::uint32_t link;      ///< the link whose bandwidth and latency count
   };
   /// A way of a rank's messages.
@@ -165,40 +178,40 @@ class Network {
   };
   enum class Kind : std::uint8_t { post, head, arrival, word, engine, wake, flow };
   struct Event {
-    Time time;
-    std::uint64_t order;  ///< events of one instant happen in the order of their making
     std::uint32_t index;  ///< message, word, flow or rank
     Kind kind;
-    bool operator<(const Event& other) const noexcept {
-      return time != other.time ? time > other.time : order > other.order;
-    }
   };
   struct Word {
     int peer;
     std::uint64_t offset;
     std::uint64_t value;
   };
-  struct Rank {
-    std::vector<Way> ways;                      ///< by peer and begin
-    std::vector<std::vector<Waiting>> waiting;  ///< heaps: of each way one, or with engine_rates one for each engine
-    std::vector<std::uint32_t> active;          ///< indices of the heaps that have puts
-    std::array<Time, kEnginesMax> engine_free_at{};
-    Time clock = 0;
+  /// What a signal changes is in the first line, what a put needs in the next ones.
+  struct alignas(kLineBytes) Rank {
+    ModelledExecution* reader = nullptr;
     std::uint64_t moved = 0;
     std::uint64_t messages_per_segment = 0;
-    std::vector<Time> progress;
-    int under_way = 0;       ///< puts whose source may still be read
-    Time engine_event = -1;  ///< when waiting puts are looked at again
-    ModelledExecution* reader = nullptr;
+    Time clock = 0;
+    int under_way = 0;  ///< puts whose source may still be read
     bool is_woken = false;
     bool wakes_by_words = true;
+    Time engine_event = -1;             ///< when waiting puts are looked at again
+    std::vector<std::uint32_t> active;  ///< indices of the queues that have puts
+    std::vector<Queue> waiting;         ///< of each way one, or with engine_rates one for each engine
+    std::vector<Way> ways;              ///< by peer and begin
+    std::array<Time, kEnginesMax> engine_free_at{};
+    std::vector<Time> progress;
   };
 
   Rank& rank(int number) noexcept { return ranks_[static_cast<std::size_t>(number)]; }
   void schedule(Time time, Kind kind, std::uint32_t index) noexcept;
   void happen(const Event& event, std::vector<int>& woken) noexcept;
   void wake(int number, std::vector<int>& woken) noexcept;
-  void fetch_ahead(std::size_t at) const noexcept;
+  // network_fetch.cpp
+  void fetch_due(std::size_t at) const noexcept;
+  void fetch_arrival(const Message& message, std::size_t step) const noexcept;
+  void fetch_change(int number, std::uint64_t offset, std::size_t step) const noexcept;
+  void fetch_queues(int number, std::size_t step) const noexcept;
   void change(int number, std::uint64_t offset, std::uint64_t value) noexcept;
   void note_moved(Rank& one) noexcept {
     if (one.messages_per_segment != 0 && ++one.moved % one.messages_per_segment == 0) one.progress.push_back(now_);
@@ -244,11 +257,10 @@ class Network {
   std::vector<double> link_ticks_;  ///< per byte, by LinkId; empty if all are equal
   std::vector<Time> latencies_;     ///< by LinkId; empty if there are none
   std::map<std::pair<int, int>, Time> way_latencies_;
-  std::vector<Time> free_at_;    ///< links by LinkId, then, with ports, each rank's way out and way in
-  std::vector<Time> fed_until_;  ///< until when an engine of the link's first node feeds that link
+  std::vector<Resource> resources_;  ///< links by LinkId, then, with ports, each rank's way out and way in
   std::vector<std::uint64_t> link_bytes_;
-  std::vector<Event> events_;  ///< a heap
-  std::vector<Event> due_;     ///< of this instant
+  Agenda<Event> agenda_;
+  std::vector<Event> due_;  ///< of this instant
   std::vector<Message> messages_;
   std::vector<std::uint32_t> free_messages_;
   std::vector<Word> words_;

@@ -28,8 +28,7 @@ void append_network_route(const Topology& topology, int from, int to, int turn, 
 void Network::add_links() {
   const std::size_t links = index(network_link_numbers(model_.topology));
   link_bytes_.resize(links);
-  free_at_.resize(links + (model_.ports ? 2 * ranks_.size() : 0));
-  fed_until_.resize(free_at_.size());
+  resources_.resize(links + (model_.ports ? 2 * ranks_.size() : 0));
   const TreeTopology* const tree = model_.topology.tree();
   if (tree == nullptr) return;
   for (const TreeLink& link : tree->links()) {
@@ -80,8 +79,10 @@ void Network::add_way(int from, int peer, std::uint64_t begin, std::uint64_t end
   std::vector<Way>& ways = rank(from).ways;
   const auto place = std::ranges::upper_bound(ways, std::pair(peer, begin), {},
                                               [](const Way& one) { return std::pair(one.peer, one.begin); });
+  std::vector<Queue>& waiting = rank(from).waiting;
+  waiting.insert(waiting.begin() + (place - ways.begin()) * static_cast<std::ptrdiff_t>(queues_per_way()),
+                 queues_per_way(), Queue{hops_[way.first].resource, {}});
   ways.insert(place, way);
-  rank(from).waiting.resize(ways.size() * queues_per_way());
 }
 
 /// Of all links from one rank to another, looked up once for each pair.

@@ -3,13 +3,15 @@
 #include "transports/simulated/run.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "runtime/base/status.hpp"
 #include "runtime/execution/words.hpp"
+#include "transports/simulated/large_pages.hpp"
 #include "transports/simulated/simulated.hpp"
 
 namespace torii::simulated {
@@ -17,11 +19,8 @@ namespace {
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-struct LaneLess {
-  bool operator()(const Lane* left, const Lane* right) const { return *left < *right; }
-};
 /// The lanes of all ranks, each distinct lane once: trinaryx3 on 48x6x32 has 52 of them on 9216 ranks.
-using Lanes = std::set<const Lane*, LaneLess>;
+using Lanes = std::set<Lane>;
 
 /// A rank's work on virtual time: folding takes the time of the model, copying takes none.
 class Work final : public StepModel {
@@ -41,7 +40,7 @@ class Work final : public StepModel {
     return carries_data_;
   }
   bool is_busy() const noexcept override { return network_->is_computing(rank_); }
-  const Lane& common(const Lane& lane) override { return **lanes_->insert(&lane).first; }
+  const Lane& common(const Lane& lane) override { return *lanes_->insert(lane).first; }
 
  private:
   Network* network_;
@@ -55,6 +54,20 @@ struct Member {
   Member(Network& network, Lanes& lanes, int rank, const Call& call)
       : transport(network, rank), work(network, lanes, rank, call), execution(transport, ModelledHost(work)) {}
 
+  /// The last step of fetch_ahead().
+  static constexpr std::size_t kFetchSteps = 3;
+  void fetch_ahead(std::size_t step) const noexcept {
+    if (step == 0) {
+      __builtin_prefetch(&is_done);
+      fetch(transport);
+      fetch(work);
+      __builtin_prefetch(&plan.plan.exchange);
+      __builtin_prefetch(&plan.remote);
+      __builtin_prefetch(&plan.out);
+    }
+    execution.fetch_ahead(static_cast<int>(step));
+  }
+
   Simulated transport;
   Work work;
   ModelledExecution execution;
@@ -65,25 +78,25 @@ struct Member {
   bool is_done = false;
 };
 
-/// The payload that a slot has room for: vectors without data need only the lines of the signals.
-std::size_t slot_payload_bytes(const Call& call) { return call.fill ? call.shape.layout.segment_bytes() : 0; }
-
 std::size_t staging_bytes(const Call& call) {
-  return staging_shape(call.plans.front(), slot_payload_bytes(call), call.wide, true).total_bytes;
+  const Plan& plan = call.plans.front();
+  if (!call.fill) return signals_shape(plan).total_bytes;
+  return staging_shape(plan, call.shape.layout.segment_bytes(), call.wide, true).total_bytes;
 }
 
 /// If each lane has one step per segment and streams deliver in order, no segment can overtake another, with any
 /// window. With a window of 1 the executor need not search for one that does.
-std::vector<Plan> narrowed(const Call& call) {
-  std::vector<Plan> plans = call.plans;
-  if (call.network.jitter_us > 0 || !call.network.engine_rates.empty()) return plans;
-  for (Plan& plan : plans) {
-    for (Lane& lane : plan.lanes) {
-      if (lane.flows.size() == 1 && lane.flows.front().walk.count == 1) lane.window = 1;
-    }
+Plan narrowed(const Call& call, int rank) {
+  Plan plan = call.plans[index(rank)];
+  if (call.network.jitter_us > 0 || !call.network.engine_rates.empty()) return plan;
+  for (Lane& lane : plan.lanes) {
+    if (lane.flows.size() == 1 && lane.flows.front().walk.count == 1) lane.window = 1;
   }
-  return plans;
+  return plan;
 }
+
+/// From so many ranks on their memory is worth large pages.
+constexpr int kRanksInLargePages = 2000;
 
 /// Lists have a few hundred bytes for each step of a rank. Beyond these all ranks run their lanes, whose messages are
 /// the same.
@@ -102,17 +115,28 @@ bool has_room_for_lists(const Call& call) {
 
 class Run {
  public:
-  explicit Run(const Call& call)
-      : call_(call), plans_(narrowed(call)), network_(call.network, staging_bytes(call), call.fill != nullptr) {
+  Run(const Call& call, const CallShape& shape)
+      : call_(call),
+        shape_(shape),
+        network_(call.network, staging_bytes(call), call.fill != nullptr),
+        members_(call.plans.size()) {
     install_all();
     network_.watch(call.watched);
     for (int rank = 0; rank < ranks(); ++rank) start(rank);
+    if (ranks() >= kRanksInLargePages) {
+      network_.gather_in_large_pages();
+      simulated::gather_in_large_pages(members_.data(), members_.data() + members_.size());
+      gather_heap_in_large_pages();
+    }
   }
 
   Outcome finish() {
     std::vector<int> woken;
     while (left_ > 0 && network_.next_instant(woken)) {
-      for (const int rank : woken) advance(rank);
+      for (std::size_t at = 0; at < woken.size(); ++at) {
+        fetch_ahead(woken, at);
+        advance(woken[at]);
+      }
     }
     if (left_ > 0) report_stall();
     Outcome outcome;
@@ -125,7 +149,7 @@ class Run {
     outcome.messages_per_segment = messages_per_segment_;
     outcome.link_messages = std::move(link_messages_);
     for (int rank = 0; rank < ranks(); ++rank) outcome.progress.push_back(network_.take_progress(rank));
-    for (Member& member : members_) outcome.results.push_back(std::move(member.result));
+    for (std::optional<Member>& member : members_) outcome.results.push_back(std::move(member->result));
     return outcome;
   }
 
@@ -134,22 +158,25 @@ class Run {
 
   void install_all() {
     link_messages_.resize(network_.link_bytes().size());
-    for (int rank = 0; rank < ranks(); ++rank) members_.emplace_back(network_, lanes_, rank, call_);
+    for (int rank = 0; rank < ranks(); ++rank) members_[index(rank)].emplace(network_, lanes_, rank, call_);
     Placement placement;
-    placement.plan_of = [this](int rank) { return plans_[index(rank)]; };
+    placement.plan_of = [this](int rank) { return call_.plans[index(rank)]; };
     placement.staging_offsets.assign(call_.plans.size(), 0);
-    for (int rank = 0; rank < ranks(); ++rank) placement.context_ranks.push_back(rank);
+    placement.context_ranks.resize(call_.plans.size());
+    std::iota(placement.context_ranks.begin(), placement.context_ranks.end(), 0);
+    placement.nodes = placement.context_ranks;
+    placement.signals_only = !call_.fill;
     for (int rank = 0; rank < ranks(); ++rank) {
-      Member& member = members_[index(rank)];
+      Member& member = *members_[index(rank)];
       placement.transport = &member.transport;
-      member.plan = install(plans_[index(rank)], slot_payload_bytes(call_), call_.wide, placement);
+      member.plan = install(narrowed(call_, rank), shape_.layout.segment_bytes(), call_.wide, placement);
       add_ways(rank, member.plan);
     }
   }
 
   /// By receiver, the ways that a pairwise exchange's order names for messages of `rank`; empty if it names none.
   std::vector<Ties> exchange_ties(int rank) const {
-    const PairwiseExchange& exchange = plans_[index(rank)].exchange;
+    const PairwiseExchange& exchange = call_.plans[index(rank)].exchange;
     if (!exchange.exists() || !call_.network.topology.selects_ties()) return {};
     std::vector<Ties> ties(call_.plans.size());
     for (int transfer = 0; transfer < exchange.order->transfers(); ++transfer) {
@@ -190,32 +217,45 @@ class Run {
   }
 
   void start(int rank) {
-    Member& member = members_[index(rank)];
+    Member& member = *members_[index(rank)];
     CallBuffers buffers;
     if (!call_.blocks.empty()) buffers.blocks = &call_.blocks[index(rank)];
     if (call_.fill) {
       const bool is_broadcast = call_.request.collective == Collective::broadcast;  // operand and result in one
       std::vector<std::byte>& operand = is_broadcast ? member.result : member.operand;
-      member.result.resize(call_.shape.layout.total_bytes());
-      operand.resize(call_.shape.layout.total_bytes());
+      member.result.resize(shape_.layout.total_bytes());
+      operand.resize(shape_.layout.total_bytes());
       call_.fill(rank, operand.data());
       buffers.input = reinterpret_cast<std::uintptr_t>(operand.data());
       buffers.result = reinterpret_cast<std::uintptr_t>(member.result.data());
     }
     if (runs_lists_) {
-      const CallShape& shape = call_.shape;
-      member.program = compile_linear(member.plan, shape.layout, shape.unit_bytes, shape.element_bytes);
+      member.program = compile_linear(member.plan, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
       if (member.program != nullptr) ++lists_;
     }
-    member.execution.begin(member.plan, call_.shape, buffers, member.program.get());
+    member.execution.begin(member.plan, shape_, buffers, member.program.get());
+    // The execution keeps the common lanes, and the rings their streams.
+    member.plan.plan.lanes = {};
+    member.plan.plan.in = member.plan.plan.out = {};
     // A pairwise exchange looks at its pools, whatever has changed.
     if (!member.plan.plan.exchange.exists()) network_.tell(rank, member.execution);
     const double late_us = call_.skew_us * uniform(~call_.network.seed, static_cast<std::uint64_t>(rank));
     network_.wake_at(rank, network_.in_ticks(late_us));
   }
 
+  /// With thousands of ranks nothing of a rank is in a cache when its turn comes.
+  void fetch_ahead(const std::vector<int>& woken, std::size_t at) const {
+    constexpr std::size_t kApart = 3;  // ranks from one step to the next
+    for (std::size_t step = 0; step <= Member::kFetchSteps; ++step) {
+      const std::size_t ahead = at + (Member::kFetchSteps + 1 - step) * kApart;
+      if (ahead >= woken.size()) continue;
+      network_.fetch_ahead(woken[ahead], step);
+      members_[index(woken[ahead])]->fetch_ahead(step);
+    }
+  }
+
   void advance(int rank) {
-    Member& member = members_[index(rank)];
+    Member& member = *members_[index(rank)];
     if (member.is_done || member.work.is_busy()) return;
     const Progress progress = member.execution.advance();
     if (member.execution.status() != Status::ok) {
@@ -231,7 +271,7 @@ class Run {
 
   [[noreturn]] void report_stall() {
     for (int rank = 0; rank < ranks(); ++rank) {
-      const Member& member = members_[index(rank)];
+      const Member& member = *members_[index(rank)];
       if (member.is_done) continue;
       const Stall stall = member.execution.stall();
       throw Error(Status::internal, std::to_string(left_) + " ranks wait for ever; rank " + std::to_string(rank) +
@@ -242,10 +282,10 @@ class Run {
   }
 
   const Call& call_;
-  const std::vector<Plan> plans_;
+  const CallShape& shape_;
   Network network_;
   Lanes lanes_;  ///< of the plans of the members
-  std::deque<Member> members_;
+  std::vector<std::optional<Member>> members_;
   std::uint64_t messages_per_segment_ = 0;
   std::vector<std::uint64_t> link_messages_;
   bool runs_lists_ = has_room_for_lists(call_);
@@ -271,6 +311,8 @@ CallShape call_shape(const PlanRequest& request, const Plan& plan, Type type, st
   return shape;
 }
 
-Outcome run(const Call& call) { return Run(call).finish(); }
+Outcome run(const Call& call) { return run(call, call.shape); }
+
+Outcome run(const Call& call, const CallShape& shape) { return Run(call, shape).finish(); }
 
 }  // namespace torii::simulated

@@ -56,5 +56,7 @@ CallShape call_shape(const PlanRequest& request, const Plan& plan, Type type, st
 /// Throws Error{internal} if ranks wait for each other for ever, naming the first, and {unsupported} for a torus with
 /// several ranks on each node.
 Outcome run(const Call& call);
+/// The same with another shape.
+Outcome run(const Call& call, const CallShape& shape);
 
 }  // namespace torii::simulated

@@ -15,7 +15,7 @@ constexpr Time kNever = std::numeric_limits<Time>::max();
 
 void Network::share_links() {
   // Bytes per picosecond; a port is as fast as the links of its node.
-  std::vector<double> bandwidths(free_at_.size(), model_.bandwidth_GBps / 1000.0);
+  std::vector<double> bandwidths(resources_.size(), model_.bandwidth_GBps / 1000.0);
   for (std::size_t link = 0; link < link_ticks_.size(); ++link) bandwidths[link] = 1 / link_ticks_[link];
   const auto flows = ranks_.size() * static_cast<std::size_t>(model_.engines);
   flows_.resize(flows);

@@ -23,12 +23,11 @@ std::int64_t unit_of(const Call& call) {
   return std::lcm(kLeftOutUnit, static_cast<std::int64_t>(per_granule));
 }
 
-Call shortened(const Call& call, std::size_t bytes, std::int64_t left_out) {
-  Call shorter = call;
+CallShape shortened(const Call& call, std::size_t bytes, std::int64_t left_out) {
   const std::size_t blocks = static_cast<std::size_t>(call.plans.front().blocks);
   const std::size_t less = static_cast<std::size_t>(left_out) * call.shape.layout.segment_bytes() * blocks;
-  const CallShape shape = call_shape(call.request, call.plans.front(), call.shape.type, bytes - less);
-  shorter.shape.layout = shape.layout;
+  CallShape shorter = call.shape;
+  shorter.layout = call_shape(call.request, call.plans.front(), call.shape.type, bytes - less).layout;
   return shorter;
 }
 
@@ -91,7 +90,7 @@ void extend(Outcome& outcome, const Call& call, std::int64_t left_out, Time time
 
 }  // namespace
 
-SteadyOutcome run_steady(Call call, std::size_t bytes, std::int64_t segments_least) {
+SteadyOutcome run_steady(const Call& call, std::size_t bytes, std::int64_t segments_least) {
   const std::int64_t segments = call.shape.layout.segments();
   const std::int64_t unit = unit_of(call);
   const bool may_be_periodic = !call.fill && call.network.jitter_us == 0 && bytes > 2 * kGranulesEvenFrom &&
@@ -99,11 +98,11 @@ SteadyOutcome run_steady(Call call, std::size_t bytes, std::int64_t segments_lea
   for (std::int64_t run_least = segments_least; may_be_periodic && 2 * run_least < segments; run_least *= 2) {
     const std::int64_t left_out = (segments - run_least) / unit * unit;
     if (left_out <= segments / 4) break;
-    const Call shorter = shortened(call, bytes, left_out);
-    const std::int64_t left = shorter.shape.layout.segments();
-    if (left + left_out != segments || shorter.shape.layout.total_bytes() < 2 * kGranulesEvenFrom) continue;
+    const CallShape shorter = shortened(call, bytes, left_out);
+    const std::int64_t left = shorter.layout.segments();
+    if (left + left_out != segments || shorter.layout.total_bytes() < 2 * kGranulesEvenFrom) continue;
     SteadyOutcome result;
-    result.outcome = run(shorter);
+    result.outcome = run(call, shorter);
     const Time time = time_of(result.outcome, left, left_out, result.steady);
     if (time == 0) continue;
     result.segments_run = left;

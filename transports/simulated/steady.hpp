@@ -27,6 +27,6 @@ struct SteadyOutcome {
 /// equal on all ranks. Otherwise a longer one is tried, at last the whole call. Ranks sway if more streams share the
 /// engines than there are engines, since which stream is served first depends on the others. Calls with data or jitter
 /// are run as they are.
-SteadyOutcome run_steady(Call call, std::size_t bytes, std::int64_t segments_least = 512);
+SteadyOutcome run_steady(const Call& call, std::size_t bytes, std::int64_t segments_least = 512);
 
 }  // namespace torii::simulated

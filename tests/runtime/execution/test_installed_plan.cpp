@@ -35,6 +35,17 @@ TEST(Cells, StandBehindTheSlotsOfEachStream) {
   EXPECT_EQ(staging_shape(exchange, 4096, false, false).cells_offset, 0U);
 }
 
+TEST(Signals, TakeAWordForEachSlotAndCredit) {
+  const Plan plan = plan_of("trinaryx3", Collective::allreduce, Topology::parse("torus:3x3x3", 27), 5);
+  const StagingShape shape = signals_shape(plan);
+  EXPECT_EQ(shape.slot_bytes, 8U);
+  EXPECT_EQ(shape.stream_bytes, 32U) << "4 slots";
+  EXPECT_EQ(shape.cells_offset, 0U);
+  EXPECT_EQ(shape.credits_offset, static_cast<std::size_t>(plan.in_streams_max) * 32);
+  EXPECT_EQ(shape.total_bytes,
+            round_up(static_cast<std::size_t>(plan.in_streams_max + plan.out_streams_max) * 32, kLineBytes));
+}
+
 TEST(Cells, ServeCallsWhoseBlocksAllFit) {
   const StagingShape shape =
       staging_shape(plan_of("node", Collective::broadcast, Topology::node(2), 0), 4096, false, false);
