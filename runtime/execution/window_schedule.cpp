@@ -268,6 +268,7 @@ Stall WindowSchedule<Host>::stall() const {
 
 template <class Host>
 void WindowSchedule<Host>::fetch_ahead(int step) const noexcept {
+  if constexpr (Host::kRunsAll) return;
   for (std::size_t number = 0; number < lanes_.size(); ++number) {
     if (!watch_.is_looked_at(number)) continue;
     const LaneState& lane = lanes_[number];
