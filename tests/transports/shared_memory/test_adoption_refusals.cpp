@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot be adopted, what goes wrong half-way, and memory that was freed too early: contents are never lost.
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
 
 #include "runtime/base/descriptor.hpp"
@@ -72,22 +74,17 @@ TEST_F(AdoptionTest, RefusesTheStackOfTheCallerWhereverItCameFrom) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
   ASSERT_EQ(pthread_attr_setstack(&attributes, pages.data(), kStackPages * kPage), 0);
-  struct Try {
-    RefusesTheStackOfTheCallerWhereverItCameFrom_Test* test;
-    std::byte* buffer;
-    Status status;
-  } attempt = {nullptr, pages.data() + kStackPages * kPage - 64, Status::ok};
-  attempt.test = this;
+  Status status = Status::ok;
+  std::function<void()> body = [&] { status = adopt(pages.data() + kStackPages * kPage - 64, 128); };
   pthread_t thread{};
-  const auto body = [](void* data) -> void* {
-    Try& one = *static_cast<Try*>(data);
-    one.status = one.test->adopt(one.buffer, 128);
+  const auto run = [](void* function) -> void* {
+    (*static_cast<std::function<void()>*>(function))();
     return nullptr;
   };
-  ASSERT_EQ(pthread_create(&thread, &attributes, body, &attempt), 0);
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &body), 0);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
-  EXPECT_EQ(attempt.status, Status::unsupported);
+  EXPECT_EQ(status, Status::unsupported);
   EXPECT_NE(message_.find("stack of the calling thread"), std::string::npos) << message_;
 }
 
