@@ -94,29 +94,12 @@ class EngineTransport : public Transport {
     return std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->drained(); });
   }
 
+  /// Then looks at the engines that woke it: a caller that waits for its own node only asks none of them, and would
+  /// come back at once.
   void sleep(int most_us, bool (*still_idle)(void* data), void* data) noexcept final {
-    // A put that arrives from here on makes a descriptor readable, or the thread that receives it rings the bell.
-    Sleepers::Sleeper sleeper(sleepers_);
-    most_us = sleeper.at_most(most_us);
-    if (!still_idle(data) || !sleeper.may_sleep()) return;
-    const std::size_t count = engines_.size();
-    pollfd entries[kEnginesMax + 1];
-    for (std::size_t i = 0; capabilities_.wakes_on_put && i < count; ++i) {
-      // A caller that waits for its own node only asks no engine, and would come back here at once.
-      if (!engines_[i]->may_sleep(most_us)) return look(i);
-      entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
-    }
-    entries[count] = {sleeper.bell(), POLLIN, 0};
-    const std::int64_t most_ns = most_us * std::int64_t{1000};
-    if (!capabilities_.wakes_on_put) {
-      platform().sleep(most_ns);
-      for (std::size_t i = 0; i < engines_.size(); ++i) wake(i);
-      return;
-    }
-    const bool woken = platform().poll(entries, count + 1, most_ns) > 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!woken) quiet_looks_[i].store(kQuietLooks - 1, std::memory_order_relaxed);  // poll it once more
-      if (woken && entries[i].revents != 0) look(i);
+    const std::uint32_t ready = sleep_until_ready(most_us, still_idle, data);
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if ((ready >> i & 1) != 0) look(i);
     }
   }
 
@@ -219,6 +202,33 @@ class EngineTransport : public Transport {
   static constexpr std::uint32_t kQuietLooks = 8;  ///< after so many polls without result an engine counts as quiet
   static constexpr std::uint32_t kRoundsPerQuietLook = 4;
 
+  /// The engines that have something to do; a bit each. While it runs this thread counts as asleep.
+  std::uint32_t sleep_until_ready(int most_us, bool (*still_idle)(void* data), void* data) noexcept {
+    // A put that arrives from here on makes a descriptor readable, or the thread that receives it rings the bell.
+    Sleepers::Sleeper sleeper(sleepers_);
+    most_us = sleeper.at_most(most_us);
+    if (!still_idle(data) || !sleeper.may_sleep()) return 0;
+    const std::size_t count = engines_.size();
+    pollfd entries[kEnginesMax + 1];
+    for (std::size_t i = 0; capabilities_.wakes_on_put && i < count; ++i) {
+      if (!engines_[i]->may_sleep(most_us)) return std::uint32_t{1} << i;
+      entries[i] = {engines_[i]->wait_descriptor(), POLLIN, 0};
+    }
+    entries[count] = {sleeper.bell(), POLLIN, 0};
+    const std::int64_t most_ns = most_us * std::int64_t{1000};
+    if (!capabilities_.wakes_on_put) {
+      platform().sleep(most_ns);
+      for (std::size_t i = 0; i < count; ++i) wake(i);
+      return 0;
+    }
+    const bool woken = platform().poll(entries, count + 1, most_ns) > 0;
+    std::uint32_t ready = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!woken) quiet_looks_[i].store(kQuietLooks - 1, std::memory_order_relaxed);  // poll it once more
+      if (woken && entries[i].revents != 0) ready |= std::uint32_t{1} << i;
+    }
+    return ready;
+  }
   void look(std::size_t engine) noexcept {
     const std::uint32_t looks = quiet_looks_[engine].load(std::memory_order_relaxed);
     const bool came = engines_[engine]->progress();
