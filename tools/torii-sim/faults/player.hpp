@@ -6,8 +6,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +90,10 @@ class Player {
   std::vector<torii_team*> teams_;
   std::deque<Call> calls_;
   std::deque<std::vector<std::byte>> private_memory_;
+  struct Free {
+    void operator()(void* memory) const noexcept { std::free(memory); }
+  };
+  std::vector<std::unique_ptr<void, Free>> adopted_memory_;
   std::vector<void*> arena_memory_;
   std::vector<torii_region*> regions_;
 };
