@@ -43,8 +43,8 @@ void check_credits(const StepTable& table, int slots, const ExecutorRules& rules
 /// of all of them.
 void check_shared_payloads(const StepTable& table, const ExecutorRules& rules, Faults& faults, Proofs& proofs);
 
-/// What engines send from the caller's vectors stays there until the call ends. `exchange`: the pairwise exchange that
-/// the plans were written out from, or nullptr.
+/// Bytes that engines send from the caller's vectors stay there until the call ends. `exchange`: the pairwise exchange
+/// that the plans were written out from, or nullptr.
 void check_sent_in_place(const StepTable& table, const ExecutorRules& rules, const PairwiseExchange* exchange,
                          Precedence& precedence, Faults& faults, Proofs& proofs);
 
@@ -61,7 +61,7 @@ void check_offers(const StepTable& table, const ExecutorRules& rules, Precedence
 void check_lists(const PlanRequest& request, const StepTable& table, const ExecutorRules& rules, Faults& faults,
                  Proofs& proofs);
 
-/// What two ranks of a pairwise exchange do for a block that uses no slots: buffer offers in turn, parts with one
+/// The steps of two ranks of a pairwise exchange for a block without slots: buffer offers in turn, parts with one
 /// signal or one release, and the ends of their calls.
 void check_transfers(int slots, const ExecutorRules& rules, Faults& faults);
 

@@ -22,7 +22,7 @@ int first_difference(const StepTable& table, const JoinedStream& a, const Joined
   return -1;
 }
 
-/// What the steps of one rank store in its result, by place in the vector.
+/// The values that the steps of one rank store in its result, by place in the vector.
 std::vector<std::vector<StepId>> keeps_by_place(const StepTable& table, int rank) {
   std::vector<std::vector<StepId>> keeps(static_cast<std::size_t>(table.plans[rank].blocks));
   for (const LaneSteps& lane : table.lanes_of_rank(rank)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a waiting rank asks of the operating system: the time, to give its CPU away, to sleep and to wake others.
+// The services of the operating system that a waiting rank uses: the clock, yielding, sleeping and waking.
 #pragma once
 
 #include <poll.h>

@@ -22,7 +22,7 @@ std::vector<int> flows_feeding(const Plan& plan);
 /// flows_feeding(). To peers on other nodes they share the copy that is sent.
 bool shares_payload(const Plan& plan, std::span<const int> feeding, StreamEnd a, StreamEnd b);
 
-/// What a call does to one block of a rank's vectors.
+/// The uses of one block of a rank's vectors by a call.
 struct BlockUse {
   int kept = 0;              ///< so many steps of a segment store it in the result
   bool is_sent = false;      ///< the own operand goes to another node

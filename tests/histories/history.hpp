@@ -14,6 +14,8 @@ using faults::CallSpec;
 using faults::expected_result;
 using faults::input_bytes;
 using faults::input_of;
+using faults::kRefusals;
+using faults::make_refused_call;
 using faults::random_call;
 using faults::result_bytes;
 using faults::unlike;

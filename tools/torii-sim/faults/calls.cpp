@@ -105,6 +105,60 @@ std::vector<std::byte> block_of(const std::vector<std::byte>& all, std::size_t b
 
 }  // namespace
 
+torii_call call_of(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
+                   torii_op op, int root) {
+  torii_call call = {};
+  call.size = sizeof(call);
+  call.collective = collective;
+  call.input = input;
+  call.result = result;
+  call.count = count;
+  call.type = type;
+  call.op = op;
+  call.root = root;
+  return call;
+}
+
+torii_status make_refused_call(torii_team* team, int way) {
+  std::int32_t value = 0;
+  torii_call call = call_of(TORII_ALLREDUCE, &value, &value, 1, TORII_I32);
+  torii_request* request = nullptr;
+  const std::size_t extents[] = {2, 2};
+  const int axes[] = {1, 0};
+  switch (way % kRefusals) {
+    case 0:
+      return torii_allreduce(team, &value, nullptr, 1, TORII_I32, TORII_SUM);
+    case 1:
+      return torii_broadcast(team, &value, 1, TORII_I32, torii_team_ranks(team));
+    case 2:
+      std::memset(&call.type, 99, sizeof(call.type));
+      return torii_run(team, &call);
+    case 3:
+      return torii_scan(team, &value, &value, 1, TORII_F32, TORII_BAND);
+    case 4:
+      call.size = 3;
+      return torii_run(team, &call);
+    case 5:
+      return torii_run(team, nullptr);
+    case 6:
+      return torii_start(team, &call, nullptr);
+    case 7:
+      return torii_gather(team, &value, &value, SIZE_MAX, TORII_I32, 0);
+    case 8:
+      return torii_alltoallv(team, &value, nullptr, nullptr, &value, nullptr, nullptr, TORII_I32);
+    case 9:
+      call.input = nullptr;
+      return torii_prepare(team, &call, &request);
+    case 10:
+      call.result = nullptr;
+      return torii_start(team, &call, &request);
+    case 11:
+      return torii_transpose_array(team, &value, &value, extents, axes, 99, 4);
+    default:
+      return torii_reduce_scatterv(team, &value, &value, nullptr, TORII_I32, TORII_SUM);
+  }
+}
+
 CallSpec random_call(std::mt19937_64& random) {
   CallSpec spec;
   spec.collective = static_cast<torii_collective>(number_in(random, kCollectives));

@@ -25,6 +25,12 @@ CallSpec random_call(std::mt19937_64& random);
 /// The same call with another signature.
 CallSpec unlike(CallSpec spec, std::mt19937_64& random);
 
+torii_call call_of(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
+                   torii_op op = TORII_SUM, int root = 0);
+inline constexpr int kRefusals = 13;
+/// Makes a call that every team refuses, in one of kRefusals ways.
+torii_status make_refused_call(torii_team* team, int way);
+
 std::size_t input_bytes(const CallSpec& spec, int ranks);
 /// 0 on ranks that get no result.
 std::size_t result_bytes(const CallSpec& spec, int ranks, int rank);

@@ -186,6 +186,7 @@ Replay replay(const History& history) {
   int ends[2];
   if (pipe(ends) != 0) throw Error(Status::no_resource, std::string("cannot open a pipe: ") + std::strerror(errno));
   const pid_t pid = fork();
+  if (pid < 0) throw Error(Status::no_resource, std::string("cannot start a process: ") + std::strerror(errno));
   if (pid == 0) {
     close(ends[0]);
     alarm(kSecondsMost);

@@ -2,7 +2,6 @@
 // Runs one history: its ranks as fibers of this thread, on virtual time.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
