@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -28,12 +29,26 @@ constexpr std::size_t kPage = 4096;  // the least page size
                                        "(vm.max_map_count)");
 }
 
-/// A thread that writes to pages which it holds waits for itself. Stacks of coroutines and of threads that got theirs
-/// from malloc may be on such pages, and no mapping of the process tells that they are stacks.
-void check_own_stack(std::uintptr_t place, std::size_t bytes) {
+/// The stack that the calling thread was started with, thread-local memory at its end included; empty if unknown.
+AddressRange stack_of_thread() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {0, 0};
+  void* lowest = nullptr;
+  std::size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &lowest, &bytes);
+  pthread_attr_destroy(&attributes);
+  const auto first = reinterpret_cast<std::uintptr_t>(lowest);
+  return {first, first + bytes};
+}
+
+/// A thread that writes to pages which it holds waits for itself. Stacks of threads may be memory from malloc, and so
+/// may those of coroutines, of which only the current frame is known; no mapping of the process tells that they are
+/// stacks.
+void check_own_stack(AddressRange pages) {
   constexpr std::uintptr_t kBelow = 16384;  // what take_place() and all that it calls use at the most
+  const auto meets = [&pages](AddressRange other) { return other.first < pages.end && pages.first < other.end; };
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  if (frame + kPage <= place || frame >= place + bytes + kBelow) return;
+  if (!meets({frame - kBelow, frame + kPage}) && !meets(stack_of_thread())) return;
   throw Error(
       Status::unsupported,
       "the stack of the calling thread is on the pages of the memory, or next to them: give the buffer pages of "
@@ -117,7 +132,7 @@ Replacement Replacement::of_private_memory(std::size_t bytes) {
 }
 
 void Replacement::take_place(std::uintptr_t place) {
-  check_own_stack(place, bytes_);
+  check_own_stack({place, place + bytes_});
   void* const old = reinterpret_cast<void*>(place);
   // Changes nothing, but tells hooks of other libraries on mremap to forget these pages.
   (void)mremap(old, bytes_, bytes_, 0);

@@ -69,7 +69,7 @@ TEST_F(AdoptionTest, RefusesWhatIsNotPrivateAnonymousMemory) {
 
 /// Coroutines have such stacks. The thread would wait for itself.
 TEST_F(AdoptionTest, RefusesTheStackOfTheCallerWhereverItCameFrom) {
-  constexpr std::size_t kStackPages = 64;
+  constexpr std::size_t kStackPages = 1024;  // ThreadSanitizer asks a megabyte of every stack
   const OwnPages pages(kStackPages + 1);
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
