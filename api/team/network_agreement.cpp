@@ -131,15 +131,26 @@ void NetworkAgreement::await_offers(Waiting& waiting) {
   }
 }
 
-/// The engines by which nothing came of some living member's offer; a set of bits.
+/// Engines that this member or one that has told so found lost.
+std::uint64_t NetworkAgreement::known_lost_engines() const noexcept {
+  std::uint64_t lost = members_.transport().lost_engines();
+  for (int member = 0; member < members_.ranks(); ++member) lost |= survivors_.missed_by(member).value_or(0);
+  return lost;
+}
+
+/// The engines by which nothing came of some living member's offer; a set of bits. Nobody waits for what should come by
+/// an engine that is known to be lost.
 std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
   const std::int64_t offered_ns = waiting.quiet_ns();
   const std::int64_t patience_ns = std::min(kProbeNs, members_.timeout_ns() / 4);
-  std::uint64_t missed = members_.transport().lost_engines();
   for (int member = 0; member < members_.ranks(); ++member) {
-    while (survivors_.missed_from(member) != 0 && waiting.quiet_ns() - offered_ns < patience_ns) {
+    while ((survivors_.missed_from(member) & ~known_lost_engines()) != 0 &&
+           waiting.quiet_ns() - offered_ns < patience_ns) {
       if (pause(waiting) && !lives(member)) break;
     }
+  }
+  std::uint64_t missed = known_lost_engines();
+  for (int member = 0; member < members_.ranks(); ++member) {
     if (lives(member)) missed |= survivors_.missed_from(member);
   }
   return missed;

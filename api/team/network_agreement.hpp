@@ -45,6 +45,7 @@ class NetworkAgreement final : public TeamAgreement {
   bool pause(Waiting& waiting) const noexcept;
   bool lives(int member) const noexcept;
   void await_offers(Waiting& waiting);
+  std::uint64_t known_lost_engines() const noexcept;
   std::uint64_t find_missed_engines(Waiting& waiting);
   const Letters::Decision& await_decision(Waiting& waiting);
   void close_engines(const Letters::Decision& decision);

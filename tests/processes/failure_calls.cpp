@@ -20,11 +20,13 @@ void say(const std::string& line) {
   if (write(STDOUT_FILENO, whole.data(), whole.size()) < 0) std::abort();
 }
 
-void say_event() {
+void say_time(const char* what) {
   char line[64];
-  std::snprintf(line, sizeof(line), "event at %.6f", now_s());
+  std::snprintf(line, sizeof(line), "%s at %.6f", what, now_s());
   say(line);
 }
+
+void say_event() { say_time("event"); }
 
 /// The TCP stream of this process that has carried most, or -1.
 static int busiest_stream() {
@@ -115,10 +117,13 @@ bool FailureCalls::is_poisoned() {
 
 bool FailureCalls::survivors_work(int expected_ranks) {
   torii::Team survivors = team_.survivors();
+  say_time("survivors agreed");
   if (survivors.ranks() != expected_ranks) {
     say("the team of survivors has " + std::to_string(survivors.ranks()) + " ranks");
     return false;
   }
+  if (survivors.run(allreduce_call()) != TORII_OK) return false;
+  say_time("called again");
   for (int call = 0; call < 20; ++call) {
     std::vector<std::int64_t> data(call % 2 == 0 ? 3 : 20'000, survivors.rank() + call);
     if (survivors.allreduce(std::span(data)) != TORII_OK) {

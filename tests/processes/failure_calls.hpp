@@ -16,6 +16,8 @@ namespace torii::tests {
 
 /// Writes a line to stdout in one piece, so that the lines of ranks on one pipe stay whole.
 void say(const std::string& line);
+/// Says that something has just happened, and when.
+void say_time(const char* what);
 /// Says when the damage is done.
 void say_event();
 /// Ends the TCP stream of this process that has carried most.

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -122,8 +123,12 @@ class Rank : private FailureCalls {
     std::thread spoiler = later(how);
     const double end_s = now_s() + 1e-6 * arguments_.delay_us + 0.5;
     torii_status status = TORII_OK;
+    double begin_s = 0;
+    double least_s = 1e9;
     for (bool is_last = false; status == TORII_OK && !is_last;) {
+      if (begin_s != 0) least_s = std::min(least_s, now_s() - begin_s);
       input_[0] = now_s() > end_s ? 1 : 0;
+      begin_s = now_s();
       status = team_.run(allreduce_call());
       is_last = status == TORII_OK && result_[0] != 0;
     }
@@ -134,6 +139,7 @@ class Rank : private FailureCalls {
       return 0;
     }
     say_status(status);
+    if (chosen()) say("a call took " + std::to_string(least_s) + " s");
     return end(team_.ranks());
   }
 
