@@ -119,8 +119,6 @@ torii_status with_plan(torii_team* team, const torii_call* call, Body&& body) no
 
 extern "C" {
 
-const char* torii_version(void) { return TORII_VERSION; }
-
 const char* torii_status_name(torii_status status) {
   // Every name is a literal, so its view ends with a 0.
   return torii::name(static_cast<Status>(status)).data();
@@ -142,10 +140,6 @@ void torii_set_log(torii_log log, void* data) {
   torii::set_log_function(nullptr, nullptr);
   target = {log, data};
   if (log != nullptr) torii::set_log_function(LogTarget::call, &target);
-}
-
-size_t torii_type_bytes(torii_type type) {
-  return static_cast<unsigned>(type) > TORII_F64_I32 ? 0 : torii::size_of(static_cast<torii::Type>(type));
 }
 
 torii_status torii_context_create(const torii_context_options* options, torii_context** context) {
@@ -178,9 +172,6 @@ torii_status torii_context_destroy(torii_context* context) {
   delete context;
   return TORII_OK;
 }
-
-int torii_context_rank(const torii_context* context) { return context == nullptr ? -1 : context->context.rank(); }
-int torii_context_ranks(const torii_context* context) { return context == nullptr ? -1 : context->context.ranks(); }
 
 torii_status torii_allocate(torii_context* context, size_t bytes, void** address) {
   if (context == nullptr || address == nullptr) return invalid("context or the place for the address is NULL");
@@ -261,12 +252,9 @@ torii_status torii_team_destroy(torii_team* team) {
   return TORII_OK;
 }
 
-int torii_team_rank(const torii_team* team) { return team == nullptr ? -1 : team->team->rank(); }
 int torii_most_in_flight(const torii_team* team) {
   return team == nullptr ? -1 : team->team->transfers_in_flight_most();
 }
-
-int torii_team_ranks(const torii_team* team) { return team == nullptr ? -1 : team->team->ranks(); }
 
 torii_status torii_team_abort(torii_team* team, const char* reason) {
   if (team == nullptr) return invalid("team is NULL");

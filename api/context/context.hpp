@@ -48,6 +48,7 @@ class Context {
   /// The bootstrap of the whole job: teams of all ranks are made with it.
   Bootstrap& bootstrap() noexcept { return *bootstrap_; }
   const std::string& host(int rank) const;
+  const shared_memory::Nodes& nodes() const noexcept { return *nodes_; }
   bool several_nodes() const noexcept;
 
   /// Memory in this rank's arena, which peers map. Throws Error{no_resource | invalid_argument}.

@@ -36,6 +36,7 @@ class Membership {
   int member_of(int context_rank) const noexcept;
   /// True for a member of another node.
   bool is_distant(int member) const noexcept;
+  bool lives(int member) const { return member == rank_ || is_alive(member); }
   bool is_alive(int member) const { return transport().alive(at(member).context_rank); }
   /// For members of this rank's node only.
   TeamControl& control(int member) const noexcept;

@@ -48,7 +48,7 @@ void NetworkAgreement::claim(Status status, int member, const std::string& text)
 Cause NetworkAgreement::read_cause() noexcept {
   const Letters::Proposal* const proposal = messages_.settle();
   if (proposal == nullptr) return {Status::internal, kNoCause};
-  return {static_cast<Status>(proposal->status), proposal->text};
+  return {static_cast<Status>(proposal->status), proposal->text, proposal->rank};
 }
 
 /// A member of another node has told of one call only, which may not be the one that this rank asks for.
@@ -109,7 +109,7 @@ void NetworkAgreement::depart(std::uint64_t) noexcept { messages_.depart(); }
 std::vector<PutOwner> NetworkAgreement::take_puts() { return box_.take_puts(); }
 
 std::optional<bool> NetworkAgreement::decide_split(bool agreed) noexcept {
-  return splits_.decide(agreed, members_.waiting(), [this](int member) { return lives(member); });
+  return splits_.decide(agreed, members_.waiting(), [this](int member) { return members_.lives(member); });
 }
 
 bool NetworkAgreement::pause(Waiting& waiting) const noexcept {
@@ -117,15 +117,11 @@ bool NetworkAgreement::pause(Waiting& waiting) const noexcept {
   return waiting.pause(stays_idle, nullptr);
 }
 
-bool NetworkAgreement::lives(int member) const noexcept {
-  return member == members_.rank() || members_.is_alive(member);
-}
-
 void NetworkAgreement::await_offers(Waiting& waiting) {
   for (int member = 0; member < members_.ranks(); ++member) {
     while (!survivors_.offer(member)) {
       if (!pause(waiting)) continue;
-      if (!lives(member) || survivors_.decision() != nullptr) break;
+      if (!members_.lives(member) || survivors_.decision() != nullptr) break;
       if (waiting.is_over()) throw_missing(member);
     }
   }
@@ -146,12 +142,12 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
   for (int member = 0; member < members_.ranks(); ++member) {
     while ((survivors_.missed_from(member) & ~known_lost_engines()) != 0 &&
            waiting.quiet_ns() - offered_ns < patience_ns) {
-      if (pause(waiting) && !lives(member)) break;
+      if (pause(waiting) && !members_.lives(member)) break;
     }
   }
   std::uint64_t missed = known_lost_engines();
   for (int member = 0; member < members_.ranks(); ++member) {
-    if (lives(member)) missed |= survivors_.missed_from(member);
+    if (members_.lives(member)) missed |= survivors_.missed_from(member);
   }
   return missed;
 }
@@ -161,12 +157,12 @@ std::uint64_t NetworkAgreement::find_missed_engines(Waiting& waiting) {
 const Letters::Decision& NetworkAgreement::await_decision(Waiting& waiting) {
   const int ranks = members_.ranks();
   const auto has_told = [&](int member) {
-    return !survivors_.offer(member) || survivors_.missed_by(member) || !lives(member);
+    return !survivors_.offer(member) || survivors_.missed_by(member) || !members_.lives(member);
   };
   const Letters::Decision* decision = nullptr;
   while ((decision = survivors_.decision()) == nullptr) {
     int lowest = 0;
-    while (!survivors_.offer(lowest) || !lives(lowest)) ++lowest;
+    while (!survivors_.offer(lowest) || !members_.lives(lowest)) ++lowest;
     int told = 0;
     while (lowest == members_.rank() && told < ranks && has_told(told)) ++told;
     if (told == ranks) survivors_.decide();

@@ -43,7 +43,6 @@ class NetworkAgreement final : public TeamAgreement {
 
  private:
   bool pause(Waiting& waiting) const noexcept;
-  bool lives(int member) const noexcept;
   void await_offers(Waiting& waiting);
   std::uint64_t known_lost_engines() const noexcept;
   std::uint64_t find_missed_engines(Waiting& waiting);

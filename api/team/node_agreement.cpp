@@ -35,7 +35,7 @@ Cause NodeAgreement::read_cause() noexcept {
   while (record.state.load(std::memory_order_acquire) == FailureRecord::kClaimed && !claim.is_over()) {
   }
   if (record.state.load(std::memory_order_acquire) != FailureRecord::kPublished) return {Status::internal, kNoCause};
-  return {static_cast<Status>(record.status), record.text};
+  return {static_cast<Status>(record.status), record.text, record.rank};
 }
 
 std::optional<Standing> NodeAgreement::told_by(int member, std::uint64_t sequence) noexcept {

@@ -48,6 +48,9 @@ class Operations final : public AttachedTeam, private StartWaits {
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
   /// Why the team failed, once a call of this rank has reported it; until then its status is ok.
   const Cause& cause() const noexcept { return cause_; }
+  /// Whether the team works, as this rank knows it, and the members that are lost. From any thread.
+  Cause health() const;
+  std::vector<int> lost_members() const;
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
   /// `poisoned`.
   Status adopt_failure() noexcept;
@@ -99,6 +102,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
   bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
   Cause cause_ = {Status::ok, {}};
+  std::atomic<bool> cause_is_told_ = false;  ///< cause_ no longer changes
 };
 
 /// How often a blocking call looks at its own operation before it waits for good.

@@ -35,6 +35,10 @@ class Team final {
   int rank() const noexcept { return members_.rank(); }
   int ranks() const noexcept { return members_.ranks(); }
   Context& context() noexcept { return members_.context(); }
+  const Membership& members() const noexcept { return members_; }
+  /// Whether the team works, as this rank knows it, and the members that are lost. From any thread.
+  Cause health() const { return operations_.health(); }
+  std::vector<int> lost_members() const { return operations_.lost_members(); }
   const Topology& topology() const noexcept { return maker_.topology(); }
 
   /// Reads the request's lengths, checks the call and finds or makes its call plan. nullptr with last_error() set, and

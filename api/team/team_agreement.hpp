@@ -42,6 +42,7 @@ class FailureSign {
 struct Cause {
   Status status;
   std::string text;
+  int member = -1;  ///< that it names, such as the one that is lost; -1: none
 };
 
 /// A member's offer to the others: its part of the survivors' team, or why it can make none.

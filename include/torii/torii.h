@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The version of this header; torii_version() is that of the library. */
+#define TORII_VERSION_MAJOR 0
+#define TORII_VERSION_MINOR 1
+#define TORII_VERSION_PATCH 0
+/* To compare: 0.1.0 is 100, 1.2.3 is 10203. */
+#define TORII_VERSION_NUMBER (TORII_VERSION_MAJOR * 10000 + TORII_VERSION_MINOR * 100 + TORII_VERSION_PATCH)
+
 #if defined(__GNUC__)
 #define TORII_API __attribute__((visibility("default")))
 #else
@@ -106,6 +113,10 @@ typedef void (*torii_log)(int level, const char* message, void* data);
 TORII_API void torii_set_log(torii_log log, void* data);
 /* Bytes of one element; 0 for an unknown type. */
 TORII_API size_t torii_type_bytes(torii_type type);
+/* Names as programs and messages have them, such as "bf16", "sum" and "all_gather"; NULL for an unknown value. */
+TORII_API const char* torii_type_name(torii_type type);
+TORII_API const char* torii_op_name(torii_op op);
+TORII_API const char* torii_collective_name(torii_collective collective);
 
 /* ---- context --------------------------------------------------------------------------------------------------------
  */
@@ -135,6 +146,15 @@ TORII_API torii_status torii_context_create(const torii_context_options* options
 TORII_API torii_status torii_context_destroy(torii_context* context);
 TORII_API int torii_context_rank(const torii_context* context);
 TORII_API int torii_context_ranks(const torii_context* context);
+/* Nodes are the sets of ranks that share memory, numbered from 0 in the order of their first ranks. */
+TORII_API int torii_context_nodes(const torii_context* context);
+/* The node of a rank and the name of its host; -1 and NULL if there is no such rank. The name lives as long as the
+ * context. */
+TORII_API int torii_context_node(const torii_context* context, int rank);
+TORII_API const char* torii_context_host(const torii_context* context, int rank);
+/* This rank's place among the ranks of its node, which is 0 for the first of them, and their number. */
+TORII_API int torii_context_local_rank(const torii_context* context);
+TORII_API int torii_context_local_ranks(const torii_context* context);
 /* Memory that peers on the node map: the fastest operand there is. 64-byte aligned, zeroed. */
 TORII_API torii_status torii_allocate(torii_context* context, size_t bytes, void** address);
 TORII_API torii_status torii_free(torii_context* context, void* address);
@@ -192,6 +212,20 @@ TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_o
 TORII_API torii_status torii_team_destroy(torii_team* team);
 TORII_API int torii_team_rank(const torii_team* team);
 TORII_API int torii_team_ranks(const torii_team* team);
+TORII_API torii_context* torii_team_context(const torii_team* team);
+/* The rank in the context of a member of the team; -1 if there is no such member. */
+TORII_API int torii_team_context_rank(const torii_team* team, int member);
+/* Whether the team works, as this rank knows it. From any thread, also during a call: it waits for nobody and changes
+ * nothing; on one node it asks the system once for each member.
+ * TORII_OK: nobody is known to be lost, and no call has failed the team.
+ * TORII_PEER_LOST: a member is lost; the next call on the team fails, if none has failed yet.
+ * TORII_POISONED: another rank has failed the team, and the next call of this rank will say why.
+ * Otherwise: what the first failing call of this rank returned.
+ * torii_last_error() then has the reason, for this thread. */
+TORII_API torii_status torii_team_health(const torii_team* team);
+/* The members that are known to be lost, ascending: writes at most `capacity` of them and returns their number; -1 if
+ * team is NULL or there is no memory. From any thread. */
+TORII_API int torii_team_lost(const torii_team* team, int* members, int capacity);
 /* The most messages to different ranks that one alltoall, scatter or gather of this rank has had under way at once on
  * the team: begun, and not yet arrived. Never more than torii_choice.window says. 0 before the first; -1 for NULL. */
 TORII_API int torii_most_in_flight(const torii_team* team);

@@ -12,6 +12,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace torii {
 // Inside, the library has classes of the same names. In a namespace of their own these are others, and one program may
@@ -90,6 +91,17 @@ class Team {
   int rank() const noexcept { return torii_team_rank(handle_.get()); }
   int ranks() const noexcept { return torii_team_ranks(handle_.get()); }
   torii_team* handle() const noexcept { return handle_.get(); }
+  /// TORII_OK, or why the team fails; torii_last_error() has the reason. From any thread.
+  [[nodiscard]] torii_status health() const noexcept { return torii_team_health(handle_.get()); }
+  /// The members that are known to be lost, ascending. From any thread.
+  std::vector<int> lost() const {
+    std::vector<int> members(static_cast<std::size_t>(ranks() < 0 ? 0 : ranks()));
+    const int count = torii_team_lost(handle_.get(), members.data(), ranks());
+    members.resize(static_cast<std::size_t>(count < 0 ? 0 : count));
+    return members;
+  }
+  /// The rank in the context of a member; -1 if there is no such member.
+  int context_rank(int member) const noexcept { return torii_team_context_rank(handle_.get(), member); }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
   /// Ranks of equal colour form a team; an empty one for colour -1. Collective.
@@ -259,6 +271,10 @@ class Context {
   }
   int rank() const noexcept { return torii_context_rank(handle_.get()); }
   int ranks() const noexcept { return torii_context_ranks(handle_.get()); }
+  int nodes() const noexcept { return torii_context_nodes(handle_.get()); }
+  int node(int rank) const noexcept { return torii_context_node(handle_.get(), rank); }
+  int local_rank() const noexcept { return torii_context_local_rank(handle_.get()); }
+  int local_ranks() const noexcept { return torii_context_local_ranks(handle_.get()); }
   torii_context* handle() const noexcept { return handle_.get(); }
   /// The team of all ranks. Collective.
   Team team(const torii_team_options* options = nullptr) const {

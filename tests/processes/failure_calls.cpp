@@ -149,11 +149,21 @@ int FailureCalls::survivors_differ() {
   return status == TORII_MISMATCH && survivors == nullptr ? 0 : 1;
 }
 
+/// The members that died are known, and the team says that it failed.
+bool FailureCalls::knows_lost(int expected) const {
+  const std::vector<int> lost = team_.lost();
+  const torii_status health = team_.health();
+  say("health " + std::string(torii_status_name(health)) + ", " + std::to_string(lost.size()) + " lost");
+  return health != TORII_OK && health != TORII_POISONED && lost.size() == static_cast<std::size_t>(expected) &&
+         (expected != 1 || lost[0] == arguments_.rank);
+}
+
 int FailureCalls::end(int expected_survivors) {
   if (!is_poisoned()) {
     say("not poisoned: " + std::string(torii_last_error()));
     return 1;
   }
+  if (!knows_lost(team_.ranks() - expected_survivors)) return 1;
   if (!survivors_work(expected_survivors)) return 1;
   say("survivors work");
   return 0;

@@ -51,6 +51,7 @@ class FailureCalls {
   torii_status worse(torii_status before, torii_status now);
   /// After the failure: every kind of call says poisoned.
   bool is_poisoned();
+  bool knows_lost(int expected) const;
   /// A team of those that live, and calls on it whose results are checked.
   bool survivors_work(int expected_ranks);
   /// The chosen rank wants another algorithm for the survivors than the others.
