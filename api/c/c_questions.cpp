@@ -92,7 +92,7 @@ torii_status torii_team_health(const torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
   torii_status status = TORII_INTERNAL;
   const torii_status asked = torii::c::answered([&] {
-    const torii::Cause health = team->team->health();
+    const torii::Cause health = team->team->health().verdict();
     status = torii::c::to_c(health.status);
     if (status != TORII_OK) torii::set_last_error(health.text);
   });
@@ -103,7 +103,7 @@ int torii_team_lost(const torii_team* team, int* members, int capacity) {
   if (team == nullptr) return -1;
   int count = -1;
   (void)torii::c::answered([&] {
-    const std::vector<int> lost = team->team->lost_members();
+    const std::vector<int> lost = team->team->health().lost_members();
     count = static_cast<int>(lost.size());
     for (int i = 0; members != nullptr && i < std::min(count, capacity); ++i) {
       members[i] = lost[static_cast<std::size_t>(i)];

@@ -18,7 +18,8 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       channels_(members.transport(), shared_channels),
       calls_(members.control()),
       monitor_(members, agreement, calls_, channels_, plans),
-      polling_(members.waiting()) {
+      polling_(members.waiting()),
+      health_(members, failed_) {
   context_.attach(this);
 }
 
@@ -203,27 +204,8 @@ Status Operations::adopt_failure() noexcept {
   }
   poisoned_ = true;
   set_last_error(cause.text);
-  cause_ = std::move(cause);
-  cause_is_told_.store(true, std::memory_order_release);  // health() reads it on any thread
+  health_.tell(std::move(cause));
   return status;
-}
-
-Cause Operations::health() const {
-  if (cause_is_told_.load(std::memory_order_acquire)) return cause_;
-  const std::vector<int> lost = lost_members();
-  if (!lost.empty()) return {Status::peer_lost, members_.text(lost) + (lost.size() == 1 ? " is lost" : " are lost")};
-  if (!failed_.is_set()) return {Status::ok, {}};
-  return {Status::poisoned, "another rank has failed the team; this rank's next call says why"};
-}
-
-std::vector<int> Operations::lost_members() const {
-  // A read of a dying process fails before the system says that it has ended.
-  const bool is_told = cause_is_told_.load(std::memory_order_acquire) && cause_.status == Status::peer_lost;
-  std::vector<int> lost;
-  for (int member = 0; member < members_.ranks(); ++member) {
-    if (!members_.lives(member) || (is_told && cause_.member == member)) lost.push_back(member);
-  }
-  return lost;
 }
 
 }  // namespace torii

@@ -20,6 +20,7 @@
 #include "api/team/request.hpp"
 #include "api/team/start_waits.hpp"
 #include "api/team/team_agreement.hpp"
+#include "api/team/team_health.hpp"
 #include "runtime/execution/waiting.hpp"
 
 namespace torii {
@@ -46,11 +47,8 @@ class Operations final : public AttachedTeam, private StartWaits {
 
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
-  /// Why the team failed, once a call of this rank has reported it; until then its status is ok.
-  const Cause& cause() const noexcept { return cause_; }
-  /// Whether the team works, as this rank knows it, and the members that are lost. From any thread.
-  Cause health() const;
-  std::vector<int> lost_members() const;
+  /// Its cause is told when a call of this rank reports it.
+  const TeamHealth& health() const noexcept { return health_; }
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
   /// `poisoned`.
   Status adopt_failure() noexcept;
@@ -101,8 +99,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   bool in_background_ = false;
   std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
   bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
-  Cause cause_ = {Status::ok, {}};
-  std::atomic<bool> cause_is_told_ = false;  ///< cause_ no longer changes
+  TeamHealth health_;
 };
 
 /// How often a blocking call looks at its own operation before it waits for good.

@@ -241,7 +241,7 @@ void Operations::wait_for(int member, const std::string& purpose, const std::fun
     context_.background().progress(this);
     if (progress_channels()) {
       // Or for an operation of this team that only this rank's caller moves.
-      if (poisoned_) throw Error(cause_.status, cause_.text);
+      if (poisoned_) throw Error(health_.cause().status, health_.cause().text);
       waiting.moved();
       continue;
     }

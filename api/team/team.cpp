@@ -66,12 +66,12 @@ std::unique_ptr<Team> Team::survivors(const TeamOptions& options) {
 }
 
 bool Team::decide_split(bool agreed) {
-  if (!agreed && operations_.cause().status == Status::ok) return false;
+  if (!agreed && operations_.health().cause().status == Status::ok) return false;
   const std::optional<bool> is_made = agreement_->decide_split(agreed);
   if (!is_made) return agreed;
   if (*is_made) return true;
-  if (operations_.cause().status == Status::ok) (void)operations_.adopt_failure();
-  throw Error(operations_.cause().status, operations_.cause().text);
+  if (operations_.health().cause().status == Status::ok) (void)operations_.adopt_failure();
+  throw Error(operations_.health().cause().status, operations_.health().cause().text);
 }
 
 }  // namespace torii

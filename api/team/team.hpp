@@ -36,9 +36,7 @@ class Team final {
   int ranks() const noexcept { return members_.ranks(); }
   Context& context() noexcept { return members_.context(); }
   const Membership& members() const noexcept { return members_; }
-  /// Whether the team works, as this rank knows it, and the members that are lost. From any thread.
-  Cause health() const { return operations_.health(); }
-  std::vector<int> lost_members() const { return operations_.lost_members(); }
+  const TeamHealth& health() const noexcept { return operations_.health(); }
   const Topology& topology() const noexcept { return maker_.topology(); }
 
   /// Reads the request's lengths, checks the call and finds or makes its call plan. nullptr with last_error() set, and
@@ -66,7 +64,7 @@ class Team final {
 
   void abort(const std::string& reason) noexcept { operations_.abort(reason); }
   /// Sets last_error() to why the team failed: for requests that ended with the team, before anybody waited for them.
-  void tell_cause() const noexcept { set_last_error(operations_.cause().text); }
+  void tell_cause() const noexcept { set_last_error(operations_.health().cause().text); }
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept { operations_.count_refusal(reason); }

@@ -35,7 +35,7 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
     throw Error(Status::invalid_argument, "a team of the survivors has been asked for already");
   }
   parent.survivors_made_ = true;
-  if (parent.operations_.cause().status == Status::ok) (void)parent.operations_.adopt_failure();
+  if (parent.operations_.health().cause().status == Status::ok) (void)parent.operations_.adopt_failure();
   Staging staging(context_);
   TeamOptions options;
   SurvivorsOffer own;

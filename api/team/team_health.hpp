@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a team works, for any thread.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "api/team/membership.hpp"
+#include "api/team/team_agreement.hpp"
+
+namespace torii {
+
+/// The team's caller tells the cause of a failure; the questions may come from any thread.
+class TeamHealth {
+ public:
+  /// The members must outlive this.
+  TeamHealth(const Membership& members, FailureSign failed) noexcept : members_(members), failed_(failed) {}
+
+  /// Why the team failed. Once.
+  void tell(Cause cause) noexcept;
+  /// For the team's caller; until tell() its status is ok.
+  const Cause& cause() const noexcept { return cause_; }
+
+  /// The cause, once it has been told. Before: `peer_lost` if members are lost, or `poisoned` if another rank has
+  /// failed the team.
+  Cause verdict() const;
+  /// Members that are known to be lost, ascending.
+  std::vector<int> lost_members() const;
+
+ private:
+  const Membership& members_;
+  FailureSign failed_;
+  Cause cause_ = {Status::ok, {}};
+  std::atomic<bool> is_told_ = false;  ///< cause_ no longer changes: set with release, read with acquire
+};
+
+}  // namespace torii
