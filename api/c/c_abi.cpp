@@ -279,6 +279,11 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
   return read_call(call, arguments, status) ? run_to_end(team, arguments) : refused_on(team, status);
 }
 
+torii_status torii_refuse(torii_team* team, const char* reason) {
+  if (team == nullptr) return invalid("team is NULL");
+  return refused_on(team, invalid(reason == nullptr ? "refused by the caller" : reason));
+}
+
 static torii_status make_request(torii_team* team, const torii_call* call, torii_request** request) {
   if (team == nullptr) return invalid("team is NULL");
   if (request == nullptr) return refused_on(team, invalid("the place for the request is NULL"));

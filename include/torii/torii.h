@@ -304,6 +304,11 @@ TORII_API torii_status torii_test(torii_request* request, int* done);
 TORII_API torii_status torii_wait(torii_request* request);
 TORII_API torii_status torii_request_free(torii_request* request);
 
+/* For bindings of other languages: a call on the team that the binding refuses itself, because a buffer is too short,
+ * say. It counts as this rank's call, so that the team fails if the other ranks make that call, and the calls that
+ * follow pair with the right ones. Returns TORII_INVALID_ARGUMENT; `reason` becomes torii_last_error(). */
+TORII_API torii_status torii_refuse(torii_team* team, const char* reason);
+
 TORII_API torii_status torii_barrier(torii_team* team);
 TORII_API torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root);
 TORII_API torii_status torii_reduce(torii_team* team, const void* input, void* result, size_t count, torii_type type,

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <torii/torii.h>
+#include <torii/call.hpp>
 
 #include <cstddef>
+#include <cstdio>
+#include <exception>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -34,36 +37,26 @@ inline void check(torii_status status) {
   if (status != TORII_OK) throw Failure(status);
 }
 
-/// The torii_type of a C++ type.
-template <typename Element>
-constexpr torii_type type_of() {
-  if constexpr (std::is_same_v<Element, float>) {
-    return TORII_F32;
-  } else if constexpr (std::is_same_v<Element, double>) {
-    return TORII_F64;
-  } else {
-    static_assert(std::is_integral_v<Element>, "torii has no type for this element; use run() with a torii_call");
-    constexpr bool is_signed = std::is_signed_v<Element>;
-    if constexpr (sizeof(Element) == 1) return is_signed ? TORII_I8 : TORII_U8;
-    if constexpr (sizeof(Element) == 2) return is_signed ? TORII_I16 : TORII_U16;
-    if constexpr (sizeof(Element) == 4) return is_signed ? TORII_I32 : TORII_U32;
-    if constexpr (sizeof(Element) == 8) return is_signed ? TORII_I64 : TORII_U64;
-  }
-}
-
 class Context;
 
-/// A non-blocking or persistent operation. Wait before it is destroyed; its buffers must live until then.
+/// A non-blocking or persistent operation; its buffers must live until it has ended. One that is moved from, or made
+/// without a handle, has ended. The destructor waits for the end, up to the team's deadline: call wait() before, where
+/// that matters.
 class Request {
  public:
+  Request() = default;
   explicit Request(torii_request* handle, bool persistent) : handle_(handle), persistent_(persistent) {}
   Request(Request&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), persistent_(other.persistent_) {}
-  Request& operator=(Request&&) = delete;
-  ~Request() {
-    if (handle_ == nullptr) return;
-    (void)torii_wait(handle_);
-    if (persistent_) (void)torii_request_free(handle_);
+  Request& operator=(Request&& other) noexcept {
+    if (this == &other) return *this;
+    end();
+    handle_ = std::exchange(other.handle_, nullptr);
+    persistent_ = other.persistent_;
+    return *this;
   }
+  ~Request() { end(); }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+  /// For persistent operations.
   [[nodiscard]] torii_status restart() noexcept { return torii_restart(handle_); }
   [[nodiscard]] torii_status wait() noexcept {
     if (handle_ == nullptr) return TORII_OK;
@@ -80,8 +73,14 @@ class Request {
   }
 
  private:
-  torii_request* handle_;
-  bool persistent_;
+  void end() noexcept {
+    if (handle_ == nullptr) return;
+    (void)torii_wait(handle_);
+    if (persistent_) (void)torii_request_free(handle_);
+    handle_ = nullptr;
+  }
+  torii_request* handle_ = nullptr;
+  bool persistent_ = false;
 };
 
 /// An ordered set of ranks. One caller at a time; different teams may be used by different threads at once.
@@ -117,10 +116,27 @@ class Team {
     return Team(part);
   }
 
+  /// Runs a call to its end; its forms are in call.hpp, and the functions below are short for them. Buffers of wrong
+  /// lengths are refused with TORII_INVALID_ARGUMENT, which counts as this rank's call.
+  [[nodiscard]] torii_status run(const Call& call) noexcept {
+    return is_refused(call) ? TORII_INVALID_ARGUMENT : torii_run(handle_.get(), &call.raw());
+  }
+  /// Starts a call: the request says when it has ended. Throws Failure.
+  Request start(const Call& call) {
+    if (is_refused(call)) throw Failure(TORII_INVALID_ARGUMENT);
+    return start(call.raw());
+  }
+  /// A persistent operation. Throws Failure.
+  Request prepare(const Call& call) {
+    if (is_refused(call)) throw Failure(TORII_INVALID_ARGUMENT);
+    return prepare(call.raw());
+  }
+
   [[nodiscard]] torii_status barrier() noexcept { return torii_barrier(handle_.get()); }
   template <typename Element>
-  [[nodiscard]] torii_status allreduce(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+  [[nodiscard]] torii_status allreduce(Input<Element> input, std::span<Element> result,
                                        torii_op op = TORII_SUM) noexcept {
+    if (input.size() != result.size()) return run(cpp::allreduce(input, result, op));  // which refuses it
     return torii_allreduce(handle_.get(), input.data(), result.data(), result.size(), type_of<Element>(), op);
   }
   /// In place.
@@ -133,46 +149,61 @@ class Team {
     return torii_broadcast(handle_.get(), data.data(), data.size(), type_of<Element>(), root);
   }
   template <typename Element>
-  [[nodiscard]] torii_status reduce(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
-                                    int root, torii_op op = TORII_SUM) noexcept {
-    return torii_reduce(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), op, root);
-  }
-  /// Rank r gets what ranks 0 to r have, combined in rank order. In place: equal spans.
-  template <typename Element>
-  [[nodiscard]] torii_status scan(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
-                                  torii_op op = TORII_SUM) noexcept {
-    return torii_scan(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), op);
-  }
-  /// Rank r gets what ranks 0 to r - 1 have; rank 0's `result` is left as it is.
-  template <typename Element>
-  [[nodiscard]] torii_status exscan(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
+  [[nodiscard]] torii_status reduce(Input<Element> input, std::span<Element> result, int root,
                                     torii_op op = TORII_SUM) noexcept {
-    return torii_exscan(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), op);
+    return run(cpp::reduce(input, result, root, op));
   }
-  /// Rank i gets block i of the combined input; counts[i] is its length, the same on all ranks.
   template <typename Element>
-  [[nodiscard]] torii_status reduce_scatter(std::span<const std::type_identity_t<Element>> input,
-                                            std::span<Element> result, std::span<const std::size_t> counts,
+  [[nodiscard]] torii_status scan(Input<Element> input, std::span<Element> result, torii_op op = TORII_SUM) noexcept {
+    return run(cpp::scan(input, result, op));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status exscan(Input<Element> input, std::span<Element> result, torii_op op = TORII_SUM) noexcept {
+    return run(cpp::exscan(input, result, op));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status all_gather(Input<Element> input, std::span<Element> result) noexcept {
+    return run(cpp::all_gather(input, result));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status all_gather(Input<Element> input, const Blocks<Element>& result) noexcept {
+    return run(cpp::all_gather(input, result));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status reduce_scatter(Input<Element> input, std::span<Element> result,
                                             torii_op op = TORII_SUM) noexcept {
-    return torii_reduce_scatterv(handle_.get(), input.data(), result.data(), counts.data(), type_of<Element>(), op);
+    return run(cpp::reduce_scatter(input, result, op));
   }
-  /// Block i of `input` goes to rank i, block i of `result` comes from there. As many elements as ranks times a block.
   template <typename Element>
-  [[nodiscard]] torii_status alltoall(std::span<const std::type_identity_t<Element>> input,
-                                      std::span<Element> result) noexcept {
-    return torii_alltoall(handle_.get(), input.data(), result.data(), block_of(result.size()), type_of<Element>());
+  [[nodiscard]] torii_status reduce_scatter(Input<Element> input, std::span<Element> result,
+                                            std::span<const std::size_t> counts, torii_op op = TORII_SUM) noexcept {
+    return run(cpp::reduce_scatter(input, result, counts, op));
   }
-  /// `result` is this rank's block; `input` holds all of them at the root and is not looked at elsewhere.
   template <typename Element>
-  [[nodiscard]] torii_status scatter(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
-                                     int root) noexcept {
-    return torii_scatter(handle_.get(), input.data(), result.data(), result.size(), type_of<Element>(), root);
+  [[nodiscard]] torii_status alltoall(Input<Element> input, std::span<Element> result) noexcept {
+    return run(cpp::alltoall(input, result, ranks()));
   }
-  /// `input` is this rank's block; `result` takes all of them at the root and is not looked at elsewhere.
   template <typename Element>
-  [[nodiscard]] torii_status gather(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
-                                    int root) noexcept {
-    return torii_gather(handle_.get(), input.data(), result.data(), input.size(), type_of<Element>(), root);
+  [[nodiscard]] torii_status alltoall(const Blocks<const std::type_identity_t<Element>>& input,
+                                      const Blocks<Element>& result) noexcept {
+    return run(cpp::alltoall(input, result));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status scatter(Input<Element> input, std::span<Element> result, int root) noexcept {
+    return run(cpp::scatter(input, result, root));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status scatter(const Blocks<const std::type_identity_t<Element>>& input,
+                                     std::span<Element> result, int root) noexcept {
+    return run(cpp::scatter(input, result, root));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status gather(Input<Element> input, std::span<Element> result, int root) noexcept {
+    return run(cpp::gather(input, result, root));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status gather(Input<Element> input, const Blocks<Element>& result, int root) noexcept {
+    return run(cpp::gather(input, result, root));
   }
   /// This rank's rows of a rows x columns matrix become its rows of the columns x rows matrix; both are dealt by rows
   /// as torii_split says.
@@ -180,6 +211,12 @@ class Team {
   [[nodiscard]] torii_status transpose(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
                                        std::size_t rows, std::size_t columns) noexcept {
     static_assert(sizeof(Element) <= 16 && std::is_trivially_copyable_v<Element>);
+    if (input.size() != own_part(rows) * columns) {
+      return refuse("the input of the transpose", input.size(), own_part(rows) * columns);
+    }
+    if (result.size() != own_part(columns) * rows) {
+      return refuse("the result of the transpose", result.size(), own_part(columns) * rows);
+    }
     return torii_transpose(handle_.get(), input.data(), result.data(), rows, columns, sizeof(Element));
   }
   /// Dimension d of the result is dimension axes[d] of the input, whose extents are `extents`.
@@ -187,7 +224,18 @@ class Team {
   [[nodiscard]] torii_status transpose(std::span<const std::type_identity_t<Element>> input, std::span<Element> result,
                                        std::span<const std::size_t> extents, std::span<const int> axes) noexcept {
     static_assert(sizeof(Element) <= 16 && std::is_trivially_copyable_v<Element>);
-    const int dimensions = extents.size() == axes.size() ? static_cast<int>(extents.size()) : -1;
+    if (axes.size() != extents.size()) return refuse("the list of axes", axes.size(), extents.size());
+    std::size_t all = 1;
+    for (const std::size_t extent : extents) all *= extent;
+    const bool is_known = all != 0 && axes[0] >= 0 && static_cast<std::size_t>(axes[0]) < extents.size();
+    const std::size_t turned = is_known ? extents[static_cast<std::size_t>(axes[0])] : 0;
+    if (is_known && input.size() != all / extents[0] * own_part(extents[0])) {
+      return refuse("the input of the transpose", input.size(), all / extents[0] * own_part(extents[0]));
+    }
+    if (is_known && result.size() != all / turned * own_part(turned)) {
+      return refuse("the result of the transpose", result.size(), all / turned * own_part(turned));
+    }
+    const int dimensions = static_cast<int>(extents.size());
     return torii_transpose_array(handle_.get(), input.data(), result.data(), extents.data(), axes.data(), dimensions,
                                  sizeof(Element));
   }
@@ -196,8 +244,10 @@ class Team {
   [[nodiscard]] torii_status permute(std::span<const std::type_identity_t<Item>> input,
                                      std::span<const std::uint64_t> destinations, std::span<Item> result) noexcept {
     static_assert(std::is_trivially_copyable_v<Item>);
-    const std::size_t count = input.size() < destinations.size() ? input.size() : destinations.size();
-    return torii_permute(handle_.get(), input.data(), count, destinations.data(), result.data(), result.size(),
+    if (destinations.size() != input.size()) {
+      return refuse("the list of destinations", destinations.size(), input.size());
+    }
+    return torii_permute(handle_.get(), input.data(), input.size(), destinations.data(), result.data(), result.size(),
                          sizeof(Item));
   }
   [[nodiscard]] torii_status run(const torii_call& call) noexcept { return torii_run(handle_.get(), &call); }
@@ -213,9 +263,27 @@ class Team {
   }
 
  private:
-  std::size_t block_of(std::size_t count) const noexcept {
-    const int all = ranks();
-    return all > 0 ? count / static_cast<std::size_t>(all) : count;
+  torii_status refuse(const char* what, std::size_t has, std::size_t needs) noexcept {
+    char reason[160];
+    (void)std::snprintf(reason, sizeof(reason), "%s has %zu elements and needs %zu", what, has, needs);
+    return torii_refuse(handle_.get(), reason);
+  }
+  bool is_refused(const Call& call) noexcept {
+    try {
+      const std::string problem = call.problem(rank(), ranks());
+      if (problem.empty()) return false;
+      (void)torii_refuse(handle_.get(), problem.c_str());
+    } catch (const std::exception&) {
+      (void)torii_refuse(handle_.get(), "a buffer has a wrong length");  // and there is no memory to say which
+    }
+    return true;
+  }
+  /// As torii_split deals `items`.
+  std::size_t own_part(std::size_t items) const noexcept {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    (void)torii_split(items, ranks(), rank(), &first, &count);
+    return count;
   }
   struct Destroy {
     void operator()(torii_team* team) const noexcept { (void)torii_team_destroy(team); }

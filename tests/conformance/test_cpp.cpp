@@ -4,15 +4,32 @@
 #include <gtest/gtest.h>
 #include <torii/torii.hpp>
 
+#include <complex>
 #include <cstdint>
 #include <functional>
 #include <numeric>
 #include <span>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
+
+namespace torii::tests {
+namespace {
+
+struct Celsius {
+  float degrees;
+};
+
+}  // namespace
+}  // namespace torii::tests
+
+template <>
+struct torii::TypeOf<torii::tests::Celsius> : std::integral_constant<torii_type, TORII_F32> {};
 
 namespace torii::tests {
 namespace {
@@ -138,6 +155,153 @@ TEST(Cpp, PermutesInPlace) {
     ASSERT_EQ(team.permute(data, destinations, std::span(data)), TORII_OK) << torii_last_error();
     for (std::size_t i = 0; i < 10; ++i) {
       EXPECT_EQ(data[i], static_cast<double>(39 - (static_cast<std::size_t>(team.rank()) * 10 + i)));
+    }
+  });
+}
+
+static_assert(type_of<float>() == TORII_F32 && type_of<const double>() == TORII_F64);
+static_assert(type_of<std::complex<float>>() == TORII_CF32 && type_of<std::complex<double>>() == TORII_CF64);
+static_assert(type_of<float16>() == TORII_F16 && type_of<bfloat16>() == TORII_BF16);
+static_assert(type_of<std::int8_t>() == TORII_I8 && type_of<std::uint64_t>() == TORII_U64);
+static_assert(type_of<unsigned short>() == TORII_U16 && type_of<int>() == TORII_I32);
+static_assert(type_of<Celsius>() == TORII_F32);
+
+TEST(Cpp, AllGatherReduceScatterAndComplexNumbers) {
+  as_team(3, [](Team& team) {
+    using Number = std::complex<double>;
+    const std::vector<Number> own = {Number(team.rank(), 1), Number(0, team.rank())};
+    std::vector<Number> all(6);
+    ASSERT_EQ(team.all_gather(own, std::span(all)), TORII_OK) << torii_last_error();
+    for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(all[2 * static_cast<std::size_t>(rank)], Number(rank, 1));
+    std::vector<Number> sum(2);
+    ASSERT_EQ(team.reduce_scatter(all, std::span(sum)), TORII_OK) << torii_last_error();
+    EXPECT_EQ(sum[0], 3.0 * Number(team.rank(), 1));
+    std::vector<Celsius> warm = {{1.5F}};
+    ASSERT_EQ(team.allreduce(std::span(warm), TORII_MAX), TORII_OK) << torii_last_error();
+    EXPECT_EQ(warm[0].degrees, 1.5F);
+  });
+}
+
+/// Rank r has r + i + 1 elements for rank i, and all blocks with a gap of one between them.
+TEST(Cpp, BlocksOfUnequalLengths) {
+  as_team(3, [](Team& team) {
+    const auto rank = static_cast<std::size_t>(team.rank());
+    const std::vector<std::size_t> counts = {rank + 1, rank + 2, rank + 3};
+    const std::vector<std::size_t> places = {0, rank + 2, 2 * rank + 5};
+    std::vector<std::int64_t> input(3 * rank + 8, -1);
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t at = 0; at < counts[i]; ++at) input[places[i] + at] = static_cast<std::int64_t>(10 * rank + i);
+    }
+    std::vector<std::int64_t> result(3 * rank + 6);
+    const Blocks<const std::int64_t> sent = {input, counts, places};
+    const Blocks<std::int64_t> received = {result, counts};
+    ASSERT_EQ(team.alltoall(sent, received), TORII_OK) << torii_last_error();
+    EXPECT_EQ(result.front(), static_cast<std::int64_t>(rank));
+    EXPECT_EQ(result.back(), static_cast<std::int64_t>(20 + rank));
+
+    const std::vector<std::size_t> lengths = {1, 0, 4};
+    std::vector<std::int64_t> all(5);
+    const std::vector<std::int64_t> own(lengths[rank], static_cast<std::int64_t>(rank));
+    ASSERT_EQ(team.all_gather(own, Blocks<std::int64_t>{all, lengths}), TORII_OK) << torii_last_error();
+    EXPECT_EQ(all, (std::vector<std::int64_t>{0, 2, 2, 2, 2}));
+    std::vector<std::int64_t> part(lengths[rank]);
+    const bool is_root = rank == 1;
+    const Blocks<const std::int64_t> dealt = {
+        is_root ? std::span<const std::int64_t>(all) : std::span<const std::int64_t>(), lengths};
+    ASSERT_EQ(team.scatter(dealt, std::span(part), 1), TORII_OK) << torii_last_error();
+    EXPECT_EQ(part, own);
+    std::vector<std::int64_t> again(is_root ? 5 : 0);
+    ASSERT_EQ(team.gather(part, Blocks<std::int64_t>{again, lengths}, 1), TORII_OK) << torii_last_error();
+    if (is_root) {
+      EXPECT_EQ(again, all);
+    }
+  });
+}
+
+TEST(Cpp, StartedAndPreparedCallsAreTyped) {
+  as_team(2, [](Team& team) {
+    std::vector<std::int64_t> one(100, team.rank() + 1);
+    std::vector<std::int64_t> two(100, 10);
+    std::vector<std::int64_t> sum(100);
+    Request first = team.start(allreduce(one, std::span(sum)));
+    Request second = team.start(broadcast(std::span(two), 1));
+    Request none;
+    EXPECT_FALSE(none);
+    EXPECT_EQ(none.wait(), TORII_OK);
+    none = std::move(second);
+    EXPECT_TRUE(none);
+    EXPECT_EQ(none.wait(), TORII_OK) << torii_last_error();
+    EXPECT_FALSE(none);
+    EXPECT_EQ(first.wait(), TORII_OK) << torii_last_error();
+    EXPECT_EQ(sum[99], 3);
+    Request often = team.prepare(reduce(one, std::span(sum), 0, TORII_MAX));
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_EQ(often.restart(), TORII_OK) << torii_last_error();
+      ASSERT_EQ(often.wait(), TORII_OK) << torii_last_error();
+    }
+    if (team.rank() == 0) {
+      EXPECT_EQ(sum[0], 2);
+    }
+    often = Request();  // frees the operation
+    EXPECT_EQ(team.barrier(), TORII_OK);
+  });
+}
+
+/// All ranks refuse the same call, which no rank then waits for.
+TEST(Cpp, BuffersOfWrongLengthsAreRefused) {
+  as_team(3, [](Team& team) {
+    std::vector<float> three(3);
+    std::vector<float> four(4);
+    std::vector<float> nine(9);
+    const std::vector<std::size_t> two_counts = {1, 2};
+    const std::vector<std::size_t> counts = {1, 2, 3};
+    const std::vector<std::size_t> places = {0, 1, 2};
+    const auto expect_refused = [](torii_status status, const std::string& reason) {
+      EXPECT_EQ(status, TORII_INVALID_ARGUMENT) << reason;
+      EXPECT_EQ(torii_last_error(), reason);
+    };
+    expect_refused(team.allreduce(four, std::span(three)), "allreduce: the input has 4 elements and needs 3");
+    expect_refused(team.scan(four, std::span(three)), "scan: the result has 3 elements and needs 4");
+    expect_refused(team.all_gather(four, std::span(nine)), "all_gather: the result has 9 elements and needs 12");
+    expect_refused(team.reduce_scatter(nine, std::span(four)), "reduce_scatter: the input has 9 elements and needs 12");
+    expect_refused(team.alltoall(four, std::span(nine)), "alltoall: the input has 4 elements and needs 9");
+    expect_refused(team.alltoall(four, std::span(four)), "alltoall: the input has 4 elements and needs 3");
+    expect_refused(team.all_gather(three, Blocks<float>{nine, two_counts}),
+                   "all_gather: the result has 2 counts and 0 displacements for 3 ranks");
+    expect_refused(team.alltoall(Blocks<const float>{four, counts, places}, Blocks<float>{nine, counts}),
+                   "alltoall: block 2 of the input, 3 elements from 2 on, is not within its 4 elements");
+    expect_refused(team.reduce_scatter(four, std::span(three), counts),
+                   "reduce_scatter: block 2 of the input, 3 elements from 3 on, is not within its 4 elements");
+    expect_refused(team.transpose(four, std::span(nine), 3, 3),
+                   "the input of the transpose has 4 elements and needs 3");
+    expect_refused(team.permute(four, std::vector<std::uint64_t>{0, 1}, std::span(four)),
+                   "the list of destinations has 2 elements and needs 4");
+    EXPECT_THROW((void)team.start(allreduce(four, std::span(three))), Failure);
+    EXPECT_THROW((void)team.prepare(scan(four, std::span(three))), Failure);
+    EXPECT_EQ(torii_refuse(nullptr, "no team"), TORII_INVALID_ARGUMENT);
+    // What only the root needs is not looked at elsewhere.
+    if (team.rank() == 2) {
+      EXPECT_EQ(team.gather(three, std::span(nine), 2), TORII_OK) << torii_last_error();
+      EXPECT_EQ(team.scatter(nine, std::span(three), 2), TORII_OK) << torii_last_error();
+    } else {
+      EXPECT_EQ(team.gather(three, std::span<float>(), 2), TORII_OK) << torii_last_error();
+      EXPECT_EQ(team.scatter(std::span<const float>(), std::span(three), 2), TORII_OK) << torii_last_error();
+    }
+  });
+}
+
+/// A refusal on one rank alone fails the call of the others, instead of pairing it with this rank's next one.
+TEST(Cpp, ARefusalOnOneRankIsToldToTheOthers) {
+  as_team(3, [](Team& team) {
+    std::vector<float> three(3);
+    std::vector<float> four(4);
+    if (team.rank() == 1) {
+      EXPECT_EQ(team.allreduce(four, std::span(three)), TORII_INVALID_ARGUMENT);
+      EXPECT_NE(team.barrier(), TORII_OK);
+    } else {
+      EXPECT_EQ(team.allreduce(three, std::span(three)), TORII_MISMATCH);
+      EXPECT_NE(std::string(torii_last_error()).find("the input has 4 elements and needs 3"), std::string::npos)
+          << torii_last_error();
     }
   });
 }
