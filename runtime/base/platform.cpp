@@ -31,6 +31,8 @@ std::int64_t Platform::now_ns() noexcept {
   return now.tv_sec * kNsPerSecond + now.tv_nsec;
 }
 
+bool Platform::grants(std::size_t) noexcept { return true; }
+
 void Platform::yield() noexcept { sched_yield(); }
 
 void Platform::sleep(std::int64_t ns) noexcept {

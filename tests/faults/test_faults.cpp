@@ -27,9 +27,9 @@ TEST(Faults, EveryHistoryEndsWithTheRightBitsOrACause) {
     ADD_FAILURE() << "torii-sim faults --replay " << failure.seed << "\n" << failure.text;
   }
   std::printf("%llu histories, %llu calls ok, %llu failed with a cause, %llu points, %.1f h of virtual time\n",
-              static_cast<unsigned long long>(tally.histories), static_cast<unsigned long long>(tally.calls),
-              static_cast<unsigned long long>(tally.failed_calls), static_cast<unsigned long long>(tally.points),
-              tally.virtual_s / 3600);
+              static_cast<unsigned long long>(tally.counts.histories), static_cast<unsigned long long>(tally.counts.calls),
+              static_cast<unsigned long long>(tally.counts.failed_calls), static_cast<unsigned long long>(tally.counts.points),
+              static_cast<double>(tally.counts.virtual_ns) / 3600e9);
   for (const auto& [kind, count] : tally.faults)
     std::printf("%s: %llu\n", kind.c_str(), static_cast<unsigned long long>(count));
   for (const auto& [phase, count] : tally.deaths) {

@@ -65,6 +65,10 @@ class Fibers final : public Platform {
   /// The running fiber dies, or stops for so long, so many points from now.
   void die_in(std::uint64_t points) noexcept;
   void stop_in(std::uint64_t points, Time stops_for) noexcept;
+  /// The running fiber is refused shared memory `times` times, from its request number `request` from now on.
+  void refuse_memory_in(std::uint64_t request, std::uint64_t times) noexcept;
+  /// How often the fiber was refused memory.
+  std::uint64_t refusals(int fiber) const noexcept;
   std::uint64_t turns() const noexcept { return turns_; }
 
   /// The running fiber may lose its CPU here, be stopped or die. Without a fiber nothing happens.
@@ -96,6 +100,7 @@ class Fibers final : public Platform {
   void wait(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t most_ns) noexcept override;
   void wake_all(const std::atomic<std::uint32_t>& word) noexcept override;
   int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept override;
+  bool grants(std::size_t bytes) noexcept override;
 
  private:
   struct Fiber;

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/platform.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/devices/cpus.hpp"
 #include "runtime/devices/memory_limits.hpp"
@@ -185,6 +186,7 @@ std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
                                          " bytes is larger than the arena of " + std::to_string(capacity_bytes()) +
                                          (is_pinned() ? " that the fabric has pinned" : "") + "; raise TORII_ARENA");
   }
+  ask_platform(bytes);
   const std::lock_guard lock(mutex_);
   const bool big = bytes >= kBig;
   const std::size_t rounded = round_up(bytes, big ? kBig : kSmall);
@@ -276,6 +278,11 @@ void Arena::release(std::size_t offset, std::size_t bytes) noexcept {
     std::memset(base() + offset, 0, bytes);
     break;
   }
+}
+
+void Arena::ask_platform(std::size_t bytes) {
+  if (platform().grants(bytes)) return;
+  throw Error(Status::no_resource, "the machine refuses " + std::to_string(bytes) + " bytes of shared memory");
 }
 
 /// Takes the pages of a range from the machine. Throws Error{no_resource}; give_back() then makes the holes.

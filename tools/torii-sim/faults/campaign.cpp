@@ -19,7 +19,6 @@
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
-#include "tools/torii-sim/faults/trial.hpp"
 
 namespace torii::faults {
 namespace {
@@ -39,10 +38,8 @@ void write_all(int to, const std::string& text) {
 }
 
 Json json_of(const History& history, const Verdict& verdict) {
-  Json line = {{"seed", history.seed},           {"turns", verdict.turns},  {"points", verdict.points},
-               {"messages", verdict.messages},   {"calls", verdict.calls},  {"failed_calls", verdict.failed_calls},
-               {"survivors", verdict.survivors}, {"time_ns", verdict.time}, {"deaths", verdict.deaths},
-               {"failures", verdict.failures}};
+  Json line = {{"seed", history.seed}, {"deaths", verdict.deaths}, {"failures", verdict.failures}};
+  for (const NamedCount& one : kCounts) line[one.name] = verdict.counts.*one.count;
   for (const Fault& fault : history.faults) line["faults"].push_back(text_of(fault.kind));
   return line;
 }
@@ -89,14 +86,7 @@ std::string text_of_lines(const Json& lines) {
 
 void count(const std::string& text, Tally& tally) {
   const Json line = Json::parse(text);
-  ++tally.histories;
-  tally.turns += line["turns"].get<std::uint64_t>();
-  tally.points += line["points"].get<std::uint64_t>();
-  tally.messages += line["messages"].get<std::uint64_t>();
-  tally.calls += line["calls"].get<std::uint64_t>();
-  tally.failed_calls += line["failed_calls"].get<std::uint64_t>();
-  tally.survivors += line["survivors"].get<std::uint64_t>();
-  tally.virtual_s += line["time_ns"].get<double>() * 1e-9;
+  for (const NamedCount& one : kCounts) tally.counts.*one.count += line[one.name].get<std::uint64_t>();
   if (line.contains("faults")) {
     for (const auto& kind : line["faults"]) ++tally.faults[kind.get<std::string>()];
   }
@@ -137,7 +127,7 @@ void end(Worker& worker, Tally& tally) {
   worker.lines = Descriptor();
   if (worker.next < worker.end) {
     tally.failures.push_back({worker.next, "  " + end_text(status) + "\n"});
-    ++tally.histories;
+    ++tally.counts.histories;
     ++worker.next;
   }
 }

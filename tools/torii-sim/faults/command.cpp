@@ -54,14 +54,17 @@ std::string counts_text(const std::map<std::string, std::uint64_t>& counts) {
 }
 
 void print(const Tally& tally, double seconds) {
-  fmt::print("histories      {}\n", tally.histories);
-  fmt::print("calls          {} returned ok, {} failed with a cause\n", tally.calls, tally.failed_calls);
-  fmt::print("survivors      {} teams joined by a rank\n", tally.survivors);
+  const Counts& counts = tally.counts;
+  fmt::print("histories      {}\n", counts.histories);
+  fmt::print("calls          {} returned ok, {} failed with a cause, {} were refused\n", counts.calls,
+             counts.failed_calls, counts.refused_calls);
+  fmt::print("survivors      {} teams joined by a rank\n", counts.survivors);
   fmt::print("faults         {}\n", counts_text(tally.faults));
   fmt::print("deaths while   {}\n", counts_text(tally.deaths));
-  fmt::print("steps          {} points, {} turns, {} messages\n", tally.points, tally.turns, tally.messages);
-  fmt::print("time           {:.2f} h virtual, {:.1f} s real, {:.0f} points per second\n", tally.virtual_s / 3600,
-             seconds, static_cast<double>(tally.points) / seconds);
+  fmt::print("memory         refused {} times\n", counts.memory_refusals);
+  fmt::print("steps          {} points, {} turns, {} messages\n", counts.points, counts.turns, counts.messages);
+  fmt::print("time           {:.2f} h virtual, {:.1f} s real, {:.0f} points per second\n",
+             static_cast<double>(counts.virtual_ns) / 3600e9, seconds, static_cast<double>(counts.points) / seconds);
   fmt::print("failures       {}\n", tally.failures.size());
 }
 
@@ -72,7 +75,7 @@ int run_campaign(const Flags& flags) {
   const bool is_watched = isatty(fileno(stderr)) != 0;
   const Tally tally = faults::run(campaign, [&](const Tally& so_far) {
     if (!is_watched) return;
-    fmt::print(stderr, "\r{} of {} histories, {} failures, {:.0f} s ", so_far.histories,
+    fmt::print(stderr, "\r{} of {} histories, {} failures, {:.0f} s ", so_far.counts.histories,
                campaign.last - campaign.first + 1, so_far.failures.size(), seconds());
   });
   if (is_watched) fmt::print(stderr, "\n");
@@ -103,9 +106,10 @@ int replay(const Flags& flags) {
   }
   const Verdict verdict = faults::run(history, note);
   for (const std::string& line : verdict.failures) fmt::print("FAILED: {}\n", line);
-  fmt::print("{} calls ok, {} failed, {} points, {} turns, {} messages, {:.3f} ms, digest {:016x}\n", verdict.calls,
-             verdict.failed_calls, verdict.points, verdict.turns, verdict.messages,
-             static_cast<double>(verdict.time) * 1e-6, verdict.digest);
+  const Counts& counts = verdict.counts;
+  fmt::print("{} calls ok, {} failed, {} points, {} turns, {} messages, {:.3f} ms, digest {:016x}\n", counts.calls,
+             counts.failed_calls, counts.points, counts.turns, counts.messages,
+             static_cast<double>(counts.virtual_ns) * 1e-6, verdict.digest);
   return verdict.failures.empty() ? kDone : kWrong;
 }
 
