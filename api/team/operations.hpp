@@ -46,6 +46,8 @@ class Operations final : public AttachedTeam, private StartWaits {
 
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
+  /// A call cannot go on for a reason of this rank: the team fails. Returns what adopt_failure() does.
+  Status give_up(Status status, const std::string& reason) noexcept;
   /// Why the team failed, once a call of this rank has reported it; until then its status is ok.
   const Cause& cause() const noexcept { return cause_; }
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
