@@ -101,6 +101,8 @@ class Fibers final : public Platform {
   void wake_all(const std::atomic<std::uint32_t>& word) noexcept override;
   int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept override;
   bool grants(std::size_t bytes) noexcept override;
+  /// Enough: no history may depend on what else runs on the machine.
+  std::optional<std::size_t> memory_left_bytes() noexcept override { return SIZE_MAX / 4; }
 
  private:
   struct Fiber;

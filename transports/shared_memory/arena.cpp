@@ -131,7 +131,7 @@ std::size_t Arena::possible_bytes(std::size_t wanted_bytes, int arenas) {
 std::size_t Arena::pinnable_bytes(int ranks) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   constexpr std::size_t kPart = 4;  // of the memory that is available
-  const std::size_t share = memory_limits().left().bytes / kPart / static_cast<std::size_t>(std::max(ranks, 1));
+  const std::size_t share = memory_left().bytes / kPart / static_cast<std::size_t>(std::max(ranks, 1));
   return std::clamp(round_down(share, kBig), kArenaBytesMin, kMost);
 }
 
@@ -309,7 +309,7 @@ void Arena::ask_for(std::size_t together, std::size_t bytes) {
     unasked_bytes_.store(unasked - bytes, std::memory_order_relaxed);
     return;
   }
-  const MemoryLeft left = memory_limits().left();
+  const MemoryLeft left = memory_left();
   if (left.bytes < bytes || left.bytes - bytes < kSpare) {
     throw Error(Status::no_resource, "an allocation of " + std::to_string(together) +
                                          " bytes exceeds the memory that is available: " + std::to_string(left.bytes) +

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "api/c/c_objects.hpp"
@@ -116,9 +117,18 @@ Verdict verdict_of(Stage& stage, const fibers::Wires& wires) {
   return verdict;
 }
 
+/// Of all notes, those about something that goes wrong.
+bool is_fault(std::string_view note) {
+  constexpr std::string_view kBeginnings[] = {"dies", "is stopped", "runs again", "loses an engine", "is refused "};
+  return std::ranges::any_of(kBeginnings, [&](std::string_view one) { return note.starts_with(one); });
+}
+
 Verdict play(const History& history, const fibers::Fibers::Note& note, Chronicle* chronicle) {
   fibers::Fibers fibers(history.seed);
-  fibers.set_note(note);
+  fibers.set_note(chronicle == nullptr ? note : [&](fibers::Time now, int fiber, std::string_view what) {
+    if (is_fault(what)) chronicle->marks.push_back({fiber, now, std::string(what)});
+    if (note) note(now, fiber, what);
+  });
   const OnFibers on_fibers(fibers);
   fibers::Meeting meeting(fibers, history.ranks(), history.job.timeout_s);
   fibers::Wires wires(fibers, history.ranks(), history.job.wires);

@@ -12,6 +12,9 @@ namespace {
 
 constexpr int kGuard = 0x5a;
 constexpr int kSpoilt = 0xa7;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kRegionBytes = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -110,13 +113,20 @@ std::byte* RankMemory::take_pages(std::size_t bytes, Memory where) {
     arena_memory_.push_back(address);
     return static_cast<std::byte*>(address);
   }
-  // Whole pages: whoever adopts the end of a block reads its neighbours, which the address sanitizer refuses.
-  constexpr std::size_t kPage = 4096;
-  void* const pages = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
-  adopted_memory_.emplace_back(pages);
-  torii_region* region = nullptr;
-  if (check(torii_register(context_, pages, bytes, TORII_REGISTER_ADOPT, &region))) regions_.push_back(region);
-  return static_cast<std::byte*>(pages);
+  if (adopted_.bytes < bytes) {
+    // Whole pages: whoever adopts the end of a block reads its neighbours, which the address sanitizer refuses. Many
+    // vectors share a region, since to adopt one takes as long as a tenth of a history.
+    const std::size_t region_bytes = std::max(kRegionBytes, (bytes + kPage - 1) / kPage * kPage);
+    void* const pages = std::aligned_alloc(kPage, region_bytes);
+    adopted_memory_.emplace_back(pages);
+    torii_region* region = nullptr;
+    if (check(torii_register(context_, pages, region_bytes, TORII_REGISTER_ADOPT, &region))) regions_.push_back(region);
+    adopted_ = {static_cast<std::byte*>(pages), region_bytes};
+  }
+  std::byte* const taken = adopted_.data;
+  const std::size_t taken_bytes = std::min(adopted_.bytes, (bytes + kLine - 1) / kLine * kLine);
+  adopted_ = {taken + taken_bytes, adopted_.bytes - taken_bytes};
+  return taken;
 }
 
 }  // namespace torii::faults

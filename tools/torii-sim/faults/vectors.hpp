@@ -82,6 +82,7 @@ class RankMemory {
     void operator()(void* memory) const noexcept { std::free(memory); }
   };
   std::vector<std::unique_ptr<void, Free>> adopted_memory_;
+  Vector adopted_;  ///< what is left of the last region
   std::vector<void*> arena_memory_;
   std::vector<torii_region*> regions_;
 };
