@@ -23,7 +23,8 @@ Outcome faults(std::vector<std::string> arguments) {
 }
 
 Outcome find_planted(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), std::string(TORII_TEST_SOURCE_DIR) + "/tests/faults/find_planted");
+  arguments.insert(arguments.begin(),
+                   std::filesystem::path(TORII_TEST_SOURCE_DIR) / "tests" / "faults" / "find_planted");
   return run(arguments);
 }
 
@@ -45,12 +46,12 @@ TEST(FaultsCommand, BadCommandLinesAreRefusedWithTheReason) {
       {{"--seeds", "1.."}, "--seeds is '1..'; it must be like 1..1000, or one number"},
       {{"--seeds", "1..3x"}, "--seeds is '1..3x'; it must be like 1..1000, or one number"},
       {{"--seeds", "-1"}, "--seeds"},
-      {{"--seeds", "1", "--processes", "0"}, "--processes: Value 0 not in range [1 - 256]"},
-      {{"--seeds", "1", "--failures", "0"}, "--failures: Value 0 not in range [1 - 1000000]"},
+      {{"--seeds", "1", "--processes", "0"}, "--processes: Value 0 not in range 1 to 256"},
+      {{"--seeds", "1", "--failures", "0"}, "--failures: Value 0 not in range 1 to 1000000"},
       {{"--replay", "x"}, "--replay"},
       {{"--replay", "7", "--without", "s999"}, "'s999' names no part of history 7, which has steps s0 to s"},
       {{"--replay", "7", "--without", "q"}, "'q' names no part of history 7"},
-      {{"--replay", "7", "--svg", "/nowhere/at/all.svg"}, "cannot write '/nowhere/at/all.svg'"},
+      {{"--replay", "7", "--svg", "no-such-folder/all.svg"}, "cannot write 'no-such-folder/all.svg'"},
       {{"--without", "s1"}, "--without requires --replay"},
       {{"--trace"}, "--trace requires --replay"},
       {{"--svg", "x.svg"}, "--svg requires --replay"},

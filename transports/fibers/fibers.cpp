@@ -129,12 +129,11 @@ int Fibers::add(std::function<void()> body, const Fate& fate) {
   return number;
 }
 
-bool Fibers::has_ended(int number) const noexcept { return fiber(number).has_ended; }
 bool Fibers::is_dead(int number) const noexcept { return fiber(number).is_dead; }
-void Fibers::die_in(std::uint64_t points) noexcept { fiber(current_).fate.dies_at = fiber(current_).points + points; }
-void Fibers::stop_in(std::uint64_t points, Time stops_for) noexcept {
-  fiber(current_).fate.stops_at = fiber(current_).points + points;
-  fiber(current_).fate.stops_for = stops_for;
+void Fibers::stop_in(std::uint64_t points, std::optional<Time> stops_for) noexcept {
+  Fiber& one = fiber(current_);
+  (stops_for ? one.fate.stops_at : one.fate.dies_at) = one.points + points;
+  if (stops_for) one.fate.stops_for = *stops_for;
 }
 void Fibers::refuse_memory_in(std::uint64_t request, std::uint64_t times) noexcept {
   fiber(current_).grants_left = request - 1;

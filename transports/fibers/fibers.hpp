@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -57,14 +58,12 @@ class Fibers final : public Platform {
   Time now() const noexcept { return now_; }
   /// The fiber that runs; -1: none.
   int current() const noexcept { return current_; }
-  bool has_ended(int fiber) const noexcept;
   bool is_dead(int fiber) const noexcept;
   /// The process of the fiber has ended, in whichever way, at least `ago` before now.
   bool is_gone(int fiber, Time ago = 0) const noexcept;
   std::uint64_t points(int fiber) const noexcept;
-  /// The running fiber dies, or stops for so long, so many points from now.
-  void die_in(std::uint64_t points) noexcept;
-  void stop_in(std::uint64_t points, Time stops_for) noexcept;
+  /// So many points from now the running fiber is stopped for so long, or dies if no time is given.
+  void stop_in(std::uint64_t points, std::optional<Time> stops_for) noexcept;
   /// The running fiber is refused shared memory `times` times, from its request number `request` from now on.
   void refuse_memory_in(std::uint64_t request, std::uint64_t times) noexcept;
   /// How often the fiber was refused memory.

@@ -24,7 +24,7 @@ namespace torii::faults {
 namespace {
 
 /// Ranks that die leave their memory behind: after so many histories a process ends, and another one goes on.
-constexpr std::uint64_t kHistoriesPerProcess = 200;
+constexpr std::uint64_t kHistoriesPerProcess = 100;
 constexpr unsigned kSecondsMost = 20;
 
 using Json = nlohmann::json;

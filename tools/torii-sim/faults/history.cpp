@@ -132,8 +132,9 @@ Step draw_step(const History& history, Draw& draw) {
   step.memory.assign(ranks, Memory::malloced);
   if (draw.one_in(4)) step.pauses_us[draw.below(ranks)] = static_cast<int>(draw.between(0, kPauseMostUs));
   // Mostly alike on all ranks, as programs have it.
-  const auto memory = static_cast<Memory>(draw.below(std::uint64_t{3}));
-  for (Memory& one : step.memory) one = draw.one_in(8) ? static_cast<Memory>(draw.below(std::uint64_t{3})) : memory;
+  const auto draw_memory = [&] { return static_cast<Memory>(draw.below(history.job.adopts ? 3 : 2)); };
+  const Memory memory = draw_memory();
+  for (Memory& one : step.memory) one = draw.one_in(8) ? draw_memory() : memory;
   return step;
 }
 
@@ -197,6 +198,7 @@ Job draw_job(Draw& draw) {
   job.settings += draw.one_of(std::array<const char*, 3>{"", "CROSS_MEMORY=on\n", "CROSS_MEMORY=off\n"});
   job.determinism = draw.one_in(3) ? "canonical" : "";
   job.wire = draw.one_in(4) ? "f32" : "";
+  job.adopts = draw.one_in(3);
   if (draw.one_in(4)) force_algorithm(job, draw);
   if (draw.one_in(40)) {
     job.odd_rank = draw.below(job.ranks);

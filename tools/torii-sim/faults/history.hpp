@@ -97,6 +97,7 @@ struct Job {
   std::string algorithm;  ///< of the team of all ranks
   std::string determinism;
   std::string wire;
+  bool adopts = false;           ///< some vectors are adopted memory, which takes longer than all else
   int odd_rank = -1;             ///< this rank wants another segment length than the others; -1: none
   bool is_odd_for_good = false;  ///< by its settings; otherwise by the options of its first attempt to make the team
   std::vector<fibers::Time> clock_offsets;  ///< by node

@@ -75,9 +75,10 @@ struct Colour {
   const char* what;
   const char* colour;
 };
-constexpr Colour kStatuses[] = {{"ok", "#9ed39e"},      {"timeout", "#e9b44c"},      {"mismatch", "#d88fc0"},
-                                {"aborted", "#e58a6a"}, {"poisoned", "#d8c3b8"},     {"no_resource", "#8fb4e0"},
-                                {"", "#bbbbbb"},        {"another cause", "#e06a6a"}};
+constexpr Colour kStatuses[] = {{"ok", "#9ed39e"},           {"timeout", "#e9b44c"},   {"mismatch", "#d88fc0"},
+                                {"aborted", "#e58a6a"},      {"poisoned", "#d8c3b8"},  {"no_resource", "#8fb4e0"},
+                                {"peer_lost", "#e06a6a"},    {"transport", "#b58ae0"}, {"", "#bbbbbb"},
+                                {"another cause", "#c9a0a0"}};
 constexpr Colour kMarks[] = {{"dies", "#000000"},
                              {"is stopped", "#e07b00"},
                              {"runs again", "#3c9a3c"},
@@ -89,10 +90,18 @@ std::string colour_of(const std::string& status) {
   return found != std::end(kStatuses) ? found->colour : std::prev(std::end(kStatuses))->colour;
 }
 
+/// When the rank died, or the picture ends.
+Time end_of(const Chronicle& chronicle, int rank, Time end) {
+  const auto death =
+      std::ranges::find_if(chronicle.marks, [&](const Mark& mark) { return mark.rank == rank && mark.what == "dies"; });
+  return death == chronicle.marks.end() ? end : death->time;
+}
+
 void draw_acts(Svg& svg, const Axis& axis, const Chronicle& chronicle, Time end) {
   for (const Act& act : chronicle.acts) {
     const double left = axis.x(act.begun);
-    const double width = std::max(axis.x(act.ended < 0 ? end : act.ended) - left, 1.0);
+    const Time ended = act.ended < 0 ? end_of(chronicle, act.rank, end) : act.ended;
+    const double width = std::max(axis.x(ended) - left, 1.0);
     const std::string title = act.name + ": " + (act.ended < 0 ? "did not end" : act.status) + ", from " +
                               time_text(act.begun) + (act.ended < 0 ? "" : " to " + time_text(act.ended));
     svg.rect({left, lane_y(act.rank) - kBar / 2}, width, kBar,
@@ -164,7 +173,8 @@ std::string draw(const History& history, const Chronicle& chronicle) {
     svg.text(axis.x(time) + 2, kTop - 12, time_text(time), "fill=#777");
   }
   for (int rank = 0; rank < history.ranks(); ++rank) {
-    svg.line({kLeft, lane_y(rank)}, {kLeft + kWidth, lane_y(rank)}, "stroke=#aaa");
+    const Time end = end_of(chronicle, rank, *moments.rbegin());
+    svg.line({kLeft, lane_y(rank)}, {axis.x(end), lane_y(rank)}, "stroke=#aaa");
     svg.text(10, lane_y(rank) - 3, "rank " + std::to_string(rank));
     svg.text(10, lane_y(rank) + 10, "node " + std::to_string(history.job.nodes[static_cast<std::size_t>(rank)]),
              "fill=#777");

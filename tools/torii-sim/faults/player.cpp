@@ -314,7 +314,11 @@ void Player::go_on_with_survivors(std::size_t team) {
 }
 
 bool Player::try_survivors(torii_team* failed, std::size_t team, std::vector<torii_team*>& made) {
+  // A member whose last call succeeded knows of no failure, and does not come. Who waits for it is waited for in other
+  // teams meanwhile.
+  const auto note_leavers = [&] { stage_.waits_in_vain = stage_.waits_in_vain || stage_.left[team] != 0; };
   torii_team* next = nullptr;
+  note_leavers();
   const torii_status status =
       timed(Phase::choosing_survivors, "survivors", [&] { return torii_team_survivors(failed, nullptr, &next); });
   if (status == TORII_OK) {
@@ -322,9 +326,7 @@ bool Player::try_survivors(torii_team* failed, std::size_t team, std::vector<tor
     made.push_back(next);
     return true;
   }
-  // A member whose last call succeeded knows of no failure, and does not come. Who waits for it is waited for in other
-  // teams. The same holds for one that lacks memory.
-  stage_.waits_in_vain = stage_.waits_in_vain || stage_.left[team] != 0;
+  note_leavers();
   const bool lacks_memory = status == TORII_NO_RESOURCE && stage_.has_refused_memory();
   if (!lacks_memory && !history_.may_time_out() && !stage_.waits_in_vain) {
     stage_.fail(rank_, "no team of survivors: " + cause_of(status) + where(history_.steps.size(), team));

@@ -25,7 +25,7 @@ void Stage::enter(int rank, Phase phase) {
   const int visit = own.visits[static_cast<std::size_t>(phase)]++;
   for (const Fault& fault : history.faults) {
     if (fault.rank != rank || fault.phase != phase || fault.visit != visit) continue;
-    if (fault.kind == FaultKind::dies) fibers.die_in(fault.point);
+    if (fault.kind == FaultKind::dies) fibers.stop_in(fault.point, {});
     if (fault.kind == FaultKind::stops) fibers.stop_in(fault.point, fault.time);
     if (fault.kind == FaultKind::lacks_memory) fibers.refuse_memory_in(fault.point, fault.times);
   }
