@@ -135,5 +135,17 @@ TEST(FindPlanted, SaysHowItIsCalledAndWhatItDoesNotKnow) {
       << outcome.output;
 }
 
+TEST(FindPlanted, EveryFaultFitsTheSources) {
+  const std::filesystem::path sources(TORII_TEST_SOURCE_DIR);
+  int faults = 0;
+  for (const auto& file : std::filesystem::directory_iterator(sources / "tests" / "faults" / "planted")) {
+    const Outcome outcome = run({"patch", "-d", sources, "-p1", "--dry-run", "-i", file.path()});
+    EXPECT_EQ(outcome.code, 0) << file.path() << "\n" << outcome.output;
+    EXPECT_FALSE(holds(outcome.output, "fuzz")) << file.path() << "\n" << outcome.output;
+    ++faults;
+  }
+  EXPECT_GE(faults, 10);
+}
+
 }  // namespace
 }  // namespace torii::tests
