@@ -70,14 +70,23 @@ void append_element(std::vector<std::byte>& table, torii_type type, bool is_prod
   }
 }
 
-const std::vector<std::byte>& table_of(torii_type type, bool is_product) {
-  static std::array<std::array<std::vector<std::byte>, 2>, TORII_F64_I32 + 1> tables;
-  std::vector<std::byte>& table = tables[type][is_product ? 1 : 0];
-  if (table.empty()) {
-    table.reserve(kPeriod * torii_type_bytes(type));
-    for (std::size_t i = 0; i < kPeriod; ++i) append_element(table, type, is_product, mixed(i + kPeriod));
+using Tables = std::array<std::array<std::vector<std::byte>, 2>, TORII_F64_I32 + 1>;
+
+Tables make_tables() {
+  Tables tables;
+  for (const torii_type type : kTypes) {
+    for (const bool is_product : {false, true}) {
+      std::vector<std::byte>& table = tables[type][is_product ? 1 : 0];
+      table.reserve(kPeriod * torii_type_bytes(type));
+      for (std::size_t i = 0; i < kPeriod; ++i) append_element(table, type, is_product, mixed(i + kPeriod));
+    }
   }
-  return table;
+  return tables;
+}
+
+const std::vector<std::byte>& table_of(torii_type type, bool is_product) {
+  static const Tables tables = make_tables();  // ranks may be threads
+  return tables[type][is_product ? 1 : 0];
 }
 
 std::size_t rows_of(const CallSpec& spec) { return 1 + spec.count % 61; }

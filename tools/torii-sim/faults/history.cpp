@@ -251,6 +251,22 @@ Fault draw_fault(const Job& job, Draw& draw) {
   return at_kind(fault, job, draw);
 }
 
+void draw_steps(History& history, std::size_t parts_most, Draw& draw) {
+  const bool deviates = draw.one_in(2);
+  const std::uint64_t steps = 2 + draw.below(std::uint64_t{12});
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    if (history.teams <= parts_most && draw.one_in(5)) {
+      history.steps.push_back(draw_split(history, deviates, draw));
+      continue;
+    }
+    Step step = draw_step(history, draw);
+    if (deviates && draw.one_in(6)) {
+      add_deviations(step, history.members(step.team, draw.below(history.ranks())), draw);
+    }
+    history.steps.push_back(step);
+  }
+}
+
 }  // namespace
 
 bool Job::several_nodes() const noexcept { return nodes.back() != 0; }
@@ -308,24 +324,22 @@ bool History::may_fail(std::size_t team, int rank) const {
   });
 }
 
+History draw_calls(std::uint64_t seed, const Job& job, std::size_t parts_most) {
+  Draw draw(seed);
+  History history;
+  history.seed = seed;
+  history.job = job;
+  draw_steps(history, parts_most, draw);
+  return history;
+}
+
 History draw_history(std::uint64_t seed) {
+  constexpr std::size_t kPartsMost = 2;
   Draw draw(seed);
   History history;
   history.seed = seed;
   history.job = draw_job(draw);
-  const bool deviates = draw.one_in(2);
-  const std::uint64_t steps = 2 + draw.below(std::uint64_t{12});
-  for (std::uint64_t i = 0; i < steps; ++i) {
-    if (history.teams < 3 && draw.one_in(5)) {
-      history.steps.push_back(draw_split(history, deviates, draw));
-      continue;
-    }
-    Step step = draw_step(history, draw);
-    if (deviates && draw.one_in(6)) {
-      add_deviations(step, history.members(step.team, draw.below(history.ranks())), draw);
-    }
-    history.steps.push_back(step);
-  }
+  draw_steps(history, kPartsMost, draw);
   const int faults = draw.one_in(4) ? 0 : 1 + std::min(draw.below(4), draw.below(4));
   for (int i = 0; i < faults; ++i) history.faults.push_back(draw_fault(history.job, draw));
   return history;

@@ -126,6 +126,9 @@ struct History {
 };
 
 History draw_history(std::uint64_t seed);
+/// The steps alone, in which ranks may deviate and nothing else goes wrong. The team of all ranks is split at most
+/// `parts_most` times.
+History draw_calls(std::uint64_t seed, const Job& job, std::size_t parts_most);
 /// The history in sentences, a line for each step and fault.
 std::string text_of(const History& history);
 const char* text_of(FaultKind kind) noexcept;

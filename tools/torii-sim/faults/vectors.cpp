@@ -23,6 +23,19 @@ bool Vector::is_guarded() const noexcept {
   return std::all_of(data + bytes, data + bytes + kGuardBytes, [](std::byte one) { return one == std::byte{kGuard}; });
 }
 
+Vector Vector::of(std::byte* memory, std::size_t bytes) noexcept {
+  std::memset(memory + bytes, kGuard, kGuardBytes);
+  return {memory, bytes};
+}
+
+CallVectors CallVectors::make(const CallSpec& spec, Place place, const std::function<Vector(std::size_t bytes)>& take) {
+  const Overlap overlap = overlap_of(spec, place);
+  const bool is_broadcast = spec.kind == CallKind::collective && spec.collective == TORII_BROADCAST;
+  const bool has_input = overlap.bytes == 0 && !is_broadcast;
+  const Vector input = take(has_input ? input_bytes(spec, place) : 0);
+  return {spec, place, input, take(overlap.bytes != 0 ? overlap.bytes : result_bytes(spec, place))};
+}
+
 CallVectors::CallVectors(const CallSpec& spec, Place place, Vector input, Vector result)
     : spec_(spec), place_(place), pieces_{input, result}, input_(input.data), result_(result.data) {
   const Overlap overlap = overlap_of(spec, place);
@@ -80,22 +93,10 @@ void RankMemory::expect(torii_status status) const {
   if (status != TORII_OK) stage_.fail(rank_, torii_last_error());
 }
 
-CallVectors RankMemory::make(const CallSpec& spec, Place place, Memory where) {
-  const Overlap overlap = overlap_of(spec, place);
-  const bool is_broadcast = spec.kind == CallKind::collective && spec.collective == TORII_BROADCAST;
-  const bool has_input = overlap.bytes == 0 && !is_broadcast;
-  const Vector input = take(has_input ? input_bytes(spec, place) : 0, where);
-  return {spec, place, input, take(overlap.bytes != 0 ? overlap.bytes : result_bytes(spec, place), where)};
-}
-
 Vector RankMemory::take(std::size_t bytes, Memory where) {
   if (bytes == 0) return {};
-  Vector vector;
-  vector.bytes = bytes;
-  vector.data = take_pages(bytes + Vector::kGuardBytes, where);
-  if (vector.data == nullptr) vector.data = private_memory_.emplace_back(bytes + Vector::kGuardBytes).data();
-  std::memset(vector.data + bytes, kGuard, Vector::kGuardBytes);
-  return vector;
+  std::byte* const taken = take_pages(bytes + Vector::kGuardBytes, where);
+  return Vector::of(taken != nullptr ? taken : private_memory_.emplace_back(bytes + Vector::kGuardBytes).data(), bytes);
 }
 
 /// nullptr: the memory is to be private, or the rank was refused what it asked for.

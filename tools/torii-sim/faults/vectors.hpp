@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tools/torii-sim/faults/calls.hpp"
@@ -23,6 +25,8 @@ struct Vector {
   std::byte* data = nullptr;
   std::size_t bytes = 0;  ///< without the guard
   bool is_guarded() const noexcept;
+  /// Of memory that is kGuardBytes longer, where this writes the guard.
+  static Vector of(std::byte* memory, std::size_t bytes) noexcept;
 };
 
 /// The vectors of one call: one piece for both if the call is in place.
@@ -30,6 +34,8 @@ class CallVectors {
  public:
   CallVectors() = default;
   CallVectors(const CallSpec& spec, Place place, Vector input, Vector result);
+  /// `take` gives memory for a vector of so many bytes, which may be 0.
+  static CallVectors make(const CallSpec& spec, Place place, const std::function<Vector(std::size_t bytes)>& take);
 
   /// nullptr where the rank has none.
   std::byte* input() const noexcept { return input_; }
@@ -67,7 +73,9 @@ class RankMemory {
   RankMemory(const RankMemory&) = delete;
   RankMemory& operator=(const RankMemory&) = delete;
 
-  CallVectors make(const CallSpec& spec, Place place, Memory where);
+  CallVectors make(const CallSpec& spec, Place place, Memory where) {
+    return CallVectors::make(spec, place, [&](std::size_t bytes) { return take(bytes, where); });
+  }
 
  private:
   Vector take(std::size_t bytes, Memory where);
