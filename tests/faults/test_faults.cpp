@@ -98,6 +98,8 @@ TEST(Faults, SameSeedSameHistory) {
 
 TEST(Faults, PartsOfAHistoryAreNamed) {
   History history = draw_history(1);
+  leave_out(history, "");
+  EXPECT_FALSE(history.steps[0].is_left_out);
   leave_out(history, "s0");
   EXPECT_TRUE(history.steps[0].is_left_out);
   for (const char* const names : {"s999", "x1", "s", "f99", "s0,"}) {

@@ -204,6 +204,7 @@ Replay replay(const History& history) {
 }
 
 void leave_out(History& history, const std::string& names) {
+  if (names.empty()) return;
   std::vector<std::size_t> faults;
   for (const std::string_view name : split(names, ',')) {
     std::string_view rest = name.substr(std::min<std::size_t>(1, name.size()));
@@ -213,10 +214,11 @@ void leave_out(History& history, const std::string& names) {
     if (is_step) history.steps[*number].is_left_out = true;
     if (is_fault) faults.push_back(*number);
     if (!is_step && !is_fault) {
-      throw Error(Status::invalid_argument, "'" + std::string(name) + "' names no part of history " +
-                                                std::to_string(history.seed) + ", which has steps s0 to s" +
-                                                std::to_string(history.steps.size() - 1) + " and faults f0 to f" +
-                                                std::to_string(history.faults.size()));
+      const std::string last_fault = std::to_string(history.faults.size() - 1);
+      throw Error(Status::invalid_argument,
+                  "'" + std::string(name) + "' names no part of history " + std::to_string(history.seed) +
+                      ", which has steps s0 to s" + std::to_string(history.steps.size() - 1) +
+                      (history.faults.empty() ? " and no faults" : " and faults f0 to f" + last_fault));
     }
   }
   std::ranges::sort(faults, std::greater<>());
