@@ -18,7 +18,7 @@ namespace torii::faults {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kHistories = 300;
+constexpr std::uint64_t kHistories = 1000;
 #else
 constexpr std::uint64_t kHistories = 10'000;
 #endif
