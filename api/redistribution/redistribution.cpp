@@ -85,9 +85,10 @@ std::byte* Scratch::reserve(Team& team, std::size_t bytes) {
   try {
     address_ = static_cast<std::byte*>(context_->allocate(bytes));
   } catch (const Error& error) {
-    team.abort("rank " + std::to_string(team.rank()) + " has no " + std::to_string(bytes) +
-               " bytes to redistribute data in: " + error.what());
-    throw;
+    const Status status =
+        team.give_up(error.status(), "rank " + std::to_string(team.rank()) + " has no " + std::to_string(bytes) +
+                                         " bytes to redistribute data in: " + error.what());
+    throw Error(status, last_error());
   }
   bytes_ = bytes;
   return address_;

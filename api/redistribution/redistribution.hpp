@@ -19,8 +19,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// At least `bytes` of uninitialised memory. If there is none, aborts the team, because the other ranks wait for this
-  /// one, and throws Error{no_resource}.
+  /// At least `bytes` of uninitialised memory. If there is none, the team fails, because the other ranks wait for this
+  /// one, and all report the same Error{no_resource}.
   std::byte* reserve(Team& team, std::size_t bytes);
   /// Call after a failed call: peers may still store into the memory, so it stays allocated until the context ends.
   void abandon() noexcept {

@@ -49,6 +49,8 @@ class Operations final : public AttachedTeam, private StartWaits {
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
   /// Its cause is told when a call of this rank reports it.
   const TeamHealth& health() const noexcept { return health_; }
+  /// A call cannot go on for a reason of this rank: the team fails. Returns what adopt_failure() does.
+  Status give_up(Status status, const std::string& reason) noexcept;
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
   /// `poisoned`.
   Status adopt_failure() noexcept;

@@ -220,6 +220,11 @@ void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexce
   agreement_.put_refusal(calls_.refuse(sequence, reason));
 }
 
+Status Operations::give_up(Status status, const std::string& reason) noexcept {
+  const Inside inside(busy_, in_background_);
+  return poisoned_ || failed_.is_set() ? adopt_failure() : fail(status, members_.rank(), reason);
+}
+
 void Operations::finish_all() {
   if (!channels_.are_all_free()) {
     throw Error(Status::no_resource,

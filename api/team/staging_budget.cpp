@@ -36,7 +36,7 @@ void StagingBudget::reserve(std::size_t bytes) {
   if (end <= touched_bytes_) return;
   Context& context = members_.context();
   const std::size_t all_bytes = context.own_node_ranks() * bytes_;
-  if (memory_limits().left().bytes / 2 >= all_bytes) return;
+  if (memory_left().bytes / 2 >= all_bytes) return;
   context.staging().reserve(members_.own().memory_offset + touched_bytes(), end - touched_bytes_);
 }
 

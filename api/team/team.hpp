@@ -63,6 +63,9 @@ class Team final {
   void leave_background_when_idle() { operations_.leave_background_when_idle(); }
 
   void abort(const std::string& reason) noexcept { operations_.abort(reason); }
+  /// A call of this rank cannot go on: the team fails. Returns the cause that all members report; last_error() has its
+  /// text.
+  Status give_up(Status status, const std::string& reason) noexcept { return operations_.give_up(status, reason); }
   /// Sets last_error() to why the team failed: for requests that ended with the team, before anybody waited for them.
   void tell_cause() const noexcept { set_last_error(operations_.health().cause().text); }
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they

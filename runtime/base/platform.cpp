@@ -31,6 +31,10 @@ std::int64_t Platform::now_ns() noexcept {
   return now.tv_sec * kNsPerSecond + now.tv_nsec;
 }
 
+bool Platform::grants(std::size_t) noexcept { return true; }
+
+std::optional<std::size_t> Platform::memory_left_bytes() noexcept { return {}; }
+
 void Platform::yield() noexcept { sched_yield(); }
 
 void Platform::sleep(std::int64_t ns) noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The services of the operating system that a waiting rank uses: the clock, yielding, sleeping and waking.
+// The services of the operating system that a simulation replaces: the clock, yielding, sleeping and waking, and the
+// grant of shared memory.
 #pragma once
 
 #include <poll.h>
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace torii {
 
@@ -25,6 +27,11 @@ class Platform {
   virtual void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
   /// Sleeps until a descriptor is ready, `most_ns` at the longest; fills in the entries and returns as ppoll() does.
   virtual int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept;
+  /// Whether this process may ask for so many bytes of shared memory. The system always says yes, and may still have no
+  /// pages when it is asked for them; a simulation refuses here.
+  virtual bool grants(std::size_t bytes) noexcept;
+  /// The memory that the process may still use, if a simulation decides that; nothing: ask the limits of the machine.
+  virtual std::optional<std::size_t> memory_left_bytes() noexcept;
 };
 
 /// The platform of this process.

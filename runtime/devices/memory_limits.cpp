@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/base/numbers.hpp"
+#include "runtime/base/platform.hpp"
 #include "runtime/devices/control_groups.hpp"
 
 namespace torii {
@@ -109,6 +110,11 @@ MemoryLeft MemoryLimits::left() const {
     if (each && each->bytes < least.bytes) least = std::move(*each);
   }
   return least;
+}
+
+MemoryLeft memory_left() {
+  const std::optional<std::size_t> simulated = platform().memory_left_bytes();
+  return simulated ? MemoryLeft{*simulated, SIZE_MAX, "the simulation"} : memory_limits().left();
 }
 
 const MemoryLimits& memory_limits() {

@@ -43,5 +43,7 @@ class MemoryLimits {
 
 /// The limits of this process.
 const MemoryLimits& memory_limits();
+/// memory_limits().left(), or what a simulation says.
+MemoryLeft memory_left();
 
 }  // namespace torii

@@ -194,6 +194,38 @@ TEST(Redistribution, ShapesThatDifferAreNoticed) {
   });
 }
 
+/// Takes all that can be allocated in the arena.
+std::vector<void*> all_memory(torii_context* context) {
+  std::vector<void*> pieces;
+  for (std::size_t bytes = std::size_t{8} << 20; bytes >= 64; bytes /= 8) {
+    void* piece = nullptr;
+    while (torii_allocate(context, bytes, &piece) == TORII_OK) pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+TEST(Redistribution, ARankWithoutMemoryFailsTheTeamWithOneCause) {
+  ThreadTeam options = team_of(2);
+  options.settings = "ARENA=256M\nTIMEOUT=5";
+  std::string texts[2];
+  run_as_threads(options, [&](torii_context* context, torii_team* team) {
+    const int rank = torii_team_rank(team);
+    std::vector<void*> pieces;
+    if (rank == 1) pieces = all_memory(context);
+    std::vector<std::int64_t> data(64 * 64);
+    EXPECT_EQ(torii_transpose(team, data.data(), data.data(), 64, 64, 8), TORII_NO_RESOURCE) << torii_last_error();
+    texts[rank] = torii_last_error();
+    EXPECT_EQ(torii_barrier(team), TORII_POISONED);
+    for (void* const piece : pieces) EXPECT_EQ(torii_free(context, piece), TORII_OK);
+    torii_team* survivors = nullptr;
+    ASSERT_EQ(torii_team_survivors(team, nullptr, &survivors), TORII_OK) << torii_last_error();
+    expect_transposed(survivors, 64, 64, true);
+    EXPECT_EQ(torii_team_destroy(survivors), TORII_OK);
+  });
+  EXPECT_TRUE(texts[0].starts_with("rank 1 has no ")) << texts[0];
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
 /// Blocks that travel together have one length, which a forced floyd says.
 TEST(Redistribution, FloydRefusesUnequalBlocksWithAReason) {
   ThreadTeam options = team_of(2);

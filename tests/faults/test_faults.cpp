@@ -4,15 +4,21 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
 
 #include "runtime/base/status.hpp"
 #include "tools/torii-sim/faults/campaign.hpp"
+#include "tools/torii-sim/faults/heap.hpp"
+#include "tools/torii-sim/faults/leftovers.hpp"
+#include "tools/torii-sim/faults/vectors.hpp"
 
 namespace torii::faults {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kHistories = 300;
+constexpr std::uint64_t kHistories = 1000;
 #else
 constexpr std::uint64_t kHistories = 10'000;
 #endif
@@ -26,22 +32,57 @@ TEST(Faults, EveryHistoryEndsWithTheRightBitsOrACause) {
   for (const Failure& failure : tally.failures) {
     ADD_FAILURE() << "torii-sim faults --replay " << failure.seed << "\n" << failure.text;
   }
-  std::printf("%llu histories, %llu calls ok, %llu failed with a cause, %llu points, %.1f h of virtual time\n",
-              static_cast<unsigned long long>(tally.histories), static_cast<unsigned long long>(tally.calls),
-              static_cast<unsigned long long>(tally.failed_calls), static_cast<unsigned long long>(tally.points),
-              tally.virtual_s / 3600);
+  for (const NamedCount& one : kCounts) {
+    std::printf("%s: %llu\n", one.name, static_cast<unsigned long long>(tally.counts.*one.count));
+  }
   for (const auto& [kind, count] : tally.faults)
     std::printf("%s: %llu\n", kind.c_str(), static_cast<unsigned long long>(count));
   for (const auto& [phase, count] : tally.deaths) {
     std::printf("deaths while %s: %llu\n", phase.c_str(), static_cast<unsigned long long>(count));
   }
   // Every kind of fault and every phase of a team's life has been there.
-  for (const char* const kind : {"dies", "stops", "loses engine", "loses, unnoticed, engine"}) {
+  for (const char* const kind : {"dies", "stops", "loses engine", "loses, unnoticed, engine", "lacks memory"}) {
     EXPECT_NE(tally.faults.count(kind), 0U) << kind;
   }
   for (const char* const phase : {"joining", "making the team", "splitting", "calling", "choosing survivors"}) {
     EXPECT_NE(tally.deaths.count(phase), 0U) << phase;
   }
+}
+
+TEST(Faults, WhatIsAllocatedAndNotFreedIsSeen) {
+  const std::int64_t before = heap_bytes();
+  auto kept = std::make_unique<std::vector<std::byte>>(1000);
+  EXPECT_GE(heap_bytes() - before, 1000);
+  kept.reset();
+  EXPECT_EQ(heap_bytes(), before);
+  Holdings held = holdings();
+  EXPECT_GT(held.descriptors, 0U);
+  EXPECT_EQ(difference(held, holdings()), "");
+  held.descriptors -= 2;
+  EXPECT_EQ(difference(held, holdings()), "2 descriptors are left open");
+}
+
+TEST(Faults, AVectorThatIsWrittenAfterItsCallIsSeen) {
+  CallSpec spec;
+  spec.collective = TORII_ALLREDUCE;
+  spec.count = 3;
+  std::vector<std::byte> memory(2 * (12 + Vector::kGuardBytes), std::byte{0x5a});
+  std::byte* const input = memory.data();
+  std::byte* const result = input + 12 + Vector::kGuardBytes;
+  CallVectors vectors(spec, {1, 0}, {input, 12}, {result, 12});
+  vectors.fill();
+  EXPECT_NE(vectors.difference(), "");
+  std::memcpy(result, input, 12);
+  EXPECT_EQ(vectors.difference(), "");
+  vectors.spoil();
+  EXPECT_NE(std::memcmp(result, input, 12), 0);
+  vectors.seal();
+  EXPECT_FALSE(vectors.has_changed());
+  input[3] ^= std::byte{1};
+  EXPECT_TRUE(vectors.has_changed());
+  input[3] ^= std::byte{1};
+  result[12] ^= std::byte{1};
+  EXPECT_EQ(vectors.difference(), "bytes behind a vector were written");
 }
 
 TEST(Faults, SameSeedSameHistory) {
@@ -57,6 +98,8 @@ TEST(Faults, SameSeedSameHistory) {
 
 TEST(Faults, PartsOfAHistoryAreNamed) {
   History history = draw_history(1);
+  leave_out(history, "");
+  EXPECT_FALSE(history.steps[0].is_left_out);
   leave_out(history, "s0");
   EXPECT_TRUE(history.steps[0].is_left_out);
   for (const char* const names : {"s999", "x1", "s", "f99", "s0,"}) {

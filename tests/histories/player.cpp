@@ -24,12 +24,15 @@ Player::~Player() {
   for (torii_team* team : teams_) EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
   // Nobody reads a vector of this rank any more when all have destroyed their teams.
   EXPECT_EQ(torii_barrier(base_), TORII_OK) << torii_last_error();
+  for (const Call& call : calls_) {
+    EXPECT_FALSE(call.vectors.has_changed()) << "memory was written after its call: " << where(call.step, call.team);
+  }
   for (void* address : arena_memory_) EXPECT_EQ(torii_free(context_, address), TORII_OK) << torii_last_error();
 }
 
 std::string Player::where(std::size_t step, std::size_t team) const {
   return "rank " + std::to_string(rank_) + ", step " + std::to_string(step) + ", team " + std::to_string(team) +
-         " of " + text_of(history_);
+         " of " + faults::text_of(history_);
 }
 
 void Player::play() {
@@ -41,70 +44,79 @@ void Player::play() {
     wait_until(index);
     if (step.splits) {
       split(step);
-    } else {
+    } else if (teams_[step.team] != nullptr) {
       run(index);
     }
   }
   wait_until(SIZE_MAX);
-  for (std::size_t team = history_.teams; team-- > 0;) end(team);
+  for (std::size_t team = history_.teams; team-- > 0;) {
+    if (teams_[team] != nullptr) end(team);
+  }
+}
+
+void Player::abort(torii_team* team) const {
+  EXPECT_EQ(torii_team_abort(team, "a history says so"), TORII_OK) << torii_last_error();
 }
 
 void Player::split(const Step& step) {
   const int color = static_cast<int>(step.colors >> rank_ & 1);
-  EXPECT_EQ(torii_team_split(teams_[0], color, rank_, nullptr, &teams_[step.part]), TORII_OK) << torii_last_error();
+  const torii_status status = torii_team_split(teams_[0], color, rank_, nullptr, &teams_[step.part]);
+  if (status != TORII_OK) judge_failure(0, status, "split into part " + std::to_string(step.part));
+  if (step.deviations[static_cast<std::size_t>(rank_)] == Deviation::aborts) abort(teams_[0]);
 }
 
-std::byte* Player::memory(std::size_t bytes, bool in_arena) {
-  if (!in_arena || bytes == 0) return private_memory_.emplace_back(bytes + 1).data();
+Vector Player::memory(std::size_t bytes, bool in_arena) {
+  if (bytes == 0) return {};
+  const std::size_t guarded = bytes + Vector::kGuardBytes;
+  if (!in_arena) return Vector::of(private_memory_.emplace_back(guarded).data(), bytes);
   void* address = nullptr;
-  EXPECT_EQ(torii_allocate(context_, bytes, &address), TORII_OK) << torii_last_error();
+  EXPECT_EQ(torii_allocate(context_, guarded, &address), TORII_OK) << torii_last_error();
   arena_memory_.push_back(address);
-  return static_cast<std::byte*>(address);
+  return Vector::of(static_cast<std::byte*>(address), bytes);
 }
 
 Player::Call& Player::make(std::size_t index, const CallSpec& spec, bool in_arena) {
   const Step& step = history_.steps[index];
-  const int ranks = torii_team_ranks(teams_[step.team]);
-  const int rank = torii_team_rank(teams_[step.team]);
   Call& call = calls_.emplace_back();
   call.step = index;
   call.team = step.team;
   call.spec = spec;
-  call.input = memory(input_bytes(spec, ranks), in_arena);
-  call.result = memory(result_bytes(spec, ranks, rank), in_arena);
-  const std::vector<std::byte> input = input_of(spec, ranks, rank);
-  std::copy(input.begin(), input.end(), call.input);
-  const bool is_sent_from_result = spec.collective == TORII_BROADCAST && rank == spec.root % ranks;
-  if (is_sent_from_result) std::copy(input.begin(), input.end(), call.result);
+  call.place = {torii_team_ranks(teams_[step.team]), torii_team_rank(teams_[step.team])};
+  call.vectors = CallVectors::make(spec, call.place, [&](std::size_t bytes) { return memory(bytes, in_arena); });
+  call.vectors.fill();
   return call;
-}
-
-torii_call Player::words_of(const Call& call) const {
-  const int root = call.spec.root % torii_team_ranks(teams_[call.team]);
-  return make_call(call.spec.collective, call.input, call.result, call.spec.count, call.spec.type, call.spec.op, root);
 }
 
 void Player::run(std::size_t index) {
   const Step& step = history_.steps[index];
   torii_team* const team = teams_[step.team];
-  const Deviation deviation = step.deviations[static_cast<std::size_t>(rank_)];
+  const auto rank = static_cast<std::size_t>(rank_);
+  const Deviation deviation = step.deviations[rank];
   if (deviation == Deviation::refused) return refuse(index);
-  if (deviation == Deviation::aborts) {
-    EXPECT_EQ(torii_team_abort(team, "a history says so"), TORII_OK);
-  }
-  Call& call = make(index, deviation == Deviation::differs ? step.other : step.call, step.in_arena);
+  if (deviation == Deviation::aborts) abort(team);
+  Call& call = make(index, deviation == Deviation::differs ? step.other : step.call,
+                    step.memory[rank] == faults::Memory::allocated);
   call.is_checked = deviation != Deviation::differs;
-  const torii_call words = words_of(call);
-  if (step.manner == Manner::blocking) return judge(call, torii_run(team, &words));
-  if (step.manner == Manner::started) {
-    const torii_status started = torii_start(team, &words, &call.request);
-    call.due = index + 1 + call.spec.seed % 3;
-    if (started != TORII_OK) judge(call, started);
-    return;
+  std::byte* const input = call.vectors.input();
+  std::byte* const result = call.vectors.result();
+  if (call.spec.kind != faults::CallKind::collective) {
+    return judge(call, faults::redistribute(team, call.spec, call.place, input, result));
   }
+  Words words;
+  faults::write_words(words, call.spec, call.place, input, result);
+  if (step.manner == Manner::blocking) return judge(call, torii_run(team, &words.call));
+  if (step.manner == Manner::persistent) return run_persistent(call, words);
+  const torii_status started = torii_start(team, &words.call, &call.request);
+  call.due = index + 1 + call.spec.seed % 3;
+  if (started != TORII_OK) judge(call, started);
+}
+
+void Player::run_persistent(Call& call, const Words& words) {
   torii_request* request = nullptr;
-  torii_status status = torii_prepare(team, &words, &request);
+  torii_status status = torii_prepare(teams_[call.team], &words.call, &request);
   for (int round = 0; round < 2 && status == TORII_OK; ++round) {
+    call.vectors.unseal();
+    call.vectors.fill();
     status = torii_restart(request);
     if (status == TORII_OK) status = torii_wait(request);
     if (status == TORII_OK) judge(call, status);
@@ -115,8 +127,9 @@ void Player::run(std::size_t index) {
 
 void Player::refuse(std::size_t index) {
   const Step& step = history_.steps[index];
-  const int way = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % kRefusals);
-  EXPECT_NE(make_refused_call(teams_[step.team], way), TORII_OK) << "way " << way << ", " << where(index, step.team);
+  const int way = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % faults::kRefusals);
+  EXPECT_NE(faults::make_refused_call(teams_[step.team], way), TORII_OK)
+      << "way " << way << ", " << where(index, step.team);
 }
 
 void Player::wait_until(std::size_t step) {
@@ -128,14 +141,14 @@ void Player::wait_until(std::size_t step) {
   }
 }
 
-void Player::judge(const Call& call, torii_status status) {
+void Player::judge(Call& call, torii_status status) {
   if (status != TORII_OK) return judge_failure(call.team, status, where(call.step, call.team));
-  if (!call.is_checked) return;
-  const int ranks = torii_team_ranks(teams_[call.team]);
-  const std::vector<std::byte> expected = expected_result(call.spec, ranks, torii_team_rank(teams_[call.team]));
-  // Unlike std::equal, memcmp is one access to a sanitizer.
-  EXPECT_TRUE(expected.empty() || std::memcmp(expected.data(), call.result, expected.size()) == 0)
-      << "wrong result although the call returned ok: " << where(call.step, call.team);
+  if (call.is_checked) {
+    EXPECT_EQ(call.vectors.difference(), "")
+        << "wrong result although the call returned ok: " << where(call.step, call.team);
+  }
+  call.vectors.spoil();
+  call.vectors.seal();
 }
 
 void Player::judge_failure(std::size_t team, torii_status status, const std::string& where) {

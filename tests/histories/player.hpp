@@ -11,9 +11,20 @@
 #include <utility>
 #include <vector>
 
-#include "tests/histories/history.hpp"
+#include "tools/torii-sim/faults/history.hpp"
+#include "tools/torii-sim/faults/vectors.hpp"
 
 namespace torii::tests {
+
+using faults::CallSpec;
+using faults::CallVectors;
+using faults::Deviation;
+using faults::History;
+using faults::Manner;
+using faults::Place;
+using faults::Step;
+using faults::Vector;
+using faults::Words;
 
 /// What the ranks of one history have in common.
 struct Stage {
@@ -39,23 +50,24 @@ class Player {
     std::size_t step = 0;
     std::size_t team = 0;
     CallSpec spec;
+    Place place;
     bool is_checked = true;
-    std::byte* input = nullptr;
-    std::byte* result = nullptr;
+    CallVectors vectors;
     torii_request* request = nullptr;
     std::size_t due = 0;  ///< the step before which it is waited for
   };
 
   void split(const Step& step);
   void run(std::size_t index);
+  void run_persistent(Call& call, const Words& words);
+  void abort(torii_team* team) const;
   void refuse(std::size_t index);
   void wait_until(std::size_t step);
   void end(std::size_t team);
   void make_survivors(std::size_t team);
   Call& make(std::size_t index, const CallSpec& spec, bool in_arena);
-  std::byte* memory(std::size_t bytes, bool in_arena);
-  torii_call words_of(const Call& call) const;
-  void judge(const Call& call, torii_status status);
+  Vector memory(std::size_t bytes, bool in_arena);
+  void judge(Call& call, torii_status status);
   void judge_failure(std::size_t team, torii_status status, const std::string& where);
   std::string where(std::size_t step, std::size_t team) const;
 

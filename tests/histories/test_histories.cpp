@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
-#include "tests/histories/history.hpp"
 #include "tests/histories/player.hpp"
 
 namespace torii::tests {
@@ -20,7 +19,7 @@ struct Group {
   int ranks;
   const char* settings;
   int histories;
-  int parts_most;
+  std::size_t parts_most;
   bool causes_agree;
 };
 
@@ -44,8 +43,12 @@ TEST_P(Histories, EndWithTheRightResultOrTheSameCause) {
     GTEST_SKIP() << "several nodes need the libfabric module, which this build lacks";
   }
   std::vector<History> histories;
-  for (const std::uint64_t seed : seeds_of(group))
-    histories.push_back(random_history(seed, group.ranks, group.parts_most));
+  faults::Job job;
+  job.ranks = group.ranks;
+  for (int rank = 0; rank < group.ranks; ++rank) job.nodes.push_back(group.parts_most == 0 ? rank : 0);
+  for (const std::uint64_t seed : seeds_of(group)) {
+    histories.push_back(faults::draw_calls(seed, job, group.parts_most));
+  }
   std::vector<std::unique_ptr<Stage>> stages;
   for (const History& history : histories) {
     stages.push_back(std::make_unique<Stage>(history));

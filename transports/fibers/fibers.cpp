@@ -9,6 +9,7 @@
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -77,6 +78,9 @@ struct Fibers::Fiber {
   std::uint64_t yields = 0;      ///< in a row
   std::uint64_t yielded_at = 0;  ///< the point of the last one
   std::uint64_t ticket = 0;
+  std::uint64_t grants_left = 0;    ///< before memory is refused
+  std::uint64_t refusals_left = 0;  ///< of memory
+  std::uint64_t refusals = 0;
   bool has_ended = false;
   bool is_dead = false;
   Time gone_at = 0;
@@ -125,13 +129,17 @@ int Fibers::add(std::function<void()> body, const Fate& fate) {
   return number;
 }
 
-bool Fibers::has_ended(int number) const noexcept { return fiber(number).has_ended; }
 bool Fibers::is_dead(int number) const noexcept { return fiber(number).is_dead; }
-void Fibers::die_in(std::uint64_t points) noexcept { fiber(current_).fate.dies_at = fiber(current_).points + points; }
-void Fibers::stop_in(std::uint64_t points, Time stops_for) noexcept {
-  fiber(current_).fate.stops_at = fiber(current_).points + points;
-  fiber(current_).fate.stops_for = stops_for;
+void Fibers::stop_in(std::uint64_t points, std::optional<Time> stops_for) noexcept {
+  Fiber& one = fiber(current_);
+  (stops_for ? one.fate.stops_at : one.fate.dies_at) = one.points + points;
+  if (stops_for) one.fate.stops_for = *stops_for;
 }
+void Fibers::refuse_memory_in(std::uint64_t request, std::uint64_t times) noexcept {
+  fiber(current_).grants_left = request - 1;
+  fiber(current_).refusals_left = times;
+}
+std::uint64_t Fibers::refusals(int number) const noexcept { return fiber(number).refusals; }
 std::uint64_t Fibers::points(int number) const noexcept { return fiber(number).points; }
 
 bool Fibers::is_gone(int number, Time ago) const noexcept {
@@ -326,6 +334,20 @@ int Fibers::poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexc
   suspend_until(now_ + most_ns + draw(0, 60 * kMicrosecond));
   one.polls_count = 0;
   return ready();
+}
+
+bool Fibers::grants(std::size_t bytes) noexcept {
+  if (current_ < 0) return true;
+  Fiber& one = fiber(current_);
+  if (one.refusals_left == 0) return true;
+  if (one.grants_left != 0) {
+    --one.grants_left;
+    return true;
+  }
+  --one.refusals_left;
+  ++one.refusals;
+  note(current_, "is refused " + std::to_string(bytes) + " bytes of shared memory");
+  return false;
 }
 
 }  // namespace torii::fibers

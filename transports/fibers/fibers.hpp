@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -57,14 +58,16 @@ class Fibers final : public Platform {
   Time now() const noexcept { return now_; }
   /// The fiber that runs; -1: none.
   int current() const noexcept { return current_; }
-  bool has_ended(int fiber) const noexcept;
   bool is_dead(int fiber) const noexcept;
   /// The process of the fiber has ended, in whichever way, at least `ago` before now.
   bool is_gone(int fiber, Time ago = 0) const noexcept;
   std::uint64_t points(int fiber) const noexcept;
-  /// The running fiber dies, or stops for so long, so many points from now.
-  void die_in(std::uint64_t points) noexcept;
-  void stop_in(std::uint64_t points, Time stops_for) noexcept;
+  /// So many points from now the running fiber is stopped for so long, or dies if no time is given.
+  void stop_in(std::uint64_t points, std::optional<Time> stops_for) noexcept;
+  /// The running fiber is refused shared memory `times` times, from its request number `request` from now on.
+  void refuse_memory_in(std::uint64_t request, std::uint64_t times) noexcept;
+  /// How often the fiber was refused memory.
+  std::uint64_t refusals(int fiber) const noexcept;
   std::uint64_t turns() const noexcept { return turns_; }
 
   /// The running fiber may lose its CPU here, be stopped or die. Without a fiber nothing happens.
@@ -96,6 +99,9 @@ class Fibers final : public Platform {
   void wait(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t most_ns) noexcept override;
   void wake_all(const std::atomic<std::uint32_t>& word) noexcept override;
   int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept override;
+  bool grants(std::size_t bytes) noexcept override;
+  /// Enough: no history may depend on what else runs on the machine.
+  std::optional<std::size_t> memory_left_bytes() noexcept override { return SIZE_MAX / 4; }
 
  private:
   struct Fiber;

@@ -10,6 +10,7 @@
 
 #include "runtime/execution/transport.hpp"
 #include "transports/fibers/fibers.hpp"
+#include "transports/fibers/wires.hpp"
 #include "transports/shared_memory/shared_memory.hpp"
 
 namespace torii::fibers {
@@ -17,8 +18,8 @@ namespace torii::fibers {
 /// Rank r is fiber r. Its process lives as long as its fiber does; peers see its end a little later.
 class Node final : public Transport {
  public:
-  Node(Fibers& fibers, std::unique_ptr<shared_memory::SharedMemory> inner, bool oversubscribed)
-      : fibers_(fibers), inner_(std::move(inner)), oversubscribed_(oversubscribed) {}
+  Node(Wires& wires, std::unique_ptr<shared_memory::SharedMemory> inner, bool oversubscribed)
+      : wires_(wires), fibers_(wires.fibers()), inner_(std::move(inner)), oversubscribed_(oversubscribed) {}
 
   const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
   int rank() const noexcept override { return inner_->rank(); }
@@ -33,6 +34,7 @@ class Node final : public Transport {
   void ring(int peer) noexcept override { inner_->ring(peer); }
   Status put(const Put& put) noexcept override {
     fibers_.pass();
+    if (wires_.on_transfer) wires_.on_transfer({rank(), put.peer, fibers_.now()});
     return inner_->put(put);
   }
   bool readable(int peer) const noexcept override { return inner_->readable(peer); }
@@ -62,6 +64,7 @@ class Node final : public Transport {
  private:
   static constexpr Time kSeenAfter = 100 * kMicrosecond;
 
+  Wires& wires_;
   Fibers& fibers_;
   std::unique_ptr<shared_memory::SharedMemory> inner_;
   bool oversubscribed_;

@@ -15,7 +15,7 @@ std::unique_ptr<Transport> open(Wires& wires, bool oversubscribed, Bootstrap& bo
                                 shared_memory::NodePeers& peers) {
   auto memory =
       std::make_unique<shared_memory::SharedMemory>(bootstrap, arena, peers, settings.engines, settings.cross_memory);
-  auto inside = std::make_unique<Node>(wires.fibers(), std::move(memory), oversubscribed);
+  auto inside = std::make_unique<Node>(wires, std::move(memory), oversubscribed);
   if (nodes.count() == 1) return inside;
   transports::EngineOptions options;
   options.arena = arena.base();

@@ -26,6 +26,7 @@ void Wires::unplug(int rank, int engine) {
 
 void Wires::send(std::unique_ptr<Message> message) {
   ++messages_;
+  message->sent_at = fibers_.now();
   const auto rate = [&] {
     const auto engine = static_cast<std::size_t>(message->engine);
     return engine < manner_.slower.size() ? manner_.slower[engine] : 1.0;
@@ -62,7 +63,7 @@ void Wires::arrive(std::unique_ptr<Message> message) {
   if (gone_[static_cast<std::size_t>(message->to)]) return;
   WireEnd* const receiver = end(message->to, message->engine);
   if (receiver == nullptr) return;
-  if (on_arrival) on_arrival(*message);
+  if (on_transfer) on_transfer({message->from, message->to, message->sent_at});
   receiver->receive(std::move(message));
 }
 

@@ -50,6 +50,7 @@ struct Message {
   const std::byte* source = nullptr;  ///< read when the message leaves, until then the sender keeps it
   std::vector<std::byte> payload = {};
   std::size_t bytes = 0;
+  Time sent_at = 0;
   PutHold hold = {};
   bool has_left = false;
   bool is_dropped = false;  ///< its engine has given it up: it never arrives
@@ -57,6 +58,13 @@ struct Message {
     is_dropped = true;
     hold.let_go();
   }
+};
+
+/// Something has arrived now.
+struct Transfer {
+  int from = 0;
+  int to = 0;
+  Time sent = 0;
 };
 
 /// An engine's end of the wires.
@@ -88,8 +96,8 @@ class Wires {
   void end_rank(int rank);
   std::uint64_t messages() const noexcept { return messages_; }
 
-  /// Told of every message that arrives: for traces and checks.
-  std::function<void(const Message& message)> on_arrival;
+  /// Told of every message that arrives, and of every put within a node: for pictures and checks.
+  std::function<void(const Transfer& transfer)> on_transfer;
 
  private:
   struct Line {

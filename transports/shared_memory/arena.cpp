@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/platform.hpp"
 #include "runtime/base/status.hpp"
 #include "runtime/devices/cpus.hpp"
 #include "runtime/devices/memory_limits.hpp"
@@ -130,7 +131,7 @@ std::size_t Arena::possible_bytes(std::size_t wanted_bytes, int arenas) {
 std::size_t Arena::pinnable_bytes(int ranks) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   constexpr std::size_t kPart = 4;  // of the memory that is available
-  const std::size_t share = memory_limits().left().bytes / kPart / static_cast<std::size_t>(std::max(ranks, 1));
+  const std::size_t share = memory_left().bytes / kPart / static_cast<std::size_t>(std::max(ranks, 1));
   return std::clamp(round_down(share, kBig), kArenaBytesMin, kMost);
 }
 
@@ -185,6 +186,7 @@ std::size_t Arena::allocate(std::size_t bytes, Backing backing) {
                                          " bytes is larger than the arena of " + std::to_string(capacity_bytes()) +
                                          (is_pinned() ? " that the fabric has pinned" : "") + "; raise TORII_ARENA");
   }
+  ask_platform(bytes);
   const std::lock_guard lock(mutex_);
   const bool big = bytes >= kBig;
   const std::size_t rounded = round_up(bytes, big ? kBig : kSmall);
@@ -278,6 +280,11 @@ void Arena::release(std::size_t offset, std::size_t bytes) noexcept {
   }
 }
 
+void Arena::ask_platform(std::size_t bytes) {
+  if (platform().grants(bytes)) return;
+  throw Error(Status::no_resource, "the machine refuses " + std::to_string(bytes) + " bytes of shared memory");
+}
+
 /// Takes the pages of a range from the machine. Throws Error{no_resource}; give_back() then makes the holes.
 void Arena::populate(std::size_t offset, std::size_t bytes) {
   if (is_pinned()) return;  // they are there already
@@ -302,7 +309,7 @@ void Arena::ask_for(std::size_t together, std::size_t bytes) {
     unasked_bytes_.store(unasked - bytes, std::memory_order_relaxed);
     return;
   }
-  const MemoryLeft left = memory_limits().left();
+  const MemoryLeft left = memory_left();
   if (left.bytes < bytes || left.bytes - bytes < kSpare) {
     throw Error(Status::no_resource, "an allocation of " + std::to_string(together) +
                                          " bytes exceeds the memory that is available: " + std::to_string(left.bytes) +

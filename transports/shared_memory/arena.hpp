@@ -78,7 +78,10 @@ class Arena {
 
   /// For an allocation made on_touch, at multiples of the page: takes the pages of a range from the machine. Throws
   /// Error{no_resource}; release() then gives back the pages taken so far.
-  void reserve(std::size_t offset, std::size_t bytes) { populate(offset, bytes); }
+  void reserve(std::size_t offset, std::size_t bytes) {
+    ask_platform(bytes);
+    populate(offset, bytes);
+  }
   /// Gives the pages back; they are zero when they are touched again.
   void release(std::size_t offset, std::size_t bytes) noexcept;
 
@@ -86,6 +89,7 @@ class Arena {
   std::size_t take(std::size_t bytes, std::size_t alignment);
   using Ranges = std::map<std::size_t, std::size_t>;  // offset -> bytes
   void give_back(Ranges::node_type range) noexcept;
+  static void ask_platform(std::size_t bytes);
   void populate(std::size_t offset, std::size_t bytes);
   void ask_for(std::size_t together, std::size_t bytes);
 

@@ -1,109 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data and results of calls. Elements are integers, so that results do not depend on the order of operations: which
-// order a plan has is tested elsewhere.
+// Calls by a seed, their blocks and their results. Results do not depend on the order of operations: which order a plan
+// has is tested elsewhere.
 #include "tools/torii-sim/faults/calls.hpp"
 
 #include <algorithm>
 #include <cstring>
 
+#include "reduce_kernels/kernels.hpp"
+#include "tools/torii-sim/faults/elements.hpp"
+
 namespace torii::faults {
 namespace {
 
-constexpr torii_type kTypes[] = {TORII_U8, TORII_I32, TORII_I64};
-constexpr torii_op kOps[] = {TORII_SUM, TORII_MIN, TORII_MAX, TORII_BXOR};
-constexpr std::size_t kCounts[] = {0, 1, 2, 7, 64, 1000, 5000, 40000};
+constexpr std::size_t kCounts[] = {0, 1, 2, 7, 64, 1000, 5000, 5000, 40000};
 constexpr int kCollectives = TORII_EXSCAN + 1;
-
-/// The data of a call: the same seed gives a rank the same word at the same place.
-std::uint64_t data_word(std::uint64_t seed, int rank, std::size_t at) {
-  std::uint64_t x = seed * 0x2545f4914f6cdd1dULL + (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL +
-                    at * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
-  return x ^ x >> 31;
-}
 
 template <class T>
 T number_in(std::mt19937_64& random, T below) {
   return static_cast<T>(random() % static_cast<std::uint64_t>(below));
 }
 
-bool is_rooted(torii_collective collective) {
-  return collective == TORII_BROADCAST || collective == TORII_REDUCE || collective == TORII_SCATTER ||
-         collective == TORII_GATHER;
+bool is_rooted(const CallSpec& spec) {
+  return spec.kind == CallKind::collective && (spec.collective == TORII_BROADCAST || spec.collective == TORII_REDUCE ||
+                                               spec.collective == TORII_SCATTER || spec.collective == TORII_GATHER);
+}
+
+bool has_blocks(torii_collective collective) {
+  return collective == TORII_ALLTOALL || collective == TORII_SCATTER || collective == TORII_GATHER ||
+         collective == TORII_ALL_GATHER || collective == TORII_REDUCE_SCATTER;
+}
+
+bool combines(torii_collective collective) {
+  return collective == TORII_REDUCE || collective == TORII_ALLREDUCE || collective == TORII_REDUCE_SCATTER ||
+         collective == TORII_SCAN || collective == TORII_EXSCAN;
 }
 
 std::size_t element_bytes(const CallSpec& spec) { return torii_type_bytes(spec.type); }
 
-/// Blocks of one rank's input or result, by rank.
-std::size_t block_bytes(const CallSpec& spec) { return spec.count * element_bytes(spec); }
+/// Elements of a block: of the one that rank `from` has for rank `to` in an alltoall, of rank `to` or `from` otherwise.
+std::size_t length_of(const CallSpec& spec, int from, int to) {
+  if (!spec.unequal) return spec.count;
+  const int pair = spec.collective == TORII_ALLTOALL ? 64 * from + to : std::max(from, to);
+  const std::uint64_t drawn = mixed(spec.lengths + static_cast<std::uint64_t>(pair));
+  return drawn % 4 == 0 ? 0 : drawn / 4 % (2 * spec.count + 1);
+}
 
-std::int64_t combine(torii_op op, std::int64_t left, std::int64_t right) {
-  switch (op) {
-    case TORII_MIN:
-      return std::min(left, right);
-    case TORII_MAX:
-      return std::max(left, right);
-    case TORII_BXOR:
-      return left ^ right;
+/// Elements of the blocks of a vector before block `end`.
+template <class Length>
+std::size_t sum_before(int end, const Length& length) {
+  std::size_t sum = 0;
+  for (int block = 0; block < end; ++block) sum += length(block);
+  return sum;
+}
+
+/// Elements before the block for rank `to` in the input of `rank`, and before the block of rank `from` in its result.
+std::size_t input_offset(const CallSpec& spec, int rank, int to) {
+  const int from = spec.collective == TORII_ALLTOALL ? rank : 0;
+  return sum_before(to, [&](int block) { return length_of(spec, from, block); });
+}
+std::size_t result_offset(const CallSpec& spec, int rank, int from) {
+  const int to = spec.collective == TORII_ALLTOALL ? rank : 0;
+  return sum_before(from, [&](int block) { return length_of(spec, block, to); });
+}
+
+int root_of(const CallSpec& spec, Place place) { return spec.root % place.ranks; }
+
+std::size_t input_count(const CallSpec& spec, Place place) {
+  switch (spec.collective) {
+    case TORII_BARRIER:
+      return 0;
+    case TORII_SCATTER:
+    case TORII_ALLTOALL:
+    case TORII_REDUCE_SCATTER:
+      return input_offset(spec, place.rank, place.ranks);
+    case TORII_GATHER:
+    case TORII_ALL_GATHER:
+      return length_of(spec, place.rank, 0);
     default:
-      return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
+      return spec.count;
   }
 }
 
-/// Calls use(T()) with the type of the elements.
-template <class Use>
-void with_type(torii_type type, Use&& use) {
-  if (type == TORII_U8) return use(std::uint8_t());
-  if (type == TORII_I32) return use(std::int32_t());
-  use(std::int64_t());
-}
-
-// Elements are read and written block by block: the thread sanitizer takes its time for each access.
-constexpr std::size_t kBlock = 512;
-
-template <class T>
-void make_input(const CallSpec& spec, int rank, std::vector<std::byte>& input) {
-  T block[kBlock];
-  for (std::size_t at = 0; at < input.size(); at += sizeof(block)) {
-    const std::size_t bytes = std::min(sizeof(block), input.size() - at);
-    for (std::size_t i = 0; i < bytes / sizeof(T); ++i) {
-      block[i] = static_cast<T>(data_word(spec.seed, rank, at + i * sizeof(T)));
-    }
-    std::memcpy(&input[at], block, bytes);
+std::size_t result_count(const CallSpec& spec, Place place) {
+  switch (spec.collective) {
+    case TORII_BARRIER:
+      return 0;
+    case TORII_REDUCE:
+      return place.rank == root_of(spec, place) ? spec.count : 0;
+    case TORII_GATHER:
+      return place.rank == root_of(spec, place) ? result_offset(spec, place.rank, place.ranks) : 0;
+    case TORII_ALL_GATHER:
+    case TORII_ALLTOALL:
+      return result_offset(spec, place.rank, place.ranks);
+    case TORII_SCATTER:
+    case TORII_REDUCE_SCATTER:
+      return length_of(spec, 0, place.rank);
+    case TORII_EXSCAN:
+      return place.rank == 0 ? 0 : spec.count;
+    default:
+      return spec.count;
   }
 }
 
-/// result = result op next. Integers wrap.
-template <class T>
-void combine_all(torii_op op, std::vector<std::byte>& result, const std::vector<std::byte>& next) {
-  T left[kBlock];
-  T right[kBlock];
-  for (std::size_t at = 0; at < result.size(); at += sizeof(left)) {
-    const std::size_t bytes = std::min(sizeof(left), result.size() - at);
-    std::memcpy(left, &result[at], bytes);
-    std::memcpy(right, &next[at], bytes);
-    for (std::size_t i = 0; i < bytes / sizeof(T); ++i) left[i] = static_cast<T>(combine(op, left[i], right[i]));
-    std::memcpy(&result[at], left, bytes);
+/// Ranks 0 .. last - 1 combined by the plain reference: elements [first, first + count).
+std::vector<std::byte> fold(const CallSpec& spec, int last, std::size_t first, std::size_t count) {
+  std::vector<std::byte> inputs(static_cast<std::size_t>(last) * count * element_bytes(spec));
+  std::vector<const void*> sources;
+  for (int rank = 0; rank < last; ++rank) {
+    std::byte* const own = inputs.data() + static_cast<std::size_t>(rank) * count * element_bytes(spec);
+    fill_elements(spec, rank, first, count, own);
+    sources.push_back(own);
   }
-}
-
-/// Ranks first .. last - 1 combined.
-std::vector<std::byte> fold(const CallSpec& spec, int ranks, int first, int last) {
-  std::vector<std::byte> result = input_of(spec, ranks, first);
-  for (int rank = first + 1; rank < last; ++rank) {
-    const std::vector<std::byte> next = input_of(spec, ranks, rank);
-    with_type(spec.type, [&]<class T>(T) { combine_all<T>(spec.op, result, next); });
-  }
+  std::vector<std::byte> result(count * element_bytes(spec));
+  void* const target = result.data();
+  kernels::Operands operands;
+  operands.sources = sources.data();
+  operands.source_count = last;
+  operands.targets = &target;
+  operands.target_count = 1;
+  const kernels::FoldFn combine =
+      kernels::find(static_cast<Op>(spec.op), static_cast<Type>(spec.type), kernels::Isa::reference);
+  combine(operands, count);
   return result;
 }
 
-std::vector<std::byte> block_of(const std::vector<std::byte>& all, std::size_t bytes, int block) {
-  const auto first = all.begin() + static_cast<std::ptrdiff_t>(bytes) * block;
-  return {first, first + static_cast<std::ptrdiff_t>(bytes)};
+}  // namespace
+
+CallSpec random_call(std::mt19937_64& random) {
+  CallSpec spec;
+  spec.collective = static_cast<torii_collective>(number_in(random, kCollectives));
+  if (number_in(random, 16) == 0) spec.kind = static_cast<CallKind>(1 + number_in(random, 2));
+  spec.type = random_type(random, combines(spec.collective) ? CallKind::collective : CallKind::permute);
+  spec.op = random_op(random, spec.type);
+  spec.count = kCounts[number_in(random, std::size(kCounts))];
+  spec.unequal = spec.kind == CallKind::collective && has_blocks(spec.collective) && number_in(random, 4) == 0;
+  spec.lengths = random();
+  spec.in_place = number_in(random, 4) == 0;
+  spec.root = is_rooted(spec) ? number_in(random, 64) : 0;
+  spec.seed = random();
+  return spec;
 }
 
-}  // namespace
+CallSpec unlike(CallSpec spec, std::mt19937_64& random) {
+  const bool has_other_kind = spec.kind != CallKind::collective;
+  spec.unequal = false;
+  spec.kind = CallKind::collective;
+  if (has_other_kind || spec.collective == TORII_BARRIER || number_in(random, 3) == 0) {
+    const int next = static_cast<int>(spec.collective) + 1 + number_in(random, kCollectives - 1);
+    spec.collective = static_cast<torii_collective>(next % kCollectives);
+    spec.type = TORII_I32;
+    spec.op = TORII_SUM;
+  } else if (is_rooted(spec) && number_in(random, 2) == 0) {
+    ++spec.root;
+  } else {
+    ++spec.count;
+  }
+  return spec;
+}
+
+std::string text_of(const CallSpec& spec) {
+  constexpr const char* kNames[] = {"barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
+                                    "alltoall", "scatter",   "gather", "scan",      "exscan"};
+  static_assert(std::size(kNames) == kCollectives);
+  std::string text = kNames[spec.collective];
+  if (spec.kind != CallKind::collective) text = spec.kind == CallKind::transpose ? "transpose" : "permute";
+  if (spec.unequal) text += "v";
+  if (combines(spec.collective)) text += std::string(" (") + name(static_cast<Op>(spec.op)) + ")";
+  text += " of " + std::to_string(spec.count) + " x " + name(static_cast<Type>(spec.type));
+  if (spec.in_place) text += " in place";
+  return is_rooted(spec) ? text + ", root " + std::to_string(spec.root) : text;
+}
 
 torii_call call_of(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
                    torii_op op, int root) {
@@ -119,131 +185,101 @@ torii_call call_of(torii_collective collective, const void* input, void* result,
   return call;
 }
 
-torii_status make_refused_call(torii_team* team, int way) {
-  std::int32_t value = 0;
-  torii_call call = call_of(TORII_ALLREDUCE, &value, &value, 1, TORII_I32);
-  torii_request* request = nullptr;
-  const std::size_t extents[] = {2, 2};
-  const int axes[] = {1, 0};
-  switch (way % kRefusals) {
-    case 0:
-      return torii_allreduce(team, &value, nullptr, 1, TORII_I32, TORII_SUM);
-    case 1:
-      return torii_broadcast(team, &value, 1, TORII_I32, torii_team_ranks(team));
-    case 2:
-      std::memset(&call.type, 99, sizeof(call.type));
-      return torii_run(team, &call);
-    case 3:
-      return torii_scan(team, &value, &value, 1, TORII_F32, TORII_BAND);
-    case 4:
-      call.size = 3;
-      return torii_run(team, &call);
-    case 5:
-      return torii_run(team, nullptr);
-    case 6:
-      return torii_start(team, &call, nullptr);
-    case 7:
-      return torii_gather(team, &value, &value, SIZE_MAX, TORII_I32, 0);
-    case 8:
-      return torii_alltoallv(team, &value, nullptr, nullptr, &value, nullptr, nullptr, TORII_I32);
-    case 9:
-      call.input = nullptr;
-      return torii_prepare(team, &call, &request);
-    case 10:
-      call.result = nullptr;
-      return torii_start(team, &call, &request);
-    case 11:
-      return torii_transpose_array(team, &value, &value, extents, axes, 99, 4);
-    default:
-      return torii_reduce_scatterv(team, &value, &value, nullptr, TORII_I32, TORII_SUM);
-  }
+std::size_t input_bytes(const CallSpec& spec, Place place) {
+  const std::size_t count =
+      spec.kind == CallKind::collective ? input_count(spec, place) : items_of(spec, place).input_count;
+  return count * element_bytes(spec);
 }
 
-CallSpec random_call(std::mt19937_64& random) {
-  CallSpec spec;
-  spec.collective = static_cast<torii_collective>(number_in(random, kCollectives));
-  spec.type = kTypes[number_in(random, std::size(kTypes))];
-  spec.op = kOps[number_in(random, std::size(kOps))];
-  spec.count = kCounts[number_in(random, std::size(kCounts))];
-  spec.root = is_rooted(spec.collective) ? number_in(random, 64) : 0;
-  spec.seed = random();
-  return spec;
+std::size_t result_bytes(const CallSpec& spec, Place place) {
+  const std::size_t count =
+      spec.kind == CallKind::collective ? result_count(spec, place) : items_of(spec, place).result_count;
+  return count * element_bytes(spec);
 }
 
-CallSpec unlike(CallSpec spec, std::mt19937_64& random) {
-  if (spec.collective == TORII_BARRIER || number_in(random, 3) == 0) {
-    const int next = static_cast<int>(spec.collective) + 1 + number_in(random, kCollectives - 1);
-    spec.collective = static_cast<torii_collective>(next % kCollectives);
-  } else if (is_rooted(spec.collective) && number_in(random, 2) == 0) {
-    ++spec.root;
+std::vector<std::byte> input_of(const CallSpec& spec, Place place) {
+  std::vector<std::byte> input(input_bytes(spec, place));
+  const std::size_t count = input.size() / element_bytes(spec);
+  if (spec.kind == CallKind::collective) {
+    fill_elements(spec, place.rank, 0, count, input.data());
   } else {
-    ++spec.count;
+    fill_elements(spec, 0, items_of(spec, place).input_first, count, input.data());
   }
-  return spec;
-}
-
-std::size_t input_bytes(const CallSpec& spec, int ranks) {
-  const bool has_blocks =
-      spec.collective == TORII_REDUCE_SCATTER || spec.collective == TORII_ALLTOALL || spec.collective == TORII_SCATTER;
-  if (spec.collective == TORII_BARRIER) return 0;
-  return block_bytes(spec) * (has_blocks ? static_cast<std::size_t>(ranks) : 1);
-}
-
-std::size_t result_bytes(const CallSpec& spec, int ranks, int rank) {
-  switch (spec.collective) {
-    case TORII_BARRIER:
-      return 0;
-    case TORII_REDUCE:
-      return rank == spec.root % ranks ? block_bytes(spec) : 0;
-    case TORII_GATHER:
-      return rank == spec.root % ranks ? block_bytes(spec) * static_cast<std::size_t>(ranks) : 0;
-    case TORII_ALL_GATHER:
-    case TORII_ALLTOALL:
-      return block_bytes(spec) * static_cast<std::size_t>(ranks);
-    case TORII_EXSCAN:
-      return rank == 0 ? 0 : block_bytes(spec);
-    default:
-      return block_bytes(spec);
-  }
-}
-
-std::vector<std::byte> input_of(const CallSpec& spec, int ranks, int rank) {
-  std::vector<std::byte> input(input_bytes(spec, ranks));
-  with_type(spec.type, [&]<class T>(T) { make_input<T>(spec, rank, input); });
   return input;
 }
 
-std::vector<std::byte> expected_result(const CallSpec& spec, int ranks, int rank) {
-  if (result_bytes(spec, ranks, rank) == 0) return {};
-  const int root = spec.root % ranks;
-  std::vector<std::byte> result;
+std::vector<std::byte> expected_result(const CallSpec& spec, Place place) {
+  if (spec.kind != CallKind::collective) return expected_items(spec, place);
+  std::vector<std::byte> result(result_bytes(spec, place));
+  if (result.empty()) return result;
+  const int rank = place.rank;
+  const std::size_t count = result.size() / element_bytes(spec);
+  const auto gather = [&](const auto& first_of) {
+    std::byte* to = result.data();
+    const int own = spec.collective == TORII_ALLTOALL ? rank : 0;
+    for (int from = 0; from < place.ranks; ++from) {
+      const std::size_t length = length_of(spec, from, own);
+      fill_elements(spec, from, first_of(from), length, to);
+      to += length * element_bytes(spec);
+    }
+    return result;
+  };
   switch (spec.collective) {
     case TORII_BROADCAST:
-      return input_of(spec, ranks, root);
+      fill_elements(spec, root_of(spec, place), 0, count, result.data());
+      return result;
     case TORII_SCATTER:
-      return block_of(input_of(spec, ranks, root), block_bytes(spec), rank);
+      fill_elements(spec, root_of(spec, place), input_offset(spec, 0, rank), count, result.data());
+      return result;
     case TORII_ALL_GATHER:
     case TORII_GATHER:
-      for (int from = 0; from < ranks; ++from) {
-        const std::vector<std::byte> block = input_of(spec, ranks, from);
-        result.insert(result.end(), block.begin(), block.end());
-      }
-      return result;
+      return gather([](int) { return std::size_t{0}; });
     case TORII_ALLTOALL:
-      for (int from = 0; from < ranks; ++from) {
-        const std::vector<std::byte> block = block_of(input_of(spec, ranks, from), block_bytes(spec), rank);
-        result.insert(result.end(), block.begin(), block.end());
-      }
-      return result;
+      return gather([&](int from) { return input_offset(spec, from, rank); });
     case TORII_REDUCE_SCATTER:
-      return block_of(fold(spec, ranks, 0, ranks), block_bytes(spec), rank);
+      return fold(spec, place.ranks, input_offset(spec, 0, rank), count);
     case TORII_SCAN:
-      return fold(spec, ranks, 0, rank + 1);
+      return fold(spec, rank + 1, 0, count);
     case TORII_EXSCAN:
-      return fold(spec, ranks, 0, rank);
+      return fold(spec, rank, 0, count);
     default:
-      return fold(spec, ranks, 0, ranks);
+      return fold(spec, place.ranks, 0, count);
   }
+}
+
+Overlap overlap_of(const CallSpec& spec, Place place) {
+  const std::size_t input = input_bytes(spec, place);
+  const std::size_t result = result_bytes(spec, place);
+  if (!spec.in_place || input == 0 || result == 0) return {};
+  if (spec.kind == CallKind::collective) {
+    const bool is_root = place.rank == root_of(spec, place);
+    if (spec.collective == TORII_BROADCAST || (spec.collective == TORII_SCATTER && !is_root)) return {};
+    if (spec.collective == TORII_ALL_GATHER || spec.collective == TORII_GATHER) {
+      return {result_offset(spec, 0, place.rank) * element_bytes(spec), 0, result};
+    }
+    if (spec.collective == TORII_REDUCE_SCATTER || spec.collective == TORII_SCATTER) {
+      return {0, input_offset(spec, 0, place.rank) * element_bytes(spec), input};
+    }
+    // Blocks of unlike lengths would overlap.
+    if (spec.collective == TORII_ALLTOALL && spec.unequal) return {};
+  }
+  return {0, 0, std::max(input, result)};
+}
+
+void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result) {
+  words.call = call_of(spec.collective, input, result, spec.count, spec.type, spec.op, root_of(spec, place));
+  if (!spec.unequal) return;
+  words.call.unequal = 1;
+  const bool is_alltoall = spec.collective == TORII_ALLTOALL;
+  const int own = is_alltoall ? place.rank : 0;
+  for (int rank = 0; rank < place.ranks; ++rank) {
+    words.input_counts.push_back(length_of(spec, own, rank));
+    words.result_counts.push_back(length_of(spec, rank, own));
+  }
+  const bool has_input = is_alltoall || spec.collective == TORII_SCATTER || spec.collective == TORII_REDUCE_SCATTER;
+  if (has_input) words.call.input_counts = words.input_counts.data();
+  if (!has_input || is_alltoall) words.call.result_counts = words.result_counts.data();
+  words.call.count = length_of(spec, place.rank, place.rank);
 }
 
 }  // namespace torii::faults

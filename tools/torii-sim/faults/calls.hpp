@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One collective call of a history: its vectors, filled from its own seed, and the result that each rank must get.
+// One call of a history: its vectors, filled from its own seed, and the result that each rank must get.
 #pragma once
 
 #include <torii/torii.h>
@@ -7,23 +7,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace torii::faults {
 
+enum class CallKind : std::uint8_t {
+  collective,
+  transpose,  ///< torii_transpose of a matrix
+  permute     ///< torii_permute
+};
+
 struct CallSpec {
+  CallKind kind = CallKind::collective;
   torii_collective collective = TORII_BARRIER;
   torii_type type = TORII_I32;
   torii_op op = TORII_SUM;
   std::size_t count = 0;
   int root = 0;
-  std::uint64_t seed = 0;  ///< no two calls of a history have equal data
+  bool in_place = false;      ///< on the ranks that can
+  bool unequal = false;       ///< blocks have lengths of their own
+  std::uint64_t lengths = 0;  ///< of unequal blocks, by this seed
+  std::uint64_t seed = 0;     ///< of the data: mostly no two calls of a history have equal data
 };
 
 /// A call that a team of any size can run: `root` may have to be taken modulo the number of ranks.
 CallSpec random_call(std::mt19937_64& random);
 /// The same call with another signature.
 CallSpec unlike(CallSpec spec, std::mt19937_64& random);
+/// "gatherv of 7 x f32 in place, root 3".
+std::string text_of(const CallSpec& spec);
 
 torii_call call_of(torii_collective collective, const void* input, void* result, std::size_t count, torii_type type,
                    torii_op op = TORII_SUM, int root = 0);
@@ -31,11 +44,36 @@ inline constexpr int kRefusals = 13;
 /// Makes a call that every team refuses, in one of kRefusals ways.
 torii_status make_refused_call(torii_team* team, int way);
 
-std::size_t input_bytes(const CallSpec& spec, int ranks);
+/// A rank in a call.
+struct Place {
+  int ranks = 0;
+  int rank = 0;
+};
+
+std::size_t input_bytes(const CallSpec& spec, Place place);
 /// 0 on ranks that get no result.
-std::size_t result_bytes(const CallSpec& spec, int ranks, int rank);
-std::vector<std::byte> input_of(const CallSpec& spec, int ranks, int rank);
+std::size_t result_bytes(const CallSpec& spec, Place place);
+std::vector<std::byte> input_of(const CallSpec& spec, Place place);
 /// What the rank's result must hold: result_bytes() of them.
-std::vector<std::byte> expected_result(const CallSpec& spec, int ranks, int rank);
+std::vector<std::byte> expected_result(const CallSpec& spec, Place place);
+
+/// Where the vectors of a call in place are within one piece of memory.
+struct Overlap {
+  std::size_t input = 0;
+  std::size_t result = 0;
+  std::size_t bytes = 0;  ///< of the piece; 0: this rank cannot make the call in place
+};
+Overlap overlap_of(const CallSpec& spec, Place place);
+
+/// A torii_call, and the lengths of the blocks to which it refers.
+struct Words {
+  torii_call call = {};
+  std::vector<std::size_t> input_counts = {};
+  std::vector<std::size_t> result_counts = {};
+};
+/// Of a collective; `words` must stay where it is until the call has been made.
+void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result);
+/// Makes a call of the other kinds.
+torii_status redistribute(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result);
 
 }  // namespace torii::faults

@@ -19,13 +19,12 @@
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/split.hpp"
 #include "runtime/base/status.hpp"
-#include "tools/torii-sim/faults/trial.hpp"
 
 namespace torii::faults {
 namespace {
 
 /// Ranks that die leave their memory behind: after so many histories a process ends, and another one goes on.
-constexpr std::uint64_t kHistoriesPerProcess = 200;
+constexpr std::uint64_t kHistoriesPerProcess = 100;
 constexpr unsigned kSecondsMost = 20;
 
 using Json = nlohmann::json;
@@ -39,10 +38,8 @@ void write_all(int to, const std::string& text) {
 }
 
 Json json_of(const History& history, const Verdict& verdict) {
-  Json line = {{"seed", history.seed},           {"turns", verdict.turns},  {"points", verdict.points},
-               {"messages", verdict.messages},   {"calls", verdict.calls},  {"failed_calls", verdict.failed_calls},
-               {"survivors", verdict.survivors}, {"time_ns", verdict.time}, {"deaths", verdict.deaths},
-               {"failures", verdict.failures}};
+  Json line = {{"seed", history.seed}, {"deaths", verdict.deaths}, {"failures", verdict.failures}};
+  for (const NamedCount& one : kCounts) line[one.name] = verdict.counts.*one.count;
   for (const Fault& fault : history.faults) line["faults"].push_back(text_of(fault.kind));
   return line;
 }
@@ -89,14 +86,7 @@ std::string text_of_lines(const Json& lines) {
 
 void count(const std::string& text, Tally& tally) {
   const Json line = Json::parse(text);
-  ++tally.histories;
-  tally.turns += line["turns"].get<std::uint64_t>();
-  tally.points += line["points"].get<std::uint64_t>();
-  tally.messages += line["messages"].get<std::uint64_t>();
-  tally.calls += line["calls"].get<std::uint64_t>();
-  tally.failed_calls += line["failed_calls"].get<std::uint64_t>();
-  tally.survivors += line["survivors"].get<std::uint64_t>();
-  tally.virtual_s += line["time_ns"].get<double>() * 1e-9;
+  for (const NamedCount& one : kCounts) tally.counts.*one.count += line[one.name].get<std::uint64_t>();
   if (line.contains("faults")) {
     for (const auto& kind : line["faults"]) ++tally.faults[kind.get<std::string>()];
   }
@@ -137,7 +127,7 @@ void end(Worker& worker, Tally& tally) {
   worker.lines = Descriptor();
   if (worker.next < worker.end) {
     tally.failures.push_back({worker.next, "  " + end_text(status) + "\n"});
-    ++tally.histories;
+    ++tally.counts.histories;
     ++worker.next;
   }
 }
@@ -214,6 +204,7 @@ Replay replay(const History& history) {
 }
 
 void leave_out(History& history, const std::string& names) {
+  if (names.empty()) return;
   std::vector<std::size_t> faults;
   for (const std::string_view name : split(names, ',')) {
     std::string_view rest = name.substr(std::min<std::size_t>(1, name.size()));
@@ -223,10 +214,11 @@ void leave_out(History& history, const std::string& names) {
     if (is_step) history.steps[*number].is_left_out = true;
     if (is_fault) faults.push_back(*number);
     if (!is_step && !is_fault) {
-      throw Error(Status::invalid_argument, "'" + std::string(name) + "' names no part of history " +
-                                                std::to_string(history.seed) + ", which has steps s0 to s" +
-                                                std::to_string(history.steps.size() - 1) + " and faults f0 to f" +
-                                                std::to_string(history.faults.size()));
+      const std::string last_fault = std::to_string(history.faults.size() - 1);
+      throw Error(Status::invalid_argument,
+                  "'" + std::string(name) + "' names no part of history " + std::to_string(history.seed) +
+                      ", which has steps s0 to s" + std::to_string(history.steps.size() - 1) +
+                      (history.faults.empty() ? " and no faults" : " and faults f0 to f" + last_fault));
     }
   }
   std::ranges::sort(faults, std::greater<>());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/torii-sim/faults/history.hpp"
+#include "tools/torii-sim/faults/trial.hpp"
 
 namespace torii::faults {
 
@@ -20,14 +21,7 @@ struct Failure {
 
 /// Sums over the histories that ended.
 struct Tally {
-  std::uint64_t histories = 0;
-  std::uint64_t turns = 0;
-  std::uint64_t points = 0;
-  std::uint64_t messages = 0;
-  std::uint64_t calls = 0;
-  std::uint64_t failed_calls = 0;
-  std::uint64_t survivors = 0;
-  double virtual_s = 0;
+  Counts counts;
   std::map<std::string, std::uint64_t> faults;  ///< by kind
   std::map<std::string, std::uint64_t> deaths;  ///< by what the rank was doing
   std::vector<Failure> failures;                ///< by seed

@@ -11,8 +11,10 @@
 #include <thread>
 
 #include "runtime/base/numbers.hpp"
+#include "runtime/base/output.hpp"
 #include "runtime/base/status.hpp"
 #include "tools/torii-sim/faults/campaign.hpp"
+#include "tools/torii-sim/faults/picture.hpp"
 #include "tools/torii-sim/faults/trial.hpp"
 
 namespace torii::tools {
@@ -25,6 +27,7 @@ struct Flags {
   std::optional<std::uint64_t> replay;
   std::string without;
   bool trace = false;
+  std::string svg;
   int processes = 0;
   std::size_t failures = 10;
 };
@@ -54,14 +57,17 @@ std::string counts_text(const std::map<std::string, std::uint64_t>& counts) {
 }
 
 void print(const Tally& tally, double seconds) {
-  fmt::print("histories      {}\n", tally.histories);
-  fmt::print("calls          {} returned ok, {} failed with a cause\n", tally.calls, tally.failed_calls);
-  fmt::print("survivors      {} teams joined by a rank\n", tally.survivors);
+  const Counts& counts = tally.counts;
+  fmt::print("histories      {}\n", counts.histories);
+  fmt::print("calls          {} returned ok, {} failed with a cause, {} were refused\n", counts.calls,
+             counts.failed_calls, counts.refused_calls);
+  fmt::print("survivors      {} teams joined by a rank\n", counts.survivors);
   fmt::print("faults         {}\n", counts_text(tally.faults));
   fmt::print("deaths while   {}\n", counts_text(tally.deaths));
-  fmt::print("steps          {} points, {} turns, {} messages\n", tally.points, tally.turns, tally.messages);
-  fmt::print("time           {:.2f} h virtual, {:.1f} s real, {:.0f} points per second\n", tally.virtual_s / 3600,
-             seconds, static_cast<double>(tally.points) / seconds);
+  fmt::print("memory         refused {} times\n", counts.memory_refusals);
+  fmt::print("steps          {} points, {} turns, {} messages\n", counts.points, counts.turns, counts.messages);
+  fmt::print("time           {:.2f} h virtual, {:.1f} s real, {:.0f} points per second\n",
+             static_cast<double>(counts.virtual_ns) / 3600e9, seconds, static_cast<double>(counts.points) / seconds);
   fmt::print("failures       {}\n", tally.failures.size());
 }
 
@@ -72,7 +78,7 @@ int run_campaign(const Flags& flags) {
   const bool is_watched = isatty(fileno(stderr)) != 0;
   const Tally tally = faults::run(campaign, [&](const Tally& so_far) {
     if (!is_watched) return;
-    fmt::print(stderr, "\r{} of {} histories, {} failures, {:.0f} s ", so_far.histories,
+    fmt::print(stderr, "\r{} of {} histories, {} failures, {:.0f} s ", so_far.counts.histories,
                campaign.last - campaign.first + 1, so_far.failures.size(), seconds());
   });
   if (is_watched) fmt::print(stderr, "\n");
@@ -93,6 +99,7 @@ int run_campaign(const Flags& flags) {
 int replay(const Flags& flags) {
   History history = draw_history(*flags.replay);
   if (!flags.without.empty()) leave_out(history, flags.without);
+  const Output svg(flags.svg);  // a file that cannot be written is an error before anything runs
   fmt::print("{}", text_of(history));
   std::fflush(stdout);
   fibers::Fibers::Note note;
@@ -101,11 +108,14 @@ int replay(const Flags& flags) {
       fmt::print("{:>14.3f} us  rank {}  {}\n", static_cast<double>(now) * 1e-3, fiber, what);
     };
   }
-  const Verdict verdict = faults::run(history, note);
+  Chronicle chronicle;
+  const Verdict verdict = faults::run(history, note, svg ? &chronicle : nullptr);
+  if (svg) svg.write(draw(history, chronicle));
   for (const std::string& line : verdict.failures) fmt::print("FAILED: {}\n", line);
-  fmt::print("{} calls ok, {} failed, {} points, {} turns, {} messages, {:.3f} ms, digest {:016x}\n", verdict.calls,
-             verdict.failed_calls, verdict.points, verdict.turns, verdict.messages,
-             static_cast<double>(verdict.time) * 1e-6, verdict.digest);
+  const Counts& counts = verdict.counts;
+  fmt::print("{} calls ok, {} failed, {} points, {} turns, {} messages, {:.3f} ms, digest {:016x}\n", counts.calls,
+             counts.failed_calls, counts.points, counts.turns, counts.messages,
+             static_cast<double>(counts.virtual_ns) * 1e-6, verdict.digest);
   return verdict.failures.empty() ? kDone : kWrong;
 }
 
@@ -114,9 +124,12 @@ int replay(const Flags& flags) {
 std::function<int()> add_faults(CLI::App& command) {
   const auto flags = std::make_shared<Flags>();
   command.add_option("--seeds", flags->seeds, "the histories to run, as 1..1000 (default)");
-  command.add_option("--replay", flags->replay, "run the history of this seed alone, and tell what it is");
-  command.add_option("--without", flags->without, "with --replay: leave out steps and faults, as s3,s4,f0");
-  command.add_flag("--trace", flags->trace, "with --replay: print what happens");
+  CLI::Option* const replays =
+      command.add_option("--replay", flags->replay, "run the history of this seed alone, and tell what it is");
+  command.add_option("--without", flags->without, "with --replay: leave out steps and faults, as s3,s4,f0")
+      ->needs(replays);
+  command.add_flag("--trace", flags->trace, "with --replay: print what happens")->needs(replays);
+  command.add_option("--svg", flags->svg, "with --replay: draw what happens into this file")->needs(replays);
   command.add_option("--processes", flags->processes, "run so many histories at once (default: one for each CPU)")
       ->check(CLI::Range(1, 256));
   command.add_option("--failures", flags->failures, "end after so many failures (default: 10)")

@@ -62,40 +62,101 @@ void add_deviations(Step& step, const std::vector<int>& members, Draw& draw) {
       return;
     default:
       refuses(static_cast<int>(chosen));
+      // Another member comes when those that do not need the refusing one are long done.
+      step.pauses_us[static_cast<std::size_t>(members[draw.below(members.size())])] =
+          static_cast<int>(draw.between(kPauseMostUs / 4, kPauseMostUs));
   }
+}
+
+/// A forced algorithm, and the collectives that it serves.
+struct Forced {
+  const char* algorithm;
+  std::vector<torii_collective> collectives;
+};
+
+const std::vector<Forced>& all_forced() {
+  static const std::vector<Forced> all = {
+      {"trinaryx3", {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE}},
+      {"ring",
+       {TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER, TORII_SCAN,
+        TORII_EXSCAN}},
+      {"bucket", {TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER}},
+      {"recursive_doubling", {TORII_BARRIER, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_SCAN, TORII_EXSCAN}},
+      {"rabenseifner", {TORII_REDUCE, TORII_ALLREDUCE}},
+      {"binomial", {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE}},
+      {"node",
+       {TORII_BARRIER, TORII_BROADCAST, TORII_REDUCE, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_REDUCE_SCATTER,
+        TORII_SCATTER, TORII_GATHER, TORII_SCAN, TORII_EXSCAN}},
+      {"swing", {TORII_ALLREDUCE}},
+      {"direct", {TORII_ALLTOALL, TORII_SCATTER, TORII_GATHER}},
+      {"a2a", {TORII_ALLTOALL}},
+      {"a2and", {TORII_ALLTOALL}},
+      {"a2at_printed", {TORII_ALLTOALL}},
+      {"a2at", {TORII_ALLTOALL}},
+      {"floyd", {TORII_ALLTOALL}}};
+  return all;
+}
+
+/// Where an algorithm is forced, mostly a call that it serves.
+CallSpec draw_call(const History& history, Draw& draw) {
+  CallSpec call = random_call(draw.random());
+  const auto forced = std::ranges::find(all_forced(), history.job.algorithm, &Forced::algorithm);
+  if (forced == all_forced().end()) return call;
+  for (int i = 0; i < 20 && std::ranges::find(forced->collectives, call.collective) == forced->collectives.end(); ++i) {
+    call = random_call(draw.random());
+  }
+  call.kind = CallKind::collective;
+  return call;
 }
 
 Step draw_step(const History& history, Draw& draw) {
   Step step;
   const auto ranks = static_cast<std::size_t>(history.ranks());
   step.team = draw.below(history.teams);
+  const bool is_busy = history.is_busy();
   step.manner = static_cast<Manner>(std::min<std::uint64_t>(draw.below(std::uint64_t{5}), 2));
-  if (draw.one_in(2)) step.manner = Manner::blocking;
-  step.call = random_call(draw.random());
+  if (is_busy) step.manner = Manner::started;
+  if (draw.one_in(is_busy ? 4 : 2)) step.manner = Manner::blocking;
+  step.call = draw_call(history, draw);
   // Programs repeat calls, and a call is taken most easily for another one that is like it.
   if (!history.steps.empty() && draw.one_in(3)) {
     const std::uint64_t seed = step.call.seed;
     step.call = history.steps.back().call;
     step.call.seed = seed;
     step.team = history.steps.back().team;
+    if (draw.one_in(4)) step.call.in_place = !step.call.in_place;
   }
+  if (step.call.kind != CallKind::collective) step.manner = Manner::blocking;
   step.deviations.assign(ranks, Deviation::none);
   step.pauses_us.assign(ranks, 0);
   step.memory.assign(ranks, Memory::malloced);
   if (draw.one_in(4)) step.pauses_us[draw.below(ranks)] = static_cast<int>(draw.between(0, kPauseMostUs));
   // Mostly alike on all ranks, as programs have it.
-  const auto memory = static_cast<Memory>(draw.below(std::uint64_t{3}));
-  for (Memory& one : step.memory) one = draw.one_in(8) ? static_cast<Memory>(draw.below(std::uint64_t{3})) : memory;
+  const auto draw_memory = [&] { return static_cast<Memory>(draw.below(history.job.adopts ? 3 : 2)); };
+  const Memory memory = draw_memory();
+  for (Memory& one : step.memory) one = draw.one_in(8) ? draw_memory() : memory;
   return step;
 }
 
-Step draw_split(History& history, Draw& draw) {
+Step draw_split(History& history, bool deviates, Draw& draw) {
   Step step = draw_step(history, draw);
   step.team = 0;
   step.splits = true;
   step.part = history.teams++;
   step.colors = draw.random()();
+  // Once it has its part, while others may still wait for theirs.
+  if (deviates && draw.one_in(2)) step.deviations[draw.below(step.deviations.size())] = Deviation::aborts;
   return step;
+}
+
+void force_algorithm(Job& job, Draw& draw) {
+  job.algorithm = all_forced()[draw.below(all_forced().size())].algorithm;
+  if (!draw.one_in(4)) job.determinism.clear();  // few of them have a canonical order
+  if (draw.one_in(4)) return;
+  job.topology = "torus:" + std::to_string(job.ranks);
+  if (job.ranks % 2 == 0 && job.ranks > 2 && draw.one_in(2)) {
+    job.topology = std::string(draw.one_in(2) ? "torus" : "mesh") + ":2x" + std::to_string(job.ranks / 2);
+  }
 }
 
 Job draw_job(Draw& draw) {
@@ -136,13 +197,30 @@ Job draw_job(Draw& draw) {
   job.settings += draw.one_of(std::array<const char*, 3>{"", "SEGMENT=4K\n", "SEGMENT=16K\n"});
   job.settings += draw.one_of(std::array<const char*, 3>{"", "CROSS_MEMORY=on\n", "CROSS_MEMORY=off\n"});
   job.determinism = draw.one_in(3) ? "canonical" : "";
+  job.wire = draw.one_in(4) ? "f32" : "";
+  job.adopts = draw.one_in(3);
+  if (draw.one_in(4)) force_algorithm(job, draw);
+  if (draw.one_in(40)) {
+    job.odd_rank = draw.below(job.ranks);
+    job.is_odd_for_good = draw.one_in(2);
+  }
   return job;
 }
 
 /// Draws what goes wrong there.
 Fault at_kind(Fault fault, const Job& job, Draw& draw) {
-  const int kind = draw.below(job.several_nodes() ? 6 : 4);
+  const int kind = draw.below(job.several_nodes() ? 7 : 5);
   if (kind < 3) return fault;
+  if (kind == 4) {
+    constexpr std::array kPhasesOfMemory = {Phase::joining, Phase::making_team, Phase::splitting,
+                                            Phase::choosing_survivors, Phase::computing};
+    fault.kind = FaultKind::lacks_memory;
+    fault.phase = draw.one_of(kPhasesOfMemory);
+    fault.point = draw.of_any_size(3);
+    // What is refused once is asked for again when unused memory has been given back.
+    fault.times = draw.one_in(4) ? 1 : 2;
+    return fault;
+  }
   if (kind == 3) {
     fault.kind = FaultKind::stops;
     fault.time = draw.between(kMillisecond, 4 * fibers::kSecond);
@@ -173,68 +251,25 @@ Fault draw_fault(const Job& job, Draw& draw) {
   return at_kind(fault, job, draw);
 }
 
-std::string deviations_text(const Step& step) {
-  constexpr const char* kTexts[] = {"", " is refused", " differs", " aborts"};
-  std::string text;
-  for (std::size_t rank = 0; rank < step.deviations.size(); ++rank) {
-    if (step.deviations[rank] == Deviation::none) continue;
-    text += "; rank " + std::to_string(rank) + kTexts[static_cast<std::size_t>(step.deviations[rank])];
-  }
-  return text;
-}
-
-std::string step_text(const Step& step) {
-  constexpr const char* kManners[] = {"", "started ", "persistent "};
-  if (step.splits) return "split into parts " + std::to_string(step.part);
-  return "team " + std::to_string(step.team) + ", " + kManners[static_cast<std::size_t>(step.manner)] + "collective " +
-         std::to_string(step.call.collective) + " of " + std::to_string(step.call.count) + " x type " +
-         std::to_string(step.call.type) + ", root " + std::to_string(step.call.root) + deviations_text(step);
-}
-
-std::string place_text(const Fault& fault) {
-  return " at point " + std::to_string(fault.point) + " of " + text_of(fault.phase) +
-         (fault.visit == 0 ? "" : ", the time after " + std::to_string(fault.visit) + " others");
-}
-
-std::string fault_text(const Fault& fault) {
-  std::string text = "rank " + std::to_string(fault.rank) + " " + text_of(fault.kind);
-  switch (fault.kind) {
-    case FaultKind::dies:
-      return text + place_text(fault);
-    case FaultKind::stops:
-      return text + " for " + std::to_string(fault.time / kMillisecond) + " ms" + place_text(fault);
-    default:
-      return text + " " + std::to_string(fault.engine) + " to " +
-             (fault.peer < 0 ? "all" : "rank " + std::to_string(fault.peer)) + " at " +
-             std::to_string(fault.time / kMicrosecond) + " us";
+void draw_steps(History& history, std::size_t parts_most, Draw& draw) {
+  const bool deviates = draw.one_in(2);
+  const std::uint64_t steps = 2 + draw.below(std::uint64_t{12});
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    if (history.teams <= parts_most && draw.one_in(5)) {
+      history.steps.push_back(draw_split(history, deviates, draw));
+      continue;
+    }
+    Step step = draw_step(history, draw);
+    if (deviates && draw.one_in(6)) {
+      add_deviations(step, history.members(step.team, draw.below(history.ranks())), draw);
+    }
+    history.steps.push_back(step);
   }
 }
 
 }  // namespace
 
-const char* text_of(Phase phase) noexcept {
-  constexpr const char* kTexts[] = {"joining",
-                                    "making the team",
-                                    "splitting",
-                                    "calling",
-                                    "starting",
-                                    "preparing",
-                                    "waiting",
-                                    "making a wrong call",
-                                    "choosing survivors",
-                                    "calling with survivors",
-                                    "computing",
-                                    "leaving"};
-  static_assert(std::size(kTexts) == kPhases);
-  return kTexts[static_cast<std::size_t>(phase)];
-}
-
 bool Job::several_nodes() const noexcept { return nodes.back() != 0; }
-
-const char* text_of(FaultKind kind) noexcept {
-  constexpr const char* kTexts[] = {"dies", "stops", "loses engine", "loses, unnoticed, engine"};
-  return kTexts[static_cast<std::size_t>(kind)];
-}
 
 std::vector<int> History::members(std::size_t team, int rank) const {
   std::uint64_t colors = 0;
@@ -257,18 +292,28 @@ bool History::may_time_out() const {
            std::ranges::any_of(step.deviations, [](Deviation one) { return one != Deviation::none; });
   };
   if (job.several_nodes() && teams > 1 && std::ranges::any_of(steps, deviates)) return true;
-  return job.wires.very_late_most * 10 > patience || std::ranges::any_of(faults, [&](const Fault& fault) {
-           return fault.kind != FaultKind::dies && (fault.kind != FaultKind::stops || fault.time > patience);
-         });
+  return job.wires.very_late_most * 10 > patience || has({FaultKind::loses_engine, FaultKind::cut_silently}) ||
+         std::ranges::any_of(
+             faults, [&](const Fault& fault) { return fault.kind == FaultKind::stops && fault.time > patience; });
+}
+
+bool History::has(std::initializer_list<FaultKind> kinds) const {
+  return std::ranges::any_of(faults,
+                             [&](const Fault& fault) { return std::ranges::find(kinds, fault.kind) != kinds.end(); });
 }
 
 bool History::may_fail(std::size_t team, int rank) const {
   if (may_time_out()) return true;
   const std::vector<int> all = members(team, rank);
-  const auto is_member = [&](const Fault& fault) { return std::ranges::find(all, fault.rank) != all.end(); };
-  if (std::ranges::any_of(faults, is_member)) return true;
+  // A rank that lacks memory fails the making of a team, and a redistribution, which takes memory.
+  const bool redistributes = std::ranges::any_of(
+      steps, [&](const Step& step) { return step.team == team && step.call.kind != CallKind::collective; });
+  const auto may_harm = [&](const Fault& fault) {
+    return std::ranges::find(all, fault.rank) != all.end() && (fault.kind != FaultKind::lacks_memory || redistributes);
+  };
+  if (std::ranges::any_of(faults, may_harm)) return true;
   return std::ranges::any_of(steps, [&](const Step& step) {
-    if (step.is_left_out || step.splits || step.team != team) return false;
+    if (step.is_left_out || step.team != team) return false;
     const auto count = [&](Deviation kind) {
       return std::ranges::count_if(
           all, [&](int member) { return step.deviations[static_cast<std::size_t>(member)] == kind; });
@@ -279,45 +324,25 @@ bool History::may_fail(std::size_t team, int rank) const {
   });
 }
 
+History draw_calls(std::uint64_t seed, const Job& job, std::size_t parts_most) {
+  Draw draw(seed);
+  History history;
+  history.seed = seed;
+  history.job = job;
+  draw_steps(history, parts_most, draw);
+  return history;
+}
+
 History draw_history(std::uint64_t seed) {
+  constexpr std::size_t kPartsMost = 2;
   Draw draw(seed);
   History history;
   history.seed = seed;
   history.job = draw_job(draw);
-  const bool deviates = draw.one_in(2);
-  const std::uint64_t steps = 2 + draw.below(std::uint64_t{12});
-  for (std::uint64_t i = 0; i < steps; ++i) {
-    if (history.teams < 3 && draw.one_in(5)) {
-      history.steps.push_back(draw_split(history, draw));
-      continue;
-    }
-    Step step = draw_step(history, draw);
-    if (deviates && draw.one_in(6)) {
-      add_deviations(step, history.members(step.team, draw.below(history.ranks())), draw);
-    }
-    history.steps.push_back(step);
-  }
+  draw_steps(history, kPartsMost, draw);
   const int faults = draw.one_in(4) ? 0 : 1 + std::min(draw.below(4), draw.below(4));
   for (int i = 0; i < faults; ++i) history.faults.push_back(draw_fault(history.job, draw));
   return history;
-}
-
-std::string text_of(const History& history) {
-  const Job& job = history.job;
-  std::string text = "history " + std::to_string(history.seed) + ": " + std::to_string(job.ranks) + " ranks on " +
-                     std::to_string(job.nodes.back() + 1) + (job.several_nodes() ? " nodes" : " node") + ", deadline " +
-                     std::to_string(static_cast<int>(job.timeout_s * 1000)) + " ms";
-  std::string_view settings = job.settings;
-  for (std::size_t at = 0; (at = settings.find('\n')) != std::string_view::npos; settings.remove_prefix(at + 1)) {
-    text += ", " + std::string(settings.substr(0, at));
-  }
-  text += "\n";
-  for (std::size_t i = 0; i < history.steps.size(); ++i) {
-    if (history.steps[i].is_left_out) continue;
-    text += "  step " + std::to_string(i) + ": " + step_text(history.steps[i]) + "\n";
-  }
-  for (const Fault& fault : history.faults) text += "  fault: " + fault_text(fault) + "\n";
-  return text;
 }
 
 }  // namespace torii::faults

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,13 @@ struct Step {
   bool is_left_out = false;           ///< nobody does it
 };
 
-enum class FaultKind : std::uint8_t { dies, stops, loses_engine, cut_silently };
+enum class FaultKind : std::uint8_t {
+  dies,
+  stops,
+  loses_engine,
+  cut_silently,
+  lacks_memory  ///< is refused shared memory
+};
 
 /// What a rank is doing.
 enum class Phase : std::uint8_t {
@@ -68,12 +75,14 @@ struct Fault {
   FaultKind kind = FaultKind::dies;
   int rank = 0;
   /// dies, stops: at this point of the rank, counted from where it comes to `phase` for the time number `visit`.
+  /// lacks_memory: at its request of this number from there on.
   std::uint64_t point = 1;
   Phase phase = Phase::joining;
   int visit = 0;
   fibers::Time time = 0;  ///< loses_engine, cut_silently: when; stops: for how long
   int engine = 0;
-  int peer = -1;  ///< of a lost engine: -1: all peers
+  int peer = -1;            ///< of a lost engine: -1: all peers
+  std::uint64_t times = 1;  ///< lacks_memory: how often
 };
 
 /// The machines and the network.
@@ -87,6 +96,10 @@ struct Job {
   std::string topology;   ///< of the team of all ranks; empty: as the context has it
   std::string algorithm;  ///< of the team of all ranks
   std::string determinism;
+  std::string wire;
+  bool adopts = false;           ///< some vectors are adopted memory, which takes longer than all else
+  int odd_rank = -1;             ///< this rank wants another segment length than the others; -1: none
+  bool is_odd_for_good = false;  ///< by its settings; otherwise by the options of its first attempt to make the team
   std::vector<fibers::Time> clock_offsets;  ///< by node
   std::vector<double> clock_drifts;         ///< by node
   bool several_nodes() const noexcept;
@@ -100,15 +113,22 @@ struct History {
   std::vector<Fault> faults;
 
   int ranks() const noexcept { return job.ranks; }
+  /// Many calls are under way at once.
+  bool is_busy() const noexcept { return seed % 4 == 0; }
   /// Ranks that are in one team with `rank`.
   std::vector<int> members(std::size_t team, int rank) const;
   /// Whether calls of the rank's team at that index may fail: a member deviates, or something goes wrong with it.
   bool may_fail(std::size_t team, int rank) const;
   /// Whether something goes wrong that lets any wait reach its deadline.
   bool may_time_out() const;
+  /// Whether something is wrong with a rank, of these kinds.
+  bool has(std::initializer_list<FaultKind> kinds) const;
 };
 
 History draw_history(std::uint64_t seed);
+/// The steps alone, in which ranks may deviate and nothing else goes wrong. The team of all ranks is split at most
+/// `parts_most` times.
+History draw_calls(std::uint64_t seed, const Job& job, std::size_t parts_most);
 /// The history in sentences, a line for each step and fault.
 std::string text_of(const History& history);
 const char* text_of(FaultKind kind) noexcept;

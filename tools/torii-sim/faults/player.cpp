@@ -3,7 +3,6 @@
 #include "tools/torii-sim/faults/player.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace torii::faults {
 namespace {
@@ -12,35 +11,13 @@ std::string cause_of(torii_status status) { return std::string(torii_status_name
 
 }  // namespace
 
-void Stage::fail(int rank, const std::string& what) {
-  failures.push_back("rank " + std::to_string(rank) + " at " + std::to_string(fibers.now() / fibers::kMicrosecond) +
-                     " us: " + what);
-}
-
-void Stage::enter(int rank, Phase phase) {
-  const auto at = static_cast<std::size_t>(rank);
-  phases[at] = phase;
-  fibers.note(rank, text_of(phase));
-  const int visit = visits[at][static_cast<std::size_t>(phase)]++;
-  for (const Fault& fault : history.faults) {
-    if (fault.rank != rank || fault.phase != phase || fault.visit != visit) continue;
-    if (fault.kind == FaultKind::dies) fibers.die_in(fault.point);
-    if (fault.kind == FaultKind::stops) fibers.stop_in(fault.point, fault.time);
-  }
-}
-
 Player::Player(Stage& stage, torii_context* context, int rank)
-    : stage_(stage), history_(stage.history), context_(context), rank_(rank), teams_(history_.teams, nullptr) {}
-
-/// Memory is given back when no peer reads it any more: every team is gone by then.
-Player::~Player() {
-  for (torii_region* const region : regions_) {
-    if (torii_deregister(context_, region) != TORII_OK) stage_.fail(rank_, torii_last_error());
-  }
-  for (void* const address : arena_memory_) {
-    if (torii_free(context_, address) != TORII_OK) stage_.fail(rank_, torii_last_error());
-  }
-}
+    : stage_(stage),
+      history_(stage.history),
+      context_(context),
+      rank_(rank),
+      memory_(stage, context, rank),
+      teams_(history_.teams, nullptr) {}
 
 std::string Player::where(std::size_t step, std::size_t team) const {
   return " (step " + std::to_string(step) + ", team " + std::to_string(team) + ")";
@@ -48,7 +25,7 @@ std::string Player::where(std::size_t step, std::size_t team) const {
 
 /// No wait without progress is longer than the deadline; some calls consist of several waits.
 template <class Body>
-torii_status Player::timed(Phase phase, const Body& body) {
+torii_status Player::timed(Phase phase, const std::string& name, const Body& body) {
   constexpr int kWaitsMost = 4;
   stage_.enter(rank_, phase);
   const fibers::Time begun = stage_.fibers.now();
@@ -56,8 +33,17 @@ torii_status Player::timed(Phase phase, const Body& body) {
   for (const Fault& fault : history_.faults) {
     if (fault.kind == FaultKind::stops) stopped += fault.time;
   }
+  std::size_t act = 0;
+  if (stage_.chronicle != nullptr) {
+    act = stage_.chronicle->acts.size();
+    stage_.chronicle->acts.push_back({rank_, name, begun});
+  }
   const torii_status status = body();
   if (status != TORII_OK) stage_.fibers.note(rank_, cause_of(status));
+  if (stage_.chronicle != nullptr) {
+    stage_.chronicle->acts[act].ended = stage_.fibers.now();
+    stage_.chronicle->acts[act].status = torii_status_name(status);
+  }
   stage_.enter(rank_, Phase::computing);
   const auto deadline = static_cast<fibers::Time>(history_.job.timeout_s * fibers::kSecond);
   const fibers::Time took = stage_.fibers.now() - begun;
@@ -67,20 +53,38 @@ torii_status Player::timed(Phase phase, const Body& body) {
   return status;
 }
 
+/// What is refused for a reason that has gone is tried once more, as programs do.
 bool Player::make_world() {
+  const std::optional<bool> first = try_world(true);
+  return first ? *first : try_world(false).value_or(false);
+}
+
+/// Nothing: the reason was one that may have gone.
+std::optional<bool> Player::try_world(bool is_first) {
+  constexpr std::size_t kOddSegmentBytes = 12288;
+  const Job& job = history_.job;
+  const bool is_odd = job.odd_rank >= 0 && !job.is_odd_for_good && is_first;
   torii_team_options options = {};
   options.size = sizeof(options);
-  const Job& job = history_.job;
   if (!job.topology.empty()) options.topology = job.topology.c_str();
   if (!job.algorithm.empty()) options.algorithm = job.algorithm.c_str();
   if (!job.determinism.empty()) options.determinism = job.determinism.c_str();
+  if (!job.wire.empty()) options.wire = job.wire.c_str();
+  if (is_odd && job.odd_rank == rank_) options.segment_bytes = kOddSegmentBytes;
   const torii_status status =
-      timed(Phase::making_team, [&] { return torii_team_create(context_, &options, &teams_[0]); });
+      timed(Phase::making_team, "make team", [&] { return torii_team_create(context_, &options, &teams_[0]); });
+  if (status == TORII_OK) {
+    if (is_odd || (job.odd_rank >= 0 && job.is_odd_for_good)) stage_.fail(rank_, "made a team of unlike settings");
+    return true;
+  }
+  const bool is_expected = (status == TORII_MISMATCH && job.odd_rank >= 0 && (is_first || job.is_odd_for_good)) ||
+                           (status == TORII_NO_RESOURCE && stage_.has_refused_memory());
   // A rank that misses another one tells nobody, so each may name another one.
-  if (status != TORII_OK && !history_.may_fail(0, rank_)) {
+  if (!is_expected && !history_.may_fail(0, rank_)) {
     stage_.fail(rank_, "cannot make the team of all ranks without a fault: " + cause_of(status));
   }
-  return status == TORII_OK;
+  if (is_expected) return {};
+  return false;
 }
 
 void Player::play() {
@@ -92,7 +96,7 @@ void Player::play() {
     if (pause_us != 0) stage_.fibers.sleep(pause_us * fibers::kMicrosecond);
     wait_until(index);
     if (step.splits) {
-      split(step);
+      split(index);
     } else if (teams_[step.team] != nullptr) {
       run(index);
     }
@@ -101,35 +105,34 @@ void Player::play() {
   for (std::size_t team = history_.teams; team-- > 0;) {
     if (teams_[team] != nullptr) end_team(team);
   }
+  check_sealed();
+}
+
+void Player::check_sealed() {
   for (const Call& call : calls_) {
-    if (call.was_right && !difference(call).empty()) {
-      stage_.fail(rank_, "a result has changed after its call had ended" + where(call.step, call.team));
+    if (call.vectors.has_changed()) {
+      stage_.fail(rank_, "memory was written after its call had ended" + where(call.step, call.team));
     }
   }
 }
 
-void Player::split(const Step& step) {
+void Player::split(std::size_t index) {
+  const Step& step = history_.steps[index];
   const int color = static_cast<int>(step.colors >> rank_ & 1);
-  const torii_status status =
-      timed(Phase::splitting, [&] { return torii_team_split(teams_[0], color, rank_, nullptr, &teams_[step.part]); });
-  if (status != TORII_OK) judge_failure(0, status, " (split)");
-}
-
-std::byte* Player::memory(std::size_t bytes, Memory where) {
-  if (where == Memory::allocated && bytes != 0) {
-    void* address = nullptr;
-    if (torii_allocate(context_, bytes, &address) != TORII_OK) stage_.fail(rank_, torii_last_error());
-    arena_memory_.push_back(address);
-    return static_cast<std::byte*>(address);
+  const torii_status status = timed(Phase::splitting, "split", [&] {
+    return torii_team_split(teams_[0], color, rank_, nullptr, &teams_[step.part]);
+  });
+  stage_.state(rank_).parts[step.part] = status == TORII_OK ? Part::made : Part::not_made;
+  if (status == TORII_NO_RESOURCE && stage_.has_refused_memory()) {
+    // The team goes on without parts, and all say why.
+    compare_causes(history_.teams + step.part, cause_of(status), where(index, 0));
+  } else if (status != TORII_OK) {
+    judge_failure(0, status, where(index, 0));
   }
-  if (where != Memory::adopted || bytes == 0) return private_memory_.emplace_back(bytes + 1).data();
-  // Whole pages: whoever adopts the end of a block reads its neighbours, which the address sanitizer refuses.
-  constexpr std::size_t kPage = 4096;
-  void* const pages = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
-  adopted_memory_.emplace_back(pages);
-  torii_region* region = nullptr;
-  if (torii_register(context_, pages, bytes, TORII_REGISTER_ADOPT, &region) == TORII_OK) regions_.push_back(region);
-  return static_cast<std::byte*>(pages);
+  const bool aborts = step.deviations[static_cast<std::size_t>(rank_)] == Deviation::aborts;
+  if (aborts && torii_team_abort(teams_[0], "a history says so") != TORII_OK) {
+    stage_.fail(rank_, std::string("abort: ") + torii_last_error());
+  }
 }
 
 Player::Call& Player::make(std::size_t index, const CallSpec& spec, Memory where) {
@@ -138,20 +141,18 @@ Player::Call& Player::make(std::size_t index, const CallSpec& spec, Memory where
   call.step = index;
   call.team = step.team;
   call.spec = spec;
-  call.ranks = torii_team_ranks(teams_[step.team]);
-  call.rank = torii_team_rank(teams_[step.team]);
-  call.input = memory(input_bytes(spec, call.ranks), where);
-  call.result = memory(result_bytes(spec, call.ranks, call.rank), where);
-  const std::vector<std::byte> input = input_of(spec, call.ranks, call.rank);
-  std::ranges::copy(input, call.input);
-  const bool is_sent_from_result = spec.collective == TORII_BROADCAST && call.rank == spec.root % call.ranks;
-  if (is_sent_from_result) std::ranges::copy(input, call.result);
+  call.place = {torii_team_ranks(teams_[step.team]), torii_team_rank(teams_[step.team])};
+  call.vectors = memory_.make(spec, call.place, where);
+  call.vectors.fill();
   return call;
 }
 
-torii_call Player::words_of(const Call& call) const {
-  return call_of(call.spec.collective, call.input, call.result, call.spec.count, call.spec.type, call.spec.op,
-                 call.spec.root % call.ranks);
+/// Whether the team's algorithm can run the call: if not, all members are refused.
+bool Player::is_served(torii_team* team, const Words& words) const {
+  if (history_.job.algorithm.empty()) return true;
+  torii_choice choice = {};
+  choice.size = sizeof(choice);
+  return torii_choose(team, &words.call, &choice) == TORII_OK;
 }
 
 void Player::run(std::size_t index) {
@@ -165,21 +166,46 @@ void Player::run(std::size_t index) {
   }
   Call& call = make(index, deviation == Deviation::differs ? step.other : step.call, step.memory[rank]);
   call.is_checked = deviation != Deviation::differs;
-  const torii_call words = words_of(call);
-  if (step.manner == Manner::blocking)
-    return judge(call, timed(Phase::calling, [&] { return torii_run(team, &words); }));
-  if (step.manner == Manner::started) {
-    const torii_status started = timed(Phase::starting, [&] { return torii_start(team, &words, &call.request); });
-    call.due = index + 1 + call.spec.seed % 3;
-    if (started != TORII_OK) judge(call, started);
+  if (call.spec.kind != CallKind::collective) return run_blocking(call);
+  Words words;
+  write_words(words, call.spec, call.place, call.vectors.input(), call.vectors.result());
+  if (!is_served(team, words)) {
+    const torii_status status =
+        timed(Phase::refusing, text_of(call.spec), [&] { return torii_run(team, &words.call); });
+    ++stage_.refused_calls;
+    if (status == TORII_OK) stage_.fail(rank_, "an algorithm ran what it cannot run" + where(index, step.team));
     return;
   }
+  const std::string name = stage_.chronicle != nullptr ? text_of(call.spec) : "";
+  if (step.manner == Manner::blocking) {
+    return judge(call, timed(Phase::calling, name, [&] { return torii_run(team, &words.call); }));
+  }
+  if (step.manner == Manner::persistent) return run_persistent(call, words);
+  const torii_status started =
+      timed(Phase::starting, "start " + name, [&] { return torii_start(team, &words.call, &call.request); });
+  call.due = index + 1 + call.spec.seed % (history_.is_busy() ? 6 : 3);
+  if (started != TORII_OK) judge(call, started);
+}
+
+void Player::run_blocking(Call& call) {
+  torii_team* const team = teams_[call.team];
+  const torii_status status = timed(Phase::calling, text_of(call.spec), [&] {
+    return redistribute(team, call.spec, call.place, call.vectors.input(), call.vectors.result());
+  });
+  if (status != TORII_OK) stage_.has_abandoned = true;
+  judge(call, status);
+}
+
+void Player::run_persistent(Call& call, const Words& words) {
+  const std::string name = stage_.chronicle != nullptr ? text_of(call.spec) : "";
   torii_request* request = nullptr;
-  torii_status status = timed(Phase::preparing, [&] { return torii_prepare(team, &words, &request); });
+  torii_status status =
+      timed(Phase::preparing, "prepare", [&] { return torii_prepare(teams_[call.team], &words.call, &request); });
   for (int round = 0; round < 2 && status == TORII_OK; ++round) {
-    call.was_right = false;  // the result may change from here on
-    status = timed(Phase::starting, [&] { return torii_restart(request); });
-    if (status == TORII_OK) status = timed(Phase::waiting, [&] { return torii_wait(request); });
+    call.vectors.unseal();
+    call.vectors.fill();
+    status = timed(Phase::starting, "start " + name, [&] { return torii_restart(request); });
+    if (status == TORII_OK) status = timed(Phase::waiting, "wait", [&] { return torii_wait(request); });
     if (status == TORII_OK) judge(call, status);
   }
   if (status != TORII_OK) judge(call, status);
@@ -189,7 +215,8 @@ void Player::run(std::size_t index) {
 void Player::refuse(std::size_t index) {
   const Step& step = history_.steps[index];
   const int way = static_cast<int>((step.call.seed + static_cast<std::uint64_t>(rank_)) % kRefusals);
-  const torii_status status = timed(Phase::refusing, [&] { return make_refused_call(teams_[step.team], way); });
+  const torii_status status =
+      timed(Phase::refusing, "wrong call", [&] { return make_refused_call(teams_[step.team], way); });
   if (status == TORII_OK)
     stage_.fail(rank_, "wrong call " + std::to_string(way) + " succeeded" + where(index, step.team));
 }
@@ -199,36 +226,33 @@ void Player::wait_until(std::size_t step) {
     if (call.request == nullptr || call.due > step) continue;
     torii_request* const request = call.request;
     call.request = nullptr;
-    judge(call, timed(Phase::waiting, [&] { return torii_wait(request); }));
+    judge(call, timed(Phase::waiting, "wait", [&] { return torii_wait(request); }));
   }
 }
 
-std::string Player::difference(const Call& call) const {
-  const std::vector<std::byte> expected = expected_result(call.spec, call.ranks, call.rank);
-  const auto [right, wrong] = std::mismatch(expected.begin(), expected.end(), call.result);
-  if (right == expected.end()) return "";
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) count += expected[i] != call.result[i] ? 1 : 0;
-  return std::to_string(count) + " of " + std::to_string(expected.size()) + " bytes, from byte " +
-         std::to_string(right - expected.begin()) + " on";
-}
-
+/// After a call the vectors belong to the rank, which writes to its input at once.
 void Player::judge(Call& call, torii_status status) {
+  call.has_ended = true;
   if (status != TORII_OK) return judge_failure(call.team, status, where(call.step, call.team));
   ++stage_.calls;
-  if (!call.is_checked) return;
-  const std::string wrong = difference(call);
-  call.was_right = wrong.empty();
-  if (!call.was_right) {
-    stage_.fail(rank_, "wrong result although the call returned ok: " + wrong + where(call.step, call.team));
+  if (call.is_checked) {
+    const std::string wrong = call.vectors.difference();
+    if (!wrong.empty()) {
+      stage_.fail(rank_, "wrong result although the call returned ok: " + wrong + where(call.step, call.team));
+    }
   }
+  call.vectors.spoil();
+  call.vectors.seal();
 }
 
 void Player::judge_failure(std::size_t team, torii_status status, const std::string& at) {
   const std::string cause = cause_of(status);
   ++stage_.failed_calls;
   if (!history_.may_fail(team, rank_)) stage_.fail(rank_, "failed without a fault: " + cause + at);
-  if (status == TORII_POISONED) return;
+  if (status != TORII_POISONED) compare_causes(team, cause, at);
+}
+
+void Player::compare_causes(std::size_t team, const std::string& cause, const std::string& at) {
   const auto first = stage_.causes.try_emplace({team, history_.members(team, rank_).front()}, cause);
   if (!history_.job.several_nodes() && first.first->second != cause) {
     stage_.fail(rank_,
@@ -236,53 +260,78 @@ void Player::judge_failure(std::size_t team, torii_status status, const std::str
   }
 }
 
+void Player::destroy(torii_team* team) {
+  if (torii_team_destroy(team) != TORII_OK) stage_.fail(rank_, std::string("destroy: ") + torii_last_error());
+}
+
+/// A call in which each member waits for all others, if the team's algorithm can run one.
+torii_status Player::meet(std::size_t team) {
+  std::int64_t values[2 * 64] = {};
+  for (const torii_collective collective : {TORII_BARRIER, TORII_ALLREDUCE, TORII_ALL_GATHER, TORII_ALLTOALL}) {
+    const Words words = {call_of(collective, values, values + 64, 1, TORII_I64)};
+    if (is_served(teams_[team], words)) return torii_run(teams_[team], &words.call);
+  }
+  return TORII_OK;
+}
+
 /// A team on which something went wrong has failed for all by now, and its survivors go on.
 void Player::end_team(std::size_t team) {
-  const torii_status status = timed(Phase::calling, [&] { return torii_barrier(teams_[team]); });
+  const torii_status status = timed(Phase::calling, "meet", [&] { return meet(team); });
   if (status != TORII_OK) {
     judge_failure(team, status, " (barrier at the end of team " + std::to_string(team) + ")");
     go_on_with_survivors(team);
   } else {
     ++stage_.left[team];
   }
-  if (torii_team_destroy(teams_[team]) != TORII_OK) stage_.fail(rank_, std::string("destroy: ") + torii_last_error());
+  destroy(teams_[team]);
 }
 
 /// Until a team of survivors works: each further death costs one more.
 void Player::go_on_with_survivors(std::size_t team) {
   std::vector<torii_team*> made;
-  torii_team* failed = teams_[team];
   for (std::size_t attempt = 0; attempt <= history_.faults.size(); ++attempt) {
-    torii_team* next = nullptr;
-    const torii_status status =
-        timed(Phase::choosing_survivors, [&] { return torii_team_survivors(failed, nullptr, &next); });
-    if (status != TORII_OK) {
-      // A member whose last call succeeded knows of no failure, and does not come. Who waits for it is waited for in
-      // other teams.
-      stage_.waits_in_vain = stage_.waits_in_vain || stage_.left[team] != 0;
-      if (!history_.may_time_out() && !stage_.waits_in_vain) {
-        stage_.fail(rank_, "no team of survivors: " + cause_of(status) + where(history_.steps.size(), team));
-      }
-      break;
+    if (!try_survivors(made.empty() ? teams_[team] : made.back(), team, made)) break;
+    // Nobody may write any more to the vectors of calls that have failed.
+    for (Call& call : calls_) {
+      if (call.team == team && call.has_ended && !call.vectors.is_sealed()) call.vectors.seal();
     }
-    ++stage_.survivors;
-    made.push_back(next);
     const std::int64_t one = 1;
     std::int64_t sum = 0;
-    const torii_status called =
-        timed(Phase::calling_survivors, [&] { return torii_allreduce(next, &one, &sum, 1, TORII_I64, TORII_SUM); });
+    torii_team* const next = made.back();
+    const torii_status called = timed(Phase::calling_survivors, "call survivors",
+                                      [&] { return torii_allreduce(next, &one, &sum, 1, TORII_I64, TORII_SUM); });
     if (called == TORII_OK && sum != torii_team_ranks(next)) stage_.fail(rank_, "wrong sum over the survivors");
     if (called == TORII_OK) {
       ++stage_.left[team];
       break;
     }
     if (!history_.may_fail(team, rank_)) stage_.fail(rank_, "survivors failed without a fault: " + cause_of(called));
-    failed = next;
   }
   while (!made.empty()) {
-    if (torii_team_destroy(made.back()) != TORII_OK) stage_.fail(rank_, std::string("destroy: ") + torii_last_error());
+    destroy(made.back());
     made.pop_back();
   }
+}
+
+bool Player::try_survivors(torii_team* failed, std::size_t team, std::vector<torii_team*>& made) {
+  // A member whose last call succeeded knows of no failure, and does not come. Who waits for it is waited for in other
+  // teams meanwhile.
+  const auto note_leavers = [&] { stage_.waits_in_vain = stage_.waits_in_vain || stage_.left[team] != 0; };
+  torii_team* next = nullptr;
+  note_leavers();
+  const torii_status status =
+      timed(Phase::choosing_survivors, "survivors", [&] { return torii_team_survivors(failed, nullptr, &next); });
+  if (status == TORII_OK) {
+    ++stage_.survivors;
+    made.push_back(next);
+    return true;
+  }
+  note_leavers();
+  const bool lacks_memory = status == TORII_NO_RESOURCE && stage_.has_refused_memory();
+  if (!lacks_memory && !history_.may_time_out() && !stage_.waits_in_vain) {
+    stage_.fail(rank_, "no team of survivors: " + cause_of(status) + where(history_.steps.size(), team));
+  }
+  return false;
 }
 
 }  // namespace torii::faults

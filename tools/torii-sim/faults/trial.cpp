@@ -2,12 +2,16 @@
 // Makes the contexts of a history's ranks over fibers, and lets the ranks play.
 #include "tools/torii-sim/faults/trial.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "api/c/c_objects.hpp"
 #include "collectives/selection/catalogue.hpp"
 #include "runtime/base/settings.hpp"
+#include "tools/torii-sim/faults/heap.hpp"
+#include "tools/torii-sim/faults/leftovers.hpp"
 #include "tools/torii-sim/faults/player.hpp"
 #include "transports/fibers/meeting.hpp"
 #include "transports/fibers/opener.hpp"
@@ -31,7 +35,8 @@ class OnFibers {
 Settings settings_of(const Job& job, int rank) {
   const char* const no_environment[] = {nullptr};
   const std::string lines = "NODE=n" + std::to_string(job.nodes[static_cast<std::size_t>(rank)]) +
-                            "\nTIMEOUT=" + std::to_string(job.timeout_s) + "\nARENA=2G\n" + job.settings;
+                            "\nTIMEOUT=" + std::to_string(job.timeout_s) + "\nARENA=2G\n" + job.settings +
+                            (job.odd_rank == rank && job.is_odd_for_good ? "SEGMENT=12K\n" : "");
   return Settings::load(lines, no_environment, algorithm_names());
 }
 
@@ -44,50 +49,95 @@ fibers::Fate fate_of(const History& history, int rank) {
 }
 
 /// Ranks of one process map each other's arenas once: no arena may go before all have left their teams.
-void wait_for_all(Stage& stage, int rank) {
-  stage.has_played[static_cast<std::size_t>(rank)] = true;
+void wait_for_all(Stage& stage, int rank, Progress progress) {
+  stage.state(rank).progress = progress;
   const auto all_have = [&] {
     for (int other = 0; other < stage.history.ranks(); ++other) {
-      if (!stage.has_played[static_cast<std::size_t>(other)] && !stage.fibers.is_gone(other)) return false;
+      if (stage.state(other).progress < progress && !stage.fibers.is_gone(other)) return false;
     }
     return true;
   };
   while (!all_have()) stage.fibers.sleep(fibers::kMillisecond);
 }
 
+/// Whether all that the ranks took must be free when they have closed it. Memory into which a rank that has died or was
+/// lost might still write never is.
+bool must_be_empty(const Stage& stage) {
+  return !stage.has_abandoned && !stage.history.may_time_out() && !stage.history.has({FaultKind::dies});
+}
+
 /// What the process of one rank does.
 void live(Stage& stage, fibers::Meeting& meeting, fibers::Wires& wires, int rank) {
   const History& history = stage.history;
   stage.enter(rank, Phase::joining);
+  const shared_memory::Arena* own_arena = nullptr;
   const TransportOpener open = [&](Bootstrap& bootstrap, const Settings& settings, const shared_memory::Nodes& nodes,
                                    shared_memory::Arena& arena, shared_memory::NodePeers& peers) {
+    own_arena = &arena;
     return fibers::open(wires, history.job.oversubscribed, bootstrap, settings, nodes, arena, peers);
   };
   try {
     const auto context = std::unique_ptr<torii_context>(new torii_context{
         {settings_of(history.job, rank), std::make_unique<fibers::MeetingBootstrap>(meeting, rank), open}});
-    Player player(stage, context.get(), rank);  // its memory stays as long as a peer may read it
-    player.play();
-    stage.enter(rank, Phase::leaving);
-    wait_for_all(stage, rank);
+    const std::size_t bytes = own_arena->used_bytes();
+    {
+      Player player(stage, context.get(), rank);  // its memory stays as long as a peer may read it
+      player.play();
+      stage.enter(rank, Phase::leaving);
+      wait_for_all(stage, rank, Progress::played);
+    }
+    if (must_be_empty(stage)) expect_empty(stage, *context, *own_arena, bytes, rank);
+    wait_for_all(stage, rank, Progress::emptied);
   } catch (const Error& error) {
-    if (!history.may_fail(0, rank)) stage.fail(rank, std::string("cannot join without a fault: ") + error.what());
+    const bool lacks_memory = error.status() == Status::no_resource && stage.has_refused_memory();
+    if (!lacks_memory && !history.may_fail(0, rank)) {
+      stage.fail(rank, std::string("cannot join without a fault: ") + error.what());
+    }
   }
 }
 
-}  // namespace
+Verdict verdict_of(Stage& stage, const fibers::Wires& wires) {
+  Verdict verdict;
+  verdict.failures = std::move(stage.failures);
+  verdict.digest = stage.fibers.digest();
+  Counts& counts = verdict.counts;
+  counts.histories = 1;
+  counts.turns = stage.fibers.turns();
+  counts.messages = wires.messages();
+  counts.calls = stage.calls;
+  counts.failed_calls = stage.failed_calls;
+  counts.refused_calls = stage.refused_calls;
+  counts.survivors = stage.survivors;
+  counts.virtual_ns = static_cast<std::uint64_t>(stage.fibers.now());
+  for (int rank = 0; rank < stage.history.ranks(); ++rank) {
+    counts.points += stage.fibers.points(rank);
+    counts.memory_refusals += stage.fibers.refusals(rank);
+    if (stage.fibers.is_dead(rank)) verdict.deaths.emplace_back(text_of(stage.state(rank).phase));
+  }
+  return verdict;
+}
 
-Verdict run(const History& history, const fibers::Fibers::Note& note) {
+/// Of all notes, those about something that goes wrong.
+bool is_fault(std::string_view note) {
+  constexpr std::string_view kBeginnings[] = {"dies", "is stopped", "runs again", "loses an engine", "is refused "};
+  return std::ranges::any_of(kBeginnings, [&](std::string_view one) { return note.starts_with(one); });
+}
+
+Verdict play(const History& history, const fibers::Fibers::Note& note, Chronicle* chronicle) {
   fibers::Fibers fibers(history.seed);
-  fibers.set_note(note);
+  fibers.set_note(chronicle == nullptr ? note : [&](fibers::Time now, int fiber, std::string_view what) {
+    if (is_fault(what)) chronicle->marks.push_back({fiber, now, std::string(what)});
+    if (note) note(now, fiber, what);
+  });
   const OnFibers on_fibers(fibers);
   fibers::Meeting meeting(fibers, history.ranks(), history.job.timeout_s);
   fibers::Wires wires(fibers, history.ranks(), history.job.wires);
-  Stage stage{history, fibers};
-  stage.phases.assign(static_cast<std::size_t>(history.ranks()), Phase::joining);
-  stage.left.assign(history.teams, 0);
-  stage.visits.assign(static_cast<std::size_t>(history.ranks()), {});
-  stage.has_played.assign(static_cast<std::size_t>(history.ranks()), false);
+  Stage stage(history, fibers, chronicle);
+  if (chronicle != nullptr) {
+    wires.on_transfer = [&](const fibers::Transfer& one) {
+      chronicle->arrows.push_back({one.from, one.to, one.sent, fibers.now()});
+    };
+  }
   for (const Fault& fault : history.faults) {
     if (fault.kind != FaultKind::loses_engine && fault.kind != FaultKind::cut_silently) continue;
     wires.add({fault.engine, fault.rank, fault.peer, fault.time, fault.kind == FaultKind::cut_silently});
@@ -96,9 +146,9 @@ Verdict run(const History& history, const fibers::Fibers::Note& note) {
     fibers.add([&, rank] { live(stage, meeting, wires, rank); }, fate_of(history, rank));
   }
   fibers.on_end([&](int rank) { wires.end_rank(rank); });
-  Verdict verdict;
   switch (fibers.run(kTurnsMost)) {
     case fibers::End::all_ended:
+      stage.check_parts();
       break;
     case fibers::End::stuck:
       stage.failures.push_back("ranks wait for each other for ever");
@@ -107,18 +157,34 @@ Verdict run(const History& history, const fibers::Fibers::Note& note) {
       stage.failures.push_back("no end after " + std::to_string(kTurnsMost) + " turns");
       break;
   }
-  verdict.failures = std::move(stage.failures);
-  verdict.digest = fibers.digest();
-  verdict.turns = fibers.turns();
-  verdict.messages = wires.messages();
-  verdict.calls = stage.calls;
-  verdict.failed_calls = stage.failed_calls;
-  verdict.survivors = stage.survivors;
-  verdict.time = fibers.now();
-  for (int rank = 0; rank < history.ranks(); ++rank) {
-    verdict.points += fibers.points(rank);
-    if (fibers.is_dead(rank)) verdict.deaths.emplace_back(text_of(stage.phases[static_cast<std::size_t>(rank)]));
+  return verdict_of(stage, wires);
+}
+
+/// Bytes of the heap that the history leaves behind each time. What the library keeps from call to call, it takes once.
+std::int64_t leaked_bytes(const History& history, std::int64_t first_bytes) {
+  constexpr int kRounds = 3;
+  std::int64_t least = first_bytes;
+  for (int round = 0; round < kRounds && least != 0; ++round) {
+    const std::int64_t before = heap_bytes();
+    (void)play(history, nullptr, nullptr);
+    least = std::clamp<std::int64_t>(heap_bytes() - before, 0, least);
   }
+  return least;
+}
+
+}  // namespace
+
+Verdict run(const History& history, const fibers::Fibers::Note& note, Chronicle* chronicle) {
+  const Holdings before = holdings();
+  Verdict verdict = play(history, note, chronicle);
+  // The dead leave behind what they had.
+  if (!verdict.failures.empty() || !verdict.deaths.empty() || note != nullptr || chronicle != nullptr) return verdict;
+  const Holdings after = holdings();
+  const std::string difference = faults::difference(before, after);
+  if (!difference.empty()) verdict.failures.push_back(difference);
+  if (after.heap_bytes <= before.heap_bytes) return verdict;
+  const std::int64_t leaked = leaked_bytes(history, after.heap_bytes - before.heap_bytes);
+  if (leaked != 0) verdict.failures.push_back(std::to_string(leaked) + " bytes of the heap are left allocated");
   return verdict;
 }
 

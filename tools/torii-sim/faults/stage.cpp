@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that wait for a rank to come to a phase, and what all ranks together must have.
+#include "tools/torii-sim/faults/stage.hpp"
+
+#include <algorithm>
+
+namespace torii::faults {
+
+Stage::Stage(const History& played, fibers::Fibers& on, Chronicle* writes)
+    : history(played), fibers(on), chronicle(writes) {
+  left.assign(history.teams, 0);
+  ranks.resize(static_cast<std::size_t>(history.ranks()));
+  for (RankState& one : ranks) one.parts.assign(history.teams, Part::not_asked_for);
+}
+
+void Stage::fail(int rank, const std::string& what) {
+  failures.push_back("rank " + std::to_string(rank) + " at " + std::to_string(fibers.now() / fibers::kMicrosecond) +
+                     " us: " + what);
+}
+
+void Stage::enter(int rank, Phase phase) {
+  RankState& own = state(rank);
+  own.phase = phase;
+  fibers.note(rank, text_of(phase));
+  const int visit = own.visits[static_cast<std::size_t>(phase)]++;
+  for (const Fault& fault : history.faults) {
+    if (fault.rank != rank || fault.phase != phase || fault.visit != visit) continue;
+    if (fault.kind == FaultKind::dies) fibers.stop_in(fault.point, {});
+    if (fault.kind == FaultKind::stops) fibers.stop_in(fault.point, fault.time);
+    if (fault.kind == FaultKind::lacks_memory) fibers.refuse_memory_in(fault.point, fault.times);
+  }
+}
+
+bool Stage::has_refused_memory() const {
+  for (int rank = 0; rank < history.ranks(); ++rank) {
+    if (fibers.refusals(rank) != 0) return true;
+  }
+  return false;
+}
+
+void Stage::check_parts() {
+  // Two deaths at the wrong moments, and members that do not run for long, may divide them (docs/failures.md).
+  const auto deaths = std::ranges::count(history.faults, FaultKind::dies, &Fault::kind);
+  if (deaths > 1 || history.may_time_out()) return;
+  for (std::size_t team = 1; team < history.teams; ++team) {
+    int with = -1;
+    int without = -1;
+    for (int rank = 0; rank < history.ranks(); ++rank) {
+      if (fibers.is_dead(rank)) continue;
+      if (state(rank).parts[team] == Part::made) with = rank;
+      if (state(rank).parts[team] == Part::not_made) without = rank;
+    }
+    if (with >= 0 && without >= 0) {
+      failures.push_back("rank " + std::to_string(with) + " has part " + std::to_string(team) +
+                         " of a split, and rank " + std::to_string(without) + " has none");
+    }
+  }
+}
+
+}  // namespace torii::faults

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of one history have in common, and what was found wrong.
+#pragma once
+
+#include <torii/torii.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/torii-sim/faults/chronicle.hpp"
+#include "tools/torii-sim/faults/history.hpp"
+#include "transports/fibers/fibers.hpp"
+
+namespace torii::faults {
+
+/// What a rank got of a split.
+enum class Part : std::uint8_t { not_asked_for, made, not_made };
+
+/// How far a rank has come, as far as the others must know.
+enum class Progress : std::uint8_t { plays, played, emptied };
+
+/// What one rank does and has done.
+struct RankState {
+  Phase phase = Phase::joining;
+  Progress progress = Progress::plays;
+  std::array<int, kPhases> visits = {};  ///< how often it has come to each phase
+  std::vector<Part> parts = {};          ///< by team
+};
+
+struct Stage {
+  Stage(const History& played, fibers::Fibers& on, Chronicle* writes);
+
+  const History& history;
+  fibers::Fibers& fibers;
+  Chronicle* chronicle;  ///< nullptr: nobody reads it
+  std::vector<std::string> failures = {};
+  /// By team and its lowest rank: the first cause that a member reported. Splits count as teams of their own.
+  std::map<std::pair<std::size_t, int>, std::string> causes = {};
+  std::uint64_t calls = 0;  ///< that returned ok
+  std::uint64_t failed_calls = 0;
+  std::uint64_t refused_calls = 0;     ///< that the forced algorithm cannot run
+  std::uint64_t survivors = 0;         ///< teams of survivors that were made
+  std::vector<std::size_t> left = {};  ///< by team: members that have left it, or its survivors, in peace
+  bool waits_in_vain = false;          ///< a rank has waited for a member that had left in peace
+  bool has_abandoned = false;          ///< a redistribution has failed: its memory stays until the context ends
+  std::vector<RankState> ranks = {};
+
+  RankState& state(int rank) { return ranks[static_cast<std::size_t>(rank)]; }
+  void fail(int rank, const std::string& what);
+  /// The rank that runs comes to a phase, and maybe to what happens to it there.
+  void enter(int rank, Phase phase);
+  /// Whether any rank was refused memory so far.
+  bool has_refused_memory() const;
+  /// All that live have a part, or none has.
+  void check_parts();
+};
+
+}  // namespace torii::faults
