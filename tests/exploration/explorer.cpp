@@ -58,9 +58,9 @@ bool Explorer::is_shared_by_others(int word, unsigned mask) const {
   return writers != writers_.end() && (writers->second & mask) != 0;
 }
 
-void Explorer::learn_writer(int word) {
+void Explorer::learn_writer(int word, int writer) {
   unsigned& writers = writers_[memory_->address_of(word)];
-  const unsigned own = 1U << running_;
+  const unsigned own = 1U << writer;
   if ((writers & own) != 0) return;
   writers |= own;
   learned_writer_ = true;
@@ -108,7 +108,7 @@ void Explorer::store(void* at, std::size_t bytes, std::uint64_t value, std::memo
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) return;
   if (order == std::memory_order_seq_cst || is_shared_by_others(word, ~(1U << running_))) await(At::change, word);
-  learn_writer(word);
+  learn_writer(word, running_);
   pending_[static_cast<std::size_t>(running_)].begins_block = true;
   memory_->store(running_, word, cut(value, bytes), order);
   note(Access::store, order, at, value, site);
@@ -121,7 +121,7 @@ std::uint64_t Explorer::change(void* at, std::size_t bytes, const Change& change
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) return 0;
   if (asked == std::memory_order_seq_cst || is_shared_by_others(word, ~(1U << running_))) await(At::change, word);
-  learn_writer(word);
+  learn_writer(word, running_);
   pending_[static_cast<std::size_t>(running_)].begins_block = true;
   const std::uint64_t before = memory_->latest(word);
   if (change.what == Change::What::compare && before != change.expected) {
@@ -166,6 +166,13 @@ void Explorer::write(const void* at, std::size_t bytes, const void* site, bool p
   note(Access::plain, std::memory_order_relaxed, at, bytes, site);
   fail("rank " + std::to_string(running_) + " writes " + memory_->name_of(at) + " in " + describe_site(site) +
        ", but nothing orders that behind all earlier accesses: a data race");
+}
+
+void Explorer::store_from_network(std::size_t message, void* at, std::uint64_t value) {
+  const int word = memory_->word_at(at, sizeof(value));
+  if (memory_->too_small()) return;
+  learn_writer(word, kNetwork);
+  memory_->store_by_message(message, word, value);
 }
 
 void Explorer::idle() {

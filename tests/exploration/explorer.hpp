@@ -85,6 +85,10 @@ class Explorer {
   void past_caches_fence(const void* site);
   void read(const void* at, std::size_t bytes, const void* site);
   void write(const void* at, std::size_t bytes, const void* site, bool past_caches = false);
+  /// The rank that runs has handed something to the network.
+  void has_put() { pending_[static_cast<std::size_t>(running_)].begins_block = true; }
+  /// The network makes `value` visible, and with it what the message knows.
+  void store_from_network(std::size_t message, void* at, std::uint64_t value);
   /// The rank has nothing to do until something that it has read since it was idle last has changed.
   void idle();
   void sleep_while(const void* at, std::size_t bytes, std::uint64_t value);
@@ -139,7 +143,7 @@ class Explorer {
   void restore(const Frame& frame);
   std::uint64_t hash() const;
   bool is_shared_by_others(int word, unsigned mask) const;
-  void learn_writer(int word);
+  void learn_writer(int word, int writer);
   void await(At at, int word);
   void note(Access access, std::memory_order order, const void* at, std::uint64_t value, const void* site,
             int which = 0, int readable = 0);

@@ -246,39 +246,47 @@ void Memory::past_caches_fence(int rank) {
   std::ranges::fill(of(rank, kPast), std::uint8_t{0});
 }
 
-bool Memory::read_for(View view, const void* at, std::size_t bytes) {
+void Memory::depart(int rank, std::size_t message) {
+  const std::vector<std::uint8_t> copy(of(rank, kKnows).begin(), of(rank, kKnows).end());
+  const auto at = views_.begin() + static_cast<std::ptrdiff_t>(message_number(message) * view_bytes_);
+  views_.insert(at, copy.begin(), copy.end());
+}
+
+void Memory::forget(std::size_t message) {
+  const auto at = views_.begin() + static_cast<std::ptrdiff_t>(message_number(message) * view_bytes_);
+  views_.erase(at, at + static_cast<std::ptrdiff_t>(view_bytes_));
+}
+
+bool Memory::read_by_message(std::size_t message, const void* at, std::size_t bytes) {
   return each_place(at, bytes, [&](const void* one) {
     const int place = place_at(one);
     if (too_small_) return true;
-    if (!read_place(place, view, view, kNetwork)) return false;
-    view[byte_of(place)] |= read_bit(kNetwork);
+    const View knows = message_view(message);
+    if (!read_place(place, knows, knows, kNetwork)) return false;
+    knows[byte_of(place)] |= read_bit(kNetwork);
     return true;
   });
 }
 
-bool Memory::write_for(View view, const void* at, std::size_t bytes) {
+bool Memory::write_by_message(std::size_t message, const void* at, std::size_t bytes) {
   return each_place(at, bytes, [&](const void* one) {
     const int place = place_at(one);
     if (too_small_) return true;
-    if (!write_place(place, view, view)) return false;
-    view[byte_of(place)] = kNothingToKnow;
+    const View knows = message_view(message);
+    if (!write_place(place, knows, knows)) return false;
+    knows[byte_of(place)] = kNothingToKnow;
     return true;
   });
 }
 
-void Memory::store_for(ConstView view, int word, std::uint64_t value) { append(word, value, view); }
+void Memory::store_by_message(std::size_t message, int word, std::uint64_t value) {
+  append(word, value, message_view(message));
+}
 
 void Memory::leave(int rank) {
   gone_ |= 1U << rank;
   for (int kind = 0; kind < kKinds; ++kind) std::ranges::fill(of(rank, static_cast<Kind>(kind)), std::uint8_t{0});
 }
-
-std::vector<std::uint8_t> Memory::view_of(int rank) const {
-  const ConstView knows = of(rank, kKnows);
-  return {knows.begin(), knows.end()};
-}
-
-void Memory::learn(int rank, ConstView view) { join(of(rank, kKnows), view); }
 
 /// Numbers are counted anew from the oldest store that a rank may still read.
 void Memory::tidy() {

@@ -61,12 +61,16 @@ class Memory {
   bool read(int rank, const void* at, std::size_t bytes);
   bool write(int rank, const void* at, std::size_t bytes, bool past_caches = false);
   void past_caches_fence(int rank);
-  /// The same for something that acts for a rank later on, with the view that the rank had.
-  bool read_for(View view, const void* at, std::size_t bytes);
-  bool write_for(View view, const void* at, std::size_t bytes);
-  void store_for(ConstView view, int word, std::uint64_t value);
-  std::vector<std::uint8_t> view_of(int rank) const;
-  void learn(int rank, ConstView view);
+  /// A message leaves with what the rank knows. Messages are numbered; this one becomes number `message`, and those from
+  /// there on one more.
+  void depart(int rank, std::size_t message);
+  /// What the message does at its end, with what it knows. False for a race.
+  bool read_by_message(std::size_t message, const void* at, std::size_t bytes);
+  bool write_by_message(std::size_t message, const void* at, std::size_t bytes);
+  void store_by_message(std::size_t message, int word, std::uint64_t value);
+  /// The rank learns all that the message knows.
+  void learn(int rank, std::size_t message) { join(of(rank, kKnows), message_view(message)); }
+  void forget(std::size_t message);
 
   /// The rank reads nothing any more.
   void leave(int rank);
@@ -74,7 +78,7 @@ class Memory {
   void tidy();
 
   struct Contents {
-    std::vector<std::uint8_t> views;  ///< of ranks and of the total order of seq_cst, then of the stores
+    std::vector<std::uint8_t> views;  ///< of ranks and of the total order of seq_cst, then of stores, then of messages
     std::vector<std::uint64_t> stores;
     std::vector<std::uint64_t> plain;
     unsigned gone = 0;
@@ -111,6 +115,8 @@ class Memory {
   ConstView view(std::size_t number) const { return {views_.data() + number * view_bytes_, view_bytes_}; }
   View of(int rank, Kind kind) { return view(static_cast<std::size_t>(rank) * kKinds + kind); }
   ConstView of(int rank, Kind kind) const { return view(static_cast<std::size_t>(rank) * kKinds + kind); }
+  std::size_t message_number(std::size_t message) const { return kFixedViews + stores_.size() / 2 + message; }
+  View message_view(std::size_t message) { return view(message_number(message)); }
   View sequential() { return view(kFixedViews - 1); }
   void join(View to, ConstView from) const;
   /// The index in stores_ of a word's store with this number, or -1 for its first value.

@@ -5,7 +5,7 @@
 #include "collectives/building/steps.hpp"
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
-#include "tests/exploration/plan_world.hpp"
+#include "tests/exploration/network_world.hpp"
 
 namespace torii::exploration {
 namespace {
@@ -56,27 +56,78 @@ PlanCase catalogued(std::string name, std::string_view algorithm, int ranks, Col
   return what;
 }
 
+std::vector<Call> times(std::size_t calls, const Call& call) { return std::vector<Call>(calls, call); }
+
+/// The same between nodes, each rank alone on one.
+PlanCase apart(PlanCase what) {
+  what.name += ", over a network";
+  what.nodes.clear();
+  for (std::size_t rank = 0; rank < what.plans.size(); ++rank) what.nodes.push_back(static_cast<int>(rank));
+  return what;
+}
+
+class List {
+ public:
+  void add(PlanCase what, bool is_short = true) {
+    const std::string name = what.name;
+    list_.push_back({name, is_short, [what = std::move(what)]() -> std::unique_ptr<World> {
+                       if (what.nodes.empty()) return std::make_unique<PlanWorld>(what);
+                       return std::make_unique<NetworkWorld>(what);
+                     }});
+  }
+  std::vector<Listed> take() { return std::move(list_); }
+
+ private:
+  std::vector<Listed> list_;
+};
+
+void add_rings(List& list) {
+  for (int slots = 1; slots <= 3; ++slots) {
+    const std::string with = std::to_string(slots) + (slots == 1 ? " slot" : " slots");
+    list.add(line("cells, " + with, 2, slots, 1, times(6, {.count = 1, .program = true})));
+    list.add(line("wide cells, " + with, 2, slots, 1, times(6, {.count = 3, .program = true})));
+    list.add(line("payload in the signal's line, " + with, 2, slots, 1, times(5, {.count = 7, .program = true})));
+    list.add(line("slots, " + with, 2, slots, 1, times(5, {.count = 8, .program = true})));
+    list.add(line("4 segments, " + with, 2, slots, 2, {{.count = 32}}));
+    list.add(line("hand-over between schedules, " + with, 2, slots, 2,
+                  {{.count = 1, .program = true}, {.count = 16}, {.count = 1}, {.count = 8, .program = true}}));
+    list.add(line("3 ranks in a line, " + with, 3, slots, 2, times(4, {.count = 1, .program = true})));
+    list.add(apart(line("4 segments, " + with, 2, slots, 2, {{.count = 32}})));
+  }
+}
+
+void add_places(List& list) {
+  list.add(catalogued("broadcast in place", "node", 2, Collective::broadcast, 2, 2,
+                      times(2, {.count = 16, .in_place = true})));
+  list.add(catalogued("allreduce in place", "node", 2, Collective::allreduce, 2, 2,
+                      times(2, {.count = 16, .in_place = true})));
+  list.add(catalogued("broadcast written in place", "binomial", 2, Collective::broadcast, 2, 2,
+                      times(3, {.count = 16, .in_place = true})));
+  list.add(catalogued("stores past the caches, in place", "binomial", 2, Collective::broadcast, 2, 2,
+                      times(2, {.count = 8, .in_place = true, .past_caches = true})));
+}
+
+void add_exchanges(List& list) {
+  for (int slots = 1; slots <= 3; ++slots) {
+    const std::string with = std::to_string(slots) + (slots == 1 ? " slot" : " slots");
+    list.add(catalogued("pairwise, " + with, "direct", 2, Collective::alltoall, slots, 2, times(2, {.count = 16})));
+    list.add(apart(catalogued("pairwise, " + with, "direct", 2, Collective::alltoall, slots, 2,
+                              times(2, {.count = 16}))));
+  }
+  list.add(catalogued("pairwise in place", "direct", 2, Collective::alltoall, 2, 2,
+                      times(2, {.count = 16, .in_place = true})));
+  list.add(catalogued("pairwise in place, then by value, then in place", "direct", 2, Collective::alltoall, 2, 2,
+                      {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}));
+}
+
 }  // namespace
 
 std::vector<Listed> worlds() {
-  std::vector<Listed> list;
-  const auto add = [&](PlanCase what, bool is_short = true) {
-    const std::string name = what.name;
-    list.push_back({name, is_short, [what = std::move(what)] { return std::make_unique<PlanWorld>(what); }});
-  };
-  const auto times = [](std::size_t calls, Call call) { return std::vector<Call>(calls, call); };
-  for (int slots = 1; slots <= 3; ++slots) {
-    const std::string with = std::to_string(slots) + (slots == 1 ? " slot" : " slots");
-    add(line("cells, " + with + ", 4 calls", 2, slots, 1, times(4, {.count = 1, .program = true})));
-    add(line("wide cells, " + with + ", 4 calls", 2, slots, 1, times(4, {.count = 3, .program = true})));
-    add(line("slots, " + with + ", 4 calls", 2, slots, 1, times(4, {.count = 8, .program = true})));
-    add(line("4 segments, " + with, 2, slots, 2, {{.count = 32}}));
-  }
-  add(catalogued("offers: broadcast in place", "node", 2, Collective::broadcast, 2, 2,
-                 times(2, {.count = 16, .in_place = true})));
-  add(catalogued("pairwise in place", "direct", 2, Collective::alltoall, 2, 2,
-                 times(2, {.count = 16, .in_place = true})));
-  return list;
+  List list;
+  add_rings(list);
+  add_places(list);
+  add_exchanges(list);
+  return list.take();
 }
 
 }  // namespace torii::exploration
