@@ -184,13 +184,18 @@ void Explorer::idle() {
   pending.begins_block = true;
 }
 
+void Explorer::forget_looks() { pending_[static_cast<std::size_t>(running_)].watched = {}; }
+
 /// As a futex: the kernel compares with the latest value, and a sleeper that has compared misses no wake-up.
 void Explorer::sleep_while(const void* at, std::size_t bytes, std::uint64_t value) {
   const Outside outside;
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) return;
   await(At::sleep, word);
-  if (memory_->latest(word) != cut(value, bytes)) return;
+  if (memory_->load(running_, word, memory_->readable(running_, word) - 1, std::memory_order_relaxed) !=
+      cut(value, bytes)) {
+    return;
+  }
   await(At::asleep, word);
 }
 

@@ -35,7 +35,9 @@ class World {
   virtual void run(int rank) = 0;
   /// The text of a violation at the end of an execution, or nothing.
   virtual std::string at_end() { return {}; }
-  /// Whether a sleep may end by its time. If not, a wake-up that is missed is a deadlock.
+  /// Whether some rank has to wait for ever: a world whose calls do not fit each other.
+  virtual bool must_wait() const { return false; }
+  /// Whether a sleep ends by its time if nothing else happens. If not, a wake-up that is missed is a deadlock.
   virtual bool sleeps_end() const { return false; }
   /// Messages that the network may deliver now.
   virtual std::size_t deliveries() const { return 0; }
@@ -58,7 +60,7 @@ struct Outcome {
 
 class Explorer {
  public:
-  static constexpr std::size_t kStatesMax = 20'000'000;
+  static constexpr std::size_t kStatesMax = 5'000'000;
 
   Outcome explore(World& world, std::size_t states_max = kStatesMax);
   Sites& sites() noexcept { return sites_; }
@@ -91,6 +93,8 @@ class Explorer {
   void store_from_network(std::size_t message, void* at, std::uint64_t value);
   /// The rank has nothing to do until something that it has read since it was idle last has changed.
   void idle();
+  /// The rank is about to look whether it may sleep: what it looked at before does not matter.
+  void forget_looks();
   void sleep_while(const void* at, std::size_t bytes, std::uint64_t value);
   void wake_all(const void* at, std::size_t bytes);
   /// The execution is wrong. Does not return on the stack of a rank.
@@ -138,6 +142,7 @@ class Explorer {
   void step(const Move& move, std::vector<Event>& events);
   std::vector<Move> moves() const;
   bool may_go_on(int rank) const;
+  bool has_news(int rank) const;
   bool wants_restart() const { return learned_writer_ || memory_->too_small(); }
   void save(Frame& frame) const;
   void restore(const Frame& frame);

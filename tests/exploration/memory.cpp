@@ -283,6 +283,12 @@ void Memory::store_by_message(std::size_t message, int word, std::uint64_t value
   append(word, value, message_view(message));
 }
 
+void Memory::catch_up(int rank) {
+  for (std::size_t word = 0; word < words_.size(); ++word) {
+    of(rank, kKnows)[word] = static_cast<std::uint8_t>(last_number(static_cast<int>(word)));
+  }
+}
+
 void Memory::leave(int rank) {
   gone_ |= 1U << rank;
   for (int kind = 0; kind < kKinds; ++kind) std::ranges::fill(of(rank, static_cast<Kind>(kind)), std::uint8_t{0});

@@ -72,6 +72,8 @@ class Memory {
   void learn(int rank, std::size_t message) { join(of(rank, kKnows), message_view(message)); }
   void forget(std::size_t message);
 
+  /// From now on the rank reads no store older than the latest of each word.
+  void catch_up(int rank);
   /// The rank reads nothing any more.
   void leave(int rank);
   /// Forgets what nobody can read any more. Afterwards equal situations are equal bytes.

@@ -92,19 +92,25 @@ void NetworkWorld::set_up(Explorer& explorer) {
   PlanWorld::set_up(explorer);
 }
 
-void NetworkWorld::put(const Flight& flight) {
+void NetworkWorld::put(Flight flight) {
   RankSpace* const before = set_heap(nullptr);
   for (const Flight& other : under_way_) {
-    if (other.signal_at == flight.signal_at && !other.has_arrived) {
+    if (other.signal_at == flight.signal_at && !other.has_moved) {
       explorer().fail("rank " + std::to_string(flight.from) + " puts to " +
                       explorer().memory().name_of(flight.signal_at) + " while another put to that word is under way");
     }
   }
   const auto behind = std::ranges::find_if(under_way_, [&](const Flight& one) { return one.from > flight.from; });
-  explorer().memory().depart(flight.from, static_cast<std::size_t>(behind - under_way_.begin()));
+  const auto index = static_cast<std::size_t>(behind - under_way_.begin());
+  explorer().memory().depart(flight.from, index);
   under_way_.insert(behind, flight);
   explorer().has_put();
+  if (what().moves_at_once) {
+    move(under_way_[index], index);
+    if (flight.owner == nullptr) remove(index);
+  }
   set_heap(before);
+  RankSpace::forget_calls();
 }
 
 void NetworkWorld::notice(int rank) {
@@ -118,6 +124,7 @@ void NetworkWorld::notice(int rank) {
     remove(i);
     flight.owner->remove();
   }
+  RankSpace::forget_calls();
 }
 
 void NetworkWorld::remove(std::size_t index) {
@@ -132,19 +139,30 @@ std::size_t NetworkWorld::index_of(std::size_t delivery) const {
 }
 
 std::size_t NetworkWorld::deliveries() const {
-  return static_cast<std::size_t>(std::ranges::count(under_way_, false, &Flight::has_arrived));
+  const auto under_way = static_cast<std::size_t>(std::ranges::count(under_way_, false, &Flight::has_arrived));
+  // All that the executor asks is whether every put has ended.
+  return what().moves_at_once ? std::min<std::size_t>(under_way, 1) : under_way;
 }
 
 void NetworkWorld::deliver(std::size_t number) {
   const std::size_t index = index_of(number);
-  const Flight flight = under_way_[index];
-  if (flight.bytes != 0) move_payload(flight, index);
-  explorer().store_from_network(index, flight.signal_at, flight.signal);
-  if (flight.owner != nullptr) {
+  if (what().moves_at_once) {
+    const int from = under_way_[index].from;
+    for (Flight& flight : under_way_) flight.has_arrived = flight.has_arrived || flight.from == from;
+    return;
+  }
+  move(under_way_[index], index);
+  if (under_way_[index].owner != nullptr) {
     under_way_[index].has_arrived = true;
   } else {
     remove(index);
   }
+}
+
+void NetworkWorld::move(Flight& flight, std::size_t message) {
+  if (flight.bytes != 0) move_payload(flight, message);
+  explorer().store_from_network(message, flight.signal_at, flight.signal);
+  flight.has_moved = true;
 }
 
 void NetworkWorld::move_payload(const Flight& flight, std::size_t message) {

@@ -20,7 +20,8 @@ namespace torii::exploration {
 struct Flight {
   int from = 0;
   int to = 0;
-  bool has_arrived = false;  ///< and waits for its sender to notice that
+  bool has_moved = false;    ///< its payload and signal can be read
+  bool has_arrived = false;  ///< the sender can notice that
   bool line_before = false;
   std::byte* source = nullptr;
   std::byte* target = nullptr;
@@ -48,10 +49,11 @@ class NetworkWorld final : public PlanWorld {
 
  private:
   class Wire;
-  void put(const Flight& flight);
+  void put(Flight flight);
   /// The sender learns which of its messages have arrived.
   void notice(int rank);
   void remove(std::size_t index);
+  void move(Flight& flight, std::size_t message);
   void move_payload(const Flight& flight, std::size_t message);
   std::size_t index_of(std::size_t delivery) const;
 

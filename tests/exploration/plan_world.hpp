@@ -31,6 +31,12 @@ struct PlanCase {
   std::vector<Call> calls;
   std::vector<int> nodes;  ///< by rank; empty: one node
   bool sleeps_end = true;
+  /// Rank 1 makes another call than the others at last: then nobody may get to the end.
+  bool last_calls_differ = false;
+  /// Between nodes: messages can be read as soon as they are put, and only the time at which the sender learns that is
+  /// open. Any order of arrival is still seen, since a load may take an older value of each word; but the search has
+  /// far fewer states, and it does not notice two puts under way to one word.
+  bool moves_at_once = false;
 };
 
 class PlanWorld : public World {
@@ -41,6 +47,7 @@ class PlanWorld : public World {
   void set_up(Explorer& explorer) override;
   void run(int rank) override;
   bool sleeps_end() const override { return what_.sleeps_end; }
+  bool must_wait() const override { return what_.last_calls_differ; }
 
  protected:
   virtual Transport& transport(int rank) { return Station::instance().transport(rank); }

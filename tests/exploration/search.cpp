@@ -31,9 +31,15 @@ void Explorer::begin_search() {
 bool Explorer::may_go_on(int rank) const {
   const Pending& pending = pending_[static_cast<std::size_t>(rank)];
   if (pending.at == At::done) return false;
-  if (pending.at == At::asleep) return world_->sleeps_end();
+  if (pending.at == At::asleep) return false;
   if (pending.at != At::idle) return true;
-  if (!pending.is_settled || world_->has_news_for(rank)) return true;
+  return !pending.is_settled || has_news(rank);
+}
+
+/// Whether a word that the rank has looked at has changed since.
+bool Explorer::has_news(int rank) const {
+  const Pending& pending = pending_[static_cast<std::size_t>(rank)];
+  if (world_->has_news_for(rank)) return true;
   for (std::size_t word = 0; word < memory_->words(); ++word) {
     if ((pending.watched[word / 64] >> (word % 64) & 1) == 0) continue;
     if (memory_->has_newer(rank, static_cast<int>(word))) return true;
@@ -66,6 +72,11 @@ std::vector<Explorer::Move> Explorer::moves() const {
     }
   }
   for (std::size_t i = 0; i < world_->deliveries(); ++i) moves.push_back({-1, static_cast<int>(i)});
+  if (!moves.empty() || !world_->sleeps_end()) return moves;
+  // A sleep takes far longer than all else, so it ends by its time when nothing else can happen.
+  for (int rank = 0; rank < world_->ranks(); ++rank) {
+    if (pending_[static_cast<std::size_t>(rank)].at == At::asleep && has_news(rank)) moves.push_back({rank, 0});
+  }
   return moves;
 }
 
@@ -79,6 +90,8 @@ void Explorer::step(const Move& move, std::vector<Event>& events) {
     running_ = move.rank;
     chosen_ = move.which;
     if (pending_[rank].at == At::begin) set_heap(&spaces_[rank]);
+    // After that time every store has become visible.
+    if (pending_[rank].at == At::asleep) memory_->catch_up(move.rank);
     pending_[rank].at = At::begin;
     spaces_[rank].resume();
     set_heap(nullptr);
@@ -192,7 +205,11 @@ bool Explorer::search(Outcome& outcome, std::size_t states_max) {
     }
     if (wants_restart()) return false;
     const bool all_done = std::ranges::all_of(pending_, [](const Pending& one) { return one.at == At::done; });
-    failure_ = all_done ? world_->at_end() : describe_deadlock();
+    if (world_->must_wait()) {
+      if (all_done) failure_ = "calls that differ have ended: a message of one was taken by the other";
+    } else {
+      failure_ = all_done ? world_->at_end() : describe_deadlock();
+    }
     ends.push_back(entry->second);
     ++outcome.ends;
     if (!failure_.empty()) {

@@ -29,6 +29,7 @@ class Sites {
     std::set<const void*> sites;
   };
   std::vector<Group> ordered() const;
+  void forget_reached() { reached_.clear(); }
 
  private:
   struct Site {

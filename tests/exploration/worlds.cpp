@@ -2,6 +2,8 @@
 // Worlds of ranks that run plans.
 #include "tests/exploration/worlds.hpp"
 
+#include <cstdlib>
+
 #include "collectives/building/steps.hpp"
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
@@ -21,10 +23,12 @@ PlanRequest request_of(int ranks, Collective collective, int slots, int window) 
 }
 
 /// One stream from each rank to the next, with a credit for each message: rank 0's operand goes down the line.
-PlanCase line(std::string name, int ranks, int slots, int window, std::vector<Call> calls) {
+PlanCase line(std::string name, int ranks, int slots, int window, std::vector<Call> calls,
+              std::size_t segment_bytes = kSegmentBytes) {
   PlanCase what;
   what.name = std::move(name);
-  const PlanRequest request = request_of(ranks, Collective::broadcast, slots, window);
+  PlanRequest request = request_of(ranks, Collective::broadcast, slots, window);
+  request.tuning.segment_bytes = segment_bytes;
   for (int rank = 0; rank < ranks; ++rank) {
     Steps steps(request, rank, 1);
     steps.begin("line");
@@ -66,6 +70,19 @@ PlanCase apart(PlanCase what) {
   return what;
 }
 
+PlanCase apart_at_once(PlanCase what) {
+  what = apart(std::move(what));
+  what.moves_at_once = true;
+  what.name += " (by loads)";
+  return what;
+}
+
+PlanCase asleep(PlanCase what, bool sleeps_end) {
+  for (Call& call : what.calls) call.sleeps = true;
+  what.sleeps_end = sleeps_end;
+  return what;
+}
+
 class List {
  public:
   void add(PlanCase what, bool is_short = true) {
@@ -81,53 +98,102 @@ class List {
   std::vector<Listed> list_;
 };
 
+std::string with_slots(std::string_view what, int slots) {
+  return std::string(what) + ", " + std::to_string(slots) + (slots == 1 ? " slot" : " slots");
+}
+
 void add_rings(List& list) {
   for (int slots = 1; slots <= 3; ++slots) {
-    const std::string with = std::to_string(slots) + (slots == 1 ? " slot" : " slots");
-    list.add(line("cells, " + with, 2, slots, 1, times(6, {.count = 1, .program = true})));
-    list.add(line("wide cells, " + with, 2, slots, 1, times(6, {.count = 3, .program = true})));
-    list.add(line("payload in the signal's line, " + with, 2, slots, 1, times(5, {.count = 7, .program = true})));
-    list.add(line("slots, " + with, 2, slots, 1, times(5, {.count = 8, .program = true})));
-    list.add(line("4 segments, " + with, 2, slots, 2, {{.count = 32}}));
-    list.add(line("hand-over between schedules, " + with, 2, slots, 2,
-                  {{.count = 1, .program = true}, {.count = 16}, {.count = 1}, {.count = 8, .program = true}}));
-    list.add(line("3 ranks in a line, " + with, 3, slots, 2, times(4, {.count = 1, .program = true})));
-    list.add(apart(line("4 segments, " + with, 2, slots, 2, {{.count = 32}})));
+    const auto program = [](std::size_t count) { return Call{.count = count, .program = true}; };
+    list.add(line(with_slots("cells", slots), 2, slots, 1, times(6, program(1))));
+    list.add(line(with_slots("wide cells", slots), 2, slots, 1, times(6, program(3))));
+    list.add(line(with_slots("payload in the signal's line", slots), 2, slots, 1, times(5, program(7))));
+    list.add(line(with_slots("payload behind it", slots), 2, slots, 1, times(5, program(8))));
+    list.add(line(with_slots("5 segments", slots), 2, slots, 2, {{.count = 40}}));
+    list.add(line(with_slots("hand-over between schedules", slots), 2, slots, 2,
+                  {program(1), {.count = 16}, {.count = 1}, program(8)}));
+    list.add(line(with_slots("3 ranks in a line", slots), 3, slots, 2, times(4, program(1))), slots == 1);
+    list.add(line(with_slots("3 ranks in a line, 3 segments", slots), 3, slots, 2, {{.count = 24}}), slots == 1);
   }
+  list.add(line("stores past the caches, 2 slots", 2, 2, 1, times(4, {.count = 256, .program = true, .past_caches = true}),
+                2048));
+  PlanCase differ = line("calls that differ", 2, 2, 1, times(2, {.count = 1, .program = true}));
+  differ.last_calls_differ = true;
+  list.add(std::move(differ));
+  list.add(asleep(line("ranks that sleep", 2, 1, 1, times(2, {.count = 1, .program = true})), true));
+}
+
+void add_networks(List& list) {
+  for (int slots = 1; slots <= 3; ++slots) {
+    const auto segments = [&](std::size_t count) { return line("", 2, slots, 2, {{.count = 8 * count}}); };
+    const auto named = [&](std::string_view what, PlanCase one) {
+      one.name = with_slots(what, slots) + one.name;
+      return one;
+    };
+    list.add(named("3 segments", apart(segments(3))));
+    list.add(named("4 segments", apart_at_once(segments(4))), false);
+    list.add(named("calls as programs",
+                   apart_at_once(line("", 2, slots, 1, times(4, {.count = 8, .program = true})))));
+    list.add(named("short calls", apart(line("", 2, slots, 1, times(3, {.count = 1, .program = true})))), slots == 1);
+  }
+  list.add(apart_at_once(line("groups of credits, 8 slots", 2, 8, 1, times(11, {.count = 8, .program = true}))));
 }
 
 void add_places(List& list) {
   list.add(catalogued("broadcast in place", "node", 2, Collective::broadcast, 2, 2,
                       times(2, {.count = 16, .in_place = true})));
   list.add(catalogued("allreduce in place", "node", 2, Collective::allreduce, 2, 2,
-                      times(2, {.count = 16, .in_place = true})));
+                      times(2, {.count = 16, .in_place = true})),
+           false);
+  list.add(catalogued("allreduce by value", "node", 2, Collective::allreduce, 2, 2, times(2, {.count = 16})), false);
   list.add(catalogued("broadcast written in place", "binomial", 2, Collective::broadcast, 2, 2,
                       times(3, {.count = 16, .in_place = true})));
+  list.add(catalogued("broadcast in place, then by value", "node", 2, Collective::broadcast, 2, 2,
+                      {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}));
   list.add(catalogued("stores past the caches, in place", "binomial", 2, Collective::broadcast, 2, 2,
                       times(2, {.count = 8, .in_place = true, .past_caches = true})));
+  list.add(catalogued("allreduce of 3 ranks", "node", 3, Collective::allreduce, 1, 1, {{.count = 1}}), false);
 }
 
 void add_exchanges(List& list) {
   for (int slots = 1; slots <= 3; ++slots) {
-    const std::string with = std::to_string(slots) + (slots == 1 ? " slot" : " slots");
-    list.add(catalogued("pairwise, " + with, "direct", 2, Collective::alltoall, slots, 2, times(2, {.count = 16})));
-    list.add(apart(catalogued("pairwise, " + with, "direct", 2, Collective::alltoall, slots, 2,
-                              times(2, {.count = 16}))));
+    const auto exchange = [&](std::size_t calls, std::size_t count) {
+      return catalogued(with_slots("pairwise", slots), "direct", 2, Collective::alltoall, slots, 2,
+                        times(calls, {.count = count}));
+    };
+    list.add(exchange(2, 16));
+    list.add(exchange(1, 48), false);
+    list.add(apart(exchange(1, 16)));
+    list.add(apart(exchange(2, 16)), false);
   }
   list.add(catalogued("pairwise in place", "direct", 2, Collective::alltoall, 2, 2,
                       times(2, {.count = 16, .in_place = true})));
   list.add(catalogued("pairwise in place, then by value, then in place", "direct", 2, Collective::alltoall, 2, 2,
                       {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}));
+  list.add(catalogued("bundles", "floyd", 3, Collective::alltoall, 2, 1, {{.count = 24}}), false);
 }
 
 }  // namespace
 
-std::vector<Listed> worlds() {
+std::unique_ptr<World> sleepers_without_time() {
+  return std::make_unique<PlanWorld>(
+      asleep(line("ranks that sleep", 2, 1, 1, times(2, {.count = 1, .program = true})), false));
+}
+
+bool is_full_run() {
+  const char* const wanted = std::getenv("TORII_TEST_FULL");
+  return wanted != nullptr && *wanted == '1';
+}
+
+std::vector<Listed> worlds(bool full) {
   List list;
   add_rings(list);
+  add_networks(list);
   add_places(list);
   add_exchanges(list);
-  return list.take();
+  std::vector<Listed> all = list.take();
+  if (!full) std::erase_if(all, [](const Listed& one) { return !one.is_short; });
+  return all;
 }
 
 }  // namespace torii::exploration

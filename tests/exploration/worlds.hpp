@@ -17,6 +17,11 @@ struct Listed {
   std::function<std::unique_ptr<World>()> make;
 };
 
-std::vector<Listed> worlds();
+/// All of them in a full run, else the short ones.
+std::vector<Listed> worlds(bool full);
+/// Ranks whose sleep ends by a ring alone.
+std::unique_ptr<World> sleepers_without_time();
+/// Whether the tests run all counts (TORII_TEST_FULL).
+bool is_full_run();
 
 }  // namespace torii::exploration
