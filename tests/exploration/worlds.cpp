@@ -162,9 +162,13 @@ void add_exchanges(List& list) {
                         times(calls, {.count = count}));
     };
     list.add(exchange(2, 16));
-    list.add(exchange(1, 48), false);
+    PlanCase longer = exchange(1, 48);
+    longer.name += ", 3 messages to each";
+    list.add(std::move(longer), slots == 1);
     list.add(apart(exchange(1, 16)));
-    list.add(apart(exchange(2, 16)), false);
+    PlanCase twice = apart(exchange(2, 16));
+    twice.name += ", 2 calls";
+    list.add(std::move(twice), false);
   }
   list.add(catalogued("pairwise in place", "direct", 2, Collective::alltoall, 2, 2,
                       times(2, {.count = 16, .in_place = true})));
