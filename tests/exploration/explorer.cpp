@@ -32,12 +32,18 @@ std::uint64_t changed(std::uint64_t value, const Explorer::Change& change) {
   using What = Explorer::Change::What;
   switch (change.what) {
     case What::exchange:
-    case What::compare: return change.operand;
-    case What::add: return value + change.operand;
-    case What::subtract: return value - change.operand;
-    case What::bit_and: return value & change.operand;
-    case What::bit_or: return value | change.operand;
-    case What::bit_xor: return value ^ change.operand;
+    case What::compare:
+      return change.operand;
+    case What::add:
+      return value + change.operand;
+    case What::subtract:
+      return value - change.operand;
+    case What::bit_and:
+      return value & change.operand;
+    case What::bit_or:
+      return value | change.operand;
+    case What::bit_xor:
+      return value ^ change.operand;
   }
   return value;
 }

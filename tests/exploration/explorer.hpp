@@ -54,7 +54,7 @@ struct Outcome {
   std::size_t ends = 0;   ///< states in which all ranks have ended
   std::size_t depth = 0;  ///< transitions on the longest path of the search
   bool complete = false;
-  std::string failure;              ///< one line; nothing: there is none
+  std::string failure;               ///< one line; nothing: there is none
   std::vector<std::string> history;  ///< how it came to the failure, in words
 };
 
@@ -134,11 +134,13 @@ class Explorer {
     std::size_t next = 0;
     std::uint32_t id = 0;
     std::vector<Event> events;  ///< of the transition that led here
-    std::string delivery;
+    std::string delivery;       ///< the same, if the network made it
   };
 
   bool search(Outcome& outcome, std::size_t states_max);
   void begin_search();
+  void enter(std::uint32_t id, std::vector<Event>& events, std::string delivery, Outcome& outcome);
+  void judge_end();
   void step(const Move& move, std::vector<Event>& events);
   std::vector<Move> moves() const;
   bool may_go_on(int rank) const;
@@ -152,7 +154,7 @@ class Explorer {
   void await(At at, int word);
   void note(Access access, std::memory_order order, const void* at, std::uint64_t value, const void* site,
             int which = 0, int readable = 0);
-  void describe(Outcome& outcome, const std::vector<Event>& last);
+  void describe(Outcome& outcome) const;
   std::string describe(const Event& event) const;
   std::string describe_deadlock() const;
   std::string trapped_state(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges,

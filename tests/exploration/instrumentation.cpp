@@ -108,16 +108,16 @@ void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
   return std::memmove(to, from, bytes);
 }
 
-#define TORII_PLAIN(name, access, bytes) \
-  void name(void* at) {                  \
+#define TORII_PLAIN(name, access, bytes)                                           \
+  void name(void* at) {                                                            \
     if (is_watched(at)) explorer().access(at, bytes, __builtin_return_address(0)); \
   }
-#define TORII_PLAIN_SIZES(bytes)                              \
-  TORII_PLAIN(__tsan_read##bytes, read, bytes)                \
-  TORII_PLAIN(__tsan_write##bytes, write, bytes)              \
-  TORII_PLAIN(__tsan_unaligned_read##bytes, read, bytes)      \
-  TORII_PLAIN(__tsan_unaligned_write##bytes, write, bytes)    \
-  TORII_PLAIN(__tsan_volatile_read##bytes, read, bytes)       \
+#define TORII_PLAIN_SIZES(bytes)                           \
+  TORII_PLAIN(__tsan_read##bytes, read, bytes)             \
+  TORII_PLAIN(__tsan_write##bytes, write, bytes)           \
+  TORII_PLAIN(__tsan_unaligned_read##bytes, read, bytes)   \
+  TORII_PLAIN(__tsan_unaligned_write##bytes, write, bytes) \
+  TORII_PLAIN(__tsan_volatile_read##bytes, read, bytes)    \
   TORII_PLAIN(__tsan_volatile_write##bytes, write, bytes)
 TORII_PLAIN_SIZES(1)
 TORII_PLAIN_SIZES(2)
@@ -132,50 +132,50 @@ void __tsan_write_range(void* at, std::size_t bytes) {
   if (is_watched(at)) explorer().write(at, bytes, __builtin_return_address(0));
 }
 
-#define TORII_CHANGE(bits, name, what_it_is, builtin)                                                                 \
-  std::uint##bits##_t __tsan_atomic##bits##_##name(volatile std::uint##bits##_t* at, std::uint##bits##_t operand,     \
-                                                   int order) {                                                      \
-    if (!is_watched(const_cast<std::uint##bits##_t*>(at))) return builtin(at, operand, __ATOMIC_SEQ_CST);             \
-    return static_cast<std::uint##bits##_t>(explorer().change(const_cast<std::uint##bits##_t*>(at), bits / 8,         \
-                                                              {.operand = operand, .what = What::what_it_is},        \
-                                                              order_of(order), __builtin_return_address(0)));        \
+#define TORII_CHANGE(bits, name, what_it_is, builtin)                                                             \
+  std::uint##bits##_t __tsan_atomic##bits##_##name(volatile std::uint##bits##_t* at, std::uint##bits##_t operand, \
+                                                   int order) {                                                   \
+    if (!is_watched(const_cast<std::uint##bits##_t*>(at))) return builtin(at, operand, __ATOMIC_SEQ_CST);         \
+    return static_cast<std::uint##bits##_t>(explorer().change(const_cast<std::uint##bits##_t*>(at), bits / 8,     \
+                                                              {.operand = operand, .what = What::what_it_is},     \
+                                                              order_of(order), __builtin_return_address(0)));     \
   }
-#define TORII_COMPARE(bits, strength)                                                                                 \
-  int __tsan_atomic##bits##_compare_exchange_##strength(volatile std::uint##bits##_t* at,                             \
-                                                        std::uint##bits##_t* expected, std::uint##bits##_t wanted,    \
-                                                        int order, int on_failure) {                                  \
-    if (!is_watched(const_cast<std::uint##bits##_t*>(at))) {                                                          \
-      return __atomic_compare_exchange_n(at, expected, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);            \
-    }                                                                                                                 \
-    const auto before = static_cast<std::uint##bits##_t>(explorer().change(                                           \
-        const_cast<std::uint##bits##_t*>(at), bits / 8,                                                               \
-        {.operand = wanted, .expected = *expected, .what = What::compare, .on_failure = order_of(on_failure)},        \
-        order_of(order), __builtin_return_address(0)));                                                               \
-    if (before == *expected) return 1;                                                                                \
-    *expected = before;                                                                                               \
-    return 0;                                                                                                         \
+#define TORII_COMPARE(bits, strength)                                                                              \
+  int __tsan_atomic##bits##_compare_exchange_##strength(volatile std::uint##bits##_t* at,                          \
+                                                        std::uint##bits##_t* expected, std::uint##bits##_t wanted, \
+                                                        int order, int on_failure) {                               \
+    if (!is_watched(const_cast<std::uint##bits##_t*>(at))) {                                                       \
+      return __atomic_compare_exchange_n(at, expected, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);         \
+    }                                                                                                              \
+    const auto before = static_cast<std::uint##bits##_t>(explorer().change(                                        \
+        const_cast<std::uint##bits##_t*>(at), bits / 8,                                                            \
+        {.operand = wanted, .expected = *expected, .what = What::compare, .on_failure = order_of(on_failure)},     \
+        order_of(order), __builtin_return_address(0)));                                                            \
+    if (before == *expected) return 1;                                                                             \
+    *expected = before;                                                                                            \
+    return 0;                                                                                                      \
   }
-#define TORII_ATOMIC(bits)                                                                                            \
-  std::uint##bits##_t __tsan_atomic##bits##_load(const volatile std::uint##bits##_t* at, int order) {                 \
-    if (!is_watched(const_cast<std::uint##bits##_t*>(at))) return __atomic_load_n(at, __ATOMIC_SEQ_CST);              \
-    return static_cast<std::uint##bits##_t>(explorer().load(const_cast<std::uint##bits##_t*>(at), bits / 8,           \
-                                                            order_of(order), __builtin_return_address(0)));          \
-  }                                                                                                                   \
-  void __tsan_atomic##bits##_store(volatile std::uint##bits##_t* at, std::uint##bits##_t value, int order) {          \
-    if (!is_watched(const_cast<std::uint##bits##_t*>(at))) {                                                          \
-      __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                                  \
-      return;                                                                                                         \
-    }                                                                                                                 \
-    explorer().store(const_cast<std::uint##bits##_t*>(at), bits / 8, value, order_of(order),                          \
-                     __builtin_return_address(0));                                                                    \
-  }                                                                                                                   \
-  TORII_CHANGE(bits, exchange, exchange, __atomic_exchange_n)                                                         \
-  TORII_CHANGE(bits, fetch_add, add, __atomic_fetch_add)                                                              \
-  TORII_CHANGE(bits, fetch_sub, subtract, __atomic_fetch_sub)                                                         \
-  TORII_CHANGE(bits, fetch_and, bit_and, __atomic_fetch_and)                                                          \
-  TORII_CHANGE(bits, fetch_or, bit_or, __atomic_fetch_or)                                                             \
-  TORII_CHANGE(bits, fetch_xor, bit_xor, __atomic_fetch_xor)                                                          \
-  TORII_COMPARE(bits, strong)                                                                                         \
+#define TORII_ATOMIC(bits)                                                                                   \
+  std::uint##bits##_t __tsan_atomic##bits##_load(const volatile std::uint##bits##_t* at, int order) {        \
+    if (!is_watched(const_cast<std::uint##bits##_t*>(at))) return __atomic_load_n(at, __ATOMIC_SEQ_CST);     \
+    return static_cast<std::uint##bits##_t>(explorer().load(const_cast<std::uint##bits##_t*>(at), bits / 8,  \
+                                                            order_of(order), __builtin_return_address(0)));  \
+  }                                                                                                          \
+  void __tsan_atomic##bits##_store(volatile std::uint##bits##_t* at, std::uint##bits##_t value, int order) { \
+    if (!is_watched(const_cast<std::uint##bits##_t*>(at))) {                                                 \
+      __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                         \
+      return;                                                                                                \
+    }                                                                                                        \
+    explorer().store(const_cast<std::uint##bits##_t*>(at), bits / 8, value, order_of(order),                 \
+                     __builtin_return_address(0));                                                           \
+  }                                                                                                          \
+  TORII_CHANGE(bits, exchange, exchange, __atomic_exchange_n)                                                \
+  TORII_CHANGE(bits, fetch_add, add, __atomic_fetch_add)                                                     \
+  TORII_CHANGE(bits, fetch_sub, subtract, __atomic_fetch_sub)                                                \
+  TORII_CHANGE(bits, fetch_and, bit_and, __atomic_fetch_and)                                                 \
+  TORII_CHANGE(bits, fetch_or, bit_or, __atomic_fetch_or)                                                    \
+  TORII_CHANGE(bits, fetch_xor, bit_xor, __atomic_fetch_xor)                                                 \
+  TORII_COMPARE(bits, strong)                                                                                \
   TORII_COMPARE(bits, weak)
 TORII_ATOMIC(8)
 TORII_ATOMIC(16)

@@ -22,8 +22,7 @@ bool acquires(std::memory_order order) noexcept {
 }
 
 bool releases(std::memory_order order) noexcept {
-  return order == std::memory_order_release || order == std::memory_order_acq_rel ||
-         order == std::memory_order_seq_cst;
+  return order == std::memory_order_release || order == std::memory_order_acq_rel || order == std::memory_order_seq_cst;
 }
 
 std::uint64_t hash_bytes(const void* at, std::size_t bytes, std::uint64_t seed) noexcept {

@@ -61,8 +61,8 @@ class Memory {
   bool read(int rank, const void* at, std::size_t bytes);
   bool write(int rank, const void* at, std::size_t bytes, bool past_caches = false);
   void past_caches_fence(int rank);
-  /// A message leaves with what the rank knows. Messages are numbered; this one becomes number `message`, and those from
-  /// there on one more.
+  /// A message leaves with what the rank knows. Messages are numbered; this one becomes number `message`, and those
+  /// from there on one more.
   void depart(int rank, std::size_t message);
   /// What the message does at its end, with what it knows. False for a race.
   bool read_by_message(std::size_t message, const void* at, std::size_t bytes);

@@ -36,9 +36,10 @@ CallShape shape_of(const PlanCase& what, const Call& call) {
   shape.type = Type::i64;
   shape.element_bytes = shape.unit_bytes = sizeof(std::int64_t);
   const std::size_t total_bytes = call.count * sizeof(std::int64_t);
-  const bool exchange = plan.exchange.exists();
-  if (exchange) shape.block_bytes = total_bytes / static_cast<std::size_t>(plan.blocks);
-  shape.layout = Layout(plan.dealing, total_bytes, plan.blocks, what.tuning.segment_bytes, shape.block_bytes);
+  const std::size_t block_bytes =
+      is_personalised(what.collective) ? total_bytes / static_cast<std::size_t>(plan.blocks) : 0;
+  if (plan.exchange.exists()) shape.block_bytes = block_bytes;
+  shape.layout = Layout(plan.dealing, total_bytes, plan.blocks, what.tuning.segment_bytes, block_bytes);
   shape.fold = fold_sum;
   shape.non_temporal = call.past_caches;
   shape.signature = static_cast<std::uint32_t>(0x1235 + 2 * call.count);
@@ -82,8 +83,7 @@ void PlanWorld::make(int rank, Explorer& explorer) {
   placement.staging_offsets.assign(what_.plans.size(), station.ground_offset());
   placement.plan_of = [this](int peer) { return what_.plans[static_cast<std::size_t>(peer)]; };
   placement.nodes = what_.nodes.empty() ? Nodes(what_.plans.size(), 0) : what_.nodes;
-  made_[index] =
-      new Rank(transport(rank), install(what_.plans[index], what_.tuning.segment_bytes, false, placement));
+  made_[index] = new Rank(transport(rank), install(what_.plans[index], what_.tuning.segment_bytes, false, placement));
   Rank& made = *made_[index];
   made.rank = rank;
   for (std::size_t i = 0; i < what_.calls.size(); ++i) {
@@ -172,11 +172,13 @@ void PlanWorld::fill(const Rank& own, std::size_t call) const {
 std::int64_t PlanWorld::expected(int rank, std::size_t call, std::size_t element) const {
   const std::size_t block = what_.calls[call].count / what_.plans.size();
   switch (what_.collective) {
-    case Collective::broadcast: return value_of(what_.root, call, element);
+    case Collective::broadcast:
+      return value_of(what_.root, call, element);
     case Collective::alltoall:
       return value_of(static_cast<int>(element / block), call,
                       static_cast<std::size_t>(rank) * block + element % block);
-    default: break;
+    default:
+      break;
   }
   std::int64_t sum = 0;
   for (int one = 0; one < ranks(); ++one) sum += value_of(one, call, element);

@@ -15,11 +15,11 @@ namespace torii::exploration {
 
 /// One call of the world's plan, alike on all ranks.
 struct Call {
-  std::size_t count = 1;   ///< elements of 8 bytes
-  bool program = false;    ///< as a linear program
-  bool in_place = false;   ///< vectors are offered to peers, who read and write them where they are
+  std::size_t count = 1;     ///< elements of 8 bytes
+  bool program = false;      ///< as a linear program
+  bool in_place = false;     ///< vectors are offered to peers, who read and write them where they are
   bool past_caches = false;  ///< stores into peers' memory go past the caches
-  bool sleeps = false;     ///< a rank that waits sleeps
+  bool sleeps = false;       ///< a rank that waits sleeps
 };
 
 struct PlanCase {

@@ -37,8 +37,7 @@ struct RankSpace::Inside {
 };
 
 RankSpace::RankSpace() {
-  void* const memory =
-      mmap(nullptr, kSpaceBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory = mmap(nullptr, kSpaceBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap for a rank");
   base_ = static_cast<std::byte*>(memory);
   inside_ = new (base_) Inside;

@@ -127,9 +127,16 @@ std::uint64_t Explorer::hash() const {
   std::uint64_t hash = memory_->hash(1);
   for (int rank = 0; rank < world_->ranks(); ++rank) {
     const Pending& pending = pending_[static_cast<std::size_t>(rank)];
-    const std::uint64_t at[] = {static_cast<std::uint64_t>(pending.at), static_cast<std::uint64_t>(pending.word),
-                                pending.watched[0], pending.watched[1], pending.watched[2], pending.watched[3],
-                                pending.idle_hash, pending.is_settled, pending.has_overtaken, pending.begins_block};
+    const std::uint64_t at[] = {static_cast<std::uint64_t>(pending.at),
+                                static_cast<std::uint64_t>(pending.word),
+                                pending.watched[0],
+                                pending.watched[1],
+                                pending.watched[2],
+                                pending.watched[3],
+                                pending.idle_hash,
+                                pending.is_settled,
+                                pending.has_overtaken,
+                                pending.begins_block};
     hash = hash_bytes(at, sizeof(at), hash);
     if (pending.at != At::done) hash = spaces_[static_cast<std::size_t>(rank)].hash(hash);
   }
@@ -153,69 +160,70 @@ Outcome Explorer::explore(World& world, std::size_t states_max) {
   return outcome;
 }
 
+/// Makes the state in which everything is now the deepest one of the path.
+void Explorer::enter(std::uint32_t id, std::vector<Event>& events, std::string delivery, Outcome& outcome) {
+  if (frames_.size() == depth_) frames_.emplace_back();
+  Frame& frame = frames_[depth_++];
+  save(frame);
+  frame.moves = moves();
+  frame.next = 0;
+  frame.id = id;
+  frame.delivery = std::move(delivery);
+  std::swap(frame.events, events);
+  outcome.depth = std::max(outcome.depth, depth_);
+}
+
+/// Judges a state in which nothing can happen any more.
+void Explorer::judge_end() {
+  const bool all_done = std::ranges::all_of(pending_, [](const Pending& one) { return one.at == At::done; });
+  if (!world_->must_wait()) {
+    failure_ = all_done ? world_->at_end() : describe_deadlock();
+  } else if (all_done) {
+    failure_ = "calls that differ have ended: a message of one was taken by the other";
+  }
+}
+
 /// False if it has to begin again, with what it has learned.
 bool Explorer::search(Outcome& outcome, std::size_t states_max) {
-  std::unordered_map<std::uint64_t, std::uint32_t> known;
+  std::unordered_map<std::uint64_t, std::uint32_t> known{{hash(), 0}};
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   std::vector<std::uint32_t> ends;
   std::vector<Event> events;
-  std::size_t at = 0;  ///< the frame of the state in which everything is now; depth_ otherwise
-  const auto enter = [&](std::uint32_t id) {
-    if (frames_.size() == depth_) frames_.emplace_back();
-    Frame& frame = frames_[depth_];
-    save(frame);
-    frame.moves = moves();
-    frame.next = 0;
-    frame.id = id;
-    std::swap(frame.events, events);
-    at = depth_++;
-    outcome.depth = std::max(outcome.depth, depth_);
-  };
-  known.emplace(hash(), 0);
-  enter(0);
+  enter(0, events, {}, outcome);
+  bool is_at_deepest = true;
   while (depth_ != 0) {
     Frame& frame = frames_[depth_ - 1];
     if (frame.next == frame.moves.size()) {
       --depth_;
+      is_at_deepest = false;
       continue;
     }
-    if (at != depth_ - 1) restore(frame);
+    if (!is_at_deepest) restore(frame);
+    is_at_deepest = false;
     const Move move = frame.moves[frame.next++];
-    const std::string delivery = move.rank < 0 ? world_->describe_delivery(static_cast<std::size_t>(move.which)) : "";
+    std::string delivery = move.rank < 0 ? world_->describe_delivery(static_cast<std::size_t>(move.which)) : "";
     step(move, events);
-    at = frames_.size();
     ++outcome.transitions;
     if (memory_->too_small()) return false;
     const auto [entry, is_new] = known.try_emplace(hash(), static_cast<std::uint32_t>(known.size()));
     edges.emplace_back(frame.id, entry->second);
     outcome.states = known.size();
-    if (!failure_.empty()) {
-      describe(outcome, events);
-      return true;
-    }
-    if (!is_new) {
-      if (wants_restart()) return false;
-      continue;
-    }
-    enter(entry->second);
-    frames_[depth_ - 1].delivery = delivery;
-    if (!frames_[depth_ - 1].moves.empty()) {
+    if (is_new || !failure_.empty()) {
+      enter(entry->second, events, std::move(delivery), outcome);
+      is_at_deepest = true;
+      if (failure_.empty() && frames_[depth_ - 1].moves.empty()) {
+        ends.push_back(entry->second);
+        ++outcome.ends;
+        judge_end();
+      }
+      if (!failure_.empty()) {
+        describe(outcome);
+        return true;
+      }
       if (known.size() >= states_max) return true;
-      continue;
     }
-    if (wants_restart()) return false;
-    const bool all_done = std::ranges::all_of(pending_, [](const Pending& one) { return one.at == At::done; });
-    if (world_->must_wait()) {
-      if (all_done) failure_ = "calls that differ have ended: a message of one was taken by the other";
-    } else {
-      failure_ = all_done ? world_->at_end() : describe_deadlock();
-    }
-    ends.push_back(entry->second);
-    ++outcome.ends;
-    if (!failure_.empty()) {
-      describe(outcome, {});
-      return true;
-    }
+    // A path is complete; more of them would only have to be repeated.
+    if (wants_restart() && (!is_new || frames_[depth_ - 1].moves.empty())) return false;
   }
   if (wants_restart()) return false;
   outcome.failure = trapped_state(edges, ends, known.size());
@@ -266,25 +274,35 @@ std::string Explorer::describe_deadlock() const {
   return text;
 }
 
-void Explorer::describe(Outcome& outcome, const std::vector<Event>& last) {
+void Explorer::describe(Outcome& outcome) const {
   outcome.failure = failure_;
-  const auto add = [&](const std::vector<Event>& events, const std::string& delivery) {
-    if (!delivery.empty()) outcome.history.push_back("the network delivers " + delivery);
-    for (const Event& event : events) outcome.history.push_back(describe(event));
-  };
-  for (std::size_t i = 0; i < depth_; ++i) add(frames_[i].events, frames_[i].delivery);
-  add(last, "");
+  for (std::size_t i = 0; i < depth_; ++i) {
+    if (!frames_[i].delivery.empty()) outcome.history.push_back("the network delivers " + frames_[i].delivery);
+    for (const Event& event : frames_[i].events) outcome.history.push_back(describe(event));
+  }
 }
 
 std::string Explorer::describe(const Event& event) const {
   std::string text = "rank " + std::to_string(event.rank);
   switch (event.access) {
-    case Access::load: text += " loads "; break;
-    case Access::store: text += " stores "; break;
-    case Access::change: text += " changes "; break;
-    case Access::fence: text += " fence"; break;
-    case Access::past_caches_fence: text += " fence of stores past the caches"; break;
-    case Access::plain: text += " accesses " + std::to_string(event.value) + " bytes of "; break;
+    case Access::load:
+      text += " loads ";
+      break;
+    case Access::store:
+      text += " stores ";
+      break;
+    case Access::change:
+      text += " changes ";
+      break;
+    case Access::fence:
+      text += " fence";
+      break;
+    case Access::past_caches_fence:
+      text += " fence of stores past the caches";
+      break;
+    case Access::plain:
+      text += " accesses " + std::to_string(event.value) + " bytes of ";
+      break;
   }
   if (event.at != nullptr) text += memory_->name_of(event.at);
   if (event.access == Access::load) {

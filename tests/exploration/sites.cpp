@@ -47,7 +47,7 @@ std::string short_line(std::string function, std::string line) {
 
 /// Functions that only pass an access on.
 bool is_helper(std::string_view line) {
-  for (const std::string_view passes : {"words.hpp", "/include/c++/", "atomic", "is_ready<", "run<"}) {
+  for (const std::string_view passes : {"words.hpp", "include/c++", "atomic", "is_ready<", "run<"}) {
     if (line.find(passes) != std::string_view::npos) return true;
   }
   return false;
@@ -79,8 +79,8 @@ std::vector<std::string> lines_of(const void* return_address) {
   if (!is_new) return entry->second;
   Dl_info info{};
   if (dladdr(return_address, &info) == 0) return entry->second;
-  const auto offset = reinterpret_cast<std::uintptr_t>(return_address) -
-                      reinterpret_cast<std::uintptr_t>(info.dli_fbase) - 1;
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(return_address) - reinterpret_cast<std::uintptr_t>(info.dli_fbase) - 1;
   std::ostringstream command;
   command << "addr2line -i -f -C -e '" << info.dli_fname << "' 0x" << std::hex << offset << " 2>/dev/null";
   std::istringstream output(output_of(command.str()));
@@ -107,12 +107,18 @@ std::string describe_site(const void* return_address) {
 
 const char* name(std::memory_order order) {
   switch (order) {
-    case std::memory_order_relaxed: return "relaxed";
-    case std::memory_order_consume: return "consume";
-    case std::memory_order_acquire: return "acquire";
-    case std::memory_order_release: return "release";
-    case std::memory_order_acq_rel: return "acq_rel";
-    case std::memory_order_seq_cst: return "seq_cst";
+    case std::memory_order_relaxed:
+      return "relaxed";
+    case std::memory_order_consume:
+      return "consume";
+    case std::memory_order_acquire:
+      return "acquire";
+    case std::memory_order_release:
+      return "release";
+    case std::memory_order_acq_rel:
+      return "acq_rel";
+    case std::memory_order_seq_cst:
+      return "seq_cst";
   }
   return "?";
 }

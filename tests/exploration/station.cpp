@@ -70,9 +70,7 @@ Station& Station::instance() {
   return station;
 }
 
-std::byte* Station::ground(int rank) const {
-  return ranks_[static_cast<std::size_t>(rank)]->arena->base() + offset_;
-}
+std::byte* Station::ground(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->arena->base() + offset_; }
 
 shared_memory::SharedMemory& Station::transport(int rank) { return ranks_[static_cast<std::size_t>(rank)]->transport; }
 

@@ -31,8 +31,7 @@ Seen seen(std::vector<Litmus::Program> programs) {
 bool has(const Seen& all, const Litmus::Results& one) { return all.contains(one); }
 
 TEST(Litmus, MessagePassing) {
-  EXPECT_EQ(seen({store_y_then_x_release, load_x_acquire_then_y}),
-            (Seen{{0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 1, 1}}));
+  EXPECT_EQ(seen({store_y_then_x_release, load_x_acquire_then_y}), (Seen{{0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 1, 1}}));
   EXPECT_EQ(seen({store_y_then_x_relaxed, load_x_acquire_then_y}).size(), 4U) << "a store that promises nothing";
   EXPECT_EQ(seen({store_y_then_x_release, load_x_then_y_relaxed}).size(), 4U) << "a load that promises nothing";
 }

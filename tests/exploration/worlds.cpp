@@ -8,6 +8,7 @@
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
 #include "tests/exploration/network_world.hpp"
+#include "tests/exploration/record_worlds.hpp"
 
 namespace torii::exploration {
 namespace {
@@ -115,8 +116,8 @@ void add_rings(List& list) {
     list.add(line(with_slots("3 ranks in a line", slots), 3, slots, 2, times(4, program(1))), slots == 1);
     list.add(line(with_slots("3 ranks in a line, 3 segments", slots), 3, slots, 2, {{.count = 24}}), slots == 1);
   }
-  list.add(line("stores past the caches, 2 slots", 2, 2, 1, times(4, {.count = 256, .program = true, .past_caches = true}),
-                2048));
+  list.add(line("stores past the caches, 2 slots", 2, 2, 1,
+                times(4, {.count = 256, .program = true, .past_caches = true}), 2048));
   PlanCase differ = line("calls that differ", 2, 2, 1, times(2, {.count = 1, .program = true}));
   differ.last_calls_differ = true;
   list.add(std::move(differ));
@@ -132,8 +133,7 @@ void add_networks(List& list) {
     };
     list.add(named("3 segments", apart(segments(3))));
     list.add(named("4 segments", apart_at_once(segments(4))), false);
-    list.add(named("calls as programs",
-                   apart_at_once(line("", 2, slots, 1, times(4, {.count = 8, .program = true})))));
+    list.add(named("calls as programs", apart_at_once(line("", 2, slots, 1, times(4, {.count = 8, .program = true})))));
     list.add(named("short calls", apart(line("", 2, slots, 1, times(3, {.count = 1, .program = true})))), slots == 1);
   }
   list.add(apart_at_once(line("groups of credits, 8 slots", 2, 8, 1, times(11, {.count = 8, .program = true}))));
@@ -172,6 +172,10 @@ void add_exchanges(List& list) {
   }
   list.add(catalogued("pairwise in place", "direct", 2, Collective::alltoall, 2, 2,
                       times(2, {.count = 16, .in_place = true})));
+  PlanCase read = catalogued("pairwise read in place", "direct", 2, Collective::alltoall, 2, 2,
+                             times(2, {.count = 16, .in_place = true}));
+  for (Plan& plan : read.plans) plan.exchange.prefers_reads = true;
+  list.add(std::move(read));
   list.add(catalogued("pairwise in place, then by value, then in place", "direct", 2, Collective::alltoall, 2, 2,
                       {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}));
   list.add(catalogued("bundles", "floyd", 3, Collective::alltoall, 2, 1, {{.count = 24}}), false);
@@ -196,6 +200,8 @@ std::vector<Listed> worlds(bool full) {
   add_places(list);
   add_exchanges(list);
   std::vector<Listed> all = list.take();
+  all.push_back({"call records", true, call_records});
+  all.push_back({"refusal notices", true, refusal_notices});
   if (!full) std::erase_if(all, [](const Listed& one) { return !one.is_short; });
   return all;
 }
