@@ -106,7 +106,7 @@ std::string with_slots(std::string_view what, int slots) {
 void add_rings(List& list) {
   for (int slots = 1; slots <= 3; ++slots) {
     const auto program = [](std::size_t count) { return Call{.count = count, .program = true}; };
-    list.add(line(with_slots("cells", slots), 2, slots, 1, times(6, program(1))));
+    list.add(line(with_slots("cells", slots), 2, slots, 1, times(7, program(1))));
     list.add(line(with_slots("wide cells", slots), 2, slots, 1, times(6, program(3))));
     list.add(line(with_slots("payload in the signal's line", slots), 2, slots, 1, times(5, program(7))));
     list.add(line(with_slots("payload behind it", slots), 2, slots, 1, times(5, program(8))));
