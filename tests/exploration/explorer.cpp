@@ -213,9 +213,10 @@ void Explorer::wake_all(const void* at, std::size_t bytes) {
   }
 }
 
-void Explorer::fail(std::string text) {
+void Explorer::fail(const std::string& text) {
   const Outside outside;
-  if (failure_.empty()) failure_ = std::move(text);
+  // A copy: the text may be in the heap of the rank.
+  if (failure_.empty()) failure_ = std::string(text);
   while (running_ >= 0) spaces_[static_cast<std::size_t>(running_)].pause();
 }
 

@@ -98,7 +98,7 @@ class Explorer {
   void sleep_while(const void* at, std::size_t bytes, std::uint64_t value);
   void wake_all(const void* at, std::size_t bytes);
   /// The execution is wrong. Does not return on the stack of a rank.
-  void fail(std::string text);
+  void fail(const std::string& text);
 
  private:
   enum class At : std::uint8_t { begin, load, change, fence, sleep, asleep, idle, done };

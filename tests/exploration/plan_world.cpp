@@ -70,11 +70,12 @@ PlanWorld::~PlanWorld() = default;
 void PlanWorld::set_up(Explorer& explorer) {
   Station::instance().set_up(explorer, ranks());
   for (int rank = 0; rank < ranks(); ++rank) {
-    explorer.build_for(rank, [&] { make(rank, explorer); });
+    explorer.build_for(rank, [&] { make(rank); });
+    name_memory(*made_[static_cast<std::size_t>(rank)], explorer.memory());
   }
 }
 
-void PlanWorld::make(int rank, Explorer& explorer) {
+void PlanWorld::make(int rank) {
   const auto index = static_cast<std::size_t>(rank);
   Station& station = Station::instance();
   Placement placement;
@@ -101,10 +102,12 @@ void PlanWorld::make(int rank, Explorer& explorer) {
   made.buffers.result = reinterpret_cast<std::uintptr_t>(made.result);
   made.buffers.input_offset = static_cast<std::int64_t>(station.ground_offset() + kVectorsOffset);
   made.buffers.result_offset = made.buffers.input_offset + static_cast<std::int64_t>(kVectorBytes);
+}
 
-  const std::string own = "rank " + std::to_string(rank) + "'s ";
+void PlanWorld::name_memory(const Rank& made, Memory& memory) const {
+  const std::byte* const ground = Station::instance().ground(made.rank);
+  const std::string own = "rank " + std::to_string(made.rank) + "'s ";
   const StagingShape& shape = made.plan.shape;
-  Memory& memory = explorer.memory();
   memory.name(made.input, kVectorBytes, own + "input");
   memory.name(made.result, kVectorBytes, own + "result");
   memory.name(ground + shape.offers_offset, shape.credits_offset - shape.offers_offset, own + "offer lines");

@@ -55,7 +55,8 @@ class PlanWorld : public World {
 
  private:
   struct Rank;
-  void make(int rank, Explorer& explorer);
+  void make(int rank);
+  void name_memory(const Rank& rank, Memory& memory) const;
   void fill(const Rank& rank, std::size_t call) const;
   void check(const Rank& rank, std::size_t call) const;
   void wait(Rank& rank, const Call& call) const;
