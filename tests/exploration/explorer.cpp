@@ -91,7 +91,9 @@ std::uint64_t Explorer::load(const void* at, std::size_t bytes, std::memory_orde
   const int word = memory_->word_at(at, bytes);
   if (memory_->too_small()) return 0;
   int which = 0;
-  if (order == std::memory_order_seq_cst) pending_[static_cast<std::size_t>(running_)].begins_block = true;
+  if (order == std::memory_order_seq_cst || turns_at_each_load_) {
+    pending_[static_cast<std::size_t>(running_)].begins_block = true;
+  }
   if (order == std::memory_order_seq_cst || is_shared_by_others(word, ~(1U << running_))) {
     await(At::load, word);
     which = chosen_;

@@ -63,6 +63,8 @@ class Explorer {
   static constexpr std::size_t kStatesMax = 5'000'000;
 
   Outcome explore(World& world, std::size_t states_max = kStatesMax);
+  /// Whether ranks take turns before every load, to compare: no reduction to blocks.
+  void take_turns_at_each_load(bool each) noexcept { turns_at_each_load_ = each; }
   Sites& sites() noexcept { return sites_; }
   Memory& memory() noexcept { return *memory_; }
 
@@ -105,11 +107,11 @@ class Explorer {
   struct Pending {
     At at = At::begin;
     int word = -1;
-    std::array<std::uint64_t, 4> watched{};  ///< words read since the rank was idle last
-    std::uint64_t idle_hash = 0;             ///< of the rank's space when it was idle last
-    bool is_settled = false;                 ///< what it has done since it was idle before has changed nothing in it
-    bool has_overtaken = false;              ///< it has since read a word twice, and the second store was newer
-    bool begins_block = true;                ///< the load at which it is comes first after a store, a change or idling
+    std::array<std::uint64_t, kWordsMost / 64> watched{};  ///< words read since the rank was idle last
+    std::uint64_t idle_hash = 0;                           ///< of the rank's space when it was idle last
+    bool is_settled = false;     ///< what it has done since it was idle before has changed nothing in it
+    bool has_overtaken = false;  ///< it has since read a word twice, and the second store was newer
+    bool begins_block = true;    ///< the load at which it is comes first after a store, a change or idling
   };
   struct Move {
     int rank = -1;  ///< -1: a delivery
@@ -165,6 +167,7 @@ class Explorer {
   Sites sites_;
   std::array<RankSpace, kRanksMax> spaces_;
   std::array<Pending, kRanksMax> pending_{};
+  bool turns_at_each_load_ = false;
   int running_ = -1;
   int chosen_ = 0;
   std::vector<Event>* events_ = nullptr;

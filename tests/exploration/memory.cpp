@@ -3,6 +3,7 @@
 #include "tests/exploration/memory.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace torii::exploration {
@@ -82,6 +83,7 @@ int Memory::word_at(const void* at, std::size_t bytes) {
   Word word{at, bytes, 0};
   std::memcpy(&word.first, at, bytes);
   words_.push_back(word);
+  if (words_.size() > kWordsMost) std::abort();
   if (words_.size() > words_max_) too_small_ = true;
   return entry->second;
 }

@@ -25,6 +25,8 @@
 namespace torii::exploration {
 
 inline constexpr int kRanksMax = 3;
+/// The most words of a world; one with more ends the program.
+inline constexpr std::size_t kWordsMost = 256;
 /// Who reads plain data beside the ranks: the network, which takes payloads out of their sources.
 inline constexpr int kNetwork = kRanksMax;
 

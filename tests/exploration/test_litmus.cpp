@@ -81,6 +81,25 @@ TEST(Litmus, ReadModifyWritesFollowEachOther) {
   EXPECT_EQ(seen({claim_x, claim_x, claim_x}).size(), 3U);
 }
 
+TEST(Litmus, BlocksOfLoadsLoseNoResult) {
+  const std::vector<std::vector<Litmus::Program>> all{
+      {store_y_then_x_relaxed, load_x_then_y_relaxed, load_x_acquire_then_y},
+      {store_x_load_y, store_y_load_x},
+      {store_x_1_then_2, load_x_twice, load_x_then_y_relaxed},
+      {store_x, pass_x_on_to_y_relaxed, load_y_acquire_then_x},
+      {load_x_store_y, load_y_store_x},
+      {store_data_then_x_release, add_to_x_relaxed, load_x_acquire_as_2_then_data},
+  };
+  for (const auto& programs : all) {
+    const Explored blocks = explored(programs);
+    explorer().take_turns_at_each_load(true);
+    const Explored turns = explored(programs);
+    explorer().take_turns_at_each_load(false);
+    EXPECT_EQ(blocks.seen, turns.seen);
+    EXPECT_LE(blocks.outcome.states, turns.outcome.states);
+  }
+}
+
 TEST(Litmus, AFailureTellsItsHistory) {
   const Outcome outcome = explored({store_data_then_x_relaxed, load_x_acquire_then_data}).outcome;
   ASSERT_GE(outcome.history.size(), 2U);
