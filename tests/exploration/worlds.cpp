@@ -178,6 +178,8 @@ void add_exchanges(List& list) {
   list.add(std::move(read));
   list.add(catalogued("pairwise in place, then by value, then in place", "direct", 2, Collective::alltoall, 2, 2,
                       {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}));
+  list.add(catalogued("broadcast in place, 3 ranks", "node", 3, Collective::broadcast, 2, 2,
+                      times(2, {.count = 16, .in_place = true})));
   list.add(catalogued("bundles", "floyd", 3, Collective::alltoall, 2, 1, {{.count = 24}}), false);
 }
 
