@@ -14,8 +14,9 @@ std::optional<Standing> read_record(const TeamControl& control, std::uint64_t se
   standing.kind = line.kind.load(std::memory_order_acquire);
   standing.count = line.count.load(std::memory_order_acquire);
   standing.root = line.root.load(std::memory_order_acquire);
-  // If the record was overwritten for a later call meanwhile, the fields that were read belong to no call.
-  if (line.sequence.load(std::memory_order_acquire) != sequence) return {};
+  // If the record was overwritten for a later call meanwhile, the fields that were read belong to no call. A field of a
+  // later call brings the 0 before it along, so this look is too late for the number that was seen first.
+  if (line.sequence.load(std::memory_order_relaxed) != sequence) return {};
   return standing;
 }
 

@@ -17,7 +17,8 @@ bool is_blank(const RefusalNotice& place) noexcept {
 }
 
 std::uint64_t check_of(const Words& words) noexcept {
-  std::uint64_t sum = 1;
+  // No sum of a notice of which only the number has come is 0, as the sum in blank memory is.
+  std::uint64_t sum = 0x9e3779b97f4a7c15ULL;
   for (std::size_t i = 0; i + 1 < kWords; ++i) sum = (sum ^ words[i] ^ (sum >> 29)) * 0xbf58476d1ce4e5b9ULL;
   return sum;
 }

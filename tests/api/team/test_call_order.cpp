@@ -146,6 +146,10 @@ TEST(RefusedCalls, AHalfWrittenNoticeIsNone) {
   torn.text[0] = 'x';
   EXPECT_FALSE(read_notice(torn));
   EXPECT_FALSE(read_notice(RefusalNotice{}));
+  // A part of the first notice, which is written from its beginning.
+  RefusalNotice begun{};
+  begun.number = peer.published[1].number;
+  EXPECT_FALSE(read_notice(begun));
 }
 
 TEST(RefusedCalls, ALongReasonIsCut) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks on several nodes. What they put to other nodes is under way until the search delivers it: any message may
+// arrive next, whatever its stream and engine. That is all that the executor may rely on (Put in
+// runtime/execution/transport.hpp), and less than any network does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/execution/put_owner.hpp"
+#include "tests/exploration/plan_world.hpp"
+
+namespace torii::exploration {
+
+/// A message between nodes. It acts later for the rank that put it, with what that rank knew: reads the payload out of
+/// its source, as late as possible, stores it at the target, then signals.
+struct Flight {
+  int from = 0;
+  int to = 0;
+  bool has_moved = false;    ///< its payload and signal can be read
+  bool has_arrived = false;  ///< the sender can notice that
+  bool line_before = false;
+  std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  std::size_t bytes = 0;
+  std::byte* signal_at = nullptr;
+  std::uint64_t signal = 0;
+  PutCount* owner = nullptr;
+};
+
+class NetworkWorld final : public PlanWorld {
+ public:
+  explicit NetworkWorld(PlanCase what);
+  ~NetworkWorld() override;
+  void set_up(Explorer& explorer) override;
+  std::size_t deliveries() const override;
+  void deliver(std::size_t number) override;
+  std::string describe_delivery(std::size_t number) const override;
+  bool has_news_for(int rank) const override;
+  std::string at_end() override;
+  void save(std::vector<std::byte>& to) const override;
+  void restore(const std::vector<std::byte>& from) override;
+
+ protected:
+  Transport& transport(int rank) override;
+
+ private:
+  class Wire;
+  void put(Flight flight);
+  /// The sender learns which of its messages have arrived.
+  void notice(int rank);
+  void remove(std::size_t index);
+  void move(Flight& flight, std::size_t message);
+  void move_payload(const Flight& flight, std::size_t message);
+  std::size_t index_of(std::size_t delivery) const;
+
+  std::vector<std::unique_ptr<Wire>> wires_;
+  std::vector<Flight> under_way_;  ///< by sender, then in the order of putting; their views are in Memory
+};
+
+}  // namespace torii::exploration

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs plans under the explorer. This file is instrumented as the code under test is, so what the caller of a
+// collective does to its vectors is seen too.
+#include "tests/exploration/plan_world.hpp"
+
+#include <new>
+#include <utility>
+
+#include "runtime/execution/words.hpp"
+
+namespace torii::exploration {
+namespace {
+
+constexpr std::size_t kVectorBytes = 8192;
+constexpr std::uint64_t kVectorsOffset = kGroundBytes - 2 * kVectorBytes;
+
+/// No two elements of any ranks, calls and positions are alike, nor any two of their sums.
+std::int64_t value_of(int rank, std::size_t call, std::size_t element) {
+  return (std::int64_t{1} << (16 * rank)) * static_cast<std::int64_t>(1 + call * 512 + element);
+}
+
+void fold_sum(const kernels::Operands& operands, std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t sum = 0;
+    for (int s = 0; s < operands.source_count; ++s) sum += static_cast<const std::int64_t*>(operands.sources[s])[i];
+    for (int t = 0; t < operands.target_count; ++t) {
+      kernels::copy(static_cast<std::int64_t*>(operands.targets[t]) + i, &sum, sizeof(sum),
+                    (operands.non_temporal_targets >> t & 1U) != 0);
+    }
+  }
+}
+
+CallShape shape_of(const PlanCase& what, const Call& call) {
+  CallShape shape;
+  const Plan& plan = what.plans[0];
+  shape.type = Type::i64;
+  shape.element_bytes = shape.unit_bytes = sizeof(std::int64_t);
+  const std::size_t total_bytes = call.count * sizeof(std::int64_t);
+  const std::size_t block_bytes =
+      is_personalised(what.collective) ? total_bytes / static_cast<std::size_t>(plan.blocks) : 0;
+  if (plan.exchange.exists()) shape.block_bytes = block_bytes;
+  shape.layout = Layout(plan.dealing, total_bytes, plan.blocks, what.tuning.segment_bytes, block_bytes);
+  shape.fold = fold_sum;
+  shape.non_temporal = call.past_caches;
+  shape.signature = static_cast<std::uint32_t>(0x1235 + 2 * call.count);
+  return shape;
+}
+
+}  // namespace
+
+struct PlanWorld::Rank {
+  Rank(Transport& used, InstalledPlan&& installed) : transport(used), plan(std::move(installed)), execution(used) {}
+
+  int rank = 0;
+  Transport& transport;
+  InstalledPlan plan;
+  std::vector<std::unique_ptr<LinearProgram>> programs;
+  Execution execution;
+  CallBuffers buffers;
+  std::int64_t* input = nullptr;
+  std::int64_t* result = nullptr;
+};
+
+PlanWorld::PlanWorld(PlanCase what) : what_(std::move(what)) {
+  for (const Call& call : what_.calls) shapes_.push_back(shape_of(what_, call));
+}
+
+PlanWorld::~PlanWorld() = default;
+
+void PlanWorld::set_up(Explorer& explorer) {
+  Station::instance().set_up(explorer, ranks());
+  for (int rank = 0; rank < ranks(); ++rank) {
+    explorer.build_for(rank, [&] { make(rank); });
+    name_memory(*made_[static_cast<std::size_t>(rank)], explorer.memory());
+  }
+}
+
+void PlanWorld::make(int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  Station& station = Station::instance();
+  Placement placement;
+  placement.transport = &transport(rank);
+  for (int peer = 0; peer < ranks(); ++peer) placement.context_ranks.push_back(peer);
+  placement.staging_offsets.assign(what_.plans.size(), station.ground_offset());
+  placement.plan_of = [this](int peer) { return what_.plans[static_cast<std::size_t>(peer)]; };
+  placement.nodes = what_.nodes.empty() ? Nodes(what_.plans.size(), 0) : what_.nodes;
+  made_[index] = new Rank(transport(rank), install(what_.plans[index], what_.tuning.segment_bytes, false, placement));
+  Rank& made = *made_[index];
+  made.rank = rank;
+  for (std::size_t i = 0; i < what_.calls.size(); ++i) {
+    made.programs.push_back(what_.calls[i].program ? compile_linear(made.plan, shapes_[i].layout, sizeof(std::int64_t),
+                                                                    sizeof(std::int64_t))
+                                                   : nullptr);
+    if (what_.calls[i].past_caches) {
+      for (StoreChoices& stores : made.plan.stores) stores.force(StoreChoice::Way::non_temporal);
+    }
+  }
+  std::byte* const ground = station.ground(rank);
+  made.input = reinterpret_cast<std::int64_t*>(ground + kVectorsOffset);
+  made.result = reinterpret_cast<std::int64_t*>(ground + kVectorsOffset + kVectorBytes);
+  made.buffers.input = reinterpret_cast<std::uintptr_t>(made.input);
+  made.buffers.result = reinterpret_cast<std::uintptr_t>(made.result);
+  made.buffers.input_offset = static_cast<std::int64_t>(station.ground_offset() + kVectorsOffset);
+  made.buffers.result_offset = made.buffers.input_offset + static_cast<std::int64_t>(kVectorBytes);
+}
+
+void PlanWorld::name_memory(const Rank& made, Memory& memory) const {
+  const std::byte* const ground = Station::instance().ground(made.rank);
+  const std::string own = "rank " + std::to_string(made.rank) + "'s ";
+  const StagingShape& shape = made.plan.shape;
+  memory.name(made.input, kVectorBytes, own + "input");
+  memory.name(made.result, kVectorBytes, own + "result");
+  memory.name(ground + shape.offers_offset, shape.credits_offset - shape.offers_offset, own + "offer lines");
+  memory.name(ground + shape.credits_offset, shape.send_offset - shape.credits_offset, own + "credits");
+  const auto name_slots = [&](std::size_t stream, int peer) {
+    for (std::size_t slot = 0; slot < static_cast<std::size_t>(made.plan.plan.slots); ++slot) {
+      memory.name(ground + stream * shape.stream_bytes + slot * shape.slot_bytes, shape.slot_bytes,
+                  own + "slot " + std::to_string(slot) + " from rank " + std::to_string(peer));
+    }
+    if (shape.cells_offset == 0) return;
+    memory.name(ground + stream * shape.stream_bytes + shape.cells_offset, shape.stream_bytes - shape.cells_offset,
+                own + "cells from rank " + std::to_string(peer));
+  };
+  for (std::size_t i = 0; i < made.plan.in.size(); ++i) name_slots(i, made.plan.in[i].stream.peer);
+  for (std::size_t i = 0; i < made.plan.exchange.peers.size(); ++i) name_slots(i, made.plan.exchange.peers[i].rank);
+}
+
+void PlanWorld::run(int rank) {
+  Rank& own = *made_[static_cast<std::size_t>(rank)];
+  for (std::size_t i = 0; i < what_.calls.size(); ++i) {
+    const Call& call = what_.calls[i];
+    fill(own, i);
+    own.buffers.input_reachable = own.buffers.result_reachable = call.in_place;
+    // A salt that differs stands for every difference between calls: all are in the signature.
+    own.buffers.salt = what_.last_calls_differ && rank == 1 && i + 1 == what_.calls.size() ? 2 : 0;
+    own.execution.begin(own.plan, shapes_[i], own.buffers, own.programs[i].get());
+    wait(own, call);
+    check(own, i);
+  }
+}
+
+void PlanWorld::wait(Rank& own, const Call& call) const {
+  while (true) {
+    const Progress progress = own.execution.advance();
+    if (own.execution.status() != Status::ok) explorer().fail("rank " + std::to_string(own.rank) + "'s call fails");
+    if (progress == Progress::done) return;
+    if (progress == Progress::moved) continue;
+    if (!call.sleeps) {
+      platform().yield();
+      continue;
+    }
+    // As a waiting rank does (waiting.cpp): it looks once more after peers can see that it sleeps.
+    Progress last = Progress::idle;
+    struct Look {
+      Execution& execution;
+      Progress& last;
+    } look{own.execution, last};
+    explorer().forget_looks();
+    own.transport.sleep(
+        1000,
+        [](void* data) {
+          auto& at = *static_cast<Look*>(data);
+          at.last = at.execution.advance();
+          return at.last == Progress::idle;
+        },
+        &look);
+    if (last == Progress::done) return;
+  }
+}
+
+void PlanWorld::fill(const Rank& own, std::size_t call) const {
+  for (std::size_t i = 0; i < what_.calls[call].count; ++i) own.input[i] = value_of(own.rank, call, i);
+}
+
+std::int64_t PlanWorld::expected(int rank, std::size_t call, std::size_t element) const {
+  const std::size_t block = what_.calls[call].count / what_.plans.size();
+  switch (what_.collective) {
+    case Collective::broadcast:
+      return value_of(what_.root, call, element);
+    case Collective::alltoall:
+      return value_of(static_cast<int>(element / block), call,
+                      static_cast<std::size_t>(rank) * block + element % block);
+    default:
+      break;
+  }
+  std::int64_t sum = 0;
+  for (int one = 0; one < ranks(); ++one) sum += value_of(one, call, element);
+  return sum;
+}
+
+void PlanWorld::check(const Rank& own, std::size_t call) const {
+  if (what_.collective == Collective::broadcast && own.rank == what_.root) return;
+  if (what_.collective == Collective::reduce && own.rank != what_.root) return;
+  for (std::size_t i = 0; i < what_.calls[call].count; ++i) {
+    const std::int64_t is = own.result[i];
+    if (is == expected(own.rank, call, i)) continue;
+    explorer().fail("rank " + std::to_string(own.rank) + ", call " + std::to_string(call) + ": element " +
+                    std::to_string(i) + " of the result is " + std::to_string(is) + " and not " +
+                    std::to_string(expected(own.rank, call, i)) + ": a message was lost, doubled or overwritten");
+  }
+}
+
+}  // namespace torii::exploration

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that run plans: the production executor makes a few calls, and each rank checks every result.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/execution/execution.hpp"
+#include "tests/exploration/explorer.hpp"
+#include "tests/exploration/station.hpp"
+
+namespace torii::exploration {
+
+/// One call of the world's plan, alike on all ranks.
+struct Call {
+  std::size_t count = 1;     ///< elements of 8 bytes
+  bool program = false;      ///< as a linear program
+  bool in_place = false;     ///< vectors are offered to peers, who read and write them where they are
+  bool past_caches = false;  ///< stores into peers' memory go past the caches
+  bool sleeps = false;       ///< a rank that waits sleeps
+};
+
+struct PlanCase {
+  std::string name;
+  std::vector<Plan> plans;  ///< by rank
+  Collective collective = Collective::broadcast;
+  int root = 0;
+  Tuning tuning;
+  std::vector<Call> calls;
+  std::vector<int> nodes;  ///< by rank; empty: one node
+  bool sleeps_end = true;
+  /// Rank 1 makes another call than the others at last: then nobody may get to the end.
+  bool last_calls_differ = false;
+  /// Between nodes: messages can be read as soon as they are put, and only the time at which the sender learns that is
+  /// open. Any order of arrival is still seen, since a load may take an older value of each word; but the search has
+  /// far fewer states, and it does not notice two puts under way to one word.
+  bool moves_at_once = false;
+};
+
+class PlanWorld : public World {
+ public:
+  explicit PlanWorld(PlanCase what);
+  ~PlanWorld() override;
+  int ranks() const override { return static_cast<int>(what_.plans.size()); }
+  void set_up(Explorer& explorer) override;
+  void run(int rank) override;
+  bool sleeps_end() const override { return what_.sleeps_end; }
+  bool must_wait() const override { return what_.last_calls_differ; }
+
+ protected:
+  virtual Transport& transport(int rank) { return Station::instance().transport(rank); }
+  const PlanCase& what() const noexcept { return what_; }
+
+ private:
+  struct Rank;
+  void make(int rank);
+  void name_memory(const Rank& rank, Memory& memory) const;
+  void fill(const Rank& rank, std::size_t call) const;
+  void check(const Rank& rank, std::size_t call) const;
+  void wait(Rank& rank, const Call& call) const;
+  std::int64_t expected(int rank, std::size_t call, std::size_t element) const;
+
+  PlanCase what_;
+  std::vector<CallShape> shapes_;
+  std::array<Rank*, kRanksMax> made_{};  ///< in the spaces of the ranks
+};
+
+}  // namespace torii::exploration

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data that is overwritten while others read it (docs/memory_order.md, "Torn and versioned data"): each world has a
+// writer and a reader, which may find nothing but never a mixture.
+#pragma once
+
+#include <memory>
+
+#include "tests/exploration/explorer.hpp"
+
+namespace torii::exploration {
+
+/// A rank writes the records of two calls to one place; a peer reads them meanwhile.
+std::unique_ptr<World> call_records();
+/// A rank refuses two calls, with notices in one place.
+std::unique_ptr<World> refusal_notices();
+
+}  // namespace torii::exploration

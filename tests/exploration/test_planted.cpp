@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that are planted in a copy of the code under test, each behind a number (planted.patch): credits and
+// signatures that are not looked at, messages that are lost, signals and credits that come too early. A world finds
+// each.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string_view>
+
+#include "runtime/execution/words.hpp"
+#include "tests/exploration/worlds.hpp"
+
+namespace torii::exploration {
+namespace {
+
+struct Planted {
+  int number;
+  std::string_view what;
+  std::string_view world;  ///< that finds it
+  bool is_short = false;
+};
+
+constexpr Planted kPlanted[] = {
+    {1, "a signal without the number of its message", "cells, 1 slot", true},
+    {2, "a signal without the signature of its call", "calls that differ", true},
+    {3, "slots are filled without a credit", "cells, 1 slot", true},
+    {4, "one message is sent ahead of its credit", "cells, 1 slot"},
+    {5, "an operand counts as read before its reader has said so", "broadcast in place"},
+    {6, "any credit of a slot counts, an old one too", "cells, 1 slot", true},
+    {7, "any signal in a slot counts", "cells, 1 slot"},
+    {8, "a signal of an older message of the same kind counts", "cells, 1 slot", true},
+    {9, "later slots count as free although the newest message is not credited", "cells, 3 slots", true},
+    {10, "the newest credit is taken for two messages more", "cells, 3 slots"},
+    {11, "a receiver credits each message of a group", "groups of credits", true},
+    {12, "a group of credits is never counted anew", "groups of credits"},
+    {13, "a message is lost", "cells, 2 slots", true},
+    {14, "a credit is lost", "cells, 1 slot"},
+    {15, "the buffer offer of an earlier call counts", "broadcast in place", true},
+    {16, "a result is written before its owner has offered it", "broadcast written in place"},
+    {17, "an operand is released after its first segment", "broadcast in place"},
+    {18, "a call ends while its operand is still being read", "broadcast in place"},
+    {19, "the offer of an earlier exchange counts", "pairwise in place, then by value"},
+    {20, "an exchange ends while its operand is still being read", "pairwise read in place"},
+    {21, "an exchange fills slots without credits", "pairwise, 1 slot"},
+    {22, "an exchange takes a block before it has come", "pairwise, 1 slot"},
+    {23, "a call ends before the network has taken its payloads", "calls as programs, 1 slot", true},
+    {24, "a slot is given back twice", "3 segments, 1 slot, over a network"},
+    {25, "a slot is given back before it has been read", "cells, 1 slot"},
+    {26, "a message is signalled before it is stored", "cells, 1 slot"},
+};
+
+Outcome explore_with(const Planted& fault, const Listed& listed) {
+  planted_fault = fault.number;
+  const Outcome outcome = explorer().explore(*listed.make());
+  planted_fault = 0;
+  return outcome;
+}
+
+TEST(Planted, EachFaultIsFound) {
+  const auto list = worlds(true);
+  int found = 0;
+  for (const Planted& fault : kPlanted) {
+    if (!fault.is_short && !is_full_run()) continue;
+    std::string failure;
+    for (const Listed& listed : list) {
+      if (listed.name.find(fault.world) == std::string::npos) continue;
+      const Outcome outcome = explore_with(fault, listed);
+      if (outcome.failure.empty()) continue;
+      failure = listed.name + ": " + outcome.failure;
+      break;
+    }
+    std::cout << fault.number << ' ' << fault.what << ": " << failure << std::endl;
+    EXPECT_NE(failure, "") << fault.what;
+    found += failure.empty() ? 0 : 1;
+  }
+  EXPECT_GE(found, 10);
+}
+
+TEST(Planted, TheCopyWithoutAFaultIsRight) {
+  for (const Listed& listed : worlds(false)) {
+    if (listed.name.find("1 slot") == std::string::npos) continue;
+    EXPECT_EQ(explorer().explore(*listed.make()).failure, "") << listed.name;
+  }
+}
+
+}  // namespace
+}  // namespace torii::exploration

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worlds of ranks that run plans.
+#include "tests/exploration/worlds.hpp"
+
+#include <cstdlib>
+
+#include "collectives/building/steps.hpp"
+#include "collectives/proof/verify.hpp"
+#include "collectives/selection/catalogue.hpp"
+#include "tests/exploration/network_world.hpp"
+#include "tests/exploration/record_worlds.hpp"
+
+namespace torii::exploration {
+namespace {
+
+constexpr std::size_t kSegmentBytes = 64;
+
+PlanRequest request_of(int ranks, Collective collective, int slots, int window) {
+  PlanRequest request;
+  request.collective = collective;
+  request.topology = Topology::node(ranks);
+  request.tuning = {.segment_bytes = kSegmentBytes, .slots = slots, .window = window};
+  return request;
+}
+
+/// One stream from each rank to the next, with a credit for each message: rank 0's operand goes down the line.
+PlanCase line(std::string name, int ranks, int slots, int window, std::vector<Call> calls,
+              std::size_t segment_bytes = kSegmentBytes) {
+  PlanCase what;
+  what.name = std::move(name);
+  PlanRequest request = request_of(ranks, Collective::broadcast, slots, window);
+  request.tuning.segment_bytes = segment_bytes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Steps steps(request, rank, 1);
+    steps.begin("line");
+    if (rank == 0) {
+      steps.combine(Steps::own());
+    } else {
+      steps.combine(Link{{.peer = rank - 1}}).keep();
+    }
+    if (rank + 1 < ranks) steps.send(Link{{.peer = rank + 1}});
+    what.plans.push_back(steps.take());
+    what.plans.back().in_streams_max = what.plans.back().out_streams_max = 1;
+  }
+  what.tuning = request.tuning;
+  what.calls = std::move(calls);
+  return what;
+}
+
+PlanCase catalogued(std::string name, std::string_view algorithm, int ranks, Collective collective, int slots,
+                    int window, std::vector<Call> calls) {
+  PlanCase what;
+  what.name = std::move(name);
+  what.collective = collective;
+  const PlanRequest request = request_of(ranks, collective, slots, window);
+  const Algorithm& row = *find_algorithm(algorithm);
+  if (const std::string why = row.why_not(request); !why.empty()) throw Error(Status::internal, why);
+  what.plans = plan_all(row, request);
+  what.tuning = request.tuning;
+  what.calls = std::move(calls);
+  return what;
+}
+
+std::vector<Call> times(std::size_t calls, const Call& call) { return std::vector<Call>(calls, call); }
+
+/// The same between nodes, each rank alone on one.
+PlanCase apart(PlanCase what) {
+  what.name += ", over a network";
+  what.nodes.clear();
+  for (std::size_t rank = 0; rank < what.plans.size(); ++rank) what.nodes.push_back(static_cast<int>(rank));
+  return what;
+}
+
+PlanCase apart_at_once(PlanCase what) {
+  what = apart(std::move(what));
+  what.moves_at_once = true;
+  what.name += " (by loads)";
+  return what;
+}
+
+PlanCase asleep(PlanCase what, bool sleeps_end) {
+  for (Call& call : what.calls) call.sleeps = true;
+  what.sleeps_end = sleeps_end;
+  return what;
+}
+
+class List {
+ public:
+  void add(PlanCase what, bool is_short = true) {
+    const std::string name = what.name;
+    list_.push_back({name, is_short, [what = std::move(what)]() -> std::unique_ptr<World> {
+                       if (what.nodes.empty()) return std::make_unique<PlanWorld>(what);
+                       return std::make_unique<NetworkWorld>(what);
+                     }});
+  }
+  std::vector<Listed> take() { return std::move(list_); }
+
+ private:
+  std::vector<Listed> list_;
+};
+
+std::string with_slots(std::string_view what, int slots) {
+  return std::string(what) + ", " + std::to_string(slots) + (slots == 1 ? " slot" : " slots");
+}
+
+void add_rings(List& list) {
+  for (int slots = 1; slots <= 3; ++slots) {
+    const auto program = [](std::size_t count) { return Call{.count = count, .program = true}; };
+    list.add(line(with_slots("cells", slots), 2, slots, 1, times(7, program(1))));
+    list.add(line(with_slots("wide cells", slots), 2, slots, 1, times(6, program(3))));
+    list.add(line(with_slots("payload in the signal's line", slots), 2, slots, 1, times(5, program(7))));
+    list.add(line(with_slots("payload behind it", slots), 2, slots, 1, times(5, program(8))));
+    list.add(line(with_slots("5 segments", slots), 2, slots, 2, {{.count = 40}}));
+    list.add(line(with_slots("hand-over between schedules", slots), 2, slots, 2,
+                  {program(1), {.count = 16}, {.count = 1}, program(8)}));
+    list.add(line(with_slots("3 ranks in a line", slots), 3, slots, 2, times(4, program(1))), slots == 1);
+    list.add(line(with_slots("3 ranks in a line, 3 segments", slots), 3, slots, 2, {{.count = 24}}), slots == 1);
+  }
+  list.add(line("stores past the caches, 2 slots", 2, 2, 1,
+                times(4, {.count = 256, .program = true, .past_caches = true}), 2048));
+  PlanCase differ = line("calls that differ", 2, 2, 1, times(2, {.count = 1, .program = true}));
+  differ.last_calls_differ = true;
+  list.add(std::move(differ));
+  list.add(asleep(line("ranks that sleep", 2, 1, 1, times(2, {.count = 1, .program = true})), true));
+}
+
+void add_networks(List& list) {
+  for (int slots = 1; slots <= 3; ++slots) {
+    const auto segments = [&](std::size_t count) { return line("", 2, slots, 2, {{.count = 8 * count}}); };
+    const auto named = [&](std::string_view what, PlanCase one) {
+      one.name = with_slots(what, slots) + one.name;
+      return one;
+    };
+    list.add(named("3 segments", apart(segments(3))));
+    list.add(named("4 segments", apart_at_once(segments(4))), false);
+    list.add(named("calls as programs", apart_at_once(line("", 2, slots, 1, times(4, {.count = 8, .program = true})))));
+    list.add(named("short calls", apart(line("", 2, slots, 1, times(3, {.count = 1, .program = true})))), slots == 1);
+  }
+  list.add(apart_at_once(line("groups of credits, 8 slots", 2, 8, 1, times(11, {.count = 8, .program = true}))));
+}
+
+void add_places(List& list) {
+  list.add(catalogued("broadcast in place", "node", 2, Collective::broadcast, 2, 2,
+                      times(2, {.count = 16, .in_place = true})));
+  list.add(catalogued("allreduce in place", "node", 2, Collective::allreduce, 2, 2,
+                      times(2, {.count = 16, .in_place = true})),
+           false);
+  list.add(catalogued("allreduce by value", "node", 2, Collective::allreduce, 2, 2, times(2, {.count = 16})), false);
+  list.add(catalogued("broadcast written in place", "binomial", 2, Collective::broadcast, 2, 2,
+                      times(3, {.count = 16, .in_place = true})));
+  list.add(catalogued("broadcast in place, then by value", "node", 2, Collective::broadcast, 2, 2,
+                      {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}));
+  list.add(catalogued("stores past the caches, in place", "binomial", 2, Collective::broadcast, 2, 2,
+                      times(2, {.count = 8, .in_place = true, .past_caches = true})));
+  list.add(catalogued("allreduce of 3 ranks", "node", 3, Collective::allreduce, 1, 1, {{.count = 1}}), false);
+}
+
+void add_exchanges(List& list) {
+  for (int slots = 1; slots <= 3; ++slots) {
+    const auto exchange = [&](std::size_t calls, std::size_t count) {
+      return catalogued(with_slots("pairwise", slots), "direct", 2, Collective::alltoall, slots, 2,
+                        times(calls, {.count = count}));
+    };
+    list.add(exchange(2, 16));
+    PlanCase longer = exchange(1, 48);
+    longer.name += ", 3 messages to each";
+    list.add(std::move(longer), slots == 1);
+    list.add(apart(exchange(1, 16)));
+    PlanCase twice = apart(exchange(2, 16));
+    twice.name += ", 2 calls";
+    list.add(std::move(twice), false);
+  }
+  list.add(catalogued("pairwise in place", "direct", 2, Collective::alltoall, 2, 2,
+                      times(2, {.count = 16, .in_place = true})));
+  PlanCase read = catalogued("pairwise read in place", "direct", 2, Collective::alltoall, 2, 2,
+                             times(2, {.count = 16, .in_place = true}));
+  for (Plan& plan : read.plans) plan.exchange.prefers_reads = true;
+  list.add(std::move(read));
+  list.add(catalogued("pairwise in place, then by value, then in place", "direct", 2, Collective::alltoall, 2, 2,
+                      {{.count = 16, .in_place = true}, {.count = 16}, {.count = 16, .in_place = true}}));
+  list.add(catalogued("broadcast in place, 3 ranks", "node", 3, Collective::broadcast, 2, 2,
+                      times(2, {.count = 16, .in_place = true})));
+  list.add(catalogued("bundles", "floyd", 3, Collective::alltoall, 2, 1, {{.count = 24}}), false);
+}
+
+}  // namespace
+
+std::unique_ptr<World> sleepers_without_time() {
+  return std::make_unique<PlanWorld>(
+      asleep(line("ranks that sleep", 2, 1, 1, times(2, {.count = 1, .program = true})), false));
+}
+
+bool is_full_run() {
+  const char* const wanted = std::getenv("TORII_TEST_FULL");
+  return wanted != nullptr && *wanted == '1';
+}
+
+std::vector<Listed> worlds(bool full) {
+  List list;
+  add_rings(list);
+  add_networks(list);
+  add_places(list);
+  add_exchanges(list);
+  std::vector<Listed> all = list.take();
+  all.push_back({"call records", true, call_records});
+  all.push_back({"refusal notices", true, refusal_notices});
+  if (!full) std::erase_if(all, [](const Listed& one) { return !one.is_short; });
+  return all;
+}
+
+}  // namespace torii::exploration
