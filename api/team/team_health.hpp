@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a team works, for any thread.
+// Tells any thread if a team works.
 #pragma once
 
 #include <atomic>

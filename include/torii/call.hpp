@@ -108,7 +108,7 @@ class Call {
   }
 
   const torii_call& raw() const noexcept { return call_; }
-  /// What is wrong with the lengths of the buffers for member `rank` of a team of `ranks`; empty if nothing is.
+  /// Says which buffer has a wrong length for member `rank` of a team of `ranks`; empty if all are right.
   std::string problem(int rank, int ranks) const;
 
  private:

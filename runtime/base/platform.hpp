@@ -27,7 +27,7 @@ class Platform {
   virtual void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
   /// Sleeps until a descriptor is ready, `most_ns` at the longest; fills in the entries and returns as ppoll() does.
   virtual int poll(pollfd* entries, std::size_t count, std::int64_t most_ns) noexcept;
-  /// Whether this process may ask for so many bytes of shared memory. The system always says yes, and may still have no
+  /// True if this process may ask for so many bytes of shared memory. The system always says yes, and may still have no
   /// pages when it is asked for them; a simulation refuses here.
   virtual bool grants(std::size_t bytes) noexcept;
   /// The memory that the process may still use, if a simulation decides that; nothing: ask the limits of the machine.

@@ -279,7 +279,7 @@ TEST(Cpp, BuffersOfWrongLengthsAreRefused) {
     EXPECT_THROW((void)team.start(allreduce(four, std::span(three))), Failure);
     EXPECT_THROW((void)team.prepare(scan(four, std::span(three))), Failure);
     EXPECT_EQ(torii_refuse(nullptr, "no team"), TORII_INVALID_ARGUMENT);
-    // What only the root needs is not looked at elsewhere.
+    // Ranks other than the root need not give the buffers that only the root uses.
     if (team.rank() == 2) {
       EXPECT_EQ(team.gather(three, std::span(nine), 2), TORII_OK) << torii_last_error();
       EXPECT_EQ(team.scatter(nine, std::span(three), 2), TORII_OK) << torii_last_error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks do to shared memory, and where they stop for it.
+// The ranks' accesses to shared memory, and the places where ranks stop for them.
 //
 // Which accesses are choices. A load stops its rank first, since others may store before it. A store does not: a reader
 // may still take the older value, so a store made early allows all that one made late does. Nor does a load of a word

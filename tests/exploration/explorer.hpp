@@ -21,7 +21,7 @@ namespace torii::exploration {
 
 class Explorer;
 
-/// What is explored: ranks, their memory, and the program of each.
+/// The subject of an exploration: ranks, their memory, and the program of each.
 class World {
  public:
   World() = default;
@@ -35,9 +35,9 @@ class World {
   virtual void run(int rank) = 0;
   /// The text of a violation at the end of an execution, or nothing.
   virtual std::string at_end() { return {}; }
-  /// Whether some rank has to wait for ever: a world whose calls do not fit each other.
+  /// True for a world in which some rank has to wait for ever, because the calls do not fit each other.
   virtual bool must_wait() const { return false; }
-  /// Whether a sleep ends by its time if nothing else happens. If not, a wake-up that is missed is a deadlock.
+  /// True if a sleep ends by its time when nothing else happens. If not, a wake-up that is missed is a deadlock.
   virtual bool sleeps_end() const { return false; }
   /// Messages that the network may deliver now.
   virtual std::size_t deliveries() const { return 0; }
@@ -63,7 +63,7 @@ class Explorer {
   static constexpr std::size_t kStatesMax = 5'000'000;
 
   Outcome explore(World& world, std::size_t states_max = kStatesMax);
-  /// Whether ranks take turns before every load, to compare: no reduction to blocks.
+  /// True if ranks take turns before every load, to compare: no reduction to blocks.
   void take_turns_at_each_load(bool each) noexcept { turns_at_each_load_ = each; }
   Sites& sites() noexcept { return sites_; }
   Memory& memory() noexcept { return *memory_; }

@@ -29,7 +29,7 @@ class Litmus final : public World {
   void set_up(Explorer& explorer) override;
   void run(int rank) override;
   std::string at_end() override;
-  /// Of all executions so far, the results of all ranks one after the other.
+  /// The results of all executions so far. One result has the values of all ranks, one after the other.
   const std::set<Results>& seen() const noexcept { return seen_; }
 
  private:

@@ -27,7 +27,7 @@ namespace torii::exploration {
 inline constexpr int kRanksMax = 3;
 /// The most words of a world; one with more ends the program.
 inline constexpr std::size_t kWordsMost = 256;
-/// Who reads plain data beside the ranks: the network, which takes payloads out of their sources.
+/// The number of the reader beside the ranks: the network, which takes payloads out of their sources.
 inline constexpr int kNetwork = kRanksMax;
 
 /// The bytes of a view: first one for each word, then one for each place of plain data.
@@ -66,7 +66,7 @@ class Memory {
   /// A message leaves with what the rank knows. Messages are numbered; this one becomes number `message`, and those
   /// from there on one more.
   void depart(int rank, std::size_t message);
-  /// What the message does at its end, with what it knows. False for a race.
+  /// The actions of a message at its end, with the view that it carries. False for a race.
   bool read_by_message(std::size_t message, const void* at, std::size_t bytes);
   bool write_by_message(std::size_t message, const void* at, std::size_t bytes);
   void store_by_message(std::size_t message, int word, std::uint64_t value);

@@ -121,7 +121,7 @@ void RankSpace::restore(const Contents& from) {
 std::uint64_t RankSpace::hash(std::uint64_t seed) const {
   const std::size_t stack = stack_bytes();
   std::uint64_t hash = hash_bytes(base_ + sizeof(Inside), inside_->used - sizeof(Inside), seed);
-  // Of the registers those count that a call keeps.
+  // Only the registers that a call keeps matter.
 #if defined(__x86_64__)
   for (const int kept : {REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP}) {
     hash = hash_bytes(&inside_->context.uc_mcontext.gregs[kept], sizeof(greg_t), hash);

@@ -27,7 +27,7 @@ class RankSpace {
 
   /// Memory that lasts as long as the space; nothing is given back.
   void* allocate(std::size_t bytes, std::size_t alignment) noexcept;
-  /// Whether the address is in any rank's space.
+  /// True if the address is in any rank's space.
   static bool is_inside_any(const void* at) noexcept;
   /// Overwrites what calls that have returned left on the stack below the caller: it would make equal moments differ.
   static void forget_calls() noexcept;

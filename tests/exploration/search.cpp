@@ -36,7 +36,7 @@ bool Explorer::may_go_on(int rank) const {
   return !pending.is_settled || has_news(rank);
 }
 
-/// Whether a word that the rank has looked at has changed since.
+/// True if a word that the rank has looked at has changed since.
 bool Explorer::has_news(int rank) const {
   const Pending& pending = pending_[static_cast<std::size_t>(rank)];
   if (world_->has_news_for(rank)) return true;
@@ -47,8 +47,8 @@ bool Explorer::has_news(int rank) const {
   return false;
 }
 
-/// What may happen next. A rank that is at no access goes on at once: up to its next one it does nothing that others
-/// could prevent or see in another order.
+/// The steps that may come next. A rank that is at no access goes on at once: up to its next one it does nothing that
+/// others could prevent or see in another order.
 std::vector<Explorer::Move> Explorer::moves() const {
   std::vector<Move> moves;
   const auto add_loads = [&](int rank) {

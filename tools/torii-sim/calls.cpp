@@ -74,7 +74,7 @@ void draw_bandwidth(const SimOptions& options, const std::vector<SimRow>& rows) 
   Output(options.figure).write(draw_curves(chart));
 }
 
-/// What each simulation took, a curve for the time and one for the memory.
+/// The cost of each simulation: a curve for the time and one for the memory.
 void draw_cost(const SimOptions& options, const std::vector<SimRow>& rows) {
   CurveChart chart;
   chart.title = fmt::format("Simulating {} by {}, {} bytes", options.collective, options.algorithm, options.bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this program has taken of its machine.
+// Counts resources that this program has taken of its machine.
 #pragma once
 
 namespace torii::tools {

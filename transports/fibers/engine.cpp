@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine sends and what it does with what it receives.
+// An engine's messages: sending them, and acting on those that arrive.
 #include "transports/fibers/engine.hpp"
 
 #include <algorithm>

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 /// Far from every descriptor of the system.
 constexpr int kFirstDescriptor = 1 << 24;
-/// What a fiber does between two points takes this long.
+/// The time between two points of a fiber.
 constexpr Time kWorkNs = 20;
 
 /// The exceptions that a thread has caught and not yet let go of. g++ keeps them by thread, and a fiber that gives its

@@ -22,7 +22,7 @@ inline constexpr Time kMicrosecond = 1000;
 inline constexpr Time kMillisecond = 1'000'000;
 inline constexpr Time kSecond = 1'000'000'000;
 
-/// What happens to a fiber. Points are counted from 1: a fiber reaches one wherever it may lose its CPU.
+/// The faults of one fiber. Points are counted from 1: a fiber reaches one wherever it may lose its CPU.
 struct Fate {
   static constexpr std::uint64_t kNever = 0;
   std::uint64_t dies_at = kNever;   ///< the point at which its process ends without a word

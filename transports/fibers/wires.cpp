@@ -83,7 +83,8 @@ void Wires::tell_broken(int rank, int peer, int engine) {
 void Wires::end_rank(int rank) {
   gone_[static_cast<std::size_t>(rank)] = true;
   for (int engine = 0; engine < manner_.engines; ++engine) {
-    // What has not left by now may leave still, from the buffers of the kernel, or not: both are drawn by the seed.
+    // Messages that have not left by now may leave still, from the buffers of the kernel, or not: both are drawn by the
+    // seed.
     const bool is_lost = fibers_.one_in(2);
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer == rank) continue;

@@ -37,7 +37,7 @@ struct Cut {
   bool is_silent = false;  ///< nobody is told; otherwise both ends find the connection broken
 };
 
-/// What one engine sends to the engine of the same number of a peer.
+/// The messages of one engine to the engine of the same number of a peer.
 struct Message {
   enum class Kind : std::uint8_t { put, word, greeting, farewell, question, answer, broken };
   Kind kind = Kind::put;
@@ -87,7 +87,7 @@ class Wires {
   int ranks() const noexcept { return ranks_; }
 
   void plug_in(int rank, int engine, WireEnd& end);
-  /// Whatever is under way to this end is dropped, and the peers find that the connection has broken.
+  /// Everything under way to this end is dropped, and the peers find that the connection has broken.
   void unplug(int rank, int engine);
   void send(std::unique_ptr<Message> message);
   /// Plans what goes wrong. Before run().

@@ -19,7 +19,7 @@ template <class Event>
 class Agenda {
  public:
   bool empty() const noexcept { return instants_.empty(); }
-  /// Of the next events.
+  /// The time of the next events.
   Time time() const noexcept { return instants_.front().time; }
 
   void add(Time time, const Event& event) noexcept {

@@ -54,7 +54,7 @@ std::size_t input_bytes(const CallSpec& spec, Place place);
 /// 0 on ranks that get no result.
 std::size_t result_bytes(const CallSpec& spec, Place place);
 std::vector<std::byte> input_of(const CallSpec& spec, Place place);
-/// What the rank's result must hold: result_bytes() of them.
+/// The right bytes of the rank's result: result_bytes() of them.
 std::vector<std::byte> expected_result(const CallSpec& spec, Place place);
 
 /// Where the vectors of a call in place are within one piece of memory.
@@ -71,7 +71,7 @@ struct Words {
   std::vector<std::size_t> input_counts = {};
   std::vector<std::size_t> result_counts = {};
 };
-/// Of a collective; `words` must stay where it is until the call has been made.
+/// The call of a collective; `words` must stay where it is until the call has been made.
 void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result);
 /// Makes a call of the other kinds.
 torii_status redistribute(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result);

@@ -13,7 +13,7 @@
 
 namespace torii::faults {
 
-/// What went wrong in one history, in sentences.
+/// The failures of one history, in sentences.
 struct Failure {
   std::uint64_t seed = 0;
   std::string text;

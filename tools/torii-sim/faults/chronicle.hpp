@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened in a history, for a picture.
+// The events of a history, for a picture.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace torii::faults {
 
-/// What a rank did for a while.
+/// One activity of a rank, with its begin and end.
 struct Act {
   int rank = 0;
   std::string name;

@@ -28,7 +28,7 @@ float power_of_two(std::uint64_t drawn) {
   return kPowers[drawn % std::size(kPowers)];
 }
 
-/// Of a number that has no more than 8 bits.
+/// For a number that has no more than 8 bits.
 std::uint16_t bf16_of(float number) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &number, sizeof(bits));

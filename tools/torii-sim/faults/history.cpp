@@ -217,7 +217,7 @@ Fault at_kind(Fault fault, const Job& job, Draw& draw) {
     fault.kind = FaultKind::lacks_memory;
     fault.phase = draw.one_of(kPhasesOfMemory);
     fault.point = draw.of_any_size(3);
-    // What is refused once is asked for again when unused memory has been given back.
+    // A refused request is made once more when unused memory has been given back.
     fault.times = draw.one_in(4) ? 1 : 2;
     return fault;
   }

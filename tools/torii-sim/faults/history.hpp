@@ -14,7 +14,7 @@
 
 namespace torii::faults {
 
-/// What one rank does at a step instead of the call.
+/// The action of one rank at a step, instead of the call.
 enum class Deviation : std::uint8_t {
   none,
   refused,  ///< makes a call that is refused
@@ -53,7 +53,7 @@ enum class FaultKind : std::uint8_t {
   lacks_memory  ///< is refused shared memory
 };
 
-/// What a rank is doing.
+/// The current activity of a rank.
 enum class Phase : std::uint8_t {
   joining,
   making_team,
@@ -117,11 +117,11 @@ struct History {
   bool is_busy() const noexcept { return seed % 4 == 0; }
   /// Ranks that are in one team with `rank`.
   std::vector<int> members(std::size_t team, int rank) const;
-  /// Whether calls of the rank's team at that index may fail: a member deviates, or something goes wrong with it.
+  /// True if calls of the rank's team at that index may fail: a member deviates, or something goes wrong with it.
   bool may_fail(std::size_t team, int rank) const;
-  /// Whether something goes wrong that lets any wait reach its deadline.
+  /// True if something goes wrong that lets any wait reach its deadline.
   bool may_time_out() const;
-  /// Whether something is wrong with a rank, of these kinds.
+  /// True if something of these kinds is wrong with a rank.
   bool has(std::initializer_list<FaultKind> kinds) const;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a history leaves allocated, although all its ranks have closed what they had.
+// Finds memory that a history leaves allocated, although all its ranks have closed all they had.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace torii::faults {
 
-/// What this process has.
+/// Resources of this process.
 struct Holdings {
   std::int64_t heap_bytes = 0;
   std::size_t descriptors = 0;

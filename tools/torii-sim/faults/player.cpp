@@ -53,7 +53,7 @@ torii_status Player::timed(Phase phase, const std::string& name, const Body& bod
   return status;
 }
 
-/// What is refused for a reason that has gone is tried once more, as programs do.
+/// Tries once more when the reason of a refusal has gone, as programs do.
 bool Player::make_world() {
   const std::optional<bool> first = try_world(true);
   return first ? *first : try_world(false).value_or(false);
@@ -147,7 +147,7 @@ Player::Call& Player::make(std::size_t index, const CallSpec& spec, Memory where
   return call;
 }
 
-/// Whether the team's algorithm can run the call: if not, all members are refused.
+/// True if the team's algorithm can run the call: if not, all members are refused.
 bool Player::is_served(torii_team* team, const Words& words) const {
   if (history_.job.algorithm.empty()) return true;
   torii_choice choice = {};

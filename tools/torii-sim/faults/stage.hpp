@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of one history have in common, and what was found wrong.
+// The common state of the ranks of one history, and the failures found.
 #pragma once
 
 #include <torii/torii.h>
@@ -18,13 +18,13 @@
 
 namespace torii::faults {
 
-/// What a rank got of a split.
+/// The outcome of a split on one rank.
 enum class Part : std::uint8_t { not_asked_for, made, not_made };
 
 /// How far a rank has come, as far as the others must know.
 enum class Progress : std::uint8_t { plays, played, emptied };
 
-/// What one rank does and has done.
+/// The current and past activities of one rank.
 struct RankState {
   Phase phase = Phase::joining;
   Progress progress = Progress::plays;
@@ -54,7 +54,7 @@ struct Stage {
   void fail(int rank, const std::string& what);
   /// The rank that runs comes to a phase, and maybe to what happens to it there.
   void enter(int rank, Phase phase);
-  /// Whether any rank was refused memory so far.
+  /// True if any rank was refused memory so far.
   bool has_refused_memory() const;
   /// All that live have a part, or none has.
   void check_parts();

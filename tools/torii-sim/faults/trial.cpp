@@ -60,13 +60,13 @@ void wait_for_all(Stage& stage, int rank, Progress progress) {
   while (!all_have()) stage.fibers.sleep(fibers::kMillisecond);
 }
 
-/// Whether all that the ranks took must be free when they have closed it. Memory into which a rank that has died or was
+/// True if all that the ranks took must be free when they have closed it. Memory into which a rank that has died or was
 /// lost might still write never is.
 bool must_be_empty(const Stage& stage) {
   return !stage.has_abandoned && !stage.history.may_time_out() && !stage.history.has({FaultKind::dies});
 }
 
-/// What the process of one rank does.
+/// The program of one rank.
 void live(Stage& stage, fibers::Meeting& meeting, fibers::Wires& wires, int rank) {
   const History& history = stage.history;
   stage.enter(rank, Phase::joining);
@@ -117,7 +117,7 @@ Verdict verdict_of(Stage& stage, const fibers::Wires& wires) {
   return verdict;
 }
 
-/// Of all notes, those about something that goes wrong.
+/// The notes about something that goes wrong.
 bool is_fault(std::string_view note) {
   constexpr std::string_view kBeginnings[] = {"dies", "is stopped", "runs again", "loses an engine", "is refused "};
   return std::ranges::any_of(kBeginnings, [&](std::string_view one) { return note.starts_with(one); });

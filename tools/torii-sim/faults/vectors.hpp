@@ -25,7 +25,7 @@ struct Vector {
   std::byte* data = nullptr;
   std::size_t bytes = 0;  ///< without the guard
   bool is_guarded() const noexcept;
-  /// Of memory that is kGuardBytes longer, where this writes the guard.
+  /// The memory is kGuardBytes longer, and this writes the guard there.
   static Vector of(std::byte* memory, std::size_t bytes) noexcept;
 };
 
