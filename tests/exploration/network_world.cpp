@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/execution/words.hpp"
 
@@ -21,7 +22,7 @@ class NetworkWorld::Wire final : public Transport {
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   int rank() const noexcept override { return rank_; }
   int ranks() const noexcept override { return world_.ranks(); }
-  int node(int rank) const noexcept override { return world_.what().nodes[static_cast<std::size_t>(rank)]; }
+  int node(int rank) const noexcept override { return world_.nodes_.nodes[static_cast<std::size_t>(rank)]; }
   std::byte* mapped(int peer, std::uint64_t offset) noexcept override {
     return is_near(peer) ? inner_.mapped(peer, offset) : nullptr;
   }
@@ -79,17 +80,17 @@ class NetworkWorld::Wire final : public Transport {
   Capabilities capabilities_;
 };
 
-NetworkWorld::NetworkWorld(PlanCase what) : PlanWorld(std::move(what)) {
+NetworkWorld::NetworkWorld(std::unique_ptr<TransportWorld> inner, NodesOfRanks nodes)
+    : inner_(std::move(inner)), nodes_(std::move(nodes)) {
   for (int rank = 0; rank < ranks(); ++rank) wires_.push_back(std::make_unique<Wire>(*this, rank));
+  inner_->use([this](int rank) -> Transport& { return *wires_[static_cast<std::size_t>(rank)]; });
 }
 
 NetworkWorld::~NetworkWorld() = default;
 
-Transport& NetworkWorld::transport(int rank) { return *wires_[static_cast<std::size_t>(rank)]; }
-
 void NetworkWorld::set_up(Explorer& explorer) {
   under_way_.clear();
-  PlanWorld::set_up(explorer);
+  inner_->set_up(explorer);
 }
 
 void NetworkWorld::put(Flight flight) {
@@ -105,7 +106,7 @@ void NetworkWorld::put(Flight flight) {
   explorer().memory().depart(flight.from, index);
   under_way_.insert(behind, flight);
   explorer().has_put();
-  if (what().moves_at_once) {
+  if (nodes_.moves_at_once) {
     move(under_way_[index], index);
     if (flight.owner == nullptr) remove(index);
   }
@@ -141,12 +142,12 @@ std::size_t NetworkWorld::index_of(std::size_t delivery) const {
 std::size_t NetworkWorld::deliveries() const {
   const auto under_way = static_cast<std::size_t>(std::ranges::count(under_way_, false, &Flight::has_arrived));
   // All that the executor asks is whether every put has ended.
-  return what().moves_at_once ? std::min<std::size_t>(under_way, 1) : under_way;
+  return nodes_.moves_at_once ? std::min<std::size_t>(under_way, 1) : under_way;
 }
 
 void NetworkWorld::deliver(std::size_t number) {
   const std::size_t index = index_of(number);
-  if (what().moves_at_once) {
+  if (nodes_.moves_at_once) {
     const int from = under_way_[index].from;
     for (Flight& flight : under_way_) flight.has_arrived = flight.has_arrived || flight.from == from;
     return;
@@ -197,9 +198,13 @@ bool NetworkWorld::has_news_for(int rank) const {
 }
 
 std::string NetworkWorld::at_end() {
-  return std::ranges::any_of(under_way_, [](const Flight& one) { return one.bytes != 0; })
-             ? "a call has ended before the network has taken its payload"
-             : "";
+  const auto is_left = [&](const Flight& one) {
+    return one.bytes != 0 && (inner_->waits_for_puts() || !one.has_arrived);
+  };
+  if (std::ranges::any_of(under_way_, is_left)) {
+    return "a call has ended before the network has taken its payload";
+  }
+  return inner_->at_end();
 }
 
 void NetworkWorld::save(std::vector<std::byte>& to) const {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/execution/put_owner.hpp"
-#include "tests/exploration/plan_world.hpp"
+#include "tests/exploration/transport_world.hpp"
 
 namespace torii::exploration {
 
@@ -31,10 +31,24 @@ struct Flight {
   PutCount* owner = nullptr;
 };
 
-class NetworkWorld final : public PlanWorld {
+/// The nodes of a network.
+struct NodesOfRanks {
+  std::vector<int> nodes;  ///< by rank
+  /// Messages can be read as soon as they are put, and only the time at which the sender learns that is open. Any order
+  /// of arrival is still seen, since a load may take an older value of each word; but the search has far fewer states,
+  /// and it does not notice two puts under way to one word.
+  bool moves_at_once = false;
+};
+
+/// Another world's ranks, apart.
+class NetworkWorld final : public World {
  public:
-  explicit NetworkWorld(PlanCase what);
+  NetworkWorld(std::unique_ptr<TransportWorld> inner, NodesOfRanks nodes);
   ~NetworkWorld() override;
+  int ranks() const override { return inner_->ranks(); }
+  void run(int rank) override { inner_->run(rank); }
+  bool must_wait() const override { return inner_->must_wait(); }
+  bool sleeps_end() const override { return inner_->sleeps_end(); }
   void set_up(Explorer& explorer) override;
   std::size_t deliveries() const override;
   void deliver(std::size_t number) override;
@@ -43,9 +57,6 @@ class NetworkWorld final : public PlanWorld {
   std::string at_end() override;
   void save(std::vector<std::byte>& to) const override;
   void restore(const std::vector<std::byte>& from) override;
-
- protected:
-  Transport& transport(int rank) override;
 
  private:
   class Wire;
@@ -57,6 +68,8 @@ class NetworkWorld final : public PlanWorld {
   void move_payload(const Flight& flight, std::size_t message);
   std::size_t index_of(std::size_t delivery) const;
 
+  std::unique_ptr<TransportWorld> inner_;
+  NodesOfRanks nodes_;
   std::vector<std::unique_ptr<Wire>> wires_;
   std::vector<Flight> under_way_;  ///< by sender, then in the order of putting; their views are in Memory
 };

@@ -9,7 +9,7 @@
 
 #include "runtime/execution/execution.hpp"
 #include "tests/exploration/explorer.hpp"
-#include "tests/exploration/station.hpp"
+#include "tests/exploration/transport_world.hpp"
 
 namespace torii::exploration {
 
@@ -33,13 +33,10 @@ struct PlanCase {
   bool sleeps_end = true;
   /// Rank 1 makes another call than the others at last: then nobody may get to the end.
   bool last_calls_differ = false;
-  /// Between nodes: messages can be read as soon as they are put, and only the time at which the sender learns that is
-  /// open. Any order of arrival is still seen, since a load may take an older value of each word; but the search has
-  /// far fewer states, and it does not notice two puts under way to one word.
-  bool moves_at_once = false;
+  bool moves_at_once = false;  ///< as of the network
 };
 
-class PlanWorld : public World {
+class PlanWorld final : public TransportWorld {
  public:
   explicit PlanWorld(PlanCase what);
   ~PlanWorld() override;
@@ -48,10 +45,6 @@ class PlanWorld : public World {
   void run(int rank) override;
   bool sleeps_end() const override { return what_.sleeps_end; }
   bool must_wait() const override { return what_.last_calls_differ; }
-
- protected:
-  virtual Transport& transport(int rank) { return Station::instance().transport(rank); }
-  const PlanCase& what() const noexcept { return what_; }
 
  private:
   struct Rank;

@@ -3,11 +3,15 @@
 #include "tests/exploration/worlds.hpp"
 
 #include <cstdlib>
+#include <utility>
 
 #include "collectives/building/steps.hpp"
 #include "collectives/proof/verify.hpp"
 #include "collectives/selection/catalogue.hpp"
+#include "runtime/point_to_point/operations.hpp"
 #include "tests/exploration/network_world.hpp"
+#include "tests/exploration/pair_world.hpp"
+#include "tests/exploration/plan_world.hpp"
 #include "tests/exploration/record_worlds.hpp"
 
 namespace torii::exploration {
@@ -88,9 +92,21 @@ class List {
  public:
   void add(PlanCase what, bool is_short = true) {
     const std::string name = what.name;
-    list_.push_back({name, is_short, [what = std::move(what)]() -> std::unique_ptr<World> {
-                       if (what.nodes.empty()) return std::make_unique<PlanWorld>(what);
-                       return std::make_unique<NetworkWorld>(what);
+    list_.push_back(
+        {name, is_short, [what = std::move(what)]() -> std::unique_ptr<World> {
+           auto world = std::make_unique<PlanWorld>(what);
+           if (what.nodes.empty()) return world;
+           return std::make_unique<NetworkWorld>(std::move(world), NodesOfRanks{what.nodes, what.moves_at_once});
+         }});
+  }
+  void add(PairCase what, bool apart = false, bool is_short = true) {
+    const std::string name = what.name;
+    list_.push_back({name, is_short, [what = std::move(what), apart]() -> std::unique_ptr<World> {
+                       auto world = std::make_unique<PairWorld>(what);
+                       if (!apart) return world;
+                       NodesOfRanks nodes;
+                       for (int rank = 0; rank < world->ranks(); ++rank) nodes.nodes.push_back(rank);
+                       return std::make_unique<NetworkWorld>(std::move(world), std::move(nodes));
                      }});
   }
   std::vector<Listed> take() { return std::move(list_); }
@@ -183,6 +199,49 @@ void add_exchanges(List& list) {
   list.add(catalogued("bundles", "floyd", 3, Collective::alltoall, 2, 1, {{.count = 24}}), false);
 }
 
+Deed send(int to, int tag, std::size_t count, bool in_arena = false) {
+  return {.sends = true, .peer = to, .tag = tag, .count = count, .in_arena = in_arena, .waits = false};
+}
+Deed receive(int from, int tag) { return {.sends = false, .peer = from, .tag = tag, .waits = false}; }
+std::vector<Deed> then_wait(std::vector<Deed> deeds) {
+  deeds.back().waits = true;
+  return deeds;
+}
+
+/// Sends of rank 0 to rank 1, received in this order of tags.
+PairCase to_one(std::string name, int slots, std::vector<Deed> sends, const std::vector<int>& tags) {
+  std::vector<Deed> receives;
+  for (const int tag : tags) receives.push_back(receive(0, tag));
+  for (Deed& one : receives) one.waits = true;
+  return {with_slots(name, slots), slots, {then_wait(std::move(sends)), std::move(receives)}};
+}
+
+void add_pairs(List& list) {
+  constexpr std::size_t kLong = 10;  // more than a slot holds
+  for (int slots = 1; slots <= 2; ++slots) {
+    list.add(to_one("sends in the signal's line", slots, {send(1, 0, 1), send(1, 1, 2), send(1, 0, 1)}, {0, 1, 0}));
+    list.add(to_one("sends behind it", slots, {send(1, 0, 6), send(1, 0, 5), send(1, 0, 6)}, {0, 0, 0}));
+    list.add(to_one("sends before their receives", slots, {send(1, 0, 1), send(1, 1, 6), send(1, 2, 1)}, {2, 0, 1}));
+    list.add(to_one("a send that is read in place", slots, {send(1, 0, kLong, true), send(1, 1, 1)}, {0, 1}));
+    list.add(to_one("a send in parts", slots, {send(1, 0, kLong), send(1, 1, 1)}, {0, 1}));
+    list.add(to_one("sends in parts in another order", slots, {send(1, 0, kLong), send(1, 1, kLong)}, {1, 0}));
+    const auto both = [&](bool in_arena) {
+      return PairCase{with_slots(in_arena ? "both ways, read in place" : "both ways, in parts", slots),
+                      slots,
+                      {then_wait({send(1, 0, kLong, in_arena), receive(1, 0)}),
+                       then_wait({send(0, 0, kLong, in_arena), receive(0, 0)})}};
+    };
+    list.add(both(true));
+    list.add(both(false));
+  }
+  list.add(PairCase{"sends of two ranks to any",
+                    1,
+                    {then_wait({send(2, 0, 1)}), then_wait({send(2, 0, 1)}),
+                     then_wait({receive(kAnyRank, 0), receive(kAnyRank, 0)})}});
+  list.add(to_one("sends over a network", 1, {send(1, 0, 1), send(1, 1, 6)}, {1, 0}), true);
+  list.add(to_one("a send in parts over a network", 2, {send(1, 0, kLong)}, {0}), true);
+}
+
 }  // namespace
 
 std::unique_ptr<World> sleepers_without_time() {
@@ -201,6 +260,7 @@ std::vector<Listed> worlds(bool full) {
   add_networks(list);
   add_places(list);
   add_exchanges(list);
+  add_pairs(list);
   std::vector<Listed> all = list.take();
   all.push_back({"call records", true, call_records});
   all.push_back({"refusal notices", true, refusal_notices});

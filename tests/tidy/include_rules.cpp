@@ -51,6 +51,7 @@ constexpr auto kSubfolders = std::to_array<Subfolder>({
     {"runtime", "devices", 3},
     {"runtime", "bootstrap", 4},
     {"runtime", "execution", 5},
+    {"runtime", "point_to_point", 6},
     {"collectives", "trees", 0},
     {"collectives", "orders", 0},
     {"collectives", "schedules", 0},

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sender's side, and the beginning of operations. The receiver's side has a file of its own.
+#include "runtime/point_to_point/point_to_point.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace torii {
+
+PointToPoint::PointToPoint(Transport& transport, InstalledPlan&& pairs, std::size_t slot_bytes)
+    : pairs_(std::move(pairs)), call_(transport) {
+  call_.take_up(pairs_, no_shape_, 0);
+  for (ExchangePeer& peer : pairs_.exchange.peers) {
+    peers_.push_back({.streams = PairStreams(peer, slot_bytes), .outgoing = {}, .announced = {}, .requested = {}});
+  }
+}
+
+/// Queues take memory of the process. Without it no operation can go on.
+template <class Body>
+bool PointToPoint::has_memory(Body&& body) noexcept {
+  try {
+    body();
+    return true;
+  } catch (const std::bad_alloc&) {
+    call_.note(Status::no_resource, call_.transport.rank());
+    return false;
+  }
+}
+
+/// nullptr: the rank itself.
+PointToPoint::Peer* PointToPoint::peer_of(int rank) noexcept {
+  const int own = pairs_.plan.rank;
+  return rank == own ? nullptr : &peers_[static_cast<std::size_t>(rank - (rank > own ? 1 : 0))];
+}
+
+void PointToPoint::start(Send& send) noexcept {
+  ++open_;
+  if (has_memory([&] { begin(send); })) return;
+  send.done = true;
+  send.status = Status::no_resource;
+}
+
+void PointToPoint::begin(Send& send) {
+  Peer* const peer = peer_of(send.to);
+  if (peer == nullptr) return begin_own(send);
+  const bool is_whole = send.envelope.bytes <= peer->streams.payload_most();
+  peer->outgoing.push_back({.kind = is_whole ? MessageKind::whole : MessageKind::announcement, .send = &send});
+  (void)flush(*peer);
+}
+
+/// To itself a rank needs no messages. The bytes stay where they are until they are received.
+void PointToPoint::begin_own(Send& send) {
+  Arrival arrival;
+  arrival.envelope = send.envelope;
+  arrival.own = &send;
+  if (Receive* const receive = matching_.take_receive(send.envelope)) return meet(*receive, arrival);
+  matching_.keep(std::move(arrival));
+}
+
+void PointToPoint::start(Receive& receive) noexcept {
+  ++open_;
+  const auto begin = [&] {
+    Arrival arrival;
+    if (matching_.take_arrival(receive, arrival)) return meet(receive, arrival);
+    matching_.post(receive);
+  };
+  if (has_memory(begin)) return;
+  receive.done = true;
+  receive.status = Status::no_resource;
+}
+
+bool PointToPoint::withdraw(Receive& receive) noexcept {
+  if (!matching_.withdraw(receive)) return false;
+  --open_;
+  return true;
+}
+
+bool PointToPoint::progress() noexcept {
+  bool moved = false;
+  if (pairs_.remote) call_.note(call_.transport.progress(), -1);
+  (void)has_memory([&] {
+    for (Peer& peer : peers_) {
+      if (call_.status != Status::ok) return;
+      if (drain(peer)) moved = true;
+      if (!peer.outgoing.empty() && flush(peer)) moved = true;
+    }
+    if (!reads_.empty() && read_portions()) moved = true;
+    if (!leaving_.empty() && finish_leaving()) moved = true;
+  });
+  return moved || call_.status != Status::ok;
+}
+
+/// Sends what the slots have room for.
+bool PointToPoint::flush(Peer& peer) {
+  bool moved = false;
+  while (!peer.outgoing.empty() && call_.status == Status::ok && peer.streams.may_send(call_)) {
+    if (tell(peer, peer.outgoing.front())) peer.outgoing.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+/// Sends one message. True if nothing is left of `next`.
+bool PointToPoint::tell(Peer& peer, Outgoing& next) {
+  Heading heading;
+  heading.kind = next.kind;
+  if (next.send == nullptr) {
+    heading.bytes = next.number;
+    peer.streams.send(call_, heading, nullptr, 0);
+    if (next.receive != nullptr) end(*next.receive);
+    return true;
+  }
+  Send& send = *next.send;
+  const std::size_t bytes = send.envelope.bytes;
+  if (next.kind == MessageKind::part) {
+    heading.bytes = std::min(bytes - next.sent_bytes, peer.streams.payload_most());
+    peer.streams.send(call_, heading, send.data + next.sent_bytes, heading.bytes);
+    next.sent_bytes += heading.bytes;
+    if (next.sent_bytes != bytes) return false;
+    end(send, peer.streams.remote());
+    return true;
+  }
+  heading.type = send.envelope.type;
+  heading.tag = send.envelope.tag;
+  heading.bytes = bytes;
+  if (next.kind == MessageKind::whole) {
+    peer.streams.send(call_, heading, send.data, bytes);
+    end(send, peer.streams.remote());
+    return true;
+  }
+  Announced announced;
+  send.number = announced.number = peer.announcements++;
+  if (!peer.streams.remote()) {
+    heading.reach = send.reachable ? kInArena : kReadable;
+    announced.place = send.reachable ? static_cast<std::uint64_t>(send.offset)
+                                     : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(send.data));
+  }
+  peer.announced.push_back(&send);
+  peer.streams.send(call_, heading, &announced, sizeof(announced));
+  return true;
+}
+
+/// The peer wants the bytes of an announced send, or has read them.
+void PointToPoint::answer(Peer& peer, const Heading& heading) {
+  const auto found = std::ranges::find(peer.announced, heading.bytes, &Send::number);
+  if (found == peer.announced.end()) {
+    return fail(Status::transport, peer.streams.context_rank(),
+                "it answers send " + std::to_string(heading.bytes) + ", which was not announced to it");
+  }
+  Send& send = **found;
+  peer.announced.erase(found);
+  if (heading.kind == MessageKind::receipt) return end(send, false);
+  peer.outgoing.push_back({.kind = MessageKind::part, .send = &send});
+}
+
+/// Over a network a copy of the bytes is in the send slot, but nobody moves it on while this rank makes no calls.
+void PointToPoint::end(Send& send, bool remote) {
+  if (remote && !call_.puts.drained()) return leaving_.push_back(&send);
+  --open_;
+  send.done = true;
+}
+
+bool PointToPoint::finish_leaving() noexcept {
+  if (!call_.puts.drained()) return false;
+  for (Send* const send : leaving_) {
+    --open_;
+    send->done = true;
+  }
+  leaving_.clear();
+  return true;
+}
+
+void PointToPoint::fail(Status status, int context_rank, std::string text) {
+  if (call_.status != Status::ok) return;
+  call_.note(status, context_rank);
+  refusal_ = std::move(text);
+}
+
+void PointToPoint::abandon(Status status) noexcept {
+  const auto stop = [&](auto& operation) {
+    if (operation.done) return;
+    operation.done = true;
+    operation.status = status;
+  };
+  for (Peer& peer : peers_) {
+    for (const Outgoing& one : peer.outgoing) {
+      if (one.send != nullptr) stop(*one.send);
+      if (one.receive != nullptr) stop(*one.receive);
+    }
+    for (Send* const send : peer.announced) stop(*send);
+    for (Receive* const receive : peer.requested) stop(*receive);
+    peer.outgoing.clear();
+    peer.announced.clear();
+    peer.requested.clear();
+  }
+  for (const Read& read : reads_) stop(*read.receive);
+  for (Send* const send : leaving_) stop(*send);
+  for (Receive* const receive : matching_.posted()) stop(*receive);
+  for (const Arrival& arrival : matching_.arrivals()) {
+    if (arrival.own != nullptr) stop(*arrival.own);
+  }
+  reads_.clear();
+  leaving_.clear();
+  matching_.clear();
+  open_ = 0;
+}
+
+}  // namespace torii

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives between pairs of ranks, with tags. Nothing is agreed on before: a send and a receive meet at the
+// receiver, whichever is there first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "runtime/point_to_point/matching.hpp"
+#include "runtime/point_to_point/messages.hpp"
+#include "runtime/point_to_point/operations.hpp"
+
+namespace torii {
+
+/// For one thread. Nothing moves but inside its functions, of this rank and, for sends that are not short, of the
+/// receiver. Memory of the caller's is written by its own rank only: a receiver fetches, a sender never stores there.
+class PointToPoint {
+ public:
+  /// `pairs` is an installed pair_plan(), for slots of `slot_bytes`.
+  PointToPoint(Transport& transport, InstalledPlan&& pairs, std::size_t slot_bytes);
+  PointToPoint(const PointToPoint&) = delete;
+  PointToPoint& operator=(const PointToPoint&) = delete;
+
+  /// Begins the operation, which must stay where it is until it is done; it may be done at once.
+  void start(Send& send) noexcept;
+  void start(Receive& receive) noexcept;
+  /// Takes a receive back that has met no send. False if it has met one: it will then be done.
+  bool withdraw(Receive& receive) noexcept;
+  /// True if something moved.
+  bool progress() noexcept;
+  /// All operations that are not done end with this status. No other function is called afterwards.
+  void abandon(Status status) noexcept;
+
+  /// Bad once an operation cannot go on: `failed_peer()` is the rank in the context with which, refusal() says why.
+  /// With status mismatch, mismatched() is the receive that has met a send which does not fit; its envelope is the
+  /// send's.
+  Status status() const noexcept { return call_.status; }
+  int failed_peer() const noexcept { return call_.failed_peer; }
+  const std::string& refusal() const noexcept { return refusal_; }
+  const Receive& mismatched() const noexcept { return mismatched_; }
+  /// Operations that are not done.
+  int open() const noexcept { return open_; }
+  /// The owner of the puts that engines still hold, when the team ends.
+  PutOwner take_puts() noexcept { return std::move(call_.puts); }
+
+ private:
+  /// What this rank has still to tell a peer.
+  struct Outgoing {
+    MessageKind kind = MessageKind::whole;
+    Send* send = nullptr;        ///< whole, announcement, part
+    Receive* receive = nullptr;  ///< receipt: done when the receipt has left, since this rank may make no more calls
+    std::uint64_t number = 0;    ///< request, receipt
+    std::size_t sent_bytes = 0;
+  };
+  struct Peer {
+    PairStreams streams;
+    std::deque<Outgoing> outgoing;    ///< in the order in which it leaves
+    std::deque<Send*> announced;      ///< sends whose bytes the peer has not taken
+    std::uint64_t announcements = 0;  ///< so far
+    std::deque<Receive*> requested;   ///< receives whose bytes come in parts, in that order
+  };
+  /// A receiver reads the bytes of a send where they are.
+  struct Read {
+    Receive* receive;
+    Peer* peer;
+    std::uint64_t number;
+    std::uintptr_t from;
+    bool is_private;
+  };
+
+  template <class Body>
+  bool has_memory(Body&& body) noexcept;
+  Peer* peer_of(int rank) noexcept;
+  void begin(Send& send);
+  void begin_own(Send& send);
+  bool drain(Peer& peer);
+  void understand(Peer& peer, const Heading& heading, const std::byte* payload);
+  void take_envelope(Peer& peer, const Heading& heading, const std::byte* payload);
+  void take_part(Peer& peer, const Heading& heading, const std::byte* payload);
+  void answer(Peer& peer, const Heading& heading);
+  void meet(Receive& receive, const Arrival& arrival);
+  void meet_announced(Receive& receive, const Arrival& arrival);
+  bool fits(Receive& receive, const Envelope& envelope);
+  bool flush(Peer& peer);
+  bool tell(Peer& peer, Outgoing& next);
+  bool read_portions();
+  bool finish_leaving() noexcept;
+  void end(Send& send, bool remote);
+  void end(Receive& receive) noexcept;
+  void fail(Status status, int context_rank, std::string text);
+
+  InstalledPlan pairs_;
+  CallShape no_shape_;
+  RunningCall call_;
+  std::vector<Peer> peers_;
+  Matching matching_;
+  std::vector<Read> reads_;
+  std::vector<Send*> leaving_;  ///< sent, while engines may still read the bytes
+  int open_ = 0;
+  std::string refusal_;
+  Receive mismatched_;
+};
+
+}  // namespace torii

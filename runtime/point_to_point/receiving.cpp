@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiver's side: takes messages out of slots, brings sends and receives together, and fetches their bytes.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/point_to_point/point_to_point.hpp"
+
+namespace torii {
+
+/// Takes all messages of the peer that have come. Never waits: what no receive wants yet is kept, so that answers,
+/// which come the same way, are never held up.
+bool PointToPoint::drain(Peer& peer) {
+  bool moved = false;
+  while (call_.status == Status::ok) {
+    const std::byte* const at = peer.streams.arrived(call_);
+    if (at == nullptr) break;
+    Heading heading;
+    std::memcpy(&heading, at, sizeof(heading));
+    understand(peer, heading, at + sizeof(heading));
+    if (call_.status != Status::ok) return true;
+    peer.streams.take(call_);
+    moved = true;
+  }
+  return moved;
+}
+
+void PointToPoint::understand(Peer& peer, const Heading& heading, const std::byte* payload) {
+  switch (heading.kind) {
+    case MessageKind::whole:
+    case MessageKind::announcement:
+      return take_envelope(peer, heading, payload);
+    case MessageKind::part:
+      return take_part(peer, heading, payload);
+    case MessageKind::request:
+    case MessageKind::receipt:
+      return answer(peer, heading);
+  }
+  fail(Status::transport, peer.streams.context_rank(),
+       "it sends a message of kind " + std::to_string(static_cast<int>(heading.kind)) + ", and there are 1 to 5");
+}
+
+void PointToPoint::take_envelope(Peer& peer, const Heading& heading, const std::byte* payload) {
+  Arrival arrival;
+  arrival.envelope = {.from = peer.streams.rank(), .tag = heading.tag, .type = heading.type, .bytes = heading.bytes};
+  arrival.is_whole = heading.kind == MessageKind::whole;
+  if (heading.tag < 0 || (arrival.is_whole && heading.bytes > peer.streams.payload_most())) {
+    return fail(Status::transport, peer.streams.context_rank(),
+                "it sends " + std::to_string(heading.bytes) + " bytes at once with tag " + std::to_string(heading.tag) +
+                    ", and a slot has " + std::to_string(peer.streams.payload_most()));
+  }
+  Receive* const receive = matching_.take_receive(arrival.envelope);
+  if (!arrival.is_whole) {
+    arrival.reach = heading.reach == kInArena || heading.reach == kReadable ? OfferKind{heading.reach} : kByValue;
+    std::memcpy(&arrival.announced, payload, sizeof(arrival.announced));
+    if (receive != nullptr) return meet(*receive, arrival);
+  } else if (receive != nullptr) {
+    // The usual case: the bytes go from the slot to where they are wanted.
+    if (!fits(*receive, arrival.envelope)) return;
+    if (heading.bytes != 0) kernels::copy(receive->data, payload, heading.bytes, false);
+    return end(*receive);
+  } else {
+    arrival.bytes.assign(payload, payload + heading.bytes);
+  }
+  matching_.keep(std::move(arrival));
+}
+
+/// Whether the receive can take that send. If not, nothing can go on: the sender believes that its bytes are wanted.
+bool PointToPoint::fits(Receive& receive, const Envelope& envelope) {
+  receive.envelope = envelope;
+  if (envelope.bytes <= receive.room_bytes && envelope.type == receive.type) return true;
+  mismatched_ = receive;
+  const Peer* const peer = peer_of(envelope.from);
+  fail(Status::mismatch, peer == nullptr ? call_.transport.rank() : peer->streams.context_rank(), {});
+  receive.status = Status::mismatch;
+  end(receive);
+  return false;
+}
+
+void PointToPoint::meet(Receive& receive, const Arrival& arrival) {
+  if (!fits(receive, arrival.envelope)) {
+    if (arrival.own != nullptr) end(*arrival.own, false);
+    return;
+  }
+  if (!arrival.is_whole) return meet_announced(receive, arrival);
+  const std::byte* const from = arrival.own != nullptr ? arrival.own->data : arrival.bytes.data();
+  if (arrival.envelope.bytes != 0) kernels::copy(receive.data, from, arrival.envelope.bytes, false);
+  if (arrival.own != nullptr) end(*arrival.own, false);
+  end(receive);
+}
+
+/// Both ranks of a node can reach the bytes if they are in the sender's arena, or if the operating system lets this
+/// rank read the sender's memory. Otherwise they come in parts.
+void PointToPoint::meet_announced(Receive& receive, const Arrival& arrival) {
+  Peer& peer = *peer_of(arrival.envelope.from);
+  const int rank = peer.streams.context_rank();
+  const Announced& announced = arrival.announced;
+  if (arrival.reach == kInArena && !peer.streams.remote()) {
+    const std::uint64_t arena_bytes = call_.transport.arena_bytes();
+    if (arrival.envelope.bytes > arena_bytes || announced.place > arena_bytes - arrival.envelope.bytes) {
+      matching_.post(receive);  // it ends with the others
+      return fail(Status::transport, rank,
+                  "it says that " + std::to_string(arrival.envelope.bytes) + " bytes of its send stand at offset " +
+                      std::to_string(announced.place) + " of its arena, which has " + std::to_string(arena_bytes) +
+                      " bytes");
+    }
+    const auto from = reinterpret_cast<std::uintptr_t>(call_.transport.mapped(rank, announced.place));
+    reads_.push_back({&receive, &peer, announced.number, from, false});
+  } else if (arrival.reach == kReadable && !peer.streams.remote() && call_.transport.readable(rank)) {
+    reads_.push_back({&receive, &peer, announced.number, static_cast<std::uintptr_t>(announced.place), true});
+  } else {
+    peer.requested.push_back(&receive);
+    peer.outgoing.push_back({.kind = MessageKind::request, .number = announced.number});
+    (void)flush(peer);
+    return;
+  }
+  (void)read_portions();
+}
+
+void PointToPoint::take_part(Peer& peer, const Heading& heading, const std::byte* payload) {
+  const int rank = peer.streams.context_rank();
+  if (peer.requested.empty()) return fail(Status::transport, rank, "it sends bytes that nobody has requested");
+  Receive& receive = *peer.requested.front();
+  const std::size_t left = receive.envelope.bytes - receive.got_bytes;
+  if (heading.bytes > std::min(left, peer.streams.payload_most())) {
+    return fail(
+        Status::transport, rank,
+        "it sends a part of " + std::to_string(heading.bytes) + " bytes where " + std::to_string(left) + " are left");
+  }
+  kernels::copy(receive.data + receive.got_bytes, payload, heading.bytes, false);
+  receive.got_bytes += heading.bytes;
+  if (receive.got_bytes != receive.envelope.bytes) return;
+  peer.requested.pop_front();
+  end(receive);
+}
+
+/// One portion of each read, so that long ones do not hold up others.
+bool PointToPoint::read_portions() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < reads_.size(); ++i) {
+    const Read read = reads_[i];
+    if (call_.status != Status::ok) {
+      reads_[kept++] = read;
+      continue;
+    }
+    Receive& receive = *read.receive;
+    const std::size_t bytes = portion_bytes(receive.got_bytes, receive.envelope.bytes);
+    std::byte* const to = receive.data + receive.got_bytes;
+    const std::uintptr_t from = read.from + receive.got_bytes;
+    if (read.is_private) {
+      const int rank = read.peer->streams.context_rank();
+      call_.note(call_.transport.read(rank, from, to, bytes), rank);
+    } else {
+      kernels::copy(to, reinterpret_cast<const void*>(from), bytes, false);
+    }
+    receive.got_bytes += bytes;
+    if (call_.status != Status::ok || receive.got_bytes != receive.envelope.bytes) {
+      reads_[kept++] = read;
+      continue;
+    }
+    read.peer->outgoing.push_back({.kind = MessageKind::receipt, .receive = &receive, .number = read.number});
+    (void)flush(*read.peer);
+  }
+  reads_.resize(kept);
+  return true;
+}
+
+void PointToPoint::end(Receive& receive) noexcept {
+  --open_;
+  receive.done = true;
+}
+
+}  // namespace torii

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank, as a thread, with its sends and receives below the public interface.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/point_to_point/point_to_point.hpp"
+#include "tests/conformance/distant.hpp"
+#include "tests/support/thread_ranks.hpp"
+#include "transports/shared_memory/shared_memory.hpp"
+
+namespace torii::tests {
+
+inline constexpr double kPairDeadlineS = 60;
+
+/// Where the bytes of sends are, and whether others may read them there.
+enum class Memory { in_arena, readable, closed };
+
+struct Setting {
+  Memory memory = Memory::closed;
+  std::vector<int> nodes;  ///< by rank; empty: one node
+};
+
+/// One rank: a transport and the sends and receives of its thread.
+class PairRank {
+ public:
+  PairRank(Bootstrap& bootstrap, const Setting& setting, std::uint64_t seed = 1)
+      : bootstrap_(bootstrap),
+        setting_(setting),
+        nodes_(bootstrap),
+        arena_(shared_memory::make_arena(bootstrap, nodes_, shared_memory::kArenaBytesMin)),
+        peers_(bootstrap, nodes_, *arena_, kPairDeadlineS),
+        shared_memory_(bootstrap, *arena_, peers_, 2, setting.memory == Memory::readable ? Switch::on : Switch::off),
+        distant_(shared_memory_, setting.nodes, seed * 1000 + static_cast<std::uint64_t>(bootstrap.rank())) {
+    slot_bytes_ = pair_slot_bytes(bootstrap.ranks());
+    const Plan plan = pair_plan(bootstrap.rank(), bootstrap.ranks());
+    const StagingShape shape = staging_shape(plan, slot_bytes_, false, !setting.nodes.empty());
+    Placement placement;
+    placement.transport = &distant_;
+    placement.staging_offsets = gather_values(bootstrap, arena_->allocate(shape.total_bytes));
+    for (int peer = 0; peer < bootstrap.ranks(); ++peer) placement.context_ranks.push_back(peer);
+    pairs.emplace(distant_, install(plan, slot_bytes_, false, placement), slot_bytes_);
+    // The same streams once more, for a rank that breaks the rules.
+    raw_ = install(plan, slot_bytes_, false, placement);
+  }
+
+  /// Memory for bytes that are sent.
+  std::byte* allocate(std::size_t bytes) {
+    if (setting_.memory == Memory::in_arena) return arena_->base() + arena_->allocate(std::max<std::size_t>(bytes, 1));
+    memory_.push_back(std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1)));
+    return memory_.back().get();
+  }
+  Send& send(int to, int tag, const std::byte* data, std::size_t bytes, std::uint16_t type = 1) {
+    Send& send = sends.emplace_back();
+    send.to = to;
+    send.envelope = {.from = bootstrap_.rank(), .tag = tag, .type = type, .bytes = bytes};
+    send.data = data;
+    send.reachable = setting_.memory == Memory::in_arena;
+    if (send.reachable) send.offset = data - arena_->base();
+    pairs->start(send);
+    return send;
+  }
+  Receive& receive(int from, int tag, std::byte* to, std::size_t bytes, std::uint16_t type = 1) {
+    Receive& receive = receives.emplace_back();
+    receive.from = from;
+    receive.tag = tag;
+    receive.type = type;
+    receive.data = to;
+    receive.room_bytes = bytes;
+    pairs->start(receive);
+    return receive;
+  }
+  /// Until it is so; false if it is not in time, or something failed.
+  template <class Done>
+  bool go_on_until(Done&& done) {
+    const std::int64_t begun_ns = now_ns();
+    while (!done()) {
+      if (!pairs->progress()) sched_yield();
+      if (pairs->status() != Status::ok || static_cast<double>(now_ns() - begun_ns) > kPairDeadlineS * 1e9)
+        return false;
+    }
+    return true;
+  }
+  bool finish() {
+    return go_on_until([&] { return pairs->open() == 0; });
+  }
+  /// All ranks have come here. Nobody unmaps what another thread may still put into.
+  void meet() { gather_values(bootstrap_, 0); }
+  void leave() {
+    distant_.flush();
+    meet();
+  }
+  /// A message that no rank sends by itself.
+  void forge(int to, const Heading& heading, std::size_t bytes) {
+    RunningCall call(distant_);
+    const CallShape no_shape;
+    call.take_up(raw_, no_shape, 0);
+    const std::vector<std::byte> payload(bytes, std::byte{0xff});
+    auto& peer = raw_.exchange.peers[static_cast<std::size_t>(to - (to > bootstrap_.rank() ? 1 : 0))];
+    PairStreams(peer, slot_bytes_).send(call, heading, payload.data(), bytes);
+  }
+  std::size_t slot_bytes() const { return slot_bytes_; }
+  std::uint64_t reads() const { return distant_.reads(); }
+
+  std::optional<PointToPoint> pairs;
+  std::deque<Send> sends;
+  std::deque<Receive> receives;
+
+ private:
+  Bootstrap& bootstrap_;
+  const Setting& setting_;
+  shared_memory::Nodes nodes_;
+  std::unique_ptr<shared_memory::Arena> arena_;
+  shared_memory::NodePeers peers_;
+  shared_memory::SharedMemory shared_memory_;
+  Distant distant_;
+  std::size_t slot_bytes_ = 0;
+  InstalledPlan raw_;
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
+};
+
+}  // namespace torii::tests

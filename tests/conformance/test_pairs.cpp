@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives below the public interface: every way that bytes take, on one node and between nodes, and peers
+// that break the rules.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <random>
+#include <tuple>
+
+#include "tests/conformance/pair_rank.hpp"
+
+namespace torii::tests {
+namespace {
+
+std::byte byte_of(int from, int to, int tag, int number, std::size_t at) {
+  return static_cast<std::byte>(from * 131 + to * 71 + tag * 37 + number * 11 + static_cast<int>(at % 251));
+}
+
+struct Message {
+  int from;
+  int to;
+  int tag;
+  int number;  ///< among those with the same ranks and tag
+  std::size_t bytes;
+};
+
+std::vector<Message> draw_messages(int ranks, std::uint64_t seed, std::size_t slot_bytes) {
+  std::mt19937_64 random(seed);
+  const std::array<std::size_t, 14> sizes = {
+      0,      1,      24,     40, 41, 48, 100, slot_bytes - 17, slot_bytes - 16, slot_bytes - 15, 3 * 8192 + 5,
+      262144, 262145, 600'001};
+  std::map<std::tuple<int, int, int>, int> numbers;
+  std::vector<Message> messages;
+  for (int i = 0; i < 40 * ranks; ++i) {
+    Message one{};
+    one.from = static_cast<int>(random() % static_cast<std::uint64_t>(ranks));
+    one.to = static_cast<int>(random() % static_cast<std::uint64_t>(ranks));
+    one.tag = static_cast<int>(random() % 4);
+    one.bytes = sizes[random() % (i % 5 == 0 ? sizes.size() : 10)];
+    one.number = numbers[{one.from, one.to, one.tag}]++;
+    messages.push_back(one);
+  }
+  return messages;
+}
+
+/// Tag 3 is received from any rank, so there the order of senders is open; everything else from a named one.
+bool is_from_any(int tag) { return tag == 3; }
+
+class Traffic : public testing::TestWithParam<std::tuple<int, int, int>> {};
+
+Setting setting_of(int memory, int nodes, int ranks) {
+  Setting setting;
+  setting.memory = static_cast<Memory>(memory);
+  for (int rank = 0; nodes > 1 && rank < ranks; ++rank) setting.nodes.push_back(rank % nodes);
+  return setting;
+}
+
+void check_traffic(PairRank& own, int rank, const std::vector<Message>& messages, std::uint64_t seed) {
+  std::mt19937_64 random(seed * 77 + static_cast<std::uint64_t>(rank));
+  struct Expected {
+    const Message* message;
+    Receive* receive;
+    std::vector<std::byte> to;
+  };
+  std::vector<Expected> expected;
+  std::deque<const Message*> sends;
+  std::deque<const Message*> receives;
+  for (const Message& one : messages) {
+    if (one.from == rank) sends.push_back(&one);
+    if (one.to == rank) receives.push_back(&one);
+  }
+  expected.reserve(receives.size());
+  // Receives in any order over tags and senders, but in the order of numbers within each.
+  std::shuffle(receives.begin(), receives.end(), random);
+  std::stable_sort(receives.begin(), receives.end(),
+                   [](const Message* a, const Message* b) { return a->number < b->number; });
+  while (!sends.empty() || !receives.empty()) {
+    const bool sends_now = receives.empty() || (!sends.empty() && random() % 2 == 0);
+    if (sends_now) {
+      const Message& one = *sends.front();
+      sends.pop_front();
+      std::byte* const data = own.allocate(one.bytes);
+      for (std::size_t i = 0; i < one.bytes; ++i) data[i] = byte_of(one.from, one.to, one.tag, one.number, i);
+      own.send(one.to, one.tag, data, one.bytes);
+    } else {
+      const Message& one = *receives.front();
+      receives.pop_front();
+      Expected& next = expected.emplace_back();
+      next.message = &one;
+      next.to.resize(is_from_any(one.tag) ? 700'000 : one.bytes);
+      next.receive = &own.receive(is_from_any(one.tag) ? kAnyRank : one.from, one.tag, next.to.data(), next.to.size());
+    }
+    if (random() % 3 == 0) own.pairs->progress();
+  }
+  ASSERT_TRUE(own.finish()) << name(own.pairs->status()) << ' ' << own.pairs->refusal() << ", " << own.pairs->open()
+                            << " open";
+  std::map<std::pair<int, int>, int> from_any;
+  for (const Expected& one : expected) {
+    const Envelope& envelope = one.receive->envelope;
+    const int number = is_from_any(one.message->tag) ? from_any[{envelope.from, envelope.tag}]++ : one.message->number;
+    ASSERT_EQ(envelope.tag, one.message->tag);
+    ASSERT_EQ(one.receive->status, Status::ok);
+    if (!is_from_any(one.message->tag)) {
+      ASSERT_EQ(envelope.from, one.message->from);
+      ASSERT_EQ(envelope.bytes, one.message->bytes);
+    }
+    std::size_t right = 0;
+    while (right < envelope.bytes && one.to[right] == byte_of(envelope.from, rank, envelope.tag, number, right))
+      ++right;
+    ASSERT_EQ(right, envelope.bytes) << "from " << envelope.from << " with tag " << envelope.tag;
+  }
+}
+
+TEST_P(Traffic, AllBytesComeInOrder) {
+  const auto [memory, nodes, ranks] = GetParam();
+  const std::uint64_t seeds = std::getenv("TORII_TEST_FULL") != nullptr ? 100 : 2;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const Setting setting = setting_of(memory, nodes, ranks);
+    const std::vector<Message> messages = draw_messages(ranks, seed, pair_slot_bytes(ranks));
+    run_ranks_as_threads(ranks, [&](Bootstrap& bootstrap) {
+      PairRank own(bootstrap, setting, seed);
+      check_traffic(own, bootstrap.rank(), messages, seed);
+      own.leave();
+    });
+  }
+}
+
+std::string way_name(const testing::TestParamInfo<std::tuple<int, int, int>>& way) {
+  constexpr auto kMemories = std::to_array({"InArena", "Readable", "Closed"});
+  return std::string(kMemories[static_cast<std::size_t>(std::get<0>(way.param))]) + "Nodes" +
+         std::to_string(std::get<1>(way.param)) + "Ranks" + std::to_string(std::get<2>(way.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Traffic,
+                         testing::Combine(testing::Values(0, 1, 2), testing::Values(1, 2), testing::Values(1, 2, 3, 5)),
+                         way_name);
+
+/// Two ranks of a node in memory that nobody else reads.
+template <class Body>
+void with_two(Body&& body, const Setting& setting = {}) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    PairRank own(bootstrap, setting);
+    body(own, bootstrap.rank());
+    own.leave();
+  });
+}
+
+std::byte* bytes(std::array<int, 2>& values) { return reinterpret_cast<std::byte*>(values.data()); }
+
+TEST(Matching, TagsChooseAmongSendsOfOneRank) {
+  with_two([](PairRank& own, int rank) {
+    std::array<int, 2> first = {1, 2};
+    std::array<int, 2> second = {3, 4};
+    std::array<int, 2> third = {5, 6};
+    if (rank == 0) {
+      own.send(1, 7, bytes(first), 8);
+      own.send(1, 9, bytes(second), 8);
+      own.send(1, 7, bytes(third), 8);
+      EXPECT_TRUE(own.finish());
+      return own.meet();
+    }
+    own.meet();
+    std::array<std::array<int, 2>, 3> to{};
+    own.receive(0, 9, bytes(to[0]), 8);
+    ASSERT_TRUE(own.finish());
+    EXPECT_EQ(to[0], second) << "although another came first";
+    const Receive& any = own.receive(0, kAnyTag, bytes(to[1]), 8);
+    own.receive(kAnyRank, 7, bytes(to[2]), 8);
+    ASSERT_TRUE(own.finish());
+    EXPECT_EQ(to[1], first);
+    EXPECT_EQ(to[2], third);
+    EXPECT_EQ(any.envelope.tag, 7);
+  });
+}
+
+TEST(Matching, APostedReceiveThatIsEarlierTakesTheSend) {
+  with_two([](PairRank& own, int rank) {
+    std::array<int, 2> value = {1, 2};
+    if (rank == 0) {
+      own.meet();
+      own.send(1, 5, bytes(value), 8);
+      EXPECT_TRUE(own.finish());
+      return;
+    }
+    std::array<std::array<int, 2>, 3> to{};
+    Receive& other = own.receive(0, 6, bytes(to[0]), 8);
+    const Receive& any = own.receive(kAnyRank, kAnyTag, bytes(to[1]), 8);
+    Receive& late = own.receive(0, 5, bytes(to[2]), 8);
+    own.meet();
+    ASSERT_TRUE(own.go_on_until([&] { return any.done; }));
+    EXPECT_EQ(to[1], value);
+    EXPECT_FALSE(late.done);
+    EXPECT_TRUE(own.pairs->withdraw(late));
+    EXPECT_TRUE(own.pairs->withdraw(other));
+    EXPECT_FALSE(own.pairs->withdraw(other));
+    EXPECT_EQ(own.pairs->open(), 0);
+  });
+}
+
+TEST(Matching, ARankSendsToItself) {
+  run_ranks_as_threads(1, [](Bootstrap& bootstrap) {
+    PairRank own(bootstrap, {});
+    std::array<int, 2> from = {8, 9};
+    std::array<int, 2> to{};
+    const Send& send = own.send(0, 1, bytes(from), 8);
+    EXPECT_FALSE(send.done) << "nobody has received it";
+    own.receive(0, 1, bytes(to), 8);
+    EXPECT_TRUE(send.done);
+    EXPECT_EQ(to, from);
+    EXPECT_EQ(own.pairs->open(), 0);
+  });
+}
+
+TEST(Ways, ALongSendIsReadWhereItIs) {
+  const Setting setting = {.memory = Memory::readable, .nodes = {}};
+  with_two(
+      [](PairRank& own, int rank) {
+        std::vector<std::byte> bytes(1 << 20, std::byte{5});
+        if (rank == 0) {
+          own.send(1, 0, bytes.data(), bytes.size());
+          EXPECT_TRUE(own.finish());
+        } else {
+          std::vector<std::byte> to(bytes.size());
+          own.receive(0, 0, to.data(), to.size());
+          EXPECT_TRUE(own.finish());
+          EXPECT_EQ(to, bytes);
+          EXPECT_EQ(own.reads(), 4U) << "in portions of 256 KiB";
+        }
+      },
+      setting);
+}
+
+void expect_mismatch(std::size_t room, std::uint16_t type, std::size_t sent_bytes, bool posted) {
+  with_two([&](PairRank& own, int rank) {
+    std::vector<std::byte> bytes(std::max(room, sent_bytes));
+    if (rank == 0) {
+      if (posted) own.meet();
+      own.send(1, 3, bytes.data(), sent_bytes);
+      if (!posted) own.meet();
+      return;
+    }
+    if (!posted) own.meet();
+    const Receive& receive = own.receive(0, 3, bytes.data(), room, type);
+    if (posted) own.meet();
+    EXPECT_FALSE(own.finish());
+    EXPECT_EQ(own.pairs->status(), Status::mismatch);
+    EXPECT_EQ(own.pairs->failed_peer(), 0);
+    EXPECT_EQ(own.pairs->mismatched().envelope.bytes, sent_bytes);
+    EXPECT_EQ(own.pairs->mismatched().room_bytes, room);
+    EXPECT_EQ(receive.status, Status::mismatch);
+  });
+}
+
+TEST(Refusals, ASendThatIsTooLongOrOfAnotherType) {
+  for (const bool posted : {false, true}) {
+    expect_mismatch(7, 1, 8, posted);
+    expect_mismatch(99'999, 1, 100'000, posted);
+    expect_mismatch(8, 2, 8, posted);
+  }
+}
+
+void expect_refusal(const Heading& heading, std::size_t forged_bytes, const std::string& text, bool receives = false,
+                    const Setting& setting = {}) {
+  with_two(
+      [&](PairRank& own, int rank) {
+        if (rank == 0) {
+          own.forge(1, heading, forged_bytes);
+          return own.meet();
+        }
+        own.meet();
+        std::vector<std::byte> to(1 << 20);
+        if (receives) own.receive(0, 0, to.data(), to.size());
+        EXPECT_FALSE(own.go_on_until([] { return false; }));
+        EXPECT_EQ(own.pairs->status(), Status::transport);
+        EXPECT_EQ(own.pairs->failed_peer(), 0);
+        EXPECT_NE(own.pairs->refusal().find(text), std::string::npos) << own.pairs->refusal();
+        own.pairs->abandon(Status::transport);
+        EXPECT_EQ(own.pairs->open(), 0);
+        for (const Receive& one : own.receives) EXPECT_EQ(one.status, Status::transport);
+      },
+      setting);
+}
+
+TEST(HostilePeers, MessagesThatNobodySendsAreRefused) {
+  Heading heading;
+  heading.kind = static_cast<MessageKind>(9);
+  expect_refusal(heading, 0, "a message of kind 9");
+  heading.kind = MessageKind::receipt;
+  heading.bytes = 4;
+  expect_refusal(heading, 0, "answers send 4");
+  heading.kind = MessageKind::request;
+  expect_refusal(heading, 0, "answers send 4");
+  heading.kind = MessageKind::part;
+  heading.bytes = 8;
+  expect_refusal(heading, 8, "nobody has requested");
+  heading.kind = MessageKind::whole;
+  heading.bytes = 1 << 20;
+  expect_refusal(heading, 100, "1048576 bytes at once");
+  heading.bytes = 8;
+  heading.tag = -4;
+  expect_refusal(heading, 8, "tag -4");
+  heading.tag = 0;
+  heading.kind = MessageKind::announcement;
+  heading.reach = kInArena;
+  heading.type = 1;
+  heading.bytes = 100'000;
+  expect_refusal(heading, sizeof(Announced), "bytes of its send stand at offset", true);
+}
+
+TEST(Abandoning, EndsAllThatIsNotDone) {
+  with_two([](PairRank& own, int rank) {
+    std::vector<std::byte> long_one(100'000);
+    if (rank == 0) {
+      own.send(1, 1, long_one.data(), long_one.size());
+      own.send(0, 2, long_one.data(), long_one.size());
+      own.receive(1, 3, long_one.data(), long_one.size());
+      EXPECT_EQ(own.pairs->open(), 3);
+      own.pairs->abandon(Status::peer_lost);
+      EXPECT_EQ(own.pairs->open(), 0);
+      for (const Send& one : own.sends) EXPECT_TRUE(one.done && one.status == Status::peer_lost);
+      for (const Receive& one : own.receives) EXPECT_TRUE(one.done && one.status == Status::peer_lost);
+    }
+  });
+}
+
+TEST(Slots, AreFewerThanAMiB) {
+  EXPECT_EQ(pair_slot_bytes(2), 8192U);
+  EXPECT_EQ(pair_slot_bytes(16), 8192U);
+  EXPECT_EQ(pair_slot_bytes(64), 2048U);
+  EXPECT_EQ(pair_slot_bytes(1024), 128U);
+  EXPECT_EQ(pair_slot_bytes(100'000), 64U);
+}
+
+}  // namespace
+}  // namespace torii::tests

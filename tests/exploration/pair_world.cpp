@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs sends and receives under the explorer. Instrumented as the code under test is.
+#include "tests/exploration/pair_world.hpp"
+
+#include <new>
+#include <utility>
+
+#include "runtime/point_to_point/point_to_point.hpp"
+
+namespace torii::exploration {
+namespace {
+
+constexpr std::size_t kSlotBytes = 64;
+constexpr std::size_t kVectorBytes = 256;
+constexpr std::uint64_t kVectorsOffset = kGroundBytes / 2;
+
+/// No two elements of any sends are alike. A send is known by its sender and by its number among all of its sends.
+std::int64_t value_of(int from, int number, std::size_t element) {
+  return 1 + from * 10'000 + number * 100 + static_cast<std::int64_t>(element);
+}
+
+}  // namespace
+
+struct PairWorld::Rank {
+  Rank(Transport& transport, InstalledPlan&& plan) : pairs(transport, std::move(plan), kSlotBytes) {}
+
+  PointToPoint pairs;
+  std::array<Send, 8> sends;
+  std::array<Receive, 8> receives;
+  std::array<std::array<std::int64_t, kVectorBytes / 8>, 8> private_vectors{};
+  std::byte* arena_vectors = nullptr;
+
+  std::int64_t* vector(const Deed& deed, std::size_t number) {
+    return deed.in_arena ? reinterpret_cast<std::int64_t*>(arena_vectors + number * kVectorBytes)
+                         : private_vectors[number].data();
+  }
+};
+
+PairWorld::PairWorld(PairCase what) : what_(std::move(what)) {}
+PairWorld::~PairWorld() = default;
+
+void PairWorld::set_up(Explorer& explorer) {
+  Station::instance().set_up(explorer, ranks());
+  for (int rank = 0; rank < ranks(); ++rank) explorer.build_for(rank, [&] { make(rank); });
+}
+
+void PairWorld::make(int rank) {
+  Placement placement;
+  placement.transport = &transport(rank);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    placement.context_ranks.push_back(peer);
+    placement.nodes.push_back(transport(rank).node(peer));
+  }
+  placement.staging_offsets.assign(what_.deeds.size(), Station::instance().ground_offset());
+  Plan plan = pair_plan(rank, ranks());
+  plan.slots = what_.slots;
+  made_[static_cast<std::size_t>(rank)] = new Rank(transport(rank), install(plan, kSlotBytes, false, placement));
+  made_[static_cast<std::size_t>(rank)]->arena_vectors = Station::instance().ground(rank) + kVectorsOffset;
+}
+
+void PairWorld::run(int rank) {
+  Rank& own = *made_[static_cast<std::size_t>(rank)];
+  const std::vector<Deed>& deeds = what_.deeds[static_cast<std::size_t>(rank)];
+  int sent = 0;
+  for (std::size_t i = 0; i < deeds.size(); ++i) {
+    if (deeds[i].sends) {
+      begin_send(rank, i, sent++);
+    } else {
+      begin_receive(rank, i);
+    }
+    if (!deeds[i].waits) continue;
+    while (own.pairs.open() != 0) {
+      if (!own.pairs.progress()) platform().yield();
+      if (own.pairs.status() != Status::ok) explorer().fail("rank " + std::to_string(rank) + " fails");
+    }
+    // The caller may now change what it has sent.
+    for (std::size_t j = 0; j <= i; ++j) {
+      if (deeds[j].sends) *own.vector(deeds[j], j) = -1;
+    }
+  }
+  check(rank);
+}
+
+void PairWorld::begin_send(int rank, std::size_t number, int sent) {
+  Rank& own = *made_[static_cast<std::size_t>(rank)];
+  const Deed& deed = what_.deeds[static_cast<std::size_t>(rank)][number];
+  std::int64_t* const vector = own.vector(deed, number);
+  for (std::size_t e = 0; e < deed.count; ++e) vector[e] = value_of(rank, sent, e);
+  Send& send = own.sends[number];
+  send.to = deed.peer;
+  send.envelope = {.from = rank, .tag = deed.tag, .type = 1, .bytes = deed.count * sizeof(std::int64_t)};
+  send.data = reinterpret_cast<const std::byte*>(vector);
+  send.reachable = deed.in_arena;
+  send.offset = static_cast<std::int64_t>(Station::instance().ground_offset() + kVectorsOffset + number * kVectorBytes);
+  own.pairs.start(send);
+}
+
+void PairWorld::begin_receive(int rank, std::size_t number) {
+  Rank& own = *made_[static_cast<std::size_t>(rank)];
+  const Deed& deed = what_.deeds[static_cast<std::size_t>(rank)][number];
+  Receive& receive = own.receives[number];
+  receive.from = deed.peer;
+  receive.tag = deed.tag;
+  receive.type = 1;
+  receive.data = reinterpret_cast<std::byte*>(own.vector(deed, number));
+  receive.room_bytes = kVectorBytes;
+  own.pairs.start(receive);
+}
+
+/// Every receive has got the bytes of the send that it had to meet: of each sender and tag the first, then the second.
+void PairWorld::check(int rank) {
+  Rank& own = *made_[static_cast<std::size_t>(rank)];
+  const std::vector<Deed>& deeds = what_.deeds[static_cast<std::size_t>(rank)];
+  std::array<std::array<int, 8>, kRanksMax> met{};
+  for (std::size_t i = 0; i < deeds.size(); ++i) {
+    if (deeds[i].sends) continue;
+    const Envelope& envelope = own.receives[i].envelope;
+    const auto from = static_cast<std::size_t>(envelope.from);
+    int& before = met[from][static_cast<std::size_t>(envelope.tag)];
+    int number = 0;
+    int same = 0;
+    std::size_t count = 0;
+    for (const Deed& deed : what_.deeds[from]) {
+      if (!deed.sends) continue;
+      if (deed.peer == rank && deed.tag == envelope.tag && same++ == before) {
+        count = deed.count;
+        break;
+      }
+      ++number;
+    }
+    ++before;
+    const std::int64_t* const got = reinterpret_cast<const std::int64_t*>(own.receives[i].data);
+    bool right = envelope.bytes == count * 8 && count != 0;
+    for (std::size_t e = 0; right && e < count; ++e) right = got[e] == value_of(envelope.from, number, e);
+    if (!right) {
+      explorer().fail("rank " + std::to_string(rank) + "'s receive " + std::to_string(i) +
+                      " has bytes that were not sent to it: a message was lost, doubled or overwritten");
+    }
+  }
+}
+
+}  // namespace torii::exploration
