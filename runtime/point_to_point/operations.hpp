@@ -21,28 +21,31 @@ struct Envelope {
   std::size_t bytes = 0;
 };
 
-/// The caller sets all but `done` and `status`, and keeps the object and its bytes until it is done.
-struct Send {
+/// What sends and receives have in common. The caller keeps the object and its bytes until it is done.
+struct PairOperation {
+  bool done = false;                   ///< a send: the caller may change the bytes. A receive: they are there
+  Status status = Status::ok;          ///< when it is done
+  PairOperation* next_done = nullptr;  ///< as PointToPoint::take_done() gives them
+  void* owner = nullptr;               ///< for the caller
+};
+
+struct Send : PairOperation {
   int to = 0;
   Envelope envelope;
   const std::byte* data = nullptr;
-  bool reachable = false;      ///< `data` is in the own arena
-  std::int64_t offset = 0;     ///< there
-  std::uint64_t number = 0;    ///< of an announced send, among those to its receiver
-  bool done = false;           ///< the caller may change the bytes
-  Status status = Status::ok;  ///< of a send that is done
+  bool reachable = false;    ///< `data` is in the own arena
+  std::int64_t offset = 0;   ///< there
+  std::uint64_t number = 0;  ///< of an announced send, among those to its receiver
 };
 
-struct Receive {
+struct Receive : PairOperation {
   int from = kAnyRank;
   int tag = kAnyTag;
   std::uint16_t type = 0;
   std::byte* data = nullptr;
   std::size_t room_bytes = 0;
-  Envelope envelope;           ///< of the send that it has met
-  std::size_t got_bytes = 0;   ///< of those in slots
-  bool done = false;           ///< the bytes are there
-  Status status = Status::ok;  ///< of a receive that is done
+  Envelope envelope;          ///< of the send that it has met
+  std::size_t got_bytes = 0;  ///< of a send that does not come whole
 
   bool accepts(const Envelope& sent) const noexcept {
     return (from == kAnyRank || from == sent.from) && (tag == kAnyTag || tag == sent.tag);

@@ -37,9 +37,7 @@ PointToPoint::Peer* PointToPoint::peer_of(int rank) noexcept {
 
 void PointToPoint::start(Send& send) noexcept {
   ++open_;
-  if (has_memory([&] { begin(send); })) return;
-  send.done = true;
-  send.status = Status::no_resource;
+  if (!has_memory([&] { begin(send); })) finish(send, Status::no_resource);
 }
 
 void PointToPoint::begin(Send& send) {
@@ -66,9 +64,7 @@ void PointToPoint::start(Receive& receive) noexcept {
     if (matching_.take_arrival(receive, arrival)) return meet(receive, arrival);
     matching_.post(receive);
   };
-  if (has_memory(begin)) return;
-  receive.done = true;
-  receive.status = Status::no_resource;
+  if (!has_memory(begin)) finish(receive, Status::no_resource);
 }
 
 bool PointToPoint::withdraw(Receive& receive) noexcept {
@@ -109,7 +105,7 @@ bool PointToPoint::tell(Peer& peer, Outgoing& next) {
   if (next.send == nullptr) {
     heading.bytes = next.number;
     peer.streams.send(call_, heading, nullptr, 0);
-    if (next.receive != nullptr) end(*next.receive);
+    if (next.receive != nullptr) finish(*next.receive);
     return true;
   }
   Send& send = *next.send;
@@ -158,16 +154,20 @@ void PointToPoint::answer(Peer& peer, const Heading& heading) {
 /// Over a network a copy of the bytes is in the send slot, but nobody moves it on while this rank makes no calls.
 void PointToPoint::end(Send& send, bool remote) {
   if (remote && !call_.puts.drained()) return leaving_.push_back(&send);
+  finish(send);
+}
+
+void PointToPoint::finish(PairOperation& operation, Status status) noexcept {
+  if (operation.done) return;
   --open_;
-  send.done = true;
+  operation.done = true;
+  operation.status = status;
+  operation.next_done = std::exchange(done_, &operation);
 }
 
 bool PointToPoint::finish_leaving() noexcept {
   if (!call_.puts.drained()) return false;
-  for (Send* const send : leaving_) {
-    --open_;
-    send->done = true;
-  }
+  for (Send* const send : leaving_) finish(*send);
   leaving_.clear();
   return true;
 }
@@ -179,11 +179,7 @@ void PointToPoint::fail(Status status, int context_rank, std::string text) {
 }
 
 void PointToPoint::abandon(Status status) noexcept {
-  const auto stop = [&](auto& operation) {
-    if (operation.done) return;
-    operation.done = true;
-    operation.status = status;
-  };
+  const auto stop = [&](PairOperation& operation) { finish(operation, status); };
   for (Peer& peer : peers_) {
     for (const Outgoing& one : peer.outgoing) {
       if (one.send != nullptr) stop(*one.send);
@@ -204,7 +200,6 @@ void PointToPoint::abandon(Status status) noexcept {
   reads_.clear();
   leaving_.clear();
   matching_.clear();
-  open_ = 0;
 }
 
 }  // namespace torii

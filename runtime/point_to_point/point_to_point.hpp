@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/point_to_point/matching.hpp"
@@ -43,6 +44,8 @@ class PointToPoint {
   const Receive& mismatched() const noexcept { return mismatched_; }
   /// Operations that are not done.
   int open() const noexcept { return open_; }
+  /// Those that have been done since the last time, the last one first.
+  PairOperation* take_done() noexcept { return std::exchange(done_, nullptr); }
   /// The owner of the puts that engines still hold, when the team ends.
   PutOwner take_puts() noexcept { return std::move(call_.puts); }
 
@@ -89,7 +92,7 @@ class PointToPoint {
   bool read_portions();
   bool finish_leaving() noexcept;
   void end(Send& send, bool remote);
-  void end(Receive& receive) noexcept;
+  void finish(PairOperation& operation, Status status = Status::ok) noexcept;
   void fail(Status status, int context_rank, std::string text);
 
   InstalledPlan pairs_;
@@ -100,6 +103,7 @@ class PointToPoint {
   std::vector<Read> reads_;
   std::vector<Send*> leaving_;  ///< sent, while engines may still read the bytes
   int open_ = 0;
+  PairOperation* done_ = nullptr;
   std::string refusal_;
   Receive mismatched_;
 };

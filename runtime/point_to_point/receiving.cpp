@@ -58,7 +58,7 @@ void PointToPoint::take_envelope(Peer& peer, const Heading& heading, const std::
     // The usual case: the bytes go from the slot to where they are wanted.
     if (!fits(*receive, arrival.envelope)) return;
     if (heading.bytes != 0) kernels::copy(receive->data, payload, heading.bytes, false);
-    return end(*receive);
+    return finish(*receive);
   } else {
     arrival.bytes.assign(payload, payload + heading.bytes);
   }
@@ -72,21 +72,20 @@ bool PointToPoint::fits(Receive& receive, const Envelope& envelope) {
   mismatched_ = receive;
   const Peer* const peer = peer_of(envelope.from);
   fail(Status::mismatch, peer == nullptr ? call_.transport.rank() : peer->streams.context_rank(), {});
-  receive.status = Status::mismatch;
-  end(receive);
+  finish(receive, Status::mismatch);
   return false;
 }
 
 void PointToPoint::meet(Receive& receive, const Arrival& arrival) {
   if (!fits(receive, arrival.envelope)) {
-    if (arrival.own != nullptr) end(*arrival.own, false);
+    if (arrival.own != nullptr) finish(*arrival.own);
     return;
   }
   if (!arrival.is_whole) return meet_announced(receive, arrival);
   const std::byte* const from = arrival.own != nullptr ? arrival.own->data : arrival.bytes.data();
   if (arrival.envelope.bytes != 0) kernels::copy(receive.data, from, arrival.envelope.bytes, false);
-  if (arrival.own != nullptr) end(*arrival.own, false);
-  end(receive);
+  if (arrival.own != nullptr) finish(*arrival.own);
+  finish(receive);
 }
 
 /// Both ranks of a node can reach the bytes if they are in the sender's arena, or if the operating system lets this
@@ -131,7 +130,7 @@ void PointToPoint::take_part(Peer& peer, const Heading& heading, const std::byte
   receive.got_bytes += heading.bytes;
   if (receive.got_bytes != receive.envelope.bytes) return;
   peer.requested.pop_front();
-  end(receive);
+  finish(receive);
 }
 
 /// One portion of each read, so that long ones do not hold up others.
@@ -163,11 +162,6 @@ bool PointToPoint::read_portions() {
   }
   reads_.resize(kept);
   return true;
-}
-
-void PointToPoint::end(Receive& receive) noexcept {
-  --open_;
-  receive.done = true;
 }
 
 }  // namespace torii
