@@ -25,11 +25,14 @@
 
 namespace torii {
 
-/// For the team's caller, but for the functions of AttachedTeam and abort(). Functions of Team have the same names.
+/// For the team's caller, or callers, but for the functions of AttachedTeam and abort(). Functions of Team have the
+/// same names.
 class Operations final : public AttachedTeam, private StartWaits {
  public:
   /// The arguments must outlive the operations.
-  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t shared_channels);
+  /// `many_callers`: all functions may be called by several threads at once.
+  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t shared_channels,
+             bool many_callers);
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
@@ -39,6 +42,9 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status open_channel(Request& request) noexcept;
   void close_channel(const Request& request) noexcept;
   Status wait(Request& request) noexcept;
+  /// Waits for `most_ns` at the longest. False if the request has not ended by then; last_error() says what it waits
+  /// for.
+  bool wait_for_a_time(Request& request, std::int64_t most_ns) noexcept;
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept;
@@ -79,6 +85,8 @@ class Operations final : public AttachedTeam, private StartWaits {
   bool progress() noexcept;
   Status run_to_end(Request& request) noexcept;
   Status wait_until_done(Request& request) noexcept;
+  bool wait_until(Request& request, std::int64_t end_ns) noexcept;
+  bool is_shared() const noexcept { return many_callers_ || in_background_; }
   Status fail(Status status, int member, const std::string& text) noexcept;
 
   // operations_cached.cpp
@@ -97,7 +105,8 @@ class Operations final : public AttachedTeam, private StartWaits {
   int in_flight_ = 0;
   bool poisoned_ = false;
   bool in_background_ = false;
-  std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
+  bool many_callers_;             ///< several threads may call at once
+  mutable Door door_;             ///< held while a caller or a background mover is inside, as far as is_shared()
   bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
   TeamHealth health_;
 };

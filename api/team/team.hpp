@@ -2,6 +2,7 @@
 // An ordered set of ranks with a topology: the calls of the interface.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,9 @@ class Team final {
   /// Gives the channel to the next persistent operation. Collective in the sense of order only: nobody waits.
   void close_channel(const Request& request) noexcept { operations_.close_channel(request); }
   Status wait(Request& request) noexcept { return operations_.wait(request); }
+  bool wait_for_a_time(Request& request, std::int64_t most_ns) noexcept {
+    return operations_.wait_for_a_time(request, most_ns);
+  }
   /// submit() and wait().
   Status run(Request& request) noexcept { return operations_.run(request); }
   /// run() for a call like the last one, the most frequent case: its call plan exists, and only the buffers are new.

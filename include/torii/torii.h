@@ -197,6 +197,10 @@ typedef struct torii_team_options {
   /* How many operations may be in flight side by side, 1 to 8; 0: the setting CHANNELS. A team whose calls all block is
    * quicker with 1. */
   int channels;
+  /* Not 0: several threads of this rank may use the team at once: start, wait, test, run. They see to it that the order
+   * of calls is that of the other ranks. The members may differ in this. Split, survivors, destruction and
+   * redistributions still have the team alone. Short calls take some 20 ns more. */
+  int many_callers;
 } torii_team_options;
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Digests of topology,
@@ -299,10 +303,32 @@ TORII_API torii_status torii_start(torii_team* team, const torii_call* call, tor
  * prepare and free in one order; they may start different ones in any order. */
 TORII_API torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request);
 TORII_API torii_status torii_restart(torii_request* request);
-TORII_API torii_status torii_test(torii_request* request, int* done);
-/* Waits for the end. A request of torii_start is freed by a wait or a test that finds it done, whatever its status. */
-TORII_API torii_status torii_wait(torii_request* request);
-TORII_API torii_status torii_request_free(torii_request* request);
+/* Looks whether the operation has ended, and moves the team's operations a little. A request of torii_start is freed by
+ * a test or a wait that finds it ended, whatever its status, and *request becomes NULL. A request that is NULL, or a
+ * persistent one that is not running, counts as ended. */
+TORII_API torii_status torii_test(torii_request** request, int* done);
+/* Waits for the end, up to the team's deadline. */
+TORII_API torii_status torii_wait(torii_request** request);
+/* Waits for `seconds` at the longest, and not much longer. If the operation has not ended, `done` is 0, nothing has
+ * failed, and torii_last_error() says what it waits for, such as "waiting for rank 3 on host a". */
+TORII_API torii_status torii_wait_for(torii_request** request, double seconds, int* done);
+/* The same for a list, whose requests may be of different teams. *index is the place of a request that has ended, and
+ * the status its own; -1: none has ended (test) or none is running (wait). */
+TORII_API torii_status torii_test_any(torii_request** requests, int count, int* index);
+TORII_API torii_status torii_wait_any(torii_request** requests, int count, int* index);
+/* All of them; nothing is freed by a test unless all have ended. The status is the first one in the list that is not
+ * TORII_OK. */
+TORII_API torii_status torii_test_all(torii_request** requests, int count, int* done);
+TORII_API torii_status torii_wait_all(torii_request** requests, int count);
+/* Waits until at least one has ended: `indices` gets the places of all that have, ascending, `statuses` their statuses
+ * (it may be NULL), and *done their number, which is 0 if none is running. */
+TORII_API torii_status torii_wait_some(torii_request** requests, int count, int* indices, torii_status* statuses,
+                                       int* done);
+/* Moves the started operations of all teams of the context, once, from any thread; *moved (may be NULL) says whether
+ * one moved. Does not look for deadlines or lost ranks: tests and waits do. */
+TORII_API torii_status torii_progress(torii_context* context, int* moved);
+/* A persistent operation that is not running. *request becomes NULL. */
+TORII_API torii_status torii_request_free(torii_request** request);
 
 /* For bindings of other languages: a call on the team that the binding refuses itself, because a buffer is too short,
  * say. It counts as this rank's call, so that the team fails if the other ranks make that call, and the calls that

@@ -106,11 +106,11 @@ void Player::run(std::size_t index) {
   torii_status status = torii_prepare(team, &words, &request);
   for (int round = 0; round < 2 && status == TORII_OK; ++round) {
     status = torii_restart(request);
-    if (status == TORII_OK) status = torii_wait(request);
+    if (status == TORII_OK) status = torii_wait(&request);
     if (status == TORII_OK) judge(call, status);
   }
   if (status != TORII_OK) judge(call, status);
-  EXPECT_EQ(torii_request_free(request), TORII_OK) << torii_last_error();
+  EXPECT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
 }
 
 void Player::refuse(std::size_t index) {
@@ -122,9 +122,9 @@ void Player::refuse(std::size_t index) {
 void Player::wait_until(std::size_t step) {
   for (Call& call : calls_) {
     if (call.request == nullptr || call.due > step) continue;
-    torii_request* const request = call.request;
+    torii_request* request = call.request;
     call.request = nullptr;
-    judge(call, torii_wait(request));
+    judge(call, torii_wait(&request));
   }
 }
 

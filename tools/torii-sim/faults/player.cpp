@@ -179,11 +179,11 @@ void Player::run(std::size_t index) {
   for (int round = 0; round < 2 && status == TORII_OK; ++round) {
     call.was_right = false;  // the result may change from here on
     status = timed(Phase::starting, [&] { return torii_restart(request); });
-    if (status == TORII_OK) status = timed(Phase::waiting, [&] { return torii_wait(request); });
+    if (status == TORII_OK) status = timed(Phase::waiting, [&] { return torii_wait(&request); });
     if (status == TORII_OK) judge(call, status);
   }
   if (status != TORII_OK) judge(call, status);
-  if (torii_request_free(request) != TORII_OK) stage_.fail(rank_, std::string("free: ") + torii_last_error());
+  if (torii_request_free(&request) != TORII_OK) stage_.fail(rank_, std::string("free: ") + torii_last_error());
 }
 
 void Player::refuse(std::size_t index) {
@@ -197,9 +197,9 @@ void Player::refuse(std::size_t index) {
 void Player::wait_until(std::size_t step) {
   for (Call& call : calls_) {
     if (call.request == nullptr || call.due > step) continue;
-    torii_request* const request = call.request;
+    torii_request* request = call.request;
     call.request = nullptr;
-    judge(call, timed(Phase::waiting, [&] { return torii_wait(request); }));
+    judge(call, timed(Phase::waiting, [&] { return torii_wait(&request); }));
   }
 }
 
