@@ -86,7 +86,7 @@ int await_any(torii_request** requests, int count) {
   for (int place = 0;; place = (place + 1) % count) {
     if (const int done = find_done(requests, count, place); done >= 0) return done;
     if (++round < kRoundsOfTests || !is_active(requests[place])) continue;
-    (void)requests[place]->owner->team->wait_for_a_time(requests[place]->request, kMomentNs);
+    (void)requests[place]->owner->team->wait(requests[place]->request, kMomentNs);
   }
 }
 
@@ -147,7 +147,7 @@ torii_status torii_wait_for(torii_request** request, double seconds, int* done) 
   *done = 1;
   if (!is_active(*request)) return TORII_OK;
   const auto most_ns = static_cast<std::int64_t>(std::min(seconds, 1e9) * 1e9);
-  *done = (*request)->owner->team->wait_for_a_time((*request)->request, most_ns) ? 1 : 0;
+  *done = (*request)->owner->team->wait((*request)->request, most_ns) ? 1 : 0;
   return *done != 0 ? finish(*request) : TORII_OK;
 }
 

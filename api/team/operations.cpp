@@ -2,18 +2,11 @@
 // Moving operations, and waiting for them.
 #include "api/team/operations.hpp"
 
-#include <limits>
 #include <utility>
 
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
-namespace {
-
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-
-}  // namespace
-
 Operations::Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans,
                        std::size_t shared_channels, bool many_callers)
     : context_(members.context()),
@@ -100,12 +93,6 @@ bool Operations::progress() noexcept {
   return progress_channels();
 }
 
-Status Operations::wait(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
-  const Inside inside(door_, is_shared());
-  return run_to_end(request);
-}
-
 Status Operations::run_to_end(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
   // Most calls end here, without a look at the clock or at other operations.
@@ -113,17 +100,17 @@ Status Operations::run_to_end(Request& request) noexcept {
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
     if (advance(own)) break;
   }
-  return wait_until_done(request);
-}
-
-Status Operations::wait_until_done(Request& request) noexcept {
   (void)wait_until(request, kNever);
   return request.status;
 }
 
-bool Operations::wait_for_a_time(Request& request, std::int64_t most_ns) noexcept {
+bool Operations::wait(Request& request, std::int64_t most_ns) noexcept {
   const CancellationHeld held(context_.several_nodes());
   const Inside inside(door_, is_shared());
+  if (most_ns == kNever) {
+    (void)run_to_end(request);
+    return true;
+  }
   const std::int64_t begin_ns = now_ns();
   if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return true;
   try {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,10 +42,9 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   void close_channel(const Request& request) noexcept;
-  Status wait(Request& request) noexcept;
   /// Waits for `most_ns` at the longest. False if the request has not ended by then; last_error() says what it waits
   /// for.
-  bool wait_for_a_time(Request& request, std::int64_t most_ns) noexcept;
+  bool wait(Request& request, std::int64_t most_ns) noexcept;
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept;
@@ -84,7 +84,6 @@ class Operations final : public AttachedTeam, private StartWaits {
   bool progress_channels() noexcept;
   bool progress() noexcept;
   Status run_to_end(Request& request) noexcept;
-  Status wait_until_done(Request& request) noexcept;
   bool wait_until(Request& request, std::int64_t end_ns) noexcept;
   bool is_shared() const noexcept { return many_callers_ || in_background_; }
   Status fail(Status status, int member, const std::string& text) noexcept;
@@ -113,5 +112,7 @@ class Operations final : public AttachedTeam, private StartWaits {
 
 /// How often a blocking call looks at its own operation before it waits for good.
 inline constexpr int kQuickPolls = 30;
+/// A point in time, or a length of time, that does not end a wait.
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace torii

@@ -66,7 +66,8 @@ Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey
   Channel& own = channels_[channel];
   own.current = &request;
   ++in_flight_;
-  return wait_until_done(request);
+  (void)wait_until(request, kNever);
+  return request.status;
 }
 
 }  // namespace torii

@@ -116,15 +116,21 @@ TEST(Progress, ListsOfRequests) {
       }
       are_right(operations);
     }
-    {
-      std::vector<Operation> operations = operations_of(rank, kCount);
-      std::vector<torii_request*> requests = start_all(team, operations);
-      int index = -1;
-      while (index < 0) ASSERT_EQ(torii_test_any(requests.data(), kCount, &index), TORII_OK) << last_error();
-      int done = 0;
-      while (done == 0) ASSERT_EQ(torii_test_all(requests.data(), kCount, &done), TORII_OK) << last_error();
-      EXPECT_EQ(std::count(requests.begin(), requests.end(), nullptr), kCount);
-      are_right(operations);
+  });
+}
+
+TEST(Progress, ListsOfRequestsThatAreTested) {
+  run_as_threads(team_of(3), [](torii_context*, torii_team* team) {
+    constexpr int kCount = 9;
+    std::vector<Operation> operations = operations_of(torii_team_rank(team), kCount);
+    std::vector<torii_request*> requests = start_all(team, operations);
+    int index = -1;
+    while (index < 0) ASSERT_EQ(torii_test_any(requests.data(), kCount, &index), TORII_OK) << last_error();
+    int done = 0;
+    while (done == 0) ASSERT_EQ(torii_test_all(requests.data(), kCount, &done), TORII_OK) << last_error();
+    EXPECT_EQ(std::count(requests.begin(), requests.end(), nullptr), kCount);
+    for (int number = 0; number < kCount; ++number) {
+      EXPECT_TRUE(operations[static_cast<std::size_t>(number)].is_right(3, number)) << number;
     }
   });
 }
