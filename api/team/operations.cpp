@@ -7,9 +7,8 @@
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
-
 Operations::Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans,
-                       std::size_t shared_channels)
+                       std::size_t shared_channels, bool many_callers)
     : context_(members.context()),
       members_(members),
       agreement_(agreement),
@@ -19,6 +18,7 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       calls_(members.control()),
       monitor_(members, agreement, calls_, channels_, plans),
       polling_(members.waiting()),
+      many_callers_(many_callers),
       health_(members, failed_) {
   context_.attach(this);
 }
@@ -30,13 +30,13 @@ void Operations::close() noexcept {
 
 Status Operations::submit(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   return start(request);
 }
 
 Status Operations::run(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   const Status status = start(request);
   return status == Status::ok ? run_to_end(request) : status;
 }
@@ -93,12 +93,6 @@ bool Operations::progress() noexcept {
   return progress_channels();
 }
 
-Status Operations::wait(Request& request) noexcept {
-  const CancellationHeld held(context_.several_nodes());
-  const Inside inside(busy_, in_background_);
-  return run_to_end(request);
-}
-
 Status Operations::run_to_end(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
   // Most calls end here, without a look at the clock or at other operations.
@@ -106,30 +100,66 @@ Status Operations::run_to_end(Request& request) noexcept {
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
     if (advance(own)) break;
   }
-  return wait_until_done(request);
+  (void)wait_until(request, kNever);
+  return request.status;
 }
 
-Status Operations::wait_until_done(Request& request) noexcept {
-  if (request.state == Request::State::done) return request.status;
+bool Operations::wait(Request& request, std::int64_t most_ns) noexcept {
+  const CancellationHeld held(context_.several_nodes());
+  const Inside inside(door_, is_shared());
+  if (most_ns == kNever) {
+    (void)run_to_end(request);
+    return true;
+  }
+  const std::int64_t begin_ns = now_ns();
+  if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return true;
+  try {
+    set_last_error("not yet done: " + monitor_.phase_text(request));
+  } catch (const std::exception&) {
+    set_last_error("not yet done, and there is no memory to say why");
+  }
+  return false;
+}
+
+/// True when the request has ended, false if now_ns() came to `end_ns` first. Other callers come in while this one
+/// pauses.
+bool Operations::wait_until(Request& request, std::int64_t end_ns) noexcept {
+  if (request.state == Request::State::done) return true;
   const CancellationHeld held;
-  const auto still_idle = [](void* operations) { return !static_cast<Operations*>(operations)->progress(); };
+  const auto still_idle = [](void* self) {
+    Operations& operations = *static_cast<Operations*>(self);
+    const Inside inside(operations.door_, operations.many_callers_);
+    return !operations.progress();
+  };
+  const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
   Waiting waiting = members_.waiting();
   while (request.state != Request::State::done) {
     if (progress()) {
       waiting.moved();
+      if (is_late() && request.state != Request::State::done) return false;
+      if (door_.is_wanted()) const Outside outside(door_, many_callers_);
       continue;
     }
     if (waiting.is_turn_of_others()) context_.idle();
-    if (!waiting.pause(still_idle, this)) continue;
+    bool is_time_for_checks = false;
+    {
+      const Outside outside(door_, many_callers_);
+      is_time_for_checks = waiting.pause(still_idle, this);
+    }
     if (request.state == Request::State::done) break;  // it ended in the pause, maybe with the team's failure
-    if (monitor_.finds_failure(waiting, request)) return adopt_failure();
+    if (is_late()) return false;
+    if (!is_time_for_checks) continue;
+    if (monitor_.finds_failure(waiting, request)) {
+      (void)adopt_failure();
+      return true;
+    }
   }
-  return request.status;
+  return true;
 }
 
 bool Operations::test(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   if (request.state == Request::State::done) return true;
   // Between two tests others may have moved what this caller then finds done, or waiting for more.
   if (progress() || moved_by_others_) polling_.moved();
@@ -142,26 +172,25 @@ bool Operations::test(Request& request) noexcept {
 }
 
 void Operations::enter_background() {
+  const Inside inside(door_, many_callers_);
   if (in_background_ || in_flight_ == 0) return;
   in_background_ = true;
   context_.background().enter(this);
 }
 
 void Operations::leave_background_when_idle() {
-  if (!in_background_) return;
-  {
-    const Inside inside(busy_, true);
-    if (in_flight_ != 0) return;
-  }
+  const Inside inside(door_, is_shared());
+  if (!in_background_ || in_flight_ != 0) return;
+  // Threads that go through the list only try the door.
   context_.background().leave(this);
   in_background_ = false;
 }
 
 bool Operations::progress_in_background() noexcept {
-  if (busy_.test_and_set(std::memory_order_acquire)) return false;
+  if (!door_.try_enter()) return false;
   const bool moved = progress_channels();
   moved_by_others_ = moved_by_others_ || moved;
-  busy_.clear(std::memory_order_release);
+  door_.leave();
   return moved;
 }
 

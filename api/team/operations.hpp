@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,11 +26,14 @@
 
 namespace torii {
 
-/// For the team's caller, but for the functions of AttachedTeam and abort(). Functions of Team have the same names.
+/// For the team's caller, or callers, but for the functions of AttachedTeam and abort(). Functions of Team have the
+/// same names.
 class Operations final : public AttachedTeam, private StartWaits {
  public:
   /// The arguments must outlive the operations.
-  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t shared_channels);
+  /// `many_callers`: all functions may be called by several threads at once.
+  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t shared_channels,
+             bool many_callers);
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
@@ -38,7 +42,9 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   void close_channel(const Request& request) noexcept;
-  Status wait(Request& request) noexcept;
+  /// Waits for `most_ns` at the longest. False if the request has not ended by then; last_error() says what it waits
+  /// for.
+  bool wait(Request& request, std::int64_t most_ns) noexcept;
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept;
@@ -80,7 +86,8 @@ class Operations final : public AttachedTeam, private StartWaits {
   bool progress_channels() noexcept;
   bool progress() noexcept;
   Status run_to_end(Request& request) noexcept;
-  Status wait_until_done(Request& request) noexcept;
+  bool wait_until(Request& request, std::int64_t end_ns) noexcept;
+  bool is_shared() const noexcept { return many_callers_ || in_background_; }
   Status fail(Status status, int member, const std::string& text) noexcept;
 
   // operations_cached.cpp
@@ -99,12 +106,15 @@ class Operations final : public AttachedTeam, private StartWaits {
   int in_flight_ = 0;
   bool poisoned_ = false;
   bool in_background_ = false;
-  std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
-  bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
+  bool many_callers_;             ///< several threads may call at once
+  mutable Door door_;             ///< held while a caller or a background mover is inside, as far as is_shared()
+  bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with the door held
   TeamHealth health_;
 };
 
 /// How often a blocking call looks at its own operation before it waits for good.
 inline constexpr int kQuickPolls = 30;
+/// A point in time, or a length of time, that does not end a wait.
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace torii

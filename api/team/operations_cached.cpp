@@ -21,7 +21,7 @@ bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
 /// The fast path declines teams on several nodes, teams with operations in flight, and calls that must report an error;
 /// run() does these.
 bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
-  if (!is_cached(call, last_call_plan_) || !failed_.is_record() || in_background_ || in_flight_ != 0) return false;
+  if (!is_cached(call, last_call_plan_) || !failed_.is_record() || is_shared() || in_flight_ != 0) return false;
   if (poisoned_ || context_.is_forked_child() || failed_.is_set()) return false;
   CallPlan& call_plan = *last_call_plan_;
   const std::size_t at = channels_.next();
@@ -66,7 +66,8 @@ Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey
   Channel& own = channels_[channel];
   own.current = &request;
   ++in_flight_;
-  return wait_until_done(request);
+  (void)wait_until(request, kNever);
+  return request.status;
 }
 
 }  // namespace torii

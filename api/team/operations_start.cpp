@@ -17,7 +17,7 @@ Status refuse_forked_child() noexcept {
 }  // namespace
 
 CallPlan* Operations::prepare(Request& request, Status& status) noexcept {
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   return prepare_inside(request, status);
 }
 
@@ -166,7 +166,7 @@ void Operations::begin_blocks(Channel& channel, Request& request) noexcept {
 
 Status Operations::open_channel(Request& request) noexcept {
   const CancellationHeld held;
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   if (context_.is_forked_child()) return refuse_forked_child();
   if (poisoned_ || failed_.is_set()) return adopt_failure();
   Status status = Status::ok;
@@ -206,11 +206,12 @@ Status Operations::take_channel(Request& request) noexcept {
 }
 
 void Operations::close_channel(const Request& request) noexcept {
+  const Inside inside(door_, is_shared());
   if (request.channel >= 0) channels_.give_back(request.channel);
 }
 
 void Operations::count_refusal(const char* reason) noexcept {
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   if (!context_.is_forked_child() && !poisoned_ && !failed_.is_set()) note_refusal(calls_.count(), reason);
 }
 
@@ -221,7 +222,7 @@ void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexce
 }
 
 Status Operations::give_up(Status status, const std::string& reason) noexcept {
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   return poisoned_ || failed_.is_set() ? adopt_failure() : fail(status, members_.rank(), reason);
 }
 
