@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving operations, and waiting for them.
+// The waits for the end of an operation, and the threads that move it meanwhile.
 #include "api/team/operations.hpp"
-
-#include <utility>
 
 #include "runtime/base/cancellation.hpp"
 
@@ -17,9 +15,9 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       channels_(members.transport(), shared_channels),
       calls_(members.control()),
       monitor_(members, agreement, calls_, channels_, plans),
+      in_flight_(members, agreement, plans, channels_, calls_, monitor_),
       polling_(members.waiting()),
-      many_callers_(many_callers),
-      health_(members, failed_) {
+      many_callers_(many_callers) {
   context_.attach(this);
 }
 
@@ -41,56 +39,9 @@ Status Operations::run(Request& request) noexcept {
   return status == Status::ok ? run_to_end(request) : status;
 }
 
-void Operations::complete(Channel& channel, Status status) noexcept {
-  Request& request = *channel.current;
-  request.state = Request::State::done;
-  request.status = status;
-  channel.current = nullptr;
-  if (--in_flight_ == 0 && status == Status::ok) calls_.end_all();
-  if (agreement_.owes_end()) agreement_.tell_end(calls_.standing(request));
-  if (channel.queue.empty()) return;
-  Request& next = *channel.queue.front();
-  channel.queue.pop_front();
-  start_on(channel, next);
-}
-
-/// True when the channel's operation moved or ended, be it with a failure.
-bool Operations::advance(Channel& channel) noexcept {
-  if (channel.awaited != 0) {
-    if (!is_agreed(channel)) return false;
-    begin(channel, *channel.current);
-    return true;
-  }
-  switch (channel.execution.advance()) {
-    case Execution::Progress::done:
-      if (const Request& request = *channel.current; request.call_plan->tells_lengths(request.unequal.get())) {
-        begin_blocks(channel, *channel.current);
-      } else {
-        complete(channel, Status::ok);
-      }
-      return true;
-    case Execution::Progress::moved:
-      return true;
-    case Execution::Progress::idle:
-      break;
-  }
-  if (channel.execution.status() == Status::ok) return false;
-  monitor_.claim_transport(channel.execution, *channel.current);
-  (void)adopt_failure();
-  return true;
-}
-
-bool Operations::progress_channels() noexcept {
-  bool moved = false;
-  for (const auto& channel : channels_) {
-    if (channel->current != nullptr && advance(*channel)) moved = true;
-  }
-  return moved;
-}
-
 bool Operations::progress() noexcept {
   context_.background().progress(this);
-  return progress_channels();
+  return in_flight_.progress();
 }
 
 Status Operations::run_to_end(Request& request) noexcept {
@@ -98,7 +49,7 @@ Status Operations::run_to_end(Request& request) noexcept {
   // Most calls end here, without a look at the clock or at other operations.
   Channel& own = channels_[request.runs_on];
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
-    if (advance(own)) break;
+    if (in_flight_.advance(own)) break;
   }
   (void)wait_until(request, kNever);
   return request.status;
@@ -150,7 +101,7 @@ bool Operations::wait_until(Request& request, std::int64_t end_ns) noexcept {
     if (is_late()) return false;
     if (!is_time_for_checks) continue;
     if (monitor_.finds_failure(waiting, request)) {
-      (void)adopt_failure();
+      (void)in_flight_.adopt_failure();
       return true;
     }
   }
@@ -166,21 +117,21 @@ bool Operations::test(Request& request) noexcept {
   moved_by_others_ = false;
   if (request.state != Request::State::done && polling_.poll()) {
     const CancellationHeld held_in_check;
-    if (monitor_.finds_failure(polling_, request)) (void)adopt_failure();
+    if (monitor_.finds_failure(polling_, request)) (void)in_flight_.adopt_failure();
   }
   return request.state == Request::State::done;
 }
 
 void Operations::enter_background() {
   const Inside inside(door_, many_callers_);
-  if (in_background_ || in_flight_ == 0) return;
+  if (in_background_ || in_flight_.count() == 0) return;
   in_background_ = true;
   context_.background().enter(this);
 }
 
 void Operations::leave_background_when_idle() {
   const Inside inside(door_, is_shared());
-  if (!in_background_ || in_flight_ != 0) return;
+  if (!in_background_ || in_flight_.count() != 0) return;
   // Threads that go through the list only try the door.
   context_.background().leave(this);
   in_background_ = false;
@@ -188,53 +139,10 @@ void Operations::leave_background_when_idle() {
 
 bool Operations::progress_in_background() noexcept {
   if (!door_.try_enter()) return false;
-  const bool moved = progress_channels();
+  const bool moved = in_flight_.progress();
   moved_by_others_ = moved_by_others_ || moved;
   door_.leave();
   return moved;
-}
-
-/// Whether all members agree on the installation that the channel awaits.
-bool Operations::is_agreed(Channel& channel) noexcept {
-  agreement_.progress();
-  for (; channel.agreed_members < members_.ranks(); ++channel.agreed_members) {
-    if (plans_.verdict(channel.agreed_members, channel.awaited) != InstallLog::Verdict::agrees) return false;
-  }
-  // Peers that wait for this rank's word are not served when this rank has left the call.
-  if (!agreement_.words_have_left()) return false;
-  const CallPlan& call_plan = *channel.current->call_plan;
-  call_plan.on_channels[channel.current->runs_on].plan->unagreed = 0;
-  if (call_plan.lengths != nullptr) call_plan.lengths->on_channels[channel.current->runs_on].plan->unagreed = 0;
-  channel.awaited = 0;
-  return true;
-}
-
-Status Operations::fail(Status status, int member, const std::string& text) noexcept {
-  agreement_.claim(status, member, text);
-  return adopt_failure();
-}
-
-Status Operations::adopt_failure() noexcept {
-  Cause cause = agreement_.read_cause();
-  const Status status = cause.status;
-  for (const auto& channel : channels_) {
-    channel->execution.abandon();
-    for (Request* request : channel->queue) {
-      request->state = Request::State::done;
-      request->status = status;
-      --in_flight_;
-    }
-    channel->queue.clear();
-    if (channel->current != nullptr) complete(*channel, status);
-  }
-  if (poisoned_) {
-    set_last_error("the team is poisoned: " + cause.text + "; make a new one of the survivors");
-    return Status::poisoned;
-  }
-  poisoned_ = true;
-  set_last_error(cause.text);
-  health_.tell(std::move(cause));
-  return status;
 }
 
 }  // namespace torii
