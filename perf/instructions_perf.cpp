@@ -52,7 +52,7 @@ extern "C" {
       status = torii_start(turn->team, &turn->call, &turn->request);
       break;
     case torii::perf::Step::test:
-      status = torii_test(turn->request, &turn->done);
+      status = torii_test(&turn->request, &turn->done);
       break;
   }
   asm volatile("" ::: "memory");

@@ -73,6 +73,7 @@ torii::TeamOptions team_options(const torii_team_options& options) {
                             text(options.wire),     options.segment_bytes,   text(options.tune_table),
                             text(options.rank_map)};
   own.channels = options.channels;
+  own.many_callers = options.many_callers != 0;
   return own;
 }
 
@@ -89,18 +90,6 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
     *team = handle.release();
     ++context->teams;
   });
-}
-
-torii_status finish(torii_request* request) {
-  const Status status = request->request.status;
-  if (status != Status::ok) request->owner->team->tell_cause();
-  request->active = false;
-  request->owner->team->leave_background_when_idle();
-  if (!request->request.persistent) {
-    --request->owner->requests;
-    delete request;
-  }
-  return to_c(status);
 }
 
 /// Calls `body` with the plan that would run a call.
@@ -282,85 +271,6 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
 torii_status torii_refuse(torii_team* team, const char* reason) {
   if (team == nullptr) return invalid("team is NULL");
   return refused_on(team, invalid(reason == nullptr ? "refused by the caller" : reason));
-}
-
-static torii_status make_request(torii_team* team, const torii_call* call, torii_request** request) {
-  if (team == nullptr) return invalid("team is NULL");
-  if (request == nullptr) return refused_on(team, invalid("the place for the request is NULL"));
-  *request = nullptr;
-  torii_status status = TORII_OK;
-  torii::CallArguments arguments;
-  if (!read_call(call, arguments, status)) return refused_on(team, status);
-  status = answered([&] {
-    *request = new torii_request{team, {}};
-    (*request)->request.arguments = arguments;
-    ++team->requests;
-  });
-  return status == TORII_OK ? status : refused_on(team, status);
-}
-
-static torii_status drop_request(torii_request** request, Status status) {
-  (*request)->owner->team->close_channel((*request)->request);
-  --(*request)->owner->requests;
-  delete *request;
-  *request = nullptr;
-  return to_c(status);
-}
-
-torii_status torii_start(torii_team* team, const torii_call* call, torii_request** request) {
-  const torii_status made = make_request(team, call, request);
-  if (made != TORII_OK) return made;
-  const Status status = team->team->submit((*request)->request);
-  if (status != Status::ok) return drop_request(request, status);
-  (*request)->active = true;
-  return answered([&] { team->team->enter_background(); });
-}
-
-torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request) {
-  const torii_status made = make_request(team, call, request);
-  if (made != TORII_OK) return made;
-  (*request)->request.persistent = true;
-  const Status status = team->team->open_channel((*request)->request);
-  return status == Status::ok ? TORII_OK : drop_request(request, status);
-}
-
-torii_status torii_restart(torii_request* request) {
-  if (request == nullptr) return invalid("request is NULL");
-  if (!request->request.persistent) {
-    return refused_on(request->owner, invalid("the request is not persistent: it was made by torii_start"));
-  }
-  if (request->active) {
-    ++request->request.starts_refused;
-    return refused_on(request->owner, invalid("the request is active: wait for it before it is started again"));
-  }
-  const Status status = request->owner->team->submit(request->request);
-  if (status != Status::ok) return to_c(status);
-  request->active = true;
-  return answered([&] { request->owner->team->enter_background(); });
-}
-
-torii_status torii_test(torii_request* request, int* done) {
-  if (request == nullptr || done == nullptr) return invalid("request or the place for the answer is NULL");
-  *done = 1;
-  if (!request->active) return TORII_OK;
-  *done = request->owner->team->test(request->request) ? 1 : 0;
-  return *done != 0 ? finish(request) : TORII_OK;
-}
-
-torii_status torii_wait(torii_request* request) {
-  if (request == nullptr) return invalid("request is NULL");
-  if (!request->active) return TORII_OK;
-  (void)request->owner->team->wait(request->request);
-  return finish(request);
-}
-
-torii_status torii_request_free(torii_request* request) {
-  if (request == nullptr) return TORII_OK;
-  if (request->active) return invalid("the request is active: wait for it first");
-  request->owner->team->close_channel(request->request);
-  --request->owner->requests;
-  delete request;
-  return TORII_OK;
 }
 
 torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,

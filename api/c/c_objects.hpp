@@ -21,7 +21,7 @@ struct torii_context {
 struct torii_team {
   torii_context* context;
   std::unique_ptr<torii::Team> team;
-  int requests = 0;
+  std::atomic<int> requests = 0;  ///< made and freed by any thread, where the team has many callers
   torii::Scratch scratch = {};
 };
 

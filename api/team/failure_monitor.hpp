@@ -29,6 +29,9 @@ class FailureMonitor {
   /// The executor could not put or read.
   void claim_transport(const Execution& execution, const Request& request) noexcept;
   void abort(const std::string& reason) noexcept;
+  /// Where the request stands and for whom it waits: "in 'up tree 0', segment 7, waiting for rank 3 on host a". May
+  /// throw.
+  std::string phase_text(const Request& request) const;
 
  private:
   bool claim(Status status, int member, const std::string& text) noexcept;
@@ -40,7 +43,6 @@ class FailureMonitor {
   bool finds_other_plan(const Waiting& waiting, const Request& request);
   bool claim_timeout(const Waiting& waiting, const Request& request);
   bool has_left_after(int member, const Request& request) noexcept;
-  std::string phase_text(const Request& request) const;
   std::string refusals_text(int member);
 
   const Membership& members_;

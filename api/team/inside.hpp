@@ -1,27 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lock between a team's caller and the threads that move its operations in the background.
+// The lock between a team's callers, and between them and the threads that move its operations in the background.
 #pragma once
 
 #include <atomic>
 
+#include "runtime/base/platform.hpp"
+
 namespace torii {
 
-/// Keeps background movers out while the owner is inside a call; free while the team is not in the background list.
+/// Who is inside may change the team's operations.
+class Door {
+ public:
+  void enter() noexcept {
+    if (try_enter()) return;
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    for (int spins = 0; !try_enter(); ++spins) {
+      if (spins >= kSpins) platform().yield();
+    }
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  /// Acquire and release order what those do who are inside one after the other.
+  bool try_enter() noexcept { return !busy_.test_and_set(std::memory_order_acquire); }
+  void leave() noexcept { busy_.clear(std::memory_order_release); }
+  /// A hint: whether somebody waits to enter.
+  bool is_wanted() const noexcept { return waiting_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  static constexpr int kSpins = 100;
+  std::atomic_flag busy_;
+  std::atomic<int> waiting_ = 0;
+};
+
+/// Holds the door while it lives. Not needed while nobody else may come in: then it costs nothing.
 class Inside {
  public:
-  Inside(std::atomic_flag& busy, bool needed) noexcept : busy_(needed ? &busy : nullptr) {
-    if (busy_ == nullptr) return;
-    while (busy_->test_and_set(std::memory_order_acquire)) {
-    }
+  Inside(Door& door, bool needed) noexcept : door_(needed ? &door : nullptr) {
+    if (door_ != nullptr) door_->enter();
   }
   ~Inside() {
-    if (busy_ != nullptr) busy_->clear(std::memory_order_release);
+    if (door_ != nullptr) door_->leave();
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
  private:
-  std::atomic_flag* busy_;
+  Door* door_;
+};
+
+/// Inside the door, and outside while this lives.
+class Outside {
+ public:
+  Outside(Door& door, bool needed) noexcept : door_(needed ? &door : nullptr) {
+    if (door_ != nullptr) door_->leave();
+  }
+  ~Outside() {
+    if (door_ != nullptr) door_->enter();
+  }
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+ private:
+  Door* door_;
 };
 
 }  // namespace torii

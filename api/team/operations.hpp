@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of a team: started, queued behind each other, moved and waited for.
+// The calls of a team: from what the caller asks for to an operation in flight, and the waits for its end.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "api/context/context.hpp"
 #include "api/team/channels.hpp"
 #include "api/team/failure_monitor.hpp"
+#include "api/team/in_flight.hpp"
 #include "api/team/inside.hpp"
 #include "api/team/last_error.hpp"
 #include "api/team/membership.hpp"
@@ -25,11 +27,14 @@
 
 namespace torii {
 
-/// For the team's caller, but for the functions of AttachedTeam and abort(). Functions of Team have the same names.
+/// For the team's caller, or callers, but for the functions of AttachedTeam and abort(). Functions of Team have the
+/// same names.
 class Operations final : public AttachedTeam, private StartWaits {
  public:
   /// The arguments must outlive the operations.
-  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t shared_channels);
+  /// `many_callers`: all functions may be called by several threads at once.
+  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t shared_channels,
+             bool many_callers);
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
@@ -38,7 +43,9 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   void close_channel(const Request& request) noexcept;
-  Status wait(Request& request) noexcept;
+  /// Waits for `most_ns` at the longest. False if the request has not ended by then; last_error() says what it waits
+  /// for.
+  bool wait(Request& request, std::int64_t most_ns) noexcept;
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept;
@@ -48,12 +55,12 @@ class Operations final : public AttachedTeam, private StartWaits {
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
   /// Its cause is told when a call of this rank reports it.
-  const TeamHealth& health() const noexcept { return health_; }
+  const TeamHealth& health() const noexcept { return in_flight_.health(); }
   /// A call cannot go on for a reason of this rank: the team fails. Returns what adopt_failure() does.
   Status give_up(Status status, const std::string& reason) noexcept;
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
   /// `poisoned`.
-  Status adopt_failure() noexcept;
+  Status adopt_failure() noexcept { return in_flight_.adopt_failure(); }
 
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
   bool progress_in_background() noexcept override;
@@ -66,22 +73,16 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status take_channel(Request& request) noexcept;
   void take_place(Request& request) noexcept;
   Status make_ready(Request& request) noexcept;
-  void start_on(Channel& channel, Request& request) noexcept;
-  void begin(Channel& channel, Request& request) noexcept;
-  void begin_blocks(Channel& channel, Request& request) noexcept;
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
   void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
   void finish_all() override;
 
-  // operations.cpp: moving operations and waiting for them.
-  bool is_agreed(Channel& channel) noexcept;
-  bool advance(Channel& channel) noexcept;
-  void complete(Channel& channel, Status status) noexcept;
-  bool progress_channels() noexcept;
+  // operations.cpp: waiting.
   bool progress() noexcept;
   Status run_to_end(Request& request) noexcept;
-  Status wait_until_done(Request& request) noexcept;
-  Status fail(Status status, int member, const std::string& text) noexcept;
+  bool wait_until(Request& request, std::int64_t end_ns) noexcept;
+  bool is_shared() const noexcept { return many_callers_ || in_background_; }
+  bool has_failed() const noexcept { return in_flight_.is_poisoned() || failed_.is_set(); }
 
   // operations_cached.cpp
   Status go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept;
@@ -94,17 +95,18 @@ class Operations final : public AttachedTeam, private StartWaits {
   Channels channels_;
   OwnCalls calls_;
   FailureMonitor monitor_;
+  InFlight in_flight_;
   CallPlan* last_call_plan_ = nullptr;
   Waiting polling_;  ///< for callers that test instead of wait
-  int in_flight_ = 0;
-  bool poisoned_ = false;
   bool in_background_ = false;
-  std::atomic_flag busy_;         ///< held while a caller or a background mover is inside; used only in the background
-  bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with busy_ held
-  TeamHealth health_;
+  bool many_callers_;             ///< several threads may call at once
+  mutable Door door_;             ///< held while a caller or a background mover is inside, as far as is_shared()
+  bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with the door held
 };
 
 /// How often a blocking call looks at its own operation before it waits for good.
 inline constexpr int kQuickPolls = 30;
+/// A point in time, or a length of time, that does not end a wait.
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace torii

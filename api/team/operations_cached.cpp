@@ -21,8 +21,8 @@ bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
 /// The fast path declines teams on several nodes, teams with operations in flight, and calls that must report an error;
 /// run() does these.
 bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
-  if (!is_cached(call, last_call_plan_) || !failed_.is_record() || in_background_ || in_flight_ != 0) return false;
-  if (poisoned_ || context_.is_forked_child() || failed_.is_set()) return false;
+  if (!is_cached(call, last_call_plan_) || !failed_.is_record() || is_shared() || in_flight_.count() != 0) return false;
+  if (in_flight_.is_poisoned() || context_.is_forked_child() || failed_.is_set()) return false;
   CallPlan& call_plan = *last_call_plan_;
   const std::size_t at = channels_.next();
   if (call_plan.on_channels.size() <= at || call_plan.on_channels[at].program == nullptr) return false;
@@ -65,8 +65,9 @@ Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey
   request.state = Request::State::running;
   Channel& own = channels_[channel];
   own.current = &request;
-  ++in_flight_;
-  return wait_until_done(request);
+  in_flight_.add();
+  (void)wait_until(request, kNever);
+  return request.status;
 }
 
 }  // namespace torii

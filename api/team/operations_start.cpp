@@ -17,7 +17,7 @@ Status refuse_forked_child() noexcept {
 }  // namespace
 
 CallPlan* Operations::prepare(Request& request, Status& status) noexcept {
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   return prepare_inside(request, status);
 }
 
@@ -26,7 +26,7 @@ CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept 
     take_blocks(request, members_);
     if (last_call_plan_ == nullptr || !same_call(last_call_plan_->arguments, request.arguments, members_.ranks())) {
       const CancellationHeld held;
-      last_call_plan_ = plans_.find(request.arguments, in_flight_ == 0);
+      last_call_plan_ = plans_.find(request.arguments, in_flight_.count() == 0);
     }
     check_buffers(request.arguments, *last_call_plan_);
     return last_call_plan_;
@@ -64,16 +64,17 @@ Status Operations::make_ready(Request& request) noexcept {
     return Status::ok;
   } catch (const Error& error) {
     set_last_error(error.what());
-    if (poisoned_) return error.status();  // learnt while staging was recycled: the cause, told once
-    return failed_.is_set() ? adopt_failure() : fail(error.status(), members_.rank(), error.what());
+    if (in_flight_.is_poisoned()) return error.status();  // learnt while staging was recycled: the cause, told once
+    return failed_.is_set() ? in_flight_.adopt_failure()
+                            : in_flight_.fail(error.status(), members_.rank(), error.what());
   } catch (const std::exception& error) {
-    return fail(Status::no_resource, members_.rank(), error.what());
+    return in_flight_.fail(Status::no_resource, members_.rank(), error.what());
   }
 }
 
 Status Operations::start(Request& request) noexcept {
   if (context_.is_forked_child()) return refuse_forked_child();
-  if (poisoned_ || failed_.is_set()) return adopt_failure();
+  if (has_failed()) return in_flight_.adopt_failure();
   Status status = Status::ok;
   request.call_plan = prepare_inside(request, status);
   if (request.call_plan == nullptr) {
@@ -87,88 +88,37 @@ Status Operations::start(Request& request) noexcept {
       request.unequal == nullptr) {
     request.state = Request::State::done;
     request.status = Status::ok;
-    if (in_flight_ == 0) calls_.end_all();
+    if (in_flight_.count() == 0) calls_.end_all();
     return Status::ok;
   }
-  ++in_flight_;  // before the plan is installed: calls that end meanwhile must not count this one as ended
+  in_flight_.add();
   Channel& channel = channels_[request.runs_on];
   if (channel.current != nullptr || request.call_plan->on_channels.size() <= request.runs_on ||
       request.call_plan->on_channels[request.runs_on].plan == nullptr) {
     status = make_ready(request);
     if (status != Status::ok) {
-      --in_flight_;
+      in_flight_.take_back();
       return status;
     }
   }
   if (!copy_input(request)) {
-    --in_flight_;
+    in_flight_.take_back();
     if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
-    return fail(Status::no_resource, members_.rank(),
-                "rank " + std::to_string(members_.rank()) + " has no " + std::to_string(request.input_bytes()) +
-                    " bytes for a copy of the input of an alltoall in place");
+    return in_flight_.fail(Status::no_resource, members_.rank(),
+                           "rank " + std::to_string(members_.rank()) + " has no " +
+                               std::to_string(request.input_bytes()) +
+                               " bytes for a copy of the input of an alltoall in place");
   }
   request.state = Request::State::queued;
-  if (channel.current == nullptr) start_on(channel, request);
+  if (channel.current == nullptr) in_flight_.start_on(channel, request);
   return Status::ok;
-}
-
-void Operations::start_on(Channel& channel, Request& request) noexcept {
-  channel.current = &request;
-  request.state = Request::State::running;
-  const CallPlan& call_plan = *request.call_plan;
-  channel.awaited = call_plan.on_channels[request.runs_on].plan->unagreed;
-  if (call_plan.lengths != nullptr) {
-    channel.awaited = std::max(channel.awaited, call_plan.lengths->on_channels[request.runs_on].plan->unagreed);
-  }
-  channel.agreed_members = 0;
-  if (channel.awaited == 0) begin(channel, request);
-}
-
-void Operations::begin(Channel& channel, Request& request) noexcept {
-  const CallPlan& call_plan = *request.call_plan;
-  if (call_plan.lengths != nullptr) {
-    if (request.unequal->is_told) return begin_blocks(channel, request);
-    const CallPlan::OnChannel& installed = call_plan.lengths->on_channels[request.runs_on];
-    return channel.execution.begin(*installed.plan, call_plan.lengths->shape, length_buffers(request),
-                                   installed.program.get());
-  }
-  const CallPlan::OnChannel& installed = call_plan.on_channels[request.runs_on];
-  // A linear program needs addresses. Peers may run it although this rank does not: the messages are the same.
-  const LinearProgram* const program = request.arguments.access.load != nullptr ? nullptr : installed.program.get();
-  channel.execution.begin(*installed.plan, call_plan.shape, buffers_of(request, context_, program != nullptr), program);
-}
-
-/// The lengths are known: the call's own plan begins, or the team fails if this rank's length differs.
-void Operations::begin_blocks(Channel& channel, Request& request) noexcept {
-  UnequalBlocks& unequal = *request.unequal;
-  if (!unequal.is_told) {
-    const CallArguments& arguments = request.arguments;
-    const std::size_t own_bytes = arguments.count * request.call_plan->shape.element_bytes;
-    try {
-      const std::uint64_t told_bytes = unequal.lengths[static_cast<std::size_t>(members_.rank())];
-      if (told_bytes != own_bytes) {
-        (void)fail(Status::mismatch, members_.rank(),
-                   members_.text(arguments.root) + " has " + std::to_string(told_bytes) + " bytes for " +
-                       members_.text(members_.rank()) + ", which has " + std::to_string(own_bytes) +
-                       ": unequal lengths for a block between them during " + call_text(arguments));
-        return;
-      }
-      take_lengths(request, members_.rank());
-    } catch (const std::exception& error) {
-      (void)fail(Status::no_resource, members_.rank(), error.what());
-      return;
-    }
-    unequal.is_told = true;
-  }
-  const CallPlan::OnChannel& installed = request.call_plan->on_channels[request.runs_on];
-  channel.execution.begin(*installed.plan, unequal.shape, block_buffers(request, context_));
 }
 
 Status Operations::open_channel(Request& request) noexcept {
   const CancellationHeld held;
-  const Inside inside(busy_, in_background_);
+  const Inside inside(door_, is_shared());
   if (context_.is_forked_child()) return refuse_forked_child();
-  if (poisoned_ || failed_.is_set()) return adopt_failure();
+  if (has_failed()) return in_flight_.adopt_failure();
   Status status = Status::ok;
   // An operation that is prepared counts as a call, so that one rank alone cannot refuse it unnoticed.
   const std::uint64_t sequence = calls_.count();
@@ -182,8 +132,8 @@ Status Operations::open_channel(Request& request) noexcept {
   const std::uint64_t kind = request.call_plan->record_kind ^ kPreparesInRecord;
   calls_.show(*request.call_plan, salted(kind, request.salt_prepared), sequence);
   status = take_channel(request);
-  if (status != Status::ok && !poisoned_) note_refusal(sequence, last_error());
-  if (status == Status::ok && in_flight_ == 0) calls_.end_all();
+  if (status != Status::ok && !in_flight_.is_poisoned()) note_refusal(sequence, last_error());
+  if (status == Status::ok && in_flight_.count() == 0) calls_.end_all();
   return status;
 }
 
@@ -206,12 +156,13 @@ Status Operations::take_channel(Request& request) noexcept {
 }
 
 void Operations::close_channel(const Request& request) noexcept {
+  const Inside inside(door_, is_shared());
   if (request.channel >= 0) channels_.give_back(request.channel);
 }
 
 void Operations::count_refusal(const char* reason) noexcept {
-  const Inside inside(busy_, in_background_);
-  if (!context_.is_forked_child() && !poisoned_ && !failed_.is_set()) note_refusal(calls_.count(), reason);
+  const Inside inside(door_, is_shared());
+  if (!context_.is_forked_child() && !has_failed()) note_refusal(calls_.count(), reason);
 }
 
 /// Call number `sequence` of this rank was refused. Between nodes the notice leaves now: this rank may not be in a call
@@ -221,8 +172,8 @@ void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexce
 }
 
 Status Operations::give_up(Status status, const std::string& reason) noexcept {
-  const Inside inside(busy_, in_background_);
-  return poisoned_ || failed_.is_set() ? adopt_failure() : fail(status, members_.rank(), reason);
+  const Inside inside(door_, is_shared());
+  return has_failed() ? in_flight_.adopt_failure() : in_flight_.fail(status, members_.rank(), reason);
 }
 
 void Operations::finish_all() {
@@ -244,9 +195,9 @@ void Operations::wait_for(int member, const std::string& purpose, const std::fun
   while (!is_there()) {
     // The member may be waiting for this rank on another team first.
     context_.background().progress(this);
-    if (progress_channels()) {
+    if (in_flight_.progress()) {
       // Or for an operation of this team that only this rank's caller moves.
-      if (poisoned_) throw Error(health_.cause().status, health_.cause().text);
+      if (in_flight_.is_poisoned()) throw Error(in_flight_.health().cause().status, in_flight_.health().cause().text);
       waiting.moved();
       continue;
     }
@@ -256,7 +207,7 @@ void Operations::wait_for(int member, const std::string& purpose, const std::fun
     const auto ask = [](void* idle) { return (*static_cast<decltype(still_idle)*>(idle))(); };
     if (!waiting.pause(ask, &still_idle)) continue;
     if (!monitor_.finds_failure_in_start(waiting, member, purpose)) continue;
-    const Status status = adopt_failure();
+    const Status status = in_flight_.adopt_failure();
     throw Error(status, last_error());
   }
 }

@@ -19,6 +19,7 @@ struct TeamOptions {
   std::string tree = {};        ///< the content of the file of topology tree:FILE; set by the team
   std::string tree_error = {};  ///< why it could not be read
   int channels = 0;
+  bool many_callers = false;
 };
 
 /// The option, or the setting where the option is empty.

@@ -7,93 +7,14 @@
 #ifndef TORII_TORII_H
 #define TORII_TORII_H
 
+#include <torii/types.h>
+
 #include <stddef.h>
 #include <stdint.h>
-
-/* The version of this header; torii_version() is that of the library. */
-#define TORII_VERSION_MAJOR 0
-#define TORII_VERSION_MINOR 1
-#define TORII_VERSION_PATCH 0
-/* To compare: 0.1.0 is 100, 1.2.3 is 10203. */
-#define TORII_VERSION_NUMBER (TORII_VERSION_MAJOR * 10000 + TORII_VERSION_MINOR * 100 + TORII_VERSION_PATCH)
-
-#if defined(__GNUC__)
-#define TORII_API __attribute__((visibility("default")))
-#else
-#define TORII_API
-#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum torii_status {
-  TORII_OK = 0,
-  TORII_INVALID_ARGUMENT = 1,
-  TORII_NOT_REGISTERED = 2,
-  TORII_MISMATCH = 3,
-  TORII_UNSUPPORTED = 4,
-  TORII_NO_RESOURCE = 5,
-  TORII_TIMEOUT = 6,
-  TORII_PEER_LOST = 7,
-  TORII_ABORTED = 8,
-  TORII_POISONED = 9,
-  TORII_TRANSPORT = 10,
-  TORII_INTERNAL = 11
-} torii_status;
-
-typedef enum torii_collective {
-  TORII_BARRIER = 0,
-  TORII_BROADCAST = 1,
-  TORII_REDUCE = 2,
-  TORII_ALLREDUCE = 3,
-  TORII_ALL_GATHER = 4,
-  TORII_REDUCE_SCATTER = 5,
-  TORII_ALLTOALL = 6,
-  TORII_SCATTER = 7,
-  TORII_GATHER = 8,
-  TORII_SCAN = 9,
-  TORII_EXSCAN = 10
-} torii_collective;
-
-typedef enum torii_op {
-  TORII_SUM = 0,
-  TORII_PROD = 1,
-  TORII_MIN = 2,
-  TORII_MAX = 3,
-  TORII_BAND = 4,
-  TORII_BOR = 5,
-  TORII_BXOR = 6,
-  TORII_LAND = 7,
-  TORII_LOR = 8,
-  TORII_LXOR = 9,
-  TORII_MINLOC = 10,
-  TORII_MAXLOC = 11,
-  TORII_USER = 12
-} torii_op;
-
-/* The last five are pairs for minloc and maxloc, laid out as the C struct {value; int32_t index;}. */
-typedef enum torii_type {
-  TORII_I8 = 0,
-  TORII_U8 = 1,
-  TORII_I16 = 2,
-  TORII_U16 = 3,
-  TORII_I32 = 4,
-  TORII_U32 = 5,
-  TORII_I64 = 6,
-  TORII_U64 = 7,
-  TORII_F16 = 8,
-  TORII_BF16 = 9,
-  TORII_F32 = 10,
-  TORII_F64 = 11,
-  TORII_CF32 = 12,
-  TORII_CF64 = 13,
-  TORII_I16_I32 = 14,
-  TORII_I32_I32 = 15,
-  TORII_I64_I32 = 16,
-  TORII_F32_I32 = 17,
-  TORII_F64_I32 = 18
-} torii_type;
 
 typedef struct torii_context torii_context; /* one per process and job: engines, memory, peers */
 typedef struct torii_team torii_team;       /* an ordered set of ranks with a topology */
@@ -111,13 +32,6 @@ TORII_API const char* torii_algorithm_name(int index);
  * NULL: back to stderr. One call at a time, from any thread that uses the library. */
 typedef void (*torii_log)(int level, const char* message, void* data);
 TORII_API void torii_set_log(torii_log log, void* data);
-/* Bytes of one element; 0 for an unknown type. */
-TORII_API size_t torii_type_bytes(torii_type type);
-/* Names as programs and messages have them, such as "bf16", "sum" and "all_gather"; NULL for an unknown value. */
-TORII_API const char* torii_type_name(torii_type type);
-TORII_API const char* torii_op_name(torii_op op);
-TORII_API const char* torii_collective_name(torii_collective collective);
-
 /* ---- context --------------------------------------------------------------------------------------------------------
  */
 
@@ -197,6 +111,10 @@ typedef struct torii_team_options {
   /* How many operations may be in flight side by side, 1 to 8; 0: the setting CHANNELS. A team whose calls all block is
    * quicker with 1. */
   int channels;
+  /* Not 0: several threads of this rank may use the team at once: start, wait, test, run. They see to it that the order
+   * of calls is that of the other ranks. The members may differ in this. Split, survivors, destruction and
+   * redistributions still have the team alone. Short calls take some 20 ns more. */
+  int many_callers;
 } torii_team_options;
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Digests of topology,
@@ -299,10 +217,32 @@ TORII_API torii_status torii_start(torii_team* team, const torii_call* call, tor
  * prepare and free in one order; they may start different ones in any order. */
 TORII_API torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request);
 TORII_API torii_status torii_restart(torii_request* request);
-TORII_API torii_status torii_test(torii_request* request, int* done);
-/* Waits for the end. A request of torii_start is freed by a wait or a test that finds it done, whatever its status. */
-TORII_API torii_status torii_wait(torii_request* request);
-TORII_API torii_status torii_request_free(torii_request* request);
+/* Looks whether the operation has ended, and moves the team's operations a little. A request of torii_start is freed by
+ * a test or a wait that finds it ended, whatever its status, and *request becomes NULL. A request that is NULL, or a
+ * persistent one that is not running, counts as ended. */
+TORII_API torii_status torii_test(torii_request** request, int* done);
+/* Waits for the end, up to the team's deadline. */
+TORII_API torii_status torii_wait(torii_request** request);
+/* Waits for `seconds` at the longest, and not much longer. If the operation has not ended, `done` is 0, nothing has
+ * failed, and torii_last_error() says what it waits for, such as "waiting for rank 3 on host a". */
+TORII_API torii_status torii_wait_for(torii_request** request, double seconds, int* done);
+/* The same for a list, whose requests may be of different teams. *index is the place of a request that has ended, and
+ * the status its own; -1: none has ended (test) or none is running (wait). */
+TORII_API torii_status torii_test_any(torii_request** requests, int count, int* index);
+TORII_API torii_status torii_wait_any(torii_request** requests, int count, int* index);
+/* All of them; nothing is freed by a test unless all have ended. The status is the first one in the list that is not
+ * TORII_OK. */
+TORII_API torii_status torii_test_all(torii_request** requests, int count, int* done);
+TORII_API torii_status torii_wait_all(torii_request** requests, int count);
+/* Waits until at least one has ended: `indices` gets the places of all that have, ascending, `statuses` their statuses
+ * (it may be NULL), and *done their number, which is 0 if none is running. */
+TORII_API torii_status torii_wait_some(torii_request** requests, int count, int* indices, torii_status* statuses,
+                                       int* done);
+/* Moves the started operations of all teams of the context, once, from any thread; *moved (may be NULL) says whether
+ * one moved. Does not look for deadlines or lost ranks: tests and waits do. */
+TORII_API torii_status torii_progress(torii_context* context, int* moved);
+/* A persistent operation that is not running. *request becomes NULL. */
+TORII_API torii_status torii_request_free(torii_request** request);
 
 /* For bindings of other languages: a call on the team that the binding refuses itself, because a buffer is too short,
  * say. It counts as this rank's call, so that the team fails if the other ranks make that call, and the calls that

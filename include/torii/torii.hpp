@@ -45,42 +45,39 @@ class Context;
 class Request {
  public:
   Request() = default;
-  explicit Request(torii_request* handle, bool persistent) : handle_(handle), persistent_(persistent) {}
-  Request(Request&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), persistent_(other.persistent_) {}
+  explicit Request(torii_request* handle) : handle_(handle) {}
+  Request(Request&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Request& operator=(Request&& other) noexcept {
     if (this == &other) return *this;
     end();
     handle_ = std::exchange(other.handle_, nullptr);
-    persistent_ = other.persistent_;
     return *this;
   }
   ~Request() { end(); }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   /// For persistent operations.
   [[nodiscard]] torii_status restart() noexcept { return torii_restart(handle_); }
-  [[nodiscard]] torii_status wait() noexcept {
-    if (handle_ == nullptr) return TORII_OK;
-    return torii_wait(persistent_ ? handle_ : std::exchange(handle_, nullptr));
+  [[nodiscard]] torii_status wait() noexcept { return torii_wait(&handle_); }
+  /// Waits for `seconds` at the longest. True when the operation has ended; `status` then tells how. If it has not,
+  /// torii_last_error() says what it waits for.
+  bool wait_for(double seconds, torii_status& status) noexcept {
+    int done = 0;
+    status = torii_wait_for(&handle_, seconds, &done);
+    return done != 0;
   }
   /// True when the operation has ended; `status` then tells how.
   bool test(torii_status& status) noexcept {
-    status = TORII_OK;
-    if (handle_ == nullptr) return true;
     int done = 0;
-    status = torii_test(handle_, &done);
-    if (done != 0 && !persistent_) handle_ = nullptr;
+    status = torii_test(&handle_, &done);
     return done != 0;
   }
 
  private:
   void end() noexcept {
-    if (handle_ == nullptr) return;
-    (void)torii_wait(handle_);
-    if (persistent_) (void)torii_request_free(handle_);
-    handle_ = nullptr;
+    (void)torii_wait(&handle_);
+    (void)torii_request_free(&handle_);
   }
   torii_request* handle_ = nullptr;
-  bool persistent_ = false;
 };
 
 /// An ordered set of ranks. One caller at a time; different teams may be used by different threads at once.
@@ -254,12 +251,12 @@ class Team {
   Request start(const torii_call& call) {
     torii_request* request = nullptr;
     check(torii_start(handle_.get(), &call, &request));
-    return Request(request, false);
+    return Request(request);
   }
   Request prepare(const torii_call& call) {
     torii_request* request = nullptr;
     check(torii_prepare(handle_.get(), &call, &request));
-    return Request(request, true);
+    return Request(request);
   }
 
  private:

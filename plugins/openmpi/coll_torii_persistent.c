@@ -19,7 +19,7 @@ static bool offers(const coll_torii_offer_t* offer, int64_t number) {
 static void free_first(coll_torii_module_t* module, coll_torii_request_t** place) {
   coll_torii_request_t* request = *place;
   *place = request->next;
-  (void)torii_request_free(request->request);
+  (void)torii_request_free(&request->request);
   --module->alive;
   OBJ_RELEASE(request);
 }
@@ -174,7 +174,7 @@ static bool prepare(coll_torii_request_t* request, coll_torii_module_t* module, 
                                    : torii_last_error());
   /* If only some ranks have prepared it, their staging is no longer assigned alike. */
   if (count != 0) module->states[TEAM_PERSISTENT] = STATE_FAILED;
-  if (prepared) (void)torii_request_free(request->request);
+  if (prepared) (void)torii_request_free(&request->request);
   if (request != NULL) request->request = NULL;
   return false;
 }

@@ -62,7 +62,7 @@ static coll_torii_request_t* take_done(void) {
   for (coll_torii_request_t** place = &active; *place != NULL;) {
     coll_torii_request_t* const request = *place;
     int is_done = 0;
-    const torii_status status = torii_test(request->request, &is_done);
+    const torii_status status = torii_test(&request->request, &is_done);
     if (!is_done) {
       place = &request->next;
       continue;

@@ -158,17 +158,17 @@ TEST(Access, RequestsMoveThemToo) {
     if (rank == 0) first.fill(1);
     if (rank == 1) second.fill(2);
     for (int i = 0; i < 2; ++i) ASSERT_EQ(torii_start(team, &calls[i], &requests[i]), TORII_OK) << torii_last_error();
-    for (int i = 1; i >= 0; --i) ASSERT_EQ(torii_wait(requests[i]), TORII_OK) << torii_last_error();
+    for (int i = 1; i >= 0; --i) ASSERT_EQ(torii_wait(&requests[i]), TORII_OK) << torii_last_error();
     first.expect(1);
     second.expect(2);
     ASSERT_EQ(torii_prepare(team, calls, &requests[2]), TORII_OK) << torii_last_error();
     for (int number = 3; number < 6; ++number) {
       if (rank == 0) first.fill(number);
       ASSERT_EQ(torii_restart(requests[2]), TORII_OK) << torii_last_error();
-      ASSERT_EQ(torii_wait(requests[2]), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(&requests[2]), TORII_OK) << torii_last_error();
       first.expect(number);
     }
-    ASSERT_EQ(torii_request_free(requests[2]), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_request_free(&requests[2]), TORII_OK) << torii_last_error();
   });
 }
 

@@ -59,8 +59,8 @@ void two_threads_move_each_others_requests(const std::string& settings) {
         const torii_call call_b = b.call();
         ASSERT_EQ(torii_start(own, &call_a, &a.request), TORII_OK) << torii_last_error();
         ASSERT_EQ(torii_start(own, &call_b, &b.request), TORII_OK) << torii_last_error();
-        ASSERT_EQ(torii_wait(b.request), TORII_OK) << torii_last_error();
-        ASSERT_EQ(torii_wait(a.request), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&b.request), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&a.request), TORII_OK) << torii_last_error();
         ASSERT_TRUE(a.is_right(2, first + round) && b.is_right(2, first - round)) << "round " << round;
       }
     };
@@ -87,10 +87,10 @@ int done_at_one_look(const std::string& settings) {
     ASSERT_EQ(torii_start(team, &call, &operation.request), TORII_OK) << torii_last_error();
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     int done = 0;
-    ASSERT_EQ(torii_test(operation.request, &done), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_test(&operation.request, &done), TORII_OK) << torii_last_error();
     done_ranks += done;
     if (done == 0) {
-      ASSERT_EQ(torii_wait(operation.request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(&operation.request), TORII_OK) << torii_last_error();
     }
     EXPECT_TRUE(operation.is_right(2, 1));
   });
@@ -116,11 +116,11 @@ TEST(Teams, AWaitOnOneMovesTheOther) {
         const torii_call call = on_a.call();
         ASSERT_EQ(torii_start(a, &call, &on_a.request), TORII_OK) << torii_last_error();
         if (rank == 1) {
-          ASSERT_EQ(torii_wait(on_a.request), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_wait(&on_a.request), TORII_OK) << torii_last_error();
         }
         ASSERT_EQ(torii_barrier(b), TORII_OK) << torii_last_error();
         if (rank == 0) {
-          ASSERT_EQ(torii_wait(on_a.request), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_wait(&on_a.request), TORII_OK) << torii_last_error();
         }
         EXPECT_TRUE(on_a.is_right(2, round));
       }
@@ -141,14 +141,14 @@ TEST(Teams, AWaitForStagingMovesTheOther) {
       const torii_call call = on_a.call();
       ASSERT_EQ(torii_start(a, &call, &on_a.request), TORII_OK) << torii_last_error();
       if (rank == 1) {
-        ASSERT_EQ(torii_wait(on_a.request), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&on_a.request), TORII_OK) << torii_last_error();
       }
       for (int root = 0; root < 2; ++root) {
         std::vector<std::int64_t> data(9, 5 * round + root);
         ASSERT_EQ(torii_broadcast(b, data.data(), data.size(), TORII_I64, root), TORII_OK) << torii_last_error();
       }
       if (rank == 0) {
-        ASSERT_EQ(torii_wait(on_a.request), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&on_a.request), TORII_OK) << torii_last_error();
       }
       EXPECT_TRUE(on_a.is_right(2, round));
     }
@@ -170,7 +170,7 @@ TEST(Requests, WhatHelpersMoveIsProgress) {
       status = torii_start(team, &call, &request);
       for (int done = 0; done == 0 && status == TORII_OK;) {
         usleep(1000);
-        for (int i = 0; i < 40 && done == 0 && status == TORII_OK; ++i) status = torii_test(request, &done);
+        for (int i = 0; i < 40 && done == 0 && status == TORII_OK; ++i) status = torii_test(&request, &done);
       }
       usleep(25'000);
     }

@@ -200,13 +200,13 @@ TEST_F(Alone, NullAndLivingThingsAreRefused) {
   ASSERT_EQ(torii_start(team_, &call, &request), TORII_OK);
   expect_answer(answer(torii_team_destroy(team_)), TORII_INVALID_ARGUMENT, "1 requests of the team are alive");
   expect_answer(answer(torii_restart(request)), TORII_INVALID_ARGUMENT, "not persistent");
-  expect_answer(answer(torii_request_free(request)), TORII_INVALID_ARGUMENT, "wait for it first");
-  ASSERT_EQ(torii_wait(request), TORII_OK);
+  expect_answer(answer(torii_request_free(&request)), TORII_INVALID_ARGUMENT, "wait for it first");
+  ASSERT_EQ(torii_wait(&request), TORII_OK);
   ASSERT_EQ(torii_prepare(team_, &call, &request), TORII_OK);
   ASSERT_EQ(torii_restart(request), TORII_OK);
   expect_answer(answer(torii_restart(request)), TORII_INVALID_ARGUMENT, "the request is active");
-  EXPECT_EQ(torii_wait(request), TORII_OK);
-  EXPECT_EQ(torii_request_free(request), TORII_OK);
+  EXPECT_EQ(torii_wait(&request), TORII_OK);
+  EXPECT_EQ(torii_request_free(&request), TORII_OK);
   torii_team* none = nullptr;
   expect_answer(answer(torii_team_survivors(team_, nullptr, &none)), TORII_INVALID_ARGUMENT, "not poisoned");
   EXPECT_EQ(none, nullptr);

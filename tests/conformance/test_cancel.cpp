@@ -88,7 +88,7 @@ TEST(Cancellation, OfAThreadThatWaitsForARequest) {
     const torii_call call = make_call(TORII_ALLREDUCE, &one, &sum, 1, TORII_I64);
     torii_request* request = nullptr;
     if (torii_start(team, &call, &request) != TORII_OK) return TORII_INTERNAL;
-    const torii_status status = torii_wait(request);
+    const torii_status status = torii_wait(&request);
     return sum == 2 ? status : TORII_INTERNAL;
   });
 }

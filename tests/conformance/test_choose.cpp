@@ -49,7 +49,7 @@ void ask_while_helpers_move(const std::string& helpers) {
       }
       for (std::size_t length = 1; length <= kCalls; ++length) ask(team, length);
       for (int i = 0; i < 2; ++i) {
-        ASSERT_EQ(torii_wait(requests[i]), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&requests[i]), TORII_OK) << torii_last_error();
         EXPECT_EQ(results[i], std::vector<std::int64_t>(count, kRanks * (kRanks - 1) / 2));
       }
     }

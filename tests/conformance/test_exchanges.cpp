@@ -233,12 +233,12 @@ TEST(Exchanges, RunInPlaceNonBlockingAndPersistent) {
         torii_request* started = nullptr;
         const torii_call call = make_call(TORII_ALLTOALL, input.data(), result.data(), block, TORII_I64);
         ASSERT_EQ(torii_start(team, &call, &started), TORII_OK) << torii_last_error();
-        ASSERT_EQ(torii_wait(started), TORII_OK) << torii_last_error();
-        ASSERT_EQ(torii_wait(persistent), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&started), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&persistent), TORII_OK) << torii_last_error();
         EXPECT_TRUE(is_transposed(result, rank, block)) << "started, blocks of " << block;
         EXPECT_TRUE(is_transposed({values, values + 4 * block}, rank, block)) << "persistent, blocks of " << block;
       }
-      ASSERT_EQ(torii_request_free(persistent), TORII_OK);
+      ASSERT_EQ(torii_request_free(&persistent), TORII_OK);
       ASSERT_EQ(torii_free(context, reachable), TORII_OK);
     }
   });

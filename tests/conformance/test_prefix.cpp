@@ -57,13 +57,13 @@ void run_as(Form form, torii_team* team, const torii_call& call) {
   }
   if (form == Form::started) {
     ASSERT_EQ(torii_start(team, &call, &request), TORII_OK) << torii_last_error();
-    ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
     return;
   }
   ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
   ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
-  ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
-  ASSERT_EQ(torii_request_free(request), TORII_OK) << torii_last_error();
+  ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
+  ASSERT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
 }
 
 void check_user_function(torii_team* team, torii_collective collective, std::size_t count, Form form, bool in_place) {

@@ -87,12 +87,12 @@ TEST(RefusedOnOneRank, APersistentOperationThatOneRankStartsTooOften) {
     if (torii_team_rank(team) == 0) {
       EXPECT_EQ(torii_restart(request), TORII_INVALID_ARGUMENT);
     }
-    EXPECT_EQ(torii_wait(request), TORII_OK);
+    EXPECT_EQ(torii_wait(&request), TORII_OK);
     torii_status status = torii_restart(request);
-    if (status == TORII_OK) status = torii_wait(request);
+    if (status == TORII_OK) status = torii_wait(&request);
     EXPECT_EQ(status, TORII_MISMATCH);
     EXPECT_TRUE(says(torii_last_error(), "the request is active")) << torii_last_error();
-    EXPECT_EQ(torii_request_free(request), TORII_OK);
+    EXPECT_EQ(torii_request_free(&request), TORII_OK);
   });
 }
 
@@ -124,13 +124,13 @@ TEST(ManyPlans, MayBePutInPlaceAtAnyPace) {
       ASSERT_EQ(torii_prepare(team, &call, &requests[i]), TORII_OK) << torii_last_error();
       ASSERT_EQ(torii_restart(requests[i]), TORII_OK) << torii_last_error();
       if (waits_at_once) {
-        ASSERT_EQ(torii_wait(requests[i]), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&requests[i]), TORII_OK) << torii_last_error();
       }
     }
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      EXPECT_EQ(torii_wait(requests[i]), TORII_OK) << torii_last_error();
+      EXPECT_EQ(torii_wait(&requests[i]), TORII_OK) << torii_last_error();
       EXPECT_EQ(sums[i], 2);
-      EXPECT_EQ(torii_request_free(requests[i]), TORII_OK);
+      EXPECT_EQ(torii_request_free(&requests[i]), TORII_OK);
     }
   });
 }
@@ -148,12 +148,12 @@ TEST(ManyPlans, MayBeStartedLate) {
       ASSERT_EQ(torii_prepare(team, &call, &requests.back()), TORII_OK);
     }
     EXPECT_EQ(torii_restart(requests.front()), TORII_OK);
-    EXPECT_EQ(torii_wait(requests.front()), TORII_OK) << torii_last_error();
+    EXPECT_EQ(torii_wait(&requests.front()), TORII_OK) << torii_last_error();
     EXPECT_EQ(sum, 2);
     if (torii_team_rank(team) == 1) {
       ASSERT_EQ(torii_prepare(team, &call, &requests.back()), TORII_OK);
     }
-    for (torii_request* request : requests) EXPECT_EQ(torii_request_free(request), TORII_OK);
+    for (torii_request*& request : requests) EXPECT_EQ(torii_request_free(&request), TORII_OK);
   });
 }
 

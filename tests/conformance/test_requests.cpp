@@ -33,7 +33,7 @@ TEST(Requests, MayBeWaitedForInAnyOrder) {
         std::shuffle(order.begin(), order.end(), random);
         for (const int number : order) {
           Operation& one = operations[static_cast<std::size_t>(number)];
-          ASSERT_EQ(torii_wait(one.request), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_wait(&one.request), TORII_OK) << torii_last_error();
           EXPECT_TRUE(one.is_right(3, number)) << channels << ", operation " << number;
         }
       }
@@ -48,7 +48,7 @@ TEST(Requests, EndWhenTestedOftenEnough) {
     ASSERT_EQ(torii_start(team, &call, &one.request), TORII_OK) << torii_last_error();
     int done = 0;
     while (done == 0) {
-      ASSERT_EQ(torii_test(one.request, &done), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_test(&one.request, &done), TORII_OK) << torii_last_error();
       std::this_thread::yield();
     }
     EXPECT_TRUE(one.is_right(2, 1));
@@ -66,7 +66,7 @@ TEST(Requests, BlockingCallsMayPassWhileOthersAreInFlight) {
       ASSERT_EQ(torii_run(team, &other), TORII_OK) << torii_last_error();
       EXPECT_TRUE(quick.is_right(2, number));
     }
-    ASSERT_EQ(torii_wait(slow.request), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_wait(&slow.request), TORII_OK) << torii_last_error();
     EXPECT_TRUE(slow.is_right(2, 1));
   });
 }
@@ -90,11 +90,11 @@ TEST(Requests, PersistentOnesStartInAnyOrder) {
       }
       for (int number = 2; number >= 0; --number) {
         Operation& one = operations[static_cast<std::size_t>(number)];
-        ASSERT_EQ(torii_wait(one.request), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&one.request), TORII_OK) << torii_last_error();
         ASSERT_TRUE(one.is_right(3, 10 * round + number)) << "round " << round << ", operation " << number;
       }
     }
-    for (Operation& one : operations) ASSERT_EQ(torii_request_free(one.request), TORII_OK) << torii_last_error();
+    for (Operation& one : operations) ASSERT_EQ(torii_request_free(&one.request), TORII_OK) << torii_last_error();
   });
 }
 
@@ -107,9 +107,9 @@ TEST(Requests, PersistentOnesGiveTheirChannelBack) {
       ASSERT_EQ(torii_prepare(team, &call, &one.request), TORII_OK)
           << "number " << number << ": " << torii_last_error();
       ASSERT_EQ(torii_restart(one.request), TORII_OK) << torii_last_error();
-      ASSERT_EQ(torii_wait(one.request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(&one.request), TORII_OK) << torii_last_error();
       ASSERT_TRUE(one.is_right(2, number));
-      ASSERT_EQ(torii_request_free(one.request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_request_free(&one.request), TORII_OK) << torii_last_error();
     }
   });
 }
@@ -144,9 +144,9 @@ TEST(Requests, CountersMayBeReadFromAnotherThread) {
         const torii_call call = one.call();
         EXPECT_EQ(torii_prepare(part, &call, &one.request), TORII_OK) << torii_last_error();
         EXPECT_EQ(torii_restart(one.request), TORII_OK) << torii_last_error();
-        EXPECT_EQ(torii_wait(one.request), TORII_OK) << torii_last_error();
+        EXPECT_EQ(torii_wait(&one.request), TORII_OK) << torii_last_error();
       }
-      for (Operation& one : operations) EXPECT_EQ(torii_request_free(one.request), TORII_OK);
+      for (Operation& one : operations) EXPECT_EQ(torii_request_free(&one.request), TORII_OK);
       EXPECT_EQ(torii_team_destroy(part), TORII_OK) << torii_last_error();
     }
     stop = true;
@@ -162,9 +162,9 @@ TEST(Requests, PersistentOnesMayEmptyTheStaging) {
       torii_request* request = nullptr;
       ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << "number " << number << ": " << torii_last_error();
       ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
-      ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
       EXPECT_EQ(data, std::vector<std::int64_t>(9, number));
-      ASSERT_EQ(torii_request_free(request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
       // And one on a shared channel in between.
       data.assign(9, torii_team_rank(team) == 0 ? -number : 7);
       ASSERT_EQ(torii_broadcast(team, data.data(), 9, TORII_I64, 0), TORII_OK) << torii_last_error();
@@ -189,7 +189,7 @@ TEST(Requests, PersistentOnesThatHoldTheStagingAreNamed) {
     EXPECT_NE(std::string(torii_last_error()).find("persistent operations hold"), std::string::npos)
         << torii_last_error();
     EXPECT_GE(held.size(), 1U);
-    for (torii_request* request : held) EXPECT_EQ(torii_request_free(request), TORII_OK) << torii_last_error();
+    for (torii_request*& request : held) EXPECT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
     EXPECT_EQ(torii_barrier(team), TORII_OK) << "the team is as it was: " << torii_last_error();
   });
 }
@@ -213,7 +213,7 @@ void repeat_calls(torii_team* team, unsigned seed) {
     call.result = is_broadcast && rank == call.root ? one.input.data() : one.result.data();
     if (common() % 32 == 0) {
       ASSERT_EQ(torii_start(team, &call, &one.request), TORII_OK) << torii_last_error();
-      ASSERT_EQ(torii_wait(one.request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(&one.request), TORII_OK) << torii_last_error();
     } else {
       ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
     }

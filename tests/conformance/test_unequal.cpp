@@ -127,15 +127,15 @@ TEST(Unequal, BlocksOfReduceScatterArrive) {
               << torii_last_error();
         } else if (seed % 3 == 1) {
           ASSERT_EQ(torii_start(team, &call, &request), TORII_OK) << torii_last_error();
-          ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
         } else {
           Counts counts = all.counts;
           call.input_counts = counts.data();
           ASSERT_EQ(torii_prepare(team, &call, &request), TORII_OK) << torii_last_error();
           counts.assign(kRanks, 1);  // they have been copied
           ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
-          ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
-          ASSERT_EQ(torii_request_free(request), TORII_OK);
+          ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_request_free(&request), TORII_OK);
         }
         for (std::size_t i = 0; i < all.counts[own]; ++i) {
           std::int64_t sum = 0;
@@ -206,10 +206,10 @@ TEST(Unequal, BlocksOfPersistentOperationsInPlace) {
     for (int round = 0; round < 3; ++round) {
       fill_blocks(data.data(), blocks, rank);
       ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
-      ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
       EXPECT_EQ(wrong_elements(data.data(), blocks, rank), 0);
     }
-    ASSERT_EQ(torii_request_free(request), TORII_OK);
+    ASSERT_EQ(torii_request_free(&request), TORII_OK);
   });
 }
 

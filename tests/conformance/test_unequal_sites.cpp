@@ -181,7 +181,7 @@ TEST(Unequal, BlocksOfRequestsBetweenSites) {
       ASSERT_EQ(torii_start(team, &scatter, &requests[call]), TORII_OK) << torii_last_error();
     }
     for (std::size_t call = kCalls; call-- > 0;) {
-      ASSERT_EQ(torii_wait(requests[call]), TORII_OK) << torii_last_error();
+      ASSERT_EQ(torii_wait(&requests[call]), TORII_OK) << torii_last_error();
       expect_block(rounds[call], rank, blocks[call]->data());
     }
   });
@@ -208,16 +208,16 @@ TEST(Unequal, BlocksOfPersistentOperationsBetweenSites) {
       std::fill_n(block.data(), own, -2);
       std::fill_n(gathered.data(), round.all.reach, -1);
       fill_blocks(vector.data(), round.all, round.root);
-      for (torii_request* const request : {scatter, gather}) {
+      for (torii_request* request : {scatter, gather}) {
         ASSERT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
-        ASSERT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+        ASSERT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
         check_round(context, team, other);
       }
       expect_block(round, rank, block.data());
       if (rank == round.root) expect_gathered(round, gathered.data());
     }
-    EXPECT_EQ(torii_request_free(scatter), TORII_OK);
-    EXPECT_EQ(torii_request_free(gather), TORII_OK);
+    EXPECT_EQ(torii_request_free(&scatter), TORII_OK);
+    EXPECT_EQ(torii_request_free(&gather), TORII_OK);
   });
 }
 

@@ -118,11 +118,11 @@ void Player::run_persistent(Call& call, const Words& words) {
     call.vectors.unseal();
     call.vectors.fill();
     status = torii_restart(request);
-    if (status == TORII_OK) status = torii_wait(request);
+    if (status == TORII_OK) status = torii_wait(&request);
     if (status == TORII_OK) judge(call, status);
   }
   if (status != TORII_OK) judge(call, status);
-  EXPECT_EQ(torii_request_free(request), TORII_OK) << torii_last_error();
+  EXPECT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
 }
 
 void Player::refuse(std::size_t index) {
@@ -135,9 +135,9 @@ void Player::refuse(std::size_t index) {
 void Player::wait_until(std::size_t step) {
   for (Call& call : calls_) {
     if (call.request == nullptr || call.due > step) continue;
-    torii_request* const request = call.request;
+    torii_request* request = call.request;
     call.request = nullptr;
-    judge(call, torii_wait(request));
+    judge(call, torii_wait(&request));
   }
 }
 

@@ -180,11 +180,11 @@ torii_status FailureCalls::run_persistent(const torii_call& call) {
   torii_request* request = nullptr;
   torii_status status = torii_prepare(team_.handle(), &call, &request);
   if (status == TORII_OK) status = torii_restart(request);
-  if (status == TORII_OK) status = torii_wait(request);
+  if (status == TORII_OK) status = torii_wait(&request);
   // A rank may be through with its call before the others have seen what is wrong; its next call tells it.
   if (status == TORII_OK) status = team_.barrier();
   say_status(status);
-  if (request != nullptr && torii_request_free(request) != TORII_OK) std::abort();
+  if (request != nullptr && torii_request_free(&request) != TORII_OK) std::abort();
   return status;
 }
 

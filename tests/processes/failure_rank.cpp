@@ -111,10 +111,10 @@ class Rank : private FailureCalls {
       }
       worst = status;
       if (worst != TORII_OK) say_status(worst);
-      for (auto at = started.rbegin(); at != started.rend(); ++at) worst = worse(worst, torii_wait(*at));
-      if (restarted) worst = worse(worst, torii_wait(persistent));
+      for (auto at = started.rbegin(); at != started.rend(); ++at) worst = worse(worst, torii_wait(&*at));
+      if (restarted) worst = worse(worst, torii_wait(&persistent));
     }
-    if (torii_request_free(persistent) != TORII_OK) return 1;
+    if (torii_request_free(&persistent) != TORII_OK) return 1;
     return worst == TORII_PEER_LOST ? end(team_.ranks() - 1) : 1;
   }
   /// A stream of the chosen rank is lost while both its ends live. Either the calls go on for a while, or they end, and
@@ -190,7 +190,7 @@ class Rank : private FailureCalls {
         if (status == TORII_OK) started.push_back(request);
         worst = worse(worst, status);
       }
-      for (torii_request* request : started) worst = worse(worst, torii_wait(request));
+      for (torii_request*& request : started) worst = worse(worst, torii_wait(&request));
     }
     return worst == TORII_PEER_LOST ? end(team_.ranks() - 1) : 1;
   }

@@ -56,9 +56,9 @@ int test_between_calls(int silent_ms) {
     if (torii_allreduce(part.handle(), &value, &value, 1, TORII_I64, TORII_SUM) != TORII_OK) return 1;
     longest_s = std::max(longest_s, now_s() - begun_s);
     if (value != std::int64_t{i} * part.ranks()) return 1;
-    if (done == 0 && torii_test(barrier, &done) != TORII_OK) return 1;
+    if (done == 0 && torii_test(&barrier, &done) != TORII_OK) return 1;
   }
-  if (done == 0 && torii_wait(barrier) != TORII_OK) return 1;
+  if (done == 0 && torii_wait(&barrier) != TORII_OK) return 1;
   if (!is_silent) say_longest("allreduce", longest_s);
   return 0;
 }
@@ -82,7 +82,7 @@ int end_beside_another_team(int silent_ms) {
   if (other.barrier() != TORII_OK) return 1;
   if (is_silent) stay_silent(silent_ms);
   if (!is_silent) say_longest("barrier", now_s() - begun_s);
-  if (torii_wait(broadcast) != TORII_OK) return 1;
+  if (torii_wait(&broadcast) != TORII_OK) return 1;
   return std::all_of(data.begin(), data.end(), [](std::int64_t value) { return value == 7; }) ? 0 : 1;
 }
 

@@ -205,11 +205,11 @@ void Player::run_persistent(Call& call, const Words& words) {
     call.vectors.unseal();
     call.vectors.fill();
     status = timed(Phase::starting, "start " + name, [&] { return torii_restart(request); });
-    if (status == TORII_OK) status = timed(Phase::waiting, "wait", [&] { return torii_wait(request); });
+    if (status == TORII_OK) status = timed(Phase::waiting, "wait", [&] { return torii_wait(&request); });
     if (status == TORII_OK) judge(call, status);
   }
   if (status != TORII_OK) judge(call, status);
-  if (torii_request_free(request) != TORII_OK) stage_.fail(rank_, std::string("free: ") + torii_last_error());
+  if (torii_request_free(&request) != TORII_OK) stage_.fail(rank_, std::string("free: ") + torii_last_error());
 }
 
 void Player::refuse(std::size_t index) {
@@ -224,9 +224,9 @@ void Player::refuse(std::size_t index) {
 void Player::wait_until(std::size_t step) {
   for (Call& call : calls_) {
     if (call.request == nullptr || call.due > step) continue;
-    torii_request* const request = call.request;
+    torii_request* request = call.request;
     call.request = nullptr;
-    judge(call, timed(Phase::waiting, "wait", [&] { return torii_wait(request); }));
+    judge(call, timed(Phase::waiting, "wait", [&] { return torii_wait(&request); }));
   }
 }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of a team that have started and not ended: they begin, move and end on the team's channels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "api/context/context.hpp"
+#include "api/team/channels.hpp"
+#include "api/team/failure_monitor.hpp"
+#include "api/team/membership.hpp"
+#include "api/team/own_calls.hpp"
+#include "api/team/plan_cache.hpp"
+#include "api/team/request.hpp"
+#include "api/team/team_agreement.hpp"
+#include "api/team/team_health.hpp"
+
+namespace torii {
+
+/// One thread at a time; Operations keeps the others out. Nothing here waits.
+class InFlight {
+ public:
+  /// The arguments must outlive this.
+  InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
+           OwnCalls& calls, FailureMonitor& monitor) noexcept;
+
+  int count() const noexcept { return count_; }
+  /// An operation has started. It counts before it is on a channel, so that calls which end while its plan is installed
+  /// do not count it as ended.
+  void add() noexcept { ++count_; }
+  /// The start of that operation has failed.
+  void take_back() noexcept { --count_; }
+  /// The request is the next one on its channel, where nothing runs.
+  void start_on(Channel& channel, Request& request) noexcept;
+
+  /// True when the channel's operation moved or ended, be it with a failure.
+  bool advance(Channel& channel) noexcept;
+  /// Advances all channels; true if one moved.
+  bool progress() noexcept;
+
+  /// The team fails, and so does every operation in flight. Returns what adopt_failure() does.
+  Status fail(Status status, int member, const std::string& text) noexcept;
+  /// Ends all operations with the failure of the team, and sets last_error(). Returns its status the first time, later
+  /// `poisoned`.
+  Status adopt_failure() noexcept;
+  bool is_poisoned() const noexcept { return poisoned_; }
+  const TeamHealth& health() const noexcept { return health_; }
+
+ private:
+  bool is_agreed(Channel& channel) noexcept;
+  void begin(Channel& channel, Request& request) noexcept;
+  void begin_blocks(Channel& channel, Request& request) noexcept;
+  void complete(Channel& channel, Status status) noexcept;
+
+  const Context& context_;
+  const Membership& members_;
+  TeamAgreement& agreement_;
+  PlanCache& plans_;
+  const Channels& channels_;
+  OwnCalls& calls_;
+  FailureMonitor& monitor_;
+  int count_ = 0;
+  bool poisoned_ = false;
+  TeamHealth health_;
+};
+
+}  // namespace torii
