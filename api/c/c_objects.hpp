@@ -9,7 +9,9 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
+#include "api/c/c_pairs.hpp"
 #include "api/redistribution/redistribution.hpp"
 #include "api/team/team.hpp"
 
@@ -23,12 +25,14 @@ struct torii_team {
   std::unique_ptr<torii::Team> team;
   std::atomic<int> requests = 0;  ///< made and freed by any thread, where the team has many callers
   torii::Scratch scratch = {};
+  std::unique_ptr<std::vector<torii_request*>> group = nullptr;  ///< between torii_group_begin and torii_group_end
 };
 
 struct torii_request {
   torii_team* owner;
   torii::Request request;
-  bool active = false;  ///< started and not yet waited for
+  std::unique_ptr<torii::c::PairRequest> pair = nullptr;  ///< of a send or a receive
+  bool active = false;                                    ///< started and not yet waited for
 };
 
 namespace torii::c {

@@ -7,11 +7,15 @@
 #include <string>
 
 #include "api/c/c_objects.hpp"
+#include "api/c/c_requests.hpp"
 #include "api/c/c_structs.hpp"
 
 using torii::Status;
 using torii::c::answered;
+using torii::c::drop;
+using torii::c::finish;
 using torii::c::invalid;
+using torii::c::is_active;
 using torii::c::read_call;
 using torii::c::refused_on;
 using torii::c::to_c;
@@ -33,30 +37,11 @@ torii_status make_request(torii_team* team, const torii_call* call, torii_reques
   return status == TORII_OK ? status : refused_on(team, status);
 }
 
-void drop(torii_request*& request) {
-  --request->owner->requests;
-  delete request;
-  request = nullptr;
-}
-
 torii_status drop_refused(torii_request** request, Status status) {
   (*request)->owner->team->close_channel((*request)->request);
   drop(*request);
   return to_c(status);
 }
-
-/// The request has ended: what it returned, and the handle goes unless it can be started again.
-torii_status finish(torii_request*& request) {
-  torii::Team& team = *request->owner->team;
-  const Status status = request->request.status;
-  if (status != Status::ok) team.tell_cause();
-  request->active = false;
-  team.leave_background_when_idle();
-  if (!request->request.persistent) drop(request);
-  return to_c(status);
-}
-
-bool is_active(const torii_request* request) { return request != nullptr && request->active; }
 
 /// Whether [requests, requests + count) is a list; sets last_error() if not.
 bool is_list(torii_request* const* requests, int count) {

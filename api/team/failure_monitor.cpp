@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "api/team/pair_call.hpp"
+
 namespace torii {
 namespace {
 
@@ -14,6 +16,10 @@ constexpr std::int64_t kAliveEveryNs = 10'000'000;
 constexpr std::int64_t kDoubtNs = 20'000'000;
 /// The members tell of their calls within this time.
 constexpr std::int64_t kCallsAreToldNs = 500'000'000;
+
+std::string text_of(const Request& request) {
+  return request.pair == nullptr ? call_text(request.arguments) : pair_text(*request.pair);
+}
 
 std::string verb_of(const Standing& standing) {
   return (standing.kind & kPreparesInRecord & 0xffffffff) != 0 ? " prepares " : " calls ";
@@ -52,8 +58,12 @@ bool FailureMonitor::finds_failure(const Waiting& waiting, const Request& reques
   if (failed_.is_set()) return true;
   const std::int64_t now = now_ns();
   calls_.look(now);
-  agreement_.publish(calls_.next_told(request), now, now - waiting.quiet_ns());
+  if (request.pair == nullptr) agreement_.publish(calls_.next_told(request), now, now - waiting.quiet_ns());
   try {
+    if (request.pair != nullptr) {
+      if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
+      return waiting.is_over() && claim_timeout_of_pair(request);
+    }
     if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
     if (finds_other_call(request) || finds_other_plan(waiting, request)) return true;
     return waiting.is_over() && claim_timeout(waiting, request);
@@ -74,9 +84,20 @@ bool FailureMonitor::finds_failure_in_start(const Waiting& waiting, int member, 
                                         " ms while " + own + " waited for " + members_.text(member) + " " + purpose);
 }
 
+/// What an open send or receive waits for.
+std::string FailureMonitor::waiting_text(const PairCall& call) const {
+  if (call.sends) return "waiting for " + members_.text(call.peer) + " to receive it";
+  if (call.receive.got_bytes != 0) {
+    return "with " + std::to_string(call.receive.got_bytes) + " of " + std::to_string(call.receive.envelope.bytes) +
+           " bytes, waiting for " + members_.text(call.receive.envelope.from);
+  }
+  return call.peer < 0 ? "waiting for any rank to send it" : "waiting for " + members_.text(call.peer) + " to send it";
+}
+
 /// "in 'up tree 0', segment 7, waiting for rank 3 on host a".
 std::string FailureMonitor::phase_text(const Request& request) const {
   if (request.state == Request::State::queued) return "queued behind another operation";
+  if (request.pair != nullptr) return waiting_text(*request.pair);
   for (const auto& channel : channels_) {
     if (channel->current != &request) continue;
     if (channel->awaited != 0) {
@@ -108,7 +129,7 @@ bool FailureMonitor::finds_dead_member(const Waiting& waiting, const Request& re
     if (members_.is_alive(member) || has_left_after(member, request)) continue;
     if (members_.is_distant(member) && waiting.attentive_ns() < kDoubtNs) continue;
     return claim(Status::peer_lost, member,
-                 members_.text(member) + " died during " + call_text(request.arguments) + ", noticed by rank " +
+                 members_.text(member) + " died during " + text_of(request) + ", noticed by rank " +
                      std::to_string(members_.rank()) + " " + phase_text(request));
   }
   return false;
@@ -135,6 +156,14 @@ bool FailureMonitor::claim_timeout(const Waiting& waiting, const Request& reques
   if (!stuck.empty()) text += "; in the call but not moving it: " + members_.text(stuck);
   const int named = !absent.empty() ? absent.front() : !stuck.empty() ? stuck.front() : members_.rank();
   return claim(Status::timeout, named, text);
+}
+
+/// Only the other end can be the cause, and of a receive from any rank nobody in particular.
+bool FailureMonitor::claim_timeout_of_pair(const Request& request) {
+  const PairCall& call = *request.pair;
+  return claim(Status::timeout, call.peer >= 0 ? call.peer : members_.rank(),
+               "no progress for " + std::to_string(members_.timeout_ns() / 1'000'000) + " ms in " + pair_text(call) +
+                   " on " + members_.text(members_.rank()) + " " + phase_text(request));
 }
 
 void FailureMonitor::claim_transport(const Execution& execution, const Request& request) noexcept {

@@ -42,6 +42,8 @@ class FailureMonitor {
   bool differs(int member, const Request& request, std::uint64_t sequence);
   bool finds_other_plan(const Waiting& waiting, const Request& request);
   bool claim_timeout(const Waiting& waiting, const Request& request);
+  bool claim_timeout_of_pair(const Request& request);
+  std::string waiting_text(const PairCall& call) const;
   bool has_left_after(int member, const Request& request) noexcept;
   std::string refusals_text(int member);
 

@@ -11,12 +11,13 @@
 namespace torii {
 
 InFlight::InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
-                   OwnCalls& calls, FailureMonitor& monitor) noexcept
+                   TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor) noexcept
     : context_(members.context()),
       members_(members),
       agreement_(agreement),
       plans_(plans),
       channels_(channels),
+      pairs_(pairs),
       calls_(calls),
       monitor_(monitor),
       health_(members, agreement.failure_sign()) {}
@@ -131,7 +132,27 @@ bool InFlight::progress() noexcept {
   for (const auto& channel : channels_) {
     if (channel->current != nullptr && advance(*channel)) moved = true;
   }
+  if (pairs_.are_used() && progress_pairs()) moved = true;
   return moved;
+}
+
+bool InFlight::progress_pairs() noexcept {
+  const bool moved = pairs_.progress();
+  if (pairs_.status() != Status::ok && !poisoned_) fail_pairs();
+  return moved;
+}
+
+void InFlight::start(Request& request) {
+  pairs_.start(request);
+  if (pairs_.status() != Status::ok) fail_pairs();
+}
+
+void InFlight::fail_pairs() noexcept {
+  try {
+    (void)fail(pairs_.status(), pairs_.failed_member(), pairs_.failure_text());
+  } catch (const std::exception&) {
+    (void)fail(pairs_.status(), pairs_.failed_member(), "a send or receive failed");
+  }
 }
 
 Status InFlight::fail(Status status, int member, const std::string& text) noexcept {
@@ -152,6 +173,7 @@ Status InFlight::adopt_failure() noexcept {
     channel->queue.clear();
     if (channel->current != nullptr) complete(*channel, status);
   }
+  pairs_.abandon(status);
   if (poisoned_) {
     set_last_error("the team is poisoned: " + cause.text + "; make a new one of the survivors");
     return Status::poisoned;

@@ -14,6 +14,7 @@
 #include "api/team/request.hpp"
 #include "api/team/team_agreement.hpp"
 #include "api/team/team_health.hpp"
+#include "api/team/team_pairs.hpp"
 
 namespace torii {
 
@@ -22,9 +23,12 @@ class InFlight {
  public:
   /// The arguments must outlive this.
   InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
-           OwnCalls& calls, FailureMonitor& monitor) noexcept;
+           TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor) noexcept;
 
+  /// Of collectives.
   int count() const noexcept { return count_; }
+  /// No send and no receive either.
+  bool is_idle() const noexcept { return count_ == 0 && pairs_.open() == 0; }
   /// An operation has started. It counts before it is on a channel, so that calls which end while its plan is installed
   /// do not count it as ended.
   void add() noexcept { ++count_; }
@@ -35,8 +39,12 @@ class InFlight {
 
   /// True when the channel's operation moved or ended, be it with a failure.
   bool advance(Channel& channel) noexcept;
-  /// Advances all channels; true if one moved.
+  /// Advances all channels, sends and receives; true if one moved.
   bool progress() noexcept;
+  /// Sends and receives alone.
+  bool progress_pairs() noexcept;
+  /// The send or receive begins. Throws Error.
+  void start(Request& request);
 
   /// The team fails, and so does every operation in flight. Returns what adopt_failure() does.
   Status fail(Status status, int member, const std::string& text) noexcept;
@@ -51,12 +59,14 @@ class InFlight {
   void begin(Channel& channel, Request& request) noexcept;
   void begin_blocks(Channel& channel, Request& request) noexcept;
   void complete(Channel& channel, Status status) noexcept;
+  void fail_pairs() noexcept;
 
   const Context& context_;
   const Membership& members_;
   TeamAgreement& agreement_;
   PlanCache& plans_;
   const Channels& channels_;
+  TeamPairs& pairs_;
   OwnCalls& calls_;
   FailureMonitor& monitor_;
   int count_ = 0;

@@ -5,7 +5,7 @@
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
-Operations::Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans,
+Operations::Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t pairs_offset,
                        std::size_t shared_channels, bool many_callers)
     : context_(members.context()),
       members_(members),
@@ -13,9 +13,10 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       plans_(plans),
       failed_(agreement.failure_sign()),
       channels_(members.transport(), shared_channels),
+      pairs_(members, pairs_offset),
       calls_(members.control()),
       monitor_(members, agreement, calls_, channels_, plans),
-      in_flight_(members, agreement, plans, channels_, calls_, monitor_),
+      in_flight_(members, agreement, plans, channels_, pairs_, calls_, monitor_),
       polling_(members.waiting()),
       many_callers_(many_callers) {
   context_.attach(this);
@@ -46,6 +47,13 @@ bool Operations::progress() noexcept {
 
 Status Operations::run_to_end(Request& request) noexcept {
   if (request.state == Request::State::done) return request.status;
+  if (request.pair != nullptr) {
+    for (int poll = 0; poll < kQuickPolls && request.state != Request::State::done; ++poll) {
+      (void)in_flight_.progress_pairs();
+    }
+    (void)wait_until(request, kNever);
+    return request.status;
+  }
   // Most calls end here, without a look at the clock or at other operations.
   Channel& own = channels_[request.runs_on];
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
@@ -124,14 +132,14 @@ bool Operations::test(Request& request) noexcept {
 
 void Operations::enter_background() {
   const Inside inside(door_, many_callers_);
-  if (in_background_ || in_flight_.count() == 0) return;
+  if (in_background_ || in_flight_.is_idle()) return;
   in_background_ = true;
   context_.background().enter(this);
 }
 
 void Operations::leave_background_when_idle() {
   const Inside inside(door_, is_shared());
-  if (!in_background_ || in_flight_.count() != 0) return;
+  if (!in_background_ || !in_flight_.is_idle()) return;
   // Threads that go through the list only try the door.
   context_.background().leave(this);
   in_background_ = false;

@@ -33,8 +33,9 @@ class Operations final : public AttachedTeam, private StartWaits {
  public:
   /// The arguments must outlive the operations.
   /// `many_callers`: all functions may be called by several threads at once.
-  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t shared_channels,
-             bool many_callers);
+  /// `pairs_offset`: of the messages of sends and receives in the team's memory.
+  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t pairs_offset,
+             std::size_t shared_channels, bool many_callers);
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
@@ -49,6 +50,8 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept;
+  /// For a receive: false if it has met its send, and will be done.
+  bool cancel(Request& request) noexcept;
   void enter_background();
   void leave_background_when_idle();
 
@@ -65,11 +68,13 @@ class Operations final : public AttachedTeam, private StartWaits {
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
   bool progress_in_background() noexcept override;
   Channels& channels() noexcept { return channels_; }
+  TeamPairs& pairs() noexcept { return pairs_; }
 
  private:
   CallPlan* prepare_inside(Request& request, Status& status) noexcept;
   // operations_start.cpp: from a call to an operation that runs.
   Status start(Request& request) noexcept;
+  Status start_pair(Request& request) noexcept;
   Status take_channel(Request& request) noexcept;
   void take_place(Request& request) noexcept;
   Status make_ready(Request& request) noexcept;
@@ -93,6 +98,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   PlanCache& plans_;
   FailureSign failed_;
   Channels channels_;
+  TeamPairs pairs_;
   OwnCalls calls_;
   FailureMonitor monitor_;
   InFlight in_flight_;

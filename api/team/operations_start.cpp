@@ -72,9 +72,29 @@ Status Operations::make_ready(Request& request) noexcept {
   }
 }
 
+/// A send or receive is in no order with the team's calls: a refused one counts for nobody.
+Status Operations::start_pair(Request& request) noexcept {
+  try {
+    in_flight_.start(request);
+    return Status::ok;
+  } catch (const Error& error) {
+    set_last_error(error.what());
+    return error.status();
+  } catch (const std::exception& error) {
+    set_last_error(error.what());
+    return Status::no_resource;
+  }
+}
+
+bool Operations::cancel(Request& request) noexcept {
+  const Inside inside(door_, is_shared());
+  return request.state == Request::State::running && pairs_.withdraw(request);
+}
+
 Status Operations::start(Request& request) noexcept {
   if (context_.is_forked_child()) return refuse_forked_child();
   if (has_failed()) return in_flight_.adopt_failure();
+  if (request.pair != nullptr) return start_pair(request);
   Status status = Status::ok;
   request.call_plan = prepare_inside(request, status);
   if (request.call_plan == nullptr) {

@@ -25,6 +25,8 @@ struct CallKey {
   void* result = nullptr;
 };
 
+struct PairCall;
+
 struct Request {
   enum class State : std::uint8_t { idle, queued, running, done };
   CallArguments arguments;
@@ -44,6 +46,7 @@ struct Request {
   std::unique_ptr<std::byte[]> input_copy;
   std::size_t input_copy_bytes = 0;
   std::unique_ptr<UnequalBlocks> unequal;
+  PairCall* pair = nullptr;               ///< of a send or a receive, which it outlives; nullptr: a collective
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
   std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : call_plan->input_bytes; }
   std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : call_plan->result_bytes; }

@@ -23,7 +23,7 @@ class Staging {
   /// For a team of up to `ranks` ranks. Throws Error{no_resource}.
   void take(int ranks) {
     try {
-      offset_ = context_.staging().allocate(team_control_bytes(ranks, context_) + team_staging_bytes(ranks, context_));
+      offset_ = context_.staging().allocate(team_memory_bytes(ranks, context_));
     } catch (const Error& error) {
       throw Error(error.status(), std::string("no memory for the team's staging: ") + error.what());
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/team/letterbox.hpp"
+#include "api/team/team_pairs.hpp"
 #include "runtime/devices/memory_limits.hpp"
 
 namespace torii {
@@ -23,11 +24,17 @@ std::size_t team_staging_bytes(int ranks, Context& context) noexcept {
   return std::min(team_staging_bytes(ranks), context.staging().bytes_max());
 }
 
+std::size_t team_memory_bytes(int ranks, Context& context) {
+  return team_control_bytes(ranks, context) + team_staging_bytes(ranks, context) +
+         team_pairs_bytes(ranks, context.several_nodes());
+}
+
 StagingBudget::StagingBudget(const Membership& members, TeamAgreement& agreement, int ranks_reserved)
     : members_(members),
       agreement_(agreement),
       bytes_(team_staging_bytes(ranks_reserved, members.context())),
-      control_bytes_(team_control_bytes(ranks_reserved, members.context())) {}
+      control_bytes_(team_control_bytes(ranks_reserved, members.context())),
+      memory_bytes_(team_memory_bytes(ranks_reserved, members.context())) {}
 
 /// Running out of memory is then an error of this call, not a signal in the middle of it. Otherwise pages are taken
 /// when they are touched, since most are never used.

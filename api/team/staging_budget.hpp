@@ -20,8 +20,9 @@ class StagingBudget {
 
   std::size_t bytes() const noexcept { return bytes_; }
   std::size_t used_bytes() const noexcept { return used_bytes_; }
-  /// Control memory and staging of a member.
-  std::size_t memory_bytes() const noexcept { return control_bytes_ + bytes_; }
+  /// Control memory and staging of a member; the messages of sends and receives come behind.
+  std::size_t pairs_offset() const noexcept { return control_bytes_ + bytes_; }
+  std::size_t memory_bytes() const noexcept { return memory_bytes_; }
   /// The most of that memory, from its beginning, that this rank may have written into.
   std::size_t touched_bytes() const noexcept { return control_bytes_ + touched_bytes_; }
 
@@ -44,6 +45,7 @@ class StagingBudget {
   TeamAgreement& agreement_;
   std::size_t bytes_;
   std::size_t control_bytes_;  ///< of a team's memory before the staging
+  std::size_t memory_bytes_;
   std::size_t used_bytes_ = 0;
   std::size_t touched_bytes_ = 0;  ///< the most that has been assigned
   std::uint64_t epoch_ = 0;        ///< twice the number of times that the staging was emptied
@@ -54,5 +56,7 @@ std::size_t team_control_bytes(int ranks, const Context& context) noexcept;
 std::size_t team_staging_bytes(int ranks, Context& context) noexcept;
 /// For a context whose memory is not pinned.
 std::size_t team_staging_bytes(int ranks) noexcept;
+/// All memory of a member: control memory, staging, messages of sends and receives.
+std::size_t team_memory_bytes(int ranks, Context& context);
 
 }  // namespace torii

@@ -35,12 +35,12 @@ Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& opt
       staging_(members_, *agreement_, ranks_reserved),
       maker_(members_, options, staging_.bytes()),
       plans_(members_, *agreement_, maker_, staging_),
-      operations_(members_, *agreement_, plans_, shared_channels, options.many_callers) {}
+      operations_(members_, *agreement_, plans_, staging_.pairs_offset(), shared_channels, options.many_callers) {}
 
 Team::~Team() {
   operations_.close();
   if (!owns_memory_) return;
-  agreement_->depart(staging_.touched_bytes());
+  agreement_->depart(operations_.pairs().are_used() ? staging_.memory_bytes() : staging_.touched_bytes());
   try {
     std::vector<int> peers;
     for (const Member& member : members_.all()) peers.push_back(member.context_rank);
@@ -50,6 +50,7 @@ Team::~Team() {
     // Between nodes the puts of operations may still read the memory.
     if (members_.several_nodes()) {
       for (PutOwner& puts : operations_.channels().take_puts()) memory->add_puts(std::move(puts));
+      if (auto puts = operations_.pairs().take_puts()) memory->add_puts(std::move(*puts));
     }
     context().staging().retire(std::move(memory));
   } catch (const std::exception&) {

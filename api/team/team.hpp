@@ -60,6 +60,8 @@ class Team final {
   bool run_cached(const CallKey& call, Status& status) noexcept { return operations_.run_cached(call, status); }
   /// True when the request is done; moves this team's operations once.
   bool test(Request& request) noexcept { return operations_.test(request); }
+  /// Takes a receive back. False if it has met its send.
+  bool cancel(Request& request) noexcept { return operations_.cancel(request); }
   /// A caller that leaves the operation in flight says so, so that other threads may move it; and again when it is
   /// done.
   void enter_background() { operations_.enter_background(); }

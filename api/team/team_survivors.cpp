@@ -87,7 +87,7 @@ std::unique_ptr<Team> TeamFactory::make_survivors(Team& parent, const TeamOption
 
 /// Every survivor compares the same words, so every survivor ends here and none puts into the memory.
 void TeamFactory::check_survivors(const Team& parent, const std::vector<Survivor>& chosen) const {
-  const std::size_t bytes = team_control_bytes(parent.ranks(), context_) + team_staging_bytes(parent.ranks(), context_);
+  const std::size_t bytes = team_memory_bytes(parent.ranks(), context_);
   for (const Survivor& one : chosen) {
     check_offer(one.member, one.staging, bytes, parent.members_.transport().arena_bytes());
     if (one.digest == chosen.front().digest) continue;

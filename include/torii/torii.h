@@ -7,6 +7,7 @@
 #ifndef TORII_TORII_H
 #define TORII_TORII_H
 
+#include <torii/send_recv.h>
 #include <torii/types.h>
 
 #include <stddef.h>
@@ -15,11 +16,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct torii_context torii_context; /* one per process and job: engines, memory, peers */
-typedef struct torii_team torii_team;       /* an ordered set of ranks with a topology */
-typedef struct torii_request torii_request; /* a non-blocking or persistent operation */
-typedef struct torii_region torii_region;   /* memory of the caller that a context knows */
 
 TORII_API const char* torii_version(void);
 TORII_API const char* torii_status_name(torii_status status);

@@ -23,6 +23,11 @@
 extern "C" {
 #endif
 
+typedef struct torii_context torii_context; /* one per process and job: engines, memory, peers */
+typedef struct torii_team torii_team;       /* an ordered set of ranks with a topology */
+typedef struct torii_request torii_request; /* a non-blocking or persistent operation */
+typedef struct torii_region torii_region;   /* memory of the caller that a context knows */
+
 typedef enum torii_status {
   TORII_OK = 0,
   TORII_INVALID_ARGUMENT = 1,

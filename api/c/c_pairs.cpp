@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends, receives and groups of them.
+#include <torii/torii.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/c/c_objects.hpp"
+#include "api/c/c_requests.hpp"
+
+using torii::PairCall;
+using torii::Status;
+using torii::c::answered;
+using torii::c::drop;
+using torii::c::finish;
+using torii::c::invalid;
+using torii::c::is_active;
+using torii::c::to_c;
+
+namespace {
+
+PairCall pair_call(bool sends, const void* data, std::size_t count, torii_type type, int peer, int tag) {
+  PairCall call;
+  call.sends = sends;
+  call.data = data;
+  call.count = count;
+  call.type = static_cast<torii::Type>(type);
+  call.peer = peer;
+  call.tag = tag;
+  return call;
+}
+
+torii_status check(torii_team* team, torii_type type, const torii_received* received) {
+  if (team == nullptr) return invalid("team is NULL");
+  if (!torii::c::is_from_0_to(type, TORII_F64_I32)) {
+    return invalid("type is " + std::to_string(type) + "; sends and receives have types 0 to " +
+                   std::to_string(TORII_F64_I32));
+  }
+  if (received != nullptr && received->size < sizeof(received->size)) {
+    return invalid("received->size is " + std::to_string(received->size) + "; set it to sizeof(torii_received)");
+  }
+  return TORII_OK;
+}
+
+torii_status start(torii_team* team, const PairCall& call, torii_received* received, torii_request** request) {
+  if (request == nullptr) return invalid("the place for the request is NULL");
+  *request = nullptr;
+  const torii_status made = answered([&] {
+    auto fresh = std::make_unique<torii_request>();
+    fresh->owner = team;
+    fresh->pair = std::make_unique<torii::c::PairRequest>(torii::c::PairRequest{call, received});
+    fresh->request.pair = &fresh->pair->call;
+    *request = fresh.release();
+    ++team->requests;
+  });
+  if (made != TORII_OK) return made;
+  const Status status = team->team->submit((*request)->request);
+  if (status != Status::ok) {
+    drop(*request);
+    return to_c(status);
+  }
+  (*request)->active = true;
+  return answered([&] { team->team->enter_background(); });
+}
+
+/// In a group the call only starts.
+torii_status run(torii_team* team, PairCall call, torii_received* received) {
+  if (team->group != nullptr) {
+    torii_request* request = nullptr;
+    const torii_status status = start(team, call, received, &request);
+    if (status != TORII_OK) return status;
+    return answered([&] { team->group->push_back(request); });
+  }
+  torii::Request request;
+  request.pair = &call;
+  const Status status = team->team->run(request);
+  if (status == Status::ok) torii::c::tell_received(call, received);
+  return to_c(status);
+}
+
+}  // namespace
+
+namespace torii::c {
+
+void tell_received(const PairCall& call, torii_received* received) {
+  if (call.sends || received == nullptr) return;
+  const Envelope& envelope = call.receive.envelope;
+  const torii_received told = {received->size, envelope.from, envelope.tag, envelope.bytes / size_of(call.type)};
+  std::memcpy(received, &told, std::min(received->size, sizeof(told)));
+}
+
+}  // namespace torii::c
+
+extern "C" {
+
+torii_status torii_send(torii_team* team, const void* buffer, size_t count, torii_type type, int to, int tag) {
+  const torii_status checked = check(team, type, nullptr);
+  return checked != TORII_OK ? checked : run(team, pair_call(true, buffer, count, type, to, tag), nullptr);
+}
+
+torii_status torii_recv(torii_team* team, void* buffer, size_t count, torii_type type, int from, int tag,
+                        torii_received* received) {
+  const torii_status checked = check(team, type, received);
+  return checked != TORII_OK ? checked : run(team, pair_call(false, buffer, count, type, from, tag), received);
+}
+
+torii_status torii_start_send(torii_team* team, const void* buffer, size_t count, torii_type type, int to, int tag,
+                              torii_request** request) {
+  const torii_status checked = check(team, type, nullptr);
+  return checked != TORII_OK ? checked : start(team, pair_call(true, buffer, count, type, to, tag), nullptr, request);
+}
+
+torii_status torii_start_recv(torii_team* team, void* buffer, size_t count, torii_type type, int from, int tag,
+                              torii_received* received, torii_request** request) {
+  const torii_status checked = check(team, type, received);
+  return checked != TORII_OK ? checked
+                             : start(team, pair_call(false, buffer, count, type, from, tag), received, request);
+}
+
+torii_status torii_request_cancel(torii_request** request, int* cancelled) {
+  if (request == nullptr || cancelled == nullptr) return invalid("request or the place for the answer is NULL");
+  *cancelled = 0;
+  if (*request == nullptr || (*request)->pair == nullptr || (*request)->pair->call.sends) {
+    return invalid("only a started receive can be cancelled");
+  }
+  if (!is_active(*request) || !(*request)->owner->team->cancel((*request)->request)) return TORII_OK;
+  *cancelled = 1;
+  (*request)->active = false;
+  (*request)->owner->team->leave_background_when_idle();
+  drop(*request);
+  return TORII_OK;
+}
+
+torii_status torii_group_begin(torii_team* team) {
+  if (team == nullptr) return invalid("team is NULL");
+  if (team->group != nullptr) return invalid("the team is in a group already; groups do not nest");
+  return answered([&] { team->group = std::make_unique<std::vector<torii_request*>>(); });
+}
+
+torii_status torii_group_end(torii_team* team) {
+  if (team == nullptr) return invalid("team is NULL");
+  if (team->group == nullptr) return invalid("the team is in no group: torii_group_begin comes first");
+  torii_status first = TORII_OK;
+  const auto group = std::exchange(team->group, nullptr);
+  for (torii_request* request : *group) {
+    (void)team->team->wait(request->request);
+    const torii_status status = finish(request);
+    if (first == TORII_OK) first = status;
+  }
+  return first;
+}
+
+}  // extern "C"

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sends and receives of a team.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/team/membership.hpp"
+#include "api/team/request.hpp"
+#include "runtime/point_to_point/point_to_point.hpp"
+
+namespace torii {
+
+/// One thread at a time. Nothing here waits.
+class TeamPairs {
+ public:
+  /// The messages of a member are `offset` bytes behind the beginning of the team's memory there.
+  TeamPairs(const Membership& members, std::size_t offset) noexcept : members_(members), offset_(offset) {}
+
+  /// False while this rank has neither sent nor received: then nothing moves, and the memory is untouched.
+  bool are_used() const noexcept { return pairs_ != nullptr; }
+  int open() const noexcept { return pairs_ == nullptr ? 0 : pairs_->open(); }
+
+  /// Checks the call and begins it; it may end at once. Throws Error.
+  void start(Request& request);
+  /// True if the receive had met no send, and has ended with status `aborted`.
+  bool withdraw(Request& request) noexcept;
+  /// True if something moved. Requests that are done are in their last state.
+  bool progress() noexcept;
+  /// Bad when no send and no receive can go on; why, and because of which member.
+  Status status() const noexcept { return pairs_ == nullptr ? Status::ok : pairs_->status(); }
+  int failed_member() const noexcept;
+  std::string failure_text() const;
+  /// All that are open end with this status.
+  void abandon(Status status) noexcept;
+  std::optional<PutOwner> take_puts() noexcept;
+
+ private:
+  void install();
+  void check(const PairCall& call) const;
+  void note_done() noexcept;
+
+  const Membership& members_;
+  std::size_t offset_;
+  std::unique_ptr<PointToPoint> pairs_;
+  bool abandoned_ = false;
+};
+
+/// Bytes of a member's memory for the messages of a team of up to `ranks` ranks. Taken when something is sent.
+std::size_t team_pairs_bytes(int ranks, bool several_nodes);
+
+}  // namespace torii
