@@ -100,7 +100,8 @@ void Player::run(std::size_t index) {
   std::byte* const input = call.vectors.input();
   std::byte* const result = call.vectors.result();
   if (call.spec.kind != faults::CallKind::collective) {
-    return judge(call, faults::redistribute(team, call.spec, call.place, input, result));
+    const auto make = call.spec.kind == faults::CallKind::sends ? faults::send_and_receive : faults::redistribute;
+    return judge(call, make(team, call.spec, call.place, input, result));
   }
   Words words;
   faults::write_words(words, call.spec, call.place, input, result);

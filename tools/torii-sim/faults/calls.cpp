@@ -138,6 +138,13 @@ CallSpec random_call(std::mt19937_64& random) {
   spec.in_place = number_in(random, 4) == 0;
   spec.root = is_rooted(spec) ? number_in(random, 64) : 0;
   spec.seed = random();
+  // By the seed of the data, so that all other calls stay as they were before there were sends.
+  if (spec.kind == CallKind::collective && mixed(spec.seed) % 16 == 0) {
+    spec.kind = CallKind::sends;
+    spec.collective = TORII_ALLTOALL;
+    spec.unequal = true;
+    spec.in_place = false;
+  }
   return spec;
 }
 
@@ -163,8 +170,9 @@ std::string text_of(const CallSpec& spec) {
                                     "alltoall", "scatter",   "gather", "scan",      "exscan"};
   static_assert(std::size(kNames) == kCollectives);
   std::string text = kNames[spec.collective];
-  if (spec.kind != CallKind::collective) text = spec.kind == CallKind::transpose ? "transpose" : "permute";
-  if (spec.unequal) text += "v";
+  if (redistributes(spec.kind)) text = spec.kind == CallKind::transpose ? "transpose" : "permute";
+  if (spec.kind == CallKind::sends) text = "sends and receives";
+  if (spec.unequal && spec.kind == CallKind::collective) text += "v";
   if (combines(spec.collective)) text += std::string(" (") + name(static_cast<Op>(spec.op)) + ")";
   text += " of " + std::to_string(spec.count) + " x " + name(static_cast<Type>(spec.type));
   if (spec.in_place) text += " in place";
@@ -186,30 +194,28 @@ torii_call call_of(torii_collective collective, const void* input, void* result,
 }
 
 std::size_t input_bytes(const CallSpec& spec, Place place) {
-  const std::size_t count =
-      spec.kind == CallKind::collective ? input_count(spec, place) : items_of(spec, place).input_count;
+  const std::size_t count = redistributes(spec.kind) ? items_of(spec, place).input_count : input_count(spec, place);
   return count * element_bytes(spec);
 }
 
 std::size_t result_bytes(const CallSpec& spec, Place place) {
-  const std::size_t count =
-      spec.kind == CallKind::collective ? result_count(spec, place) : items_of(spec, place).result_count;
+  const std::size_t count = redistributes(spec.kind) ? items_of(spec, place).result_count : result_count(spec, place);
   return count * element_bytes(spec);
 }
 
 std::vector<std::byte> input_of(const CallSpec& spec, Place place) {
   std::vector<std::byte> input(input_bytes(spec, place));
   const std::size_t count = input.size() / element_bytes(spec);
-  if (spec.kind == CallKind::collective) {
-    fill_elements(spec, place.rank, 0, count, input.data());
-  } else {
+  if (redistributes(spec.kind)) {
     fill_elements(spec, 0, items_of(spec, place).input_first, count, input.data());
+  } else {
+    fill_elements(spec, place.rank, 0, count, input.data());
   }
   return input;
 }
 
 std::vector<std::byte> expected_result(const CallSpec& spec, Place place) {
-  if (spec.kind != CallKind::collective) return expected_items(spec, place);
+  if (redistributes(spec.kind)) return expected_items(spec, place);
   std::vector<std::byte> result(result_bytes(spec, place));
   if (result.empty()) return result;
   const int rank = place.rank;
@@ -251,7 +257,7 @@ Overlap overlap_of(const CallSpec& spec, Place place) {
   const std::size_t input = input_bytes(spec, place);
   const std::size_t result = result_bytes(spec, place);
   if (!spec.in_place || input == 0 || result == 0) return {};
-  if (spec.kind == CallKind::collective) {
+  if (!redistributes(spec.kind)) {
     const bool is_root = place.rank == root_of(spec, place);
     if (spec.collective == TORII_BROADCAST || (spec.collective == TORII_SCATTER && !is_root)) return {};
     if (spec.collective == TORII_ALL_GATHER || spec.collective == TORII_GATHER) {

@@ -15,8 +15,10 @@ namespace torii::faults {
 enum class CallKind : std::uint8_t {
   collective,
   transpose,  ///< torii_transpose of a matrix
-  permute     ///< torii_permute
+  permute,    ///< torii_permute
+  sends       ///< an alltoall of unequal blocks, by sends and receives
 };
+constexpr bool redistributes(CallKind kind) { return kind == CallKind::transpose || kind == CallKind::permute; }
 
 struct CallSpec {
   CallKind kind = CallKind::collective;
@@ -73,7 +75,8 @@ struct Words {
 };
 /// The call of a collective; `words` must stay where it is until the call has been made.
 void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result);
-/// Makes a call of the other kinds.
+/// Make a call of the other kinds.
 torii_status redistribute(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result);
+torii_status send_and_receive(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result);
 
 }  // namespace torii::faults

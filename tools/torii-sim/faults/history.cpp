@@ -307,7 +307,7 @@ bool History::may_fail(std::size_t team, int rank) const {
   const std::vector<int> all = members(team, rank);
   // A rank that lacks memory fails the making of a team, and a redistribution, which takes memory.
   const bool redistributes = std::ranges::any_of(
-      steps, [&](const Step& step) { return step.team == team && step.call.kind != CallKind::collective; });
+      steps, [&](const Step& step) { return step.team == team && faults::redistributes(step.call.kind); });
   const auto may_harm = [&](const Fault& fault) {
     return std::ranges::find(all, fault.rank) != all.end() && (fault.kind != FaultKind::lacks_memory || redistributes);
   };

@@ -190,9 +190,10 @@ void Player::run(std::size_t index) {
 void Player::run_blocking(Call& call) {
   torii_team* const team = teams_[call.team];
   const torii_status status = timed(Phase::calling, text_of(call.spec), [&] {
-    return redistribute(team, call.spec, call.place, call.vectors.input(), call.vectors.result());
+    const auto make = call.spec.kind == CallKind::sends ? send_and_receive : redistribute;
+    return make(team, call.spec, call.place, call.vectors.input(), call.vectors.result());
   });
-  if (status != TORII_OK) stage_.has_abandoned = true;
+  if (status != TORII_OK && redistributes(call.spec.kind)) stage_.has_abandoned = true;
   judge(call, status);
 }
 
