@@ -47,6 +47,11 @@ constexpr Planted kPlanted[] = {
     {24, "a slot is given back twice", "3 segments, 1 slot, over a network"},
     {25, "a slot is given back before it has been read", "cells, 1 slot"},
     {26, "a message is signalled before it is stored", "cells, 1 slot"},
+    {27, "a send fills slots without credits", "sends in the signal's line, 1 slot", true},
+    {28, "a receive is done before its receipt has left", "both ways, read in place, 1 slot"},
+    {29, "a send is done when it is announced", "a send that is read in place, 2 slots"},
+    {30, "a receive takes the second send that it accepts", "sends before their receives"},
+    {31, "a slot is given back before its message has been understood", "sends in the signal's line, 1 slot"},
 };
 
 Outcome explore_with(const Planted& fault, const Listed& listed) {
