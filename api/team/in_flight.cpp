@@ -102,6 +102,12 @@ void InFlight::complete(Channel& channel, Status status) noexcept {
 }
 
 bool InFlight::advance(Channel& channel) noexcept {
+  if (!move(channel)) return false;
+  moves_.store(moves() + 1, std::memory_order_relaxed);
+  return true;
+}
+
+bool InFlight::move(Channel& channel) noexcept {
   if (channel.awaited != 0) {
     if (!is_agreed(channel)) return false;
     begin(channel, *channel.current);

@@ -38,8 +38,8 @@ class Operations final : public AttachedTeam, private StartWaits {
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
-  /// For callers that start nothing: keeps progress threads and other callers out meanwhile.
-  CallPlan* prepare(Request& request, Status& status) noexcept;
+  /// For callers that start nothing. The plan lives for as long as they hold it, whatever other callers do.
+  std::shared_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept;
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   void close_channel(const Request& request) noexcept;
@@ -49,8 +49,8 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept;
+  /// For a caller that leaves its operation in flight: other threads may move it, until nothing is in flight.
   void enter_background();
-  void leave_background_when_idle();
 
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
@@ -60,11 +60,13 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status give_up(Status status, const std::string& reason) noexcept;
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
   /// `poisoned`.
-  Status adopt_failure() noexcept { return in_flight_.adopt_failure(); }
+  Status adopt_failure() noexcept;
 
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
   bool progress_in_background() noexcept override;
   Channels& channels() noexcept { return channels_; }
+  /// InFlight::moves().
+  std::uint64_t moves() const noexcept { return in_flight_.moves(); }
 
  private:
   CallPlan* prepare_inside(Request& request, Status& status) noexcept;
@@ -74,17 +76,25 @@ class Operations final : public AttachedTeam, private StartWaits {
   void take_place(Request& request) noexcept;
   Status make_ready(Request& request) noexcept;
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
+
+  // operations_waits.cpp: waiting.
+  bool progress() noexcept;
+  void run_to_end(Request& request) noexcept;
+  bool wait_until(Request& request, std::int64_t end_ns) noexcept;
+  void note_moves() noexcept;
+  void check(const Request& request) noexcept;
+  void wait_inside(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
   void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
   void finish_all() override;
 
-  // operations.cpp: waiting.
-  bool progress() noexcept;
-  Status run_to_end(Request& request) noexcept;
-  bool wait_until(Request& request, std::int64_t end_ns) noexcept;
+  bool has_ended(const Request& request) noexcept;
+  Status end_blocking(const Request& request) noexcept;
   bool is_shared() const noexcept { return many_callers_ || in_background_; }
   bool has_failed() const noexcept { return in_flight_.is_poisoned() || failed_.is_set(); }
 
   // operations_cached.cpp
+  bool repeat(const CallKey& call, Status& status) noexcept;
+  bool repeat_shared(const CallKey& call, Status& status) noexcept;
   Status go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept;
 
   Context& context_;
@@ -97,11 +107,11 @@ class Operations final : public AttachedTeam, private StartWaits {
   FailureMonitor monitor_;
   InFlight in_flight_;
   CallPlan* last_call_plan_ = nullptr;
-  Waiting polling_;  ///< for callers that test instead of wait
+  Waiting polling_;                 ///< for callers that test, or wait for a moment each time
+  std::uint64_t polled_moves_ = 0;  ///< moves() when polling_ last looked
+  const bool many_callers_;  ///< several threads may call at once
   bool in_background_ = false;
-  bool many_callers_;             ///< several threads may call at once
-  mutable Door door_;             ///< held while a caller or a background mover is inside, as far as is_shared()
-  bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with the door held
+  Door door_;  ///< held while a caller or a background mover is inside, as far as is_shared()
 };
 
 /// How often a blocking call looks at its own operation before it waits for good.

@@ -16,9 +16,10 @@ Status refuse_forked_child() noexcept {
 
 }  // namespace
 
-CallPlan* Operations::prepare(Request& request, Status& status) noexcept {
+std::shared_ptr<const CallPlan> Operations::prepare(Request& request, Status& status) noexcept {
   const Inside inside(door_, is_shared());
-  return prepare_inside(request, status);
+  CallPlan* const call_plan = prepare_inside(request, status);
+  return call_plan == nullptr ? nullptr : call_plan->shared_from_this();
 }
 
 CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept {
@@ -174,42 +175,6 @@ void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexce
 Status Operations::give_up(Status status, const std::string& reason) noexcept {
   const Inside inside(door_, is_shared());
   return has_failed() ? in_flight_.adopt_failure() : in_flight_.fail(status, members_.rank(), reason);
-}
-
-void Operations::finish_all() {
-  if (!channels_.are_all_free()) {
-    throw Error(Status::no_resource,
-                "the team's staging is used up while persistent operations hold plans in it; make "
-                "fewer of them, or more teams");
-  }
-  for (const auto& channel : channels_) {
-    while (channel->current != nullptr) {
-      const Status status = run_to_end(*channel->current);
-      if (status != Status::ok) throw Error(status, last_error());
-    }
-  }
-}
-
-void Operations::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
-  Waiting waiting = members_.waiting();
-  while (!is_there()) {
-    // The member may be waiting for this rank on another team first.
-    context_.background().progress(this);
-    if (in_flight_.progress()) {
-      // Or for an operation of this team that only this rank's caller moves.
-      if (in_flight_.is_poisoned()) throw Error(in_flight_.health().cause().status, in_flight_.health().cause().text);
-      waiting.moved();
-      continue;
-    }
-    agreement_.progress();
-    if (waiting.is_turn_of_others()) context_.idle();
-    auto still_idle = [&] { return !is_there(); };
-    const auto ask = [](void* idle) { return (*static_cast<decltype(still_idle)*>(idle))(); };
-    if (!waiting.pause(ask, &still_idle)) continue;
-    if (!monitor_.finds_failure_in_start(waiting, member, purpose)) continue;
-    const Status status = in_flight_.adopt_failure();
-    throw Error(status, last_error());
-  }
 }
 
 }  // namespace torii
