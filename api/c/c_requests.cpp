@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of C callers: started, prepared, tested and waited for. c_request_lists.cpp has those for lists.
+#include "api/c/c_requests.hpp"
+
 #include <torii/torii.h>
 
 #include <algorithm>
 #include <string>
 
 #include "api/c/c_objects.hpp"
-#include "api/c/c_requests.hpp"
 #include "api/c/c_structs.hpp"
 #include "runtime/base/cancellation.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a team that are no waits, and the threads that move its operations in the background.
+// The calls of a team that start and run operations.
 #include "api/team/operations.hpp"
 
 #include "runtime/base/cancellation.hpp"
@@ -16,48 +16,32 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       calls_(members.control()),
       monitor_(members, agreement, calls_, channels_, plans),
       in_flight_(members, agreement, plans, channels_, calls_, monitor_),
-      polling_(members.waiting()),
-      many_callers_(many_callers) {
+      waits_(members, agreement, channels_, monitor_, in_flight_, *this, many_callers) {
   context_.attach(this);
 }
 
 void Operations::close() noexcept {
-  if (in_background_) context_.background().leave(this);
+  waits_.close();
   context_.detach(this);
 }
 
 Status Operations::submit(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   return start(request);
 }
 
 Status Operations::run(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   const Status status = start(request);
   if (status != Status::ok) return status;
-  run_to_end(request);
-  return end_blocking(request);
-}
-
-void Operations::enter_background() {
-  const Inside inside(door_, many_callers_);
-  if (in_background_ || in_flight_.count() == 0) return;
-  in_background_ = true;
-  context_.background().enter(this);
+  return waits_.run_to_end(request);
 }
 
 Status Operations::adopt_failure() noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   return in_flight_.adopt_failure();
-}
-
-bool Operations::progress_in_background() noexcept {
-  if (!door_.try_enter()) return false;
-  const bool moved = in_flight_.progress();
-  door_.leave();
-  return moved;
 }
 
 }  // namespace torii

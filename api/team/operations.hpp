@@ -1,35 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a team: from what the caller asks for to an operation in flight, and the waits for its end.
+// The calls of a team: from what the caller asks for to an operation in flight, or to its end.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "api/context/context.hpp"
 #include "api/team/channels.hpp"
 #include "api/team/failure_monitor.hpp"
 #include "api/team/in_flight.hpp"
-#include "api/team/inside.hpp"
 #include "api/team/last_error.hpp"
 #include "api/team/membership.hpp"
 #include "api/team/own_calls.hpp"
 #include "api/team/plan_cache.hpp"
 #include "api/team/request.hpp"
-#include "api/team/start_waits.hpp"
 #include "api/team/team_agreement.hpp"
 #include "api/team/team_health.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "api/team/waits.hpp"
 
 namespace torii {
 
 /// For the team's caller, or callers, but for the functions of AttachedTeam and abort(). Functions of Team have the
 /// same names.
-class Operations final : public AttachedTeam, private StartWaits {
+class Operations final : public AttachedTeam {
  public:
   /// The arguments must outlive the operations.
   /// `many_callers`: all functions may be called by several threads at once.
@@ -43,14 +37,11 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   void close_channel(const Request& request) noexcept;
-  /// Waits for `most_ns` at the longest. False if the request has not ended by then; last_error() says what it waits
-  /// for.
-  bool wait(Request& request, std::int64_t most_ns) noexcept;
+  bool wait(Request& request, std::int64_t most_ns) noexcept { return waits_.wait(request, most_ns); }
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
-  bool test(Request& request) noexcept;
-  /// For a caller that leaves its operation in flight: other threads may move it, until nothing is in flight.
-  void enter_background();
+  bool test(Request& request) noexcept { return waits_.test(request); }
+  void enter_background() { waits_.enter_background(); }
 
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
@@ -63,7 +54,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status adopt_failure() noexcept;
 
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
-  bool progress_in_background() noexcept override;
+  bool progress_in_background() noexcept override { return waits_.progress_in_background(); }
   Channels& channels() noexcept { return channels_; }
   /// InFlight::moves().
   std::uint64_t moves() const noexcept { return in_flight_.moves(); }
@@ -77,19 +68,6 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status make_ready(Request& request) noexcept;
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
 
-  // operations_waits.cpp: waiting.
-  bool progress() noexcept;
-  void run_to_end(Request& request) noexcept;
-  bool wait_until(Request& request, std::int64_t end_ns) noexcept;
-  void note_moves() noexcept;
-  void check(const Request& request) noexcept;
-  void wait_inside(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
-  void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
-  void finish_all() override;
-
-  bool has_ended(const Request& request) noexcept;
-  Status end_blocking(const Request& request) noexcept;
-  bool is_shared() const noexcept { return many_callers_ || in_background_; }
   bool has_failed() const noexcept { return in_flight_.is_poisoned() || failed_.is_set(); }
 
   // operations_cached.cpp
@@ -107,16 +85,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   FailureMonitor monitor_;
   InFlight in_flight_;
   CallPlan* last_call_plan_ = nullptr;
-  Waiting polling_;                 ///< for callers that test, or wait for a moment each time
-  std::uint64_t polled_moves_ = 0;  ///< moves() when polling_ last looked
-  const bool many_callers_;  ///< several threads may call at once
-  bool in_background_ = false;
-  Door door_;  ///< held while a caller or a background mover is inside, as far as is_shared()
+  Waits waits_;
 };
-
-/// How often a blocking call looks at its own operation before it waits for good.
-inline constexpr int kQuickPolls = 30;
-/// A point in time, or a length of time, that does not end a wait.
-inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace torii

@@ -53,11 +53,11 @@ bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
 
 bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   // In a function of its own: this one keeps few registers, and does not pay for the door.
-  return is_shared() ? repeat_shared(call, status) : repeat(call, status);
+  return waits_.is_shared() ? repeat_shared(call, status) : repeat(call, status);
 }
 
 [[gnu::noinline]] bool Operations::repeat_shared(const CallKey& call, Status& status) noexcept {
-  const Inside inside(door_, true);
+  const Inside inside = waits_.inside();
   return repeat(call, status);
 }
 
@@ -76,8 +76,7 @@ Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey
   Channel& own = channels_[channel];
   own.current = &request;
   in_flight_.add();
-  (void)wait_until(request, kNever);
-  return end_blocking(request);
+  return waits_.run_on(request);
 }
 
 }  // namespace torii

@@ -17,7 +17,7 @@ Status refuse_forked_child() noexcept {
 }  // namespace
 
 std::shared_ptr<const CallPlan> Operations::prepare(Request& request, Status& status) noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   CallPlan* const call_plan = prepare_inside(request, status);
   return call_plan == nullptr ? nullptr : call_plan->shared_from_this();
 }
@@ -60,7 +60,7 @@ void Operations::take_place(Request& request) noexcept {
 Status Operations::make_ready(Request& request) noexcept {
   const CancellationHeld held;
   try {
-    plans_.install_on(*request.call_plan, request.runs_on, *this);
+    plans_.install_on(*request.call_plan, request.runs_on, waits_);
     if (Channel& channel = channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
     return Status::ok;
   } catch (const Error& error) {
@@ -117,7 +117,7 @@ Status Operations::start(Request& request) noexcept {
 
 Status Operations::open_channel(Request& request) noexcept {
   const CancellationHeld held;
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   if (context_.is_forked_child()) return refuse_forked_child();
   if (has_failed()) return in_flight_.adopt_failure();
   Status status = Status::ok;
@@ -143,7 +143,7 @@ Status Operations::take_channel(Request& request) noexcept {
   try {
     // Taken only when its plan is installed: until then this operation does not prevent recycling.
     const int channel = channels_.lowest_free();
-    plans_.install_on(*request.call_plan, static_cast<std::size_t>(channel), *this);
+    plans_.install_on(*request.call_plan, static_cast<std::size_t>(channel), waits_);
     channels_.take(channel);
     request.channel = channel;
   } catch (const Error& error) {
@@ -157,12 +157,12 @@ Status Operations::take_channel(Request& request) noexcept {
 }
 
 void Operations::close_channel(const Request& request) noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   if (request.channel >= 0) channels_.give_back(request.channel);
 }
 
 void Operations::count_refusal(const char* reason) noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   if (!context_.is_forked_child() && !has_failed()) note_refusal(calls_.count(), reason);
 }
 
@@ -173,7 +173,7 @@ void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexce
 }
 
 Status Operations::give_up(Status status, const std::string& reason) noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   return has_failed() ? in_flight_.adopt_failure() : in_flight_.fail(status, members_.rank(), reason);
 }
 

@@ -1,20 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The waits of a team: for the end of an operation, by one thread or several, and of a call that is being started.
+// Spinning, sleeping and looking for failures, by one thread or several.
+#include "api/team/waits.hpp"
+
 #include <algorithm>
 
-#include "api/team/operations.hpp"
+#include "api/team/last_error.hpp"
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
 
-bool Operations::progress() noexcept {
-  context_.background().progress(this);
+Waits::Waits(const Membership& members, TeamAgreement& agreement, const Channels& channels, FailureMonitor& monitor,
+             InFlight& in_flight, AttachedTeam& team, bool many_callers)
+    : context_(members.context()),
+      members_(members),
+      agreement_(agreement),
+      channels_(channels),
+      monitor_(monitor),
+      in_flight_(in_flight),
+      team_(team),
+      polling_(members.waiting()),
+      many_callers_(many_callers) {}
+
+bool Waits::progress() noexcept {
+  context_.background().progress(&team_);
   return in_flight_.progress();
 }
 
-void Operations::run_to_end(Request& request) noexcept {
+/// Most calls end in the first polls, without a look at the clock or at other operations.
+void Waits::wait_for_end(Request& request) noexcept {
   if (request.state == Request::State::done) return;
-  // Most calls end here, without a look at the clock or at other operations.
   Channel& own = channels_[request.runs_on];
   for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
     if (in_flight_.advance(own)) break;
@@ -22,11 +36,24 @@ void Operations::run_to_end(Request& request) noexcept {
   (void)wait_until(request, kNever);
 }
 
-bool Operations::wait(Request& request, std::int64_t most_ns) noexcept {
+Status Waits::run_to_end(Request& request) noexcept {
+  wait_for_end(request);
+  return run_on(request);
+}
+
+Status Waits::run_on(Request& request) noexcept {
+  (void)wait_until(request, kNever);
+  (void)has_ended(request);
+  // Another thread may have moved the operation last, which alone was told the cause of a failure.
+  if (request.status != Status::ok) set_last_error(in_flight_.health().cause().text);
+  return request.status;
+}
+
+bool Waits::wait(Request& request, std::int64_t most_ns) noexcept {
   const CancellationHeld held(most_ns != kNever || context_.several_nodes());
-  const Inside inside(door_, is_shared());
+  const Inside in = inside();
   if (most_ns == kNever) {
-    run_to_end(request);
+    wait_for_end(request);
     return has_ended(request);
   }
   // A caller may wait for a moment each time. What these waits find together is what one long wait would find.
@@ -47,17 +74,17 @@ bool Operations::wait(Request& request, std::int64_t most_ns) noexcept {
 
 /// True when the request has ended, false if now_ns() came to `end_ns` first. Other callers come in while this one
 /// pauses, and may move or end what it waits for.
-bool Operations::wait_until(Request& request, std::int64_t end_ns) noexcept {
+bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
   if (request.state == Request::State::done) return true;
   const CancellationHeld held;
   struct Look {
-    Operations& operations;
+    Waits& waits;
     const Request& request;
   } look{*this, request};
   const auto still_idle = [](void* data) {
-    const auto& [operations, awaited] = *static_cast<Look*>(data);
-    const Inside inside(operations.door_, operations.many_callers_);
-    return !operations.progress() && awaited.state != Request::State::done;
+    const auto& [waits, awaited] = *static_cast<Look*>(data);
+    const Inside inside(waits.door_, waits.many_callers_);
+    return !waits.progress() && awaited.state != Request::State::done;
   };
   const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
   Waiting waiting = members_.waiting();
@@ -87,9 +114,9 @@ bool Operations::wait_until(Request& request, std::int64_t end_ns) noexcept {
   return true;
 }
 
-bool Operations::test(Request& request) noexcept {
+bool Waits::test(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
-  const Inside inside(door_, is_shared());
+  const Inside in = inside();
   if (has_ended(request)) return true;
   (void)progress();
   if (has_ended(request)) return true;
@@ -100,46 +127,39 @@ bool Operations::test(Request& request) noexcept {
 
 /// What a wait and a test ask at their end. When nothing is in flight the background has nothing to move: a thread that
 /// moves operations there only tries the door, so the list of the background may be changed inside.
-bool Operations::has_ended(const Request& request) noexcept {
+bool Waits::has_ended(const Request& request) noexcept {
   if (request.state != Request::State::done) return false;
   if (in_background_ && in_flight_.count() == 0) {
-    context_.background().leave(this);
+    context_.background().leave(&team_);
     in_background_ = false;
   }
   return true;
 }
 
-/// The end of a blocking call. Another thread may have moved it last, which alone was told the cause of a failure.
-Status Operations::end_blocking(const Request& request) noexcept {
-  (void)has_ended(request);
-  if (request.status != Status::ok) set_last_error(in_flight_.health().cause().text);
-  return request.status;
-}
-
 /// For polling_: this caller, or another thread, may have moved something since it last looked.
-void Operations::note_moves() noexcept {
+void Waits::note_moves() noexcept {
   if (polled_moves_ == in_flight_.moves()) return;
   polled_moves_ = in_flight_.moves();
   polling_.moved();
 }
 
 /// The slow checks of callers that use polling_.
-void Operations::check(const Request& request) noexcept {
+void Waits::check(const Request& request) noexcept {
   const CancellationHeld held;
   if (monitor_.finds_failure(polling_, request)) (void)in_flight_.adopt_failure();
 }
 
 /// Waits without leaving the door: a call that is half started must not meet other calls of the team. Throws the team's
 /// failure, for which `finds_failure` looks.
-void Operations::wait_inside(const std::function<bool()>& is_over,
-                             const std::function<bool(const Waiting&)>& finds_failure) {
+void Waits::wait_inside(const std::function<bool()>& is_over,
+                        const std::function<bool(const Waiting&)>& finds_failure) {
   struct Look {
-    Operations& operations;
+    Waits& waits;
     const std::function<bool()>& is_over;
   } look{*this, is_over};
   const auto still_idle = [](void* data) {
-    const auto& [operations, is_waiting_over] = *static_cast<Look*>(data);
-    return !operations.in_flight_.progress() && !is_waiting_over();
+    const auto& [waits, is_waiting_over] = *static_cast<Look*>(data);
+    return !waits.in_flight_.progress() && !is_waiting_over();
   };
   Waiting waiting = members_.waiting();
   std::uint64_t moves = in_flight_.moves();
@@ -162,12 +182,12 @@ void Operations::wait_inside(const std::function<bool()>& is_over,
   }
 }
 
-void Operations::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
+void Waits::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
   wait_inside(is_there,
               [&](const Waiting& waiting) { return monitor_.finds_failure_in_start(waiting, member, purpose); });
 }
 
-void Operations::finish_all() {
+void Waits::finish_all() {
   if (!channels_.are_all_free()) {
     throw Error(Status::no_resource,
                 "the team's staging is used up while persistent operations hold plans in it; make "
@@ -179,6 +199,24 @@ void Operations::finish_all() {
                                                [](const auto& one) { return one->current != nullptr; });
                 return monitor_.finds_failure(waiting, *(*busy)->current);
               });
+}
+
+void Waits::enter_background() {
+  const Inside inside(door_, many_callers_);
+  if (in_background_ || in_flight_.count() == 0) return;
+  in_background_ = true;
+  context_.background().enter(&team_);
+}
+
+void Waits::close() noexcept {
+  if (in_background_) context_.background().leave(&team_);
+}
+
+bool Waits::progress_in_background() noexcept {
+  if (!door_.try_enter()) return false;
+  const bool moved = in_flight_.progress();
+  door_.leave();
+  return moved;
 }
 
 }  // namespace torii
