@@ -20,6 +20,7 @@ using torii::Status;
 using torii::c::answered;
 using torii::c::invalid;
 using torii::c::is_size;
+using torii::c::kForked;
 using torii::c::number_in;
 using torii::c::read_call;
 using torii::c::read_struct;
@@ -41,8 +42,6 @@ static_assert(TORII_F64_I32 == static_cast<int>(torii::Type::f64_i32) &&
               TORII_F16 == static_cast<int>(torii::Type::f16));
 
 namespace {
-
-constexpr const char* kForked = "this process was forked from the one that made the context: it may only exec or exit";
 
 /// The embedder's log function, behind the library's.
 struct LogTarget {
@@ -100,7 +99,7 @@ torii_status with_plan(torii_team* team, const torii_call* call, Body&& body) no
   if (!read_call(call, request.arguments, status)) return status;
   const torii::CancellationHeld held;
   Status prepared_status = Status::ok;
-  const torii::CallPlan* const call_plan = team->team->prepare(request, prepared_status);
+  const std::shared_ptr<const torii::CallPlan> call_plan = team->team->prepare(request, prepared_status);
   return call_plan == nullptr ? to_c(prepared_status) : answered([&] { body(*call_plan); });
 }
 
@@ -230,11 +229,11 @@ torii_status torii_team_survivors(torii_team* team, const torii_team_options* op
 
 torii_status torii_team_destroy(torii_team* team) {
   if (team == nullptr) return TORII_OK;
+  if (team->context->context.is_forked_child()) return invalid(kForked);
   if (team->requests != 0) {
     return invalid(std::to_string(team->requests) +
                    " requests of the team are alive; wait for them or free them first");
   }
-  if (team->context->context.is_forked_child()) return invalid(kForked);
   const torii::CancellationHeld held;
   --team->context->teams;
   delete team;

@@ -37,6 +37,9 @@ struct torii_request {
 
 namespace torii::c {
 
+inline constexpr const char* kForked =
+    "this process was forked from the one that made the context: it may only exec or exit";
+
 inline torii_status to_c(Status status) { return static_cast<torii_status>(status); }
 
 inline torii_status refuse(Status status, const std::string& text) {

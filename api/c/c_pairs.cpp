@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends, receives and groups of them.
+#include "api/c/c_pairs.hpp"
+
 #include <torii/torii.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@ using torii::c::drop;
 using torii::c::finish;
 using torii::c::invalid;
 using torii::c::is_active;
+using torii::c::is_forked;
 using torii::c::to_c;
 
 namespace {
@@ -126,10 +129,11 @@ torii_status torii_request_cancel(torii_request** request, int* cancelled) {
   if (*request == nullptr || (*request)->pair == nullptr || (*request)->pair->call.sends) {
     return invalid("only a started receive can be cancelled");
   }
-  if (!is_active(*request) || !(*request)->owner->team->cancel((*request)->request)) return TORII_OK;
+  if (is_forked(*request)) return invalid(torii::c::kForked);
+  torii::Team& team = *(*request)->owner->team;
+  if (!is_active(*request) || !team.cancel((*request)->request)) return TORII_OK;
+  (void)team.test((*request)->request);  // it has ended, and maybe nothing is left for the background
   *cancelled = 1;
-  (*request)->active = false;
-  (*request)->owner->team->leave_background_when_idle();
   drop(*request);
   return TORII_OK;
 }
@@ -143,6 +147,7 @@ torii_status torii_group_begin(torii_team* team) {
 torii_status torii_group_end(torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
   if (team->group == nullptr) return invalid("the team is in no group: torii_group_begin comes first");
+  if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
   torii_status first = TORII_OK;
   const auto group = std::exchange(team->group, nullptr);
   for (torii_request* request : *group) {

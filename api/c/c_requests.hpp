@@ -24,7 +24,6 @@ inline torii_status finish(torii_request*& request) {
   if (status == Status::ok && request->pair != nullptr) tell_received(request->pair->call, request->pair->received);
   if (status != Status::ok) team.tell_cause();
   request->active = false;
-  team.leave_background_when_idle();
   if (!request->request.persistent) drop(request);
   return to_c(status);
 }

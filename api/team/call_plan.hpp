@@ -14,8 +14,9 @@
 
 namespace torii {
 
-/// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root).
-struct CallPlan {
+/// Everything about a call that does not depend on its buffers. Made once per (collective, count, type, op, root). Only
+/// `on_channels` changes afterwards, so whoever shares the ownership may read the rest at any time.
+struct CallPlan : std::enable_shared_from_this<CallPlan> {
   CallArguments arguments;                ///< the key: all but the buffers
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point
   Selected selected;

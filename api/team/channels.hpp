@@ -2,6 +2,7 @@
 // The channels of a team: operations of one channel run one after the other.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -46,6 +47,11 @@ class Channels {
   void give_back(int channel);
   /// True when no persistent operation holds a channel.
   bool are_all_free() const noexcept { return channels_.size() - shared_ == free_.size(); }
+
+  /// True when no channel has an operation.
+  bool are_idle() const noexcept {
+    return std::all_of(begin(), end(), [](const auto& one) { return one->current == nullptr && one->queue.empty(); });
+  }
 
   /// Bytes that the engine has put for operations, and the most transfers of any of them. From any thread.
   std::uint64_t engine_bytes(int engine) const noexcept;

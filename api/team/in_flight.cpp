@@ -103,6 +103,12 @@ void InFlight::complete(Channel& channel, Status status) noexcept {
 }
 
 bool InFlight::advance(Channel& channel) noexcept {
+  if (!move(channel)) return false;
+  note_move();
+  return true;
+}
+
+bool InFlight::move(Channel& channel) noexcept {
   if (channel.awaited != 0) {
     if (!is_agreed(channel)) return false;
     begin(channel, *channel.current);
@@ -138,6 +144,7 @@ bool InFlight::progress() noexcept {
 
 bool InFlight::progress_pairs() noexcept {
   const bool moved = pairs_.progress();
+  if (moved) note_move();
   if (pairs_.status() != Status::ok && !poisoned_) fail_pairs();
   return moved;
 }

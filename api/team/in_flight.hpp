@@ -2,6 +2,7 @@
 // The operations of a team that have started and not ended: they begin, move and end on the team's channels.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -45,6 +46,8 @@ class InFlight {
   bool progress_pairs() noexcept;
   /// The send or receive begins. Throws Error.
   void start(Request& request);
+  /// Counts what moved, whoever moved it: what a wait compares to see that it does not stand still. From any thread.
+  std::uint64_t moves() const noexcept { return moves_.load(std::memory_order_relaxed); }
 
   /// The team fails, and so does every operation in flight. Returns what adopt_failure() does.
   Status fail(Status status, int member, const std::string& text) noexcept;
@@ -55,10 +58,12 @@ class InFlight {
   const TeamHealth& health() const noexcept { return health_; }
 
  private:
+  bool move(Channel& channel) noexcept;
   bool is_agreed(Channel& channel) noexcept;
   void begin(Channel& channel, Request& request) noexcept;
   void begin_blocks(Channel& channel, Request& request) noexcept;
   void complete(Channel& channel, Status status) noexcept;
+  void note_move() noexcept { moves_.store(moves() + 1, std::memory_order_relaxed); }
   void fail_pairs() noexcept;
 
   const Context& context_;
@@ -70,6 +75,7 @@ class InFlight {
   OwnCalls& calls_;
   FailureMonitor& monitor_;
   int count_ = 0;
+  std::atomic<std::uint64_t> moves_ = 0;  ///< written by one thread at a time
   bool poisoned_ = false;
   TeamHealth health_;
 };

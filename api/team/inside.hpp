@@ -19,6 +19,11 @@ class Door {
     }
     waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
+  /// For those who come back: whoever waits already goes first.
+  void enter_again() noexcept {
+    while (is_wanted()) platform().yield();
+    enter();
+  }
   /// Acquire and release order what those do who are inside one after the other.
   bool try_enter() noexcept { return !busy_.test_and_set(std::memory_order_acquire); }
   void leave() noexcept { busy_.clear(std::memory_order_release); }
@@ -47,14 +52,15 @@ class Inside {
   Door* door_;
 };
 
-/// Inside the door, and outside while this lives.
+/// Leaves the door while it lives, for somebody who is inside. It then lets those in first who wait already: without
+/// that, a thread that only steps out and in again would mostly find the door free before they do.
 class Outside {
  public:
   Outside(Door& door, bool needed) noexcept : door_(needed ? &door : nullptr) {
     if (door_ != nullptr) door_->leave();
   }
   ~Outside() {
-    if (door_ != nullptr) door_->enter();
+    if (door_ != nullptr) door_->enter_again();
   }
   Outside(const Outside&) = delete;
   Outside& operator=(const Outside&) = delete;

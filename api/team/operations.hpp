@@ -1,35 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a team: from what the caller asks for to an operation in flight, and the waits for its end.
+// The calls of a team: from what the caller asks for to an operation in flight, or to its end.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "api/context/context.hpp"
 #include "api/team/channels.hpp"
 #include "api/team/failure_monitor.hpp"
 #include "api/team/in_flight.hpp"
-#include "api/team/inside.hpp"
 #include "api/team/last_error.hpp"
 #include "api/team/membership.hpp"
 #include "api/team/own_calls.hpp"
 #include "api/team/plan_cache.hpp"
 #include "api/team/request.hpp"
-#include "api/team/start_waits.hpp"
 #include "api/team/team_agreement.hpp"
 #include "api/team/team_health.hpp"
-#include "runtime/execution/waiting.hpp"
+#include "api/team/waits.hpp"
 
 namespace torii {
 
 /// For the team's caller, or callers, but for the functions of AttachedTeam and abort(). Functions of Team have the
 /// same names.
-class Operations final : public AttachedTeam, private StartWaits {
+class Operations final : public AttachedTeam {
  public:
   /// The arguments must outlive the operations.
   /// `many_callers`: all functions may be called by several threads at once.
@@ -39,21 +33,18 @@ class Operations final : public AttachedTeam, private StartWaits {
   /// Nobody moves operations afterwards.
   void close() noexcept;
 
-  /// For callers that start nothing: keeps progress threads and other callers out meanwhile.
-  CallPlan* prepare(Request& request, Status& status) noexcept;
+  /// For callers that start nothing. The plan lives for as long as they hold it, whatever other callers do.
+  std::shared_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept;
   Status submit(Request& request) noexcept;
   Status open_channel(Request& request) noexcept;
   void close_channel(const Request& request) noexcept;
-  /// Waits for `most_ns` at the longest. False if the request has not ended by then; last_error() says what it waits
-  /// for.
-  bool wait(Request& request, std::int64_t most_ns) noexcept;
+  bool wait(Request& request, std::int64_t most_ns) noexcept { return waits_.wait(request, most_ns); }
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
-  bool test(Request& request) noexcept;
+  bool test(Request& request) noexcept { return waits_.test(request); }
   /// For a receive: false if it has met its send, and will be done.
   bool cancel(Request& request) noexcept;
-  void enter_background();
-  void leave_background_when_idle();
+  void enter_background() { waits_.enter_background(); }
 
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
@@ -63,12 +54,14 @@ class Operations final : public AttachedTeam, private StartWaits {
   Status give_up(Status status, const std::string& reason) noexcept;
   /// Ends all requests with the failure of the team. The first call to learn of it reports the cause, later ones
   /// `poisoned`.
-  Status adopt_failure() noexcept { return in_flight_.adopt_failure(); }
+  Status adopt_failure() noexcept;
 
   std::uint64_t engine_bytes(int engine) const noexcept override { return channels_.engine_bytes(engine); }
-  bool progress_in_background() noexcept override;
+  bool progress_in_background() noexcept override { return waits_.progress_in_background(); }
   Channels& channels() noexcept { return channels_; }
   TeamPairs& pairs() noexcept { return pairs_; }
+  /// InFlight::moves().
+  std::uint64_t moves() const noexcept { return in_flight_.moves(); }
 
  private:
   CallPlan* prepare_inside(Request& request, Status& status) noexcept;
@@ -79,17 +72,12 @@ class Operations final : public AttachedTeam, private StartWaits {
   void take_place(Request& request) noexcept;
   Status make_ready(Request& request) noexcept;
   void note_refusal(std::uint64_t sequence, const char* reason) noexcept;
-  void wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) override;
-  void finish_all() override;
 
-  // operations.cpp: waiting.
-  bool progress() noexcept;
-  Status run_to_end(Request& request) noexcept;
-  bool wait_until(Request& request, std::int64_t end_ns) noexcept;
-  bool is_shared() const noexcept { return many_callers_ || in_background_; }
   bool has_failed() const noexcept { return in_flight_.is_poisoned() || failed_.is_set(); }
 
   // operations_cached.cpp
+  bool repeat(const CallKey& call, Status& status) noexcept;
+  bool repeat_shared(const CallKey& call, Status& status) noexcept;
   Status go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept;
 
   Context& context_;
@@ -103,16 +91,7 @@ class Operations final : public AttachedTeam, private StartWaits {
   FailureMonitor monitor_;
   InFlight in_flight_;
   CallPlan* last_call_plan_ = nullptr;
-  Waiting polling_;  ///< for callers that test instead of wait
-  bool in_background_ = false;
-  bool many_callers_;             ///< several threads may call at once
-  mutable Door door_;             ///< held while a caller or a background mover is inside, as far as is_shared()
-  bool moved_by_others_ = false;  ///< in the background, since the caller's last test; with the door held
+  Waits waits_;
 };
-
-/// How often a blocking call looks at its own operation before it waits for good.
-inline constexpr int kQuickPolls = 30;
-/// A point in time, or a length of time, that does not end a wait.
-inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace torii

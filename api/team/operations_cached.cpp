@@ -20,8 +20,8 @@ bool is_cached(const CallKey& call, const CallPlan* last_call_plan) noexcept {
 
 /// The fast path declines teams on several nodes, teams with operations in flight, and calls that must report an error;
 /// run() does these.
-bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
-  if (!is_cached(call, last_call_plan_) || !failed_.is_record() || is_shared() || in_flight_.count() != 0) return false;
+[[gnu::always_inline]] inline bool Operations::repeat(const CallKey& call, Status& status) noexcept {
+  if (!is_cached(call, last_call_plan_) || !failed_.is_record() || in_flight_.count() != 0) return false;
   if (in_flight_.is_poisoned() || context_.is_forked_child() || failed_.is_set()) return false;
   CallPlan& call_plan = *last_call_plan_;
   const std::size_t at = channels_.next();
@@ -51,6 +51,16 @@ bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
   return true;
 }
 
+bool Operations::run_cached(const CallKey& call, Status& status) noexcept {
+  // In a function of its own: this one keeps few registers, and does not pay for the door.
+  return waits_.is_shared() ? repeat_shared(call, status) : repeat(call, status);
+}
+
+[[gnu::noinline]] bool Operations::repeat_shared(const CallKey& call, Status& status) noexcept {
+  const Inside inside = waits_.inside();
+  return repeat(call, status);
+}
+
 /// The call has begun and has to wait: from here on it is a request like any other.
 Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey& call, std::uint32_t salt) noexcept {
   Request request;
@@ -66,8 +76,7 @@ Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey
   Channel& own = channels_[channel];
   own.current = &request;
   in_flight_.add();
-  (void)wait_until(request, kNever);
-  return request.status;
+  return waits_.run_on(request);
 }
 
 }  // namespace torii

@@ -16,9 +16,10 @@ Status refuse_forked_child() noexcept {
 
 }  // namespace
 
-CallPlan* Operations::prepare(Request& request, Status& status) noexcept {
-  const Inside inside(door_, is_shared());
-  return prepare_inside(request, status);
+std::shared_ptr<const CallPlan> Operations::prepare(Request& request, Status& status) noexcept {
+  const Inside inside = waits_.inside();
+  CallPlan* const call_plan = prepare_inside(request, status);
+  return call_plan == nullptr ? nullptr : call_plan->shared_from_this();
 }
 
 CallPlan* Operations::prepare_inside(Request& request, Status& status) noexcept {
@@ -59,7 +60,7 @@ void Operations::take_place(Request& request) noexcept {
 Status Operations::make_ready(Request& request) noexcept {
   const CancellationHeld held;
   try {
-    plans_.install_on(*request.call_plan, request.runs_on, *this);
+    plans_.install_on(*request.call_plan, request.runs_on, waits_);
     if (Channel& channel = channels_[request.runs_on]; channel.current != nullptr) channel.queue.push_back(&request);
     return Status::ok;
   } catch (const Error& error) {
@@ -87,7 +88,7 @@ Status Operations::start_pair(Request& request) noexcept {
 }
 
 bool Operations::cancel(Request& request) noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   return request.state == Request::State::running && pairs_.withdraw(request);
 }
 
@@ -136,7 +137,7 @@ Status Operations::start(Request& request) noexcept {
 
 Status Operations::open_channel(Request& request) noexcept {
   const CancellationHeld held;
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   if (context_.is_forked_child()) return refuse_forked_child();
   if (has_failed()) return in_flight_.adopt_failure();
   Status status = Status::ok;
@@ -162,7 +163,7 @@ Status Operations::take_channel(Request& request) noexcept {
   try {
     // Taken only when its plan is installed: until then this operation does not prevent recycling.
     const int channel = channels_.lowest_free();
-    plans_.install_on(*request.call_plan, static_cast<std::size_t>(channel), *this);
+    plans_.install_on(*request.call_plan, static_cast<std::size_t>(channel), waits_);
     channels_.take(channel);
     request.channel = channel;
   } catch (const Error& error) {
@@ -176,12 +177,12 @@ Status Operations::take_channel(Request& request) noexcept {
 }
 
 void Operations::close_channel(const Request& request) noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   if (request.channel >= 0) channels_.give_back(request.channel);
 }
 
 void Operations::count_refusal(const char* reason) noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   if (!context_.is_forked_child() && !has_failed()) note_refusal(calls_.count(), reason);
 }
 
@@ -192,44 +193,8 @@ void Operations::note_refusal(std::uint64_t sequence, const char* reason) noexce
 }
 
 Status Operations::give_up(Status status, const std::string& reason) noexcept {
-  const Inside inside(door_, is_shared());
+  const Inside inside = waits_.inside();
   return has_failed() ? in_flight_.adopt_failure() : in_flight_.fail(status, members_.rank(), reason);
-}
-
-void Operations::finish_all() {
-  if (!channels_.are_all_free()) {
-    throw Error(Status::no_resource,
-                "the team's staging is used up while persistent operations hold plans in it; make "
-                "fewer of them, or more teams");
-  }
-  for (const auto& channel : channels_) {
-    while (channel->current != nullptr) {
-      const Status status = run_to_end(*channel->current);
-      if (status != Status::ok) throw Error(status, last_error());
-    }
-  }
-}
-
-void Operations::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
-  Waiting waiting = members_.waiting();
-  while (!is_there()) {
-    // The member may be waiting for this rank on another team first.
-    context_.background().progress(this);
-    if (in_flight_.progress()) {
-      // Or for an operation of this team that only this rank's caller moves.
-      if (in_flight_.is_poisoned()) throw Error(in_flight_.health().cause().status, in_flight_.health().cause().text);
-      waiting.moved();
-      continue;
-    }
-    agreement_.progress();
-    if (waiting.is_turn_of_others()) context_.idle();
-    auto still_idle = [&] { return !is_there(); };
-    const auto ask = [](void* idle) { return (*static_cast<decltype(still_idle)*>(idle))(); };
-    if (!waiting.pause(ask, &still_idle)) continue;
-    if (!monitor_.finds_failure_in_start(waiting, member, purpose)) continue;
-    const Status status = in_flight_.adopt_failure();
-    throw Error(status, last_error());
-  }
 }
 
 }  // namespace torii

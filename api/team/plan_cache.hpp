@@ -42,7 +42,7 @@ class PlanCache {
   TeamAgreement& agreement_;
   const PlanMaker& maker_;
   StagingBudget& staging_;
-  std::vector<std::unique_ptr<CallPlan>> call_plans_;
+  std::vector<std::shared_ptr<CallPlan>> call_plans_;
   std::vector<Plans> plans_;  ///< by channel
   InstallLog installs_;
 };

@@ -7,7 +7,7 @@
 
 namespace torii {
 
-/// For the caller of a team that starts a call. Operations implements it: other operations go on in these waits.
+/// For the caller of a team that starts a call. Waits implements it: other operations go on in these waits.
 class StartWaits {
  public:
   StartWaits() = default;

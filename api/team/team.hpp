@@ -40,9 +40,11 @@ class Team final {
   const TeamHealth& health() const noexcept { return operations_.health(); }
   const Topology& topology() const noexcept { return maker_.topology(); }
 
-  /// Reads the request's lengths, checks the call and finds or makes its call plan. nullptr with last_error() set, and
-  /// the status.
-  CallPlan* prepare(Request& request, Status& status) noexcept { return operations_.prepare(request, status); }
+  /// Reads the request's lengths, checks the call and finds or makes its call plan, which lives for as long as the
+  /// caller holds it. nullptr with last_error() set, and the status.
+  std::shared_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept {
+    return operations_.prepare(request, status);
+  }
   /// Starts or queues. The request must stay where it is until it is done.
   Status submit(Request& request) noexcept { return operations_.submit(request); }
   /// A channel of its own for a persistent operation; collective.
@@ -62,10 +64,11 @@ class Team final {
   bool test(Request& request) noexcept { return operations_.test(request); }
   /// Takes a receive back. False if it has met its send.
   bool cancel(Request& request) noexcept { return operations_.cancel(request); }
-  /// A caller that leaves the operation in flight says so, so that other threads may move it; and again when it is
-  /// done.
+  /// A caller that leaves the operation in flight says so, so that other threads may move it.
   void enter_background() { operations_.enter_background(); }
-  void leave_background_when_idle() { operations_.leave_background_when_idle(); }
+
+  /// Grows whenever an operation of this team moves, whoever moves it. From any thread.
+  std::uint64_t moves() const noexcept { return operations_.moves(); }
 
   void abort(const std::string& reason) noexcept { operations_.abort(reason); }
   /// A call of this rank cannot go on: the team fails. Returns the cause that all members report; last_error() has its

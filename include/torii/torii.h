@@ -107,10 +107,11 @@ typedef struct torii_team_options {
   /* How many operations may be in flight side by side, 1 to 8; 0: the setting CHANNELS. A team whose calls all block is
    * quicker with 1. */
   int channels;
-  /* Not 0: several threads of this rank may use the team at once: start, wait, test, run. They see to it that the order
-   * of calls is that of the other ranks. The members may differ in this. Split, survivors, destruction and
-   * redistributions still have the team alone. Short calls take some 20 ns more. */
-  int many_callers;
+  /* Not 0: several threads of this rank may use the team at once: run, start, test and wait. They make sure that the
+   * order of calls is that of the other ranks. Ranks may differ in this option. A thread that waits lets the others in.
+   * A call that needs room for its plan, mostly its first one, may wait for members and keeps the others out meanwhile.
+   * Split, survivors, destruction and redistributions still have the team alone. */
+  uint64_t many_callers; /* wide, so that the struct grows: older programs leave the 4 bytes behind `channels` unset */
 } torii_team_options;
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Digests of topology,

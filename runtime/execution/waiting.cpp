@@ -96,10 +96,13 @@ bool Waiting::is_time_for_checks(std::int64_t away_ns) noexcept {
 /// that the process did not run. One that polls so rarely looks at the clock each time.
 bool Waiting::poll() noexcept {
   count();
-  if (polls_ % kClockEveryYields != 0 && !polls_rarely_) return false;
+  return (polls_ % kClockEveryYields == 0 || polls_rarely_) && poll_after(0);
+}
+
+bool Waiting::poll_after(std::int64_t away_ns) noexcept {
   const bool is_first = !has_looked_;
   const std::int64_t before_ns = quiet_.looked_ns();
-  (void)look(0);
+  (void)look(away_ns);
   const std::int64_t now = quiet_.looked_ns();
   polls_rarely_ = is_first || now - before_ns > kChecksEveryNs;
   if (is_first || now - checked_ns_ < kChecksEveryNs) return false;

@@ -23,6 +23,8 @@ class Waiting {
   bool pause(bool (*still_idle)(void* data), void* data) noexcept;
   /// For callers that poll at their own pace: never waits, and returns true when it is time for slow checks.
   bool poll() noexcept;
+  /// The same after `away_ns` that the caller meant to wait elsewhere, which count as waiting.
+  bool poll_after(std::int64_t away_ns) noexcept;
   /// Whether other work of the caller should get a turn now: seldom while it polls, before every sleep.
   bool is_turn_of_others() const noexcept { return polls_ % kPollsPerTurn == kPollsPerTurn - 1 || polls_ >= awake_; }
   /// Something moved: the next pause spins again. But a rank that shares its CPU and had to sleep for a network message

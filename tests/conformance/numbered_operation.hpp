@@ -41,6 +41,14 @@ inline ThreadTeam team_of(int ranks, const std::string& more = "") {
   return options;
 }
 
+/// The nodes of three ranks: all on one, and where there is a fabric to test also on two.
+inline const std::vector<std::vector<int>> kPlaces = {
+    {},
+#if defined(TORII_TEST_LIBFABRIC)
+    {0, 1, 1},
+#endif
+};
+
 /// Lengths of such operations.
 inline constexpr std::size_t kCounts[] = {1, 5000, 17, 60'000, 300};
 

@@ -101,7 +101,19 @@ TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
   ASSERT_EQ(torii_allocate(context_, 64, &memory), TORII_OK) << torii_last_error();
   void* other = nullptr;
   torii_team* team = nullptr;
+  torii_request* request = nullptr;
+  ASSERT_EQ(torii_start(team_, &call, &request), TORII_OK) << torii_last_error();
+  int answer = 0;
   const std::function<torii_status()> calls[] = {
+      [&] { return torii_progress(context_, nullptr); },
+      [&] { return torii_test(&request, &answer); },
+      [&] { return torii_wait(&request); },
+      [&] { return torii_wait_for(&request, 0, &answer); },
+      [&] { return torii_test_any(&request, 1, &answer); },
+      [&] { return torii_wait_any(&request, 1, &answer); },
+      [&] { return torii_test_all(&request, 1, &answer); },
+      [&] { return torii_wait_all(&request, 1); },
+      [&] { return torii_wait_some(&request, 1, &answer, nullptr, &answer); },
       [&] { return torii_run(team_, &call); },
       [&] { return torii_allocate(context_, 64, &other); },
       [&] { return torii_free(context_, memory); },
@@ -123,6 +135,7 @@ TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0) << "call " << i;
   }
+  EXPECT_EQ(torii_wait(&request), TORII_OK) << "the parent goes on: " << torii_last_error();
   EXPECT_EQ(torii_run(team_, &call), TORII_OK) << "the parent goes on: " << torii_last_error();
   EXPECT_EQ(torii_free(context_, memory), TORII_OK) << torii_last_error();
 }

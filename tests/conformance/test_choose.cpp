@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// torii_choose and torii_expect while helper threads move operations of the team that the caller has started.
+// torii_choose and torii_expect while helper threads move operations of the team that the caller has started, and while
+// other callers ask too.
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/conformance/thread_team.hpp"
@@ -53,6 +55,28 @@ void ask_while_helpers_move(const std::string& helpers) {
         EXPECT_EQ(results[i], std::vector<std::int64_t>(count, kRanks * (kRanks - 1) / 2));
       }
     }
+  });
+}
+
+/// More calls than a team keeps prepared: a plan must not go while another thread reads it.
+TEST(Choose, WhileOtherCallersAsk) {
+  ThreadTeam ranks;
+  ranks.ranks = kRanks;
+  ranks.settings = "ARENA=1G\nTIMEOUT=20";
+  run_as_threads(ranks, [](torii_context*, torii_team* parent) {
+    torii_team_options options = {};
+    options.size = sizeof(options);
+    options.many_callers = 1;
+    torii_team* team = nullptr;
+    ASSERT_EQ(torii_team_split(parent, 0, 0, &options, &team), TORII_OK) << torii_last_error();
+    std::vector<std::thread> callers;
+    for (std::size_t i = 0; i < 3; ++i) {
+      callers.emplace_back([team, i] {
+        for (std::size_t length = 1; length <= 2 * kCalls; ++length) ask(team, length + 37 * i);
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
   });
 }
 

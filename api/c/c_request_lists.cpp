@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of requests of C callers: any, some or all of them are tested or waited for.
+#include <torii/torii.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "api/c/c_requests.hpp"
+#include "runtime/base/cancellation.hpp"
+#include "runtime/execution/waiting.hpp"
+
+using torii::c::answered;
+using torii::c::finish;
+using torii::c::invalid;
+using torii::c::is_active;
+using torii::c::is_forked;
+
+namespace {
+
+using Requests = std::span<torii_request*>;
+
+/// Reads a list of the caller. Its active requests have to be of one context, on whose memory a wait sleeps.
+torii_status read_list(torii_request** requests, int count, Requests& list) {
+  if (count < 0) return invalid("count is " + std::to_string(count) + "; it must be 0 or more");
+  if (requests == nullptr && count != 0) return invalid("requests is NULL, but count is " + std::to_string(count));
+  list = Requests(requests, static_cast<std::size_t>(count));
+  const auto first = std::find_if(list.begin(), list.end(), is_active);
+  if (first == list.end()) return TORII_OK;
+  if (is_forked(*first)) return invalid(torii::c::kForked);
+  const auto other = std::find_if(first, list.end(), [first](const torii_request* one) {
+    return is_active(one) && one->owner->context != (*first)->owner->context;
+  });
+  if (other == list.end()) return TORII_OK;
+  return invalid("requests " + std::to_string(first - list.begin()) + " and " + std::to_string(other - list.begin()) +
+                 " are of two contexts; all of a list must be of one");
+}
+
+bool has_ended(torii_request* request) { return request->owner->team->test(request->request); }
+
+/// The first active request that has ended; -1: none.
+int find_ended(Requests list) {
+  const auto ended =
+      std::find_if(list.begin(), list.end(), [](torii_request* one) { return is_active(one) && has_ended(one); });
+  return ended == list.end() ? -1 : static_cast<int>(ended - list.begin());
+}
+
+/// Grows whenever an operation of one of the teams moves.
+std::uint64_t moves_of(Requests list) {
+  std::uint64_t moves = 0;
+  for (const torii_request* one : list) moves += is_active(one) ? one->owner->team->moves() : 0;
+  return moves;
+}
+
+/// Waits until an active request has ended, and returns its place; -1 if none is active. One wait, which spins and
+/// sleeps as that for a single request does. The tests look for failures and deadlines.
+int await_any(Requests list) {
+  const auto first = std::find_if(list.begin(), list.end(), is_active);
+  if (first == list.end()) return -1;
+  const torii::CancellationHeld held;
+  torii::Team& team = *(*first)->owner->team;
+  torii::Waiting waiting = team.members().waiting();
+  struct Look {
+    Requests list;
+    std::uint64_t moves;
+  } look = {list, moves_of(list)};
+  const auto still_idle = [](void* data) {
+    const auto& [requests, moves] = *static_cast<const Look*>(data);
+    return find_ended(requests) < 0 && moves_of(requests) == moves;
+  };
+  for (;;) {
+    if (const int ended = find_ended(list); ended >= 0) return ended;
+    if (const std::uint64_t moves = moves_of(list); moves != look.moves) {
+      look.moves = moves;
+      waiting.moved();
+      continue;
+    }
+    if (waiting.is_turn_of_others()) team.context().idle();
+    (void)waiting.pause(still_idle, &look);
+  }
+}
+
+/// Ends all requests, in order. Returns the first status that is not TORII_OK, with its reason.
+torii_status end_all(Requests list) {
+  torii_status first = TORII_OK;
+  std::string reason;
+  for (torii_request*& request : list) {
+    const torii_status status = torii_wait(&request);
+    if (status == TORII_OK || first != TORII_OK) continue;
+    first = status;
+    (void)answered([&] { reason = torii_last_error(); });
+  }
+  if (first != TORII_OK) (void)answered([&] { torii::set_last_error(reason); });
+  return first;
+}
+
+}  // namespace
+
+extern "C" {
+
+torii_status torii_test_any(torii_request** requests, int count, int* index) {
+  if (index == nullptr) return invalid("the place for the index is NULL");
+  *index = -1;
+  Requests list;
+  if (const torii_status status = read_list(requests, count, list); status != TORII_OK) return status;
+  *index = find_ended(list);
+  return *index >= 0 ? finish(requests[*index]) : TORII_OK;
+}
+
+torii_status torii_wait_any(torii_request** requests, int count, int* index) {
+  if (index == nullptr) return invalid("the place for the index is NULL");
+  *index = -1;
+  Requests list;
+  if (const torii_status status = read_list(requests, count, list); status != TORII_OK) return status;
+  *index = await_any(list);
+  return *index >= 0 ? finish(requests[*index]) : TORII_OK;
+}
+
+torii_status torii_test_all(torii_request** requests, int count, int* done) {
+  if (done == nullptr) return invalid("the place for the answer is NULL");
+  *done = 0;
+  Requests list;
+  if (const torii_status status = read_list(requests, count, list); status != TORII_OK) return status;
+  // Each one is tested, so that all of their teams move.
+  bool have_all_ended = true;
+  for (torii_request* one : list) have_all_ended = (!is_active(one) || has_ended(one)) && have_all_ended;
+  if (!have_all_ended) return TORII_OK;
+  *done = 1;
+  return end_all(list);
+}
+
+torii_status torii_wait_all(torii_request** requests, int count) {
+  Requests list;
+  if (const torii_status status = read_list(requests, count, list); status != TORII_OK) return status;
+  return end_all(list);
+}
+
+torii_status torii_wait_some(torii_request** requests, int count, int* indices, torii_status* statuses, int* done) {
+  if (indices == nullptr || done == nullptr) return invalid("the place for the indices or for their number is NULL");
+  *done = 0;
+  Requests list;
+  if (const torii_status status = read_list(requests, count, list); status != TORII_OK) return status;
+  if (await_any(list) < 0) return TORII_OK;
+  torii_status first = TORII_OK;
+  std::string reason;
+  for (int i = 0; i < count; ++i) {
+    if (!is_active(requests[i]) || !has_ended(requests[i])) continue;
+    const torii_status status = finish(requests[i]);
+    if (status != TORII_OK && first == TORII_OK) {
+      first = status;
+      (void)answered([&] { reason = torii_last_error(); });
+    }
+    if (statuses != nullptr) statuses[*done] = status;
+    indices[(*done)++] = i;
+  }
+  if (first != TORII_OK) (void)answered([&] { torii::set_last_error(reason); });
+  return first;
+}
+
+}  // extern "C"

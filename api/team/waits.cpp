@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spinning, sleeping and looking for failures, by one thread or several.
+#include "api/team/waits.hpp"
+
+#include <algorithm>
+
+#include "api/team/last_error.hpp"
+#include "runtime/base/cancellation.hpp"
+
+namespace torii {
+
+Waits::Waits(const Membership& members, TeamAgreement& agreement, const Channels& channels, FailureMonitor& monitor,
+             InFlight& in_flight, AttachedTeam& team, bool many_callers)
+    : context_(members.context()),
+      members_(members),
+      agreement_(agreement),
+      channels_(channels),
+      monitor_(monitor),
+      in_flight_(in_flight),
+      team_(team),
+      polling_(members.waiting()),
+      many_callers_(many_callers) {}
+
+bool Waits::progress() noexcept {
+  context_.background().progress(&team_);
+  return in_flight_.progress();
+}
+
+/// Most calls end in the first polls, without a look at the clock or at other operations.
+void Waits::wait_for_end(Request& request) noexcept {
+  if (request.state == Request::State::done) return;
+  if (request.pair != nullptr) {
+    for (int poll = 0; poll < kQuickPolls && request.state != Request::State::done; ++poll) {
+      (void)in_flight_.progress_pairs();
+    }
+    (void)wait_until(request, kNever);
+    return;
+  }
+  Channel& own = channels_[request.runs_on];
+  for (int poll = 0; poll < kQuickPolls && own.current == &request; ++poll) {
+    if (in_flight_.advance(own)) break;
+  }
+  (void)wait_until(request, kNever);
+}
+
+Status Waits::run_to_end(Request& request) noexcept {
+  wait_for_end(request);
+  return run_on(request);
+}
+
+Status Waits::run_on(Request& request) noexcept {
+  (void)wait_until(request, kNever);
+  (void)has_ended(request);
+  // Another thread may have moved the operation last, which alone was told the cause of a failure.
+  if (request.status != Status::ok) set_last_error(in_flight_.health().cause().text);
+  return request.status;
+}
+
+bool Waits::wait(Request& request, std::int64_t most_ns) noexcept {
+  const CancellationHeld held(most_ns != kNever || context_.several_nodes());
+  const Inside in = inside();
+  if (most_ns == kNever) {
+    wait_for_end(request);
+    return has_ended(request);
+  }
+  // A caller may wait for a moment each time. What these waits find together is what one long wait would find.
+  note_moves();
+  (void)polling_.poll_after(0);
+  const std::int64_t begin_ns = now_ns();
+  if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return has_ended(request);
+  note_moves();
+  if (polling_.poll_after(most_ns)) check(request);
+  if (has_ended(request)) return true;
+  try {
+    set_last_error("not yet done: " + monitor_.phase_text(request));
+  } catch (const std::exception&) {
+    set_last_error("not yet done, and there is no memory to say why");
+  }
+  return false;
+}
+
+/// True when the request has ended, false if now_ns() came to `end_ns` first. Other callers come in while this one
+/// pauses, and may move or end what it waits for.
+bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
+  if (request.state == Request::State::done) return true;
+  const CancellationHeld held;
+  struct Look {
+    Waits& waits;
+    const Request& request;
+  } look{*this, request};
+  const auto still_idle = [](void* data) {
+    const auto& [waits, awaited] = *static_cast<Look*>(data);
+    const Inside inside(waits.door_, waits.many_callers_);
+    return !waits.progress() && awaited.state != Request::State::done;
+  };
+  const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
+  Waiting waiting = members_.waiting();
+  std::uint64_t moves = in_flight_.moves();
+  while (request.state != Request::State::done) {
+    (void)progress();
+    if (in_flight_.moves() != moves) {
+      moves = in_flight_.moves();
+      waiting.moved();
+      if (is_late() && request.state != Request::State::done) return false;
+      const Outside outside(door_, many_callers_ && door_.is_wanted());
+      continue;
+    }
+    bool is_time_for_checks = false;
+    {
+      const Outside outside(door_, many_callers_);
+      // The caller's function may call this team or another one. Inside, it could wait for a thread that waits for
+      // this door.
+      if (waiting.is_turn_of_others()) context_.idle();
+      is_time_for_checks = waiting.pause(still_idle, &look);
+    }
+    if (request.state == Request::State::done) break;  // it ended in the pause, maybe with the team's failure
+    if (is_late()) return false;
+    if (!is_time_for_checks || in_flight_.moves() != moves) continue;
+    if (monitor_.finds_failure(waiting, request)) (void)in_flight_.adopt_failure();
+  }
+  return true;
+}
+
+bool Waits::test(Request& request) noexcept {
+  const CancellationHeld held(context_.several_nodes());
+  const Inside in = inside();
+  if (has_ended(request)) return true;
+  (void)progress();
+  if (has_ended(request)) return true;
+  note_moves();
+  if (polling_.poll()) check(request);
+  return has_ended(request);
+}
+
+/// What a wait and a test ask at their end. When nothing is in flight the background has nothing to move: a thread that
+/// moves operations there only tries the door, so the list of the background may be changed inside.
+bool Waits::has_ended(const Request& request) noexcept {
+  if (request.state != Request::State::done) return false;
+  if (in_background_ && in_flight_.is_idle()) {
+    context_.background().leave(&team_);
+    in_background_ = false;
+  }
+  return true;
+}
+
+/// For polling_: this caller, or another thread, may have moved something since it last looked.
+void Waits::note_moves() noexcept {
+  if (polled_moves_ == in_flight_.moves()) return;
+  polled_moves_ = in_flight_.moves();
+  polling_.moved();
+}
+
+/// The slow checks of callers that use polling_.
+void Waits::check(const Request& request) noexcept {
+  const CancellationHeld held;
+  if (monitor_.finds_failure(polling_, request)) (void)in_flight_.adopt_failure();
+}
+
+/// Waits without leaving the door: a call that is half started must not meet other calls of the team. Throws the team's
+/// failure, for which `finds_failure` looks.
+void Waits::wait_inside(const std::function<bool()>& is_over,
+                        const std::function<bool(const Waiting&)>& finds_failure) {
+  struct Look {
+    Waits& waits;
+    const std::function<bool()>& is_over;
+  } look{*this, is_over};
+  const auto still_idle = [](void* data) {
+    const auto& [waits, is_waiting_over] = *static_cast<Look*>(data);
+    return !waits.in_flight_.progress() && !is_waiting_over();
+  };
+  Waiting waiting = members_.waiting();
+  std::uint64_t moves = in_flight_.moves();
+  while (!is_over()) {
+    // A member may be waiting for this rank on another team first, or for an operation of this team that only its
+    // caller moves.
+    (void)progress();
+    if (in_flight_.is_poisoned()) throw Error(in_flight_.health().cause().status, in_flight_.health().cause().text);
+    if (in_flight_.moves() != moves) {
+      moves = in_flight_.moves();
+      waiting.moved();
+      continue;
+    }
+    agreement_.progress();
+    // With many callers the function may wait for one that waits for this door.
+    if (!many_callers_ && waiting.is_turn_of_others()) context_.idle();
+    if (!waiting.pause(still_idle, &look) || in_flight_.moves() != moves || !finds_failure(waiting)) continue;
+    const Status status = in_flight_.adopt_failure();
+    throw Error(status, last_error());
+  }
+}
+
+void Waits::wait_for(int member, const std::string& purpose, const std::function<bool()>& is_there) {
+  wait_inside(is_there,
+              [&](const Waiting& waiting) { return monitor_.finds_failure_in_start(waiting, member, purpose); });
+}
+
+void Waits::finish_all() {
+  if (!channels_.are_all_free()) {
+    throw Error(Status::no_resource,
+                "the team's staging is used up while persistent operations hold plans in it; make "
+                "fewer of them, or more teams");
+  }
+  wait_inside([this] { return channels_.are_idle(); },
+              [this](const Waiting& waiting) {
+                const auto busy = std::find_if(channels_.begin(), channels_.end(),
+                                               [](const auto& one) { return one->current != nullptr; });
+                return monitor_.finds_failure(waiting, *(*busy)->current);
+              });
+}
+
+void Waits::enter_background() {
+  const Inside inside(door_, many_callers_);
+  if (in_background_ || in_flight_.is_idle()) return;
+  in_background_ = true;
+  context_.background().enter(&team_);
+}
+
+void Waits::close() noexcept {
+  if (in_background_) context_.background().leave(&team_);
+}
+
+bool Waits::progress_in_background() noexcept {
+  if (!door_.try_enter()) return false;
+  const bool moved = in_flight_.progress();
+  door_.leave();
+  return moved;
+}
+
+}  // namespace torii
