@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,8 @@ struct torii_team {
 struct torii_request {
   torii_team* owner;
   torii::Request request;
-  std::unique_ptr<torii::c::PairRequest> pair = nullptr;  ///< of a send or a receive
-  bool active = false;                                    ///< started and not yet waited for
+  std::optional<torii::c::PairRequest> pair = {};  ///< of a send or a receive
+  bool active = false;                             ///< started and not yet waited for
 };
 
 namespace torii::c {

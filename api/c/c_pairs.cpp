@@ -54,7 +54,7 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
   const torii_status made = answered([&] {
     auto fresh = std::make_unique<torii_request>();
     fresh->owner = team;
-    fresh->pair = std::make_unique<torii::c::PairRequest>(torii::c::PairRequest{call, received});
+    fresh->pair = {call, received};
     fresh->request.pair = &fresh->pair->call;
     *request = fresh.release();
     ++team->requests;
@@ -126,7 +126,7 @@ torii_status torii_start_recv(torii_team* team, void* buffer, size_t count, tori
 torii_status torii_request_cancel(torii_request** request, int* cancelled) {
   if (request == nullptr || cancelled == nullptr) return invalid("request or the place for the answer is NULL");
   *cancelled = 0;
-  if (*request == nullptr || (*request)->pair == nullptr || (*request)->pair->call.sends) {
+  if (*request == nullptr || !(*request)->pair || (*request)->pair->call.sends) {
     return invalid("only a started receive can be cancelled");
   }
   if (is_forked(*request)) return invalid(torii::c::kForked);

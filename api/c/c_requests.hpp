@@ -21,7 +21,7 @@ inline void drop(torii_request*& request) {
 inline torii_status finish(torii_request*& request) {
   Team& team = *request->owner->team;
   const Status status = request->request.status;
-  if (status == Status::ok && request->pair != nullptr) tell_received(request->pair->call, request->pair->received);
+  if (status == Status::ok && request->pair) tell_received(request->pair->call, request->pair->received);
   if (status != Status::ok) team.tell_cause();
   request->active = false;
   if (!request->request.persistent) drop(request);

@@ -15,7 +15,8 @@ constexpr std::uint32_t kBehindLine = 0x70743273;
 
 constexpr int kSlots = 8;
 constexpr std::size_t kSlotsBytesMost = std::size_t{1} << 20;
-constexpr std::size_t kSlotBytesMost = 8192;
+/// A line for the heading, so that sends of a power of two go whole.
+constexpr std::size_t kSlotBytesMost = 16384 + kLineBytes;
 
 /// No transfer is known when a team is made.
 class NoTransfers final : public TransferOrder {

@@ -44,6 +44,7 @@ void PointToPoint::begin(Send& send) {
   Peer* const peer = peer_of(send.to);
   if (peer == nullptr) return begin_own(send);
   const bool is_whole = send.envelope.bytes <= peer->streams.payload_most();
+  if (is_whole && peer->outgoing.empty() && peer->streams.may_send(call_)) return send_whole(*peer, send);
   peer->outgoing.push_back({.kind = is_whole ? MessageKind::whole : MessageKind::announcement, .send = &send});
   (void)flush(*peer);
 }
@@ -118,14 +119,13 @@ bool PointToPoint::tell(Peer& peer, Outgoing& next) {
     end(send, peer.streams.remote());
     return true;
   }
+  if (next.kind == MessageKind::whole) {
+    send_whole(peer, send);
+    return true;
+  }
   heading.type = send.envelope.type;
   heading.tag = send.envelope.tag;
   heading.bytes = bytes;
-  if (next.kind == MessageKind::whole) {
-    peer.streams.send(call_, heading, send.data, bytes);
-    end(send, peer.streams.remote());
-    return true;
-  }
   Announced announced;
   send.number = announced.number = peer.announcements++;
   if (!peer.streams.remote()) {
@@ -136,6 +136,16 @@ bool PointToPoint::tell(Peer& peer, Outgoing& next) {
   peer.announced.push_back(&send);
   peer.streams.send(call_, heading, &announced, sizeof(announced));
   return true;
+}
+
+void PointToPoint::send_whole(Peer& peer, Send& send) {
+  const Heading heading = {.kind = MessageKind::whole,
+                           .reach = kByValue,
+                           .type = send.envelope.type,
+                           .tag = send.envelope.tag,
+                           .bytes = send.envelope.bytes};
+  peer.streams.send(call_, heading, send.data, send.envelope.bytes);
+  end(send, peer.streams.remote());
 }
 
 /// The peer wants the bytes of an announced send, or has read them.

@@ -89,6 +89,7 @@ class PointToPoint {
   bool fits(Receive& receive, const Envelope& envelope);
   bool flush(Peer& peer);
   bool tell(Peer& peer, Outgoing& next);
+  void send_whole(Peer& peer, Send& send);
   bool read_portions();
   bool finish_leaving() noexcept;
   void end(Send& send, bool remote);

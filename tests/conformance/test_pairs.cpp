@@ -32,7 +32,7 @@ struct Message {
 std::vector<Message> draw_messages(int ranks, std::uint64_t seed, std::size_t slot_bytes) {
   std::mt19937_64 random(seed);
   const std::array<std::size_t, 14> sizes = {
-      0,      1,      24,     40, 41, 48, 100, slot_bytes - 17, slot_bytes - 16, slot_bytes - 15, 3 * 8192 + 5,
+      0,      1,      24,     40, 41, 48, 100, slot_bytes - 17, slot_bytes - 16, slot_bytes - 15, 3 * 16384 + 5,
       262144, 262145, 600'001};
   std::map<std::tuple<int, int, int>, int> numbers;
   std::vector<Message> messages;
@@ -329,7 +329,7 @@ TEST(Abandoning, EndsAllThatIsNotDone) {
 }
 
 TEST(Slots, AreFewerThanAMiB) {
-  EXPECT_EQ(pair_slot_bytes(2), 8192U);
+  EXPECT_EQ(pair_slot_bytes(2), 16384U + 64);
   EXPECT_EQ(pair_slot_bytes(16), 8192U);
   EXPECT_EQ(pair_slot_bytes(64), 2048U);
   EXPECT_EQ(pair_slot_bytes(1024), 128U);
