@@ -166,7 +166,7 @@ TEST(ManyCallers, AWaiterThatMovesLetsTheNextCallIn) {
       EXPECT_EQ(torii_wait(&shorter.request), TORII_OK) << last_error();
     }
   });
-  // Without turns it is a third of them or more.
+  // Without turns it is about a quarter of all.
   EXPECT_LE(came_late, kRounds * 2 / 10);
 }
 
