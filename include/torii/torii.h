@@ -117,6 +117,9 @@ typedef struct torii_team_options {
    * A start that has to make room for its plan, which happens in first calls only, waits for members and keeps the
    * others out meanwhile. Split, survivors, destruction and redistributions still have the team alone. */
   uint64_t many_callers; /* wide, so that the struct grows: older programs leave the 4 bytes behind `channels` unset */
+  /* How long a wait of the team without progress may last, above 0 and at most 1000000; 0: the setting TIMEOUT. Ranks may
+   * differ; parts and survivors have options of their own. */
+  double timeout_seconds;
 } torii_team_options;
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Digests of topology,
@@ -207,6 +210,9 @@ typedef struct torii_call {
   torii_load_function load; /* broadcast: both or none */
   torii_store_function store;
   void* access_data;
+  /* How long a wait for this call without progress may last, on this rank; 0: that of the team. The team fails when it
+   * has passed, on all ranks. Waits in the start of the call have the team's. */
+  double timeout_seconds;
 } torii_call;
 
 /* Runs one operation to its end. */
