@@ -73,6 +73,7 @@ torii::TeamOptions team_options(const torii_team_options& options) {
                             text(options.rank_map)};
   own.channels = options.channels;
   own.many_callers = options.many_callers != 0;
+  own.timeout_s = options.timeout_seconds;
   return own;
 }
 
@@ -251,7 +252,7 @@ torii_status torii_team_abort(torii_team* team, const char* reason) {
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
   if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
-      call->load == nullptr && call->store == nullptr) {
+      call->load == nullptr && call->store == nullptr && call->timeout_seconds == 0) {
     const torii::CallKey plain = {number_in(call->collective),
                                   number_in(call->type),
                                   number_in(call->op),

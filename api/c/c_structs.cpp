@@ -82,7 +82,12 @@ bool read_call(const torii_call* given, CallArguments& arguments, torii_status& 
     status = unknown(type, op);
     return false;
   }
+  if (!is_timeout(call.timeout_seconds)) {
+    status = invalid(timeout_text(call.timeout_seconds, "that of the team"));
+    return false;
+  }
   arguments.collective = static_cast<Collective>(call.collective);
+  arguments.timeout_ns = timeout_ns_of(call.timeout_seconds);
   if (arguments.collective == Collective::barrier) return true;
   arguments.input = call.input;
   arguments.result = call.result;

@@ -15,4 +15,9 @@ std::string call_text(const CallArguments& arguments) {
   return text;
 }
 
+std::string timeout_text(double seconds, const std::string& otherwise) {
+  return "timeout_seconds is " + std::to_string(seconds) + "; it must be above 0 and at most 1000000, or 0 for " +
+         otherwise;
+}
+
 }  // namespace torii

@@ -33,7 +33,8 @@ struct CallArguments {
   /// reduce_scatter with blocks of unequal lengths: that of each rank's block, equal on all ranks; `count` is their
   /// sum.
   const std::size_t* block_counts = nullptr;
-  Access access = {};  ///< broadcast: with functions, they move the vector, and `result` is not looked at
+  std::int64_t timeout_ns = 0;  ///< how long it may wait without progress; 0: the team's. Equal calls may differ in it
+  Access access = {};           ///< broadcast: with functions, they move the vector, and `result` is not looked at
 };
 
 /// Collectives whose blocks may have lengths of their own. A reduce_scatter runs the plan for equal blocks over another
@@ -58,6 +59,12 @@ inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks)
          (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag &&
          (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }
+
+/// Whether a deadline may have so many seconds. 0 stands for another deadline.
+inline bool is_timeout(double seconds) noexcept { return seconds >= 0 && seconds <= 1e6; }
+inline std::int64_t timeout_ns_of(double seconds) noexcept { return static_cast<std::int64_t>(seconds * 1e9); }
+/// What is wrong with one that is none.
+std::string timeout_text(double seconds, const std::string& otherwise);
 
 /// "allreduce of 4 x f32, op sum".
 std::string call_text(const CallArguments& arguments);

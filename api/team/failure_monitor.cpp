@@ -66,7 +66,7 @@ bool FailureMonitor::finds_failure(const Waiting& waiting, const Request& reques
     }
     if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
     if (finds_other_call(request) || finds_other_plan(waiting, request)) return true;
-    return waiting.is_over() && claim_timeout(waiting, request);
+    return waiting.quiet_ns() > request.timeout_ns(members_.timeout_ns()) && claim_timeout(waiting, request);
   } catch (const std::exception&) {
     return claim(Status::no_resource, members_.rank(), "out of memory");
   }
@@ -138,6 +138,7 @@ bool FailureMonitor::finds_dead_member(const Waiting& waiting, const Request& re
 /// Along a chain of partners the rank that this one waits for may itself wait. So the text names the ranks that have
 /// not come to the call, and those that are in it but have stopped looking. May throw.
 bool FailureMonitor::claim_timeout(const Waiting& waiting, const Request& request) {
+  const std::int64_t timeout_ns = request.timeout_ns(members_.timeout_ns());
   std::vector<int> absent;
   std::vector<int> stuck;
   for (int member = 0; member < members_.ranks(); ++member) {
@@ -146,11 +147,11 @@ bool FailureMonitor::claim_timeout(const Waiting& waiting, const Request& reques
     const std::int64_t quiet_ns = now_ns() - std::max(agreement_.looked_ns(member), waiting.resumed_ns());
     if (!agreement_.has_come_to(member, request.sequence)) {
       absent.push_back(member);
-    } else if (quiet_ns > members_.timeout_ns() / 2) {
+    } else if (quiet_ns > (members_.is_distant(member) ? members_.timeout_ns() : timeout_ns) / 2) {
       stuck.push_back(member);
     }
   }
-  std::string text = "no progress for " + std::to_string(members_.timeout_ns() / 1'000'000) + " ms in " +
+  std::string text = "no progress for " + std::to_string(timeout_ns / 1'000'000) + " ms in " +
                      call_text(request.arguments) + " on " + members_.text(members_.rank()) + " " + phase_text(request);
   if (!absent.empty()) text += "; not come to the call: " + members_.text(absent);
   if (!stuck.empty()) text += "; in the call but not moving it: " + members_.text(stuck);
@@ -225,7 +226,7 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
 /// Finds a member that has installed other plans, if the calls themselves do not show the difference. The members'
 /// reports about their calls name it better, and may come a little later than the words of installations.
 bool FailureMonitor::finds_other_plan(const Waiting& waiting, const Request& request) {
-  if (waiting.quiet_ns() < std::min(kCallsAreToldNs, members_.timeout_ns() / 2)) return false;
+  if (waiting.quiet_ns() < std::min(kCallsAreToldNs, request.timeout_ns(members_.timeout_ns()) / 2)) return false;
   for (const auto& channel : channels_) {
     if (channel->current == nullptr || channel->awaited == 0) continue;
     for (int member = channel->agreed_members; member < members_.ranks(); ++member) {

@@ -7,13 +7,13 @@
 
 namespace torii {
 
-Membership::Membership(Context& context, std::vector<Member> members)
+Membership::Membership(Context& context, std::vector<Member> members, std::int64_t timeout_ns)
     : context_(context),
       members_(std::move(members)),
       rank_(member_of(context.rank())),
       own_control_(&control(rank_)),
       wait_mode_(context.settings().wait),
-      timeout_ns_(static_cast<std::int64_t>(context.settings().timeout_s * 1e9)) {
+      timeout_ns_(timeout_ns) {
   for (int member = 0; member < ranks(); ++member) several_nodes_ |= is_distant(member);
 }
 

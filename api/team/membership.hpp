@@ -21,8 +21,8 @@ struct Member {
 /// The members never change. All functions may be called from any thread.
 class Membership {
  public:
-  /// The context must outlive the team.
-  Membership(Context& context, std::vector<Member> members);
+  /// The context must outlive the team. `timeout_ns`: how long a wait without progress may last.
+  Membership(Context& context, std::vector<Member> members, std::int64_t timeout_ns);
 
   Context& context() const noexcept { return context_; }
   Transport& transport() const noexcept { return context_.transport(); }
@@ -44,8 +44,9 @@ class Membership {
 
   /// How long a wait without progress may last.
   std::int64_t timeout_ns() const noexcept { return timeout_ns_; }
-  /// A new wait for members, with this limit.
-  Waiting waiting() const noexcept { return {transport(), wait_mode_, timeout_ns_}; }
+  /// A new wait for members, with this limit or another one.
+  Waiting waiting() const noexcept { return waiting(timeout_ns_); }
+  Waiting waiting(std::int64_t timeout_ns) const noexcept { return {transport(), wait_mode_, timeout_ns}; }
 
   /// "rank 3 on host a".
   std::string text(int member) const;

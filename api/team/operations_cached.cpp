@@ -68,6 +68,7 @@ Status Operations::go_on(CallPlan& call_plan, std::size_t channel, const CallKey
   request.arguments.input = call.input;
   request.arguments.result = call.result;
   request.arguments.access = {};  // the call for which the plan was made may have had some
+  request.arguments.timeout_ns = 0;
   request.call_plan = &call_plan;
   request.runs_on = channel;
   request.sequence = calls_.sequence();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/team/call_plan.hpp"
+#include "api/team/polling.hpp"
 #include "runtime/base/status.hpp"
 
 namespace torii {
@@ -48,6 +49,11 @@ struct Request {
   std::unique_ptr<UnequalBlocks> unequal;
   PairCall* pair = nullptr;               ///< of a send or a receive, which it outlives; nullptr: a collective
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
+  std::unique_ptr<Polling> polling;       ///< of a request with a deadline of its own, once it has been tested
+  /// How long a wait for it without progress may last.
+  std::int64_t timeout_ns(std::int64_t of_team) const noexcept {
+    return arguments.timeout_ns != 0 ? arguments.timeout_ns : of_team;
+  }
   std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : call_plan->input_bytes; }
   std::size_t result_bytes() const noexcept { return unequal ? unequal->result_bytes : call_plan->result_bytes; }
 };

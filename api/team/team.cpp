@@ -23,6 +23,14 @@ std::size_t shared_channels_of(const TeamOptions& options, const Settings& setti
   return static_cast<std::size_t>(options.channels != 0 ? options.channels : settings.channels);
 }
 
+/// How long a wait without progress may last. Throws Error{invalid_argument}.
+std::int64_t deadline_of(const TeamOptions& options, const Settings& settings) {
+  if (!is_timeout(options.timeout_s)) {
+    throw Error(Status::invalid_argument, timeout_text(options.timeout_s, "the setting TIMEOUT"));
+  }
+  return timeout_ns_of(options.timeout_s != 0 ? options.timeout_s : settings.timeout_s);
+}
+
 }  // namespace
 
 Team::Team(Context& context, const TeamOptions& options, std::vector<Member> members, int ranks_reserved)
@@ -30,7 +38,7 @@ Team::Team(Context& context, const TeamOptions& options, std::vector<Member> mem
 
 Team::Team(std::size_t shared_channels, Context& context, const TeamOptions& options, std::vector<Member> members,
            int ranks_reserved)
-    : members_(context, std::move(members)),
+    : members_(context, std::move(members), deadline_of(options, context.settings())),
       agreement_(make_team_agreement(members_)),
       staging_(members_, *agreement_, ranks_reserved),
       maker_(members_, options, staging_.bytes()),

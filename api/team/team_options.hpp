@@ -19,7 +19,9 @@ struct TeamOptions {
   std::string tree = {};        ///< the content of the file of topology tree:FILE; set by the team
   std::string tree_error = {};  ///< why it could not be read
   int channels = 0;
+  // Members may differ in these.
   bool many_callers = false;
+  double timeout_s = 0;
 };
 
 /// The option, or the setting where the option is empty.

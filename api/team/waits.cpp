@@ -3,6 +3,7 @@
 #include "api/team/waits.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "api/team/last_error.hpp"
 #include "runtime/base/cancellation.hpp"
@@ -18,7 +19,7 @@ Waits::Waits(const Membership& members, TeamAgreement& agreement, const Channels
       monitor_(monitor),
       in_flight_(in_flight),
       team_(team),
-      polling_(members.waiting()),
+      polling_{members.waiting()},
       many_callers_(many_callers) {}
 
 bool Waits::progress() noexcept {
@@ -64,12 +65,13 @@ bool Waits::wait(Request& request, std::int64_t most_ns) noexcept {
     return has_ended(request);
   }
   // A caller may wait for a moment each time. What these waits find together is what one long wait would find.
-  note_moves();
-  (void)polling_.poll_after(0);
+  Polling& polling = polling_of(request);
+  polling.note_moves(in_flight_.moves());
+  (void)polling.waiting.poll_after(0);
   const std::int64_t begin_ns = now_ns();
   if (wait_until(request, most_ns < kNever - begin_ns ? begin_ns + most_ns : kNever)) return has_ended(request);
-  note_moves();
-  if (polling_.poll_after(most_ns)) check(request);
+  polling.note_moves(in_flight_.moves());
+  if (polling.waiting.poll_after(most_ns)) check(polling.waiting, request);
   if (has_ended(request)) return true;
   try {
     set_last_error("not yet done: " + monitor_.phase_text(request));
@@ -94,7 +96,7 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
     return !waits.progress() && awaited.state != Request::State::done;
   };
   const auto is_late = [end_ns] { return end_ns != kNever && now_ns() >= end_ns; };
-  Waiting waiting = members_.waiting();
+  Waiting waiting = members_.waiting(request.timeout_ns(members_.timeout_ns()));
   std::uint64_t moves = in_flight_.moves();
   while (request.state != Request::State::done) {
     (void)progress();
@@ -127,8 +129,9 @@ bool Waits::test(Request& request) noexcept {
   if (has_ended(request)) return true;
   (void)progress();
   if (has_ended(request)) return true;
-  note_moves();
-  if (polling_.poll()) check(request);
+  Polling& polling = polling_of(request);
+  polling.note_moves(in_flight_.moves());
+  if (polling.waiting.poll()) check(polling.waiting, request);
   return has_ended(request);
 }
 
@@ -143,17 +146,19 @@ bool Waits::has_ended(const Request& request) noexcept {
   return true;
 }
 
-/// For polling_: this caller, or another thread, may have moved something since it last looked.
-void Waits::note_moves() noexcept {
-  if (polled_moves_ == in_flight_.moves()) return;
-  polled_moves_ = in_flight_.moves();
-  polling_.moved();
+/// A request with a deadline of its own polls by that; without memory, by the team's.
+Polling& Waits::polling_of(Request& request) noexcept {
+  if (request.arguments.timeout_ns == 0) return polling_;
+  if (request.polling == nullptr) {
+    request.polling.reset(new (std::nothrow) Polling{members_.waiting(request.arguments.timeout_ns)});
+  }
+  return request.polling != nullptr ? *request.polling : polling_;
 }
 
-/// The slow checks of callers that use polling_.
-void Waits::check(const Request& request) noexcept {
+/// The slow checks of a caller that polls.
+void Waits::check(const Waiting& waiting, const Request& request) noexcept {
   const CancellationHeld held;
-  if (monitor_.finds_failure(polling_, request)) (void)in_flight_.adopt_failure();
+  if (monitor_.finds_failure(waiting, request)) (void)in_flight_.adopt_failure();
 }
 
 /// Waits without leaving the door: a call that is half started must not meet other calls of the team. Throws the team's

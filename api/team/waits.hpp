@@ -15,6 +15,7 @@
 #include "api/team/in_flight.hpp"
 #include "api/team/inside.hpp"
 #include "api/team/membership.hpp"
+#include "api/team/polling.hpp"
 #include "api/team/request.hpp"
 #include "api/team/start_waits.hpp"
 #include "api/team/team_agreement.hpp"
@@ -65,8 +66,8 @@ class Waits final : public StartWaits {
   void wait_for_end(Request& request) noexcept;
   bool wait_until(Request& request, std::int64_t end_ns) noexcept;
   bool has_ended(const Request& request) noexcept;
-  void note_moves() noexcept;
-  void check(const Request& request) noexcept;
+  Polling& polling_of(Request& request) noexcept;
+  void check(const Waiting& waiting, const Request& request) noexcept;
   void wait_inside(const std::function<bool()>& is_over, const std::function<bool(const Waiting&)>& finds_failure);
 
   Context& context_;
@@ -76,8 +77,7 @@ class Waits final : public StartWaits {
   FailureMonitor& monitor_;
   InFlight& in_flight_;
   AttachedTeam& team_;
-  Waiting polling_;                 ///< for callers that test, or wait for a moment each time
-  std::uint64_t polled_moves_ = 0;  ///< moves() when polling_ last looked
+  Polling polling_;  ///< for requests without a deadline of their own
   const bool many_callers_;
   bool in_background_ = false;
   Door door_;

@@ -107,6 +107,12 @@ class Call {
     return *this;
   }
 
+  /// As of torii_call.
+  Call& timeout_seconds(double seconds) noexcept {
+    call_.timeout_seconds = seconds;
+    return *this;
+  }
+
   const torii_call& raw() const noexcept { return call_; }
   /// Says which buffer has a wrong length for member `rank` of a team of `ranks`; empty if all are right.
   std::string problem(int rank, int ranks) const;

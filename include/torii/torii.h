@@ -43,9 +43,10 @@ typedef struct torii_context_options {
   torii_exchange exchange; /* NULL: join through what the launcher offers (torii-run); no launcher: a job of one rank */
   void* exchange_data;
   const char* settings; /* "NAME=value" lines that override the environment, e.g. "ENGINES=2\nTIMEOUT=5"; may be NULL */
-  /* Called again and again by a thread that waits in torii_run, in a named operation or in torii_wait, so that the
-   * embedder's other work goes on; seldom while the thread spins. It may make calls on other teams of the context than
-   * the one waited on, but must not wait. A sleeping thread calls it about once a millisecond. May be NULL. */
+  /* Called again and again by a thread that waits for an operation, in torii_run, in a named operation or for requests,
+   * so that the embedder's other work goes on; seldom while the thread spins. It may make calls on other teams of the
+   * context than the one waited on, but must not wait. A sleeping thread calls it about once a millisecond. May be
+   * NULL. */
   void (*idle)(void* idle_data);
   void* idle_data;
 } torii_context_options;
@@ -109,9 +110,12 @@ typedef struct torii_team_options {
   int channels;
   /* Not 0: several threads of this rank may use the team at once: run, start, test and wait. They make sure that the
    * order of calls is that of the other ranks. Ranks may differ in this option. A thread that waits lets the others in.
-   * A call that needs room for its plan, mostly its first one, may wait for members and keeps the others out meanwhile.
-   * Split, survivors, destruction and redistributions still have the team alone. */
+   * A start that has to make room for its plan, which happens in first calls only, waits for members and keeps the
+   * others out meanwhile. Split, survivors, destruction and redistributions still have the team alone. */
   uint64_t many_callers; /* wide, so that the struct grows: older programs leave the 4 bytes behind `channels` unset */
+  /* How long a wait of the team without progress may last, above 0 and at most 1000000; 0: the setting TIMEOUT. Ranks may
+   * differ; parts and survivors have options of their own. */
+  double timeout_seconds;
 } torii_team_options;
 
 /* Collective over the job, or over the members that the options name: the team of these ranks. Digests of topology,
@@ -202,6 +206,9 @@ typedef struct torii_call {
   torii_load_function load; /* broadcast: both or none */
   torii_store_function store;
   void* access_data;
+  /* How long a wait for this call without progress may last, on this rank; 0: that of the team. The team fails when it
+   * has passed, on all ranks. Waits in the start of the call have the team's. */
+  double timeout_seconds;
 } torii_call;
 
 /* Runs one operation to its end. */
@@ -214,17 +221,19 @@ TORII_API torii_status torii_start(torii_team* team, const torii_call* call, tor
  * prepare and free in one order; they may start different ones in any order. */
 TORII_API torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request);
 TORII_API torii_status torii_restart(torii_request* request);
-/* Looks whether the operation has ended, and moves the team's operations a little. A request of torii_start is freed by
- * a test or a wait that finds it ended, whatever its status, and *request becomes NULL. A request that is NULL, or a
- * persistent one that is not running, counts as ended. */
+/* Looks whether the operation has ended, and moves the team's operations a little; does not wait. A request of
+ * torii_start is freed by a test or a wait that finds it ended, whatever its status, and *request becomes NULL. A
+ * request that is NULL, or a persistent one that is not running, counts as ended. If it has ended, the status is that
+ * of the operation; otherwise TORII_OK. */
 TORII_API torii_status torii_test(torii_request** request, int* done);
 /* Waits for the end, up to the team's deadline. */
 TORII_API torii_status torii_wait(torii_request** request);
 /* Waits for `seconds` at the longest, and not much longer. If the operation has not ended, `done` is 0, nothing has
- * failed, and torii_last_error() says what it waits for, such as "waiting for rank 3 on host a". */
+ * failed, and torii_last_error() says what it waits for, such as "waiting for rank 3 on host a". Waits for a moment
+ * each add up: the deadline and failures end them as they end one long wait. */
 TORII_API torii_status torii_wait_for(torii_request** request, double seconds, int* done);
-/* The same for a list, whose requests may be of different teams. *index is the place of a request that has ended, and
- * the status its own; -1: none has ended (test) or none is running (wait). */
+/* The same for a list, whose requests may be of different teams of one context. *index is the place of a request that
+ * has ended, and the status its own; -1: none has ended (test) or none is running (wait). */
 TORII_API torii_status torii_test_any(torii_request** requests, int count, int* index);
 TORII_API torii_status torii_wait_any(torii_request** requests, int count, int* index);
 /* All of them; nothing is freed by a test unless all have ended. The status is the first one in the list that is not
@@ -232,11 +241,12 @@ TORII_API torii_status torii_wait_any(torii_request** requests, int count, int* 
 TORII_API torii_status torii_test_all(torii_request** requests, int count, int* done);
 TORII_API torii_status torii_wait_all(torii_request** requests, int count);
 /* Waits until at least one has ended: `indices` gets the places of all that have, ascending, `statuses` their statuses
- * (it may be NULL), and *done their number, which is 0 if none is running. */
+ * (it may be NULL), and *done their number, which is 0 if none is running. The status is the first one that is not
+ * TORII_OK. */
 TORII_API torii_status torii_wait_some(torii_request** requests, int count, int* indices, torii_status* statuses,
                                        int* done);
-/* Moves the started operations of all teams of the context, once, from any thread; *moved (may be NULL) says whether
- * one moved. Does not look for deadlines or lost ranks: tests and waits do. */
+/* Moves the started operations of all teams of the context, once, from any thread, without waiting; *moved (may be
+ * NULL) says whether one moved. Does not look for deadlines or lost ranks: tests and waits do. */
 TORII_API torii_status torii_progress(torii_context* context, int* moved);
 /* A persistent operation that is not running. *request becomes NULL. */
 TORII_API torii_status torii_request_free(torii_request** request);

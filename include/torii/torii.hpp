@@ -80,7 +80,8 @@ class Request {
   torii_request* handle_ = nullptr;
 };
 
-/// An ordered set of ranks. One caller at a time; different teams may be used by different threads at once.
+/// An ordered set of ranks. One caller at a time, unless the team was made with `many_callers`; different teams may be
+/// used by different threads at once.
 class Team {
  public:
   explicit Team(torii_team* handle) : handle_(handle) {}
