@@ -141,7 +141,8 @@ void Agreement::fail(const std::exception& error) {
   } catch (const std::exception&) {
     if (verdict_) throw Error(*verdict_);
     if (plain_.notices_deaths()) throw;  // it names one dead rank on all
-    throw Error(own);
+    // The others may have heard of it, and say it so.
+    throw Error(own.status(), "rank " + std::to_string(rank()) + ": " + own.what(), rank());
   }
 }
 
