@@ -5,80 +5,22 @@
 
 #include <torii/torii.h>
 #include <torii/call.hpp>
+#include <torii/request.hpp>
 
 #include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace torii {
-// Inside, the library has classes of the same names. In a namespace of their own these are others, and one program may
-// hold both.
 inline namespace cpp {
 
-/// What setup throws. what() is torii_last_error().
-class Failure : public std::runtime_error {
- public:
-  explicit Failure(torii_status status)
-      : std::runtime_error(std::string(torii_status_name(status)) + ": " + torii_last_error()), status_(status) {}
-  torii_status status() const noexcept { return status_; }
-
- private:
-  torii_status status_;
-};
-
-inline void check(torii_status status) {
-  if (status != TORII_OK) throw Failure(status);
-}
-
 class Context;
-
-/// A non-blocking or persistent operation; its buffers must live until it has ended. One that is moved from, or made
-/// without a handle, has ended. The destructor waits for the end, up to the team's deadline: call wait() before, where
-/// that matters.
-class Request {
- public:
-  Request() = default;
-  explicit Request(torii_request* handle) : handle_(handle) {}
-  Request(Request&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Request& operator=(Request&& other) noexcept {
-    if (this == &other) return *this;
-    end();
-    handle_ = std::exchange(other.handle_, nullptr);
-    return *this;
-  }
-  ~Request() { end(); }
-  explicit operator bool() const noexcept { return handle_ != nullptr; }
-  /// For persistent operations.
-  [[nodiscard]] torii_status restart() noexcept { return torii_restart(handle_); }
-  [[nodiscard]] torii_status wait() noexcept { return torii_wait(&handle_); }
-  /// Waits for `seconds` at the longest. True when the operation has ended; `status` then tells how. If it has not,
-  /// torii_last_error() says what it waits for.
-  bool wait_for(double seconds, torii_status& status) noexcept {
-    int done = 0;
-    status = torii_wait_for(&handle_, seconds, &done);
-    return done != 0;
-  }
-  /// True when the operation has ended; `status` then tells how.
-  bool test(torii_status& status) noexcept {
-    int done = 0;
-    status = torii_test(&handle_, &done);
-    return done != 0;
-  }
-
- private:
-  void end() noexcept {
-    (void)torii_wait(&handle_);
-    (void)torii_request_free(&handle_);
-  }
-  torii_request* handle_ = nullptr;
-};
 
 /// An ordered set of ranks. One caller at a time, unless the team was made with `many_callers`; different teams may be
 /// used by different threads at once.
@@ -248,6 +190,46 @@ class Team {
     return torii_permute(handle_.get(), input.data(), input.size(), destinations.data(), result.data(), result.size(),
                          sizeof(Item));
   }
+  /// Sends to one rank, and receives from one, or from TORII_ANY_RANK; send_recv.h says when they return. `received`
+  /// tells what has come; result.size() is the most.
+  template <typename Element>
+  [[nodiscard]] torii_status send(std::span<Element> data, int to, int tag = 0) noexcept {
+    return torii_send(handle_.get(), data.data(), data.size(), type_of<Element>(), to, tag);
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status recv(std::span<Element> result, int from = TORII_ANY_RANK, int tag = TORII_ANY_TAG,
+                                  torii_received* received = nullptr) noexcept {
+    return torii_recv(handle_.get(), result.data(), result.size(), type_of<Element>(), from, tag, received);
+  }
+  /// The same, started. Throw Failure.
+  template <typename Element>
+  Request start_send(std::span<Element> data, int to, int tag = 0) {
+    torii_request* request = nullptr;
+    check(torii_start_send(handle_.get(), data.data(), data.size(), type_of<Element>(), to, tag, &request));
+    return Request(request);
+  }
+  template <typename Element>
+  Request start_recv(std::span<Element> result, int from = TORII_ANY_RANK, int tag = TORII_ANY_TAG,
+                     torii_received* received = nullptr) {
+    torii_request* request = nullptr;
+    check(torii_start_recv(handle_.get(), result.data(), result.size(), type_of<Element>(), from, tag, received,
+                           &request));
+    return Request(request);
+  }
+  /// Calls `body()`, whose sends and receives on this team only start, and waits for all of them: no order of them is a
+  /// deadlock. Returns the first status that is not TORII_OK. What the body throws is thrown, after the wait.
+  template <typename Body>
+  [[nodiscard]] torii_status group(Body&& body) {
+    if (const torii_status begun = torii_group_begin(handle_.get()); begun != TORII_OK) return begun;
+    try {
+      std::forward<Body>(body)();
+    } catch (...) {
+      (void)torii_group_end(handle_.get());
+      throw;
+    }
+    return torii_group_end(handle_.get());
+  }
+
   [[nodiscard]] torii_status run(const torii_call& call) noexcept { return torii_run(handle_.get(), &call); }
   Request start(const torii_call& call) {
     torii_request* request = nullptr;

@@ -306,6 +306,34 @@ TEST(Cpp, ARefusalOnOneRankIsToldToTheOthers) {
   });
 }
 
+TEST(Cpp, SendsAndReceives) {
+  as_team(2, [](Team& team) {
+    const int peer = 1 - team.rank();
+    const std::vector<std::int64_t> own = vector_of(team.rank(), 50'000);
+    const std::vector<std::int64_t> theirs = vector_of(peer, own.size());
+    std::vector<std::int64_t> got(own.size());
+    torii_received received = {.size = sizeof(received), .rank = -1, .tag = -1, .count = 0};
+    EXPECT_EQ(team.group([&] {
+      EXPECT_EQ(team.send(std::span(own), peer, 4), TORII_OK) << torii_last_error();
+      EXPECT_EQ(team.recv(std::span(got), TORII_ANY_RANK, 4, &received), TORII_OK) << torii_last_error();
+    }),
+              TORII_OK)
+        << torii_last_error();
+    EXPECT_EQ(got, theirs);
+    EXPECT_EQ(received.rank, peer);
+    EXPECT_EQ(received.count, own.size());
+    EXPECT_THROW((void)team.group([]() { throw std::string("from the body"); }), std::string);
+    Request receive = team.start_recv(std::span(got), peer);
+    Request in_vain = team.start_recv(std::span(got), peer, 77);
+    Request send = team.start_send(std::span(own).first(3), peer);
+    EXPECT_EQ(receive.wait(), TORII_OK) << torii_last_error();
+    EXPECT_EQ(send.wait(), TORII_OK) << torii_last_error();
+    EXPECT_TRUE(in_vain.cancel()) << torii_last_error();
+    EXPECT_FALSE(in_vain);
+    EXPECT_THROW((void)team.start_send(std::span(own), 9), Failure);
+  });
+}
+
 /// Inline functions of two classes with one mangled name would be one function in this program.
 TEST(Cpp, ClassesInsideHaveOtherNames) {
   EXPECT_NE(std::string_view(typeid(torii::Team).name()), "N5torii4TeamE");
