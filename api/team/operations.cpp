@@ -5,7 +5,7 @@
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
-Operations::Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t pairs_offset,
+Operations::Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, PairsPlace pairs,
                        std::size_t shared_channels, bool many_callers)
     : context_(members.context()),
       members_(members),
@@ -13,7 +13,7 @@ Operations::Operations(const Membership& members, TeamAgreement& agreement, Plan
       plans_(plans),
       failed_(agreement.failure_sign()),
       channels_(members.transport(), shared_channels),
-      pairs_(members, pairs_offset),
+      pairs_(members, pairs),
       calls_(members.control()),
       monitor_(members, agreement, calls_, channels_, plans),
       in_flight_(members, agreement, plans, channels_, pairs_, calls_, monitor_),

@@ -27,8 +27,8 @@ class Operations final : public AttachedTeam {
  public:
   /// The arguments must outlive the operations.
   /// `many_callers`: all functions may be called by several threads at once.
-  /// `pairs_offset`: of the messages of sends and receives in the team's memory.
-  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, std::size_t pairs_offset,
+  /// `pairs`: where sends and receives have their messages.
+  Operations(const Membership& members, TeamAgreement& agreement, PlanCache& plans, PairsPlace pairs,
              std::size_t shared_channels, bool many_callers);
   /// Nobody moves operations afterwards.
   void close() noexcept;

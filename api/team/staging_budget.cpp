@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "api/team/letterbox.hpp"
-#include "api/team/team_pairs.hpp"
 #include "runtime/devices/memory_limits.hpp"
 
 namespace torii {
@@ -34,17 +33,29 @@ StagingBudget::StagingBudget(const Membership& members, TeamAgreement& agreement
       agreement_(agreement),
       bytes_(team_staging_bytes(ranks_reserved, members.context())),
       control_bytes_(team_control_bytes(ranks_reserved, members.context())),
-      memory_bytes_(team_memory_bytes(ranks_reserved, members.context())) {}
+      memory_bytes_(team_memory_bytes(ranks_reserved, members.context())),
+      ranks_reserved_(ranks_reserved) {
+  reserve_pairs();
+}
+
+bool StagingBudget::is_memory_short() const {
+  return memory_left().bytes / 2 < members_.context().own_node_ranks() * bytes_;
+}
+
+/// Peers write there, and a signal in the middle of their call would be the alternative.
+void StagingBudget::reserve_pairs() {
+  if (!is_memory_short()) return;
+  const std::size_t offset = pairs_place().offset;
+  members_.context().staging().reserve(members_.own().memory_offset + offset, memory_bytes_ - offset);
+}
 
 /// Running out of memory is then an error of this call, not a signal in the middle of it. Otherwise pages are taken
 /// when they are touched, since most are never used.
 void StagingBudget::reserve(std::size_t bytes) {
   const std::size_t end = used_bytes_ + bytes;
   if (end <= touched_bytes_) return;
-  Context& context = members_.context();
-  const std::size_t all_bytes = context.own_node_ranks() * bytes_;
-  if (memory_left().bytes / 2 >= all_bytes) return;
-  context.staging().reserve(members_.own().memory_offset + touched_bytes(), end - touched_bytes_);
+  if (!is_memory_short()) return;
+  members_.context().staging().reserve(members_.own().memory_offset + touched_bytes(), end - touched_bytes_);
 }
 
 void StagingBudget::take(std::size_t bytes) noexcept {

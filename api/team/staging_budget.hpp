@@ -9,19 +9,21 @@
 #include "api/team/membership.hpp"
 #include "api/team/start_waits.hpp"
 #include "api/team/team_agreement.hpp"
+#include "api/team/team_pairs.hpp"
 
 namespace torii {
 
 /// Every member makes the same calls, so every member assigns the same places: offsets need no messages.
 class StagingBudget {
  public:
-  /// For a team whose memory was taken for up to `ranks_reserved` ranks. The arguments must outlive the budget.
+  /// For a team whose memory was taken for up to `ranks_reserved` ranks. The arguments must outlive the budget. Where
+  /// memory is short, takes the pages of this rank's messages of sends and receives. Throws Error{no_resource}.
   StagingBudget(const Membership& members, TeamAgreement& agreement, int ranks_reserved);
 
   std::size_t bytes() const noexcept { return bytes_; }
   std::size_t used_bytes() const noexcept { return used_bytes_; }
   /// Control memory and staging of a member; the messages of sends and receives come behind.
-  std::size_t pairs_offset() const noexcept { return control_bytes_ + bytes_; }
+  PairsPlace pairs_place() const noexcept { return {control_bytes_ + bytes_, pair_slot_bytes(ranks_reserved_)}; }
   std::size_t memory_bytes() const noexcept { return memory_bytes_; }
   /// The most of that memory, from its beginning, that this rank may have written into.
   std::size_t touched_bytes() const noexcept { return control_bytes_ + touched_bytes_; }
@@ -39,6 +41,8 @@ class StagingBudget {
   void recycle(StartWaits& waits, const std::function<void()>& forget);
 
  private:
+  bool is_memory_short() const;
+  void reserve_pairs();
   void wait_for_epoch(StartWaits& waits, std::uint64_t epoch);
 
   const Membership& members_;
@@ -46,6 +50,7 @@ class StagingBudget {
   std::size_t bytes_;
   std::size_t control_bytes_;  ///< of a team's memory before the staging
   std::size_t memory_bytes_;
+  int ranks_reserved_;
   std::size_t used_bytes_ = 0;
   std::size_t touched_bytes_ = 0;  ///< the most that has been assigned
   std::uint64_t epoch_ = 0;        ///< twice the number of times that the staging was emptied

@@ -20,9 +20,9 @@ void TeamPairs::install() {
   placement.transport = &members_.transport();
   for (const Member& member : members_.all()) {
     placement.context_ranks.push_back(member.context_rank);
-    placement.staging_offsets.push_back(member.memory_offset + offset_);
+    placement.staging_offsets.push_back(member.memory_offset + place_.offset);
   }
-  const std::size_t slot_bytes = pair_slot_bytes(members_.ranks());
+  const std::size_t slot_bytes = place_.slot_bytes;
   pairs_ = std::make_unique<PointToPoint>(
       members_.transport(), torii::install(pair_plan(members_.rank(), members_.ranks()), slot_bytes, false, placement),
       slot_bytes);

@@ -13,11 +13,17 @@
 
 namespace torii {
 
+/// The messages in the team's memory of each member.
+struct PairsPlace {
+  std::size_t offset = 0;      ///< from the beginning of that memory
+  std::size_t slot_bytes = 0;  ///< pair_slot_bytes() of the ranks for which the memory was taken, maybe more than there
+                               ///< are: then the messages of all members fit
+};
+
 /// One thread at a time. Nothing here waits.
 class TeamPairs {
  public:
-  /// The messages of a member are `offset` bytes behind the beginning of the team's memory there.
-  TeamPairs(const Membership& members, std::size_t offset) noexcept : members_(members), offset_(offset) {}
+  TeamPairs(const Membership& members, PairsPlace place) noexcept : members_(members), place_(place) {}
 
   /// False while this rank has neither sent nor received: then nothing moves, and the memory is untouched.
   bool are_used() const noexcept { return pairs_ != nullptr; }
@@ -43,7 +49,7 @@ class TeamPairs {
   void note_done() noexcept;
 
   const Membership& members_;
-  std::size_t offset_;
+  PairsPlace place_;
   std::unique_ptr<PointToPoint> pairs_;
   bool abandoned_ = false;
 };

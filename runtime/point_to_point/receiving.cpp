@@ -8,11 +8,11 @@
 
 namespace torii {
 
-/// Takes all messages of the peer that have come. Never waits: what no receive wants yet is kept, so that answers,
-/// which come the same way, are never held up.
+/// Takes the messages of the peer that have come, of one round of slots at most: others get their turn whatever it
+/// sends. Never waits: what no receive wants yet is kept, so that answers, which come the same way, are never held up.
 bool PointToPoint::drain(Peer& peer) {
   bool moved = false;
-  while (call_.status == Status::ok) {
+  for (int taken = 0; taken < pairs_.plan.slots && call_.status == Status::ok; ++taken) {
     const std::byte* const at = peer.streams.arrived(call_);
     if (at == nullptr) break;
     Heading heading;
@@ -121,7 +121,7 @@ void PointToPoint::take_part(Peer& peer, const Heading& heading, const std::byte
   if (peer.requested.empty()) return fail(Status::transport, rank, "it sends bytes that nobody has requested");
   Receive& receive = *peer.requested.front();
   const std::size_t left = receive.envelope.bytes - receive.got_bytes;
-  if (heading.bytes > std::min(left, peer.streams.payload_most())) {
+  if (heading.bytes == 0 || heading.bytes > std::min(left, peer.streams.payload_most())) {
     return fail(
         Status::transport, rank,
         "it sends a part of " + std::to_string(heading.bytes) + " bytes where " + std::to_string(left) + " are left");

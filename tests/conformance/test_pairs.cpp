@@ -328,6 +328,19 @@ TEST(Abandoning, EndsAllThatIsNotDone) {
   });
 }
 
+/// A part of a team has the memory of the whole.
+TEST(Slots, OfAnyPartFitIntoTheMemoryOfTheWhole) {
+  const auto bytes_of = [](int ranks, std::size_t slot_bytes) {
+    return staging_shape(pair_plan(0, ranks), slot_bytes, false, true).total_bytes;
+  };
+  for (int whole = 1; whole <= 1024; ++whole) {
+    const std::size_t slot_bytes = pair_slot_bytes(whole);
+    for (int part = std::max(1, whole - 3); part <= whole; ++part) {
+      EXPECT_LE(bytes_of(part, slot_bytes), bytes_of(whole, slot_bytes)) << part << " of " << whole;
+    }
+  }
+}
+
 TEST(Slots, AreFewerThanAMiB) {
   EXPECT_EQ(pair_slot_bytes(2), 16384U + 64);
   EXPECT_EQ(pair_slot_bytes(16), 8192U);
