@@ -6,6 +6,7 @@
 #include <torii/torii.h>
 #include <torii/call.hpp>
 #include <torii/request.hpp>
+#include <torii/send_recv.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -24,7 +25,7 @@ class Context;
 
 /// An ordered set of ranks. One caller at a time, unless the team was made with `many_callers`; different teams may be
 /// used by different threads at once.
-class Team {
+class Team : public SendsAndReceives<Team> {
  public:
   explicit Team(torii_team* handle) : handle_(handle) {}
   int rank() const noexcept { return torii_team_rank(handle_.get()); }
@@ -190,46 +191,6 @@ class Team {
     return torii_permute(handle_.get(), input.data(), input.size(), destinations.data(), result.data(), result.size(),
                          sizeof(Item));
   }
-  /// Sends to one rank, and receives from one, or from TORII_ANY_RANK; send_recv.h says when they return. `received`
-  /// tells what has come; result.size() is the most.
-  template <typename Element>
-  [[nodiscard]] torii_status send(std::span<Element> data, int to, int tag = 0) noexcept {
-    return torii_send(handle_.get(), data.data(), data.size(), type_of<Element>(), to, tag);
-  }
-  template <typename Element>
-  [[nodiscard]] torii_status recv(std::span<Element> result, int from = TORII_ANY_RANK, int tag = TORII_ANY_TAG,
-                                  torii_received* received = nullptr) noexcept {
-    return torii_recv(handle_.get(), result.data(), result.size(), type_of<Element>(), from, tag, received);
-  }
-  /// The same, started. Throw Failure.
-  template <typename Element>
-  Request start_send(std::span<Element> data, int to, int tag = 0) {
-    torii_request* request = nullptr;
-    check(torii_start_send(handle_.get(), data.data(), data.size(), type_of<Element>(), to, tag, &request));
-    return Request(request);
-  }
-  template <typename Element>
-  Request start_recv(std::span<Element> result, int from = TORII_ANY_RANK, int tag = TORII_ANY_TAG,
-                     torii_received* received = nullptr) {
-    torii_request* request = nullptr;
-    check(torii_start_recv(handle_.get(), result.data(), result.size(), type_of<Element>(), from, tag, received,
-                           &request));
-    return Request(request);
-  }
-  /// Calls `body()`, whose sends and receives on this team only start, and waits for all of them: no order of them is a
-  /// deadlock. Returns the first status that is not TORII_OK. What the body throws is thrown, after the wait.
-  template <typename Body>
-  [[nodiscard]] torii_status group(Body&& body) {
-    if (const torii_status begun = torii_group_begin(handle_.get()); begun != TORII_OK) return begun;
-    try {
-      std::forward<Body>(body)();
-    } catch (...) {
-      (void)torii_group_end(handle_.get());
-      throw;
-    }
-    return torii_group_end(handle_.get());
-  }
-
   [[nodiscard]] torii_status run(const torii_call& call) noexcept { return torii_run(handle_.get(), &call); }
   Request start(const torii_call& call) {
     torii_request* request = nullptr;
