@@ -231,6 +231,9 @@ torii_status torii_team_survivors(torii_team* team, const torii_team_options* op
 torii_status torii_team_destroy(torii_team* team) {
   if (team == nullptr) return TORII_OK;
   if (team->context->context.is_forked_child()) return invalid(kForked);
+  if (torii::c::is_in_group(team)) {
+    return invalid("this thread is in a group of the team: torii_group_end ends it");
+  }
   if (team->requests != 0) {
     return invalid(std::to_string(team->requests) +
                    " requests of the team are alive; wait for them or free them first");

@@ -10,7 +10,6 @@
 #include <new>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "api/c/c_pairs.hpp"
 #include "api/redistribution/redistribution.hpp"
@@ -26,7 +25,6 @@ struct torii_team {
   std::unique_ptr<torii::Team> team;
   std::atomic<int> requests = 0;  ///< made and freed by any thread, where the team has many callers
   torii::Scratch scratch = {};
-  std::unique_ptr<std::vector<torii_request*>> group = nullptr;  ///< between torii_group_begin and torii_group_end
 };
 
 struct torii_request {

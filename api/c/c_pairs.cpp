@@ -48,6 +48,13 @@ torii_status check(torii_team* team, torii_type type, const torii_received* rece
   return TORII_OK;
 }
 
+/// Between torii_group_begin and torii_group_end, of the calling thread.
+struct Group {
+  torii_team* team = nullptr;  ///< nullptr: the thread is in no group
+  std::vector<torii_request*> requests;
+};
+thread_local Group group;
+
 torii_status start(torii_team* team, const PairCall& call, torii_received* received, torii_request** request) {
   if (request == nullptr) return invalid("the place for the request is NULL");
   *request = nullptr;
@@ -71,11 +78,12 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
 
 /// In a group the call only starts.
 torii_status run(torii_team* team, PairCall call, torii_received* received) {
-  if (team->group != nullptr) {
-    torii_request* request = nullptr;
-    const torii_status status = start(team, call, received, &request);
-    if (status != TORII_OK) return status;
-    return answered([&] { team->group->push_back(request); });
+  if (group.team == team) {
+    const torii_status has_room = answered([&] { group.requests.push_back(nullptr); });
+    if (has_room != TORII_OK) return has_room;
+    const torii_status status = start(team, call, received, &group.requests.back());
+    if (status != TORII_OK) group.requests.pop_back();
+    return status;
   }
   torii::Request request;
   request.pair = &call;
@@ -87,6 +95,8 @@ torii_status run(torii_team* team, PairCall call, torii_received* received) {
 }  // namespace
 
 namespace torii::c {
+
+bool is_in_group(const torii_team* team) { return group.team == team; }
 
 void tell_received(const PairCall& call, torii_received* received) {
   if (call.sends || received == nullptr) return;
@@ -140,17 +150,20 @@ torii_status torii_request_cancel(torii_request** request, int* cancelled) {
 
 torii_status torii_group_begin(torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
-  if (team->group != nullptr) return invalid("the team is in a group already; groups do not nest");
-  return answered([&] { team->group = std::make_unique<std::vector<torii_request*>>(); });
+  if (group.team != nullptr) return invalid("this thread is in a group already; groups do not nest");
+  group.team = team;
+  return TORII_OK;
 }
 
 torii_status torii_group_end(torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
-  if (team->group == nullptr) return invalid("the team is in no group: torii_group_begin comes first");
+  if (group.team != team) {
+    return invalid("this thread is in no group of that team: torii_group_begin comes first");
+  }
   if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
+  group.team = nullptr;
   torii_status first = TORII_OK;
-  const auto group = std::exchange(team->group, nullptr);
-  for (torii_request* request : *group) {
+  for (torii_request* request : std::exchange(group.requests, {})) {
     (void)team->team->wait(request->request);
     const torii_status status = finish(request);
     if (first == TORII_OK) first = status;

@@ -149,6 +149,15 @@ bool InFlight::progress_pairs() noexcept {
   return moved;
 }
 
+void InFlight::look_for_sends() noexcept {
+  if (!pairs_.are_wanted()) return;
+  try {
+    pairs_.install();
+  } catch (const std::exception&) {
+    return;  // tried again in the next slow check
+  }
+}
+
 void InFlight::start(Request& request) {
   pairs_.start(request);
   if (pairs_.status() != Status::ok) fail_pairs();
@@ -158,7 +167,7 @@ void InFlight::fail_pairs() noexcept {
   try {
     (void)fail(pairs_.status(), pairs_.failed_member(), pairs_.failure_text());
   } catch (const std::exception&) {
-    (void)fail(pairs_.status(), pairs_.failed_member(), "a send or receive failed");
+    (void)fail(pairs_.status(), pairs_.failed_member(), "out of memory");
   }
 }
 

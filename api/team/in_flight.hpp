@@ -44,6 +44,8 @@ class InFlight {
   bool progress() noexcept;
   /// Sends and receives alone.
   bool progress_pairs() noexcept;
+  /// Sends of others that came before the first one of this rank are taken from now on, as far as there is memory.
+  void look_for_sends() noexcept;
   /// The send or receive begins. Throws Error.
   void start(Request& request);
   /// Counts what moved, whoever moved it: what a wait compares to see that it does not stand still. From any thread.

@@ -100,6 +100,8 @@ struct TeamControl {
   alignas(kLineBytes) std::atomic<std::uint64_t> recycled;  ///< twice the number of times the staging was emptied
   /// The most of this memory that any departed member may have written into, from its beginning.
   std::atomic<std::uint64_t> touched_bytes;
+  /// Not 0: a member of this node has begun to send and receive, so this rank takes messages when it waits.
+  std::atomic<std::uint32_t> has_sends;
   alignas(kLineBytes) std::atomic<std::uint8_t> departed[kTeamRanksMax];  ///< member m wrote its last word here
 };
 

@@ -14,6 +14,10 @@ std::size_t team_pairs_bytes(int ranks, bool several_nodes) {
   return staging_shape(pair_plan(0, ranks), pair_slot_bytes(ranks), false, several_nodes).total_bytes;
 }
 
+bool TeamPairs::are_wanted() const noexcept {
+  return pairs_ == nullptr && members_.control().has_sends.load(std::memory_order_acquire) != 0;
+}
+
 void TeamPairs::install() {
   const CancellationHeld held;
   Placement placement;
@@ -26,6 +30,9 @@ void TeamPairs::install() {
   pairs_ = std::make_unique<PointToPoint>(
       members_.transport(), torii::install(pair_plan(members_.rank(), members_.ranks()), slot_bytes, false, placement),
       slot_bytes);
+  for (int member = 0; member < members_.ranks(); ++member) {
+    if (!members_.is_distant(member)) members_.control(member).has_sends.store(1, std::memory_order_release);
+  }
 }
 
 void TeamPairs::check(const PairCall& call) const {
@@ -79,8 +86,7 @@ void TeamPairs::start(Request& request) {
 
 bool TeamPairs::withdraw(Request& request) noexcept {
   if (request.pair->sends || !pairs_->withdraw(request.pair->receive)) return false;
-  request.state = Request::State::done;
-  request.status = Status::aborted;
+  note_done();
   return true;
 }
 
@@ -109,7 +115,10 @@ std::string TeamPairs::failure_text() const {
   const std::string own = "rank " + std::to_string(members_.rank());
   if (pairs_->status() == Status::mismatch) {
     const Receive& receive = pairs_->mismatched();
-    const auto type_name = [](std::uint16_t type) { return std::string(name(static_cast<Type>(type))); };
+    // The sender's memory says what type it is.
+    const auto type_name = [](std::uint16_t type) {
+      return type < kTypeCount ? std::string(name(static_cast<Type>(type))) : "type " + std::to_string(type);
+    };
     return members_.text(member) + " sends " + std::to_string(receive.envelope.bytes) + " bytes of " +
            type_name(receive.envelope.type) + " with tag " + std::to_string(receive.envelope.tag) + " to " + own +
            ", whose receive has room for " + std::to_string(receive.room_bytes) + " bytes of " +

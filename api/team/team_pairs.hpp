@@ -27,6 +27,10 @@ class TeamPairs {
 
   /// False while this rank has neither sent nor received: then nothing moves, and the memory is untouched.
   bool are_used() const noexcept { return pairs_ != nullptr; }
+  /// A member of this node has begun to send or receive, and this rank does not take messages yet.
+  bool are_wanted() const noexcept;
+  /// Takes messages from now on. Throws Error.
+  void install();
   int open() const noexcept { return pairs_ == nullptr ? 0 : pairs_->open(); }
 
   /// Checks the call and begins it; it may end at once. Throws Error.
@@ -44,7 +48,6 @@ class TeamPairs {
   std::optional<PutOwner> take_puts() noexcept;
 
  private:
-  void install();
   void check(const PairCall& call) const;
   void note_done() noexcept;
 

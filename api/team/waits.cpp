@@ -117,7 +117,9 @@ bool Waits::wait_until(Request& request, std::int64_t end_ns) noexcept {
     }
     if (request.state == Request::State::done) break;  // it ended in the pause, maybe with the team's failure
     if (is_late()) return false;
-    if (!is_time_for_checks || in_flight_.moves() != moves) continue;
+    if (!is_time_for_checks) continue;
+    in_flight_.look_for_sends();
+    if (in_flight_.moves() != moves) continue;
     if (monitor_.finds_failure(waiting, request)) (void)in_flight_.adopt_failure();
   }
   return true;

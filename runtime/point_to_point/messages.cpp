@@ -3,6 +3,8 @@
 #include "runtime/point_to_point/messages.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
 #include "runtime/execution/sending.hpp"
 
@@ -26,6 +28,13 @@ class NoTransfers final : public TransferOrder {
   int receiver(int /*rank*/, int /*transfer*/) const noexcept override { return -1; }
   int sender(int /*rank*/, int /*transfer*/) const noexcept override { return -1; }
 };
+
+constexpr std::size_t kWithdrawnAt = 0;
+constexpr std::size_t kReadsAt = sizeof(std::uint64_t);
+
+std::atomic_ref<std::uint64_t> word_at(const std::byte* line, std::size_t offset) noexcept {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(line) + offset));
+}
 
 }  // namespace
 
@@ -55,6 +64,30 @@ void PairStreams::send(RunningCall& call, const Heading& heading, const void* pa
 }
 
 void PairStreams::take(RunningCall& call) noexcept { peer_->in.ring.release(call, peer_->taken++); }
+
+/// As in a sequence lock: who has read a byte that was changed after the word was stored finds the word. The fence here
+/// keeps the caller's stores behind it, that of has_peer_withdrawn() the loads of the bytes before it.
+void PairStreams::withdraw_announcements() noexcept {
+  if (peer_->their_lines == nullptr) return;
+  word_at(peer_->their_lines, kWithdrawnAt).store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool PairStreams::has_peer_withdrawn() const noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return word_at(peer_->own_lines, kWithdrawnAt).load(std::memory_order_relaxed) != 0;
+}
+
+/// Relaxed: the words order nothing, they only show that something goes on.
+void PairStreams::tell_reading() noexcept {
+  word_at(peer_->their_lines, kReadsAt).store(++reads_told_, std::memory_order_relaxed);
+}
+
+bool PairStreams::is_peer_reading() noexcept {
+  if (peer_->own_lines == nullptr) return false;
+  const std::uint64_t reads = word_at(peer_->own_lines, kReadsAt).load(std::memory_order_relaxed);
+  return std::exchange(reads_seen_, reads) != reads;
+}
 
 const std::byte* PairStreams::arrived(const RunningCall& call) const noexcept {
   const ReceiveRing& ring = peer_->in.ring;

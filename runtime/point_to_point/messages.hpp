@@ -65,9 +65,20 @@ class PairStreams {
   /// Gives the slot of the message that has arrived back.
   void take(RunningCall& call) noexcept;
 
+  // Words between ranks of one node, in the lines that offers of an exchange would have.
+  /// This rank has failed: what it has announced is no longer there. Its caller may change the bytes from now on.
+  void withdraw_announcements() noexcept;
+  /// Asked after bytes that the peer has announced were read: they are right if this is false.
+  bool has_peer_withdrawn() const noexcept;
+  /// Tells the peer that its bytes are being read, and asks whether it has told so since the last time.
+  void tell_reading() noexcept;
+  bool is_peer_reading() noexcept;
+
  private:
   ExchangePeer* peer_;
   std::size_t slot_bytes_;
+  std::uint64_t reads_told_ = 0;
+  std::uint64_t reads_seen_ = 0;
 };
 
 }  // namespace torii

@@ -26,7 +26,9 @@ struct PairOperation {
   bool done = false;                   ///< a send: the caller may change the bytes. A receive: they are there
   Status status = Status::ok;          ///< when it is done
   PairOperation* next_done = nullptr;  ///< as PointToPoint::take_done() gives them
-  void* owner = nullptr;               ///< for the caller
+  PairOperation* before = nullptr;     ///< the neighbours among those that are open
+  PairOperation* behind = nullptr;
+  void* owner = nullptr;  ///< for the caller
 };
 
 struct Send : PairOperation {

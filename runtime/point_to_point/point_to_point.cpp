@@ -10,7 +10,7 @@
 namespace torii {
 
 PointToPoint::PointToPoint(Transport& transport, InstalledPlan&& pairs, std::size_t slot_bytes)
-    : pairs_(std::move(pairs)), call_(transport) {
+    : pairs_(std::move(pairs)), call_(transport), whole_most_(slot_bytes - sizeof(Heading)) {
   call_.take_up(pairs_, no_shape_, 0);
   for (ExchangePeer& peer : pairs_.exchange.peers) {
     peers_.push_back({.streams = PairStreams(peer, slot_bytes), .outgoing = {}, .announced = {}, .requested = {}});
@@ -36,7 +36,7 @@ PointToPoint::Peer* PointToPoint::peer_of(int rank) noexcept {
 }
 
 void PointToPoint::start(Send& send) noexcept {
-  ++open_;
+  add(send);
   if (!has_memory([&] { begin(send); })) finish(send, Status::no_resource);
 }
 
@@ -49,17 +49,23 @@ void PointToPoint::begin(Send& send) {
   (void)flush(*peer);
 }
 
-/// To itself a rank needs no messages. The bytes stay where they are until they are received.
+/// To itself a rank needs no messages. The bytes of a long send stay where they are until they are received.
 void PointToPoint::begin_own(Send& send) {
   Arrival arrival;
   arrival.envelope = send.envelope;
   arrival.own = &send;
   if (Receive* const receive = matching_.take_receive(send.envelope)) return meet(*receive, arrival);
+  if (send.envelope.bytes <= whole_most_) {
+    arrival.bytes.assign(send.data, send.data + send.envelope.bytes);
+    arrival.own = nullptr;
+    matching_.keep(std::move(arrival));
+    return finish(send);
+  }
   matching_.keep(std::move(arrival));
 }
 
 void PointToPoint::start(Receive& receive) noexcept {
-  ++open_;
+  add(receive);
   const auto begin = [&] {
     Arrival arrival;
     if (matching_.take_arrival(receive, arrival)) return meet(receive, arrival);
@@ -70,8 +76,15 @@ void PointToPoint::start(Receive& receive) noexcept {
 
 bool PointToPoint::withdraw(Receive& receive) noexcept {
   if (!matching_.withdraw(receive)) return false;
-  --open_;
+  finish(receive, Status::aborted);
   return true;
+}
+
+void PointToPoint::add(PairOperation& operation) noexcept {
+  ++open_;
+  operation.behind = first_open_;
+  if (first_open_ != nullptr) first_open_->before = &operation;
+  first_open_ = &operation;
 }
 
 bool PointToPoint::progress() noexcept {
@@ -82,6 +95,7 @@ bool PointToPoint::progress() noexcept {
       if (call_.status != Status::ok) return;
       if (drain(peer)) moved = true;
       if (!peer.outgoing.empty() && flush(peer)) moved = true;
+      if (!peer.announced.empty() && peer.streams.is_peer_reading()) moved = true;
     }
     if (!reads_.empty() && read_portions()) moved = true;
     if (!leaving_.empty() && finish_leaving()) moved = true;
@@ -157,19 +171,22 @@ void PointToPoint::answer(Peer& peer, const Heading& heading) {
   }
   Send& send = **found;
   peer.announced.erase(found);
-  if (heading.kind == MessageKind::receipt) return end(send, false);
+  if (heading.kind == MessageKind::receipt) return finish(send);
   peer.outgoing.push_back({.kind = MessageKind::part, .send = &send});
 }
 
-/// Over a network a copy of the bytes is in the send slot, but nobody moves it on while this rank makes no calls.
-void PointToPoint::end(Send& send, bool remote) {
-  if (remote && !call_.puts.drained()) return leaving_.push_back(&send);
-  finish(send);
+/// Over a network what this rank has put, bytes in send slots and credits, moves on only while this rank makes calls.
+void PointToPoint::end(PairOperation& operation, bool remote) {
+  if (remote) return leaving_.push_back(&operation);
+  finish(operation);
 }
 
 void PointToPoint::finish(PairOperation& operation, Status status) noexcept {
   if (operation.done) return;
   --open_;
+  if (operation.before != nullptr) operation.before->behind = operation.behind;
+  if (operation.behind != nullptr) operation.behind->before = operation.before;
+  if (first_open_ == &operation) first_open_ = operation.behind;
   operation.done = true;
   operation.status = status;
   operation.next_done = std::exchange(done_, &operation);
@@ -177,7 +194,7 @@ void PointToPoint::finish(PairOperation& operation, Status status) noexcept {
 
 bool PointToPoint::finish_leaving() noexcept {
   if (!call_.puts.drained()) return false;
-  for (Send* const send : leaving_) finish(*send);
+  for (PairOperation* const operation : leaving_) finish(*operation);
   leaving_.clear();
   return true;
 }
@@ -189,27 +206,16 @@ void PointToPoint::fail(Status status, int context_rank, std::string text) {
 }
 
 void PointToPoint::abandon(Status status) noexcept {
-  const auto stop = [&](PairOperation& operation) { finish(operation, status); };
   for (Peer& peer : peers_) {
-    for (const Outgoing& one : peer.outgoing) {
-      if (one.send != nullptr) stop(*one.send);
-      if (one.receive != nullptr) stop(*one.receive);
-    }
-    for (Send* const send : peer.announced) stop(*send);
-    for (Receive* const receive : peer.requested) stop(*receive);
+    peer.streams.withdraw_announcements();
     peer.outgoing.clear();
     peer.announced.clear();
     peer.requested.clear();
   }
-  for (const Read& read : reads_) stop(*read.receive);
-  for (Send* const send : leaving_) stop(*send);
-  for (Receive* const receive : matching_.posted()) stop(*receive);
-  for (const Arrival& arrival : matching_.arrivals()) {
-    if (arrival.own != nullptr) stop(*arrival.own);
-  }
   reads_.clear();
   leaving_.clear();
   matching_.clear();
+  while (first_open_ != nullptr) finish(*first_open_, status);
 }
 
 }  // namespace torii

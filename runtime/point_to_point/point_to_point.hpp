@@ -92,17 +92,20 @@ class PointToPoint {
   void send_whole(Peer& peer, Send& send);
   bool read_portions();
   bool finish_leaving() noexcept;
-  void end(Send& send, bool remote);
+  void add(PairOperation& operation) noexcept;
+  void end(PairOperation& operation, bool remote);
   void finish(PairOperation& operation, Status status = Status::ok) noexcept;
   void fail(Status status, int context_rank, std::string text);
 
   InstalledPlan pairs_;
   CallShape no_shape_;
   RunningCall call_;
+  std::size_t whole_most_;  ///< bytes of a send that goes whole
   std::vector<Peer> peers_;
   Matching matching_;
   std::vector<Read> reads_;
-  std::vector<Send*> leaving_;  ///< sent, while engines may still read the bytes
+  std::vector<PairOperation*> leaving_;  ///< all is put, but engines still hold what this rank has to move on
+  PairOperation* first_open_ = nullptr;  ///< of those that are not done: abandon() finds each, whatever list lost it
   int open_ = 0;
   PairOperation* done_ = nullptr;
   std::string refusal_;

@@ -58,7 +58,7 @@ void PointToPoint::take_envelope(Peer& peer, const Heading& heading, const std::
     // The usual case: the bytes go from the slot to where they are wanted.
     if (!fits(*receive, arrival.envelope)) return;
     if (heading.bytes != 0) kernels::copy(receive->data, payload, heading.bytes, false);
-    return finish(*receive);
+    return end(*receive, peer.streams.remote());
   } else {
     arrival.bytes.assign(payload, payload + heading.bytes);
   }
@@ -130,18 +130,21 @@ void PointToPoint::take_part(Peer& peer, const Heading& heading, const std::byte
   receive.got_bytes += heading.bytes;
   if (receive.got_bytes != receive.envelope.bytes) return;
   peer.requested.pop_front();
-  finish(receive);
+  end(receive, peer.streams.remote());
 }
 
-/// One portion of each read, so that long ones do not hold up others.
+/// One portion of each read, so that long ones do not hold up others. A sender whose call has failed is told so, and
+/// its caller may change the bytes: then this rank waits, until it learns of the failure itself.
 bool PointToPoint::read_portions() {
   std::size_t kept = 0;
+  bool moved = false;
   for (std::size_t i = 0; i < reads_.size(); ++i) {
     const Read read = reads_[i];
-    if (call_.status != Status::ok) {
+    if (call_.status != Status::ok || read.peer->streams.has_peer_withdrawn()) {
       reads_[kept++] = read;
       continue;
     }
+    moved = true;
     Receive& receive = *read.receive;
     const std::size_t bytes = portion_bytes(receive.got_bytes, receive.envelope.bytes);
     std::byte* const to = receive.data + receive.got_bytes;
@@ -152,8 +155,13 @@ bool PointToPoint::read_portions() {
     } else {
       kernels::copy(to, reinterpret_cast<const void*>(from), bytes, false);
     }
+    if (call_.status != Status::ok || read.peer->streams.has_peer_withdrawn()) {
+      reads_[kept++] = read;
+      continue;
+    }
     receive.got_bytes += bytes;
-    if (call_.status != Status::ok || receive.got_bytes != receive.envelope.bytes) {
+    if (receive.got_bytes != receive.envelope.bytes) {
+      read.peer->streams.tell_reading();
       reads_[kept++] = read;
       continue;
     }
@@ -161,7 +169,7 @@ bool PointToPoint::read_portions() {
     (void)flush(*read.peer);
   }
   reads_.resize(kept);
-  return true;
+  return moved;
 }
 
 }  // namespace torii
