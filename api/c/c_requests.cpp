@@ -55,7 +55,7 @@ torii_status torii_start(torii_team* team, const torii_call* call, torii_request
   const Status status = team->team->submit((*request)->request);
   if (status != Status::ok) return drop_refused(request, status);
   (*request)->active = true;
-  return answered([&] { team->team->enter_background(); });
+  return TORII_OK;
 }
 
 torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request) {
@@ -78,7 +78,7 @@ torii_status torii_restart(torii_request* request) {
   const Status status = request->owner->team->submit(request->request);
   if (status != Status::ok) return to_c(status);
   request->active = true;
-  return answered([&] { request->owner->team->enter_background(); });
+  return TORII_OK;
 }
 
 torii_status torii_test(torii_request** request, int* done) {

@@ -28,7 +28,9 @@ void Operations::close() noexcept {
 Status Operations::submit(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
   const Inside inside = waits_.inside();
-  return start(request);
+  const Status status = start(request);
+  if (status == Status::ok) waits_.enter_background();
+  return status;
 }
 
 Status Operations::run(Request& request) noexcept {

@@ -41,7 +41,6 @@ class Operations final : public AttachedTeam {
   Status run(Request& request) noexcept;
   bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept { return waits_.test(request); }
-  void enter_background() { waits_.enter_background(); }
 
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }

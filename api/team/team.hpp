@@ -45,7 +45,7 @@ class Team final {
   std::shared_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept {
     return operations_.prepare(request, status);
   }
-  /// Starts or queues. The request must stay where it is until it is done.
+  /// Starts or queues, and lets other threads move the operation. The request must stay where it is until it is done.
   Status submit(Request& request) noexcept { return operations_.submit(request); }
   /// A channel of its own for a persistent operation; collective.
   Status open_channel(Request& request) noexcept { return operations_.open_channel(request); }
@@ -62,8 +62,6 @@ class Team final {
   bool run_cached(const CallKey& call, Status& status) noexcept { return operations_.run_cached(call, status); }
   /// True when the request is done; moves this team's operations once.
   bool test(Request& request) noexcept { return operations_.test(request); }
-  /// A caller that leaves the operation in flight says so, so that other threads may move it.
-  void enter_background() { operations_.enter_background(); }
 
   /// Grows whenever an operation of this team moves, whoever moves it. From any thread.
   std::uint64_t moves() const noexcept { return operations_.moves(); }

@@ -117,8 +117,8 @@ typedef struct torii_team_options {
    * A start that has to make room for its plan, which happens in first calls only, waits for members and keeps the
    * others out meanwhile. Split, survivors, destruction and redistributions still have the team alone. */
   uint64_t many_callers; /* wide, so that the struct grows: older programs leave the 4 bytes behind `channels` unset */
-  /* How long a wait of the team without progress may last, above 0 and at most 1000000; 0: the setting TIMEOUT. Ranks may
-   * differ; parts and survivors have options of their own. */
+  /* How long a wait of the team without progress may last, above 0 and at most 1000000; 0: the setting TIMEOUT. Ranks
+   * may differ; parts and survivors have options of their own. */
   double timeout_seconds;
 } torii_team_options;
 
