@@ -7,6 +7,7 @@
 
 #include "api/team/call_buffers.hpp"
 #include "api/team/last_error.hpp"
+#include "runtime/base/cancellation.hpp"
 
 namespace torii {
 
@@ -88,10 +89,20 @@ bool InFlight::is_agreed(Channel& channel) noexcept {
   return true;
 }
 
-void InFlight::complete(Channel& channel, Status status) noexcept {
-  Request& request = *channel.current;
+void InFlight::end(Request& request, Status status) noexcept {
   request.state = Request::State::done;
   request.status = status;
+  if (!request.is_started) return;
+  if (request.on_done != nullptr) {
+    const CancellationHeld held;
+    std::exchange(request.on_done, nullptr)(static_cast<torii_status>(status), request.on_done_data);
+  }
+  context_.end_event().ring();
+}
+
+void InFlight::complete(Channel& channel, Status status) noexcept {
+  Request& request = *channel.current;
+  end(request, status);
   channel.current = nullptr;
   if (--count_ == 0 && status == Status::ok) calls_.end_all();
   if (agreement_.owes_end()) agreement_.tell_end(calls_.standing(request));
@@ -151,8 +162,7 @@ Status InFlight::adopt_failure() noexcept {
   for (const auto& channel : channels_) {
     channel->execution.abandon();
     for (Request* request : channel->queue) {
-      request->state = Request::State::done;
-      request->status = status;
+      end(*request, status);
       --count_;
     }
     channel->queue.clear();

@@ -31,6 +31,9 @@ class InFlight {
   void add() noexcept { ++count_; }
   /// The start of that operation has failed.
   void take_back() noexcept { --count_; }
+  /// The operation has ended: tells those who want to know. Nobody can take the request away before this thread has
+  /// left the team's door.
+  void end(Request& request, Status status) noexcept;
   /// The request is the next one on its channel, where nothing runs.
   void start_on(Channel& channel, Request& request) noexcept;
 
@@ -56,7 +59,7 @@ class InFlight {
   void begin_blocks(Channel& channel, Request& request) noexcept;
   void complete(Channel& channel, Status status) noexcept;
 
-  const Context& context_;
+  Context& context_;
   const Membership& members_;
   TeamAgreement& agreement_;
   PlanCache& plans_;

@@ -42,6 +42,8 @@ class Operations final : public AttachedTeam {
   bool run_cached(const CallKey& call, Status& status) noexcept;
   bool test(Request& request) noexcept { return waits_.test(request); }
 
+  void call_when_done(Request& request, torii_done_function done, void* data) noexcept;
+
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }
   /// Its cause is told when a call of this rank reports it.

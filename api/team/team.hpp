@@ -63,6 +63,10 @@ class Team final {
   /// True when the request is done; moves this team's operations once.
   bool test(Request& request) noexcept { return operations_.test(request); }
 
+  /// For a request that has been started: calls `done` once when it ends, or now if it has.
+  void call_when_done(Request& request, torii_done_function done, void* data) noexcept {
+    operations_.call_when_done(request, done, data);
+  }
   /// Grows whenever an operation of this team moves, whoever moves it. From any thread.
   std::uint64_t moves() const noexcept { return operations_.moves(); }
 
