@@ -217,9 +217,9 @@ typedef struct torii_call {
 
 /* Runs one operation to its end. */
 TORII_API torii_status torii_run(torii_team* team, const torii_call* call);
-/* Starts one operation. It moves in torii_test(), and in torii_wait() and blocking operations while they wait, on any
- * team of the context; with TORII_HELPERS also beside the caller. Other calls move nothing, nor does a test or a
- * wait that finds its own operation done. All ranks start operations in equal order. */
+/* Starts one operation. It moves in torii_progress() and in tests, and in waits and blocking operations while they
+ * wait, on any team of the context; with TORII_HELPERS also beside the caller. Other calls move nothing, nor does a
+ * test or a wait that finds its own operation done. All ranks start operations in equal order. */
 TORII_API torii_status torii_start(torii_team* team, const torii_call* call, torii_request** request);
 /* A persistent operation: prepared once (collective), then torii_restart() and torii_wait() any number of times. Ranks
  * prepare and free in one order; they may start different ones in any order. */
