@@ -63,6 +63,7 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
     fresh->owner = team;
     fresh->pair = {call, received};
     fresh->request.pair = &fresh->pair->call;
+    fresh->request.is_started = true;
     *request = fresh.release();
     ++team->requests;
   });
@@ -73,7 +74,7 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
     return to_c(status);
   }
   (*request)->active = true;
-  return answered([&] { team->team->enter_background(); });
+  return TORII_OK;
 }
 
 /// In a group the call only starts.

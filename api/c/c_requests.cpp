@@ -34,6 +34,7 @@ torii_status make_request(torii_team* team, const torii_call* call, torii_reques
   status = answered([&] {
     *request = new torii_request{team, {}};
     (*request)->request.arguments = arguments;
+    (*request)->request.is_started = true;
     ++team->requests;
   });
   return status == TORII_OK ? status : refused_on(team, status);
@@ -55,7 +56,7 @@ torii_status torii_start(torii_team* team, const torii_call* call, torii_request
   const Status status = team->team->submit((*request)->request);
   if (status != Status::ok) return drop_refused(request, status);
   (*request)->active = true;
-  return answered([&] { team->team->enter_background(); });
+  return TORII_OK;
 }
 
 torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request) {
@@ -78,7 +79,7 @@ torii_status torii_restart(torii_request* request) {
   const Status status = request->owner->team->submit(request->request);
   if (status != Status::ok) return to_c(status);
   request->active = true;
-  return answered([&] { request->owner->team->enter_background(); });
+  return TORII_OK;
 }
 
 torii_status torii_test(torii_request** request, int* done) {
@@ -119,6 +120,26 @@ torii_status torii_progress(torii_context* context, int* moved) {
   const bool has_moved = context->context.background().progress(nullptr);
   if (moved != nullptr) *moved = has_moved ? 1 : 0;
   return TORII_OK;
+}
+
+torii_status torii_request_on_done(torii_request* request, torii_done_function done, void* data) {
+  if (request == nullptr || done == nullptr) return invalid("request or the function is NULL");
+  if (!request->active) return invalid("the request is not running: start it first");
+  if (is_forked(request)) return invalid(torii::c::kForked);
+  request->owner->team->call_when_done(request->request, done, data);
+  return TORII_OK;
+}
+
+int torii_context_event_fd(torii_context* context) {
+  int descriptor = -1;
+  if (context == nullptr) {
+    (void)invalid("context is NULL");
+  } else if (context->context.is_forked_child()) {
+    (void)invalid(torii::c::kForked);
+  } else {
+    (void)answered([&] { descriptor = context->context.end_event().descriptor(); });
+  }
+  return descriptor;
 }
 
 torii_status torii_request_free(torii_request** request) {

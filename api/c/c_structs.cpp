@@ -48,6 +48,15 @@ bool read_access(const torii_call& call, CallArguments& arguments, torii_status&
   return true;
 }
 
+bool read_timeout(const torii_call& call, CallArguments& arguments, torii_status& status) {
+  if (!is_timeout(call.timeout_seconds)) {
+    status = invalid(timeout_text(call.timeout_seconds, "that of the team"));
+    return false;
+  }
+  arguments.timeout_ns = timeout_ns_of(call.timeout_seconds);
+  return true;
+}
+
 }  // namespace
 
 bool is_size(std::size_t size, const char* what, torii_status& status) {
@@ -82,12 +91,8 @@ bool read_call(const torii_call* given, CallArguments& arguments, torii_status& 
     status = unknown(type, op);
     return false;
   }
-  if (!is_timeout(call.timeout_seconds)) {
-    status = invalid(timeout_text(call.timeout_seconds, "that of the team"));
-    return false;
-  }
   arguments.collective = static_cast<Collective>(call.collective);
-  arguments.timeout_ns = timeout_ns_of(call.timeout_seconds);
+  if (call.timeout_seconds != 0 && !read_timeout(call, arguments, status)) return false;
   if (arguments.collective == Collective::barrier) return true;
   arguments.input = call.input;
   arguments.result = call.result;

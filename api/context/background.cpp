@@ -16,12 +16,16 @@ void Background::change(const Change& change) {
   count_.store(static_cast<int>(list_.size()), std::memory_order_relaxed);
 }
 
-void Background::enter(AttachedTeam* team) {
+void Background::reserve(std::size_t teams) {
+  change([&] { list_.reserve(teams); });
+}
+
+void Background::enter(AttachedTeam* team) noexcept {
   change([&] { list_.push_back(team); });
   came_.notify_all();
 }
 
-void Background::leave(AttachedTeam* team) {
+void Background::leave(AttachedTeam* team) noexcept {
   change([&] { std::erase(list_, team); });
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <shared_mutex>
 #include <stop_token>
 #include <vector>
@@ -15,8 +16,11 @@ namespace torii {
 /// Thread-safe.
 class Background {
  public:
-  void enter(AttachedTeam* team);
-  void leave(AttachedTeam* team);
+  /// Makes room for so many teams.
+  void reserve(std::size_t teams);
+  /// There must be room for the team.
+  void enter(AttachedTeam* team) noexcept;
+  void leave(AttachedTeam* team) noexcept;
   /// Moves the operations of all teams but `except`; true if an operation moved.
   bool progress(const AttachedTeam* except) noexcept;
   /// For progress threads: sleeps until the list contains a team. False if stopped before.

@@ -149,6 +149,7 @@ std::vector<std::uint64_t> Context::engine_bytes() const {
 
 void Context::attach(const AttachedTeam* team) {
   const std::lock_guard lock(mutex_);
+  background_.reserve(teams_.size() + 1);
   teams_.push_back(team);
 }
 

@@ -11,6 +11,7 @@
 
 #include "api/context/attached_team.hpp"
 #include "api/context/background.hpp"
+#include "api/context/end_event.hpp"
 #include "api/context/regions.hpp"
 #include "api/context/staging_pool.hpp"
 #include "api/context/transport_factory.hpp"
@@ -87,6 +88,8 @@ class Context {
   void detach(const AttachedTeam* team);
   /// Teams with operations in flight.
   Background& background() noexcept { return background_; }
+  /// Rung when an operation ends that a caller started.
+  EndEvent& end_event() noexcept { return end_event_; }
 
  private:
   Settings settings_;
@@ -118,6 +121,7 @@ class Context {
   void open(Bootstrap& bootstrap, const TransportOpener& open);
   TeamTable last_team_table_;
   Background background_;
+  EndEvent end_event_;
   std::unique_ptr<ProgressThreads> progress_threads_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "api/team/call_buffers.hpp"
 #include "api/team/last_error.hpp"
+#include "runtime/base/cancellation.hpp"
 
 namespace torii {
 
@@ -89,10 +90,20 @@ bool InFlight::is_agreed(Channel& channel) noexcept {
   return true;
 }
 
-void InFlight::complete(Channel& channel, Status status) noexcept {
-  Request& request = *channel.current;
+void InFlight::end(Request& request, Status status) noexcept {
   request.state = Request::State::done;
   request.status = status;
+  if (!request.is_started) return;
+  if (request.on_done != nullptr) {
+    const CancellationHeld held;
+    std::exchange(request.on_done, nullptr)(static_cast<torii_status>(status), request.on_done_data);
+  }
+  context_.end_event().ring();
+}
+
+void InFlight::complete(Channel& channel, Status status) noexcept {
+  Request& request = *channel.current;
+  end(request, status);
   channel.current = nullptr;
   if (--count_ == 0 && status == Status::ok) calls_.end_all();
   if (agreement_.owes_end()) agreement_.tell_end(calls_.standing(request));
@@ -145,6 +156,7 @@ bool InFlight::progress() noexcept {
 bool InFlight::progress_pairs() noexcept {
   const bool moved = pairs_.progress();
   if (moved) note_move();
+  end_pairs();
   if (pairs_.status() != Status::ok && !poisoned_) fail_pairs();
   return moved;
 }
@@ -160,7 +172,21 @@ void InFlight::look_for_sends() noexcept {
 
 void InFlight::start(Request& request) {
   pairs_.start(request);
+  end_pairs();
   if (pairs_.status() != Status::ok) fail_pairs();
+}
+
+bool InFlight::withdraw(Request& request) noexcept {
+  if (!pairs_.withdraw(request)) return false;
+  end_pairs();
+  return true;
+}
+
+void InFlight::end_pairs() noexcept {
+  for (PairOperation* one = pairs_.take_done(); one != nullptr;) {
+    const PairOperation& ended = *std::exchange(one, one->next_done);
+    end(*static_cast<Request*>(ended.owner), ended.status);
+  }
 }
 
 void InFlight::fail_pairs() noexcept {
@@ -182,14 +208,14 @@ Status InFlight::adopt_failure() noexcept {
   for (const auto& channel : channels_) {
     channel->execution.abandon();
     for (Request* request : channel->queue) {
-      request->state = Request::State::done;
-      request->status = status;
+      end(*request, status);
       --count_;
     }
     channel->queue.clear();
     if (channel->current != nullptr) complete(*channel, status);
   }
   pairs_.abandon(status);
+  end_pairs();
   if (poisoned_) {
     set_last_error("the team is poisoned: " + cause.text + "; make a new one of the survivors");
     return Status::poisoned;

@@ -35,6 +35,9 @@ class InFlight {
   void add() noexcept { ++count_; }
   /// The start of that operation has failed.
   void take_back() noexcept { --count_; }
+  /// The operation has ended: tells those who want to know. Nobody can take the request away before this thread has
+  /// left the team's door.
+  void end(Request& request, Status status) noexcept;
   /// The request is the next one on its channel, where nothing runs.
   void start_on(Channel& channel, Request& request) noexcept;
 
@@ -48,6 +51,8 @@ class InFlight {
   void look_for_sends() noexcept;
   /// The send or receive begins. Throws Error.
   void start(Request& request);
+  /// Takes a receive back; false if it has met its send.
+  bool withdraw(Request& request) noexcept;
   /// Counts what moved, whoever moved it: what a wait compares to see that it does not stand still. From any thread.
   std::uint64_t moves() const noexcept { return moves_.load(std::memory_order_relaxed); }
 
@@ -66,9 +71,10 @@ class InFlight {
   void begin_blocks(Channel& channel, Request& request) noexcept;
   void complete(Channel& channel, Status status) noexcept;
   void note_move() noexcept { moves_.store(moves() + 1, std::memory_order_relaxed); }
+  void end_pairs() noexcept;
   void fail_pairs() noexcept;
 
-  const Context& context_;
+  Context& context_;
   const Membership& members_;
   TeamAgreement& agreement_;
   PlanCache& plans_;

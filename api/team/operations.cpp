@@ -29,7 +29,17 @@ void Operations::close() noexcept {
 Status Operations::submit(Request& request) noexcept {
   const CancellationHeld held(context_.several_nodes());
   const Inside inside = waits_.inside();
-  return start(request);
+  const Status status = start(request);
+  if (status == Status::ok) waits_.enter_background();
+  return status;
+}
+
+void Operations::call_when_done(Request& request, torii_done_function done, void* data) noexcept {
+  const CancellationHeld held;
+  const Inside inside = waits_.inside();
+  if (request.state == Request::State::done) return done(static_cast<torii_status>(request.status), data);
+  request.on_done = done;
+  request.on_done_data = data;
 }
 
 Status Operations::run(Request& request) noexcept {

@@ -44,7 +44,8 @@ class Operations final : public AttachedTeam {
   bool test(Request& request) noexcept { return waits_.test(request); }
   /// For a receive: false if it has met its send, and will be done.
   bool cancel(Request& request) noexcept;
-  void enter_background() { waits_.enter_background(); }
+
+  void call_when_done(Request& request, torii_done_function done, void* data) noexcept;
 
   void count_refusal(const char* reason) noexcept;
   void abort(const std::string& reason) noexcept { monitor_.abort(reason); }

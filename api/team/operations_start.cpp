@@ -89,7 +89,7 @@ Status Operations::start_pair(Request& request) noexcept {
 
 bool Operations::cancel(Request& request) noexcept {
   const Inside inside = waits_.inside();
-  return request.state == Request::State::running && pairs_.withdraw(request);
+  return request.state == Request::State::running && in_flight_.withdraw(request);
 }
 
 Status Operations::start(Request& request) noexcept {
@@ -107,8 +107,7 @@ Status Operations::start(Request& request) noexcept {
   calls_.show(*request.call_plan, salted(request.call_plan->record_kind, request.salt), request.sequence);
   if (request.arguments.count == 0 && request.arguments.collective != Collective::barrier &&
       request.unequal == nullptr) {
-    request.state = Request::State::done;
-    request.status = Status::ok;
+    in_flight_.end(request, Status::ok);
     if (in_flight_.count() == 0) calls_.end_all();
     return Status::ok;
   }

@@ -23,7 +23,7 @@ struct PairCall {
   std::size_t bytes() const noexcept { return count * size_of(type); }
 };
 
-/// "receive(40 f32, tag 3, from any rank)".
+/// "receive of up to 40 x f32, tag 3, from any rank".
 std::string pair_text(const PairCall& call);
 
 }  // namespace torii

@@ -2,6 +2,8 @@
 // One operation of a user, from its start to its end.
 #pragma once
 
+#include <torii/torii.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,7 +51,10 @@ struct Request {
   std::unique_ptr<UnequalBlocks> unequal;
   PairCall* pair = nullptr;               ///< of a send or a receive, which it outlives; nullptr: a collective
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
-  std::unique_ptr<Polling> polling;       ///< of a request with a deadline of its own, once it has been tested
+  bool is_started = false;  ///< by torii_start or torii_restart, so that a caller may wait for its end event
+  torii_done_function on_done = nullptr;  ///< called once, when it ends
+  void* on_done_data = nullptr;
+  std::unique_ptr<Polling> polling;  ///< of a request with a deadline of its own, once it has been tested
   /// How long a wait for it without progress may last.
   std::int64_t timeout_ns(std::int64_t of_team) const noexcept {
     return arguments.timeout_ns != 0 ? arguments.timeout_ns : of_team;

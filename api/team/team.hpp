@@ -45,7 +45,7 @@ class Team final {
   std::shared_ptr<const CallPlan> prepare(Request& request, Status& status) noexcept {
     return operations_.prepare(request, status);
   }
-  /// Starts or queues. The request must stay where it is until it is done.
+  /// Starts or queues, and lets other threads move the operation. The request must stay where it is until it is done.
   Status submit(Request& request) noexcept { return operations_.submit(request); }
   /// A channel of its own for a persistent operation; collective.
   Status open_channel(Request& request) noexcept { return operations_.open_channel(request); }
@@ -64,9 +64,11 @@ class Team final {
   bool test(Request& request) noexcept { return operations_.test(request); }
   /// Takes a receive back. False if it has met its send.
   bool cancel(Request& request) noexcept { return operations_.cancel(request); }
-  /// A caller that leaves the operation in flight says so, so that other threads may move it.
-  void enter_background() { operations_.enter_background(); }
 
+  /// For a request that has been started: calls `done` once when it ends, or now if it has.
+  void call_when_done(Request& request, torii_done_function done, void* data) noexcept {
+    operations_.call_when_done(request, done, data);
+  }
   /// Grows whenever an operation of this team moves, whoever moves it. From any thread.
   std::uint64_t moves() const noexcept { return operations_.moves(); }
 

@@ -81,28 +81,15 @@ void TeamPairs::start(Request& request) {
     receive.room_bytes = bytes;
     pairs_->start(receive);
   }
-  note_done();
 }
 
 bool TeamPairs::withdraw(Request& request) noexcept {
-  if (request.pair->sends || !pairs_->withdraw(request.pair->receive)) return false;
-  note_done();
-  return true;
+  return !request.pair->sends && pairs_->withdraw(request.pair->receive);
 }
 
 bool TeamPairs::progress() noexcept {
   if (pairs_ == nullptr || abandoned_) return false;
-  const bool moved = pairs_->progress();
-  note_done();
-  return moved;
-}
-
-void TeamPairs::note_done() noexcept {
-  for (PairOperation* one = pairs_->take_done(); one != nullptr; one = one->next_done) {
-    Request& request = *static_cast<Request*>(one->owner);
-    request.state = Request::State::done;
-    request.status = one->status;
-  }
+  return pairs_->progress();
 }
 
 int TeamPairs::failed_member() const noexcept {
@@ -137,7 +124,6 @@ void TeamPairs::abandon(Status status) noexcept {
   if (pairs_ == nullptr || abandoned_) return;
   abandoned_ = true;
   pairs_->abandon(status);
-  note_done();
 }
 
 std::optional<PutOwner> TeamPairs::take_puts() noexcept {

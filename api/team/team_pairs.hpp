@@ -35,10 +35,12 @@ class TeamPairs {
 
   /// Checks the call and begins it; it may end at once. Throws Error.
   void start(Request& request);
-  /// True if the receive had met no send, and has ended with status `aborted`.
+  /// True if the receive had met no send: it ends with status `aborted`.
   bool withdraw(Request& request) noexcept;
-  /// True if something moved. Requests that are done are in their last state.
+  /// True if something moved.
   bool progress() noexcept;
+  /// Those that have ended since the last time, as a list; their owners are the requests.
+  PairOperation* take_done() noexcept { return pairs_ == nullptr ? nullptr : pairs_->take_done(); }
   /// Bad when no send and no receive can go on; why, and because of which member.
   Status status() const noexcept { return pairs_ == nullptr ? Status::ok : pairs_->status(); }
   int failed_member() const noexcept;
@@ -49,7 +51,6 @@ class TeamPairs {
 
  private:
   void check(const PairCall& call) const;
-  void note_done() noexcept;
 
   const Membership& members_;
   PairsPlace place_;

@@ -215,13 +215,6 @@ void Waits::finish_all() {
               });
 }
 
-void Waits::enter_background() {
-  const Inside inside(door_, many_callers_);
-  if (in_background_ || in_flight_.is_idle()) return;
-  in_background_ = true;
-  context_.background().enter(&team_);
-}
-
 void Waits::close() noexcept {
   if (in_background_) context_.background().leave(&team_);
 }

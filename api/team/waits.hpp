@@ -50,8 +50,13 @@ class Waits final : public StartWaits {
   /// The same for a request that has been polled already.
   Status run_on(Request& request) noexcept;
 
-  /// For a caller that leaves its operation in flight: other threads may move it, until nothing is in flight.
-  void enter_background();
+  /// Inside: the caller leaves an operation in flight, which other threads may move until nothing is in flight.
+  void enter_background() noexcept {
+    if (!in_background_ && !in_flight_.is_idle()) {
+      in_background_ = true;
+      context_.background().enter(&team_);
+    }
+  }
   /// Nobody moves operations afterwards.
   void close() noexcept;
   /// As of AttachedTeam.

@@ -8,7 +8,8 @@
  *
  * A send of up to some kilobytes returns when its bytes are in the receiver's memory, without waiting for the receive
  * while there is room. A longer one returns when it has been received. Nothing is written into a receiver's buffer but
- * by the receiver itself. A rank takes messages in any wait or test of the team, from its first send or receive on.
+ * by the receiver itself. A rank takes messages in any wait or test of the team; between nodes from its first send or
+ * receive on.
  *
  * A send that does not fit the receive which it meets (more bytes than there is room for, or another type) fails the
  * team with TORII_MISMATCH. Deadlines, lost ranks and aborts end sends and receives as they end collectives, with
@@ -50,9 +51,9 @@ TORII_API torii_status torii_start_recv(torii_team* team, void* buffer, size_t c
 /* Takes a started receive back. *cancelled is 1 and *request NULL if it had met no send; 0 if it has met one: then wait
  * for it. Sends cannot be taken back: TORII_INVALID_ARGUMENT. */
 TORII_API torii_status torii_request_cancel(torii_request** request, int* cancelled);
-/* Between the two, torii_send and torii_recv of this thread's team only start. torii_group_end waits for all of them,
- * so no order of sends and receives in a group is a deadlock. Its status is the first one that is not TORII_OK. Groups
- * do not nest. */
+/* Between the two, torii_send and torii_recv of the calling thread on that team only start; their buffers, and
+ * `received`, must live until torii_group_end, which waits for all of them. So no order of sends and receives in a
+ * group is a deadlock. Its status is the first one that is not TORII_OK. A thread is in one group at a time. */
 TORII_API torii_status torii_group_begin(torii_team* team);
 TORII_API torii_status torii_group_end(torii_team* team);
 

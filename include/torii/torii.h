@@ -213,9 +213,9 @@ typedef struct torii_call {
 
 /* Runs one operation to its end. */
 TORII_API torii_status torii_run(torii_team* team, const torii_call* call);
-/* Starts one operation. It moves in torii_test(), and in torii_wait() and blocking operations while they wait, on any
- * team of the context; with TORII_HELPERS also beside the caller. Other calls move nothing, nor does a test or a
- * wait that finds its own operation done. All ranks start operations in equal order. */
+/* Starts one operation. It moves in torii_progress() and in tests, and in waits and blocking operations while they
+ * wait, on any team of the context; with TORII_HELPERS also beside the caller. Other calls move nothing, nor does a
+ * test or a wait that finds its own operation done. All ranks start operations in equal order. */
 TORII_API torii_status torii_start(torii_team* team, const torii_call* call, torii_request** request);
 /* A persistent operation: prepared once (collective), then torii_restart() and torii_wait() any number of times. Ranks
  * prepare and free in one order; they may start different ones in any order. */
@@ -248,6 +248,17 @@ TORII_API torii_status torii_wait_some(torii_request** requests, int count, int*
 /* Moves the started operations of all teams of the context, once, from any thread, without waiting; *moved (may be
  * NULL) says whether one moved. Does not look for deadlines or lost ranks: tests and waits do. */
 TORII_API torii_status torii_progress(torii_context* context, int* moved);
+/* Calls `done` once when a running request ends, with its status: by the thread that finds it ended, which may be a
+ * progress thread, or by this call if it has ended. For a persistent request, until its next end. The function must not
+ * call torii, throw, or wait; it wakes a thread, say, which then tests the request. A second function replaces the
+ * first. */
+typedef void (*torii_done_function)(torii_status status, void* data);
+TORII_API torii_status torii_request_on_done(torii_request* request, torii_done_function done, void* data);
+/* A descriptor for poll() and epoll that is readable after operations that torii_start or torii_restart started have
+ * ended, on any team of the context, until its 8 bytes are read. An eventfd, non-blocking, made by the first call and
+ * closed with the context. It does not move operations: progress threads (TORII_HELPERS) do, or torii_progress and
+ * tests. -1 if there is none; torii_last_error() says why. From any thread. */
+TORII_API int torii_context_event_fd(torii_context* context);
 /* A persistent operation that is not running. *request becomes NULL. */
 TORII_API torii_status torii_request_free(torii_request** request);
 

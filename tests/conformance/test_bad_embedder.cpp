@@ -106,6 +106,11 @@ TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
   int answer = 0;
   const std::function<torii_status()> calls[] = {
       [&] { return torii_progress(context_, nullptr); },
+      [&] { return torii_context_event_fd(context_) == -1 ? TORII_INVALID_ARGUMENT : TORII_OK; },
+      [&] {
+        return torii_request_on_done(
+            request, [](torii_status, void*) {}, nullptr);
+      },
       [&] { return torii_test(&request, &answer); },
       [&] { return torii_wait(&request); },
       [&] { return torii_wait_for(&request, 0, &answer); },

@@ -207,11 +207,18 @@ TEST(Matching, ARankSendsToItself) {
     PairRank own(bootstrap, {});
     std::array<int, 2> from = {8, 9};
     std::array<int, 2> to{};
-    const Send& send = own.send(0, 1, bytes(from), 8);
-    EXPECT_FALSE(send.done) << "nobody has received it";
+    EXPECT_TRUE(own.send(0, 1, bytes(from), 8).done) << "a short one is kept";
+    const std::array<int, 2> as_sent = from;
+    from = {};
     own.receive(0, 1, bytes(to), 8);
+    EXPECT_EQ(to, as_sent);
+    std::vector<std::byte> long_one(100'000, std::byte{7});
+    const Send& send = own.send(0, 2, long_one.data(), long_one.size());
+    EXPECT_FALSE(send.done) << "nobody has received it";
+    std::vector<std::byte> got(long_one.size());
+    own.receive(0, 2, got.data(), got.size());
     EXPECT_TRUE(send.done);
-    EXPECT_EQ(to, from);
+    EXPECT_EQ(got, long_one);
     EXPECT_EQ(own.pairs->open(), 0);
   });
 }
@@ -326,6 +333,67 @@ TEST(Abandoning, EndsAllThatIsNotDone) {
       for (const Receive& one : own.receives) EXPECT_TRUE(one.done && one.status == Status::peer_lost);
     }
   });
+}
+
+/// Ranks meet in between by other means.
+TEST(Abandoning, ASenderThatHasFailedMayChangeItsBytes) {
+  for (const Memory memory : {Memory::in_arena, Memory::readable}) {
+    const Setting setting = {.memory = memory, .nodes = {}};
+    with_two(
+        [](PairRank& own, int rank) {
+          constexpr std::size_t kBytes = 3 << 20;
+          if (rank == 0) {
+            std::byte* const bytes = own.allocate(kBytes);
+            std::fill(bytes, bytes + kBytes, std::byte{1});
+            own.send(1, 0, bytes, kBytes);
+            own.meet();
+            own.meet();  // the other one has read a part
+            own.pairs->abandon(Status::aborted);
+            std::fill(bytes, bytes + kBytes, std::byte{2});
+            own.meet();
+          } else {
+            std::vector<std::byte> to(kBytes);
+            const Receive& receive = own.receive(0, 0, to.data(), to.size());
+            own.meet();
+            EXPECT_TRUE(own.pairs->progress());
+            EXPECT_FALSE(receive.done);
+            own.meet();
+            own.meet();
+            for (int i = 0; i < 100; ++i) EXPECT_FALSE(own.pairs->progress());
+            EXPECT_FALSE(receive.done) << "its bytes are of two kinds";
+            own.pairs->abandon(Status::aborted);
+            EXPECT_EQ(receive.status, Status::aborted);
+          }
+        },
+        setting);
+  }
+}
+
+TEST(Ways, EachPortionThatIsReadMovesTheSender) {
+  const Setting setting = {.memory = Memory::in_arena, .nodes = {}};
+  with_two(
+      [](PairRank& own, int rank) {
+        constexpr std::size_t kBytes = 3 << 18;
+        if (rank == 0) {
+          const Send& send = own.send(1, 0, own.allocate(kBytes), kBytes);
+          own.meet();
+          own.meet();
+          EXPECT_TRUE(own.pairs->progress());
+          EXPECT_FALSE(own.pairs->progress());
+          EXPECT_FALSE(send.done);
+          own.meet();
+          EXPECT_TRUE(own.finish());
+        } else {
+          std::vector<std::byte> to(kBytes);
+          own.receive(0, 0, to.data(), to.size());
+          own.meet();
+          EXPECT_TRUE(own.pairs->progress());
+          own.meet();
+          own.meet();
+          EXPECT_TRUE(own.finish());
+        }
+      },
+      setting);
 }
 
 /// A part of a team has the memory of the whole.

@@ -157,6 +157,66 @@ TEST(SendRecv, CollectivesMayPassSends) {
   });
 }
 
+/// The same although the other rank has neither sent nor received before.
+TEST(SendRecv, ARankThatWaitsTakesItsFirstMessages) {
+  run_as_threads(team_of(2, "TIMEOUT=5"), [](torii_context*, torii_team* team) {
+    constexpr int kSends = 100;
+    for (int i = 0; i < kSends && torii_team_rank(team) == 0; ++i) {
+      ASSERT_EQ(torii_send(team, &i, 1, TORII_I32, 1, 1), TORII_OK) << torii_last_error();
+    }
+    ASSERT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+    for (int i = 0; i < kSends && torii_team_rank(team) == 1; ++i) {
+      int value = -1;
+      ASSERT_EQ(torii_recv(team, &value, 1, TORII_I32, 0, 1, nullptr), TORII_OK) << torii_last_error();
+      ASSERT_EQ(value, i);
+    }
+  });
+}
+
+TEST(SendRecv, AShortOneToTheRankItselfReturns) {
+  run_as_threads(team_of(1), [](torii_context*, torii_team* team) {
+    int value = 5;
+    ASSERT_EQ(torii_send(team, &value, 1, TORII_I32, 0, 1), TORII_OK) << torii_last_error();
+    value = 0;
+    ASSERT_EQ(torii_recv(team, &value, 1, TORII_I32, 0, 1, nullptr), TORII_OK) << torii_last_error();
+    EXPECT_EQ(value, 5);
+  });
+}
+
+/// A group is its thread's: calls of others on the same team are as ever.
+TEST(SendRecv, GroupsOfManyCallers) {
+  run_as_threads(team_of(2), [](torii_context*, torii_team* whole) {
+    const int rank = torii_team_rank(whole);
+    torii_team_options options = {};
+    options.size = sizeof(options);
+    options.many_callers = 1;
+    torii_team* team = nullptr;
+    ASSERT_EQ(torii_team_split(whole, 0, rank, &options, &team), TORII_OK) << torii_last_error();
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < 4; ++caller) {
+      callers.emplace_back([team, rank, caller] {
+        for (int round = 0; round < 50; ++round) {
+          const int sent = rank * 1000 + caller * 100 + round;
+          int got = -1;
+          const bool in_group = (caller + round) % 2 == 0;
+          if (in_group) {
+            ASSERT_EQ(torii_group_begin(team), TORII_OK) << torii_last_error();
+          }
+          ASSERT_EQ(torii_send(team, &sent, 1, TORII_I32, 1 - rank, caller), TORII_OK) << torii_last_error();
+          ASSERT_EQ(torii_recv(team, &got, 1, TORII_I32, 1 - rank, caller, nullptr), TORII_OK) << torii_last_error();
+          if (in_group) {
+            ASSERT_EQ(torii_group_end(team), TORII_OK) << torii_last_error();
+          }
+          ASSERT_EQ(got, (1 - rank) * 1000 + caller * 100 + round);
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    ASSERT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+    ASSERT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error();
+  });
+}
+
 TEST(SendRecv, TeamsOneAfterTheOtherSeeNoOldMessages) {
   run_as_threads(team_of(2), [](torii_context*, torii_team* team) {
     const int rank = torii_team_rank(team);
@@ -228,6 +288,8 @@ TEST(SendRecvRefusals, SayWhatIsWrongAndLeaveTheTeamAsItWas) {
     EXPECT_EQ(torii_group_begin(nullptr), TORII_INVALID_ARGUMENT);
     ASSERT_EQ(torii_group_begin(team), TORII_OK);
     EXPECT_EQ(torii_group_begin(team), TORII_INVALID_ARGUMENT);
+    EXPECT_EQ(torii_team_destroy(team), TORII_INVALID_ARGUMENT);
+    EXPECT_NE(text().find("torii_group_end"), std::string::npos) << text();
     EXPECT_EQ(torii_send(team, &value, 1, TORII_I32, 9, 0), TORII_INVALID_ARGUMENT) << "alone";
     ASSERT_EQ(torii_group_end(team), TORII_OK);
     EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();

@@ -35,8 +35,6 @@ class PairWorld final : public TransportWorld {
   int ranks() const override { return static_cast<int>(what_.deeds.size()); }
   void set_up(Explorer& explorer) override;
   void run(int rank) override;
-  /// The answer to a request tells that the request has left.
-  bool waits_for_puts() const override { return false; }
 
  private:
   struct Rank;

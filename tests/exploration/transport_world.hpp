@@ -15,9 +15,6 @@ class TransportWorld : public World {
   /// Ranks use these transports instead of the shared memory of one node.
   void use(std::function<Transport&(int rank)> transports) { transports_ = std::move(transports); }
 
-  /// Whether ranks end only when they have noticed that the network has taken all that they put.
-  virtual bool waits_for_puts() const { return true; }
-
  protected:
   Transport& transport(int rank) const {
     return transports_ ? transports_(rank) : static_cast<Transport&>(Station::instance().transport(rank));
