@@ -127,4 +127,14 @@ class PairRank {
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
+/// Two ranks of a node in memory that nobody else reads.
+template <class Body>
+void with_two(Body&& body, const Setting& setting = {}) {
+  run_ranks_as_threads(2, [&](Bootstrap& bootstrap) {
+    PairRank own(bootstrap, setting);
+    body(own, bootstrap.rank());
+    own.leave();
+  });
+}
+
 }  // namespace torii::tests
