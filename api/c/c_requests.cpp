@@ -28,16 +28,13 @@ torii_status make_request(torii_team* team, const torii_call* call, torii_reques
   if (team == nullptr) return invalid("team is NULL");
   if (request == nullptr) return refused_on(team, invalid("the place for the request is NULL"));
   *request = nullptr;
-  torii_status status = TORII_OK;
-  torii::CallArguments arguments;
-  if (!read_call(call, arguments, status)) return refused_on(team, status);
-  status = answered([&] {
-    *request = new torii_request{team, {}};
-    (*request)->request.arguments = arguments;
-    (*request)->request.is_started = true;
-    ++team->requests;
-  });
-  return status == TORII_OK ? status : refused_on(team, status);
+  torii_status status = answered([&] { *request = new torii_request{team, {}}; });
+  if (status != TORII_OK) return refused_on(team, status);
+  ++team->requests;
+  (*request)->request.is_started = true;
+  if (read_call(call, (*request)->request.arguments, status)) return TORII_OK;
+  drop(*request);
+  return refused_on(team, status);
 }
 
 torii_status drop_refused(torii_request** request, Status status) {

@@ -27,11 +27,9 @@ int EndEvent::descriptor() {
 }
 
 void EndEvent::ring() noexcept {
-  const int descriptor = descriptor_.load(std::memory_order_relaxed);
-  if (descriptor < 0) return;
   const CancellationHeld held;
   // It fails when nobody has read it for very long: then it is readable all the same.
-  (void)eventfd_write(descriptor, 1);
+  (void)eventfd_write(descriptor_.load(std::memory_order_relaxed), 1);
 }
 
 }  // namespace torii

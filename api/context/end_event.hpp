@@ -14,7 +14,9 @@ class EndEvent {
  public:
   /// Throws Error{no_resource}.
   int descriptor();
-  /// Makes the descriptor readable, if there is one.
+  /// Whether there is a descriptor.
+  bool is_watched() const noexcept { return descriptor_.load(std::memory_order_relaxed) >= 0; }
+  /// Makes it readable.
   void ring() noexcept;
 
  private:

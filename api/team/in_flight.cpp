@@ -90,15 +90,12 @@ bool InFlight::is_agreed(Channel& channel) noexcept {
   return true;
 }
 
-void InFlight::end(Request& request, Status status) noexcept {
-  request.state = Request::State::done;
-  request.status = status;
-  if (!request.is_started) return;
+void InFlight::tell_end(Request& request) noexcept {
   if (request.on_done != nullptr) {
     const CancellationHeld held;
-    std::exchange(request.on_done, nullptr)(static_cast<torii_status>(status), request.on_done_data);
+    std::exchange(request.on_done, nullptr)(static_cast<torii_status>(request.status), request.on_done_data);
   }
-  context_.end_event().ring();
+  if (context_.end_event().is_watched()) context_.end_event().ring();
 }
 
 void InFlight::complete(Channel& channel, Status status) noexcept {

@@ -37,7 +37,11 @@ class InFlight {
   void take_back() noexcept { --count_; }
   /// The operation has ended: tells those who want to know. Nobody can take the request away before this thread has
   /// left the team's door.
-  void end(Request& request, Status status) noexcept;
+  void end(Request& request, Status status) noexcept {
+    request.state = Request::State::done;
+    request.status = status;
+    if (request.on_done != nullptr || (request.is_started && context_.end_event().is_watched())) tell_end(request);
+  }
   /// The request is the next one on its channel, where nothing runs.
   void start_on(Channel& channel, Request& request) noexcept;
 
@@ -65,6 +69,7 @@ class InFlight {
   const TeamHealth& health() const noexcept { return health_; }
 
  private:
+  void tell_end(Request& request) noexcept;
   bool move(Channel& channel) noexcept;
   bool is_agreed(Channel& channel) noexcept;
   void begin(Channel& channel, Request& request) noexcept;
