@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <vector>
 
+#include "api/team/finish.hpp"
+
 namespace torii {
 namespace {
 
 /// Elements evaluated at once: bounds the memory of deep expressions.
 constexpr std::size_t kPortionElements = 1024;
 
-/// The value of an expression: elements of the type, or floats where it has not been rounded to a 16-bit type.
+/// The value of an expression: elements of the type, or floats where it has not been rounded to a small float.
 struct Value {
   std::vector<std::byte> bytes;
   bool wide = false;
@@ -24,7 +26,7 @@ class Evaluation {
         pool_(pool),
         operand_(operand),
         data_(data),
-        narrow_(arguments.type == Type::f16 || arguments.type == Type::bf16),
+        narrow_(is_small_float(arguments.type)),
         element_bytes_(arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type)) {
     if (arguments.user.call == nullptr) fold_ = kernels::find(arguments.op, arguments.type, kernels::Isa::reference);
   }
@@ -136,6 +138,7 @@ void expect(Team& team, const CallPlan& call_plan, std::size_t first, std::size_
     std::copy_n(value.bytes.data(), same * element_bytes, out + done * element_bytes);
     done += same;
   }
+  if (call_plan.is_finished_at_end) finish(call_plan, out, count);
 }
 
 }  // namespace torii

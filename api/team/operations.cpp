@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "api/team/finish.hpp"
 #include "runtime/base/cancellation.hpp"
 
 namespace torii {
@@ -43,6 +44,9 @@ Status Operations::run(Request& request) noexcept {
 
 void Operations::complete(Channel& channel, Status status) noexcept {
   Request& request = *channel.current;
+  if (const CallPlan& call_plan = *request.call_plan; call_plan.is_finished_at_end && status == Status::ok) {
+    finish(call_plan, request.arguments.result, request.result_bytes() / call_plan.shape.element_bytes);
+  }
   request.state = Request::State::done;
   request.status = status;
   channel.current = nullptr;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "api/team/finish.hpp"
 #include "api/team/team_control.hpp"
 
 namespace torii {
@@ -147,7 +148,7 @@ Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const St
   const std::size_t least_bytes = std::max<std::size_t>(512, unit_bytes);
   while (true) {
     Plan plan = selected.algorithm->plan(selected.request, rank);
-    const StagingShape shape = staging_shape(plan, segment_bytes, limit.wide, limit.several_nodes);
+    const StagingShape shape = staging_shape(plan, segment_bytes, limit.widening, limit.several_nodes);
     if (shape.total_bytes <= limit.bytes || segment_bytes <= least_bytes) return plan;
     segment_bytes = std::max(round_up(segment_bytes / 2, std::max<std::size_t>(64, unit_bytes)), least_bytes);
   }
@@ -193,10 +194,11 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   const bool per_rank = has_block_per_rank(arguments.collective);
   const std::size_t total_bytes = per_rank && !has_counts ? block_bytes * static_cast<std::size_t>(ranks) : block_bytes;
 
-  call_plan->wide = combines(arguments.collective) && arguments.user.call == nullptr &&
-                    (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
-                    (wide_wire_ || determinism_ == Determinism::canonical);
-  const PlanRequest request = request_of(arguments, call_plan->wide);
+  if (combines(arguments.collective) && arguments.user.call == nullptr &&
+      (wide_wire_ || determinism_ == Determinism::canonical)) {
+    call_plan->widening = widening_of(arguments.type);
+  }
+  const PlanRequest request = request_of(arguments, call_plan->widening != Widening::none);
   select_for(*call_plan, request, total_bytes);
   std::size_t& segment_bytes = call_plan->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
@@ -204,7 +206,7 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   const bool is_forced = forced_.segment_bytes != 0 && !arguments.is_internal;
   const Plan plan = is_forced ? call_plan->selected.algorithm->plan(call_plan->selected.request, members_.rank())
                               : fitting_plan(call_plan->selected, members_.rank(), unit_bytes,
-                                             {staging_bytes_, call_plan->wide, members_.several_nodes()});
+                                             {staging_bytes_, call_plan->widening, members_.several_nodes()});
   if (arguments.unequal && !plan.exchange.exists()) {
     call_plan->lengths = make_lengths(arguments, call_plan->selected, plan);
   }
@@ -228,7 +230,8 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
   set_buffer_shapes(arguments, own_bytes, ranks, members_.rank(), *call_plan);
   set_record(*call_plan);
-  call_plan->is_plain = is_plain(arguments);
+  call_plan->is_finished_at_end = needs_finish(arguments, members_.rank(), ranks);
+  call_plan->is_plain = is_plain(arguments) && !call_plan->is_finished_at_end;
   return call_plan;
 }
 

@@ -43,7 +43,7 @@ class PlanMaker {
 /// The limit of a plan's staging, and all that the staging depends on besides the plan. Equal on all members.
 struct StagingLimit {
   std::size_t bytes = 0;
-  bool wide = false;
+  Widening widening = Widening::none;
   bool several_nodes = false;
 };
 /// The plan of `rank`, with segments made shorter until it fits or they have 512 bytes. Bits do not depend on segments.

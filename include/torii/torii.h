@@ -72,7 +72,8 @@ typedef enum torii_op {
   TORII_USER = 12
 } torii_op;
 
-/* The last five are pairs for minloc and maxloc, laid out as the C struct {value; int32_t index;}. */
+/* The five from TORII_I16_I32 on are pairs for minloc and maxloc, laid out as the C struct {value; int32_t index;}.
+ * docs/embedding.md, "Types and operations", describes truth values (a byte, of which 0 is false) and 8-bit floats. */
 typedef enum torii_type {
   TORII_I8 = 0,
   TORII_U8 = 1,
@@ -92,7 +93,10 @@ typedef enum torii_type {
   TORII_I32_I32 = 15,
   TORII_I64_I32 = 16,
   TORII_F32_I32 = 17,
-  TORII_F64_I32 = 18
+  TORII_F64_I32 = 18,
+  TORII_BOOL = 19,
+  TORII_FLOAT8_E4M3 = 20,
+  TORII_FLOAT8_E5M2 = 21
 } torii_type;
 
 typedef struct torii_context torii_context; /* one per process and job: engines, memory, peers */
@@ -118,8 +122,7 @@ TORII_API const char* torii_type_name(torii_type type);
 TORII_API const char* torii_op_name(torii_op op);
 TORII_API const char* torii_collective_name(torii_collective collective);
 
-/* ---- context --------------------------------------------------------------------------------------------------------
- */
+/* ---- context ---------------------------------------------------------------------------------------------------- */
 
 /* The embedder's way to join: gathers `bytes` bytes of every rank into `all` (ranks * bytes, in rank order) on every
  * rank. Returns 0 on success. It is called during torii_context_create and torii_team_create only, by the calling
@@ -176,8 +179,7 @@ TORII_API torii_status torii_deregister(torii_context* context, torii_region* re
  * engines. */
 TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines);
 
-/* ---- team -----------------------------------------------------------------------------------------------------------
- */
+/* ---- team ------------------------------------------------------------------------------------------------------- */
 
 typedef struct torii_team_options {
   size_t size;
@@ -232,8 +234,7 @@ TORII_API int torii_most_in_flight(const torii_team* team);
 /* Ends every call on the team, on all ranks, with TORII_ABORTED. From any thread, at any time. */
 TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
 
-/* ---- operations
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------------------------- */
 
 /* out[i] = left[i] op right[i]; `out` may be the address of `left` or of `right`. Must be associative. */
 typedef void (*torii_user_function)(const void* left, const void* right, void* out, size_t count, void* data);
@@ -344,8 +345,7 @@ TORII_API torii_status torii_all_gatherv(torii_team* team, const void* input, si
                                          const size_t* result_counts, const size_t* result_displacements,
                                          torii_type type);
 
-/* ---- data dealt over the ranks
- * ----------------------------------------------------------------------------------------- */
+/* ---- data dealt over the ranks ---------------------------------------------------------------------------------- */
 
 /* How `items` are dealt, in order: the first items % ranks ranks have one more than the others. Rank `rank` has `count`
  * items from `first` on. Local. */
@@ -368,8 +368,7 @@ TORII_API torii_status torii_transpose_array(torii_team* team, const void* input
 TORII_API torii_status torii_permute(torii_team* team, const void* input, size_t count, const uint64_t* destinations,
                                      void* result, size_t result_count, size_t item_bytes);
 
-/* ---- results one can check
- * -------------------------------------------------------------------------------------------- */
+/* ---- results one can check -------------------------------------------------------------------------------------- */
 
 /* Writes `rank`'s input elements [first, first + count) to `out`. */
 typedef void (*torii_operand)(int rank, size_t first, size_t count, void* out, void* data);

@@ -42,8 +42,11 @@ constexpr std::array kTypes = {
     pair(TORII_I64_I32, "i64_i32", Kind::integer, 8),
     pair(TORII_F32_I32, "f32_i32", Kind::f32, 4),
     pair(TORII_F64_I32, "f64_i32", Kind::f64, 8),
+    whole(TORII_BOOL, "bool", Kind::truth, 1),
+    whole(TORII_FLOAT8_E4M3, "f8e4m3", Kind::f8e4m3, 1),
+    whole(TORII_FLOAT8_E5M2, "f8e5m2", Kind::f8e5m2, 1),
 };
-static_assert(kTypes.size() == TORII_F64_I32 + 1 && kTypes[TORII_F32].type == TORII_F32);
+static_assert(kTypes.size() == TORII_FLOAT8_E5M2 + 1 && kTypes[TORII_F32].type == TORII_F32);
 
 constexpr std::array<std::pair<std::string_view, torii_type>, 10> kAliases = {{
     {"int8", TORII_I8},
@@ -113,13 +116,12 @@ std::optional<torii_collective> parse_collective(std::string_view text) {
 }
 
 bool is_defined(torii_op op, torii_type type) {
-  const bool is_pair = type >= TORII_I16_I32;
-  if (is_pair || op == TORII_MINLOC || op == TORII_MAXLOC) {
-    return is_pair && (op == TORII_MINLOC || op == TORII_MAXLOC);
+  if (is_pair(type) || op == TORII_MINLOC || op == TORII_MAXLOC) {
+    return is_pair(type) && (op == TORII_MINLOC || op == TORII_MAXLOC);
   }
   const TypeInfo& entry = info(type);
   if (entry.field_count == 2) return op == TORII_SUM || op == TORII_PROD;
-  return op <= TORII_MAX || entry.fields[0].kind == Kind::integer;
+  return op <= TORII_MAX || entry.fields[0].kind == Kind::integer || entry.fields[0].kind == Kind::truth;
 }
 
 std::vector<std::string> split_list(const std::string& text) {
