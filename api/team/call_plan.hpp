@@ -28,6 +28,8 @@ struct CallPlan {
   std::uint64_t record_count = 0;  ///< as CallRecord has them
   std::uint64_t record_kind = 0;
   bool is_finished_at_end = false;  ///< by finish()
+  bool sums_as_float = false;       ///< small floats: runs as a call of f32 over copies, which finish() rounds
+  std::uint32_t operands = 1;       ///< of an average
   bool is_plain = false;  ///< Operations::run_cached() may take the call: no arrays, no user function, something to do,
                           ///< nothing to finish
   /// A channel's installed plan, and its linear program where there is one; nullptr until first used there.

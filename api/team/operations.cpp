@@ -45,7 +45,8 @@ Status Operations::run(Request& request) noexcept {
 void Operations::complete(Channel& channel, Status status) noexcept {
   Request& request = *channel.current;
   if (const CallPlan& call_plan = *request.call_plan; call_plan.is_finished_at_end && status == Status::ok) {
-    finish(call_plan, request.arguments.result, request.result_bytes() / call_plan.shape.element_bytes);
+    const void* const from = call_plan.sums_as_float ? request.result_copy.get() : request.arguments.result;
+    finish(call_plan, from, request.arguments.result, request.result_bytes() / call_plan.shape.element_bytes);
   }
   request.state = Request::State::done;
   request.status = status;

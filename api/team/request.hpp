@@ -43,6 +43,9 @@ struct Request {
   /// The input of an alltoall in place as it was at the start: results arrive before all of the input is sent.
   std::unique_ptr<std::byte[]> input_copy;
   std::size_t input_copy_bytes = 0;
+  /// The sums of small floats that are made as float; `input_copy` is then the input as float.
+  std::unique_ptr<std::byte[]> result_copy;
+  std::size_t result_copy_bytes = 0;
   std::unique_ptr<UnequalBlocks> unequal;
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read
   std::size_t input_bytes() const noexcept { return unequal ? unequal->input_bytes : call_plan->input_bytes; }

@@ -66,8 +66,10 @@ constexpr std::array kOps = {
     OpInfo{TORII_MAX, "max"},   OpInfo{TORII_BAND, "band"},     OpInfo{TORII_BOR, "bor"},
     OpInfo{TORII_BXOR, "bxor"}, OpInfo{TORII_LAND, "land"},     OpInfo{TORII_LOR, "lor"},
     OpInfo{TORII_LXOR, "lxor"}, OpInfo{TORII_MINLOC, "minloc"}, OpInfo{TORII_MAXLOC, "maxloc"},
+    OpInfo{TORII_AVG, "avg"},
 };
-static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
+// There is no user operation here.
+static_assert(kOps.size() == TORII_AVG && kOps[TORII_BXOR].op == TORII_BXOR);
 
 constexpr std::array kCollectives = {"barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
                                      "alltoall", "scatter",   "gather", "scan",      "exscan"};
@@ -88,7 +90,7 @@ std::span<const TypeInfo> all_types() { return kTypes; }
 std::span<const OpInfo> all_ops() { return kOps; }
 
 const TypeInfo& info(torii_type type) { return kTypes.at(type); }
-const char* name(torii_op op) { return kOps.at(op).name; }
+const char* name(torii_op op) { return kOps.at(op == TORII_AVG ? kOps.size() - 1 : static_cast<size_t>(op)).name; }
 const char* name(torii_collective collective) { return kCollectives.at(collective); }
 
 std::optional<torii_type> parse_type(std::string_view text) {
@@ -120,6 +122,7 @@ bool is_defined(torii_op op, torii_type type) {
     return is_pair(type) && (op == TORII_MINLOC || op == TORII_MAXLOC);
   }
   const TypeInfo& entry = info(type);
+  if (op == TORII_AVG) return entry.fields[0].kind != Kind::truth;
   if (entry.field_count == 2) return op == TORII_SUM || op == TORII_PROD;
   return op <= TORII_MAX || entry.fields[0].kind == Kind::integer || entry.fields[0].kind == Kind::truth;
 }

@@ -64,6 +64,10 @@ constexpr bool is_prefix(torii_collective c) { return c == TORII_SCAN || c == TO
 constexpr bool combines(torii_collective c) {
   return c == TORII_REDUCE || c == TORII_ALLREDUCE || c == TORII_REDUCE_SCATTER || is_prefix(c);
 }
+/// The same in that collective: a scan has no average.
+inline bool is_defined(torii_collective c, torii_op op, torii_type type) {
+  return is_defined(op, type) && !(op == TORII_AVG && is_prefix(c));
+}
 constexpr bool has_root(torii_collective c) {
   return c == TORII_REDUCE || c == TORII_BROADCAST || c == TORII_SCATTER || c == TORII_GATHER;
 }

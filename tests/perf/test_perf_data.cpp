@@ -15,6 +15,7 @@
 #include "perf/common/failure.hpp"
 #include "perf/common/measure.hpp"
 #include "perf/common/names.hpp"
+#include "reduce_kernels/average.hpp"
 #include "reduce_kernels/kernels.hpp"
 #include "runtime/base/numbers.hpp"
 
@@ -159,11 +160,15 @@ TEST(PerfNames, OperationsAreDefinedWhereTheyMakeSense) {
   EXPECT_FALSE(is_defined(TORII_MAXLOC, TORII_F32));
   EXPECT_FALSE(is_defined(TORII_MAXLOC, TORII_BOOL));
   EXPECT_FALSE(is_defined(TORII_LAND, TORII_FLOAT8_E5M2));
+  EXPECT_TRUE(is_defined(TORII_REDUCE, TORII_AVG, TORII_F32));
+  EXPECT_FALSE(is_defined(TORII_EXSCAN, TORII_AVG, TORII_F32));
   for (const OpInfo& op : all_ops()) {
     for (const TypeInfo& type : all_types()) {
-      EXPECT_EQ(is_defined(op.op, type.type),
-                kernels::why_not(static_cast<Op>(op.op), static_cast<Type>(type.type)) == nullptr)
-          << op.name << " " << type.name;
+      const auto of = static_cast<Type>(type.type);
+      const char* const reason =
+          op.op == TORII_AVG ? kernels::why_no_average(of) : kernels::why_not(static_cast<Op>(op.op), of);
+      EXPECT_EQ(is_defined(op.op, type.type), reason == nullptr) << op.name << " " << type.name;
+      EXPECT_STREQ(name(op.op), op.name);
     }
   }
   for (const TypeInfo& type : all_types()) {
