@@ -38,7 +38,7 @@ struct KernelFold {
     return wire_size(type, has_bit(operands.wide_targets, index));
   }
   size_t temporary_bytes() const noexcept { return wire_size(type, true); }
-  bool temporaries_are_wide() const noexcept { return is_float16(type); }
+  bool temporaries_are_wide() const noexcept { return is_small_float(type); }
   void run(const Operands& operands, size_t count) const noexcept { fold(operands, count); }
 };
 

@@ -96,9 +96,9 @@ const char* why_not(Op op, Type type) noexcept {
     default:
       break;
   }
-  if (type >= Type::i16_i32) return "pairs of value and index can be reduced by minloc and maxloc only";
+  if (is_pair(type)) return "pairs of value and index can be reduced by minloc and maxloc only";
   if (type == Type::cf32 || type == Type::cf64) return "complex numbers can be reduced by sum and prod only";
-  return "bitwise and logical operations are defined for integers only";
+  return "bitwise and logical operations are defined for integers and bool only";
 }
 
 }  // namespace torii::kernels

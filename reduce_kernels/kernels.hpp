@@ -43,8 +43,8 @@ struct Operands {
   int source_count = 0;  ///< at least 1
   void* const* targets = nullptr;
   int target_count = 0;  ///< 1..kTargetsMax
-  /// For each source, whether it holds float although the type is f16 or bf16. nullptr means that none does, as for all
-  /// other types.
+  /// For each source, whether it holds float although the type is a small float. nullptr means that none does, as for
+  /// all other types.
   const uint8_t* wide_sources = nullptr;
   /// Bit i: the same for target i. Must be 0 for all other types. Bits past the count are ignored in both masks.
   uint32_t wide_targets = 0;
@@ -54,8 +54,10 @@ struct Operands {
 };
 
 /// Writes ((s0 op s1) op s2) ... of `count` elements to every target; one source is copied (converted).
-/// - f16, bf16: all operands are widened, folded in float and rounded once, to nearest even, at each target that is
-///   not wide; a wide target gets the float.
+/// - f16, bf16, f8e4m3, f8e5m2: all operands are widened, folded in float and rounded once, to nearest even, at each
+///   target that is not wide; a wide target gets the float. What overflows becomes infinity, or NaN in f8e4m3.
+/// - boolean: all operands are taken as 0 or 1, one source alone too. sum, max and bor are lor; prod, min and band are
+///   land; bxor is lxor.
 /// - min, max: a NaN wins, -0 < +0. Any NaN equals any other: which NaN comes out is not specified.
 /// - integers wrap. land, lor, lxor give 0 or 1 (one source alone is copied as it is).
 /// - complex prod is (ar*br - ai*bi, ar*bi + ai*br), each operation rounded, in that order.
@@ -93,7 +95,7 @@ struct Pieces {
 void fold_pieces(FoldFn fold, const Operands& operands, const Pieces& pieces) noexcept;
 
 /// The expression of the determinism level `canonical` over the sources in order: E(lo,hi) = E(lo,m) op E(m,hi) with m
-/// = lo + the largest power of two below hi-lo. 16-bit floats stay float inside and are rounded once per target.
+/// = lo + the largest power of two below hi-lo. Small floats stay float inside and are rounded once per target.
 void fold_canonical(FoldFn fold, Type type, const Operands& operands, size_t count) noexcept;
 
 /// An embedder's operation. call() writes count elements left op right to out, which may be the same address as left

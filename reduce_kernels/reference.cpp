@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "reduce_kernels/float16.hpp"
+#include "reduce_kernels/float8.hpp"
 
 namespace torii::kernels {
 namespace {
@@ -52,12 +53,17 @@ struct Plain {
   static void store(void* to, size_t index, T value, bool) noexcept { store_as(to, index, value); }
 };
 
-/// 16-bit floats: folded in float, stored as 16 bits or, when wide, as float.
-template <float (*widen)(uint16_t) noexcept, uint16_t (*narrow)(float) noexcept>
-struct Float16 {
+/// Truth values: every byte but 0 is loaded as 1.
+struct Truth : Plain<uint8_t> {
+  static uint8_t load(const void* from, size_t index, bool) noexcept { return load_as<uint8_t>(from, index) != 0; }
+};
+
+/// 16-bit and 8-bit floats: folded in float, stored as `Bits` or, when wide, as float.
+template <typename Bits, float (*widen)(Bits) noexcept, Bits (*narrow)(float) noexcept>
+struct SmallFloat {
   using Value = float;
   static float load(const void* from, size_t index, bool wide) noexcept {
-    return wide ? load_as<float>(from, index) : widen(load_as<uint16_t>(from, index));
+    return wide ? load_as<float>(from, index) : widen(load_as<Bits>(from, index));
   }
   static void store(void* to, size_t index, float value, bool wide) noexcept {
     if (wide) {
@@ -243,8 +249,8 @@ constexpr FoldTable make_table() {
   set_integer<uint32_t>(table, Type::u32);
   set_integer<int64_t>(table, Type::i64);
   set_integer<uint64_t>(table, Type::u64);
-  set_ordered<Float16<f16_to_f32, f32_to_f16>>(table, Type::f16);
-  set_ordered<Float16<bf16_to_f32, f32_to_bf16>>(table, Type::bf16);
+  set_ordered<SmallFloat<uint16_t, f16_to_f32, f32_to_f16>>(table, Type::f16);
+  set_ordered<SmallFloat<uint16_t, bf16_to_f32, f32_to_bf16>>(table, Type::bf16);
   set_ordered<Plain<float>>(table, Type::f32);
   set_ordered<Plain<double>>(table, Type::f64);
   set_arithmetic<Plain<std::complex<float>>>(table, Type::cf32);
@@ -254,6 +260,11 @@ constexpr FoldTable make_table() {
   set_pair<int64_t>(table, Type::i64_i32);
   set_pair<float>(table, Type::f32_i32);
   set_pair<double>(table, Type::f64_i32);
+  for (const Op op : {Op::sum, Op::max, Op::bor, Op::lor}) table.set(op, Type::boolean, fold<Truth, LogicalOr>);
+  for (const Op op : {Op::prod, Op::min, Op::band, Op::land}) table.set(op, Type::boolean, fold<Truth, LogicalAnd>);
+  for (const Op op : {Op::bxor, Op::lxor}) table.set(op, Type::boolean, fold<Truth, LogicalXor>);
+  set_ordered<SmallFloat<uint8_t, e4m3_to_f32, f32_to_e4m3>>(table, Type::f8e4m3);
+  set_ordered<SmallFloat<uint8_t, e5m2_to_f32, f32_to_e5m2>>(table, Type::f8e5m2);
   return table;
 }
 

@@ -106,8 +106,8 @@ size_t simd_vector_bytes(Isa isa) noexcept {
 
 FoldTable simd_table(Isa isa) noexcept {
   FoldTable table;
-  for (const FillFn fill :
-       {simd_fill_arithmetic(isa), simd_fill_bits(isa), simd_fill_float(isa), simd_fill_pairs(isa)}) {
+  for (const FillFn fill : {simd_fill_arithmetic(isa), simd_fill_bits(isa), simd_fill_float(isa), simd_fill_pairs(isa),
+                            simd_fill_small(isa)}) {
     fill(table);
   }
   return table;

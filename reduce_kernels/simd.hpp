@@ -28,5 +28,6 @@ FillFn simd_fill_arithmetic(Isa isa) noexcept;
 FillFn simd_fill_bits(Isa isa) noexcept;
 FillFn simd_fill_float(Isa isa) noexcept;
 FillFn simd_fill_pairs(Isa isa) noexcept;
+FillFn simd_fill_small(Isa isa) noexcept;
 
 }  // namespace torii::kernels

@@ -9,6 +9,7 @@
 #include "reduce_kernels/simd_fold-inl.hpp"
 #include "reduce_kernels/simd_lanes-inl.hpp"
 #include "reduce_kernels/simd_operations-inl.hpp"
+#include "reduce_kernels/simd_order-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace torii::kernels::HWY_NAMESPACE {
@@ -22,22 +23,12 @@ void fill_real(FoldTable& table) {
   table.set(Op::max, kType, fold<Lanes, Each<MaxLanes>, Op::max, kType, Loops::many>);
 }
 
-/// min or max of 16-bit floats: if no operand is wide there is nothing to widen and nothing to round.
-template <class Lanes, class Wide, class Narrow, Op kOp, Type kType>
-void fold_order16(const Operands& operands, size_t count) noexcept {
-  if (has_wide(operands)) {
-    fold<Lanes, Each<Wide>, kOp, kType, Loops::shared>(operands, count);
-  } else {
-    fold<PlainLanes<uint16_t>, Each<Narrow>, kOp, kType, Loops::many>(operands, count);
-  }
-}
-
 template <class Lanes, Type kType, uint16_t kNans>
 void fill_real16(FoldTable& table) {
   table.set(Op::sum, kType, fold<Lanes, Each<AddLanes>, Op::sum, kType, Loops::many>);
   table.set(Op::prod, kType, fold<Lanes, Each<MulLanes>, Op::prod, kType, Loops::few>);
-  table.set(Op::min, kType, fold_order16<Lanes, MinLanes, Float16Order<true, kNans>, Op::min, kType>);
-  table.set(Op::max, kType, fold_order16<Lanes, MaxLanes, Float16Order<false, kNans>, Op::max, kType>);
+  table.set(Op::min, kType, fold_order<Lanes, uint16_t, MinLanes, kNans, true, Op::min, kType>);
+  table.set(Op::max, kType, fold_order<Lanes, uint16_t, MaxLanes, kNans, false, Op::max, kType>);
 }
 
 template <typename T, Type kReal, Type kComplex>

@@ -224,7 +224,8 @@ HWY_NOINLINE void fold_non_temporal(const Operands& operands, size_t count) {
 template <class Lanes, class Operation, Op kOp, Type kType, Loops kLoops>
 void fold(const Operands& operands, size_t count) noexcept {
   const bool wide = Lanes::kHasWide && has_wide(operands);
-  if (operands.source_count == 1 && !wide) return copy_to_targets(operands, count * Lanes::kElementBytes);
+  if (Lanes::kLoadsAsIs && operands.source_count == 1 && !wide)
+    return copy_to_targets(operands, count * Lanes::kElementBytes);
   const typename Lanes::D d;
   if (count < Lanes::elements(d)) return fold_short<Lanes, Operation, kOp, kType>(operands, count);
   if constexpr (Lanes::kCanStream) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How one block of each kind of element moves between memory and two vectors (a, b), compiled once per ISA.
 // Lanes types have: D, Short (the same in 16-byte vectors), kElementBytes, kHasWide, kCanStream, elements(), load(),
-// store() and, where kCanStream, stream() to an aligned address and Non-temporal (the same in the vectors that suit
-// it).
+// kLoadsAsIs (bytes that are loaded and stored stay as they are), store() and, where kCanStream, stream() to an aligned
+// address and Non-temporal (the same in the vectors that suit it).
 #if defined(TORII_SIMD_LANES_TOGGLE) == defined(HWY_TARGET_TOGGLE)
 #ifdef TORII_SIMD_LANES_TOGGLE
 #undef TORII_SIMD_LANES_TOGGLE
@@ -51,6 +51,7 @@ struct PlainLanes {
   using V = hn::Vec<D>;
   static constexpr size_t kElementBytes = sizeof(T);
   static constexpr bool kHasWide = false;
+  static constexpr bool kLoadsAsIs = true;
   static constexpr bool kCanStream = true;
   static HWY_INLINE size_t elements(D d) { return 2 * hn::Lanes(d); }
   static HWY_INLINE void load(D d, const void* from, size_t index, bool, V& a, V& b) {
@@ -77,6 +78,7 @@ struct TwoPartLanes {
   using V = hn::Vec<D>;
   static constexpr size_t kElementBytes = 2 * sizeof(T);
   static constexpr bool kHasWide = false;
+  static constexpr bool kLoadsAsIs = true;
   static constexpr bool kCanStream = false;
   static HWY_INLINE size_t elements(D d) { return hn::Lanes(d); }
   static HWY_INLINE void load(D d, const void* from, size_t index, bool, V& a, V& b) {
@@ -97,6 +99,7 @@ struct Bf16Lanes {
   using DBits = hn::RebindToUnsigned<D>;
   static constexpr size_t kElementBytes = sizeof(uint16_t);
   static constexpr bool kHasWide = true;
+  static constexpr bool kLoadsAsIs = true;
   static constexpr bool kCanStream = true;
   static HWY_INLINE size_t elements(D d) { return 2 * hn::Lanes(d); }
 
@@ -151,6 +154,7 @@ struct F16Lanes {
   using DBlock = hn::Repartition<uint16_t, D>;
   static constexpr size_t kElementBytes = sizeof(uint16_t);
   static constexpr bool kHasWide = true;
+  static constexpr bool kLoadsAsIs = true;
   static constexpr bool kCanStream = true;
   static HWY_INLINE size_t elements(D d) { return 2 * hn::Lanes(d); }
 

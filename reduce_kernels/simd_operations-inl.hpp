@@ -93,18 +93,18 @@ struct MaxLanes {
   }
 };
 
-/// min or max of 16-bit floats without conversion, in unsigned lanes: integers that sort in the same order are
+/// min or max of 16-bit or 8-bit floats without conversion, in unsigned lanes: integers that sort in the same order are
 /// compared. kNans is the number of NaNs of one sign; shifting the order by it puts those of both signs at the winning
 /// end.
 template <bool kMin, uint16_t kNans>
-struct Float16Order {
+struct SmallFloatOrder {
   template <class D, class V>
   static HWY_INLINE auto key(D d, V bits) {
     const hn::RebindToSigned<D> ds;
     const auto sign = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(ds, bits)));
-    const auto sorted = hn::Xor(bits, hn::And(sign, hn::Set(d, 0x7fff)));
+    const auto sorted = hn::Xor(bits, hn::And(sign, hn::Set(d, hwy::LimitsMax<hn::TFromD<decltype(ds)>>())));
     // Unsigned, since the shift wraps on purpose: compilers may assume that signed lanes never overflow.
-    const auto nans = hn::Set(d, kNans);
+    const auto nans = hn::Set(d, static_cast<hn::TFromD<D>>(kNans));
     return hn::BitCast(ds, kMin ? hn::Add(sorted, nans) : hn::Sub(sorted, nans));
   }
   template <class D, class V>

@@ -16,9 +16,10 @@ constexpr std::array<const char*, kOpCount> kOpNames = {"sum",  "prod", "min",  
                                                         "land", "lor",  "lxor", "minloc", "maxloc", "user"};
 
 constexpr std::array<TypeEntry, kTypeCount> kTypes = {{
-    {"i8", 1},      {"u8", 1},      {"i16", 2},      {"u16", 2},     {"i32", 4},      {"u32", 4},  {"i64", 8},
-    {"u64", 8},     {"f16", 2},     {"bf16", 2},     {"f32", 4},     {"f64", 8},      {"cf32", 8}, {"cf64", 16},
-    {"i16_i32", 8}, {"i32_i32", 8}, {"i64_i32", 16}, {"f32_i32", 8}, {"f64_i32", 16},
+    {"i8", 1},       {"u8", 1},    {"i16", 2},     {"u16", 2},     {"i32", 4},      {"u32", 4},
+    {"i64", 8},      {"u64", 8},   {"f16", 2},     {"bf16", 2},    {"f32", 4},      {"f64", 8},
+    {"cf32", 8},     {"cf64", 16}, {"i16_i32", 8}, {"i32_i32", 8}, {"i64_i32", 16}, {"f32_i32", 8},
+    {"f64_i32", 16}, {"bool", 1},  {"f8e4m3", 1},  {"f8e5m2", 1},
 }};
 
 struct Alias {
@@ -43,9 +44,14 @@ constexpr std::array<Alias, 10> kAliases = {{
 
 size_t size_of(Type type) noexcept { return kTypes[static_cast<size_t>(type)].size_bytes; }
 
-size_t wire_size(Type type, bool wide) noexcept { return wide && is_float16(type) ? sizeof(float) : size_of(type); }
+size_t wire_size(Type type, bool wide) noexcept { return wide && is_small_float(type) ? sizeof(float) : size_of(type); }
 
-bool is_float16(Type type) noexcept { return type == Type::f16 || type == Type::bf16; }
+bool is_small_float(Type type) noexcept { return widening_of(type) != Widening::none; }
+
+Widening widening_of(Type type) noexcept {
+  if (type == Type::f16 || type == Type::bf16) return Widening::twice;
+  return type == Type::f8e4m3 || type == Type::f8e5m2 ? Widening::fourfold : Widening::none;
+}
 
 const char* name(Op op) noexcept { return kOpNames[static_cast<size_t>(op)]; }
 

@@ -13,8 +13,10 @@ namespace torii {
 enum class Op : uint8_t { sum, prod, min, max, band, bor, bxor, land, lor, lxor, minloc, maxloc, user };
 inline constexpr int kOpCount = 13;
 
-/// Element types. The last five are pairs (value, 32-bit index) for minloc and maxloc, laid out as the C structure
-/// `struct { value v; int32_t index; }`: 8 bytes, or 16 for the 64-bit values.
+/// Element types. The five from i16_i32 on are pairs (value, 32-bit index) for minloc and maxloc, laid out as the C
+/// structure `struct { value v; int32_t index; }`: 8 bytes, or 16 for the 64-bit values. `boolean` is a byte of which
+/// every value but 0 is true; 1 is stored. f8e4m3 and f8e5m2 are the 8-bit floats of the Open Compute Project
+/// (float8.hpp).
 enum class Type : uint8_t {
   i8,
   u8,
@@ -34,9 +36,12 @@ enum class Type : uint8_t {
   i32_i32,
   i64_i32,
   f32_i32,
-  f64_i32
+  f64_i32,
+  boolean,
+  f8e4m3,
+  f8e5m2
 };
-inline constexpr int kTypeCount = 19;
+inline constexpr int kTypeCount = 22;
 
 /// One element of a pair type in memory, padding included.
 template <typename Value>
@@ -51,18 +56,27 @@ static_assert(sizeof(Pair<double>) == 16 && sizeof(Pair<int64_t>) == 16 && offse
 /// Bytes of one element in memory.
 size_t size_of(Type type) noexcept;
 
-/// Bytes of one element on the wire: f16 and bf16 travel as float (4 bytes) when `wide`, everything else as in memory.
+/// Bytes of one element on the wire: small floats travel as float (4 bytes) when `wide`, everything else as in memory.
 size_t wire_size(Type type, bool wide) noexcept;
 
-/// True for f16 and bf16, the types that are folded in float and rounded when stored.
-bool is_float16(Type type) noexcept;
+/// True for the floats of 16 and 8 bits, the types that are folded in float and rounded when stored.
+bool is_small_float(Type type) noexcept;
+
+/// How many times the bytes of a vector's own type its elements take where they travel as float. `none`: nothing does.
+enum class Widening : uint8_t { none = 1, twice = 2, fourfold = 4 };
+/// That of a type; `none` for all that are not small floats.
+Widening widening_of(Type type) noexcept;
+constexpr size_t widened(size_t bytes, Widening widening) noexcept { return bytes * static_cast<size_t>(widening); }
+
+/// Pairs of value and index.
+constexpr bool is_pair(Type type) noexcept { return type >= Type::i16_i32 && type <= Type::f64_i32; }
 
 /// Names as on the command line: "sum", "f32", "f32_i32".
 const char* name(Op op) noexcept;
 const char* name(Type type) noexcept;
 
 /// The inverse of name(); nothing for an unknown name. Types are also known by the names of nccl-tests: int8, uint8,
-/// int32, uint32, int64, uint64, half, float, double, bfloat16.
+/// int32, uint32, int64, uint64, half, float, double, bfloat16; f8e4m3 and f8e5m2 are among torii's own.
 std::optional<Op> parse_op(std::string_view text) noexcept;
 std::optional<Type> parse_type(std::string_view text) noexcept;
 

@@ -57,11 +57,14 @@ inline torii_status refused_on(torii_team* team, torii_status status) {
 
 inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
 
-inline bool are_known(int type, int op) { return is_from_0_to(type, TORII_F64_I32) && is_from_0_to(op, TORII_USER); }
+inline constexpr int kTypeLast = TORII_FLOAT8_E5M2;
+inline constexpr int kOpLast = TORII_AVG;
+
+inline bool are_known(int type, int op) { return is_from_0_to(type, kTypeLast) && is_from_0_to(op, kOpLast); }
 
 inline torii_status unknown(int type, int op) {
   return invalid("type is " + std::to_string(type) + " and op " + std::to_string(op) + "; types end at " +
-                 std::to_string(TORII_F64_I32) + ", operations at " + std::to_string(TORII_USER));
+                 std::to_string(kTypeLast) + ", operations at " + std::to_string(kOpLast));
 }
 
 inline torii_status run_to_end(torii_team* team, const CallArguments& arguments) noexcept {

@@ -18,8 +18,15 @@ torii_status run_plain(torii_team* team, torii::Collective collective, const voi
     if (team->team->run_cached(plain, status)) return torii::c::to_c(status);
   }
   if (!are_known(type, op)) return refused_on(team, unknown(type, op));
-  return run_to_end(
-      team, {collective, input, result, count, static_cast<torii::Type>(type), static_cast<torii::Op>(op), root, {}});
+  torii::CallArguments arguments;
+  arguments.collective = collective;
+  arguments.input = input;
+  arguments.result = result;
+  arguments.count = count;
+  arguments.type = static_cast<torii::Type>(type);
+  arguments.root = root;
+  set_op(arguments, op);
+  return run_to_end(team, arguments);
 }
 
 torii_call unequal_call(torii_collective collective, const void* input, void* result, size_t count, torii_type type,
@@ -77,8 +84,12 @@ torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* re
   if (counts == nullptr) {
     return refused_on(team, torii::c::invalid("counts is NULL; it must have the length of every rank's block"));
   }
-  torii::CallArguments arguments = {torii::Collective::reduce_scatter, input, result, 0, static_cast<torii::Type>(type),
-                                    static_cast<torii::Op>(op),        0,     {}};
+  torii::CallArguments arguments;
+  arguments.collective = torii::Collective::reduce_scatter;
+  arguments.input = input;
+  arguments.result = result;
+  arguments.type = static_cast<torii::Type>(type);
+  set_op(arguments, op);
   arguments.block_counts = counts;
   return run_to_end(team, arguments);
 }

@@ -38,9 +38,9 @@ PairCall pair_call(bool sends, const void* data, std::size_t count, torii_type t
 
 torii_status check(torii_team* team, torii_type type, const torii_received* received) {
   if (team == nullptr) return invalid("team is NULL");
-  if (!torii::c::is_from_0_to(type, TORII_F64_I32)) {
+  if (!torii::c::is_from_0_to(type, TORII_FLOAT8_E5M2)) {
     return invalid("type is " + std::to_string(type) + "; sends and receives have types 0 to " +
-                   std::to_string(TORII_F64_I32));
+                   std::to_string(TORII_FLOAT8_E5M2));
   }
   if (received != nullptr && received->size < sizeof(received->size)) {
     return invalid("received->size is " + std::to_string(received->size) + "; set it to sizeof(torii_received)");

@@ -11,6 +11,8 @@
 
 using torii::c::invalid;
 using torii::c::is_from_0_to;
+using torii::c::kOpLast;
+using torii::c::kTypeLast;
 using torii::c::refuse;
 
 // The version of the header is that of the project.
@@ -32,16 +34,14 @@ extern "C" {
 const char* torii_version(void) { return TORII_VERSION; }
 
 size_t torii_type_bytes(torii_type type) {
-  return is_from_0_to(type, TORII_F64_I32) ? torii::size_of(static_cast<torii::Type>(type)) : 0;
+  return is_from_0_to(type, kTypeLast) ? torii::size_of(static_cast<torii::Type>(type)) : 0;
 }
 
 const char* torii_type_name(torii_type type) {
-  return is_from_0_to(type, TORII_F64_I32) ? torii::name(static_cast<torii::Type>(type)) : nullptr;
+  return is_from_0_to(type, kTypeLast) ? torii::name(static_cast<torii::Type>(type)) : nullptr;
 }
 
-const char* torii_op_name(torii_op op) {
-  return is_from_0_to(op, TORII_USER) ? torii::name(static_cast<torii::Op>(op)) : nullptr;
-}
+const char* torii_op_name(torii_op op) { return is_from_0_to(op, kOpLast) ? torii::op_name(op) : nullptr; }
 
 const char* torii_collective_name(torii_collective collective) {
   if (!is_from_0_to(collective, TORII_EXSCAN)) return nullptr;

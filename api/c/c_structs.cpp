@@ -98,7 +98,7 @@ bool read_call(const torii_call* given, CallArguments& arguments, torii_status& 
   arguments.result = call.result;
   arguments.count = call.count;
   arguments.type = static_cast<Type>(call.type);
-  arguments.op = static_cast<Op>(call.op);
+  set_op(arguments, static_cast<int>(call.op));
   arguments.root = has_root(arguments.collective) ? call.root : 0;
   if (call.unequal != 0 && !read_unequal(call, arguments, status)) return false;
   if ((call.load != nullptr || call.store != nullptr) && !read_access(call, arguments, status)) return false;

@@ -10,7 +10,7 @@ std::string call_text(const CallArguments& arguments) {
   text += " of " +
           (count_on_record(arguments) == kUnequalInRecord ? "unequal blocks" : std::to_string(arguments.count)) +
           " x " + (arguments.user.call != nullptr ? "user type" : std::string(name(arguments.type)));
-  if (combines(arguments.collective)) text += ", op " + std::string(name(arguments.op));
+  if (combines(arguments.collective)) text += ", op " + std::string(op_name(op_number(arguments)));
   if (has_root(arguments.collective)) text += ", root " + std::to_string(arguments.root);
   return text;
 }

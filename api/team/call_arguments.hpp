@@ -21,6 +21,7 @@ struct CallArguments {
   std::size_t count = 0;
   Type type = Type::u8;
   Op op = Op::sum;
+  bool averages = false;  ///< with Op::sum: every element of the sum is divided by the number of ranks
   int root = 0;
   kernels::UserFunction user;
   bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
@@ -45,6 +46,19 @@ constexpr bool may_be_unequal(Collective collective) {
          collective == Collective::reduce_scatter;
 }
 
+/// The numbers of operations in the C interface and in call records: those of Op, then the average.
+inline constexpr int kAverageNumber = kOpCount;
+inline int op_number(const CallArguments& arguments) noexcept {
+  return arguments.averages ? kAverageNumber : static_cast<int>(arguments.op);
+}
+inline void set_op(CallArguments& arguments, int number) noexcept {
+  arguments.averages = number == kAverageNumber;
+  arguments.op = arguments.averages ? Op::sum : static_cast<Op>(number);
+}
+inline const char* op_name(int number) noexcept {
+  return number == kAverageNumber ? "avg" : name(static_cast<Op>(number));
+}
+
 /// The count in the call records for a call whose blocks have lengths of their own.
 inline constexpr std::uint64_t kUnequalInRecord = UINT64_MAX;
 inline std::uint64_t count_on_record(const CallArguments& arguments) noexcept {
@@ -54,9 +68,10 @@ inline std::uint64_t count_on_record(const CallArguments& arguments) noexcept {
 /// True when calls of a team of `ranks` ranks differ in their buffers only.
 inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks) noexcept {
   return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
-         a.type == b.type && a.op == b.op && a.root == b.root && a.user.call == b.user.call &&
-         a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal &&
-         (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag &&
+         a.type == b.type && a.op == b.op && a.averages == b.averages && a.root == b.root &&
+         a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes &&
+         a.is_internal == b.is_internal && (a.block_counts == nullptr) == (b.block_counts == nullptr) &&
+         a.tag == b.tag &&
          (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <numeric>
 
+#include "api/team/finish.hpp"
 #include "api/team/unequal_blocks.hpp"
 
 namespace torii {
@@ -26,12 +27,25 @@ void throw_missing_buffer(bool is_result) {
                                                   : "input is NULL, but count is not 0 (in place: input == result)");
 }
 
+namespace {
+
+/// False when there is no memory.
+bool make_room(std::unique_ptr<std::byte[]>& memory, std::size_t& has_bytes, std::size_t bytes) noexcept {
+  if (has_bytes >= bytes) return true;
+  memory.reset(new (std::nothrow) std::byte[bytes]);
+  has_bytes = memory == nullptr ? 0 : bytes;
+  return memory != nullptr;
+}
+
+}  // namespace
+
 bool set_input_aside(Request& request) noexcept {
+  const CallPlan& call_plan = *request.call_plan;
   const std::size_t bytes = request.input_bytes();
-  if (request.input_copy_bytes < bytes) {
-    request.input_copy.reset(new (std::nothrow) std::byte[bytes]);
-    request.input_copy_bytes = request.input_copy == nullptr ? 0 : bytes;
-    if (request.input_copy == nullptr) return false;
+  if (!make_room(request.input_copy, request.input_copy_bytes, bytes)) return false;
+  if (call_plan.sums_as_float) {
+    widen(call_plan, request.arguments.input, request.input_copy.get(), bytes / sizeof(float));
+    return make_room(request.result_copy, request.result_copy_bytes, request.result_bytes());
   }
   if (bytes != 0) std::memcpy(request.input_copy.get(), request.arguments.input, bytes);
   return true;

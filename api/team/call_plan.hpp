@@ -20,7 +20,7 @@ struct CallPlan : std::enable_shared_from_this<CallPlan> {
   CallArguments arguments;                ///< the key: all but the buffers
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point
   Selected selected;
-  bool wide = false;
+  Widening widening = Widening::none;
   CallShape shape;
   std::size_t input_bytes = 0;  ///< of the user's input, 0 where this rank needs none
   std::size_t result_bytes = 0;
@@ -28,7 +28,11 @@ struct CallPlan : std::enable_shared_from_this<CallPlan> {
   std::ptrdiff_t result_shift_bytes = 0;
   std::uint64_t record_count = 0;  ///< as CallRecord has them
   std::uint64_t record_kind = 0;
-  bool is_plain = false;  ///< Operations::run_cached() may take the call: no arrays, no user function, something to do
+  bool is_finished_at_end = false;  ///< by finish()
+  bool sums_as_float = false;       ///< small floats: runs as a call of f32 over copies, which finish() rounds
+  std::uint32_t operands = 1;       ///< of an average
+  bool is_plain = false;  ///< Operations::run_cached() may take the call: no arrays, no user function, something to do,
+                          ///< nothing to finish
   /// A channel's installed plan, and its linear program where there is one; nullptr until first used there.
   struct OnChannel {
     InstalledPlan* plan = nullptr;

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <vector>
 
+#include "api/team/finish.hpp"
+
 namespace torii {
 namespace {
 
 /// Elements evaluated at once: bounds the memory of deep expressions.
 constexpr std::size_t kPortionElements = 1024;
 
-/// The value of an expression: elements of the type, or floats where it has not been rounded to a 16-bit type.
+/// The value of an expression: elements of the type, or floats where it has not been rounded to a small float.
 struct Value {
   std::vector<std::byte> bytes;
   bool wide = false;
@@ -24,7 +26,7 @@ class Evaluation {
         pool_(pool),
         operand_(operand),
         data_(data),
-        narrow_(arguments.type == Type::f16 || arguments.type == Type::bf16),
+        narrow_(is_small_float(arguments.type)),
         element_bytes_(arguments.user.call != nullptr ? arguments.user.element_bytes : size_of(arguments.type)) {
     if (arguments.user.call == nullptr) fold_ = kernels::find(arguments.op, arguments.type, kernels::Isa::reference);
   }
@@ -89,28 +91,24 @@ void expect_blocks(const Team& team, const CallArguments& arguments, std::size_t
   }
 }
 
-}  // namespace
+/// The operands of a call whose sums are made as float.
+struct WidenedOperand {
+  const CallPlan& call_plan;
+  OperandFunction operand;
+  void* data;
 
-void expect(Team& team, const CallPlan& call_plan, std::size_t first, std::size_t count, OperandFunction operand,
-            void* operand_data, std::byte* out) {
-  const CallArguments& arguments = call_plan.arguments;
-  if (arguments.unequal) {
-    throw Error(Status::unsupported, "what blocks of unequal lengths give depends on lengths that only others know");
+  static void write(int rank, std::size_t first, std::size_t count, void* out, void* data) {
+    const auto& self = *static_cast<const WidenedOperand*>(data);
+    std::vector<std::byte> narrow(count * size_of(self.call_plan.arguments.type));
+    self.operand(rank, first, count, narrow.data(), self.data);
+    widen(self.call_plan, narrow.data(), out, count);
   }
+};
+
+/// For collectives that combine: evaluates each block's expression.
+void evaluate(const Team& team, const CallPlan& call_plan, const CallArguments& arguments, std::size_t first,
+              std::size_t count, OperandFunction operand, void* operand_data, std::byte* out) {
   const std::size_t element_bytes = call_plan.shape.element_bytes;
-  const std::size_t elements = call_plan.result_bytes / element_bytes;
-  if (first > elements || count > elements - first) {
-    throw Error(Status::invalid_argument, "elements " + std::to_string(first) + " to " + std::to_string(first + count) +
-                                              " are not in the result, which has " + std::to_string(elements));
-  }
-  if (arguments.collective == Collective::broadcast) {
-    operand(arguments.root, first, count, out, operand_data);
-    return;
-  }
-  if (!combines(arguments.collective)) {
-    expect_blocks(team, arguments, first, count, operand, operand_data, out);
-    return;
-  }
   ExpressionPool pool;
   const Selected& selected = call_plan.selected;
   const Evaluation evaluation(arguments, pool, operand, operand_data);
@@ -136,6 +134,41 @@ void expect(Team& team, const CallPlan& call_plan, std::size_t first, std::size_
     std::copy_n(value.bytes.data(), same * element_bytes, out + done * element_bytes);
     done += same;
   }
+}
+
+}  // namespace
+
+void expect(Team& team, const CallPlan& call_plan, std::size_t first, std::size_t count, OperandFunction operand,
+            void* operand_data, std::byte* out) {
+  const CallArguments& arguments = call_plan.arguments;
+  if (arguments.unequal) {
+    throw Error(Status::unsupported, "what blocks of unequal lengths give depends on lengths that only others know");
+  }
+  const std::size_t element_bytes = call_plan.shape.element_bytes;
+  const std::size_t elements = call_plan.result_bytes / element_bytes;
+  if (first > elements || count > elements - first) {
+    throw Error(Status::invalid_argument, "elements " + std::to_string(first) + " to " + std::to_string(first + count) +
+                                              " are not in the result, which has " + std::to_string(elements));
+  }
+  if (arguments.collective == Collective::broadcast) {
+    operand(arguments.root, first, count, out, operand_data);
+    return;
+  }
+  if (!combines(arguments.collective)) {
+    expect_blocks(team, arguments, first, count, operand, operand_data, out);
+    return;
+  }
+  if (!call_plan.sums_as_float) {
+    evaluate(team, call_plan, arguments, first, count, operand, operand_data, out);
+    if (call_plan.is_finished_at_end) finish(call_plan, out, out, count);
+    return;
+  }
+  CallArguments sums = arguments;
+  sums.type = Type::f32;
+  WidenedOperand widened = {call_plan, operand, operand_data};
+  std::vector<std::byte> floats(count * element_bytes);
+  evaluate(team, call_plan, sums, first, count, WidenedOperand::write, &widened, floats.data());
+  finish(call_plan, floats.data(), out, count);
 }
 
 }  // namespace torii

@@ -31,7 +31,7 @@ CallArguments arguments_of(const Standing& standing) {
   arguments.unequal = standing.count == kUnequalInRecord;
   arguments.count = arguments.unequal ? 0 : standing.count;
   arguments.type = static_cast<Type>(standing.kind >> 8 & 0xff);
-  arguments.op = static_cast<Op>(standing.kind & 0xff);
+  set_op(arguments, static_cast<int>(standing.kind & 0xff));
   arguments.root = static_cast<int>(standing.root);
   return arguments;
 }

@@ -126,8 +126,8 @@ Status Operations::start(Request& request) noexcept {
     if (!channel.queue.empty() && channel.queue.back() == &request) channel.queue.pop_back();
     return in_flight_.fail(Status::no_resource, members_.rank(),
                            "rank " + std::to_string(members_.rank()) + " has no " +
-                               std::to_string(request.input_bytes()) +
-                               " bytes for a copy of the input of an alltoall in place");
+                               std::to_string(request.input_bytes()) + " bytes for a copy of its input in this " +
+                               call_text(request.arguments));
   }
   request.state = Request::State::queued;
   if (channel.current == nullptr) in_flight_.start_on(channel, request);

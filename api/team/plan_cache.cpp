@@ -19,9 +19,10 @@ std::string key_of(const CallPlan& call_plan) {
   const auto& [segment_bytes, slots, window, one_shot, radix, common_root, lanes] = request.tuning;
   const Algorithm* algorithm = call_plan.selected.algorithm;
   return std::string(algorithm->name) + ' ' + std::string(name(request.collective)) + ' ' +
-         std::to_string(request.root) + ' ' + std::to_string(call_plan.wide) + ' ' + std::to_string(segment_bytes) +
-         ' ' + std::to_string(slots) + ' ' + std::to_string(window) + ' ' + std::to_string(one_shot) + ' ' +
-         std::to_string(radix) + ' ' + std::to_string(common_root) + ' ' + std::string(lanes.begin(), lanes.end());
+         std::to_string(request.root) + ' ' + std::to_string(static_cast<int>(call_plan.widening)) + ' ' +
+         std::to_string(segment_bytes) + ' ' + std::to_string(slots) + ' ' + std::to_string(window) + ' ' +
+         std::to_string(one_shot) + ' ' + std::to_string(radix) + ' ' + std::to_string(common_root) + ' ' +
+         std::string(lanes.begin(), lanes.end());
 }
 
 }  // namespace
@@ -74,7 +75,8 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, S
   const std::size_t segment_bytes = request.tuning.segment_bytes;
   const Algorithm* algorithm = call_plan.selected.algorithm;
   Plan plan = algorithm->plan(request, members_.rank());
-  const std::size_t bytes = staging_shape(plan, segment_bytes, call_plan.wide, members_.several_nodes()).total_bytes;
+  const std::size_t bytes =
+      staging_shape(plan, segment_bytes, call_plan.widening, members_.several_nodes()).total_bytes;
   if (bytes > staging_.bytes()) {
     throw Error(Status::no_resource, "the plan of " + std::string(algorithm->name) + " needs " + std::to_string(bytes) +
                                          " bytes of staging, a team of " + std::to_string(members_.ranks()) +
@@ -91,7 +93,7 @@ std::unique_ptr<InstalledPlan> PlanCache::make_plan(const CallPlan& call_plan, S
     placement.staging_offsets.push_back(staging_.next_offset(member));
   }
   placement.plan_of = [&](int rank) { return algorithm->plan(request, rank); };
-  auto fresh = std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, call_plan.wide, placement));
+  auto fresh = std::make_unique<InstalledPlan>(install(std::move(plan), segment_bytes, call_plan.widening, placement));
   staging_.take(bytes);
   return fresh;
 }

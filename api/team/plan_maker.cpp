@@ -6,7 +6,9 @@
 #include <limits>
 #include <numeric>
 
+#include "api/team/finish.hpp"
 #include "api/team/team_control.hpp"
+#include "reduce_kernels/average.hpp"
 
 namespace torii {
 namespace {
@@ -47,10 +49,16 @@ void check_types(const CallArguments& arguments) {
     }
     return;
   }
-  const char* reason = kernels::why_not(arguments.op, arguments.type);
+  const char* reason =
+      arguments.averages ? kernels::why_no_average(arguments.type) : kernels::why_not(arguments.op, arguments.type);
   if (reason != nullptr) {
-    invalid("op " + std::string(name(arguments.op)) + " is not defined for type " + std::string(name(arguments.type)) +
-            ": " + reason);
+    invalid("op " + std::string(op_name(op_number(arguments))) + " is not defined for type " +
+            std::string(name(arguments.type)) + ": " + reason);
+  }
+  if (!arguments.averages) return;
+  if (is_prefix(arguments.collective)) {
+    invalid("op avg is not defined for " + std::string(name(arguments.collective)) +
+            ": every rank combines another number of operands there; use allreduce, reduce or reduce_scatter");
   }
 }
 
@@ -117,15 +125,16 @@ void set_buffer_shapes(const CallArguments& arguments, std::size_t own_bytes, in
 void set_record(CallPlan& call_plan) {
   const CallArguments& arguments = call_plan.arguments;
   call_plan.record_count = count_on_record(arguments);
-  call_plan.record_kind = pack_kind(call_plan.shape.signature, static_cast<std::uint8_t>(arguments.collective),
-                                    static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(arguments.op));
+  call_plan.record_kind =
+      pack_kind(call_plan.shape.signature, static_cast<std::uint8_t>(arguments.collective),
+                static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(op_number(arguments)));
 }
 
 std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {
   const CallArguments& arguments = call_plan.arguments;
   const bool folds = combines(arguments.collective);
   std::uint32_t signature = mix(17, static_cast<std::uint64_t>(arguments.collective));
-  signature = mix(signature, folds ? static_cast<std::uint64_t>(arguments.op) + 1 : 0);
+  signature = mix(signature, folds ? static_cast<std::uint64_t>(op_number(arguments)) + 1 : 0);
   signature = mix(signature, arguments.unequal ? kUnequalBytes : arguments.count * call_plan.shape.element_bytes);
   signature = mix(signature, folds ? static_cast<std::uint64_t>(arguments.type) + 1 : 0);
   signature = mix(signature, static_cast<std::uint64_t>(root));
@@ -147,7 +156,7 @@ Plan fitting_plan(Selected& selected, int rank, std::size_t unit_bytes, const St
   const std::size_t least_bytes = std::max<std::size_t>(512, unit_bytes);
   while (true) {
     Plan plan = selected.algorithm->plan(selected.request, rank);
-    const StagingShape shape = staging_shape(plan, segment_bytes, limit.wide, limit.several_nodes);
+    const StagingShape shape = staging_shape(plan, segment_bytes, limit.widening, limit.several_nodes);
     if (shape.total_bytes <= limit.bytes || segment_bytes <= least_bytes) return plan;
     segment_bytes = std::max(round_up(segment_bytes / 2, std::max<std::size_t>(64, unit_bytes)), least_bytes);
   }
@@ -164,6 +173,11 @@ PlanRequest PlanMaker::request_of(const CallArguments& arguments, bool wide) con
   return request;
 }
 
+bool PlanMaker::sums_travel_as_float(const CallArguments& arguments) const noexcept {
+  return combines(arguments.collective) && arguments.user.call == nullptr && is_small_float(arguments.type) &&
+         (wide_wire_ || determinism_ == Determinism::canonical);
+}
+
 /// The library's own calls take neither the team's tune table nor a forced choice.
 void PlanMaker::select_for(CallPlan& call_plan, const PlanRequest& request, std::size_t total_bytes) const {
   const CallArguments& arguments = call_plan.arguments;
@@ -177,7 +191,8 @@ void PlanMaker::select_for(CallPlan& call_plan, const PlanRequest& request, std:
 std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const {
   const int ranks = members_.ranks();
   check_types(arguments);
-  const std::size_t element_bytes = element_bytes_of(arguments);
+  const bool sums_as_float = arguments.averages && sums_travel_as_float(arguments);
+  const std::size_t element_bytes = sums_as_float ? sizeof(float) : element_bytes_of(arguments);
   if (element_bytes == 0) invalid("type " + std::to_string(static_cast<int>(arguments.type)) + " is unknown");
   const std::size_t unit_bytes = unit_bytes_of(element_bytes);
   check_sizes(arguments, unit_bytes, ranks);
@@ -193,10 +208,9 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   const bool per_rank = has_block_per_rank(arguments.collective);
   const std::size_t total_bytes = per_rank && !has_counts ? block_bytes * static_cast<std::size_t>(ranks) : block_bytes;
 
-  call_plan->wide = combines(arguments.collective) && arguments.user.call == nullptr &&
-                    (arguments.type == Type::f16 || arguments.type == Type::bf16) &&
-                    (wide_wire_ || determinism_ == Determinism::canonical);
-  const PlanRequest request = request_of(arguments, call_plan->wide);
+  // An average is rounded when it has been divided: its sum is not rounded before, but made by a call of float.
+  if (sums_travel_as_float(arguments) && !arguments.averages) call_plan->widening = widening_of(arguments.type);
+  const PlanRequest request = request_of(arguments, call_plan->widening != Widening::none);
   select_for(*call_plan, request, total_bytes);
   std::size_t& segment_bytes = call_plan->selected.request.tuning.segment_bytes;
   segment_bytes = round_up(segment_bytes, unit_bytes);
@@ -204,7 +218,7 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   const bool is_forced = forced_.segment_bytes != 0 && !arguments.is_internal;
   const Plan plan = is_forced ? call_plan->selected.algorithm->plan(call_plan->selected.request, members_.rank())
                               : fitting_plan(call_plan->selected, members_.rank(), unit_bytes,
-                                             {staging_bytes_, call_plan->wide, members_.several_nodes()});
+                                             {staging_bytes_, call_plan->widening, members_.several_nodes()});
   if (arguments.unequal && !plan.exchange.exists()) {
     call_plan->lengths = make_lengths(arguments, call_plan->selected, plan);
   }
@@ -215,11 +229,11 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   shape.layout = has_counts ? layout_of(arguments.block_counts, ranks, parts.count, unit_bytes, segment_bytes)
                  : per_rank ? Layout(total_bytes, plan.blocks, segment_bytes, block_bytes, parts)
                             : Layout(plan.dealing, total_bytes, plan.blocks, segment_bytes, even_bytes);
-  shape.type = arguments.type;
+  shape.type = sums_as_float ? Type::f32 : arguments.type;
   shape.element_bytes = element_bytes;
   shape.unit_bytes = unit_bytes;
   if (combines(arguments.collective) && arguments.user.call == nullptr) {
-    shape.fold = kernels::find(arguments.op, arguments.type, members_.context().isa());
+    shape.fold = kernels::find(arguments.op, shape.type, members_.context().isa());
   }
   shape.user = arguments.user.call != nullptr ? &call_plan->arguments.user : nullptr;
   shape.non_temporal = total_bytes >= kNonTemporalBytes;
@@ -228,7 +242,10 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   if (is_personalised(arguments.collective)) shape.block_bytes = own_bytes;
   set_buffer_shapes(arguments, own_bytes, ranks, members_.rank(), *call_plan);
   set_record(*call_plan);
-  call_plan->is_plain = is_plain(arguments);
+  call_plan->sums_as_float = sums_as_float;
+  call_plan->operands = static_cast<std::uint32_t>(ranks);
+  call_plan->is_finished_at_end = needs_finish(arguments, members_.rank(), ranks);
+  call_plan->is_plain = is_plain(arguments) && !call_plan->is_finished_at_end;
   return call_plan;
 }
 

@@ -26,6 +26,7 @@ class PlanMaker {
   std::unique_ptr<CallPlan> make(const CallArguments& arguments) const;
 
  private:
+  bool sums_travel_as_float(const CallArguments& arguments) const noexcept;
   PlanRequest request_of(const CallArguments& arguments, bool wide) const;
   void select_for(CallPlan& call_plan, const PlanRequest& request, std::size_t total_bytes) const;
   std::unique_ptr<CallPlan> make_lengths(const CallArguments& arguments, const Selected& selected,
@@ -43,7 +44,7 @@ class PlanMaker {
 /// The limit of a plan's staging, and all that the staging depends on besides the plan. Equal on all members.
 struct StagingLimit {
   std::size_t bytes = 0;
-  bool wide = false;
+  Widening widening = Widening::none;
   bool several_nodes = false;
 };
 /// The plan of `rank`, with segments made shorter until it fits or they have 512 bytes. Bits do not depend on segments.

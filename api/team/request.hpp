@@ -48,6 +48,9 @@ struct Request {
   /// The input of an alltoall in place as it was at the start: results arrive before all of the input is sent.
   std::unique_ptr<std::byte[]> input_copy;
   std::size_t input_copy_bytes = 0;
+  /// The sums of small floats that are made as float; `input_copy` is then the input as float.
+  std::unique_ptr<std::byte[]> result_copy;
+  std::size_t result_copy_bytes = 0;
   std::unique_ptr<UnequalBlocks> unequal;
   PairCall* pair = nullptr;               ///< of a send or a receive, which it outlives; nullptr: a collective
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read

@@ -22,12 +22,19 @@ struct float16 {
 struct bfloat16 {
   std::uint16_t bits;
 };
+/// The 8 bits of the two floats of the Open Compute Project.
+struct float8_e4m3 {
+  std::uint8_t bits;
+};
+struct float8_e5m2 {
+  std::uint8_t bits;
+};
 
 /// The torii_type of a C++ type. Specialise it for a type of yours that is laid out like one of torii's:
 /// `template <> struct torii::TypeOf<my::half> : std::integral_constant<torii_type, TORII_F16> {};`
 template <typename Element>
 struct TypeOf {
-  static_assert(std::is_integral_v<Element> && !std::is_same_v<Element, bool>,
+  static_assert(std::is_integral_v<Element>,
                 "torii has no type for this element; specialise torii::TypeOf, or use run() with a torii_call");
   static constexpr torii_type of_size(bool is_signed) {
     if (sizeof(Element) == 1) return is_signed ? TORII_I8 : TORII_U8;
@@ -41,6 +48,12 @@ template <>
 struct TypeOf<float16> : std::integral_constant<torii_type, TORII_F16> {};
 template <>
 struct TypeOf<bfloat16> : std::integral_constant<torii_type, TORII_BF16> {};
+template <>
+struct TypeOf<float8_e4m3> : std::integral_constant<torii_type, TORII_FLOAT8_E4M3> {};
+template <>
+struct TypeOf<float8_e5m2> : std::integral_constant<torii_type, TORII_FLOAT8_E5M2> {};
+template <>
+struct TypeOf<bool> : std::integral_constant<torii_type, TORII_BOOL> {};
 template <>
 struct TypeOf<float> : std::integral_constant<torii_type, TORII_F32> {};
 template <>

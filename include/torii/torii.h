@@ -87,8 +87,7 @@ TORII_API torii_status torii_deregister(torii_context* context, torii_region* re
  * engines. */
 TORII_API int torii_engine_bytes(const torii_context* context, uint64_t* bytes, int engines);
 
-/* ---- team -----------------------------------------------------------------------------------------------------------
- */
+/* ---- team ------------------------------------------------------------------------------------------------------- */
 
 typedef struct torii_team_options {
   size_t size;
@@ -151,8 +150,7 @@ TORII_API int torii_most_in_flight(const torii_team* team);
 /* Ends every call on the team, on all ranks, with TORII_ABORTED. From any thread, at any time. */
 TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
 
-/* ---- operations
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------------------------- */
 
 /* out[i] = left[i] op right[i]; `out` may be the address of `left` or of `right`. Must be associative. */
 typedef void (*torii_user_function)(const void* left, const void* right, void* out, size_t count, void* data);
@@ -302,8 +300,7 @@ TORII_API torii_status torii_all_gatherv(torii_team* team, const void* input, si
                                          const size_t* result_counts, const size_t* result_displacements,
                                          torii_type type);
 
-/* ---- data dealt over the ranks
- * ----------------------------------------------------------------------------------------- */
+/* ---- data dealt over the ranks ---------------------------------------------------------------------------------- */
 
 /* How `items` are dealt, in order: the first items % ranks ranks have one more than the others. Rank `rank` has `count`
  * items from `first` on. Local. */
@@ -326,8 +323,7 @@ TORII_API torii_status torii_transpose_array(torii_team* team, const void* input
 TORII_API torii_status torii_permute(torii_team* team, const void* input, size_t count, const uint64_t* destinations,
                                      void* result, size_t result_count, size_t item_bytes);
 
-/* ---- results one can check
- * -------------------------------------------------------------------------------------------- */
+/* ---- results one can check -------------------------------------------------------------------------------------- */
 
 /* Writes `rank`'s input elements [first, first + count) to `out`. */
 typedef void (*torii_operand)(int rank, size_t first, size_t count, void* out, void* data);

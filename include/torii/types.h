@@ -70,10 +70,12 @@ typedef enum torii_op {
   TORII_LXOR = 9,
   TORII_MINLOC = 10,
   TORII_MAXLOC = 11,
-  TORII_USER = 12
+  TORII_USER = 12,
+  TORII_AVG = 13 /* the sum, divided once by the number of ranks; integers are truncated towards zero */
 } torii_op;
 
-/* The last five are pairs for minloc and maxloc, laid out as the C struct {value; int32_t index;}. */
+/* The five from TORII_I16_I32 on are pairs for minloc and maxloc, laid out as the C struct {value; int32_t index;}.
+ * docs/embedding.md, "Types and operations", describes truth values (a byte, of which 0 is false) and 8-bit floats. */
 typedef enum torii_type {
   TORII_I8 = 0,
   TORII_U8 = 1,
@@ -93,7 +95,10 @@ typedef enum torii_type {
   TORII_I32_I32 = 15,
   TORII_I64_I32 = 16,
   TORII_F32_I32 = 17,
-  TORII_F64_I32 = 18
+  TORII_F64_I32 = 18,
+  TORII_BOOL = 19,
+  TORII_FLOAT8_E4M3 = 20,
+  TORII_FLOAT8_E5M2 = 21
 } torii_type;
 
 /* Bytes of one element; 0 for an unknown type. */

@@ -51,6 +51,14 @@ struct Integer {
   static bool is_nan(uint64_t /*bits*/) { return false; }
   static constexpr uint64_t kNan = 0;
 };
+struct Truth : Integer {
+  static uint64_t from(uint64_t random) { return random >> 63; }
+};
+struct E4m3 : Real<3, 7, 8, 3> {
+  static bool is_nan(uint64_t bits) { return (bits & 0x7f) == 0x7f; }
+  static constexpr uint64_t kNan = 0x7f;
+};
+using E5m2 = Real<2, 15, 8, 4>;
 using F16 = Real<10, 15, 16, 4>;
 using Bf16 = Real<7, 127, 16, 20>;
 using F32 = Real<23, 127, 32, 20>;
@@ -60,6 +68,12 @@ using F64 = Real<52, 1023, 64, 20>;
 template <typename Body>
 auto with_format(Kind kind, Body body) {
   switch (kind) {
+    case Kind::truth:
+      return body(Truth{});
+    case Kind::f8e4m3:
+      return body(E4m3{});
+    case Kind::f8e5m2:
+      return body(E5m2{});
     case Kind::f16:
       return body(F16{});
     case Kind::bf16:
@@ -89,16 +103,16 @@ void fill_whole(uint64_t key, size_t first, size_t count, std::byte* out) {
 }
 
 void fill_two_fields(const TypeInfo& type, uint64_t key, size_t first, size_t count, std::byte* out) {
-  const bool is_pair = type.type >= TORII_I16_I32;
+  const bool has_index = is_pair(type.type);
   std::memset(out, 0, count * type.size_bytes);
   with_format(type.fields[0].kind, [&](auto format) {
     using Format = decltype(format);
     for (size_t i = 0; i < count; ++i) {
       const uint64_t random = mix(key + (first + i) * kGolden);
       const uint64_t other = mix(random + kGolden);
-      const bool tie = is_pair && (other >> 62) == 0;
+      const bool tie = has_index && (other >> 62) == 0;
       const uint64_t value = tie ? Format::small(random) : Format::from(random);
-      const uint64_t second = is_pair ? other & 0x7fffffff : Format::from(other);
+      const uint64_t second = has_index ? other & 0x7fffffff : Format::from(other);
       std::byte* element = out + i * type.size_bytes;
       std::memcpy(element, &value, type.fields[0].size_bytes);
       std::memcpy(element + type.fields[1].offset_bytes, &second, type.fields[1].size_bytes);
@@ -134,6 +148,12 @@ void fill(uint64_t seed, torii_type type, int rank, size_t first, size_t count, 
   auto* bytes = static_cast<std::byte*>(out);
   if (entry.field_count == 2) return fill_two_fields(entry, key, first, count, bytes);
   switch (entry.fields[0].kind) {
+    case Kind::truth:
+      return fill_whole<Truth, 1>(key, first, count, bytes);
+    case Kind::f8e4m3:
+      return fill_whole<E4m3, 1>(key, first, count, bytes);
+    case Kind::f8e5m2:
+      return fill_whole<E5m2, 1>(key, first, count, bytes);
     case Kind::f16:
       return fill_whole<F16, 2>(key, first, count, bytes);
     case Kind::bf16:

@@ -42,8 +42,11 @@ constexpr std::array kTypes = {
     pair(TORII_I64_I32, "i64_i32", Kind::integer, 8),
     pair(TORII_F32_I32, "f32_i32", Kind::f32, 4),
     pair(TORII_F64_I32, "f64_i32", Kind::f64, 8),
+    whole(TORII_BOOL, "bool", Kind::truth, 1),
+    whole(TORII_FLOAT8_E4M3, "f8e4m3", Kind::f8e4m3, 1),
+    whole(TORII_FLOAT8_E5M2, "f8e5m2", Kind::f8e5m2, 1),
 };
-static_assert(kTypes.size() == TORII_F64_I32 + 1 && kTypes[TORII_F32].type == TORII_F32);
+static_assert(kTypes.size() == TORII_FLOAT8_E5M2 + 1 && kTypes[TORII_F32].type == TORII_F32);
 
 constexpr std::array<std::pair<std::string_view, torii_type>, 10> kAliases = {{
     {"int8", TORII_I8},
@@ -63,8 +66,10 @@ constexpr std::array kOps = {
     OpInfo{TORII_MAX, "max"},   OpInfo{TORII_BAND, "band"},     OpInfo{TORII_BOR, "bor"},
     OpInfo{TORII_BXOR, "bxor"}, OpInfo{TORII_LAND, "land"},     OpInfo{TORII_LOR, "lor"},
     OpInfo{TORII_LXOR, "lxor"}, OpInfo{TORII_MINLOC, "minloc"}, OpInfo{TORII_MAXLOC, "maxloc"},
+    OpInfo{TORII_AVG, "avg"},
 };
-static_assert(kOps.size() == TORII_USER && kOps[TORII_BXOR].op == TORII_BXOR);
+// There is no user operation here.
+static_assert(kOps.size() == TORII_AVG && kOps[TORII_BXOR].op == TORII_BXOR);
 
 constexpr std::array kCollectives = {"barrier",  "broadcast", "reduce", "allreduce", "all_gather", "reduce_scatter",
                                      "alltoall", "scatter",   "gather", "scan",      "exscan"};
@@ -85,7 +90,7 @@ std::span<const TypeInfo> all_types() { return kTypes; }
 std::span<const OpInfo> all_ops() { return kOps; }
 
 const TypeInfo& info(torii_type type) { return kTypes.at(type); }
-const char* name(torii_op op) { return kOps.at(op).name; }
+const char* name(torii_op op) { return kOps.at(op == TORII_AVG ? kOps.size() - 1 : static_cast<size_t>(op)).name; }
 const char* name(torii_collective collective) { return kCollectives.at(collective); }
 
 std::optional<torii_type> parse_type(std::string_view text) {
@@ -113,13 +118,13 @@ std::optional<torii_collective> parse_collective(std::string_view text) {
 }
 
 bool is_defined(torii_op op, torii_type type) {
-  const bool is_pair = type >= TORII_I16_I32;
-  if (is_pair || op == TORII_MINLOC || op == TORII_MAXLOC) {
-    return is_pair && (op == TORII_MINLOC || op == TORII_MAXLOC);
+  if (is_pair(type) || op == TORII_MINLOC || op == TORII_MAXLOC) {
+    return is_pair(type) && (op == TORII_MINLOC || op == TORII_MAXLOC);
   }
   const TypeInfo& entry = info(type);
+  if (op == TORII_AVG) return entry.fields[0].kind != Kind::truth;
   if (entry.field_count == 2) return op == TORII_SUM || op == TORII_PROD;
-  return op <= TORII_MAX || entry.fields[0].kind == Kind::integer;
+  return op <= TORII_MAX || entry.fields[0].kind == Kind::integer || entry.fields[0].kind == Kind::truth;
 }
 
 std::vector<std::string> split_list(const std::string& text) {

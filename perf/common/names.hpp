@@ -16,7 +16,7 @@
 namespace torii::perf {
 
 /// How the bits of a field are read.
-enum class Kind : uint8_t { integer, f16, bf16, f32, f64 };
+enum class Kind : uint8_t { integer, truth, f8e4m3, f8e5m2, f16, bf16, f32, f64 };
 
 /// One number inside an element: a complex has two, a pair has a value and an index. Bytes between fields are padding.
 struct Field {
@@ -53,6 +53,9 @@ std::optional<torii_type> parse_type(std::string_view text);
 std::optional<torii_op> parse_op(std::string_view text);
 std::optional<torii_collective> parse_collective(std::string_view text);
 
+/// Pairs of value and index.
+constexpr bool is_pair(torii_type type) { return type >= TORII_I16_I32 && type <= TORII_F64_I32; }
+
 /// True for minloc and maxloc on pairs, sum and prod on complex, bitwise and logical operations on integers, and so on.
 bool is_defined(torii_op op, torii_type type);
 
@@ -60,6 +63,10 @@ bool is_defined(torii_op op, torii_type type);
 constexpr bool is_prefix(torii_collective c) { return c == TORII_SCAN || c == TORII_EXSCAN; }
 constexpr bool combines(torii_collective c) {
   return c == TORII_REDUCE || c == TORII_ALLREDUCE || c == TORII_REDUCE_SCATTER || is_prefix(c);
+}
+/// The same in that collective: a scan has no average.
+inline bool is_defined(torii_collective c, torii_op op, torii_type type) {
+  return is_defined(op, type) && !(op == TORII_AVG && is_prefix(c));
 }
 constexpr bool has_root(torii_collective c) {
   return c == TORII_REDUCE || c == TORII_BROADCAST || c == TORII_SCATTER || c == TORII_GATHER;

@@ -80,7 +80,7 @@ void read_types_and_ops(const Raw& raw, Options& options) {
   if (!combines(options.collective)) return;
   for (const torii_type type : options.types) {
     for (const torii_op op : options.ops) {
-      if (is_defined(op, type)) return;
+      if (is_defined(options.collective, op, type)) return;
     }
   }
   throw Failure(kBadCommandLine, "-o " + raw.ops + " is not defined for -d " + raw.types);

@@ -168,7 +168,7 @@ int64_t Bench::run_all() {
   size_t last_bytes = 0;
   for (const torii_type type : options_.types) {
     for (const torii_op op : options_.ops) {
-      if (combines(options_.collective) && !is_defined(op, type)) continue;
+      if (combines(options_.collective) && !is_defined(options_.collective, op, type)) continue;
       last_bytes = 0;
       for (size_t bytes = options_.begin_bytes; bytes <= options_.end_bytes;
            bytes = options_.step_bytes > 0 ? bytes + options_.step_bytes : bytes * options_.factor) {

@@ -247,7 +247,7 @@ std::vector<Row> make_table() {
   rows.push_back(
       choice("DETERMINISM", &S::determinism, kDeterminismNames, Scope::job, "how much of the bits is promised"));
   rows.push_back(
-      choice("WIRE", &S::wide_wire, kWireNames, Scope::job, "f32: partial results of f16 and bf16 stay float"));
+      choice("WIRE", &S::wide_wire, kWireNames, Scope::job, "f32: partial results of 16 and 8-bit floats stay float"));
   rows.push_back(word("ISA", &S::isa, kIsaNames, Scope::own, "instruction set of the reduction kernels"));
   rows.push_back(timeout_row());
   rows.push_back(choice("LOG", &S::log, kLogNames, Scope::own, "what is said on stderr"));

@@ -64,7 +64,7 @@ DataMover::Operand DataMover::source_place(const StreamEnd& end, const Step& ste
       break;
   }
   const std::byte* at = call_.message_payload(in.stream, in.ring, end, step);
-  return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && call_.plan->wide};
+  return {reinterpret_cast<std::uintptr_t>(at), true, in.stream.wide && call_.plan->is_wide()};
 }
 
 /// A base of 0 means that nothing is stored there.
@@ -79,7 +79,8 @@ DataMover::Operand DataMover::target_place(const StreamEnd& end, const Step& ste
   if (leaves_from_vector(out)) return {};
   if (is_stored_already(out, call_.message_bytes(out.stream, step))) return {};
   const std::byte* at = call_.message_payload(out.stream, out.ring, end, step);
-  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && call_.plan->wide, false, !out.ring.remote()};
+  return {reinterpret_cast<std::uintptr_t>(at), true, out.stream.wide && call_.plan->is_wide(), false,
+          !out.ring.remote()};
 }
 
 /// The address from which engines may send the step's value: the own operand, or the result that the step keeps or has
@@ -190,9 +191,11 @@ void DataMover::move_piece(const Piece& piece, std::size_t packed_offset_bytes, 
   const std::size_t offset_bytes = call_.memory_bytes(piece.offset_bytes);
   const std::size_t length_bytes = call_.memory_bytes(piece.length_bytes);
   const std::size_t packed_bytes = call_.memory_bytes(packed_offset_bytes);
+  const Widening widening = call_.plan->widening;
   const auto at = [&](const Operand& place, std::size_t done_bytes) {
     if (!place.packed) return place.base + offset_bytes + done_bytes;
-    return place.base + (packed_bytes + done_bytes) * (place.wide ? 2 : 1);
+    const std::size_t before_bytes = packed_bytes + done_bytes;
+    return place.base + (place.wide ? widened(before_bytes, widening) : before_bytes);
   };
   const std::size_t hot_bytes =
       std::max(kHotBytes / call_.shape->element_bytes, std::size_t{1}) * call_.shape->element_bytes;
@@ -290,7 +293,8 @@ void DataMover::combine(std::size_t count, Fold order) noexcept {
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       if (target_places_[i].wide != wide || targets_[i] == value) continue;
-      kernels::copy(targets_[i], value, wide ? 2 * bytes : bytes, target_places_[i].non_temporal);
+      kernels::copy(targets_[i], value, wide ? widened(bytes, call_.plan->widening) : bytes,
+                    target_places_[i].non_temporal);
     }
   }
 }

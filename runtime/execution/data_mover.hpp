@@ -45,7 +45,7 @@ class DataMover {
   };
   bool leaves_from_vector(const InstalledOut& out) const noexcept {
     return sendable_ != nullptr && out.ring.remote() && out.stream.bundle == 1 &&
-           !(out.stream.wide && call_.plan->wide);
+           !(out.stream.wide && call_.plan->is_wide());
   }
   const std::byte* sendable(const Step& step) const noexcept;
   Operand source_place(const StreamEnd& end, const Step& step) const noexcept;

@@ -272,15 +272,15 @@ class Installer {
 
 }  // namespace
 
-InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Placement& placement) {
+InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, const Placement& placement) {
   InstalledPlan installed;
   const Nodes asked = placement.nodes.empty() ? nodes_of(placement) : Nodes{};
   const Nodes& nodes = placement.nodes.empty() ? asked : placement.nodes;
   const bool several_nodes = std::ranges::any_of(nodes, [&](int node) { return node != nodes.front(); });
   installed.shape =
-      placement.signals_only ? signals_shape(plan) : staging_shape(plan, segment_bytes, wide, several_nodes);
+      placement.signals_only ? signals_shape(plan) : staging_shape(plan, segment_bytes, widening, several_nodes);
   installed.plan = std::move(plan);
-  installed.wide = wide;
+  installed.widening = widening;
   std::size_t flows = 0;
   for (const Lane& lane : installed.plan.lanes) flows += lane.flows.size();
   installed.stores.resize(installed.plan.exchange.exists() ? 1 : flows);

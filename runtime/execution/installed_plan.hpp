@@ -115,11 +115,12 @@ struct InstalledPlan {
     const auto count = static_cast<std::uint64_t>(plan.slots);
     return {count, (count & (count - 1)) == 0 ? count - 1 : 0};
   }
+  bool is_wide() const noexcept { return widening != Widening::none; }
 
   Plan plan;
   StagingShape shape;
-  bool wide = false;    ///< wide streams hold float
-  bool remote = false;  ///< a stream comes from another node or goes there
+  Widening widening = Widening::none;  ///< of what wide streams hold; `none`: no stream is wide
+  bool remote = false;                 ///< a stream comes from another node or goes there
   /// What a put to another node may send without a copy, because nothing else is stored there in the same call:
   bool result_is_final = false;  ///< the result, once it has been kept: no step keeps a block that another has kept
   bool operand_in_place_stays = false;  ///< also an operand that is the result's memory
@@ -150,6 +151,6 @@ struct Placement {
 };
 
 /// Throws Error{internal} when a stream has no other end: a plan that the verifier would reject.
-InstalledPlan install(Plan plan, std::size_t segment_bytes, bool wide, const Placement& placement);
+InstalledPlan install(Plan plan, std::size_t segment_bytes, Widening widening, const Placement& placement);
 
 }  // namespace torii

@@ -132,7 +132,7 @@ struct RunningCall {
   /// Bytes of a step's message on this stream.
   std::size_t message_bytes(const Stream& stream, const Step& step) const noexcept {
     const std::size_t bytes = memory_bytes(shape->layout.segment_length_bytes(step.block, step.segment));
-    return stream.wide && plan->wide ? 2 * bytes : bytes;
+    return stream.wide ? widened(bytes, plan->widening) : bytes;
   }
   /// Bytes of the step's bundle, which has one slot.
   std::size_t bundle_bytes(const Stream& stream, const Step& step) const noexcept {

@@ -30,14 +30,14 @@ std::vector<int> group_leaders(const Plan& plan, const Nodes& nodes) {
   return leaders;
 }
 
-StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes) {
+StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, Widening widening, bool several_nodes) {
   StagingShape shape;
   const std::size_t bundle_bytes = segment_bytes * static_cast<std::size_t>(plan.bundle_max);
-  const std::size_t payload_bytes = round_up(wide ? 2 * bundle_bytes : bundle_bytes, kLineBytes);
+  const std::size_t payload_bytes = round_up(widened(bundle_bytes, widening), kLineBytes);
   const auto slots = static_cast<std::size_t>(plan.slots);
   shape.slot_bytes = kLineBytes + payload_bytes;
   shape.stream_bytes = slots * shape.slot_bytes;
-  if (!plan.exchange.exists() && plan.bundle_max == 1 && !wide) {
+  if (!plan.exchange.exists() && plan.bundle_max == 1 && widening == Widening::none) {
     shape.cells_offset = shape.stream_bytes;
     shape.wide_cells_offset = shape.cells_offset + round_up(slots * kCellBytes, kLineBytes);
     shape.stream_bytes = shape.wide_cells_offset + round_up(slots * kWideCellBytes, kLineBytes);

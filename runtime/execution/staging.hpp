@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "reduce_kernels/types.hpp"
 #include "runtime/execution/rings.hpp"
 #include "runtime/plan/layout.hpp"
 #include "runtime/plan/plan.hpp"
@@ -27,7 +28,7 @@ struct StagingShape {
   std::size_t send_offset = 0;
   std::size_t total_bytes = 0;
 };
-StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, bool wide, bool several_nodes);
+StagingShape staging_shape(const Plan& plan, std::size_t segment_bytes, Widening widening, bool several_nodes);
 /// For a simulation without data, in which all peers are on other nodes: slots are words, and there is room for nothing
 /// but signals and credits. Payloads have addresses, but nobody may access them.
 StagingShape signals_shape(const Plan& plan) noexcept;

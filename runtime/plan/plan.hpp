@@ -22,7 +22,7 @@ struct PlanRequest {
   Topology topology = Topology::node(1);
   int root = 0;  ///< of a collective that has_root(); 0 for the others
   Determinism determinism = Determinism::run;
-  bool wide_wire = false;  ///< f16 and bf16 partial results travel as float
+  bool wide_wire = false;  ///< partial results of small floats travel as float
   Tuning tuning;
   bool operator==(const PlanRequest&) const = default;
 };
@@ -57,7 +57,7 @@ struct Stream {
   /// 1 only for through_slots, and only if all blocks are equally long.
   int bundle = 1;
   Delivery delivery = Delivery::through_slots;
-  bool wide = false;    ///< f16 and bf16 travel as float (partial results of a wide plan)
+  bool wide = false;    ///< small floats travel as float (partial results of a wide plan)
   bool credits = true;  ///< false: data dependencies imply every credit; the verifier proves it
   /// The directions of its messages at ties, if the topology lets senders choose them (Topology::selects_ties()); else
   /// all 0.

@@ -43,6 +43,8 @@ CallShape call_shape(const PlanRun& run) {
   return call;
 }
 
+Widening widening_of_run(const PlanRun& run) { return run.wide ? widening_of(run.type) : Widening::none; }
+
 /// One rank's part. Every rank makes its own, on its own thread.
 class PlanRank {
  public:
@@ -57,13 +59,14 @@ class PlanRank {
         faulty_(distant_, faults()),
         execution_(faulty_) {
     const auto rank = static_cast<std::size_t>(bootstrap.rank());
-    const StagingShape shape = staging_shape(run.plans[rank], run.tuning.segment_bytes, run.wide, !run.nodes.empty());
+    const StagingShape shape =
+        staging_shape(run.plans[rank], run.tuning.segment_bytes, widening_of_run(run), !run.nodes.empty());
     Placement placement;
     placement.transport = &faulty_;
     placement.staging_offsets = gather_values(bootstrap, arena_->allocate(shape.total_bytes));
     for (int peer = 0; peer < bootstrap.ranks(); ++peer) placement.context_ranks.push_back(peer);
     placement.plan_of = [&run](int peer) { return run.plans[static_cast<std::size_t>(peer)]; };
-    plan_ = install(run.plans[rank], run.tuning.segment_bytes, run.wide, placement);
+    plan_ = install(run.plans[rank], run.tuning.segment_bytes, widening_of_run(run), placement);
     shape_ = call_shape(run);
     if (run.program) program_ = compile_linear(plan_, shape_.layout, shape_.unit_bytes, shape_.element_bytes);
     for (TimedChoice& choice : plan_.private_reads.choice.by_size) choice.force(run.cross_memory ? 1 : 0);

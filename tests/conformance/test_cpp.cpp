@@ -161,6 +161,8 @@ TEST(Cpp, PermutesInPlace) {
 
 static_assert(type_of<float>() == TORII_F32 && type_of<const double>() == TORII_F64);
 static_assert(type_of<std::complex<float>>() == TORII_CF32 && type_of<std::complex<double>>() == TORII_CF64);
+static_assert(sizeof(bool) == 1 && type_of<bool>() == TORII_BOOL);
+static_assert(type_of<float8_e4m3>() == TORII_FLOAT8_E4M3 && type_of<float8_e5m2>() == TORII_FLOAT8_E5M2);
 static_assert(type_of<float16>() == TORII_F16 && type_of<bfloat16>() == TORII_BF16);
 static_assert(type_of<std::int8_t>() == TORII_I8 && type_of<std::uint64_t>() == TORII_U64);
 static_assert(type_of<unsigned short>() == TORII_U16 && type_of<int>() == TORII_I32);

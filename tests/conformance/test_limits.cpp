@@ -100,10 +100,11 @@ TEST(Limits, WhatAutoSelectsFitsInATeamsStaging) {
             Selected selected =
                 select(TuneTable::built_in(), Forced{}, request, bytes, several_nodes, several_nodes ? 16384 : 0);
             const std::size_t selected_bytes = selected.request.tuning.segment_bytes;
-            const StagingLimit limit = {team_staging_bytes(ranks), request.wide_wire, several_nodes};
+            const Widening widening = request.wide_wire ? Widening::fourfold : Widening::none;
+            const StagingLimit limit = {team_staging_bytes(ranks), widening, several_nodes};
             const Plan plan = fitting_plan(selected, 0, 64, limit);
             const std::size_t segment_bytes = selected.request.tuning.segment_bytes;
-            const StagingShape shape = staging_shape(plan, segment_bytes, request.wide_wire, several_nodes);
+            const StagingShape shape = staging_shape(plan, segment_bytes, widening, several_nodes);
             EXPECT_LE(shape.total_bytes, limit.bytes)
                 << text_of(request) << ", " << bytes << " bytes, several nodes " << several_nodes << ": "
                 << selected.algorithm->name << ", segments of " << segment_bytes << ", " << plan.slots << " slots, "

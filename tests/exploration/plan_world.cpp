@@ -84,7 +84,8 @@ void PlanWorld::make(int rank) {
   placement.staging_offsets.assign(what_.plans.size(), station.ground_offset());
   placement.plan_of = [this](int peer) { return what_.plans[static_cast<std::size_t>(peer)]; };
   placement.nodes = what_.nodes.empty() ? Nodes(what_.plans.size(), 0) : what_.nodes;
-  made_[index] = new Rank(transport(rank), install(what_.plans[index], what_.tuning.segment_bytes, false, placement));
+  made_[index] =
+      new Rank(transport(rank), install(what_.plans[index], what_.tuning.segment_bytes, Widening::none, placement));
   Rank& made = *made_[index];
   made.rank = rank;
   for (std::size_t i = 0; i < what_.calls.size(); ++i) {

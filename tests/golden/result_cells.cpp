@@ -150,7 +150,7 @@ std::string in_simulator(const Algorithm& algorithm, const Cell& cell) {
   }
   call.network.topology = cell.request.topology;
   call.network.jitter_us = 5;
-  call.wide = cell.request.wide_wire;
+  if (cell.request.wide_wire) call.widening = widening_of(cell.type);
   call.fill = [&](int rank, std::byte* out) {
     std::memcpy(out, operand_of(cell.type, rank).data(), cell.total_bytes());
   };

@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "reduce_kernels/float16.hpp"
+#include "reduce_kernels/float8.hpp"
 
 namespace torii::kernels::testing {
 namespace {
@@ -92,6 +93,7 @@ void put_random(Type type, bool wide, void* to, size_t index, Random& random) {
   switch (type) {
     case Type::i8:
     case Type::u8:
+    case Type::boolean:
       return put(to, index, random_integer<int8_t>(random));
     case Type::i16:
     case Type::u16:
@@ -105,6 +107,9 @@ void put_random(Type type, bool wide, void* to, size_t index, Random& random) {
     case Type::f16:
     case Type::bf16:
       return wide ? put(to, index, random_float<float>(random)) : put(to, index, random_float16(type, random));
+    case Type::f8e4m3:
+    case Type::f8e5m2:
+      return wide ? put(to, index, random_float<float>(random)) : put(to, index, static_cast<uint8_t>(random()));
     case Type::f32:
       return put(to, index, random_float<float>(random));
     case Type::f64:
@@ -149,9 +154,18 @@ bool same_float16(Type type, const void* left, const void* right, size_t index) 
   return a == b || ((a & 0x7fff) > infinity && (b & 0x7fff) > infinity);
 }
 
+bool same_float8(Type type, const void* left, const void* right, size_t index) {
+  const auto a = get<uint8_t>(left, index);
+  const auto b = get<uint8_t>(right, index);
+  const int last = type == Type::f8e4m3 ? 0x7e : 0x7c;
+  return a == b || ((a & 0x7f) > last && (b & 0x7f) > last);
+}
+
 bool same_element(Type type, bool wide, const void* left, const void* right, size_t index) {
-  if (is_float16(type) && !wide) return same_float16(type, left, right, index);
-  if (type == Type::f32 || is_float16(type)) return same_part<float>(left, right, index);
+  if (is_small_float(type) && !wide) {
+    return size_of(type) == 1 ? same_float8(type, left, right, index) : same_float16(type, left, right, index);
+  }
+  if (type == Type::f32 || is_small_float(type)) return same_part<float>(left, right, index);
   if (type == Type::f64) return same_part<double>(left, right, index);
   if (type == Type::cf32) {
     return same_part<float>(left, right, 2 * index) && same_part<float>(left, right, 2 * index + 1);

@@ -115,7 +115,8 @@ TEST_P(IsaProof, TheForcedIsaIsTheOneThatRuns) {
     check(Op::min, Type::i64);
     return;
   }
-  for (const Type type : {Type::i8, Type::u16, Type::i32, Type::u64, Type::f16, Type::bf16, Type::f32, Type::f64}) {
+  for (const Type type : {Type::i8, Type::u16, Type::i32, Type::u64, Type::f16, Type::bf16, Type::f32, Type::f64,
+                          Type::f8e4m3, Type::f8e5m2, Type::boolean}) {
     for (const Op op : {Op::sum, Op::prod, Op::min, Op::max}) check(op, type);
   }
   for (const Op op : {Op::band, Op::bor, Op::bxor, Op::land, Op::lor, Op::lxor}) check(op, Type::i32);
@@ -168,7 +169,8 @@ bool kernel_writes_predicates(Op op, Type type, Isa isa) {
 
 TEST(IsaProof, OnlySveKernelsUsePredicates) {
   if (best_isa() != Isa::sve) GTEST_SKIP() << "this machine has no SVE";
-  for (const Type type : {Type::i8, Type::u16, Type::i32, Type::u64, Type::f16, Type::bf16, Type::f32, Type::f64}) {
+  for (const Type type : {Type::i8, Type::u16, Type::i32, Type::u64, Type::f16, Type::bf16, Type::f32, Type::f64,
+                          Type::f8e4m3, Type::f8e5m2, Type::boolean}) {
     for (const Op op : {Op::sum, Op::prod, Op::min, Op::max}) {
       EXPECT_TRUE(kernel_writes_predicates(op, type, Isa::sve)) << name(op) << " " << torii::name(type);
       EXPECT_FALSE(kernel_writes_predicates(op, type, Isa::neon)) << name(op) << " " << torii::name(type);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLongBytes = 20480;
 // Room for wide elements and for an odd start.
-constexpr size_t kAreaBytes = 2 * kLongBytes + 4096;
+constexpr size_t kAreaBytes = 4 * kLongBytes + 4096;
 constexpr int kManySources = 70;
 constexpr unsigned char kUntouched = 0xa5;
 
@@ -53,7 +53,7 @@ class RandomFold {
   RandomFold(Areas& areas, Type type, Random& random) : type_(type), random_(random), count_(pick_count(random, type)) {
     const int source_count = pick(random, 0, 30) == 0 ? kManySources : pick(random, 1, 9);
     const int target_count = pick(random, 1, 3);
-    if (is_float16(type) && pick(random, 0, 1) != 0) {
+    if (is_small_float(type) && pick(random, 0, 1) != 0) {
       for (int s = 0; s < source_count; ++s) wide_sources_.push_back(pick(random, 0, 1) != 0 ? 1 : 0);
       wide_targets_ = static_cast<uint32_t>(random());
     }

@@ -31,6 +31,8 @@ TEST(Types, NamesOfNcclTestsAreUnderstood) {
   EXPECT_EQ(parse_type("float"), Type::f32);
   EXPECT_EQ(parse_type("double"), Type::f64);
   EXPECT_EQ(parse_type("bfloat16"), Type::bf16);
+  EXPECT_EQ(parse_type("f8e4m3"), Type::f8e4m3);
+  EXPECT_EQ(parse_type("f8e5m2"), Type::f8e5m2);
 }
 
 TEST(Types, UnknownNamesAreNothing) {
@@ -54,7 +56,16 @@ TEST(Types, SizesInMemoryAndOnTheWire) {
   for (int i = 0; i < kTypeCount; ++i) {
     const Type type = static_cast<Type>(i);
     EXPECT_EQ(wire_size(type, false), size_of(type));
-    EXPECT_EQ(wire_size(type, true), is_float16(type) ? 4u : size_of(type));
+    EXPECT_EQ(wire_size(type, true), is_small_float(type) ? 4u : size_of(type));
+    EXPECT_EQ(wire_size(type, true), widened(size_of(type), widening_of(type)));
+  }
+}
+
+TEST(Types, SmallFloatsAreThoseOf16And8Bits) {
+  for (int i = 0; i < kTypeCount; ++i) {
+    const Type type = static_cast<Type>(i);
+    const bool is_small = type == Type::f16 || type == Type::bf16 || type == Type::f8e4m3 || type == Type::f8e5m2;
+    EXPECT_EQ(is_small_float(type), is_small) << torii::name(type);
   }
 }
 
@@ -78,6 +89,8 @@ TEST(Kernels, WhatIsNotDefinedIsExplained) {
   EXPECT_NE(reason(Op::min, Type::cf32).find("complex"), std::string::npos);
   EXPECT_NE(reason(Op::band, Type::f64).find("integers"), std::string::npos);
   EXPECT_NE(reason(Op::land, Type::bf16).find("integers"), std::string::npos);
+  EXPECT_NE(reason(Op::bxor, Type::f8e5m2).find("integers and bool"), std::string::npos);
+  EXPECT_NE(reason(Op::minloc, Type::boolean).find("f32_i32"), std::string::npos);
 }
 
 TEST(Kernels, AutomaticIsOneOfTheAvailable) {

@@ -11,6 +11,12 @@ constexpr std::size_t kBlock = 512;  // elements
 
 std::uint64_t bits_of(Type type, std::uint64_t word) {
   switch (type) {
+    case Type::boolean:  // false half of the time, and true as any byte but 0
+      return (word & 0x100) != 0 ? word | 1 : 0;
+    case Type::f8e4m3:
+      return random_float(word, 3, 4, 3);
+    case Type::f8e5m2:
+      return random_float(word, 2, 5, 4);
     case Type::f16:
       return random_float(word, 10, 5, 4);
     case Type::bf16:

@@ -69,8 +69,9 @@ void read_vector(const PlanQuestion& question, PlanAnswer& answer) {
       size_of(*type) * (per_rank ? static_cast<std::size_t>(request.topology.ranks()) : std::size_t{1});
   answer.bytes = *wanted / block_bytes * block_bytes;
   answer.elements = answer.bytes / size_of(*type);
-  answer.wide = combines(request.collective) && is_float16(*type) &&
-                (answer.settings.wide_wire || request.determinism == Determinism::canonical);
+  if (combines(request.collective) && (answer.settings.wide_wire || request.determinism == Determinism::canonical)) {
+    answer.widening = widening_of(*type);
+  }
 }
 
 int read_root(const PlanQuestion& question, const PlanRequest& request) {
@@ -156,7 +157,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   } else {
     read_vector(question, answer);
   }
-  request.wide_wire = answer.wide;
+  request.wide_wire = answer.wide();
 
   const TuneTable table = TuneTable::load(settings.tune_file);
   const Forced forced = {settings.algorithm, settings.segment_bytes, settings.slots, settings.window};
@@ -175,7 +176,7 @@ PlanAnswer answer(const PlanQuestion& question) {
   }
   const Plan& plan = answer.shown.front();
   add_orders(algorithm, plan.blocks, answer);
-  answer.staging = staging_shape(plan, request.tuning.segment_bytes, answer.wide, answer.several_nodes);
+  answer.staging = staging_shape(plan, request.tuning.segment_bytes, answer.widening, answer.several_nodes);
   answer.team_staging_bytes = team_staging_bytes(request.topology.ranks());
   return answer;
 }

@@ -37,7 +37,8 @@ struct PlanAnswer {
   std::size_t elements = 0;  ///< of the whole vector
   std::size_t bytes = 0;
   std::string type;
-  bool wide = false;
+  Widening widening = Widening::none;
+  bool wide() const noexcept { return widening != Widening::none; }
   std::string why;
   std::vector<std::pair<std::string, std::string>> others;  ///< algorithm, reason; empty: it would serve if forced
   std::vector<Plan> shown;

@@ -65,11 +65,11 @@ void add_question(const PlanAnswer& answer, Report& report) {
   }
   if (request.collective != Collective::barrier) {
     text += fmt::format(", {} ({} elements of {}{}), determinism {}", bytes_text(answer.bytes), answer.elements,
-                        answer.type, answer.wide ? ", partial results in f32" : "", name(request.determinism));
+                        answer.type, answer.wide() ? ", partial results in f32" : "", name(request.determinism));
     json["bytes"] = answer.bytes;
     json["elements"] = answer.elements;
     json["type"] = answer.type;
-    json["wide"] = answer.wide;
+    json["wide"] = answer.wide();
   }
   json["determinism"] = name(request.determinism);
   report.text += row("call", text);

@@ -81,7 +81,7 @@ struct Member {
 std::size_t staging_bytes(const Call& call) {
   const Plan& plan = call.plans.front();
   if (!call.fill) return signals_shape(plan).total_bytes;
-  return staging_shape(plan, call.shape.layout.segment_bytes(), call.wide, true).total_bytes;
+  return staging_shape(plan, call.shape.layout.segment_bytes(), call.widening, true).total_bytes;
 }
 
 /// If each lane has one step per segment and streams deliver in order, no segment can overtake another, with any
@@ -169,7 +169,7 @@ class Run {
     for (int rank = 0; rank < ranks(); ++rank) {
       Member& member = *members_[index(rank)];
       placement.transport = &member.transport;
-      member.plan = install(narrowed(call_, rank), shape_.layout.segment_bytes(), call_.wide, placement);
+      member.plan = install(narrowed(call_, rank), shape_.layout.segment_bytes(), call_.widening, placement);
       add_ways(rank, member.plan);
     }
   }

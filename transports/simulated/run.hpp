@@ -22,11 +22,11 @@ struct Call {
   PlanRequest request;      ///< from which they were made
   CallShape shape;
   NetworkModel network;
-  bool wide = false;                  ///< streams marked wide hold float
-  std::optional<double> reduce_GBps;  ///< operands of a step after its first, per second; none: no time
-  double skew_us = 0;                 ///< ranks start within this time, by network.seed
-  bool lists = true;                  ///< ranks run linear programs where a team would; false: lanes
-  int watched = -1;                   ///< the rank whose engines are recorded; -1: none
+  Widening widening = Widening::none;  ///< of what streams marked wide hold
+  std::optional<double> reduce_GBps;   ///< operands of a step after its first, per second; none: no time
+  double skew_us = 0;                  ///< ranks start within this time, by network.seed
+  bool lists = true;                   ///< ranks run linear programs where a team would; false: lanes
+  int watched = -1;                    ///< the rank whose engines are recorded; -1: none
   /// Writes the operand of `rank`. Without it nothing is folded or copied, and vectors take no memory.
   std::function<void(int rank, std::byte* operand)> fill;
   /// By rank, for a pairwise exchange with unequal blocks, without `fill`. None: all blocks have shape.block_bytes.

@@ -24,15 +24,19 @@ Plan plan_of(std::string_view algorithm, Collective collective, const Topology& 
 
 TEST(Cells, StandBehindTheSlotsOfEachStream) {
   const Plan plan = plan_of("node", Collective::broadcast, Topology::node(5), 3);
-  const StagingShape shape = staging_shape(plan, 4096, false, false);
+  const StagingShape shape = staging_shape(plan, 4096, Widening::none, false);
   EXPECT_EQ(shape.cells_offset, 4 * shape.slot_bytes);
   EXPECT_GE(shape.wide_cells_offset, shape.cells_offset + 4 * kCellBytes);
   EXPECT_GE(shape.stream_bytes, shape.wide_cells_offset + 4 * kWideCellBytes);
   EXPECT_EQ(shape.stream_bytes % kLineBytes, 0U);
   EXPECT_EQ(shape.offers_offset, shape.stream_bytes) << "one stream comes in, and lines of offers follow";
-  EXPECT_EQ(staging_shape(plan, 4096, true, false).cells_offset, 0U) << "wide elements may take twice the bytes";
+  for (const Widening widening : {Widening::twice, Widening::fourfold}) {
+    const StagingShape wide = staging_shape(plan, 4096, widening, false);
+    EXPECT_EQ(wide.cells_offset, 0U) << "wide elements take more bytes than the vector's";
+    EXPECT_EQ(wide.slot_bytes, kLineBytes + widened(4096, widening));
+  }
   const Plan exchange = plan_of("direct", Collective::scatter, Topology::node(5), 3);
-  EXPECT_EQ(staging_shape(exchange, 4096, false, false).cells_offset, 0U);
+  EXPECT_EQ(staging_shape(exchange, 4096, Widening::none, false).cells_offset, 0U);
 }
 
 TEST(Signals, TakeAWordForEachSlotAndCredit) {
@@ -48,7 +52,7 @@ TEST(Signals, TakeAWordForEachSlotAndCredit) {
 
 TEST(Cells, ServeCallsWhoseBlocksAllFit) {
   const StagingShape shape =
-      staging_shape(plan_of("node", Collective::broadcast, Topology::node(2), 0), 4096, false, false);
+      staging_shape(plan_of("node", Collective::broadcast, Topology::node(2), 0), 4096, Widening::none, false);
   const auto cell_bytes = [](const StagingShape& of, const Layout& layout) { return cells_of(of, layout).bytes; };
   EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 8, 1, 4096)), kCellBytes);
   EXPECT_EQ(cell_bytes(shape, Layout(Dealing::block, 9, 1, 4096)), kWideCellBytes);
@@ -283,7 +287,7 @@ Deal deal(const Topology& topology, int engines, int rails, bool polling_is_cost
   for (int rank = 0; rank < ranks; ++rank) {
     Network network(rank, ranks, engines, rails, polling_is_costly);
     const Placement placement = place(network, "trinaryx3", Collective::allreduce, topology);
-    const InstalledPlan installed = install(placement.plan_of(rank), 4096, false, placement);
+    const InstalledPlan installed = install(placement.plan_of(rank), 4096, Widening::none, placement);
     const auto note = [&](const RingPlace& place) {
       if (!place.remote) return;
       const std::pair<int, int> engines_of_pair = {place.engines.first, place.engines.count};
@@ -338,7 +342,7 @@ TEST(Engines, CreditsOfExchangesUseTheFirstOnly) {
   for (const int ranks : {2, 5}) {
     Network network(0, ranks, 4, 2, false);
     const Placement placement = place(network, "direct", Collective::alltoall, Topology::node(ranks));
-    const InstalledPlan installed = install(placement.plan_of(0), 4096, false, placement);
+    const InstalledPlan installed = install(placement.plan_of(0), 4096, Widening::none, placement);
     ASSERT_EQ(installed.exchange.peers.size(), static_cast<std::size_t>(ranks - 1));
     for (const ExchangePeer& peer : installed.exchange.peers) {
       EXPECT_EQ(std::pair(peer.in.ring.place().engines.first, peer.in.ring.place().engines.count), std::pair(0, 1))

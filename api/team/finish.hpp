@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank does to its own result once an operation has ended: each element alone, in place.
+#pragma once
+
+#include <cstddef>
+
+#include "api/team/call_plan.hpp"
+
+namespace torii {
+
+/// Whether the result of this rank needs finish(): an average, of which only the sum has been made, or truth values
+/// that no fold has made 0 or 1. Every result is a fold of at least two operands, except that of a team of one rank and
+/// those of the first ranks of a scan or exscan.
+bool needs_finish(const CallArguments& arguments, int rank, int ranks) noexcept;
+
+/// Finishes `count` elements of the result of a call whose plan says that they need it. They are at `from`, in the type
+/// with which the call ran, and come to `result`, which may be the same address if the type is the same.
+void finish(const CallPlan& call_plan, const void* from, void* result, std::size_t count) noexcept;
+
+/// Widens `count` elements of the input of a call whose sums are made as float.
+void widen(const CallPlan& call_plan, const void* input, void* floats, std::size_t count) noexcept;
+
+}  // namespace torii
