@@ -8,6 +8,7 @@
 
 #include "python/extension/blocking.hpp"
 #include "python/extension/errors.hpp"
+#include "python/extension/farewell.hpp"
 #include "python/extension/memory.hpp"
 
 namespace torii_python {
@@ -78,6 +79,10 @@ PyObject* context_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     PyErr_Format(PyExc_TypeError, "exchange is %R; it must be a function from bytes to a list of bytes", exchange);
     return nullptr;
   }
+  if (exchange == Py_None && (rank != 0 || ranks != 0)) {
+    value_error("rank is %d and ranks is %d, but there is no exchange; a launcher gives both numbers", rank, ranks);
+    return nullptr;
+  }
   Owned object(reinterpret_cast<PyObject*>(allocate_object<ContextObject>(type)));
   if (!object) return nullptr;
   ContextObject* const self = context_of(object.get());
@@ -99,6 +104,7 @@ PyObject* context_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     const Blocking blocking(nullptr);
     status = torii_context_create(&options, &self->context);
   }
+  if (self->context != nullptr) note_context(self->context);
   if (PyErr_Occurred() != nullptr) return nullptr;  // of the exchange function, which says more
   return status == TORII_OK ? object.release() : raise_status(status, nullptr);
 }
@@ -110,11 +116,7 @@ bool close_context(ContextObject* self) {
     return value_error("%zd arrays or regions of the context are alive; delete them before the context is closed",
                        self->memories);
   }
-  torii_status status = TORII_OK;
-  {
-    const Blocking blocking(nullptr);
-    status = torii_context_destroy(self->context);
-  }
+  const torii_status status = destroy_context(self->context);
   if (status != TORII_OK) return raise_status(status, nullptr) != nullptr;
   self->context = nullptr;
   return true;
@@ -123,7 +125,7 @@ bool close_context(ContextObject* self) {
 void context_dealloc(PyObject* object) {
   ContextObject* const self = context_of(object);
   // Teams and memory hold references, so they are gone.
-  if (self->context != nullptr && self->owner == getpid() && !is_leaving) torii_context_destroy(self->context);
+  if (self->context != nullptr && self->owner == getpid() && !is_leaving()) destroy_context(self->context);
   Py_CLEAR(self->exchange.function);
   free_object(object);
 }

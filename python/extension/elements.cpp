@@ -65,7 +65,7 @@ char letter_of(std::string_view format, std::size_t item_bytes) {
 std::optional<torii_type> type_of_letter(char letter, std::size_t item_bytes) {
   constexpr std::array kSigned = {TORII_I8, TORII_I16, TORII_I32, TORII_I64};
   constexpr std::array kUnsigned = {TORII_U8, TORII_U16, TORII_U32, TORII_U64};
-  if (!std::has_single_bit(item_bytes) || (letter != 'Z' && item_bytes > 8)) return std::nullopt;
+  if (item_bytes == 0 || (item_bytes & (item_bytes - 1)) != 0 || (letter != 'Z' && item_bytes > 8)) return std::nullopt;
   const auto power = static_cast<std::size_t>(std::countr_zero(item_bytes));
   switch (letter) {
     case 'b':

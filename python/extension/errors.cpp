@@ -9,7 +9,6 @@
 namespace torii_python {
 
 Hooks hooks;
-bool is_leaving = false;
 
 namespace {
 

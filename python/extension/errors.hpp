@@ -26,7 +26,4 @@ bool value_error(const char* format, ...);
 /// The message of the current exception, which stays set.
 const char* current_message(Owned& holder);
 
-/// True from the moment at which the process leaves without a goodbye: objects that die from then on call nothing.
-extern bool is_leaving;
-
 }  // namespace torii_python

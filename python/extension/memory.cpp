@@ -7,6 +7,7 @@
 #include "python/extension/buffers.hpp"
 #include "python/extension/context.hpp"
 #include "python/extension/errors.hpp"
+#include "python/extension/farewell.hpp"
 
 namespace torii_python {
 namespace {
@@ -45,7 +46,7 @@ void give_up(ContextObject* context) {
 
 /// Whether what the object has of its context is still this process's to give back.
 bool is_ours(const ContextObject* context) {
-  return context != nullptr && context->context != nullptr && context->owner == getpid() && !is_leaving;
+  return context != nullptr && context->context != nullptr && context->owner == getpid() && !is_leaving();
 }
 
 void memory_dealloc(PyObject* object) {

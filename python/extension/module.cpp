@@ -2,6 +2,7 @@
 // The module torii._torii. Everything pleasant is in the Python files of the package.
 #include "python/extension/context.hpp"
 #include "python/extension/errors.hpp"
+#include "python/extension/farewell.hpp"
 #include "python/extension/memory.hpp"
 #include "python/extension/redistribution.hpp"
 #include "python/extension/request.hpp"
@@ -20,9 +21,9 @@ PyObject* install(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-/// _leave(): from now on objects that die call nothing. Peers then see that this process has ended.
+/// _leave(): leave_without_goodbye().
 PyObject* leave(PyObject*, PyObject*) {
-  is_leaving = true;
+  leave_without_goodbye();
   Py_RETURN_NONE;
 }
 
@@ -85,7 +86,7 @@ PyMODINIT_FUNC PyInit__torii() {
   using namespace torii_python;
   Owned module(PyModule_Create(&definition));
   if (!module || !add_context_type(module.get()) || !add_memory_types(module.get()) || !add_team_type(module.get()) ||
-      !add_request_type(module.get()) ||
+      !add_request_type(module.get()) || !register_farewell() ||
       PyModule_AddStringConstant(module.get(), "library_version", torii_version()) != 0) {
     return nullptr;
   }

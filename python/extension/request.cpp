@@ -233,18 +233,19 @@ PyObject* prepare_operation(PyObject* team, PyObject* const* arguments, Py_ssize
 }
 
 void sweep_abandoned(TeamObject* team) {
-  std::vector<Abandoned> still;
-  for (Abandoned& one : *team->abandoned) {
+  // Objects that lose their buffers may run Python code, which may abandon more.
+  std::vector<Abandoned> looked_at;
+  looked_at.swap(*team->abandoned);
+  for (Abandoned& one : looked_at) {
     bool done = false;
     test_request(one.handle, done);
     if (!done) {
-      still.push_back(one);
+      team->abandoned->push_back(one);
       continue;
     }
     if (one.handle.request != nullptr) free_request(one.handle);
     delete one.operation;
   }
-  team->abandoned->swap(still);
 }
 
 void end_abandoned(TeamObject* team) {

@@ -4,6 +4,7 @@
 
 #include "python/extension/blocking.hpp"
 #include "python/extension/errors.hpp"
+#include "python/extension/farewell.hpp"
 #include "python/extension/redistribution.hpp"
 #include "python/extension/refusal.hpp"
 #include "python/extension/request.hpp"
@@ -25,7 +26,7 @@ bool TeamUse::begin(TeamObject* team) {
   return true;
 }
 
-bool is_ours(const TeamObject* team) { return team->context->owner == getpid() && !is_leaving; }
+bool is_ours(const TeamObject* team) { return team->context->owner == getpid() && !is_leaving(); }
 
 PyObject* refuse(TeamObject* team) {
   Owned holder;
@@ -59,6 +60,7 @@ PyObject* team_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     const Blocking blocking(nullptr);
     status = torii_team_create(owner->context, &options.options, &team_of(object.get())->team);
   }
+  if (team_of(object.get())->team != nullptr) note_team(team_of(object.get())->team);
   if (PyErr_Occurred() != nullptr) return nullptr;  // of the exchange function, which says more
   return status == TORII_OK ? object.release() : raise_status(status, nullptr);
 }
@@ -66,7 +68,7 @@ PyObject* team_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
 /// Ends what runs and gives the team up. `self` is not used by another thread.
 torii_status end_team(TeamObject* self) {
   end_abandoned(self);
-  const torii_status status = torii_team_destroy(self->team);
+  const torii_status status = destroy_team(self->team);
   if (status == TORII_OK) self->team = nullptr;
   return status;
 }
@@ -122,6 +124,7 @@ PyObject* derive_team(PyObject* object, PyObject* dict, Make&& make) {
   }
   if (status != TORII_OK) return raise_status(status, self->team);
   if (team_of(part.get())->team == nullptr) Py_RETURN_NONE;
+  note_team(team_of(part.get())->team);
   return part.release();
 }
 

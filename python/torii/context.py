@@ -4,13 +4,11 @@
 import atexit
 import os
 import sys
-import weakref
 
 from . import _torii
 from .memory import shared_array
 from .team import Team
 
-_contexts = weakref.WeakSet()
 _world = None
 
 
@@ -26,9 +24,7 @@ class Context(_torii.Context):
     def __new__(cls, settings=None, *, rank=0, ranks=0, exchange=None):
         if isinstance(settings, dict):
             settings = "\n".join(f"{name}={_text(value)}" for name, value in settings.items())
-        self = super().__new__(cls, settings, rank, ranks, exchange)
-        _contexts.add(self)
-        return self
+        return super().__new__(cls, settings, rank, ranks, exchange)
 
     def team(self, **options):
         """Team(self, **options): the team of all ranks."""
@@ -77,7 +73,7 @@ def allocate(shape, dtype="float64", context=None):
 def _leave_job():
     """Runs at exit. Peers are to see that this rank is gone, so nothing is closed: a member that ends is lost for later
     calls, while a member that closes its team is missed up to the deadline. A PMIx server, however, calls a process
-    failed that has not said goodbye."""
+    failed that has not left its job, so contexts are destroyed there, unless an exception ends the program."""
     if "PMIX_RANK" in os.environ and not hasattr(sys, "last_type"):
         return
     _torii._leave()

@@ -219,6 +219,8 @@ def test_exchange_functions():
             context.team(members=[0], exchange=lambda mine: [b"x"])
         with pytest.raises(TypeError):
             context.team(members=[0], exchange=lambda mine: 3)
+    with pytest.raises(ValueError, match="ranks is 2, but there is no exchange"):
+        torii.Context(ranks=2)
     with pytest.raises(TypeError, match="exchange is 3; it must be a function"):
         torii.Context(exchange=3)
 

@@ -4,7 +4,11 @@
 import gc
 import multiprocessing
 import os
+import pathlib
+import shutil
 import signal
+import subprocess
+import sys
 import time
 import weakref
 
@@ -158,7 +162,7 @@ def rank_forks_an_exit():
     team.barrier()
 
 
-def rank_exits():
+def rank_exits(is_waiting=False):
     """Everything is alive at the end: module variables, a cycle, a running operation on rank 0."""
     global kept
     team = torii.world()
@@ -169,9 +173,13 @@ def rank_exits():
     request.start().wait()
     team.barrier()
     kept = [team, cycle, values, request, team.split(0)]
-    if team.rank == 0:
+    if team.rank == 0 and not is_waiting:
         kept.append(team.start_allreduce(numpy.ones(4)))
-    print("left")
+    os.write(1, b"left\n")
+
+
+def rank_exits_well():
+    rank_exits(is_waiting=True)
 
 
 def rank_ends_in_a_function():
@@ -197,7 +205,7 @@ def rank_raises():
     with pytest.raises(torii.PeerLost, match="rank 1") as caught:
         team.allreduce(numpy.ones(4))
     assert caught.value.rank == 1 and time.monotonic() - begin < 5
-    print("heard")
+    os.write(1, b"heard\n")
 
 
 BODIES = (rank_shares_memory, rank_forks, rank_forks_an_exit, rank_ends_in_a_function)
@@ -210,6 +218,18 @@ def test_two_ranks(body):
 
 def test_exit_with_live_objects():
     assert ranks.job(__file__, "rank_exits", 3).count("left") == 3
+
+
+MPIRUN = shutil.which("mpirun.openmpi")
+PMIX = pathlib.Path(torii.__file__).parents[2] / "lib" / "torii" / "libtorii_pmix.so"
+
+
+@pytest.mark.skipif(MPIRUN is None or not PMIX.exists(), reason="mpirun, or torii's module for PMIx, is missing")
+def test_exit_below_mpirun():
+    """mpirun calls a process failed that has not left its job."""
+    done = subprocess.run([MPIRUN, "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable, __file__,
+                           "rank_exits_well"], capture_output=True, text=True, timeout=ranks.TIMEOUT_S, check=False)
+    assert done.returncode == 0 and done.stdout.count("left") == 2, done.stderr
 
 
 def test_uncaught_exception():
