@@ -73,6 +73,7 @@ class Job:
     def __init__(self, options, command, environments):
         self.deadline = time.monotonic() + options.timeout if options.timeout else None
         self.code = 0
+        self.goes_on = options.on_failure == "continue"
         self.next_signal = None  # (time, signal) for those that still run after a failure
         self.selector = selectors.DefaultSelector()
         self.ranks = []
@@ -100,7 +101,11 @@ class Job:
             if code and self.code == 0:
                 how = f"with code {code}" if code > 0 else f"by signal {-code}"
                 print(f"torii.run: rank {number} ended {how}", file=sys.stderr)
-                self.fail(code if code > 0 else 128 - code, _REPORT_S)
+                code = code if code > 0 else 128 - code
+                if self.goes_on:
+                    self.code = code
+                else:
+                    self.fail(code, _REPORT_S)
         return None in codes
 
     def run(self):
@@ -140,6 +145,8 @@ def parse(arguments):
                                      epilog="example: python3 -m torii.run -n 4 train.py --steps 100")
     parser.add_argument("-n", type=int, required=True, help="number of ranks, 1 to 1024")
     parser.add_argument("--timeout", type=float, default=0, metavar="S", help="end the job after S seconds, code 4")
+    parser.add_argument("--on-failure", choices=["end", "continue"], default="end",
+                        help="what the other ranks do when one fails (default: end)")
     parser.add_argument("--prefix", action="store_true", help="mark each line of output with its rank: [2] ...")
     parser.add_argument("-m", action="store_true", help="the program is a module, as for python3 -m")
     parser.add_argument("program", help="a script, or a module with -m; its arguments follow")
@@ -158,9 +165,11 @@ def main(arguments=None):
     launcher = find_torii_run()
     if launcher is None or options.prefix:
         return run_here(options, command)
-    timeout = ["--timeout", str(options.timeout)] if options.timeout else []
+    flags = ["-n", str(options.n), "--on-failure", options.on_failure]
+    if options.timeout:
+        flags += ["--timeout", str(options.timeout)]
     sys.stdout.flush()
-    os.execv(launcher, [launcher, "-n", str(options.n), *timeout, "--", *command])
+    os.execv(launcher, [launcher, *flags, "--", *command])
 
 
 if __name__ == "__main__":

@@ -37,6 +37,12 @@ def test_exit_code_of_the_first_failure(way):
     assert code == 7 and "rank 1" in errors and time.monotonic() - begin < 20
 
 
+def test_others_continue(way):
+    text = "sys.exit(5) if torii.world().rank == 1 else (time.sleep(2), say('through'))"
+    code, out, errors = ranks.start(*way, "-n", "2", "--on-failure", "continue", *program(text))
+    assert (code, out) == (5, "through\n"), errors
+
+
 def test_signal(way):
     text = "os.kill(os.getpid(), 9) if torii.world().rank == 1 else time.sleep(30)"
     code, _, errors = ranks.start(*way, "-n", "2", *program(text))
