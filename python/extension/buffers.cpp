@@ -27,18 +27,28 @@ bool Buffer::acquire(PyObject* object, const char* name, bool is_written) {
     release();
     return value_error("%s is not contiguous in the order of C; pass numpy.ascontiguousarray(%s)", name, name);
   }
-  if (is_written && view_.readonly != 0) {
-    release();
-    PyErr_Format(PyExc_BufferError, "%s is read-only (%R); it is written, so it must be writable", name,
-                 reinterpret_cast<PyObject*>(Py_TYPE(object)));
-    return false;
-  }
-  return true;
+  return !is_written || check_writable(object);
+}
+
+bool Buffer::borrow(const Buffer& other, PyObject* object, const char* name) {
+  release();
+  name_ = name;
+  view_ = other.view_;
+  is_there_ = is_borrowed_ = true;
+  return check_writable(object);
+}
+
+bool Buffer::check_writable(PyObject* object) {
+  if (view_.readonly == 0) return true;
+  release();
+  PyErr_Format(PyExc_BufferError, "%s is read-only (%R); it is written, so it must be writable", name_,
+               reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  return false;
 }
 
 void Buffer::release() {
-  if (is_there_) PyBuffer_Release(&view_);
-  is_there_ = false;
+  if (is_there_ && !is_borrowed_) PyBuffer_Release(&view_);
+  is_there_ = is_borrowed_ = false;
 }
 
 }  // namespace torii_python

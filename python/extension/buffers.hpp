@@ -22,6 +22,8 @@ class Buffer {
   /// `name` is what messages call the object. False, with an exception set, if it is no such memory, or if it is
   /// read-only although `is_written`.
   bool acquire(PyObject* object, const char* name, bool is_written);
+  /// The memory of `other`, which must live longer: asking NumPy for a buffer takes longer than a short call.
+  bool borrow(const Buffer& other, PyObject* object, const char* name);
   void release();
 
   bool is_there() const { return is_there_; }
@@ -32,8 +34,11 @@ class Buffer {
   const char* name() const { return name_; }
 
  private:
+  bool check_writable(PyObject* object);
+
   Py_buffer view_ = {};
   bool is_there_ = false;
+  bool is_borrowed_ = false;
   const char* name_ = "";
 };
 

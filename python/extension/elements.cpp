@@ -28,13 +28,13 @@ constexpr std::array kAliases = {
 };
 
 std::optional<torii_type> type_of_name(std::string_view name) {
-  for (const Alias& alias : kAliases) {
-    if (alias.name == name) name = alias.torii;
-  }
   for (int type = 0; type < kTypesMost; ++type) {
     const char* const known = torii_type_name(static_cast<torii_type>(type));
     if (known == nullptr) break;
     if (known == name) return static_cast<torii_type>(type);
+  }
+  for (const Alias& alias : kAliases) {
+    if (alias.name == name) return type_of_name(alias.torii);
   }
   return std::nullopt;
 }

@@ -188,9 +188,13 @@ bool Description::take_result() {
     operation_.answer = Owned(Py_NewRef(arguments_.out));
   }
   const char* const what = is(TORII_BROADCAST) ? "array" : "out";
-  if (!operation_.result.acquire(operation_.answer.get(), what, true)) return false;
+  const bool is_good = form_.has_input && arguments_.out == arguments_.input
+                           ? operation_.result.borrow(operation_.input, arguments_.out, what)
+                           : operation_.result.acquire(operation_.answer.get(), what, true);
+  if (!is_good) return false;
   call_.result = operation_.result.address();
   if (!form_.has_input) return find_element(operation_.result, arguments_.dtype, element_);
+  if (arguments_.out == arguments_.input) return true;
   Element other;
   if (!find_element(operation_.result, arguments_.dtype, other)) return false;
   if (other.type == element_.type && other.is_bool == element_.is_bool) return true;

@@ -53,6 +53,8 @@ def test_read_only_results(team):
     for out in (bytes(4), memoryview(b"abcd")):
         with pytest.raises(BufferError, match="out is read-only.*must be writable"):
             team.allreduce(bytearray(4), out=out)
+    with pytest.raises(BufferError, match="out is read-only"):
+        team.allreduce(data := bytes(4), out=data)
     frozen = numpy.ones(4)
     frozen.flags.writeable = False
     with pytest.raises(BufferError, match="array is read-only"):
