@@ -67,5 +67,6 @@ if(FFTW_FOUND AND NOT TORII_FFTW_MPI)
   list(APPEND torii_left_out "comparison with FFTW's transpose (install libfftw3-mpi-dev)")
 endif()
 include(mpi)
+include(python)
 
 include(summary)

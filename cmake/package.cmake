@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Debian packages, by `cpack` in the build folder of a release build: torii, which is all that is installed but for what
-# stands in torii-openmpi, the component for Open MPI. That one needs torii only where a job has several nodes.
+# Debian packages, by `cpack` in the build folder of a release build: torii, which is all that is installed but for
+# torii-openmpi, the component for Open MPI, and python3-torii. The component needs torii only if a job has several
+# nodes.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME torii)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -35,5 +36,12 @@ endif()
 "
     @ONLY)
   set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_BINARY_DIR}/link_component.cmake)
+endif()
+if(TARGET torii_python)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-torii)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "torii (= ${PROJECT_VERSION}), python3 (>= 3.11)")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS python3-numpy)
 endif()
 include(CPack)

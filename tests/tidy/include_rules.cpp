@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The include law, on two levels: reduce_kernels < runtime < collectives | transports < api < tools, perf, plugins,
-// examples, tests; and the folders within runtime, collectives, transports and api (kSubfolders).
+// python, examples, tests; and the folders within runtime, collectives, transports and api (kSubfolders).
 // The files of plugins/openmpi have an order of their own.
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@ constexpr std::array kFolders = {
     Folder{"include", 0, false, true},     Folder{"reduce_kernels", 0, true, false}, Folder{"runtime", 1, true, false},
     Folder{"collectives", 2, true, false}, Folder{"transports", 2, true, false},     Folder{"api", 3, true, true},
     Folder{"plugins", 4, false, true},     Folder{"examples", 4, false, true},       Folder{"perf", 4, false, true},
-    Folder{"tools", 4, true, true},        Folder{"tests", 5, true, true},
+    Folder{"python", 4, false, true},      Folder{"tools", 4, true, true},           Folder{"tests", 5, true, true},
 };
 // What perf may include of the inside, as the beginning of a path: helpers that know no communication, and for the
 // benchmarks that measure below the public interface what they measure.

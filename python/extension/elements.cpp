@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types and operations: from formats of the buffer protocol, names and NumPy dtypes to those of torii.
+#include <array>
+#include <bit>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "python/extension/buffers.hpp"
+#include "python/extension/errors.hpp"
+
+namespace torii_python {
+namespace {
+
+constexpr int kTypesMost = 256;  ///< more than there are: names are asked for until one is NULL
+
+/// Names of NumPy, and of packages that extend it, beside those of torii.
+struct Alias {
+  std::string_view name;
+  std::string_view torii;
+};
+constexpr std::array kAliases = {
+    Alias{"int8", "i8"},      Alias{"uint8", "u8"},   Alias{"int16", "i16"},      Alias{"uint16", "u16"},
+    Alias{"int32", "i32"},    Alias{"uint32", "u32"}, Alias{"int64", "i64"},      Alias{"uint64", "u64"},
+    Alias{"float16", "f16"},  Alias{"half", "f16"},   Alias{"bfloat16", "bf16"},  Alias{"float32", "f32"},
+    Alias{"float64", "f64"},  Alias{"float", "f64"},  Alias{"complex64", "cf32"}, Alias{"complex128", "cf64"},
+    Alias{"complex", "cf64"}, Alias{"int", "i64"},
+};
+
+std::optional<torii_type> type_of_name(std::string_view name) {
+  for (int type = 0; type < kTypesMost; ++type) {
+    const char* const known = torii_type_name(static_cast<torii_type>(type));
+    if (known == nullptr) break;
+    if (known == name) return static_cast<torii_type>(type);
+  }
+  for (const Alias& alias : kAliases) {
+    if (alias.name == name) return type_of_name(alias.torii);
+  }
+  return std::nullopt;
+}
+
+std::string known_names(const char* (*name_of)(int)) {
+  std::string names;
+  for (int i = 0; i < kTypesMost && name_of(i) != nullptr; ++i) names += (i == 0 ? "" : ", ") + std::string(name_of(i));
+  return names;
+}
+const char* type_name(int type) { return torii_type_name(static_cast<torii_type>(type)); }
+const char* op_name(int op) { return op == TORII_USER ? nullptr : torii_op_name(static_cast<torii_op>(op)); }
+
+Element element_of(torii_type type) { return {type, torii_type_bytes(type), false}; }
+
+/// The letter of a struct format without what says how it is laid out. 0: another byte order, or no single letter.
+char letter_of(std::string_view format, std::size_t item_bytes) {
+  if (format.starts_with('>') || format.starts_with('!')) {
+    if (item_bytes != 1) return 0;
+    format.remove_prefix(1);
+  } else if (format.starts_with('@') || format.starts_with('=') || format.starts_with('<') || format.starts_with('^')) {
+    format.remove_prefix(1);
+  }
+  if (format == "Zf" || format == "Zd") return 'Z';
+  return format.size() == 1 ? format[0] : 0;
+}
+
+/// By tables and not by names, because every call comes here.
+std::optional<torii_type> type_of_letter(char letter, std::size_t item_bytes) {
+  constexpr std::array kSigned = {TORII_I8, TORII_I16, TORII_I32, TORII_I64};
+  constexpr std::array kUnsigned = {TORII_U8, TORII_U16, TORII_U32, TORII_U64};
+  if (item_bytes == 0 || (item_bytes & (item_bytes - 1)) != 0 || (letter != 'Z' && item_bytes > 8)) return std::nullopt;
+  const auto power = static_cast<std::size_t>(std::countr_zero(item_bytes));
+  switch (letter) {
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+      return kSigned.at(power);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
+    case 'c':
+    case '?':
+      return kUnsigned.at(power);
+    case 'e':
+      return TORII_F16;
+    case 'f':
+      return TORII_F32;
+    case 'd':
+      return TORII_F64;
+    case 'Z':
+      return item_bytes == 8 ? TORII_CF32 : TORII_CF64;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Pairs for minloc and maxloc: NumPy's format of a structure is such as T{f:value:i:index:}, with x for padding.
+std::optional<torii_type> type_of_pair(std::string_view format, std::size_t item_bytes) {
+  if (!format.starts_with("T{") || !format.ends_with("}")) return std::nullopt;
+  std::string letters;
+  bool in_name = false;
+  for (const char c : format.substr(2, format.size() - 3)) {
+    if (c == ':') in_name = !in_name;
+    if (!in_name && std::string_view(":x@=<^0123456789").find(c) == std::string_view::npos) letters += c;
+  }
+  if (letters.size() != 2 || letters[1] != 'i') return std::nullopt;
+  struct Pair {
+    std::string_view letters;
+    torii_type type;
+  };
+  for (const Pair& pair : {Pair{"h", TORII_I16_I32}, Pair{"i", TORII_I32_I32}, Pair{"lq", TORII_I64_I32},
+                           Pair{"f", TORII_F32_I32}, Pair{"d", TORII_F64_I32}}) {
+    if (pair.letters.find(letters[0]) != std::string_view::npos && torii_type_bytes(pair.type) == item_bytes)
+      return pair.type;
+  }
+  return std::nullopt;
+}
+
+/// The name that an object stands for: a str, or the `name` of a NumPy dtype or scalar type (`__name__`).
+Owned name_of(PyObject* dtype) {
+  if (PyUnicode_Check(dtype) != 0) return Owned(Py_NewRef(dtype));
+  for (const char* attribute : {"name", "__name__"}) {
+    Owned name(PyObject_GetAttrString(dtype, attribute));
+    if (name && PyUnicode_Check(name.get()) != 0) return name;
+    PyErr_Clear();
+  }
+  return Owned(PyObject_Str(dtype));
+}
+
+}  // namespace
+
+bool find_type(PyObject* dtype, Element& element) {
+  if (PyLong_Check(dtype) != 0) {
+    const long number = PyLong_AsLong(dtype);
+    if (number == -1 && PyErr_Occurred() != nullptr) return false;
+    if (number < 0 || number >= kTypesMost || torii_type_bytes(static_cast<torii_type>(number)) == 0) {
+      return value_error("dtype is %ld, which is no type of torii", number);
+    }
+    element = element_of(static_cast<torii_type>(number));
+    return true;
+  }
+  const Owned name = name_of(dtype);
+  const char* const text = name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : nullptr;
+  if (text == nullptr) return false;
+  if (std::string_view(text) == "bool") {
+    element = {TORII_U8, 1, true};
+    return true;
+  }
+  const auto type = type_of_name(text);
+  if (!type) {
+    return value_error("dtype is %R; use one of %s, or the NumPy type of one of them", dtype,
+                       known_names(type_name).c_str());
+  }
+  element = element_of(*type);
+  return true;
+}
+
+bool find_element(const Buffer& buffer, PyObject* dtype, Element& element) {
+  const auto item_bytes = static_cast<std::size_t>(buffer.view().itemsize);
+  const char* const format = buffer.view().format == nullptr ? "B" : buffer.view().format;
+  if (dtype != Py_None) {
+    if (!find_type(dtype, element)) return false;
+    if (item_bytes == element.bytes) return true;
+    if (item_bytes == 1 && buffer.bytes() % element.bytes == 0) return true;
+    return value_error("%s has %zd bytes in items of %zu (format '%s'); dtype %R needs items of %zu bytes, or of 1",
+                       buffer.name(), buffer.view().len, item_bytes, format, dtype, element.bytes);
+  }
+  const char letter = letter_of(format, item_bytes);
+  auto type = type_of_letter(letter, item_bytes);
+  if (!type) type = type_of_pair(format, item_bytes);
+  if (!type) {
+    return value_error(
+        "%s has elements of format '%s', which torii cannot combine or move by itself; name their type "
+        "by dtype=, one of %s",
+        buffer.name(), format, known_names(type_name).c_str());
+  }
+  element = element_of(*type);
+  element.is_bool = letter == '?';
+  return true;
+}
+
+bool find_op(PyObject* object, torii_op& op) {
+  if (PyLong_Check(object) != 0) {
+    const long number = PyLong_AsLong(object);
+    if (number == -1 && PyErr_Occurred() != nullptr) return false;
+    if (number >= 0 && number < TORII_USER) {
+      op = static_cast<torii_op>(number);
+      return true;
+    }
+  } else if (PyUnicode_Check(object) != 0) {
+    const char* const text = PyUnicode_AsUTF8AndSize(object, nullptr);
+    if (text == nullptr) return false;
+    for (int i = 0; op_name(i) != nullptr; ++i) {
+      if (std::string_view(text) != op_name(i)) continue;
+      op = static_cast<torii_op>(i);
+      return true;
+    }
+  }
+  return value_error("op is %R; use one of %s", object, known_names(op_name).c_str());
+}
+
+}  // namespace torii_python

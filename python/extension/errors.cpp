@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exceptions; the classes themselves are in torii/errors.py.
+#include "python/extension/errors.hpp"
+
+#include <cstdarg>
+#include <string>
+#include <vector>
+
+namespace torii_python {
+
+Hooks hooks;
+
+namespace {
+
+/// The members of the team that are known to be lost, as a tuple.
+Owned lost_members(const torii_team* team) {
+  std::vector<int> lost;
+  if (team != nullptr) {
+    lost.resize(static_cast<std::size_t>(torii_team_ranks(team)));
+    const int count = torii_team_lost(team, lost.data(), static_cast<int>(lost.size()));
+    lost.resize(static_cast<std::size_t>(count < 0 ? 0 : count));
+  }
+  Owned tuple(PyTuple_New(static_cast<Py_ssize_t>(lost.size())));
+  for (std::size_t i = 0; tuple && i < lost.size(); ++i) {
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), PyLong_FromLong(lost[i]));
+  }
+  return tuple;
+}
+
+}  // namespace
+
+PyObject* raise_status(torii_status status, const torii_team* team) {
+  const std::string reason = torii_last_error();  // before other calls replace it
+  const Owned lost = lost_members(team);
+  if (!lost) return nullptr;
+  const Owned error(PyObject_CallFunction(
+      hooks.make_error, "iNO", static_cast<int>(status),
+      PyUnicode_DecodeUTF8(reason.data(), static_cast<Py_ssize_t>(reason.size()), "replace"), lost.get()));
+  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+  return nullptr;
+}
+
+bool value_error(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  PyErr_FormatV(PyExc_ValueError, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+const char* current_message(Owned& holder) {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  holder = Owned(value == nullptr ? nullptr : PyObject_Str(value));
+  PyErr_Clear();  // of str()
+  const char* const text = holder ? PyUnicode_AsUTF8AndSize(holder.get(), nullptr) : nullptr;
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  return text == nullptr ? "refused by the Python package" : text;
+}
+
+}  // namespace torii_python

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a status of the C interface to an exception of the package.
+#pragma once
+
+#include <torii/torii.h>
+
+#include "python/extension/python.hpp"
+
+namespace torii_python {
+
+/// Functions and classes of the package's Python files, which torii/__init__.py hands over when it is imported.
+struct Hooks {
+  PyObject* make_error = nullptr;  ///< (status, reason, lost members) -> exception
+  PyObject* new_result = nullptr;  ///< (input, shape) -> array of the input's kind
+  PyObject* request = nullptr;     ///< the class of requests
+};
+extern Hooks hooks;
+
+/// Sets torii.Error, or the class of this status, as the current exception, with the calling thread's
+/// torii_last_error(). `team` may be NULL; its lost members tell which rank is meant. Returns nullptr.
+PyObject* raise_status(torii_status status, const torii_team* team);
+
+/// ValueError with a text put together as by printf. Returns false.
+bool value_error(const char* format, ...);
+
+/// The message of the current exception, which stays set.
+const char* current_message(Owned& holder);
+
+}  // namespace torii_python

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module torii._torii. Everything pleasant is in the Python files of the package.
+#include "python/extension/context.hpp"
+#include "python/extension/errors.hpp"
+#include "python/extension/farewell.hpp"
+#include "python/extension/memory.hpp"
+#include "python/extension/redistribution.hpp"
+#include "python/extension/request.hpp"
+#include "python/extension/team.hpp"
+
+namespace torii_python {
+namespace {
+
+/// _install(make_error, new_result, request): what the Python files give (errors.hpp).
+PyObject* install(PyObject*, PyObject* args) {
+  Hooks given;
+  if (PyArg_ParseTuple(args, "OOO!:_install", &given.make_error, &given.new_result, &PyType_Type, &given.request) == 0)
+    return nullptr;
+  for (PyObject* one : {given.make_error, given.new_result, given.request}) Py_INCREF(one);
+  hooks = given;
+  Py_RETURN_NONE;
+}
+
+/// _leave(): leave_without_goodbye().
+PyObject* leave(PyObject*, PyObject*) {
+  leave_without_goodbye();
+  Py_RETURN_NONE;
+}
+
+PyObject* status_name(PyObject*, PyObject* args) {
+  int status = 0;
+  if (PyArg_ParseTuple(args, "i:status_name", &status) == 0) return nullptr;
+  return PyUnicode_FromString(torii_status_name(static_cast<torii_status>(status)));
+}
+
+/// A list of what `name_of` knows, counted from 0 until it knows no more.
+template <typename NameOf>
+PyObject* names(NameOf name_of) {
+  Owned list(PyList_New(0));
+  for (int i = 0; list; ++i) {
+    const char* const name = name_of(i);
+    if (name == nullptr) return list.release();
+    const Owned text(PyUnicode_FromString(name));
+    if (!text || PyList_Append(list.get(), text.get()) != 0) return nullptr;
+  }
+  return nullptr;
+}
+
+PyObject* algorithms(PyObject*, PyObject*) { return names(torii_algorithm_name); }
+PyObject* types(PyObject*, PyObject*) {
+  return names([](int type) { return torii_type_name(static_cast<torii_type>(type)); });
+}
+PyObject* ops(PyObject*, PyObject*) {
+  return names([](int op) { return op == TORII_USER ? nullptr : torii_op_name(static_cast<torii_op>(op)); });
+}
+PyObject* collectives(PyObject*, PyObject*) {
+  return names([](int collective) { return torii_collective_name(static_cast<torii_collective>(collective)); });
+}
+
+PyMethodDef functions[] = {
+    {"_install", install, METH_VARARGS, nullptr},
+    {"_leave", leave, METH_NOARGS, nullptr},
+    {"status_name", status_name, METH_VARARGS, nullptr},
+    {"algorithms", algorithms, METH_NOARGS, "Names that the option and the setting ALGORITHM accept, besides 'auto'."},
+    {"types", types, METH_NOARGS, "Names of element types, in the order of their numbers."},
+    {"ops", ops, METH_NOARGS, "Names of operations, in the order of their numbers."},
+    {"collectives", collectives, METH_NOARGS, "Names of collectives, in the order of their numbers."},
+    {"split", split_items, METH_VARARGS,
+     "split(items, ranks, rank) -> (first, count): how many items are dealt to a rank, and from which on."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "torii._torii",
+                          "The C interface of torii for the package's Python files.",
+                          -1,
+                          functions,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace
+}  // namespace torii_python
+
+PyMODINIT_FUNC PyInit__torii() {
+  using namespace torii_python;
+  Owned module(PyModule_Create(&definition));
+  if (!module || !add_context_type(module.get()) || !add_memory_types(module.get()) || !add_team_type(module.get()) ||
+      !add_request_type(module.get()) || !register_farewell() ||
+      PyModule_AddStringConstant(module.get(), "library_version", torii_version()) != 0) {
+    return nullptr;
+  }
+  return module.release();
+}
