@@ -11,7 +11,7 @@
 namespace torii {
 
 std::size_t team_pairs_bytes(int ranks, bool several_nodes) {
-  return staging_shape(pair_plan(0, ranks), pair_slot_bytes(ranks), false, several_nodes).total_bytes;
+  return staging_shape(pair_plan(0, ranks), pair_slot_bytes(ranks), Widening::none, several_nodes).total_bytes;
 }
 
 bool TeamPairs::are_wanted() const noexcept {
@@ -28,8 +28,8 @@ void TeamPairs::install() {
   }
   const std::size_t slot_bytes = place_.slot_bytes;
   pairs_ = std::make_unique<PointToPoint>(
-      members_.transport(), torii::install(pair_plan(members_.rank(), members_.ranks()), slot_bytes, false, placement),
-      slot_bytes);
+      members_.transport(),
+      torii::install(pair_plan(members_.rank(), members_.ranks()), slot_bytes, Widening::none, placement), slot_bytes);
   for (int member = 0; member < members_.ranks(); ++member) {
     if (!members_.is_distant(member)) members_.control(member).has_sends.store(1, std::memory_order_release);
   }

@@ -42,14 +42,14 @@ class PairRank {
         distant_(shared_memory_, setting.nodes, seed * 1000 + static_cast<std::uint64_t>(bootstrap.rank())) {
     slot_bytes_ = pair_slot_bytes(bootstrap.ranks());
     const Plan plan = pair_plan(bootstrap.rank(), bootstrap.ranks());
-    const StagingShape shape = staging_shape(plan, slot_bytes_, false, !setting.nodes.empty());
+    const StagingShape shape = staging_shape(plan, slot_bytes_, Widening::none, !setting.nodes.empty());
     Placement placement;
     placement.transport = &distant_;
     placement.staging_offsets = gather_values(bootstrap, arena_->allocate(shape.total_bytes));
     for (int peer = 0; peer < bootstrap.ranks(); ++peer) placement.context_ranks.push_back(peer);
-    pairs.emplace(distant_, install(plan, slot_bytes_, false, placement), slot_bytes_);
+    pairs.emplace(distant_, install(plan, slot_bytes_, Widening::none, placement), slot_bytes_);
     // The same streams once more, for a rank that breaks the rules.
-    raw_ = install(plan, slot_bytes_, false, placement);
+    raw_ = install(plan, slot_bytes_, Widening::none, placement);
   }
 
   /// Memory for bytes that are sent.

@@ -62,15 +62,15 @@ std::vector<std::byte> result_of(const Case& c, torii_type type, torii_op op, Wa
     EXPECT_EQ(torii_run(c.team, &call), TORII_OK) << torii_last_error();
   } else if (way.form == 1) {
     EXPECT_EQ(torii_start(c.team, &call, &request), TORII_OK) << torii_last_error();
-    EXPECT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+    EXPECT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
   } else {
     EXPECT_EQ(torii_prepare(c.team, &call, &request), TORII_OK) << torii_last_error();
     for (int start = 0; start < 2; ++start) {
       refill();
       EXPECT_EQ(torii_restart(request), TORII_OK) << torii_last_error();
-      EXPECT_EQ(torii_wait(request), TORII_OK) << torii_last_error();
+      EXPECT_EQ(torii_wait(&request), TORII_OK) << torii_last_error();
     }
-    EXPECT_EQ(torii_request_free(request), TORII_OK) << torii_last_error();
+    EXPECT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
   }
   if (expected != nullptr && c.has_result()) {
     expected->resize(c.count * bytes);

@@ -262,7 +262,7 @@ TEST(Ways, EachPortionThatIsReadMovesTheSender) {
 /// A part of a team has the memory of the whole.
 TEST(Slots, OfAnyPartFitIntoTheMemoryOfTheWhole) {
   const auto bytes_of = [](int ranks, std::size_t slot_bytes) {
-    return staging_shape(pair_plan(0, ranks), slot_bytes, false, true).total_bytes;
+    return staging_shape(pair_plan(0, ranks), slot_bytes, Widening::none, true).total_bytes;
   };
   for (int whole = 1; whole <= 1024; ++whole) {
     const std::size_t slot_bytes = pair_slot_bytes(whole);

@@ -38,13 +38,13 @@ torii_status run_as(Form form, torii_team* team, const torii_call& call) {
   torii_request* request = nullptr;
   if (form == Form::started) {
     const torii_status status = torii_start(team, &call, &request);
-    return status == TORII_OK ? torii_wait(request) : status;
+    return status == TORII_OK ? torii_wait(&request) : status;
   }
   torii_status status = torii_prepare(team, &call, &request);
   if (status != TORII_OK) return status;
   status = torii_restart(request);
-  if (status == TORII_OK) status = torii_wait(request);
-  EXPECT_EQ(torii_request_free(request), TORII_OK) << torii_last_error();
+  if (status == TORII_OK) status = torii_wait(&request);
+  EXPECT_EQ(torii_request_free(&request), TORII_OK) << torii_last_error();
   return status;
 }
 

@@ -54,7 +54,8 @@ void PairWorld::make(int rank) {
   placement.staging_offsets.assign(what_.deeds.size(), Station::instance().ground_offset());
   Plan plan = pair_plan(rank, ranks());
   plan.slots = what_.slots;
-  made_[static_cast<std::size_t>(rank)] = new Rank(transport(rank), install(plan, kSlotBytes, false, placement));
+  made_[static_cast<std::size_t>(rank)] =
+      new Rank(transport(rank), install(plan, kSlotBytes, Widening::none, placement));
   made_[static_cast<std::size_t>(rank)]->arena_vectors = Station::instance().ground(rank) + kVectorsOffset;
 }
 
