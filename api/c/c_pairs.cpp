@@ -48,12 +48,19 @@ torii_status check(torii_team* team, torii_type type, const torii_received* rece
   return TORII_OK;
 }
 
-/// Between torii_group_begin and torii_group_end, of the calling thread.
+/// What a thread does between torii_group_begin and torii_group_end.
 struct Group {
-  torii_team* team = nullptr;  ///< nullptr: the thread is in no group
+  torii_team* team;
   std::vector<torii_request*> requests;
 };
-thread_local Group group;
+/// The calling thread's, one for each team at most.
+thread_local std::vector<Group> groups;
+
+/// nullptr if the thread is in no group of the team.
+Group* group_of(const torii_team* team) {
+  const auto found = std::ranges::find(groups, team, &Group::team);
+  return found == groups.end() ? nullptr : &*found;
+}
 
 torii_status start(torii_team* team, const PairCall& call, torii_received* received, torii_request** request) {
   if (request == nullptr) return invalid("the place for the request is NULL");
@@ -79,11 +86,12 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
 
 /// In a group the call only starts.
 torii_status run(torii_team* team, PairCall call, torii_received* received) {
-  if (group.team == team) {
-    const torii_status has_room = answered([&] { group.requests.push_back(nullptr); });
+  if (Group* const group = group_of(team)) {
+    const torii_status has_room = answered([&] { group->requests.reserve(group->requests.size() + 1); });
     if (has_room != TORII_OK) return has_room;
-    const torii_status status = start(team, call, received, &group.requests.back());
-    if (status != TORII_OK) group.requests.pop_back();
+    torii_request* request = nullptr;
+    const torii_status status = start(team, call, received, &request);
+    if (status == TORII_OK) group_of(team)->requests.push_back(request);
     return status;
   }
   torii::Request request;
@@ -97,7 +105,7 @@ torii_status run(torii_team* team, PairCall call, torii_received* received) {
 
 namespace torii::c {
 
-bool is_in_group(const torii_team* team) { return group.team == team; }
+bool is_in_group(const torii_team* team) { return group_of(team) != nullptr; }
 
 void tell_received(const PairCall& call, torii_received* received) {
   if (call.sends || received == nullptr) return;
@@ -151,20 +159,21 @@ torii_status torii_request_cancel(torii_request** request, int* cancelled) {
 
 torii_status torii_group_begin(torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
-  if (group.team != nullptr) return invalid("this thread is in a group already; groups do not nest");
-  group.team = team;
-  return TORII_OK;
+  if (group_of(team) != nullptr) return invalid("this thread is in a group of that team already; groups do not nest");
+  return answered([&] { groups.push_back({team, {}}); });
 }
 
 torii_status torii_group_end(torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
-  if (group.team != team) {
+  Group* const group = group_of(team);
+  if (group == nullptr) {
     return invalid("this thread is in no group of that team: torii_group_begin comes first");
   }
   if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
-  group.team = nullptr;
+  const std::vector<torii_request*> requests = std::move(group->requests);
+  groups.erase(groups.begin() + (group - groups.data()));
   torii_status first = TORII_OK;
-  for (torii_request* request : std::exchange(group.requests, {})) {
+  for (torii_request* request : requests) {
     (void)team->team->wait(request->request);
     const torii_status status = finish(request);
     if (first == TORII_OK) first = status;

@@ -27,27 +27,17 @@ void throw_missing_buffer(bool is_result) {
                                                   : "input is NULL, but count is not 0 (in place: input == result)");
 }
 
-namespace {
-
-/// False when there is no memory.
-bool make_room(std::unique_ptr<std::byte[]>& memory, std::size_t& has_bytes, std::size_t bytes) noexcept {
-  if (has_bytes >= bytes) return true;
-  memory.reset(new (std::nothrow) std::byte[bytes]);
-  has_bytes = memory == nullptr ? 0 : bytes;
-  return memory != nullptr;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool set_input_aside(Request& request) noexcept {
   const CallPlan& call_plan = *request.call_plan;
   const std::size_t bytes = request.input_bytes();
-  if (!make_room(request.input_copy, request.input_copy_bytes, bytes)) return false;
+  if (!request.input_copy.make_room(bytes)) return false;
   if (call_plan.sums_as_float) {
-    widen(call_plan, request.arguments.input, request.input_copy.get(), bytes / sizeof(float));
-    return make_room(request.result_copy, request.result_copy_bytes, request.result_bytes());
+    widen(call_plan, request.arguments.input, request.input_copy.data.get(), bytes / sizeof(float));
+    return request.result_copy.make_room(request.result_bytes());
   }
-  if (bytes != 0) std::memcpy(request.input_copy.get(), request.arguments.input, bytes);
+  if (bytes != 0) std::memcpy(request.input_copy.data.get(), request.arguments.input, bytes);
   return true;
 }
 

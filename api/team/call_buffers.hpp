@@ -45,11 +45,11 @@ inline CallBuffers buffers_of(const Request& request, const Context& context, bo
   buffers.salt = request.salt;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
-  if (!by_value && needs_input_copy(arguments)) input = request.input_copy.get();
+  if (!by_value && needs_input_copy(arguments)) input = request.input_copy.data.get();
   const void* result = arguments.result;
   if (call_plan.sums_as_float) {
-    input = request.input_copy.get();
-    result = request.result_copy.get();
+    input = request.input_copy.data.get();
+    result = request.result_copy.data.get();
   }
   buffers.input = reinterpret_cast<std::uintptr_t>(input) - static_cast<std::uintptr_t>(call_plan.input_shift_bytes);
   buffers.result = reinterpret_cast<std::uintptr_t>(result) - static_cast<std::uintptr_t>(call_plan.result_shift_bytes);

@@ -102,7 +102,7 @@ void InFlight::tell_end(Request& request) noexcept {
 void InFlight::complete(Channel& channel, Status status) noexcept {
   Request& request = *channel.current;
   if (const CallPlan& call_plan = *request.call_plan; call_plan.is_finished_at_end && status == Status::ok) {
-    const void* const from = call_plan.sums_as_float ? request.result_copy.get() : request.arguments.result;
+    const void* const from = call_plan.sums_as_float ? request.result_copy.data.get() : request.arguments.result;
     finish(call_plan, from, request.arguments.result, request.result_bytes() / call_plan.shape.element_bytes);
   }
   end(request, status);

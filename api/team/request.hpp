@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "api/team/call_plan.hpp"
@@ -30,6 +31,19 @@ struct CallKey {
 
 struct PairCall;
 
+/// Memory that a request keeps from one start to the next.
+struct Copy {
+  std::unique_ptr<std::byte[]> data;
+  std::size_t bytes = 0;
+  /// False when there is no memory.
+  bool make_room(std::size_t needed_bytes) noexcept {
+    if (bytes >= needed_bytes) return true;
+    data.reset(new (std::nothrow) std::byte[needed_bytes]);
+    bytes = data == nullptr ? 0 : needed_bytes;
+    return data != nullptr;
+  }
+};
+
 struct Request {
   enum class State : std::uint8_t { idle, queued, running, done };
   CallArguments arguments;
@@ -46,11 +60,8 @@ struct Request {
   std::uint32_t salt_prepared = 0;
   std::uint32_t starts_refused = 0;
   /// The input of an alltoall in place as it was at the start: results arrive before all of the input is sent.
-  std::unique_ptr<std::byte[]> input_copy;
-  std::size_t input_copy_bytes = 0;
-  /// The sums of small floats that are made as float; `input_copy` is then the input as float.
-  std::unique_ptr<std::byte[]> result_copy;
-  std::size_t result_copy_bytes = 0;
+  Copy input_copy;
+  Copy result_copy;  ///< the sums of small floats that are made as float; `input_copy` is then the input as float
   std::unique_ptr<UnequalBlocks> unequal;
   PairCall* pair = nullptr;               ///< of a send or a receive, which it outlives; nullptr: a collective
   std::vector<std::size_t> block_counts;  ///< to which the arguments' point, once they have been read

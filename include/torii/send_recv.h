@@ -53,7 +53,8 @@ TORII_API torii_status torii_start_recv(torii_team* team, void* buffer, size_t c
 TORII_API torii_status torii_request_cancel(torii_request** request, int* cancelled);
 /* Between the two, torii_send and torii_recv of the calling thread on that team only start; their buffers, and
  * `received`, must live until torii_group_end, which waits for all of them. So no order of sends and receives in a
- * group is a deadlock. Its status is the first one that is not TORII_OK. A thread is in one group at a time. */
+ * group is a deadlock. Its status is the first one that is not TORII_OK. A thread is in one group of a team at a
+ * time. */
 TORII_API torii_status torii_group_begin(torii_team* team);
 TORII_API torii_status torii_group_end(torii_team* team);
 

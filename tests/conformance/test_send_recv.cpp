@@ -159,13 +159,13 @@ TEST(SendRecv, CollectivesMayPassSends) {
 
 /// The same although the other rank has neither sent nor received before.
 TEST(SendRecv, ARankThatWaitsTakesItsFirstMessages) {
-  run_as_threads(team_of(2, "TIMEOUT=5"), [](torii_context*, torii_team* team) {
-    constexpr int kSends = 100;
-    for (int i = 0; i < kSends && torii_team_rank(team) == 0; ++i) {
+  run_as_threads(team_of(2, "TIMEOUT=5"), [](torii_context* context, torii_team* team) {
+    const int sends = torii_context_nodes(context) == 1 ? 100 : 8;  // between nodes as many as there are slots
+    for (int i = 0; i < sends && torii_team_rank(team) == 0; ++i) {
       ASSERT_EQ(torii_send(team, &i, 1, TORII_I32, 1, 1), TORII_OK) << torii_last_error();
     }
     ASSERT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
-    for (int i = 0; i < kSends && torii_team_rank(team) == 1; ++i) {
+    for (int i = 0; i < sends && torii_team_rank(team) == 1; ++i) {
       int value = -1;
       ASSERT_EQ(torii_recv(team, &value, 1, TORII_I32, 0, 1, nullptr), TORII_OK) << torii_last_error();
       ASSERT_EQ(value, i);

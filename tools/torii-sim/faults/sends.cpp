@@ -10,13 +10,8 @@
 namespace torii::faults {
 namespace {
 
-/// The tag of a send tells its sender, so that a receive from any rank gets the right one.
-torii_status receive_from(torii_team* team, int peer, std::byte* to, std::size_t count, torii_type type,
-                          std::uint64_t manner) {
-  const int from = manner % 3 == 0 ? TORII_ANY_RANK : peer;
-  const int tag = manner % 3 == 1 ? TORII_ANY_TAG : peer;
-  return torii_recv(team, to, count, type, from, tag, nullptr);
-}
+/// Tells the sender, so that a receive from any rank gets the right one; and the call, since a rank may leave one out.
+int tag_of(const CallSpec& spec, int sender) { return static_cast<int>(mixed(spec.seed) % 1'000'000) * 64 + sender; }
 
 }  // namespace
 
@@ -45,8 +40,12 @@ torii_status send_and_receive(torii_team* team, const CallSpec& spec, Place plac
   for (std::size_t i = 0; i < order.size() && status == TORII_OK; ++i) {
     const int peer = order[i] % place.ranks;
     const auto at = static_cast<std::size_t>(peer);
-    status = order[i] < place.ranks ? torii_send(team, from[at], words.input_counts[at], spec.type, peer, place.rank)
-                                    : receive_from(team, peer, to[at], words.result_counts[at], spec.type, random());
+    if (order[i] < place.ranks) {
+      status = torii_send(team, from[at], words.input_counts[at], spec.type, peer, tag_of(spec, place.rank));
+    } else {
+      const int rank = random() % 2 == 0 ? TORII_ANY_RANK : peer;
+      status = torii_recv(team, to[at], words.result_counts[at], spec.type, rank, tag_of(spec, peer), nullptr);
+    }
   }
   if (team == nullptr) return status;
   const torii_status ended = torii_group_end(team);
