@@ -262,6 +262,10 @@ void draw_steps(History& history, std::size_t parts_most, Draw& draw) {
     Step step = draw_step(history, draw);
     if (deviates && draw.one_in(6)) {
       add_deviations(step, history.members(step.team, draw.below(history.ranks())), draw);
+      // A send that is left out is missed by nobody but its receiver, who waits for it until the deadline.
+      for (Deviation& one : step.deviations) {
+        if (step.call.kind == CallKind::sends && one != Deviation::aborts) one = Deviation::none;
+      }
     }
     history.steps.push_back(step);
   }
