@@ -116,7 +116,7 @@ class PairRank {
 
  private:
   Bootstrap& bootstrap_;
-  const Setting& setting_;
+  const Setting setting_;
   shared_memory::Nodes nodes_;
   std::unique_ptr<shared_memory::Arena> arena_;
   shared_memory::NodePeers peers_;

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/conformance/many_callers.hpp"
 #include "tests/conformance/numbered_operation.hpp"
 #include "tests/conformance/thread_team.hpp"
 
@@ -26,38 +27,6 @@ using namespace std::chrono_literals;
 
 // The field must not lie where older programs have padding, which they need not set.
 static_assert(offsetof(torii_team_options, many_callers) >= offsetof(torii_team_options, channels) + 8);
-
-std::string last_error() { return torii_last_error(); }
-
-/// A part of all members that many threads may use. Collective.
-torii_team* shared_part(torii_team* parent, std::size_t segment_bytes = 0) {
-  torii_team_options options = {};
-  options.size = sizeof(options);
-  options.many_callers = 1;
-  options.segment_bytes = segment_bytes;
-  torii_team* part = nullptr;
-  EXPECT_EQ(torii_team_split(parent, 0, 0, &options, &part), TORII_OK) << last_error();
-  return part;
-}
-
-/// Runs `body(context, team)` on every rank, with a team that many threads may use.
-void run_shared(const ThreadTeam& options, const std::function<void(torii_context*, torii_team*)>& body) {
-  run_as_threads(options, [&](torii_context* context, torii_team* parent) {
-    torii_team* const team = shared_part(parent);
-    ASSERT_NE(team, nullptr);
-    body(context, team);
-    EXPECT_EQ(torii_team_destroy(team), TORII_OK) << last_error();
-  });
-}
-
-void start(torii_team* team, Operation& one) {
-  const torii_call call = one.call();
-  ASSERT_EQ(torii_start(team, &call, &one.request), TORII_OK) << last_error();
-}
-
-void wait_until(const std::atomic<bool>& flag) {
-  while (!flag) std::this_thread::yield();
-}
 
 /// Requests on their way from the thread that starts them to the one that waits for them.
 class Queue {
@@ -142,32 +111,6 @@ TEST(ManyCallers, AWaiterLetsTheNextCallIn) {
     EXPECT_EQ(torii_wait(&second.request), TORII_OK) << last_error();
     EXPECT_TRUE(first.is_right(2, 0) && second.is_right(2, 1));
   });
-}
-
-/// Nor does one whose operation moves all the time: such a wait takes far longer than the start.
-TEST(ManyCallers, AWaiterThatMovesLetsTheNextCallIn) {
-  constexpr int kRounds = 20;
-  std::atomic<int> came_late = 0;
-  run_shared(team_of(2), [&](torii_context*, torii_team* team) {
-    const int rank = torii_team_rank(team);
-    Operation longer(2'000'000, rank, 0);
-    Operation shorter(10, rank, 1);
-    for (int round = 0; round < kRounds; ++round) {
-      std::atomic<bool> has_ended = false;
-      start(team, longer);
-      std::thread waiter([&] {
-        EXPECT_EQ(torii_wait(&longer.request), TORII_OK) << last_error();
-        has_ended = true;
-      });
-      std::this_thread::sleep_for(1ms);
-      start(team, shorter);
-      if (has_ended) ++came_late;
-      waiter.join();
-      EXPECT_EQ(torii_wait(&shorter.request), TORII_OK) << last_error();
-    }
-  });
-  // Without turns it is about a quarter of all.
-  EXPECT_LE(came_late, kRounds * 2 / 10);
 }
 
 /// Several threads repeat one and the same call, so that their order does not matter.
