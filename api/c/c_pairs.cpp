@@ -48,7 +48,7 @@ torii_status check(torii_team* team, torii_type type, const torii_received* rece
   return TORII_OK;
 }
 
-/// What a thread does between torii_group_begin and torii_group_end.
+/// The sends and receives of a thread between torii_group_begin and torii_group_end.
 struct Group {
   torii_team* team;
   std::vector<torii_request*> requests;
@@ -87,11 +87,14 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
 /// In a group the call only starts.
 torii_status run(torii_team* team, PairCall call, torii_received* received) {
   if (Group* const group = group_of(team)) {
-    const torii_status has_room = answered([&] { group->requests.reserve(group->requests.size() + 1); });
+    // Room first: what has started must not be lost.
+    const torii_status has_room = answered([&] { group->requests.push_back(nullptr); });
     if (has_room != TORII_OK) return has_room;
     torii_request* request = nullptr;
     const torii_status status = start(team, call, received, &request);
-    if (status == TORII_OK) group_of(team)->requests.push_back(request);
+    std::vector<torii_request*>& requests = group_of(team)->requests;
+    requests.back() = request;
+    if (status != TORII_OK) requests.pop_back();
     return status;
   }
   torii::Request request;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the functions for one request and those for lists of requests share.
+// Common parts of the functions for one request and of those for lists of requests.
 #pragma once
 
 #include "api/c/c_objects.hpp"

@@ -78,7 +78,7 @@ inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks)
 /// Whether a deadline may have so many seconds. 0 stands for another deadline.
 inline bool is_timeout(double seconds) noexcept { return seconds >= 0 && seconds <= 1e6; }
 inline std::int64_t timeout_ns_of(double seconds) noexcept { return static_cast<std::int64_t>(seconds * 1e9); }
-/// What is wrong with one that is none.
+/// The fault of a number of seconds that is no deadline, as text.
 std::string timeout_text(double seconds, const std::string& otherwise);
 
 /// "allreduce of 4 x f32, op sum".

@@ -84,7 +84,7 @@ bool FailureMonitor::finds_failure_in_start(const Waiting& waiting, int member, 
                                         " ms while " + own + " waited for " + members_.text(member) + " " + purpose);
 }
 
-/// What an open send or receive waits for.
+/// The rank for which an open send or receive waits, as text.
 std::string FailureMonitor::waiting_text(const PairCall& call) const {
   if (call.sends) return "waiting for " + members_.text(call.peer) + " to receive it";
   if (call.receive.got_bytes != 0) {

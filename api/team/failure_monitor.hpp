@@ -29,8 +29,8 @@ class FailureMonitor {
   /// The executor could not put or read.
   void claim_transport(const Execution& execution, const Request& request) noexcept;
   void abort(const std::string& reason) noexcept;
-  /// Where the request stands and for whom it waits: "in 'up tree 0', segment 7, waiting for rank 3 on host a". May
-  /// throw.
+  /// The request's place and the rank for which it waits: "in 'up tree 0', segment 7, waiting for rank 3 on host a".
+  /// May throw.
   std::string phase_text(const Request& request) const;
 
  private:

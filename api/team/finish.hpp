@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank does to its own result once an operation has ended: each element alone, in place.
+// The last touch to a rank's own result once an operation has ended: each element alone, in place.
 #pragma once
 
 #include <cstddef>

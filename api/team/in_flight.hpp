@@ -26,7 +26,7 @@ class InFlight {
   InFlight(const Membership& members, TeamAgreement& agreement, PlanCache& plans, const Channels& channels,
            TeamPairs& pairs, OwnCalls& calls, FailureMonitor& monitor) noexcept;
 
-  /// Of collectives.
+  /// Collectives in flight.
   int count() const noexcept { return count_; }
   /// No send and no receive either.
   bool is_idle() const noexcept { return count_ == 0 && pairs_.open() == 0; }

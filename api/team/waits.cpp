@@ -137,8 +137,8 @@ bool Waits::test(Request& request) noexcept {
   return has_ended(request);
 }
 
-/// What a wait and a test ask at their end. When nothing is in flight the background has nothing to move: a thread that
-/// moves operations there only tries the door, so the list of the background may be changed inside.
+/// Asked at the end of a wait and of a test. When nothing is in flight the background has nothing to move: a thread
+/// that moves operations there only tries the door, so the list of the background may be changed inside.
 bool Waits::has_ended(const Request& request) noexcept {
   if (request.state != Request::State::done) return false;
   if (in_background_ && in_flight_.is_idle()) {

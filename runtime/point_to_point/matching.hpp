@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which receive takes which send.
+// Finds the receive for a send, and the send for a receive.
 #pragma once
 
 #include <cstddef>

@@ -9,11 +9,11 @@
 
 namespace torii {
 
-/// Of a receive: it takes what any rank sends, or whatever the tag.
+/// A receive with these takes the send of any rank, or with any tag.
 inline constexpr int kAnyRank = -1;
 inline constexpr int kAnyTag = -1;
 
-/// What tells a send from others, and all that a receive needs to know of it before it takes the bytes.
+/// Tells a send from others; all that a receive needs to know of it before it takes the bytes.
 struct Envelope {
   int from = 0;            ///< rank of the team
   int tag = 0;             ///< at least 0
@@ -21,7 +21,7 @@ struct Envelope {
   std::size_t bytes = 0;
 };
 
-/// What sends and receives have in common. The caller keeps the object and its bytes until it is done.
+/// The common part of sends and receives. The caller keeps the object and its bytes until it is done.
 struct PairOperation {
   bool done = false;                   ///< a send: the caller may change the bytes. A receive: they are there
   Status status = Status::ok;          ///< when it is done

@@ -50,7 +50,7 @@ class PointToPoint {
   PutOwner take_puts() noexcept { return std::move(call_.puts); }
 
  private:
-  /// What this rank has still to tell a peer.
+  /// A message that this rank has still to send to a peer.
   struct Outgoing {
     MessageKind kind = MessageKind::whole;
     Send* send = nullptr;        ///< whole, announcement, part

@@ -97,7 +97,6 @@ void PointToPoint::meet_announced(Receive& receive, const Arrival& arrival) {
   if (arrival.reach == kInArena && !peer.streams.remote()) {
     const std::uint64_t arena_bytes = call_.transport.arena_bytes();
     if (arrival.envelope.bytes > arena_bytes || announced.place > arena_bytes - arrival.envelope.bytes) {
-      matching_.post(receive);  // it ends with the others
       return fail(Status::transport, rank,
                   "it says that " + std::to_string(arrival.envelope.bytes) + " bytes of its send stand at offset " +
                       std::to_string(announced.place) + " of its arena, which has " + std::to_string(arena_bytes) +

@@ -10,17 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/conformance/numbered_operation.hpp"
 #include "tests/conformance/thread_team.hpp"
 
 namespace torii::tests {
 namespace {
-
-ThreadTeam team_of(int ranks, std::string settings = {}) {
-  ThreadTeam team;
-  team.ranks = ranks;
-  team.settings = std::move(settings);
-  return team;
-}
 
 std::vector<int> values(std::size_t count, int first) {
   std::vector<int> all(count);
@@ -28,12 +22,12 @@ std::vector<int> values(std::size_t count, int first) {
   return all;
 }
 
-constexpr std::array<std::size_t, 8> kCounts = {0, 1, 6, 10, 11, 4096, 4097, 200'003};
+constexpr std::array<std::size_t, 8> kSentCounts = {0, 1, 6, 10, 11, 4096, 4097, 200'003};
 
 TEST(SendRecv, BytesOfAnyLengthGoThereAndBack) {
   run_as_threads(team_of(2), [](torii_context*, torii_team* team) {
     const int rank = torii_team_rank(team);
-    for (const std::size_t count : kCounts) {
+    for (const std::size_t count : kSentCounts) {
       std::vector<int> got(count, -1);
       for (int round = 0; round < 3; ++round) {
         const std::vector<int> sent = values(count, round);

@@ -8,17 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/conformance/numbered_operation.hpp"
 #include "tests/conformance/thread_team.hpp"
 
 namespace torii::tests {
 namespace {
-
-ThreadTeam team_of(int ranks, std::string settings = {}) {
-  ThreadTeam team;
-  team.ranks = ranks;
-  team.settings = std::move(settings);
-  return team;
-}
 
 TEST(SendRecvRefusals, SayWhatIsWrongAndLeaveTheTeamAsItWas) {
   run_as_threads(team_of(2), [](torii_context*, torii_team* team) {
