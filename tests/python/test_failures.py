@@ -15,8 +15,8 @@ import torii
 
 def rank_killed():
     team = torii.world()
-    team.barrier()
     assert team.health() and team.lost == []
+    team.barrier()
     if team.rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     with pytest.raises(torii.PeerLost, match="rank 2 on host .* died") as caught:
