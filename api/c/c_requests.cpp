@@ -30,7 +30,7 @@ torii_status make_request(torii_team* team, const torii_call* call, torii_reques
   *request = nullptr;
   torii_status status = answered([&] { *request = new torii_request{team, {}}; });
   if (status != TORII_OK) return refused_on(team, status);
-  ++team->requests;
+  ++team->users;
   (*request)->request.is_started = true;
   if (read_call(call, (*request)->request.arguments, status)) return TORII_OK;
   drop(*request);

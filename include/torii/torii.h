@@ -38,7 +38,9 @@ typedef int (*torii_exchange)(const void* mine, void* all, size_t bytes, void* d
 
 typedef struct torii_context_options {
   size_t size;
-  int rank; /* with `exchange`: this rank and the number of ranks */
+  /* This rank and the number of ranks: needed with `exchange`; without it, `ranks` above 0 replaces what the launcher
+   * says, and the ranks meet as RENDEZVOUS or MASTER_ADDR says. */
+  int rank;
   int ranks;
   torii_exchange exchange; /* NULL: join through what the launcher offers (torii-run); no launcher: a job of one rank */
   void* exchange_data;
@@ -49,6 +51,10 @@ typedef struct torii_context_options {
    * NULL. */
   void (*idle)(void* idle_data);
   void* idle_data;
+  /* An earlier context of this process, which may be destroyed before or after the new one: memory that was allocated
+   * or registered with it is then also the new context's. For jobs that grow or replace a rank; ranks may differ in it.
+   * NULL: memory of its own. */
+  torii_context* memory_of;
 } torii_context_options;
 
 /* Collective over the job. `options` may be NULL. */
@@ -127,6 +133,9 @@ TORII_API torii_status torii_team_split(torii_team* team, int color, int key, co
 /* Collective over the living members of a poisoned team: a new team of the survivors, in the old order. */
 TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_options* options,
                                             torii_team** survivors);
+/* Not collective; waits for nobody. Started operations that have not ended end with TORII_ABORTED on all ranks; a
+ * receive that has met no send ends so on this rank alone. Requests of the team are then still to be tested, waited for
+ * or freed, and the team counts as alive until the last one is gone. */
 TORII_API torii_status torii_team_destroy(torii_team* team);
 TORII_API int torii_team_rank(const torii_team* team);
 TORII_API int torii_team_ranks(const torii_team* team);
