@@ -242,6 +242,7 @@ torii_status torii_team_destroy(torii_team* team) {
     return invalid("this thread is in a group of the team: torii_group_end ends it");
   }
   const torii::CancellationHeld held;
+  team->is_destroyed = true;
   if (team->users > 1) team->team->cancel();
   torii::c::leave(team);
   return TORII_OK;

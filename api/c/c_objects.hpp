@@ -26,6 +26,7 @@ struct torii_team {
   /// The caller's handle and its requests: whoever goes last takes the team along. Any thread, where the team has many
   /// callers.
   std::atomic<int> users = 1;
+  bool is_destroyed = false;  ///< its last requests are still to be freed
   torii::Scratch scratch = {};
 };
 

@@ -66,6 +66,7 @@ torii_status torii_prepare(torii_team* team, const torii_call* call, torii_reque
 
 torii_status torii_restart(torii_request* request) {
   if (request == nullptr) return invalid("request is NULL");
+  if (request->owner->is_destroyed) return invalid("the team of the request has been destroyed: free the request");
   if (!request->request.persistent) {
     return refused_on(request->owner, invalid("the request is not persistent: it was made by torii_start"));
   }

@@ -82,6 +82,8 @@ TEST(Destroying, LeavesEndedAndPersistentOperationsAlone) {
     EXPECT_EQ(torii_team_destroy(twin), TORII_OK);
     EXPECT_EQ(torii_wait(&started), TORII_OK) << torii_last_error();
     EXPECT_EQ(torii_wait(&persistent), TORII_OK);
+    EXPECT_EQ(torii_restart(persistent), TORII_INVALID_ARGUMENT);
+    EXPECT_TRUE(says("the team of the request has been destroyed")) << torii_last_error();
     EXPECT_EQ(torii_request_free(&persistent), TORII_OK);
     EXPECT_EQ(sum, 2);
     EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();

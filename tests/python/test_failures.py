@@ -70,11 +70,14 @@ def test_replaced_rank():
 
 def rank_times_out():
     team = torii.Context({"TIMEOUT": 0.5}).team()
+    others = ranks.others_of(team)
     if team.rank == 1:
-        time.sleep(1.5)
+        ranks.await_go()
     with pytest.raises(torii.Timeout, match="not come to the call: rank 1") as caught:
         team.allreduce(numpy.ones(4))
     assert caught.value.rank == 1 and isinstance(caught.value, TimeoutError)
+    if team.rank == 0:
+        ranks.tell_to_go(others)
 
 
 def rank_mismatches():
@@ -114,30 +117,18 @@ def rank_aborts():
     assert caught.value.rank == 0
 
 
-def processes(team):
-    """The process numbers of all ranks, which can then await_go()."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-    return [int(number) for number in team.all_gather(numpy.array([os.getpid()]))]
-
-
-def await_go():
-    """Waits until another rank has sent SIGUSR1."""
-    assert signal.sigtimedwait({signal.SIGUSR1}, 30) is not None
-
-
 def rank_interrupted():
     """Rank 0 gets SIGINT while it waits: KeyboardInterrupt there, and the others hear of it."""
     team = torii.world()
-    others = processes(team)[1:]
+    others = ranks.others_of(team)
     if team.rank == 0:
         main = threading.main_thread().ident
         threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
             team.allreduce(numpy.ones(4))
-        for other in others:
-            os.kill(other, signal.SIGUSR1)
+        ranks.tell_to_go(others)
     else:
-        await_go()
+        ranks.await_go()
         with pytest.raises(torii.Aborted, match="interrupted by a signal handler") as caught:
             team.allreduce(numpy.ones(4))
         assert caught.value.rank == 0
@@ -160,12 +151,12 @@ def rank_interrupted_wait():
 def rank_handles_a_signal():
     """A handler that does not raise runs while the call waits, and the call goes on."""
     team = torii.world()
-    others = processes(team)[1:]
+    others = ranks.others_of(team)
     if team.rank == 0:
-        signal.signal(signal.SIGALRM, lambda *_: [os.kill(other, signal.SIGUSR1) for other in others])
+        signal.signal(signal.SIGALRM, lambda *_: ranks.tell_to_go(others))
         signal.setitimer(signal.ITIMER_REAL, 0.2)
     else:
-        await_go()  # so the call of rank 0 cannot end before its handler has run
+        ranks.await_go()  # so the call of rank 0 cannot end before its handler has run
     assert team.allreduce(numpy.ones(1)) == team.ranks
 
 
