@@ -74,7 +74,7 @@ TEST(Settings, EveryShownValueCanBeSetAgain) {
            "ENGINES=7\nSEGMENT=96K\nALGORITHM=ring\nTOPOLOGY=torus:2x2x2\nRANK_MAP=list:1,0\nTRANSPORT=shared_memory\n"
            "PROVIDER=tcp;ofi_rxm\n"
            "DETERMINISM=canonical\nWIRE=f32\nISA=avx2\nTIMEOUT=0.25\nLOG=debug\nCHANNELS=8\nSLOTS=16\nWINDOW=5\n"
-           "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nINSECURE=1\n"
+           "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nHELPER_CPUS=0-3,8\nINSECURE=1\n"
            "RENDEZVOUS=file:/a b\nINTERFACE=^docker,veth\nPORTS=20000-20100");
   std::string lines;
   for (const SettingView& view : settings.list()) {
@@ -128,6 +128,8 @@ TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
                         {"TORII_WAIT=busy", "one of auto spin yield sleep"},
                         {"TORII_CROSS_MEMORY=yes", "one of auto on off"},
                         {"TORII_HELPERS=-1", "a whole number from 0 to 16"},
+                        {"TORII_HELPER_CPUS=all", "CPU numbers like 0-3,8"},
+                        {"TORII_HELPER_CPUS=", "CPU numbers like 0-3,8"},
                         {"TORII_INSECURE=yes", "one of 0 1"},
                         {"TORII_RENDEZVOUS=meeting", "auto or file:PATH"},
                         {"TORII_RENDEZVOUS=file:", "auto or file:PATH"},
