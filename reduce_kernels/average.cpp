@@ -60,6 +60,27 @@ const char* why_no_average(Type type) noexcept {
   return nullptr;
 }
 
+const char* why_no_factor(Type type) noexcept {
+  if (is_pair(type)) return "pairs of value and index can be reduced by minloc and maxloc only";
+  if (type == Type::boolean) return "truth values have no factors; take an integer or floating type";
+  return nullptr;
+}
+
+void multiply(Type type, const void* elements, const void* factor, void* products, size_t count) noexcept {
+  // As many factors as a kernel needs to be fast, and few enough for the first-level cache.
+  constexpr size_t kFactorsBytes = 2048;
+  const size_t bytes = size_of(type);
+  alignas(64) char factors[kFactorsBytes];
+  for (size_t at = 0; at < kFactorsBytes; at += bytes) std::memcpy(factors + at, factor, bytes);
+  const FoldFn fold = find(Op::prod, type);
+  for (size_t done = 0; done < count; done += kFactorsBytes / bytes) {
+    const void* sources[] = {static_cast<const char*>(elements) + done * bytes, factors};
+    void* target = static_cast<char*>(products) + done * bytes;
+    fold({.sources = sources, .source_count = 2, .targets = &target, .target_count = 1},
+         std::min(count - done, kFactorsBytes / bytes));
+  }
+}
+
 void divide(Type type, const Sums& sums, void* averages, size_t count, uint32_t operands) noexcept {
   switch (type) {
     case Type::i8:

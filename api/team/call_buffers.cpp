@@ -8,6 +8,7 @@
 
 #include "api/team/finish.hpp"
 #include "api/team/unequal_blocks.hpp"
+#include "reduce_kernels/average.hpp"
 
 namespace torii {
 
@@ -46,6 +47,12 @@ bool set_input_aside(Request& request) noexcept {
   if (call_plan.sums_as_float) {
     widen(call_plan, request.arguments.input, request.input_copy.get(), bytes / sizeof(float));
     return make_room(request.result_copy, request.result_copy_bytes, request.result_bytes());
+  }
+  if (call_plan.multiplies) {
+    const Type type = request.arguments.type;
+    kernels::multiply(type, request.arguments.input, request.arguments.factor.data(), request.input_copy.get(),
+                      bytes / size_of(type));
+    return true;
   }
   if (bytes != 0) std::memcpy(request.input_copy.get(), request.arguments.input, bytes);
   return true;

@@ -70,7 +70,8 @@ typedef enum torii_op {
   TORII_MINLOC = 10,
   TORII_MAXLOC = 11,
   TORII_USER = 12,
-  TORII_AVG = 13 /* the sum, divided once by the number of ranks; integers are truncated towards zero */
+  TORII_AVG = 13,       /* the sum, divided once by the number of ranks; integers are truncated towards zero */
+  TORII_PREMUL_SUM = 14 /* the sum of inputs, each multiplied by its own rank's torii_call.factor */
 } torii_op;
 
 /* The five from TORII_I16_I32 on are pairs for minloc and maxloc, laid out as the C struct {value; int32_t index;}.
@@ -289,6 +290,7 @@ typedef struct torii_call {
   torii_load_function load; /* broadcast: both or none */
   torii_store_function store;
   void* access_data;
+  const void* factor; /* TORII_PREMUL_SUM: one element of `type`, copied when the call starts or is prepared */
 } torii_call;
 
 /* Runs one operation to its end. */
