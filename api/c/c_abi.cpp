@@ -37,7 +37,7 @@ static_assert(TORII_REDUCE_SCATTER == static_cast<int>(torii::Collective::reduce
 static_assert(TORII_EXSCAN == static_cast<int>(torii::Collective::exscan) &&
               TORII_EXSCAN + 1 == torii::kCollectiveCount);
 static_assert(TORII_BROADCAST == static_cast<int>(torii::Collective::broadcast));
-static_assert(TORII_AVG == torii::kAverageNumber);
+static_assert(TORII_AVG == torii::kAverageNumber && TORII_PREMUL_SUM == torii::kProductsNumber);
 static_assert(TORII_USER == static_cast<int>(torii::Op::user) && TORII_BXOR == static_cast<int>(torii::Op::bxor));
 static_assert(TORII_FLOAT8_E5M2 == static_cast<int>(torii::Type::f8e5m2) && TORII_FLOAT8_E5M2 + 1 == torii::kTypeCount);
 static_assert(TORII_F64_I32 == static_cast<int>(torii::Type::f64_i32) &&

@@ -58,7 +58,7 @@ inline torii_status refused_on(torii_team* team, torii_status status) {
 inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
 
 inline constexpr int kTypeLast = TORII_FLOAT8_E5M2;
-inline constexpr int kOpLast = TORII_AVG;
+inline constexpr int kOpLast = TORII_PREMUL_SUM;
 
 inline bool are_known(int type, int op) { return is_from_0_to(type, kTypeLast) && is_from_0_to(op, kOpLast); }
 

@@ -9,6 +9,11 @@ using torii::c::unknown;
 
 namespace {
 
+torii_status no_factor() {
+  return torii::c::invalid(
+      "op premul_sum needs a factor; use torii_run, torii_start or torii_prepare with torii_call.factor");
+}
+
 /// The named functions: what torii_run does, without the detour of a torii_call.
 torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
                        torii_type type, torii_op op, int root) noexcept {
@@ -26,6 +31,7 @@ torii_status run_plain(torii_team* team, torii::Collective collective, const voi
   arguments.type = static_cast<torii::Type>(type);
   arguments.root = root;
   set_op(arguments, op);
+  if (arguments.multiplies) return refused_on(team, no_factor());
   return run_to_end(team, arguments);
 }
 
@@ -81,6 +87,7 @@ torii_status torii_reduce_scatter(torii_team* team, const void* input, void* res
 torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* result, const size_t* counts,
                                    torii_type type, torii_op op) {
   if (!are_known(type, op)) return refused_on(team, unknown(type, op));
+  if (op == TORII_PREMUL_SUM) return refused_on(team, no_factor());
   if (counts == nullptr) {
     return refused_on(team, torii::c::invalid("counts is NULL; it must have the length of every rank's block"));
   }

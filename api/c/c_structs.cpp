@@ -2,6 +2,7 @@
 // Turns a torii_call into what a team runs.
 #include "api/c/c_structs.hpp"
 
+#include <cstring>
 #include <string>
 
 namespace torii::c {
@@ -102,6 +103,13 @@ bool read_call(const torii_call* given, CallArguments& arguments, torii_status& 
   arguments.root = has_root(arguments.collective) ? call.root : 0;
   if (call.unequal != 0 && !read_unequal(call, arguments, status)) return false;
   if ((call.load != nullptr || call.store != nullptr) && !read_access(call, arguments, status)) return false;
+  if (combines(arguments.collective) && arguments.multiplies) {
+    if (call.factor == nullptr) {
+      status = invalid("op is premul_sum, but factor is NULL; it must be one element of the call's type");
+      return false;
+    }
+    std::memcpy(arguments.factor.data(), call.factor, size_of(arguments.type));
+  }
   if (combines(arguments.collective) && arguments.op == Op::user) {
     arguments.user = {call.user, call.user_data, call.user_bytes};
     arguments.type = Type::u8;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,6 +22,8 @@ struct CallArguments {
   std::size_t count = 0;
   Type type = Type::u8;
   Op op = Op::sum;
+  bool multiplies = false;  ///< with Op::sum: the input is multiplied by `factor`, an element, before the call
+  std::array<std::byte, 16> factor = {};
   bool averages = false;  ///< with Op::sum: every element of the sum is divided by the number of ranks
   int root = 0;
   kernels::UserFunction user;
@@ -46,16 +49,20 @@ constexpr bool may_be_unequal(Collective collective) {
          collective == Collective::reduce_scatter;
 }
 
-/// The numbers of operations in the C interface and in call records: those of Op, then the average.
+/// The numbers of operations in the C interface and in call records: those of Op, then those that are a sum and more.
 inline constexpr int kAverageNumber = kOpCount;
+inline constexpr int kProductsNumber = kOpCount + 1;
 inline int op_number(const CallArguments& arguments) noexcept {
+  if (arguments.multiplies) return kProductsNumber;
   return arguments.averages ? kAverageNumber : static_cast<int>(arguments.op);
 }
 inline void set_op(CallArguments& arguments, int number) noexcept {
   arguments.averages = number == kAverageNumber;
-  arguments.op = arguments.averages ? Op::sum : static_cast<Op>(number);
+  arguments.multiplies = number == kProductsNumber;
+  arguments.op = arguments.averages || arguments.multiplies ? Op::sum : static_cast<Op>(number);
 }
 inline const char* op_name(int number) noexcept {
+  if (number == kProductsNumber) return "premul_sum";
   return number == kAverageNumber ? "avg" : name(static_cast<Op>(number));
 }
 
@@ -68,10 +75,10 @@ inline std::uint64_t count_on_record(const CallArguments& arguments) noexcept {
 /// True when calls of a team of `ranks` ranks differ in their buffers only.
 inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks) noexcept {
   return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
-         a.type == b.type && a.op == b.op && a.averages == b.averages && a.root == b.root &&
-         a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes &&
-         a.is_internal == b.is_internal && (a.block_counts == nullptr) == (b.block_counts == nullptr) &&
-         a.tag == b.tag &&
+         a.type == b.type && a.op == b.op && a.averages == b.averages && a.multiplies == b.multiplies &&
+         a.root == b.root && a.user.call == b.user.call && a.user.data == b.user.data &&
+         a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal &&
+         (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag &&
          (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }
 

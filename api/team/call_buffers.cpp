@@ -8,6 +8,7 @@
 
 #include "api/team/finish.hpp"
 #include "api/team/unequal_blocks.hpp"
+#include "reduce_kernels/average.hpp"
 
 namespace torii {
 
@@ -27,8 +28,6 @@ void throw_missing_buffer(bool is_result) {
                                                   : "input is NULL, but count is not 0 (in place: input == result)");
 }
 
-namespace {}  // namespace
-
 bool set_input_aside(Request& request) noexcept {
   const CallPlan& call_plan = *request.call_plan;
   const std::size_t bytes = request.input_bytes();
@@ -36,6 +35,12 @@ bool set_input_aside(Request& request) noexcept {
   if (call_plan.sums_as_float) {
     widen(call_plan, request.arguments.input, request.input_copy.data.get(), bytes / sizeof(float));
     return request.result_copy.make_room(request.result_bytes());
+  }
+  if (call_plan.multiplies) {
+    const Type type = request.arguments.type;
+    kernels::multiply(type, request.arguments.input, request.arguments.factor.data(), request.input_copy.data.get(),
+                      bytes / size_of(type));
+    return true;
   }
   if (bytes != 0) std::memcpy(request.input_copy.data.get(), request.arguments.input, bytes);
   return true;

@@ -207,6 +207,7 @@ typedef struct torii_call {
   /* How long a wait for this call without progress may last, on this rank; 0: that of the team. The team fails when it
    * has passed, on all ranks. Waits in the start of the call have the team's. */
   double timeout_seconds;
+  const void* factor; /* TORII_PREMUL_SUM: one element of `type`, copied when the call starts or is prepared */
 } torii_call;
 
 /* Runs one operation to its end. */
