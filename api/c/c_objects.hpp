@@ -12,6 +12,7 @@
 #include <string>
 
 #include "api/c/c_pairs.hpp"
+#include "api/c/group_pool.hpp"
 #include "api/redistribution/redistribution.hpp"
 #include "api/team/team.hpp"
 
@@ -23,8 +24,10 @@ struct torii_context {
 struct torii_team {
   torii_context* context;
   std::unique_ptr<torii::Team> team;
-  std::atomic<int> requests = 0;  ///< made and freed by any thread, where the team has many callers
+  std::atomic<int> requests = 0;     ///< made and freed by any thread, where the team has many callers
+  std::atomic<int> open_groups = 0;  ///< of all threads
   torii::Scratch scratch = {};
+  torii::c::GroupPool group_pool = {};
 };
 
 struct torii_request {
