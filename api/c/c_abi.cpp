@@ -260,7 +260,8 @@ torii_status torii_team_abort(torii_team* team, const char* reason) {
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
   if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
-      call->load == nullptr && call->store == nullptr && call->timeout_seconds == 0 && !is_in_group(team)) {
+      call->load == nullptr && call->store == nullptr && call->timeout_seconds == 0 && call->input_blocks == nullptr &&
+      call->result_blocks == nullptr && !is_in_group(team)) {
     const torii::CallKey plain = {number_in(call->collective),
                                   number_in(call->type),
                                   number_in(call->op),

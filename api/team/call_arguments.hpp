@@ -35,6 +35,10 @@ struct CallArguments {
   const std::size_t* input_displacements = nullptr;
   const std::size_t* result_counts = nullptr;
   const std::size_t* result_displacements = nullptr;
+  /// Addresses of the unequal blocks, in place of `input` and `result` with displacements. Without counts every block
+  /// has `count` elements.
+  const void* const* input_blocks = nullptr;
+  void* const* result_blocks = nullptr;
   /// reduce_scatter with blocks of unequal lengths: that of each rank's block, equal on all ranks; `count` is their
   /// sum.
   const std::size_t* block_counts = nullptr;

@@ -7,6 +7,7 @@
 #ifndef TORII_TORII_H
 #define TORII_TORII_H
 
+#include <torii/block_lists.h>
 #include <torii/send_recv.h>
 #include <torii/types.h>
 
@@ -208,6 +209,8 @@ typedef struct torii_call {
    * has passed, on all ranks. Waits in the start of the call have the team's. */
   double timeout_seconds;
   const void* factor; /* TORII_PREMUL_SUM: one element of `type`, copied when the call starts or is prepared */
+  const void* const* input_blocks; /* with `unequal`: addresses of blocks (torii/block_lists.h) */
+  void* const* result_blocks;
 } torii_call;
 
 /* Runs one operation to its end. */
