@@ -111,6 +111,10 @@ class Team : public SendsAndReceives<Team> {
     return run(cpp::all_gather(input, result));
   }
   template <typename Element>
+  [[nodiscard]] torii_status all_gather(Input<Element> input, const BlockList<Element>& result) noexcept {
+    return run(cpp::all_gather(input, result));
+  }
+  template <typename Element>
   [[nodiscard]] torii_status reduce_scatter(Input<Element> input, std::span<Element> result,
                                             torii_op op = TORII_SUM) noexcept {
     return run(cpp::reduce_scatter(input, result, op));
@@ -130,6 +134,11 @@ class Team : public SendsAndReceives<Team> {
     return run(cpp::alltoall(input, result));
   }
   template <typename Element>
+  [[nodiscard]] torii_status alltoall(const BlockList<const std::type_identity_t<Element>>& input,
+                                      const BlockList<Element>& result) noexcept {
+    return run(cpp::alltoall(input, result));
+  }
+  template <typename Element>
   [[nodiscard]] torii_status scatter(Input<Element> input, std::span<Element> result, int root) noexcept {
     return run(cpp::scatter(input, result, root));
   }
@@ -139,11 +148,20 @@ class Team : public SendsAndReceives<Team> {
     return run(cpp::scatter(input, result, root));
   }
   template <typename Element>
+  [[nodiscard]] torii_status scatter(const BlockList<const std::type_identity_t<Element>>& input,
+                                     std::span<Element> result, int root) noexcept {
+    return run(cpp::scatter(input, result, root));
+  }
+  template <typename Element>
   [[nodiscard]] torii_status gather(Input<Element> input, std::span<Element> result, int root) noexcept {
     return run(cpp::gather(input, result, root));
   }
   template <typename Element>
   [[nodiscard]] torii_status gather(Input<Element> input, const Blocks<Element>& result, int root) noexcept {
+    return run(cpp::gather(input, result, root));
+  }
+  template <typename Element>
+  [[nodiscard]] torii_status gather(Input<Element> input, const BlockList<Element>& result, int root) noexcept {
     return run(cpp::gather(input, result, root));
   }
   /// This rank's rows of a rows x columns matrix become its rows of the columns x rows matrix; both are dealt by rows
@@ -290,6 +308,19 @@ class Context {
     torii_team* team = nullptr;
     check(torii_team_create(handle_.get(), options, &team));
     return Team(team);
+  }
+  /// Moves the started operations of all teams once, without waiting; true if one moved. From any thread.
+  bool progress() const {
+    int moved = 0;
+    check(torii_progress(handle_.get(), &moved));
+    return moved != 0;
+  }
+  /// A descriptor for poll() that is readable after started operations have ended. It is the context's: read its 8
+  /// bytes, and do not close it. Throws Failure.
+  int event_fd() const {
+    const int descriptor = torii_context_event_fd(handle_.get());
+    if (descriptor < 0) throw Failure(TORII_NO_RESOURCE);
+    return descriptor;
   }
   template <typename Element>
   Buffer<Element> allocate(std::size_t count) const {
