@@ -4,6 +4,7 @@
 #pragma once
 
 #include <torii/torii.h>
+#include <torii/block_lists.hpp>
 #include <torii/call.hpp>
 #include <torii/request.hpp>
 #include <torii/send_recv.hpp>
@@ -25,8 +26,13 @@ class Context;
 
 /// An ordered set of ranks. One caller at a time, unless the team was made with `many_callers`; different teams may be
 /// used by different threads at once.
-class Team : public SendsAndReceives<Team> {
+class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team> {
  public:
+  using CallsOnBlockLists<Team>::all_gather;
+  using CallsOnBlockLists<Team>::alltoall;
+  using CallsOnBlockLists<Team>::gather;
+  using CallsOnBlockLists<Team>::scatter;
+
   explicit Team(torii_team* handle) : handle_(handle) {}
   int rank() const noexcept { return torii_team_rank(handle_.get()); }
   int ranks() const noexcept { return torii_team_ranks(handle_.get()); }
@@ -111,10 +117,6 @@ class Team : public SendsAndReceives<Team> {
     return run(cpp::all_gather(input, result));
   }
   template <typename Element>
-  [[nodiscard]] torii_status all_gather(Input<Element> input, const BlockList<Element>& result) noexcept {
-    return run(cpp::all_gather(input, result));
-  }
-  template <typename Element>
   [[nodiscard]] torii_status reduce_scatter(Input<Element> input, std::span<Element> result,
                                             torii_op op = TORII_SUM) noexcept {
     return run(cpp::reduce_scatter(input, result, op));
@@ -134,11 +136,6 @@ class Team : public SendsAndReceives<Team> {
     return run(cpp::alltoall(input, result));
   }
   template <typename Element>
-  [[nodiscard]] torii_status alltoall(const BlockList<const std::type_identity_t<Element>>& input,
-                                      const BlockList<Element>& result) noexcept {
-    return run(cpp::alltoall(input, result));
-  }
-  template <typename Element>
   [[nodiscard]] torii_status scatter(Input<Element> input, std::span<Element> result, int root) noexcept {
     return run(cpp::scatter(input, result, root));
   }
@@ -148,20 +145,11 @@ class Team : public SendsAndReceives<Team> {
     return run(cpp::scatter(input, result, root));
   }
   template <typename Element>
-  [[nodiscard]] torii_status scatter(const BlockList<const std::type_identity_t<Element>>& input,
-                                     std::span<Element> result, int root) noexcept {
-    return run(cpp::scatter(input, result, root));
-  }
-  template <typename Element>
   [[nodiscard]] torii_status gather(Input<Element> input, std::span<Element> result, int root) noexcept {
     return run(cpp::gather(input, result, root));
   }
   template <typename Element>
   [[nodiscard]] torii_status gather(Input<Element> input, const Blocks<Element>& result, int root) noexcept {
-    return run(cpp::gather(input, result, root));
-  }
-  template <typename Element>
-  [[nodiscard]] torii_status gather(Input<Element> input, const BlockList<Element>& result, int root) noexcept {
     return run(cpp::gather(input, result, root));
   }
   /// This rank's rows of a rows x columns matrix become its rows of the columns x rows matrix; both are dealt by rows
