@@ -2,15 +2,22 @@
 // Makes the calls of a group.
 #include "api/team/call_group.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/team/call_buffers.hpp"
 #include "api/team/last_error.hpp"
 
 namespace torii {
+namespace {
+
+/// So many units of a group are in flight at once: one is packed while another one moves.
+constexpr std::size_t kUnitsInFlight = 2;
+
+}  // namespace
 
 void CallGroup::add(const CallArguments& arguments, const Membership& members) {
-  calls_.push_back({arguments, nullptr});
+  calls_.emplace_back(arguments);
   if (!arguments.unequal && arguments.block_counts == nullptr) return;
   auto request = std::make_unique<Request>();
   request->arguments = arguments;
@@ -31,19 +38,21 @@ void CallGroup::refuse(Status status, const char* reason) noexcept {
 /// Divides the calls into units. Throws the team's failure if the arena has no room for the packed copies.
 void CallGroup::make_units(Team& team) {
   const int ranks = team.ranks();
-  const auto padded = [](std::size_t bytes) { return round_up(bytes, kLineBytes); };
-  std::size_t packed_bytes = 0;
   const std::span<const GroupCall> calls(calls_);
-  for (std::size_t first = 0; first < calls.size();) {
+  std::size_t longest_bytes = 0;
+  for (std::size_t first = 0; first < calls.size(); first += units_.back().calls.size()) {
     const std::size_t count = count_packed(calls.subspan(first), ranks);
     units_.push_back({calls.subspan(first, count), nullptr, nullptr});
     std::size_t bytes = 0;
     for (const GroupCall& call : units_.back().calls) bytes += vector_bytes(call.arguments, ranks);
-    if (count > 1) packed_bytes += padded(bytes);
-    first += count;
+    if (count > 1) longest_bytes = std::max(longest_bytes, bytes);
   }
-  std::byte* memory = packed_bytes == 0 ? nullptr : scratch_.reserve(team, packed_bytes, "for calls of a group");
-  for (Unit& unit : units_) {
+  const std::size_t place_bytes = round_up(longest_bytes, kLineBytes);
+  const std::size_t places = std::min(units_.size(), kUnitsInFlight);
+  std::byte* const memory =
+      longest_bytes == 0 ? nullptr : scratch_.reserve(team, places * place_bytes, "for calls of a group");
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    Unit& unit = units_[i];
     if (unit.calls.size() == 1) {
       GroupCall& call = calls_[static_cast<std::size_t>(unit.calls.data() - calls_.data())];
       unit.request = std::move(call.request);
@@ -53,11 +62,9 @@ void CallGroup::make_units(Team& team) {
       continue;
     }
     check_members(unit.calls, team.rank());
-    unit.memory = memory;
+    unit.memory = memory + i % kUnitsInFlight * place_bytes;
     unit.request = std::make_unique<Request>();
-    unit.request->arguments = packed_call(unit.calls, memory, team.members());
-    for (const GroupCall& call : unit.calls) memory += vector_bytes(call.arguments, ranks);
-    memory += padded(static_cast<std::size_t>(memory - unit.memory)) - static_cast<std::size_t>(memory - unit.memory);
+    unit.request->arguments = packed_call(unit.calls, unit.memory, team.members());
   }
 }
 
@@ -69,28 +76,29 @@ void CallGroup::check_units(Team& team) {
   }
 }
 
+/// A unit whose memory another one needs is awaited first, so the copies stay in the caches.
 Status CallGroup::run_units(Team& team) {
-  const auto start = [&](Unit& unit) {
-    if (unit.calls.size() > 1) pack(unit.calls, unit.memory, team.members());
-    return units_.size() == 1 ? team.run(*unit.request) : team.submit(*unit.request);
-  };
   Status first = Status::ok;
   std::size_t started = 0;
+  std::size_t ended = 0;
+  const auto end_next = [&] {
+    Unit& unit = units_[ended++];
+    (void)team.wait(*unit.request);
+    const Status status = unit.request->status;
+    if (status == Status::ok && unit.memory != nullptr) unpack(unit.calls, unit.memory, team.members());
+    if (status == Status::ok || first != Status::ok) return;
+    first = status;
+    team.tell_cause();
+  };
   for (Unit& unit : units_) {
-    first = start(unit);
+    if (started == ended + kUnitsInFlight) end_next();
+    if (first != Status::ok) break;
+    if (unit.memory != nullptr) pack(unit.calls, unit.memory, team.members());
+    first = units_.size() == 1 ? team.run(*unit.request) : team.submit(*unit.request);
     if (first != Status::ok) break;
     ++started;
   }
-  for (std::size_t i = 0; i < started; ++i) {
-    Unit& unit = units_[i];
-    (void)team.wait(*unit.request);
-    if (unit.request->status == Status::ok) {
-      if (unit.calls.size() > 1) unpack(unit.calls, unit.memory, team.members());
-    } else if (first == Status::ok) {
-      first = unit.request->status;
-      team.tell_cause();
-    }
-  }
+  while (ended < started) end_next();
   return first;
 }
 

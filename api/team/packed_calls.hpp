@@ -13,6 +13,7 @@ namespace torii {
 
 /// A call that has joined a group.
 struct GroupCall {
+  explicit GroupCall(const CallArguments& given) : arguments(given) {}
   CallArguments arguments;
   /// With unequal blocks: their lengths, which were read when the call joined. Otherwise nullptr.
   std::unique_ptr<Request> request;
