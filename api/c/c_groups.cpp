@@ -70,7 +70,10 @@ extern "C" {
 torii_status torii_group_begin(torii_team* team) {
   if (team == nullptr) return invalid("team is NULL");
   if (group_of(team) != nullptr) return invalid("this thread is in a group of that team already; groups do not nest");
-  const torii_status status = answered([&] { groups.push_back({team, {}, team->group_pool.take()}); });
+  const torii_status status = answered([&] {
+    groups.reserve(groups.size() + 1);
+    groups.push_back({team, {}, team->group_pool.take()});
+  });
   if (status == TORII_OK) ++team->open_groups;
   return status;
 }
@@ -87,7 +90,7 @@ torii_status torii_group_end(torii_team* team) {
   --team->open_groups;
   FirstFailure first;
   first.add(to_c(group.calls->run(*team->team)));
-  team->group_pool.give_back(std::move(group.calls));
+  team->group_pool.give_back(group.calls);
   for (torii_request* request : group.requests) {
     (void)team->team->wait(request->request);
     first.add(finish(request));

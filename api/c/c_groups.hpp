@@ -2,7 +2,6 @@
 // Groups of the C interface: what the calling thread has begun and not ended.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "api/c/c_objects.hpp"
@@ -13,7 +12,7 @@ namespace torii::c {
 struct Group {
   torii_team* team;
   std::vector<torii_request*> requests;  ///< sends and receives, which have started
-  std::unique_ptr<CallGroup> calls;      ///< collectives, which have not
+  CallGroup* calls;                      ///< collectives, which have not; of the team's pool
 };
 
 /// The calling thread's; nullptr if it is in no group of the team.

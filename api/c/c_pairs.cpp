@@ -74,11 +74,14 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
 torii_status run(torii_team* team, PairCall call, torii_received* received) {
   if (torii::c::is_in_group(team)) {
     // Room first: what has started must not be lost.
-    std::vector<torii_request*>& requests = torii::c::group_of(team)->requests;
-    const torii_status has_room = answered([&] { requests.push_back(nullptr); });
+    const auto requests = [&]() -> std::vector<torii_request*>& { return torii::c::group_of(team)->requests; };
+    const torii_status has_room = answered([&] { requests().push_back(nullptr); });
     if (has_room != TORII_OK) return has_room;
-    const torii_status status = start(team, call, received, &requests.back());
-    if (status != TORII_OK) requests.pop_back();
+    torii_request* request = nullptr;
+    const torii_status status = start(team, call, received, &request);
+    // Other ranks on this thread, in a simulation, may have moved the list of groups.
+    requests().back() = request;
+    if (status != TORII_OK) requests().pop_back();
     return status;
   }
   torii::Request request;

@@ -10,29 +10,30 @@
 
 namespace torii::c {
 
-/// Threads of a team with many callers may have a group each.
+/// Threads of a team with many callers may have a group each. The pool owns all of them: a thread may end in its group,
+/// after the team.
 class GroupPool {
  public:
   /// Throws std::bad_alloc.
-  std::unique_ptr<CallGroup> take() {
+  CallGroup* take() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) {
-      free_.reserve(++made_);
-      return std::make_unique<CallGroup>();
+      free_.reserve(all_.size() + 1);
+      return all_.emplace_back(std::make_unique<CallGroup>()).get();
     }
-    std::unique_ptr<CallGroup> last = std::move(free_.back());
+    CallGroup* const last = free_.back();
     free_.pop_back();
     return last;
   }
-  void give_back(std::unique_ptr<CallGroup> group) noexcept {
+  void give_back(CallGroup* group) noexcept {
     const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(group));
+    free_.push_back(group);  // for which take() has made room
   }
 
  private:
   std::mutex mutex_;
-  std::size_t made_ = 0;  ///< there is room for all of them
-  std::vector<std::unique_ptr<CallGroup>> free_;
+  std::vector<std::unique_ptr<CallGroup>> all_;
+  std::vector<CallGroup*> free_;
 };
 
 }  // namespace torii::c
