@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/c/c_requests.hpp"
+#include "runtime/base/cancellation.hpp"
 
 using torii::Status;
 using torii::c::answered;
@@ -85,6 +86,7 @@ torii_status torii_group_end(torii_team* team) {
     return invalid("this thread is in no group of that team: torii_group_begin comes first");
   }
   if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
+  const torii::CancellationHeld held;
   Group group = std::move(*found);
   groups.erase(groups.begin() + (found - groups.data()));
   --team->open_groups;
