@@ -17,7 +17,7 @@ std::size_t own_bytes(const CallArguments& arguments) noexcept { return argument
 
 /// A user's function and a factor belong to one rank, so whether neighbours have the same ones does not decide anything
 /// here; such calls run alone.
-bool may_be_packed(const CallArguments& arguments, int ranks) noexcept {
+bool may_be_packed(const CallArguments& arguments, int ranks, std::size_t most_bytes) noexcept {
   switch (arguments.collective) {
     case Collective::broadcast:
     case Collective::all_gather:
@@ -31,7 +31,7 @@ bool may_be_packed(const CallArguments& arguments, int ranks) noexcept {
       return false;
   }
   if (arguments.unequal || arguments.block_counts != nullptr) return false;
-  return arguments.count <= kPackedMemberBytes && vector_bytes(arguments, ranks) <= kPackedMemberBytes;
+  return arguments.count <= most_bytes && vector_bytes(arguments, ranks) <= most_bytes;
 }
 
 /// Where nothing is combined the type does not matter, as between ranks: the packed call is one of bytes.
@@ -85,16 +85,16 @@ std::size_t vector_bytes(const CallArguments& arguments, int ranks) noexcept {
   return own_bytes(arguments) * (has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1);
 }
 
-std::size_t count_packed(std::span<const GroupCall> calls, int ranks) noexcept {
+std::size_t count_packed(std::span<const GroupCall> calls, int ranks, const PackingLimits& limits) noexcept {
   const CallArguments& first = calls.front().arguments;
-  if (!may_be_packed(first, ranks)) return 1;
+  if (!may_be_packed(first, ranks, limits.member_bytes)) return 1;
   std::size_t bytes = vector_bytes(first, ranks);
   std::size_t count = 1;
   for (; count < calls.size(); ++count) {
     const CallArguments& next = calls[count].arguments;
-    if (!go_together(first, next) || !may_be_packed(next, ranks)) break;
+    if (!go_together(first, next) || !may_be_packed(next, ranks, limits.member_bytes)) break;
     bytes += vector_bytes(next, ranks);
-    if (bytes > kPackedBytes) break;
+    if (bytes > limits.all_bytes) break;
   }
   return count;
 }

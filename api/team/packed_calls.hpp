@@ -19,15 +19,20 @@ struct GroupCall {
   std::unique_ptr<Request> request;
 };
 
-/// Limits of a member of a packed call, and of all members together, in bytes of their vectors (docs/performance.md).
-inline constexpr std::size_t kPackedMemberBytes = std::size_t{64} << 10;
-inline constexpr std::size_t kPackedBytes = std::size_t{1} << 20;
+/// Limits of a member of a packed call, and of all members together, in bytes of their vectors. Measured by
+/// coalesced_perf (docs/performance.md): longer calls gain nothing, since packing copies them.
+struct PackingLimits {
+  std::size_t member_bytes;
+  std::size_t all_bytes;
+};
+inline constexpr PackingLimits kLimitsOnOneNode = {std::size_t{8} << 10, std::size_t{256} << 10};
+inline constexpr PackingLimits kLimitsBetweenNodes = {std::size_t{32} << 10, std::size_t{256} << 10};
 
 /// Bytes of a call's vector; of a collective with a block per rank those of all blocks.
 std::size_t vector_bytes(const CallArguments& arguments, int ranks) noexcept;
 
 /// How many of `calls`, from the first one on, run as one call. Depends only on what is equal on all ranks.
-std::size_t count_packed(std::span<const GroupCall> calls, int ranks) noexcept;
+std::size_t count_packed(std::span<const GroupCall> calls, int ranks, const PackingLimits& limits) noexcept;
 
 /// Checks the buffers of the members, of which the call over the packed copy knows nothing. Throws
 /// Error{invalid_argument}.
