@@ -12,6 +12,7 @@
 #include <string>
 
 #include "api/c/c_pairs.hpp"
+#include "api/c/group_pool.hpp"
 #include "api/redistribution/redistribution.hpp"
 #include "api/team/team.hpp"
 
@@ -27,7 +28,9 @@ struct torii_team {
   /// callers.
   std::atomic<int> users = 1;
   bool is_destroyed = false;  ///< its last requests are still to be freed
+  std::atomic<int> open_groups = 0;  ///< of all threads
   torii::Scratch scratch = {};
+  torii::c::GroupPool group_pool = {};
 };
 
 struct torii_request {
@@ -69,7 +72,7 @@ inline torii_status refused_on(torii_team* team, torii_status status) {
 inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
 
 inline constexpr int kTypeLast = TORII_FLOAT8_E5M2;
-inline constexpr int kOpLast = TORII_AVG;
+inline constexpr int kOpLast = TORII_PREMUL_SUM;
 
 inline bool are_known(int type, int op) { return is_from_0_to(type, kTypeLast) && is_from_0_to(op, kOpLast); }
 
