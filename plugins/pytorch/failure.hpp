@@ -15,13 +15,15 @@ namespace torii_torch {
 /// torii.torch of it, which are RuntimeErrors as PyTorch's own are.
 class Failure : public std::runtime_error {
  public:
-  Failure(torii_status status, const std::string& text, std::vector<int> lost = {})
-      : std::runtime_error(text), status_(status), lost_(std::move(lost)) {}
+  Failure(torii_status status, const std::string& text, std::string reason = {}, std::vector<int> lost = {})
+      : std::runtime_error(text), status_(status), reason_(std::move(reason)), lost_(std::move(lost)) {}
   torii_status status() const noexcept { return status_; }
+  const std::string& reason() const noexcept { return reason_; }   ///< of torii; empty: none that names a rank
   const std::vector<int>& lost() const noexcept { return lost_; }  ///< members that are known to be lost
 
  private:
   torii_status status_;
+  std::string reason_;
   std::vector<int> lost_;
 };
 

@@ -12,14 +12,15 @@
 namespace torii_torch {
 namespace {
 
-/// The package's function that makes an exception of a status, a text and the lost ranks.
+/// The package's function that makes an exception of a status, a text, torii's reason and the lost ranks.
 py::object* make_error = nullptr;
 
 void translate(std::exception_ptr pointer) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Failure& failure) {
-    const py::object error = (*make_error)(static_cast<int>(failure.status()), failure.what(), failure.lost());
+    const py::object error =
+        (*make_error)(static_cast<int>(failure.status()), failure.what(), failure.reason(), failure.lost());
     PyErr_SetObject(py::type::of(error).ptr(), error.ptr());
   }
 }

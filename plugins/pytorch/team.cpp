@@ -39,6 +39,11 @@ torii_team_options team_options(std::chrono::milliseconds timeout, const GroupOp
   return made;
 }
 
+/// Programs look for "Timed out" in the errors of other backends.
+std::string what_happened(torii_status status) {
+  return status == TORII_TIMEOUT ? "Timed out" : std::string(torii_status_name(status));
+}
+
 [[noreturn]] void throw_setup(torii_status status, const std::string& what, const std::string& more) {
   std::string text = what + ": " + torii_status_name(status) + ": " + torii_last_error();
   if (!more.empty()) text += " (the store: " + more + ")";
@@ -111,9 +116,9 @@ std::vector<int> Team::lost() const {
 
 Failure Team::failure(torii_status status, const char* operation) const {
   const std::string reason = torii_last_error();
-  const std::string text = "torii: " + std::string(operation) + " on rank " + std::to_string(rank_) + " of " +
-                           std::to_string(ranks_) + ": " + torii_status_name(status) + ": " + reason;
-  return {status, text, is_mine() ? lost() : std::vector<int>()};
+  const std::string text = "torii: " + what_happened(status) + " in " + operation + " on rank " +
+                           std::to_string(rank_) + " of " + std::to_string(ranks_) + ": " + reason;
+  return {status, text, reason, is_mine() ? lost() : std::vector<int>()};
 }
 
 }  // namespace torii_torch

@@ -111,7 +111,7 @@ bool Work::end_if_all_have() {
 }
 
 void Work::note(torii_status status) {
-  if (error_ == nullptr) error_ = std::make_exception_ptr(team_->failure(status, operation_.title));
+  if (error_ == nullptr) error_ = std::make_exception_ptr(team_->failure(status, operation_name()));
 }
 
 // ---- ending
@@ -211,7 +211,7 @@ bool Work::wait_for_other(std::chrono::milliseconds timeout) {
 }
 
 void Work::throw_timeout() {
-  throw Failure(TORII_TIMEOUT, std::string("Operation timed out! ") + operation_.title + " on rank " +
+  throw Failure(TORII_TIMEOUT, std::string("Operation timed out! ") + operation_name() + " on rank " +
                                    std::to_string(team_->rank()) + " goes on; this wait has ended");
 }
 

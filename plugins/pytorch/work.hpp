@@ -71,6 +71,8 @@ class Work final : public c10d::Work {
   bool wait_for_other(std::chrono::milliseconds timeout);
   bool end_if_all_have();
   void note(torii_status status);
+  /// The profiler's name without "torii:".
+  const char* operation_name() const { return operation_.title + sizeof("torii"); }
   [[noreturn]] void throw_timeout();
   void mark(const c10::intrusive_ptr<c10::ivalue::Future>& future);
 

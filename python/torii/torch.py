@@ -65,11 +65,10 @@ for _base in (_errors.InternalError, _errors.NoResource, _errors.NotRegistered, 
     _add_class(_base)
 
 
-def _make_error(status, text, lost):
-    # The reason follows the names of this rank and the operation, which are no ranks that are meant.
-    before, found, reason = text.partition(f": {_errors.Status(status).name.lower()}: ")
-    plain = _errors.make_error(status, reason if found else text, lost)
-    return _classes[_errors.Status(status)](text, plain.rank if found else None)
+def _make_error(status, text, reason, lost):
+    # The text names this rank, which is not the one that is meant; the reason names the other.
+    rank = _errors.make_error(status, reason, lost).rank if reason else None
+    return _classes[_errors.Status(status)](text, rank)
 
 
 @dataclasses.dataclass
