@@ -114,7 +114,10 @@ def _group_of(group):
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """A barrier in which rank 0 raises an error that names the first rank that has not come within `timeout`, or all of
-    them with `wait_all_ranks`; the others raise an error too. The group works on afterwards."""
+    them with `wait_all_ranks`; the others raise an error too. The group works on afterwards. A rank that is not in the
+    group returns at once."""
+    if group is dist.GroupMember.NON_GROUP_MEMBER:
+        return
     _group_of(group)._monitored_barrier(datetime.timedelta(milliseconds=-1) if timeout is None else timeout,
                                         wait_all_ranks)
 
