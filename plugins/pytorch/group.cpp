@@ -10,6 +10,17 @@
 #include "plugins/pytorch/issue.hpp"
 
 namespace torii_torch {
+namespace {
+
+void check_peer(int peer, int ranks, int tag) {
+  if (peer < 0 || peer >= ranks) throw std::invalid_argument("there is no rank " + std::to_string(peer));
+  if (tag < 0 || tag >= kFirstOwnTag) {
+    throw std::invalid_argument("tag is " + std::to_string(tag) + "; torii takes 0 to " +
+                                std::to_string(kFirstOwnTag - 1));
+  }
+}
+
+}  // namespace
 
 Group::Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, std::chrono::milliseconds timeout,
              const GroupOptions& options)
@@ -66,8 +77,6 @@ std::shared_ptr<ProgressThread> Group::progress() {
   return progress_;
 }
 
-void Group::refuse(const char* reason) { (void)torii_refuse(team_->get(), reason); }
-
 void Group::abort_group(const std::string& reason) { (void)torii_team_abort(team_->get(), reason.c_str()); }
 
 std::string Group::ill() const {
@@ -95,7 +104,7 @@ bool Group::has_thread() const { return progress_ != nullptr; }
 
 WorkPointer Group::send(Tensors& tensors, int to, int tag) {
   const at::Tensor& tensor = only_tensor(tensors);
-  check_peer(to, tag);
+  check_peer(to, getSize(), tag);
   Operation made{.type = c10d::OpType::SEND, .title = "torii:send", .inputs = tensors};
   const at::Tensor memory = packed_input(made, tensor);
   const Elements elements = elements_to_move(tensor);
@@ -110,12 +119,12 @@ WorkPointer Group::send(Tensors& tensors, int to, int tag) {
 }
 
 WorkPointer Group::recv(Tensors& tensors, int from, int tag) {
-  check_peer(from, tag);
+  check_peer(from, getSize(), tag);
   return receive(tensors, from, tag, c10d::OpType::RECV, "torii:recv");
 }
 
 WorkPointer Group::recvAnysource(Tensors& tensors, int tag) {
-  check_peer(getRank(), tag);
+  check_peer(getRank(), getSize(), tag);
   return receive(tensors, TORII_ANY_RANK, tag, c10d::OpType::RECVANYSOURCE, "torii:recvAnySource");
 }
 
@@ -132,14 +141,6 @@ WorkPointer Group::receive(Tensors& tensors, int from, int tag, c10d::OpType typ
   }
   work->start_receive(memory.data_ptr(), count, elements.type, from, tag);
   return hand_out(std::move(work));
-}
-
-void Group::check_peer(int peer, int tag) const {
-  if (peer < 0 || peer >= getSize()) throw std::invalid_argument("there is no rank " + std::to_string(peer));
-  if (tag < 0 || tag >= kFirstOwnTag) {
-    throw std::invalid_argument("tag is " + std::to_string(tag) + "; torii takes 0 to " +
-                                std::to_string(kFirstOwnTag - 1));
-  }
 }
 
 }  // namespace torii_torch

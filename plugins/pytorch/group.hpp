@@ -68,6 +68,8 @@ class Group final : public GroupBase {
   void abort_group(const std::string& reason);
   /// The ranks of the group whose processes are known to have ended.
   std::vector<int> lost() const { return team_->lost(); }
+  /// The ranks in the group that the job began with, in the order of this one.
+  std::vector<int> members() const { return team_->members(); }
   /// Empty if the group works, otherwise why not.
   std::string ill() const;
   /// A group of the living ranks, in the old order, after an operation has failed. Collective over them.
@@ -80,10 +82,8 @@ class Group final : public GroupBase {
   template <typename CallOptions, typename Maker>
   WorkPointer issue(const CallOptions& options, const Maker& make);
   WorkPointer issue_operation(Operation operation, bool waits);
-  void refuse(const char* reason);
   WorkPointer hand_out(c10::intrusive_ptr<Work> work);
   std::shared_ptr<ProgressThread> progress();
-  void check_peer(int peer, int tag) const;
   WorkPointer receive(Tensors& tensors, int from, int tag, c10d::OpType type, const char* title);
   Place place() const { return {getRank(), getSize()}; }
 

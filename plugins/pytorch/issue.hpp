@@ -17,7 +17,7 @@ WorkPointer Group::issue(const CallOptions& options, const Maker& make) {
   try {
     operation = make();
   } catch (const std::exception& error) {
-    refuse(error.what());
+    (void)torii_refuse(team_->get(), error.what());
     throw;
   }
   const std::optional<bool> said = said_to_wait(options);

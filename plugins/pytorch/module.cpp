@@ -42,6 +42,7 @@ PYBIND11_MODULE(_torch, module) {
   py::class_<Group, GroupBase, c10::intrusive_ptr<Group>>(module, "Group",
                                                           "A process group over a team of torii: torii.torch.")
       .def("_abort", &Group::abort_group, py::arg("reason"), no_gil)
+      .def("_members", &Group::members, no_gil)
       .def("_lost", &Group::lost, no_gil)
       .def("_ill", &Group::ill, no_gil)
       .def("_survivors", &Group::survivors, no_gil)

@@ -107,6 +107,12 @@ Team::~Team() {
 
 bool Team::is_mine() const noexcept { return owner_ == getpid(); }
 
+std::vector<int> Team::members() const {
+  std::vector<int> made;
+  for (int member = 0; member < ranks_; ++member) made.push_back(torii_team_context_rank(team_, member));
+  return made;
+}
+
 std::vector<int> Team::lost() const {
   std::vector<int> members(static_cast<std::size_t>(ranks_));
   const int count = torii_team_lost(team_, members.data(), ranks_);

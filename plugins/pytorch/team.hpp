@@ -56,6 +56,8 @@ class Team {
   int ranks() const noexcept { return ranks_; }
   /// False in a forked child, where nothing of the parent's may be touched.
   bool is_mine() const noexcept;
+  /// The ranks in the context of the members, in their order.
+  std::vector<int> members() const;
   /// The members that are known to be lost.
   std::vector<int> lost() const;
   /// The failure of an operation with this status, whose reason is this thread's torii_last_error().

@@ -89,6 +89,8 @@ class Options:
 
 
 _groups = weakref.WeakSet()
+# For groups of survivors: the global ranks of the members of the group that they come from.
+_origins = weakref.WeakKeyDictionary()
 
 
 def _create(backend_options, group_options):
@@ -137,15 +139,25 @@ def health(group=None):
     return _group_of(group)._ill()
 
 
-def survivors(group=None, timeout=None):
+def survivors(group=None):
     """A group of the living ranks of one in which an operation has failed, in the old order. Collective over them.
 
-    It is a group for the argument `group` of all operations, and of DistributedDataParallel. Members of the old group
-    keep their global ranks.
+    It is a group for the argument `group` of all operations and of DistributedDataParallel. Global ranks remain what
+    they were: the source of a broadcast is named as before. The old group can be destroyed when it is not needed.
     """
     old = _c10d._get_default_group() if group is None else group
+    if not hasattr(_c10d, "_pg_group_ranks"):
+        raise NotImplementedError("survivors() enters the new group into the tables of PyTorch 1.13; in 2.x, make a "
+                                  "new group of the ranks that torii.torch.lost() does not name")
     made = _group_of(old)._survivors()
+    origin = _origins.get(old)
+    if origin is None:
+        origin = {place: rank for rank, place in _c10d._pg_group_ranks[old].items()}
+    _origins[made] = origin
     _groups.add(made)
+    _c10d._pg_map[made] = _c10d._pg_map[old]
+    _c10d._pg_names[made] = f"{_c10d._pg_names[old]}/survivors"
+    _c10d._pg_group_ranks[made] = {origin[member]: place for place, member in enumerate(made._members())}
     return made
 
 

@@ -167,7 +167,7 @@ TEST(Settings, NamesOfAlgorithmsComeFromTheCaller) {
 
 TEST(Settings, UnknownVariablesWarnWithTheNearestName) {
   const Settings settings = load({"TORII_ENGINSE=2", "TORII_TIME_OUT=3", "TORII_RANK=0", "TORII_RANKS=1",
-                                  "TORII_JOB_FD=3", "TORII_TEST_FULL=1", "TORIIX=1"});
+                                  "TORII_JOB_FD=3", "TORII_TEST_FULL=1", "TORII_TORCH_X=1", "TORIIX=1"});
   ASSERT_EQ(settings.warnings.size(), 2u);
   EXPECT_EQ(settings.warnings[0], "TORII_ENGINSE is not a setting; the nearest one is TORII_ENGINES");
   EXPECT_EQ(settings.warnings[1], "TORII_TIME_OUT is not a setting; the nearest one is TORII_TIMEOUT");
