@@ -12,16 +12,11 @@
 namespace torii_torch {
 namespace {
 
-/// The package's function that makes an exception of a status, a text, torii's reason and the lost ranks.
-py::object* make_error = nullptr;
-
 void translate(std::exception_ptr pointer) {
   try {
     std::rethrow_exception(pointer);
-  } catch (const Failure& failure) {
-    const py::object error =
-        (*make_error)(static_cast<int>(failure.status()), failure.what(), failure.reason(), failure.lost());
-    PyErr_SetObject(py::type::of(error).ptr(), error.ptr());
+  } catch (Failure& failure) {
+    PyErr_SetString(failure.python_type(), failure.what());
   }
 }
 
@@ -58,8 +53,8 @@ PYBIND11_MODULE(_torch, module) {
           py::arg("timeout"), py::arg("wait_all_ranks"), no_gil);
   module.def("make_group", make_group, py::arg("store"), py::arg("rank"), py::arg("ranks"), py::arg("timeout"),
              py::arg("determinism"), py::arg("algorithm"), py::arg("settings"), py::arg("channels"), no_gil);
-  module.def("install", [](py::object errors, const py::str& caller_file) {
-    make_error = new py::object(std::move(errors));
+  module.def("install", [](const py::object& class_of_status, const py::str& caller_file) {
+    set_failure_classes(class_of_status.ptr());
     set_caller_file(caller_file.ptr());
   });
   module.attr("built_for") = TORCH_VERSION;

@@ -121,10 +121,9 @@ std::vector<int> Team::lost() const {
 }
 
 Failure Team::failure(torii_status status, const char* operation) const {
-  const std::string reason = torii_last_error();
   const std::string text = "torii: " + what_happened(status) + " in " + operation + " on rank " +
-                           std::to_string(rank_) + " of " + std::to_string(ranks_) + ": " + reason;
-  return {status, text, reason, is_mine() ? lost() : std::vector<int>()};
+                           std::to_string(rank_) + " of " + std::to_string(ranks_) + ": " + torii_last_error();
+  return {status, text};
 }
 
 }  // namespace torii_torch

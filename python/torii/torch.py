@@ -20,6 +20,7 @@ docs/pytorch.md is the guide.
 import atexit
 import dataclasses
 import datetime
+import re
 import weakref
 
 import torch
@@ -44,6 +45,13 @@ __all__ = [
 class Error(_errors.Error, RuntimeError):
     """An operation of a group has failed. status, reason and rank: see torii.Error."""
 
+    def __init__(self, reason, rank=None):
+        # The beginning of the text names this rank and its group; torii's reason, which follows, the one that is meant.
+        begin = re.match(r"torii: .*? on rank \d+ of \d+: ", reason)
+        if rank is None and begin:
+            rank = _errors.make_error(self.status, reason[begin.end():], ()).rank
+        super().__init__(reason, rank)
+
 
 _classes = {}
 
@@ -65,10 +73,8 @@ for _base in (_errors.InternalError, _errors.NoResource, _errors.NotRegistered, 
     _add_class(_base)
 
 
-def _make_error(status, text, reason, lost):
-    # The text names this rank, which is not the one that is meant; the reason names the other.
-    rank = _errors.make_error(status, reason, lost).rank if reason else None
-    return _classes[_errors.Status(status)](text, rank)
+def _class_of_status(status):
+    return _classes[_errors.Status(status)]
 
 
 @dataclasses.dataclass
@@ -168,5 +174,5 @@ def _rest():
         group._rest()
 
 
-_torch.install(_make_error, dist.all_reduce.__code__.co_filename)
+_torch.install(_class_of_status, dist.all_reduce.__code__.co_filename)
 dist.Backend.register_backend("torii", _create, extended_api=True)
