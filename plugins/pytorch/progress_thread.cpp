@@ -3,7 +3,9 @@
 #include "plugins/pytorch/progress_thread.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 
@@ -19,8 +21,15 @@ constexpr microseconds kCallersTime{50};
 /// While operations come, the thread looks for new ones by itself, so that starts need not wake it.
 constexpr microseconds kLook{200};
 constexpr milliseconds kStayAwake{20};
-/// How long it waits for one operation before it looks at the others.
-constexpr double kSliceSeconds = 0.001;
+/// Rounds without progress that only yield the CPU; then pauses, which double. A thread that slept in torii's own waits
+/// would spin there first, and take the CPU from the computation that the operations run beside.
+constexpr int kYields = 4;
+constexpr microseconds kShortestPause{20};
+constexpr microseconds kLongestPause{1000};
+/// The longest pause while somebody waits for a future, which this thread alone can complete.
+constexpr microseconds kHurriedPause{40};
+/// The kernel may end pauses this much later; by default that is 50 us.
+constexpr unsigned long kTimerSlackNanoseconds = 1000;
 /// How long a group that is destroyed waits for its operations.
 constexpr std::chrono::seconds kGrace{5};
 
@@ -85,11 +94,14 @@ void ProgressThread::stop() {
 }
 
 void ProgressThread::run() {
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);
+  int idle_rounds = 0;
   std::unique_lock lock(mutex_);
   while (true) {
     drop_ended(lock);
     if (works_.empty() && is_stopping_) return;
     if (works_.empty()) {
+      idle_rounds = 0;
       sleep(lock);
     } else if (must_wait_for_callers()) {
       wake_.wait_for(lock, kCallersTime);
@@ -97,12 +109,18 @@ void ProgressThread::run() {
       auto works = works_;
       const bool is_stopping = is_stopping_;
       lock.unlock();
-      const bool has_moved = move(works, is_stopping);
+      idle_rounds = move(works, is_stopping) ? 0 : idle_rounds + 1;
       works.clear();
+      if (idle_rounds > 0 && idle_rounds <= kYields) sched_yield();
       lock.lock();
-      if (!has_moved) wake_.wait_for(lock, kLook);
+      if (idle_rounds > kYields) pause(lock, idle_rounds - kYields);
     }
   }
+}
+
+void ProgressThread::pause(std::unique_lock<std::mutex>& lock, int rounds) {
+  const microseconds doubled = kShortestPause * (1 << std::min(rounds - 1, 6));
+  wake_.wait_for(lock, std::min(doubled, is_hurried_ ? kHurriedPause : kLongestPause));
 }
 
 /// References are given up outside the lock, since the last one to a tensor may run Python.
@@ -135,26 +153,19 @@ void ProgressThread::sleep(std::unique_lock<std::mutex>& lock) {
   wake_.wait(lock, [this] { return !is_asleep_; });
 }
 
-/// Looks at all operations that no caller drives, then waits a little for one of them: a collective if there is one,
-/// since a receive may have to wait for long. False: there was none.
+/// Moves all operations, and looks at those that no caller drives. False: nothing has moved.
 bool ProgressThread::move(const std::vector<c10::intrusive_ptr<Work>>& works, bool is_stopping) {
-  Work* target = nullptr;
-  bool has_ended = false;
+  bool has_moved = team_->move();
   for (const auto& work : works) {
     if (!work->claim()) continue;
     if (is_stopping) work->cancel();
     if (work->poll()) {
-      has_ended = true;
-    } else if (target == nullptr || (work->is_collective() && !target->is_collective())) {
-      if (target != nullptr) target->release();
-      target = work.get();
+      has_moved = true;
     } else {
       work->release();
     }
   }
-  if (target == nullptr) return has_ended;
-  if (has_ended || !target->wait_for(kSliceSeconds)) target->release();
-  return true;
+  return has_moved;
 }
 
 }  // namespace torii_torch

@@ -34,7 +34,8 @@ class ProgressThread {
   void drop_ended(std::unique_lock<std::mutex>& lock);
   bool must_wait_for_callers() const;
   void sleep(std::unique_lock<std::mutex>& lock);
-  static bool move(const std::vector<c10::intrusive_ptr<Work>>& works, bool is_stopping);
+  void pause(std::unique_lock<std::mutex>& lock, int rounds);
+  bool move(const std::vector<c10::intrusive_ptr<Work>>& works, bool is_stopping);
 
   std::shared_ptr<Team> team_;
   std::mutex mutex_;

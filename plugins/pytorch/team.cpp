@@ -107,6 +107,12 @@ Team::~Team() {
 
 bool Team::is_mine() const noexcept { return owner_ == getpid(); }
 
+bool Team::move() const {
+  int moved = 0;
+  (void)torii_progress(context_->get(), &moved);
+  return moved != 0;
+}
+
 std::vector<int> Team::members() const {
   std::vector<int> made;
   for (int member = 0; member < ranks_; ++member) made.push_back(torii_team_context_rank(team_, member));

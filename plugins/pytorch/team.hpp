@@ -56,6 +56,8 @@ class Team {
   int ranks() const noexcept { return ranks_; }
   /// False in a forked child, where nothing of the parent's may be touched.
   bool is_mine() const noexcept;
+  /// Moves all operations of the team once, and waits for nothing. Whether one has moved.
+  bool move() const;
   /// The ranks in the context of the members, in their order.
   std::vector<int> members() const;
   /// The members that are known to be lost.

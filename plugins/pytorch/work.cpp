@@ -3,7 +3,6 @@
 #include "plugins/pytorch/work.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "plugins/pytorch/progress_thread.hpp"
 
@@ -14,6 +13,8 @@ using Clock = std::chrono::steady_clock;
 
 /// How long a wait with a time of its own stays in torii before it looks at the clock.
 constexpr double kSliceSeconds = 0.01;
+/// How long a wait leaves an operation to another thread before it tries to drive it again.
+constexpr std::chrono::microseconds kOtherLooks{20};
 
 }  // namespace
 
@@ -89,7 +90,7 @@ bool Work::wait_for(double seconds) {
   } else {
     for (const auto& work : earlier_) {
       if (work->claim() && !work->wait_for(seconds)) work->release();
-      if (!work->has_ended()) work->wait_for_other(std::chrono::milliseconds(1));
+      if (!work->has_ended()) work->wait_for_other(kOtherLooks);
     }
   }
   return end_if_all_have();
@@ -98,7 +99,7 @@ bool Work::wait_for(double seconds) {
 void Work::cancel() {
   for (torii_request*& request : requests_) {
     int cancelled = 0;
-    if (!is_collective()) (void)torii_request_cancel(&request, &cancelled);
+    if (operation_.calls.empty()) (void)torii_request_cancel(&request, &cancelled);
     if (cancelled != 0) error_ = std::make_exception_ptr(Failure(TORII_ABORTED, "torii: the group was destroyed"));
   }
 }
@@ -173,11 +174,14 @@ int Work::sourceRank() const {
 }
 
 bool Work::wait(std::chrono::milliseconds timeout) {
+  const auto until = Clock::now() + timeout;
   while (!has_ended()) {
     if (claim()) {
       wait_claimed(timeout);
-    } else if (!wait_for_other(timeout)) {
-      throw_timeout();
+    } else {
+      // The progress thread looks at it, and lets go soon, or another caller waits for it.
+      wait_for_other(kOtherLooks);
+      if (timeout != kNoTimeout && Clock::now() >= until) throw_timeout();
     }
   }
   const std::lock_guard lock(mutex_);
@@ -202,12 +206,10 @@ void Work::wait_claimed(std::chrono::milliseconds timeout) {
   }
 }
 
-/// Waits while another thread drives the operation. False: the time has passed.
-bool Work::wait_for_other(std::chrono::milliseconds timeout) {
+/// Waits for some time while another thread drives the operation.
+void Work::wait_for_other(std::chrono::microseconds time) {
   std::unique_lock lock(mutex_);
-  if (timeout != kNoTimeout) return cv_.wait_for(lock, timeout, [this] { return completed_; });
-  cv_.wait(lock, [this] { return completed_; });
-  return true;
+  cv_.wait_for(lock, time, [this] { return completed_; });
 }
 
 void Work::throw_timeout() {

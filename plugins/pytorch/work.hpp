@@ -58,7 +58,6 @@ class Work final : public c10d::Work {
 
   // What drives it.
   bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
-  bool is_collective() const noexcept { return !operation_.calls.empty(); }
   std::chrono::steady_clock::time_point started() const noexcept { return started_; }
   bool claim() noexcept;  ///< true: this thread drives it, until it ends or release()
   void release() noexcept { is_claimed_.store(false, std::memory_order_release); }
@@ -68,7 +67,7 @@ class Work final : public c10d::Work {
 
  private:
   void wait_claimed(std::chrono::milliseconds timeout);
-  bool wait_for_other(std::chrono::milliseconds timeout);
+  void wait_for_other(std::chrono::microseconds time);
   bool end_if_all_have();
   void note(torii_status status);
   /// The profiler's name without "torii:".
