@@ -14,10 +14,8 @@ namespace torii_torch {
 
 #if TORCH_VERSION_MAJOR >= 2
 using GroupBase = c10d::Backend;
-inline constexpr const char* kBaseName = "Backend";
 #else
 using GroupBase = c10d::ProcessGroup;
-inline constexpr const char* kBaseName = "ProcessGroup";
 #endif
 
 /// Whether the caller has said that it waits at once: newer versions have a field for it. Empty: it has not said.

@@ -20,6 +20,7 @@ docs/pytorch.md is the guide.
 import atexit
 import dataclasses
 import datetime
+import inspect
 import re
 import weakref
 
@@ -174,5 +175,7 @@ def _rest():
         group._rest()
 
 
-_torch.install(_class_of_status, dist.all_reduce.__code__.co_filename)
-dist.Backend.register_backend("torii", _create, extended_api=True)
+_torch.install(_class_of_status, _c10d._get_default_group.__code__.co_filename)
+# PyTorch 2.x asks for which devices the backend is.
+_devices = {"devices": ["cpu"]} if "devices" in inspect.signature(dist.Backend.register_backend).parameters else {}
+dist.Backend.register_backend("torii", _create, extended_api=True, **_devices)
