@@ -25,6 +25,8 @@ std::string settings_text(std::chrono::milliseconds timeout, const GroupOptions&
   if (seconds > 0) text += "TIMEOUT=" + std::to_string(seconds) + "\n";
   // Each group has a context, and groups can be many: a smaller address space each than a job's only context has.
   if (std::getenv("TORII_ARENA") == nullptr) text += "ARENA=8G\n";
+  // PyTorch's own threads, and workers that load data, use the CPUs too: a rank that spins would hold them up.
+  if (std::getenv("TORII_WAIT") == nullptr) text += "WAIT=shared\n";
   return text + options.settings;
 }
 

@@ -25,7 +25,7 @@ constexpr std::string_view kNotSettings[] = {"JOB_FD", "RANK", "RANKS"};
 constexpr std::string_view kOtherPrefixes[] = {"TEST_", "TORCH_"};
 
 using Names = std::span<const std::string_view>;
-constexpr std::string_view kWaitNames[] = {"auto", "spin", "yield", "sleep"};
+constexpr std::string_view kWaitNames[] = {"auto", "spin", "yield", "sleep", "shared"};
 constexpr std::string_view kSwitchNames[] = {"auto", "on", "off"};
 constexpr std::string_view kOriginNames[] = {"default", "environment", "option"};
 constexpr std::string_view kWireNames[] = {"type", "f32"};

@@ -125,7 +125,7 @@ TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
                         {"TORII_SLOTS=257", "a whole number from 0 to 256"},
                         {"TORII_WINDOW=33", "a whole number from 0 to 32"},
                         {"TORII_ARENA=1M", "bytes from 256M to"},
-                        {"TORII_WAIT=busy", "one of auto spin yield sleep"},
+                        {"TORII_WAIT=busy", "one of auto spin yield sleep shared"},
                         {"TORII_CROSS_MEMORY=yes", "one of auto on off"},
                         {"TORII_HELPERS=-1", "a whole number from 0 to 16"},
                         {"TORII_INSECURE=yes", "one of 0 1"},
