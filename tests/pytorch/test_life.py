@@ -354,6 +354,12 @@ def test_profiler_names_operations():
     job(check)
 
 
+def test_the_library_needs_neither_python_nor_pytorch():
+    library = os.path.join(os.path.dirname(torii.__file__), "..", "..", "lib", "libtorii.so")
+    needs = subprocess.run(["ldd", library], capture_output=True, text=True, check=True).stdout
+    assert "libc.so" in needs and "python" not in needs and "torch" not in needs, needs
+
+
 def test_timeout_of_a_group():
     def check(rank):
         group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
