@@ -195,10 +195,11 @@ void RankJob::reap() {
 void RankJob::on_end(int rank, int status) {
   ended(rank, how_it_ended(status));
   const int code = exit_code_of(status);
+  has_end_ = has_end_ || code == 0;
   if (ending_ || code == 0) return;
   const std::string sentence =
       name_of(rank, processes_[static_cast<std::size_t>(rank)].pid) + " " + how_it_ended(status);
-  if (!interrupted_ && !end_at_ && replacements_ < rules_.replacements && replace(rank)) {
+  if (!interrupted_ && !end_at_ && !has_end_ && replacements_ < rules_.replacements && replace(rank)) {
     return say(sentence + "; replaced by process " + std::to_string(processes_[static_cast<std::size_t>(rank)].pid) +
                ", replacement " + std::to_string(replacements_) + " of " + std::to_string(rules_.replacements));
   }

@@ -98,6 +98,7 @@ class RankJob {
   bool ending_ = false;           // the ranks were told to end; how they end does not matter
   bool interrupted_ = false;
   int replacements_ = 0;  // so far
+  bool has_end_ = false;  // a rank has ended well: a new process would not find it
   std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> end_at_;
   std::optional<Clock::time_point> kill_at_;

@@ -142,12 +142,11 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
   torii_status status = TORII_OK;
   torii_context_options own;
   if (!read_struct(options, own, "torii_context_options", status)) return status;
+  // A child must not answer for its parent.
+  if (own.memory_of != nullptr && own.memory_of->context.is_forked_child()) return invalid(kForked);
   return guarded([&] {
     torii::JoinOffer offer;
     if (own.exchange != nullptr || own.ranks != 0) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
-    if (own.memory_of != nullptr && own.memory_of->context.is_forked_child()) {
-      torii::Context::refuse(torii::Error(Status::invalid_argument, kForked), offer);
-    }
     torii::Settings settings;
     try {
       settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings, nullptr, torii::algorithm_names());
@@ -244,8 +243,10 @@ torii_status torii_team_destroy(torii_team* team) {
   if (is_in_group(team)) {
     return invalid("this thread is in a group of the team: torii_group_end ends it");
   }
+  if (team->is_destroyed.exchange(true)) {
+    return invalid("the team has been destroyed; it lives until its last request is freed");
+  }
   const torii::CancellationHeld held;
-  team->is_destroyed = true;
   if (team->users > 1) team->team->cancel();
   torii::c::leave(team);
   return TORII_OK;

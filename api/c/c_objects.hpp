@@ -27,8 +27,8 @@ struct torii_team {
   /// The caller's handle and its requests: whoever goes last takes the team along. Any thread, where the team has many
   /// callers.
   std::atomic<int> users = 1;
-  bool is_destroyed = false;  ///< its last requests are still to be freed
-  std::atomic<int> open_groups = 0;  ///< of all threads
+  std::atomic<bool> is_destroyed = false;  ///< its last requests are still to be freed
+  std::atomic<int> open_groups = 0;        ///< of all threads
   torii::Scratch scratch = {};
   torii::c::GroupPool group_pool = {};
 };

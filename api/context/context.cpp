@@ -87,8 +87,13 @@ void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Cont
 }
 
 void Context::refuse(const Error& error, const JoinOffer& offer) {
+  std::unique_ptr<Bootstrap> bootstrap;
   try {
-    const std::unique_ptr<Bootstrap> bootstrap = join({}, offer);
+    bootstrap = join({}, offer);
+  } catch (const Error&) {
+    throw Error(error);  // the others cannot be told
+  }
+  try {
     all_or_none(*bootstrap, [&](Bootstrap&) -> bool { throw Error(error); });
   } catch (const Error& agreed) {
     if (agreed.status() == error.status()) throw;

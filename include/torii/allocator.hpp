@@ -27,7 +27,8 @@ class Allocator {
   Element* allocate(std::size_t count) {
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(Element)) throw std::bad_array_new_length();
     void* address = nullptr;
-    if (torii_allocate(context_, count * sizeof(Element), &address) != TORII_OK) throw std::bad_alloc();
+    if (torii_allocate(context_, count == 0 ? 1 : count * sizeof(Element), &address) != TORII_OK)
+      throw std::bad_alloc();
     return static_cast<Element*>(address);
   }
   void deallocate(Element* address, std::size_t) noexcept { (void)torii_free(context_, address); }

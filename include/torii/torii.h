@@ -145,9 +145,10 @@ TORII_API torii_status torii_team_split(torii_team* team, int color, int key, co
  * the old order. */
 TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_options* options,
                                             torii_team** survivors);
-/* Not collective; waits for nobody. Started operations that have not ended end with TORII_ABORTED on all ranks; a
- * receive that has met no send ends so on this rank alone. Requests of the team are then still to be tested, waited for
- * or freed, and the team counts as alive until the last one is gone. A thread in a group of the team must end it first:
+/* Not collective; waits for nobody, but between nodes a moment until an abort has left. Operations that this rank has
+ * started and that have not ended end with TORII_ABORTED on all ranks; a receive that has met no send ends so on this
+ * rank alone. Requests of the team are then still to be tested or waited for, persistent ones to be freed, and the team
+ * counts as alive until the last one is gone. A second destruction is TORII_INVALID_ARGUMENT until then. A thread in a group of the team must end it first:
  * otherwise TORII_INVALID_ARGUMENT. NULL is TORII_OK. */
 TORII_API torii_status torii_team_destroy(torii_team* team);
 /* This rank in the team, from 0, and the number of its members; -1 for NULL. From any thread, as the next two. */

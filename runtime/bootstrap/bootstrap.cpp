@@ -85,8 +85,7 @@ void LauncherBootstrap::all_gather(std::span<const std::byte> mine, std::span<st
   deadline_.restart();
 
   job_socket::Request request;
-  if (!std::exchange(has_begun_, true)) request.magic = job_socket::kMagicOfFirst;
-  request.timeout_ms = timeout_ms_;
+  request.timeout_ms = timeout_ms_ | (std::exchange(has_begun_, true) ? 0 : job_socket::kBegins);
   request.bytes = mine.size();
   send_all(std::as_bytes(std::span(&request, 1)));
   send_all(mine);

@@ -14,15 +14,17 @@ inline constexpr const char* kRankVariable = "TORII_RANK";
 inline constexpr const char* kRanksVariable = "TORII_RANKS";
 
 inline constexpr std::uint32_t kMagic = 0x746f7269;  // "tori"
-/// Instead of kMagic in the first request of a join: after torii-run has replaced a rank, all begin anew.
-inline constexpr std::uint32_t kMagicOfFirst = 0x746f726a;
+/// Set in timeout_ms of the first request of a join: after a failure all begin anew. (A torii-run that does not know it
+/// waits for weeks instead of the time.)
+inline constexpr std::uint32_t kBegins = 0x80000000;
 /// The largest part of one rank; a larger one is refused as broken.
 inline constexpr std::uint64_t kPartBytesMax = std::uint64_t{1} << 26;
 
 /// Followed by `bytes` bytes: this rank's part of the gather.
 struct Request {
   std::uint32_t magic = kMagic;
-  std::uint32_t timeout_ms = 0;  ///< torii-run gives up if a part is missing this long after the first part
+  std::uint32_t timeout_ms =
+      0;  ///< perhaps with kBegins; torii-run gives up if a part is missing this long after the first part
   std::uint64_t bytes = 0;
 };
 

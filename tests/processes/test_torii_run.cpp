@@ -146,7 +146,8 @@ TEST(ToriiRun, ReplaceStartsAFailedRankAnew) {
   // Rank 1 fails in its first two lives; the folder remembers them.
   const std::string folder = testing::TempDir() + "torii-lives-" + std::to_string(getpid());
   std::filesystem::create_directory(folder);
-  const std::string script = "[ $TORII_RANK = 1 ] || exit 0; n=$(ls " + folder + " | wc -l); touch " + folder +
+  const std::string others = "[ $TORII_RANK = 1 ] || while [ ! -e " + folder + "/2 ]; do sleep 0.02; done; ";
+  const std::string script = others + "[ $TORII_RANK = 1 ] || exit 0; n=$(ls " + folder + " | wc -l); touch " + folder +
                              "/$n; [ $n -ge 2 ] || exit 5; echo third life";
   const Outcome outcome = shell(3, script, {"--on-failure", "replace"});
   std::filesystem::remove_all(folder);

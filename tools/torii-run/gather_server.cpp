@@ -34,9 +34,7 @@ std::shared_ptr<std::vector<std::byte>> make_refusal(Status status, int rank, co
   return bytes;
 }
 
-bool is_request(const Request& request) {
-  return request.magic == job_socket::kMagic || request.magic == job_socket::kMagicOfFirst;
-}
+bool begins(const Request& request) { return (request.timeout_ms & job_socket::kBegins) != 0; }
 
 }  // namespace
 
@@ -60,7 +58,7 @@ void GatherServer::serve() {
   for (Link& link : links_) {
     if (link.socket.open()) receive(link);
   }
-  answer_owed();
+  answer_verdicts();
   end_round();
   for (Link& link : links_) {
     if (link.outgoing != nullptr) send(link);
@@ -75,29 +73,34 @@ void GatherServer::rank_ended(int rank, const std::string& how) {
 }
 
 void GatherServer::rank_replaced(int rank, Descriptor socket) {
-  const auto owed = make_refusal(Status::peer_lost, rank,
-                                 "rank " + std::to_string(rank) + " " + links_[static_cast<std::size_t>(rank)].ended +
-                                     " and has been replaced: make a new context");
-  for (Link& link : links_) link.owed = owed;
+  const auto verdict =
+      make_refusal(Status::peer_lost, rank,
+                   "rank " + std::to_string(rank) + " " + links_[static_cast<std::size_t>(rank)].ended +
+                       " and has been replaced: make a new context");
+  // A join in which no round has ended yet goes on: its ranks wait for the new process.
+  for (Link& one : links_) {
+    one.verdict = verdict;
+    one.knows_verdict = true;
+  }
   Link& link = links_[static_cast<std::size_t>(rank)];
   link = Link();
   link.socket = std::move(socket);
   const auto is_gone = [](const Link& one) { return !one.ended.empty(); };
   const auto gone = std::ranges::find_if(links_, is_gone);
   first_ended_ = gone == links_.end() ? -1 : static_cast<int>(gone - links_.begin());
-  broken_ = nullptr;
   deadline_.reset();
 }
 
-/// A join in which no round has ended yet goes on: its ranks wait for the new process.
-void GatherServer::answer_owed() {
+/// A rank that comes late to a failed join must hear of that, or it would wait for ranks that have left.
+void GatherServer::answer_verdicts() {
   for (Link& link : links_) {
     const Request* const part = part_of(link);
-    if (part == nullptr || link.owed == nullptr) continue;
-    if (part->magic == job_socket::kMagicOfFirst) {
-      link.owed = nullptr;
+    if (part == nullptr || link.verdict == nullptr) continue;
+    if (begins(*part) && link.knows_verdict) {
+      link.verdict = nullptr;
     } else {
-      answer(link, link.owed);
+      link.knows_verdict = true;
+      answer(link, link.verdict);
     }
   }
 }
@@ -151,10 +154,9 @@ void GatherServer::end_round() {
     if (part == nullptr && missing < 0) missing = rank;
     if (part == nullptr) continue;
     if (first < 0) first = rank;
-    if (!deadline_) deadline_.emplace(part->timeout_ms * std::int64_t{1'000'000});
+    if (!deadline_) deadline_.emplace((part->timeout_ms & ~job_socket::kBegins) * std::int64_t{1'000'000});
   }
   if (first < 0) return;
-  if (broken_ != nullptr) return answer(broken_);
   if (first_ended_ >= 0) {
     return fail(Status::peer_lost, first_ended_,
                 "rank " + std::to_string(first_ended_) + " " + links_[static_cast<std::size_t>(first_ended_)].ended +
@@ -171,7 +173,7 @@ void GatherServer::end_round() {
   const auto whole = make_answer(reply);
   for (std::size_t rank = 0; rank < links_.size(); ++rank) {
     const Request& part = *part_of(links_[rank]);
-    if (!is_request(part) || part.bytes != lead.bytes) {
+    if (part.magic != job_socket::kMagic || part.bytes != lead.bytes) {
       return fail(Status::mismatch, static_cast<int>(rank),
                   "rank " + std::to_string(rank) + " exchanges " + std::to_string(part.bytes) + " bytes and rank 0 " +
                       std::to_string(lead.bytes) + ": they do not run the same program or the same version");
@@ -200,7 +202,12 @@ void GatherServer::answer(Link& link, const std::shared_ptr<const Bytes>& bytes)
 
 void GatherServer::fail(Status status, int rank, const std::string& sentence) {
   const auto bytes = make_refusal(status, rank, sentence);
-  if (status != Status::peer_lost) broken_ = bytes;
+  for (Link& link : links_) {
+    if (status == Status::peer_lost) break;  // the dead rank's end is the answer to all that follows
+    // Later rounds of this join would not match.
+    link.verdict = bytes;
+    link.knows_verdict = part_of(link) != nullptr;
+  }
   answer(bytes);
 }
 

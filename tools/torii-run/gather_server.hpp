@@ -21,7 +21,7 @@
 namespace torii::tools {
 
 /// Single-threaded; never blocks. Rounds follow each other: the n-th request of a rank belongs to round n. When a rank
-/// has been replaced, rounds count anew from the first request of each rank's next join.
+/// has been replaced, or a join has failed, rounds count anew from the first request of each rank's next join.
 class GatherServer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -48,15 +48,15 @@ class GatherServer {
     Bytes inbox;                            // a request, perhaps not yet whole
     std::shared_ptr<const Bytes> outgoing;  // an answer, perhaps partly sent
     std::size_t sent = 0;
-    std::string ended;  // how the rank ended; empty while it runs
-    std::shared_ptr<const Bytes>
-        owed;  // the answer to all requests until the rank joins anew, because of a replacement
+    std::string ended;                     // how the rank ended; empty while it runs
+    std::shared_ptr<const Bytes> verdict;  // of a failed join: the answer to all requests until the rank joins anew
+    bool knows_verdict = false;            // it has had that answer, or has left the join: its next join is a new one
   };
 
   void receive(Link& link);
   void send(Link& link);
   const job_socket::Request* part_of(const Link& link) const;
-  void answer_owed();
+  void answer_verdicts();
   void end_round();
   void answer(const std::shared_ptr<const Bytes>& bytes);
   void answer(Link& link, const std::shared_ptr<const Bytes>& bytes);
@@ -65,8 +65,6 @@ class GatherServer {
   std::vector<Link> links_;
   int first_ended_ = -1;  // the one to name: later ends may be its consequence
   std::optional<Deadline> deadline_;
-  // After a round failed for a reason other than a death, later rounds of the ranks would not match.
-  std::shared_ptr<const Bytes> broken_;
 };
 
 }  // namespace torii::tools

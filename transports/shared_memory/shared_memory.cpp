@@ -32,7 +32,8 @@ SharedMemory::SharedMemory(Bootstrap& bootstrap, Arena& arena, NodePeers& peers,
   cross_memory_.reset();
 }
 
-SharedMemory::~SharedMemory() { arena_.free(doorbell_offset_); }
+// The doorbell stays where it is, for as long as the arena lives: a peer may ring it after this rank has gone.
+SharedMemory::~SharedMemory() = default;
 
 // A rank that is about to sleep sets `sleeping` and then looks at its signals once more; a putter stores the signal and
 // then looks at `sleeping`. Without a full fence between the putter's two accesses both may miss each other. A fence
