@@ -45,7 +45,7 @@ void CallGroup::make_units(Team& team) {
     const std::size_t count = count_packed(calls.subspan(first), ranks, limits);
     units_.push_back({calls.subspan(first, count), nullptr, nullptr});
     std::size_t bytes = 0;
-    for (const GroupCall& call : units_.back().calls) bytes += vector_bytes(call.arguments, ranks);
+    for (const GroupCall& call : units_.back().calls) bytes += vector_bytes(call, ranks);
     if (count > 1) longest_bytes = std::max(longest_bytes, bytes);
   }
   const std::size_t place_bytes = round_up(longest_bytes, kLineBytes);
