@@ -90,7 +90,7 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
   *team = nullptr;
   return guarded_in(context, [&] {
     // Before the others are told that this rank has its team.
-    auto handle = std::make_unique<torii_team>(context, nullptr);
+    auto handle = std::make_unique<torii_team>(context);
     handle->team = make();
     if (handle->team == nullptr) return;
     *team = handle.release();
@@ -145,14 +145,18 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
   if (!read_struct(options, own, "torii_context_options", status)) return status;
   return guarded([&] {
     torii::JoinOffer offer;
-    if (own.exchange != nullptr) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
+    if (own.exchange != nullptr || own.ranks != 0) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
+    if (own.memory_of != nullptr && own.memory_of->context.is_forked_child()) {
+      torii::Context::refuse(torii::Error(Status::invalid_argument, kForked), offer);
+    }
     torii::Settings settings;
     try {
       settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings, nullptr, torii::algorithm_names());
     } catch (const torii::Error& error) {
       torii::Context::refuse(error, offer);
     }
-    *context = new torii_context{torii::Context(settings, offer)};
+    const torii::Context* const memory_of = own.memory_of == nullptr ? nullptr : &own.memory_of->context;
+    *context = new torii_context{torii::Context(settings, offer, memory_of)};
     (*context)->context.set_idle(own.idle, own.idle_data);
   });
 }
@@ -161,7 +165,8 @@ torii_status torii_context_destroy(torii_context* context) {
   if (context == nullptr) return TORII_OK;
   if (context->context.is_forked_child()) return invalid(kForked);
   if (context->teams != 0) {
-    return invalid(std::to_string(context->teams) + " teams of the context are alive; destroy them first");
+    return invalid(std::to_string(context->teams) +
+                   " teams of the context are alive; destroy them, and free their requests, first");
   }
   const torii::CancellationHeld held;
   delete context;
@@ -240,13 +245,10 @@ torii_status torii_team_destroy(torii_team* team) {
   if (is_in_group(team)) {
     return invalid("this thread is in a group of the team: torii_group_end ends it");
   }
-  if (team->requests != 0) {
-    return invalid(std::to_string(team->requests) +
-                   " requests of the team are alive; wait for them or free them first");
-  }
   const torii::CancellationHeld held;
-  --team->context->teams;
-  delete team;
+  team->is_destroyed = true;
+  if (team->users > 1) team->team->cancel();
+  torii::c::leave(team);
   return TORII_OK;
 }
 

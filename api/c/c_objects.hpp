@@ -23,8 +23,11 @@ struct torii_context {
 
 struct torii_team {
   torii_context* context;
-  std::unique_ptr<torii::Team> team;
-  std::atomic<int> requests = 0;     ///< made and freed by any thread, where the team has many callers
+  std::unique_ptr<torii::Team> team = {};
+  /// The caller's handle and its requests: whoever goes last takes the team along. Any thread, where the team has many
+  /// callers.
+  std::atomic<int> users = 1;
+  bool is_destroyed = false;  ///< its last requests are still to be freed
   std::atomic<int> open_groups = 0;  ///< of all threads
   torii::Scratch scratch = {};
   torii::c::GroupPool group_pool = {};
@@ -47,6 +50,14 @@ inline torii_status to_c(Status status) { return static_cast<torii_status>(statu
 inline torii_status refuse(Status status, const std::string& text) {
   set_last_error(text);
   return to_c(status);
+}
+
+/// The handle or a request of the team is gone.
+inline void leave(torii_team* team) noexcept {
+  if (--team->users != 0) return;
+  torii_context* const context = team->context;
+  delete team;
+  --context->teams;
 }
 
 inline torii_status invalid(const std::string& text) { return refuse(Status::invalid_argument, text); }

@@ -58,7 +58,7 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
     fresh->request.pair = &fresh->pair->call;
     fresh->request.is_started = true;
     *request = fresh.release();
-    ++team->requests;
+    ++team->users;
   });
   if (made != TORII_OK) return made;
   const Status status = team->team->submit((*request)->request);

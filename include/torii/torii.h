@@ -42,7 +42,9 @@ typedef int (*torii_exchange)(const void* mine, void* all, size_t bytes, void* d
 
 typedef struct torii_context_options {
   size_t size;
-  int rank; /* with `exchange`: this rank and the number of ranks */
+  /* This rank and the number of ranks: needed with `exchange`; without it, `ranks` above 0 replaces what the launcher
+   * says, and the ranks meet as RENDEZVOUS or MASTER_ADDR says. */
+  int rank;
   int ranks;
   torii_exchange exchange; /* NULL: join through what the launcher offers (torii-run); no launcher: a job of one rank */
   void* exchange_data;
@@ -53,6 +55,10 @@ typedef struct torii_context_options {
    * NULL. */
   void (*idle)(void* idle_data);
   void* idle_data;
+  /* An earlier context of this process, which may be destroyed before or after the new one: memory that was allocated
+   * or registered with it is then also the new context's. For jobs that grow or replace a rank; ranks may differ in it.
+   * NULL: memory of its own. */
+  torii_context* memory_of;
 } torii_context_options;
 
 /* Joins the job: collective over its ranks, and blocks until all have come, up to the setting TIMEOUT. `options` may be
@@ -139,7 +145,9 @@ TORII_API torii_status torii_team_split(torii_team* team, int color, int key, co
  * the old order. */
 TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_options* options,
                                             torii_team** survivors);
-/* Not collective, waits for nobody. Requests of the team must be gone, and this thread in no group of it: otherwise
+/* Not collective; waits for nobody. Started operations that have not ended end with TORII_ABORTED on all ranks; a
+ * receive that has met no send ends so on this rank alone. Requests of the team are then still to be tested, waited for
+ * or freed, and the team counts as alive until the last one is gone. A thread that is in a group of the team gets
  * TORII_INVALID_ARGUMENT. NULL is TORII_OK. */
 TORII_API torii_status torii_team_destroy(torii_team* team);
 /* This rank in the team, from 0, and the number of its members; -1 for NULL. From any thread, as the next two. */

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <torii/torii.h>
+#include <torii/allocator.hpp>
 #include <torii/block_lists.hpp>
 #include <torii/call.hpp>
 #include <torii/request.hpp>
