@@ -68,5 +68,6 @@ if(FFTW_FOUND AND NOT TORII_FFTW_MPI)
 endif()
 include(mpi)
 include(python)
+include(pytorch)
 
 include(summary)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages, by `cpack` in the build folder of a release build: torii, which is all that is installed but for
-# torii-openmpi, the component for Open MPI, and python3-torii. The component needs torii only if a job has several
-# nodes.
+# torii-openmpi, the component for Open MPI, python3-torii, and python3-torii-torch, the backend of PyTorch. The
+# component for Open MPI needs torii only if a job has several nodes.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME torii)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -43,5 +43,11 @@ if(TARGET torii_python)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "torii (= ${PROJECT_VERSION}), python3 (>= 3.11)")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS python3-numpy)
+endif()
+if(TARGET torii_torch)
+  list(APPEND CPACK_COMPONENTS_ALL pytorch)
+  set(CPACK_DEBIAN_PYTORCH_PACKAGE_NAME python3-torii-torch)
+  set(CPACK_DEBIAN_PYTORCH_PACKAGE_SECTION python)
+  set(CPACK_DEBIAN_PYTORCH_PACKAGE_DEPENDS "python3-torii (= ${PROJECT_VERSION}), python3-torch")
 endif()
 include(CPack)

@@ -19,12 +19,13 @@ namespace torii {
 namespace {
 
 constexpr std::string_view kPrefix = "TORII_";
-// Variables with our prefix that are not settings: what torii-run hands to its ranks, and switches of the tests.
+// Variables with our prefix that are not settings: what torii-run hands to its ranks, switches of the tests, and what
+// belongs to the backend of PyTorch.
 constexpr std::string_view kNotSettings[] = {"JOB_FD", "RANK", "RANKS"};
-constexpr std::string_view kTestPrefix = "TEST_";
+constexpr std::string_view kOtherPrefixes[] = {"TEST_", "TORCH_"};
 
 using Names = std::span<const std::string_view>;
-constexpr std::string_view kWaitNames[] = {"auto", "spin", "yield", "sleep"};
+constexpr std::string_view kWaitNames[] = {"auto", "spin", "yield", "sleep", "shared"};
 constexpr std::string_view kSwitchNames[] = {"auto", "on", "off"};
 constexpr std::string_view kOriginNames[] = {"default", "environment", "option"};
 constexpr std::string_view kWireNames[] = {"type", "f32"};
@@ -330,7 +331,8 @@ void apply_environment(Settings& settings, const char* const* environment) {
     const std::size_t equals = entry.find('=');
     if (!entry.starts_with(kPrefix) || equals == std::string_view::npos) continue;
     const std::string_view key = entry.substr(kPrefix.size(), equals - kPrefix.size());
-    if (key.starts_with(kTestPrefix) || std::ranges::find(kNotSettings, key) != std::end(kNotSettings)) continue;
+    if (std::ranges::any_of(kOtherPrefixes, [&](std::string_view prefix) { return key.starts_with(prefix); })) continue;
+    if (std::ranges::find(kNotSettings, key) != std::end(kNotSettings)) continue;
     if (!apply(settings, key, entry.substr(equals + 1), Origin::environment)) {
       settings.warnings.push_back(unknown_text(key));
     }

@@ -15,7 +15,7 @@
 namespace torii {
 
 /// How a rank waits for its peers; `automatic` goes from spin to yield to sleep by the CPUs the process may use.
-enum class WaitMode : std::uint8_t { automatic, spin, yield, sleep };
+enum class WaitMode : std::uint8_t { automatic, spin, yield, sleep, shared };
 enum class Switch : std::uint8_t { automatic, on, off };
 /// Where a value came from: the table, the environment (TORII_<NAME>) or the program (an override line).
 enum class Origin : std::uint8_t { fallback, environment, option };

@@ -52,7 +52,7 @@ Waiting::Waiting(Transport& transport, WaitMode mode, std::int64_t timeout_ns) n
       polling_is_costly_(transport.polling_is_costly()),
       quiet_(timeout_ns, 0) {
   const std::uint32_t few_spins = sleeps_long_ ? kSpinsSharedNetwork : kSpinsShared;
-  if (transport.oversubscribed()) {
+  if (transport.oversubscribed() || mode == WaitMode::shared) {
     spins_ = few_spins;
     awake_ = spins_ + (sleeps_long_ ? kYieldsSharedNetwork : kYieldsShared);
   }

@@ -45,7 +45,8 @@ struct RankCard {
 
 /// A descriptor for sleeping makes tcp watch its sockets through two levels of epoll: 0.9 us of a short put.
 bool wants_descriptor(const Options& options, std::string_view provider) {
-  if (options.wait != WaitMode::automatic) return options.wait == WaitMode::sleep;
+  if (options.wait == WaitMode::sleep || options.wait == WaitMode::shared) return true;
+  if (options.wait != WaitMode::automatic) return false;
   return options.oversubscribed || !options.alone_in_process || provider != "tcp;ofi_rxm";
 }
 

@@ -39,7 +39,7 @@ UcxTransport::UcxTransport(Bootstrap& bootstrap, const Options& options) : Engin
   Manner manner;
   manner.puts = options.way == Way::puts || (options.way == Way::by_ability && all_of(&Abilities::puts));
   manner.peer_errors = all_of(&Abilities::peer_errors);
-  const bool may_sleep = options.wait == WaitMode::automatic || options.wait == WaitMode::sleep;
+  const bool may_sleep = options.wait != WaitMode::spin && options.wait != WaitMode::yield;
   manner.wakes = may_sleep && std::find(std::begin(kWakes), std::end(kWakes), provider) != std::end(kWakes);
   for (const RankCard& card : gather_values(bootstrap, RankCard{manner.puts, manner.peer_errors})) {
     manner.puts = manner.puts && card.puts;

@@ -125,7 +125,7 @@ const Case kBadValues[] = {{"TORII_ENGINES=0", "a whole number from 1 to 16"},
                            {"TORII_SLOTS=257", "a whole number from 0 to 256"},
                            {"TORII_WINDOW=33", "a whole number from 0 to 32"},
                            {"TORII_ARENA=1M", "bytes from 256M to"},
-                           {"TORII_WAIT=busy", "one of auto spin yield sleep"},
+                           {"TORII_WAIT=busy", "one of auto spin yield sleep shared"},
                            {"TORII_CROSS_MEMORY=yes", "one of auto on off"},
                            {"TORII_HELPERS=-1", "a whole number from 0 to 16"},
                            {"TORII_HELPER_CPUS=all", "CPU numbers like 0-3,8"},
@@ -171,7 +171,7 @@ TEST(Settings, NamesOfAlgorithmsComeFromTheCaller) {
 
 TEST(Settings, UnknownVariablesWarnWithTheNearestName) {
   const Settings settings = load({"TORII_ENGINSE=2", "TORII_TIME_OUT=3", "TORII_RANK=0", "TORII_RANKS=1",
-                                  "TORII_JOB_FD=3", "TORII_TEST_FULL=1", "TORIIX=1"});
+                                  "TORII_JOB_FD=3", "TORII_TEST_FULL=1", "TORII_TORCH_X=1", "TORIIX=1"});
   ASSERT_EQ(settings.warnings.size(), 2u);
   EXPECT_EQ(settings.warnings[0], "TORII_ENGINSE is not a setting; the nearest one is TORII_ENGINES");
   EXPECT_EQ(settings.warnings[1], "TORII_TIME_OUT is not a setting; the nearest one is TORII_TIMEOUT");

@@ -101,6 +101,21 @@ TEST(Waiting, PollsLittleWhereAPollIsASystemCallAndOthersWantTheCpu) {
   EXPECT_GT(polls(beside), 200);
 }
 
+TEST(Waiting, SharedPollsLittleThoughThereIsACpuForEveryRank) {
+  Sleeper sleeper({.name = "mapped", .mapped = true, .wakes_on_put = true});
+  sleeper.shares_cpus = false;
+  const auto polls = [&](WaitMode mode) {
+    Waiting waiting(sleeper, mode, kTimeoutNs);
+    int count = 0;
+    for (sleeper.slept_us.clear(); sleeper.slept_us.empty(); ++count) {
+      waiting.pause([](void*) { return true; }, nullptr);
+    }
+    return count;
+  };
+  EXPECT_GT(polls(WaitMode::automatic), 10'000);
+  EXPECT_LT(polls(WaitMode::shared), 300);
+}
+
 bool stays_idle(void*) { return true; }
 
 /// Pauses so often, and counts how often it was time for checks.

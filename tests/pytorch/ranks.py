@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ranks as forked processes: a test names a function, which every rank of a group runs.
+"""Helpers of the tests of the backend of PyTorch."""
+import datetime
+import multiprocessing
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+
+import torch
+import torch.distributed as dist
+import torii.torch
+
+TIMEOUT_S = 60
+FULL = "TORII_TEST_FULL" in os.environ
+
+
+def join(rank, ranks, store, backend="torii", timeout_s=TIMEOUT_S, **options):
+    """Makes the default group."""
+    dist.init_process_group(backend, rank=rank, world_size=ranks, store=store,
+                            timeout=datetime.timedelta(seconds=timeout_s), **options)
+
+
+def _run(function, rank, ranks, path, answers, options):
+    torch.set_num_threads(1)
+    answer, error = None, None
+    try:
+        join(rank, ranks, dist.FileStore(path, ranks), **options)
+        answer = function(rank)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    except BaseException:  # the parent shows it
+        error = traceback.format_exc()
+    answers.put((rank, answer, error))
+    answers.close()
+    answers.join_thread()
+
+
+def job(function, ranks=2, dead=(), **options):
+    """Runs function(rank) on so many ranks; returns what they return. Ranks in `dead` kill themselves."""
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [
+            context.Process(target=_run, args=(function, rank, ranks, os.path.join(folder, "store"), answers, options))
+            for rank in range(ranks)
+        ]
+        for process in processes:
+            process.start()
+        try:
+            results = {}
+            end = time.monotonic() + TIMEOUT_S
+            while len(results) < ranks - len(dead):
+                rank, answer, error = answers.get(timeout=max(0.1, end - time.monotonic()))
+                assert error is None, f"rank {rank}:\n{error}"
+                results[rank] = answer
+            for rank, process in enumerate(processes):
+                process.join(TIMEOUT_S)
+                assert rank in dead or process.exitcode == 0, f"rank {rank} ended with {process.exitcode}"
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+    return [results.get(rank) for rank in range(ranks)]
+
+
+def failure(function, *arguments, **keywords):
+    """The error that the call raises, and the seconds that it took."""
+    begin = time.monotonic()
+    try:
+        result = function(*arguments, **keywords)
+        if hasattr(result, "wait"):
+            result.wait()
+    except torii.torch.Error as error:
+        return error, time.monotonic() - begin
+    raise AssertionError("no error was raised")
+
+
+def seed():
+    """The seed of a random test: TORII_TEST_SEED or a new one, which is printed."""
+    value = int(os.environ.get("TORII_TEST_SEED", random.randrange(1 << 30)))
+    print(f"TORII_TEST_SEED={value}", file=sys.stderr)
+    return value

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ranks that die, stop, come late or abort, as programs of PyTorch see them.
+"""Failures under the backend of PyTorch."""
+import datetime
+import os
+import signal
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+import torii.torch
+from ranks import failure, job
+from torch.nn.parallel import DistributedDataParallel
+
+NOTICED_S = 0.2  # within this time after a death on one node
+BUSY_S = 1.0  # and what a machine that does other things may add
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def all_reduce_loop():
+    tensor = torch.ones(1000)
+    while True:
+        dist.all_reduce(tensor)
+
+
+def barrier_of(folder_file, rank, ranks):
+    """Waits until all ranks have come, without a group."""
+    open(f"{folder_file}.{rank}", "w").close()
+    while not all(os.path.exists(f"{folder_file}.{other}") for other in range(ranks)):
+        time.sleep(0.001)
+
+
+CALLS = {
+    "all_reduce": lambda: dist.all_reduce(torch.ones(10)),
+    "asynchronous": lambda: dist.all_reduce(torch.ones(10), async_op=True),
+    "all_gather": lambda: dist.all_gather([torch.zeros(3) for _ in range(3)], torch.ones(3)),
+    "barrier": lambda: dist.barrier(),
+    "recv": lambda: dist.recv(torch.zeros(1), 2),
+    "irecv": lambda: dist.irecv(torch.zeros(1), 2),
+    "all_to_all": lambda: dist.all_to_all_single(torch.zeros(3), torch.zeros(3)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_killed_rank_is_named(call, tmp_path):
+    def check(rank):
+        dist.barrier()
+        barrier_of(tmp_path / "ready", rank, 3)
+        if rank == 2:
+            time.sleep(0.3)
+            (tmp_path / "time").write_text(str(time.time()))
+            die()
+        error, _ = failure(CALLS[call])
+        seconds = time.time() - float((tmp_path / "time").read_text())
+        assert isinstance(error, torii.torch.PeerLost) and isinstance(error, RuntimeError), error
+        assert error.rank == 2 and torii.torch.lost() == [2], error
+        assert f"on rank {rank} of 3" in str(error)
+        assert call in ("asynchronous", "irecv") or call in str(error), error
+        assert "rank 2" in torii.torch.health()
+        return seconds
+
+    seconds = [one for one in job(check, 3, dead={2}) if one is not None]
+    assert max(seconds) < NOTICED_S + BUSY_S, seconds
+
+
+def test_future_of_a_killed_rank():
+    def check(rank):
+        dist.barrier()
+        if rank == 1:
+            time.sleep(0.2)
+            die()
+        future = dist.all_reduce(torch.ones(2), async_op=True).get_future()
+        with pytest.raises(RuntimeError, match="rank 1"):
+            future.wait()
+
+    job(check, 2, dead={1})
+
+
+def test_later_calls_are_poisoned():
+    def check(rank):
+        dist.barrier()
+        if rank == 1:
+            die()
+        failure(all_reduce_loop)
+        error, seconds = failure(dist.all_reduce, torch.ones(1))
+        assert isinstance(error, torii.torch.Poisoned) and seconds < 5, error
+
+    job(check, 2, dead={1})
+
+
+def test_rank_that_does_not_come():
+    def check(rank):
+        dist.barrier()
+        if rank == 1:
+            time.sleep(3)
+            return
+        error, seconds = failure(dist.all_reduce, torch.ones(1))
+        assert isinstance(error, torii.torch.Timeout) and isinstance(error, TimeoutError), error
+        assert error.rank == 1 and "Timed out in all_reduce on rank 0 of 2" in str(error) and 0.9 < seconds < 2.9
+
+    job(check, 2, timeout_s=1)
+
+
+def test_stopped_rank(tmp_path):
+    def check(rank):
+        dist.barrier()
+        barrier_of(tmp_path / "ready", rank, 3)
+        if rank == 1:
+            (tmp_path / "pid").write_text(str(os.getpid()))
+            (tmp_path / "pid").rename(tmp_path / "stop")
+            error, _ = failure(all_reduce_loop)
+            assert isinstance(error, torii.torch.Timeout), error
+            return
+        if rank == 0:
+            while not (tmp_path / "stop").exists():
+                time.sleep(0.01)
+            pid = int((tmp_path / "stop").read_text())
+            os.kill(pid, signal.SIGSTOP)
+            threading.Timer(4, os.kill, (pid, signal.SIGCONT)).start()
+        error, seconds = failure(all_reduce_loop)
+        assert isinstance(error, torii.torch.Timeout) and error.rank == 1 and seconds < 4, error
+
+    job(check, 3, timeout_s=1)
+
+
+def test_slow_ranks_are_waited_for():
+    def check(rank):
+        for step in range(4):
+            time.sleep(0.4 if step % 2 == rank else 0)
+            tensor = torch.ones(1)
+            dist.all_reduce(tensor)
+            assert tensor.item() == 2
+
+    job(check, 2, timeout_s=1)
+
+
+def test_wait_with_a_time_of_its_own():
+    def check(rank):
+        tensor = torch.ones(1)
+        if rank == 0:
+            work = dist.all_reduce(tensor, async_op=True)
+            error, seconds = failure(work.wait, datetime.timedelta(milliseconds=200))
+            assert isinstance(error, torii.torch.Timeout) and seconds < 1.5, error
+            dist.send(torch.ones(1), 1)
+            work.wait()
+        else:
+            dist.recv(torch.zeros(1), 0)
+            dist.all_reduce(tensor)
+        assert tensor.item() == 2
+
+    job(check)
+
+
+def test_abort():
+    def check(rank):
+        dist.barrier()
+        if rank == 0:
+            threading.Timer(0.2, torii.torch.abort, (None, "no more work")).start()
+        error, seconds = failure(dist.recv, torch.zeros(1), 1 - rank)
+        assert isinstance(error, torii.torch.Aborted) and "no more work" in str(error) and error.rank == 0, error
+        assert seconds < 0.2 + NOTICED_S + BUSY_S
+
+    job(check)
+
+
+def test_abort_of_one_group_leaves_the_others():
+    def check(rank):
+        group = dist.new_group([0, 1])
+        dist.barrier(group)
+        if rank == 1:
+            torii.torch.abort(group)
+        error, _ = failure(dist.all_reduce, torch.ones(1), group=group)
+        assert isinstance(error, torii.torch.Aborted), error
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor)
+        assert tensor.item() == 2
+
+    job(check)
+
+
+def test_survivors_train_on():
+    def check(rank):
+        torch.manual_seed(1)
+        model = torch.nn.Linear(3, 1)
+        data = torch.arange(9.0).reshape(3, 3) / 9 + rank
+
+        def step(trained):
+            loss = trained(data).square().mean()
+            loss.backward()
+            with torch.no_grad():
+                for parameter in trained.parameters():
+                    parameter -= 0.01 * parameter.grad
+                    parameter.grad = None
+
+        trained = DistributedDataParallel(model)
+        step(trained)
+        if rank == 1:
+            die()
+        try:
+            while True:
+                step(trained)
+        except RuntimeError as error:
+            assert "rank 1" in str(error) or "poisoned" in str(error), error
+        group = torii.torch.survivors()
+        assert (group.rank(), group.size()) == (0 if rank == 0 else 1, 2)
+        for parameter in model.parameters():
+            parameter.grad = None
+            dist.broadcast(parameter.data, 0, group=group)
+        again = DistributedDataParallel(model, process_group=group)
+        for _ in range(3):
+            step(again)
+        weights = [torch.zeros_like(model.weight.data) for _ in range(2)]
+        dist.all_gather(weights, model.weight.data, group=group)
+        assert torch.equal(*weights)
+
+    job(check, 3, dead={1})
+
+
+def test_monitored_barrier_leaves_the_group_whole():
+    def check(rank):
+        torii.torch.monitored_barrier()
+        time.sleep(1.5 if rank == 1 else 0)
+        with pytest.raises(RuntimeError, match="Rank 1 failed to pass" if rank == 0 else "successfully reached"):
+            torii.torch.monitored_barrier(timeout=datetime.timedelta(milliseconds=300))
+        dist.barrier()
+        torii.torch.monitored_barrier(timeout=datetime.timedelta(seconds=20), wait_all_ranks=True)
+
+    job(check, 3)
+
+
+def test_missing_rank_of_a_new_group():
+    def check(rank):
+        if rank == 1:
+            time.sleep(2.5)
+            return
+        with pytest.raises(RuntimeError):
+            dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+
+    job(check)
+
+
+def test_nothing_is_left_behind(tmp_path):
+    before = set(os.listdir("/dev/shm")) | set(os.listdir("/tmp"))
+
+    def check(rank):
+        dist.all_reduce(torch.ones(100000), async_op=True).wait()
+        die()
+
+    job(check, 2, dead={0, 1})
+    left = (set(os.listdir("/dev/shm")) | set(os.listdir("/tmp"))) - before
+    assert not [name for name in left if "torii" in name], left
