@@ -24,6 +24,7 @@ using torii::c::is_in_group;
 using torii::c::is_size;
 using torii::c::kForked;
 using torii::c::number_in;
+using torii::c::open_group;
 using torii::c::read_call;
 using torii::c::read_struct;
 using torii::c::refuse;
@@ -262,9 +263,10 @@ torii_status torii_team_abort(torii_team* team, const char* reason) {
 }
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
-  if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
+  torii::c::Group* const group = open_group(team);
+  if (group == nullptr && team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
       call->load == nullptr && call->store == nullptr && call->timeout_seconds == 0 && call->input_blocks == nullptr &&
-      call->result_blocks == nullptr && !is_in_group(team)) {
+      call->result_blocks == nullptr) {
     const torii::CallKey plain = {number_in(call->collective),
                                   number_in(call->type),
                                   number_in(call->op),
@@ -277,7 +279,7 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
   }
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
-  return read_call(call, arguments, status) ? run_or_join(team, arguments) : refused_or_in_group(team, status);
+  return read_call(call, arguments, status) ? run_or_join(team, group, arguments) : refused_or_in_group(team, status);
 }
 
 torii_status torii_refuse(torii_team* team, const char* reason) {

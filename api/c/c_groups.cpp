@@ -51,16 +51,16 @@ Group* group_of(const torii_team* team) noexcept {
   return found == groups.end() ? nullptr : &*found;
 }
 
-torii_status join_group(torii_team* team, const CallArguments& arguments) noexcept {
-  CallGroup& calls = *group_of(team)->calls;
-  const torii_status status = answered([&] { calls.add(arguments, team->team->members()); });
-  if (status != TORII_OK) calls.refuse(static_cast<Status>(status), last_error());
+torii_status join_group(Group& group, const CallArguments& arguments) noexcept {
+  const torii_status status = answered([&] { group.calls->add(arguments, group.team->team->members()); });
+  if (status != TORII_OK) group.calls->refuse(static_cast<Status>(status), last_error());
   return status;
 }
 
 torii_status refused_or_in_group(torii_team* team, torii_status status) noexcept {
-  if (team == nullptr || !is_in_group(team)) return refused_on(team, status);
-  group_of(team)->calls->refuse(static_cast<Status>(status), last_error());
+  Group* const group = open_group(team);
+  if (group == nullptr) return refused_on(team, status);
+  group->calls->refuse(static_cast<Status>(status), last_error());
   return status;
 }
 

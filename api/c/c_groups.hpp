@@ -18,20 +18,22 @@ struct Group {
 /// The calling thread's; nullptr if it is in no group of the team.
 Group* group_of(const torii_team* team) noexcept;
 
-/// Whether the calling thread is in a group of the team. Every call asks: without groups this is one load.
-inline bool is_in_group(const torii_team* team) noexcept {
-  return team->open_groups.load(std::memory_order_relaxed) != 0 && group_of(team) != nullptr;
+/// The same for every call, without groups by one load. `team` may be nullptr.
+inline Group* open_group(const torii_team* team) noexcept {
+  if (team == nullptr || team->open_groups.load(std::memory_order_relaxed) == 0) return nullptr;
+  return group_of(team);
 }
+inline bool is_in_group(const torii_team* team) noexcept { return open_group(team) != nullptr; }
 
-/// The collective joins the thread's group of the team.
-torii_status join_group(torii_team* team, const CallArguments& arguments) noexcept;
+/// The collective joins the group.
+torii_status join_group(Group& group, const CallArguments& arguments) noexcept;
 
 /// What refused_on() does; in a group the group is refused. For calls that would have joined it.
 torii_status refused_or_in_group(torii_team* team, torii_status status) noexcept;
 
-/// What run_to_end() does; in a group the call joins it.
-inline torii_status run_or_join(torii_team* team, const CallArguments& arguments) noexcept {
-  return team != nullptr && is_in_group(team) ? join_group(team, arguments) : run_to_end(team, arguments);
+/// What run_to_end() does; in a group, which is nullptr otherwise, the call joins it.
+inline torii_status run_or_join(torii_team* team, Group* group, const CallArguments& arguments) noexcept {
+  return group != nullptr ? join_group(*group, arguments) : run_to_end(team, arguments);
 }
 
 }  // namespace torii::c

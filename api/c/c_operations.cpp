@@ -3,7 +3,8 @@
 #include "api/c/c_groups.hpp"
 
 using torii::c::are_known;
-using torii::c::is_in_group;
+using torii::c::Group;
+using torii::c::open_group;
 using torii::c::refused_or_in_group;
 using torii::c::run_or_join;
 using torii::c::unknown;
@@ -18,7 +19,8 @@ torii_status no_factor() {
 /// The named functions: what torii_run does, without the detour of a torii_call.
 torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
                        torii_type type, torii_op op, int root) noexcept {
-  if (team != nullptr && !is_in_group(team)) {
+  Group* const group = open_group(team);
+  if (team != nullptr && group == nullptr) {
     const torii::CallKey plain = {static_cast<int>(collective), type, op, root, input, count, result};
     torii::Status status = torii::Status::ok;
     if (team->team->run_cached(plain, status)) return torii::c::to_c(status);
@@ -33,7 +35,7 @@ torii_status run_plain(torii_team* team, torii::Collective collective, const voi
   arguments.root = root;
   set_op(arguments, op);
   if (arguments.multiplies) return refused_or_in_group(team, no_factor());
-  return run_or_join(team, arguments);
+  return run_or_join(team, group, arguments);
 }
 
 torii_call unequal_call(torii_collective collective, const void* input, void* result, size_t count, torii_type type,
@@ -55,11 +57,12 @@ torii_call unequal_call(torii_collective collective, const void* input, void* re
 extern "C" {
 
 torii_status torii_barrier(torii_team* team) {
-  if (team != nullptr && !is_in_group(team)) {
+  Group* const group = open_group(team);
+  if (team != nullptr && group == nullptr) {
     torii::Status status = torii::Status::ok;
     if (team->team->run_cached({}, status)) return torii::c::to_c(status);
   }
-  return run_or_join(team, {});
+  return run_or_join(team, group, {});
 }
 
 torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root) {
@@ -100,7 +103,7 @@ torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* re
   arguments.type = static_cast<torii::Type>(type);
   set_op(arguments, op);
   arguments.block_counts = counts;
-  return run_or_join(team, arguments);
+  return run_or_join(team, open_group(team), arguments);
 }
 
 torii_status torii_scan(torii_team* team, const void* input, void* result, size_t count, torii_type type, torii_op op) {

@@ -9,13 +9,6 @@
 #include "api/team/last_error.hpp"
 
 namespace torii {
-namespace {
-
-/// So many units of a group are in flight at once: one is packed while another one moves.
-constexpr std::size_t kUnitsInFlight = 2;
-
-}  // namespace
-
 void CallGroup::add(const CallArguments& arguments, const Membership& members) {
   calls_.emplace_back(arguments);
   if (!arguments.unequal && arguments.block_counts == nullptr) return;
@@ -45,11 +38,13 @@ void CallGroup::make_units(Team& team) {
     const std::size_t count = count_packed(calls.subspan(first), ranks, limits);
     units_.push_back({calls.subspan(first, count), nullptr, nullptr});
     std::size_t bytes = 0;
-    for (const GroupCall& call : units_.back().calls) bytes += vector_bytes(call.arguments, ranks);
+    for (const GroupCall& call : units_.back().calls) bytes += vector_bytes(call, ranks);
     if (count > 1) longest_bytes = std::max(longest_bytes, bytes);
   }
   const std::size_t place_bytes = round_up(longest_bytes, kLineBytes);
-  const std::size_t places = std::min(units_.size(), kUnitsInFlight);
+  // One is packed while others move.
+  in_flight_most_ = std::max<std::size_t>(2, team.shared_channels());
+  const std::size_t places = std::min(units_.size(), in_flight_most_);
   std::byte* const memory =
       longest_bytes == 0 ? nullptr : scratch_.reserve(team, places * place_bytes, "for calls of a group");
   for (std::size_t i = 0; i < units_.size(); ++i) {
@@ -63,7 +58,7 @@ void CallGroup::make_units(Team& team) {
       continue;
     }
     check_members(unit.calls, team.rank());
-    unit.memory = memory + i % kUnitsInFlight * place_bytes;
+    unit.memory = memory + i % in_flight_most_ * place_bytes;
     unit.request = std::make_unique<Request>();
     unit.request->arguments = packed_call(unit.calls, unit.memory, team.members());
   }
@@ -92,7 +87,7 @@ Status CallGroup::run_units(Team& team) {
     team.tell_cause();
   };
   for (Unit& unit : units_) {
-    if (started == ended + kUnitsInFlight) end_next();
+    if (started == ended + in_flight_most_) end_next();
     if (first != Status::ok) break;
     if (unit.memory != nullptr) pack(unit.calls, unit.memory, team.members());
     first = units_.size() == 1 ? team.run(*unit.request) : team.submit(*unit.request);

@@ -38,6 +38,7 @@ class CallGroup {
 
   std::vector<GroupCall> calls_;
   std::vector<Unit> units_;
+  std::size_t in_flight_most_ = 2;  ///< units
   Scratch scratch_;
   Status refused_ = Status::ok;
   std::string reason_;

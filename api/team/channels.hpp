@@ -35,6 +35,8 @@ class Channels {
   auto begin() const noexcept { return channels_.begin(); }
   auto end() const noexcept { return channels_.end(); }
 
+  /// How many calls move at once; further ones are queued.
+  std::size_t shared() const noexcept { return shared_; }
   /// The shared channel of the next call.
   std::size_t next() const noexcept { return next_; }
   void advance_next() noexcept {

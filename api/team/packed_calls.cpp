@@ -13,11 +13,10 @@
 namespace torii {
 namespace {
 
-std::size_t own_bytes(const CallArguments& arguments) noexcept { return arguments.count * size_of(arguments.type); }
-
 /// A user's function and a factor belong to one rank, so whether neighbours have the same ones does not decide anything
 /// here; such calls run alone.
-bool may_be_packed(const CallArguments& arguments, int ranks, std::size_t most_bytes) noexcept {
+bool may_be_packed(const GroupCall& call, int ranks, std::size_t most_bytes) noexcept {
+  const CallArguments& arguments = call.arguments;
   switch (arguments.collective) {
     case Collective::broadcast:
     case Collective::all_gather:
@@ -31,7 +30,7 @@ bool may_be_packed(const CallArguments& arguments, int ranks, std::size_t most_b
       return false;
   }
   if (arguments.unequal || arguments.block_counts != nullptr) return false;
-  return arguments.count <= most_bytes && vector_bytes(arguments, ranks) <= most_bytes;
+  return arguments.count <= most_bytes && vector_bytes(call, ranks) <= most_bytes;
 }
 
 /// Where nothing is combined the type does not matter, as between ranks: the packed call is one of bytes.
@@ -44,7 +43,7 @@ bool go_together(const CallArguments& a, const CallArguments& b) noexcept {
 std::uint32_t hash_of_lengths(std::span<const GroupCall> calls) noexcept {
   std::uint64_t hash = calls.size();
   for (const GroupCall& call : calls) {
-    hash = (hash ^ own_bytes(call.arguments)) * 0x9e3779b97f4a7c15ULL;
+    hash = (hash ^ call.bytes) * 0x9e3779b97f4a7c15ULL;
     hash ^= hash >> 29;
   }
   return static_cast<std::uint32_t>(hash >> 32) | 1U;
@@ -67,32 +66,32 @@ template <typename Body>
 void for_each_member(std::span<const GroupCall> calls, Body&& body) noexcept {
   std::size_t offset = 0;
   for (const GroupCall& call : calls) {
-    const std::size_t bytes = own_bytes(call.arguments);
-    if (bytes != 0) body(call.arguments, offset, bytes);
-    offset += bytes;
+    if (call.bytes != 0) body(call.arguments, offset, call.bytes);
+    offset += call.bytes;
   }
 }
 
 std::size_t sum_of_bytes(std::span<const GroupCall> calls) noexcept {
   std::size_t sum = 0;
-  for (const GroupCall& call : calls) sum += own_bytes(call.arguments);
+  for (const GroupCall& call : calls) sum += call.bytes;
   return sum;
 }
 
 }  // namespace
 
-std::size_t vector_bytes(const CallArguments& arguments, int ranks) noexcept {
-  return own_bytes(arguments) * (has_block_per_rank(arguments.collective) ? static_cast<std::size_t>(ranks) : 1);
+std::size_t vector_bytes(const GroupCall& call, int ranks) noexcept {
+  return has_block_per_rank(call.arguments.collective) ? call.bytes * static_cast<std::size_t>(ranks) : call.bytes;
 }
 
 std::size_t count_packed(std::span<const GroupCall> calls, int ranks, const PackingLimits& limits) noexcept {
-  const CallArguments& first = calls.front().arguments;
+  const GroupCall& first = calls.front();
   if (!may_be_packed(first, ranks, limits.member_bytes)) return 1;
   std::size_t bytes = vector_bytes(first, ranks);
   std::size_t count = 1;
   for (; count < calls.size(); ++count) {
-    const CallArguments& next = calls[count].arguments;
-    if (!go_together(first, next) || !may_be_packed(next, ranks, limits.member_bytes)) break;
+    const GroupCall& next = calls[count];
+    if (!go_together(first.arguments, next.arguments)) break;
+    if (!may_be_packed(next, ranks, limits.member_bytes)) break;
     bytes += vector_bytes(next, ranks);
     if (bytes > limits.all_bytes) break;
   }

@@ -13,8 +13,9 @@ namespace torii {
 
 /// A call that has joined a group.
 struct GroupCall {
-  explicit GroupCall(const CallArguments& given) : arguments(given) {}
+  explicit GroupCall(const CallArguments& given) : arguments(given), bytes(given.count * size_of(given.type)) {}
   CallArguments arguments;
+  std::size_t bytes;  ///< of its vector, or of one rank's block. Means nothing where the count is beyond all limits
   /// With unequal blocks: their lengths, which were read when the call joined. Otherwise nullptr.
   std::unique_ptr<Request> request;
 };
@@ -29,7 +30,7 @@ inline constexpr PackingLimits kLimitsOnOneNode = {std::size_t{8} << 10, std::si
 inline constexpr PackingLimits kLimitsBetweenNodes = {std::size_t{32} << 10, std::size_t{256} << 10};
 
 /// Bytes of a call's vector; of a collective with a block per rank those of all blocks.
-std::size_t vector_bytes(const CallArguments& arguments, int ranks) noexcept;
+std::size_t vector_bytes(const GroupCall& call, int ranks) noexcept;
 
 /// How many of `calls`, from the first one on, run as one call. Depends only on what is equal on all ranks.
 std::size_t count_packed(std::span<const GroupCall> calls, int ranks, const PackingLimits& limits) noexcept;

@@ -83,6 +83,8 @@ class Team final {
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept { operations_.count_refusal(reason); }
+  /// How many calls of this team move at once.
+  std::size_t shared_channels() noexcept { return operations_.channels().shared(); }
   /// The most transfers of any operation of this rank in flight. From any thread.
   int transfers_in_flight_most() noexcept { return operations_.channels().transfers_in_flight_most(); }
 

@@ -2,7 +2,10 @@
 // Groups of collectives that are refused, on one rank or on all, and groups whose team fails.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/conformance/numbered_operation.hpp"
@@ -145,6 +148,32 @@ TEST(FailedGroup, WithoutMemoryIsToldToAll) {
     EXPECT_EQ(torii_group_end(team), TORII_NO_RESOURCE);
     EXPECT_NE(std::string(torii_last_error()).find("rank 1 has no 64 bytes for calls of a group"), std::string::npos)
         << torii_last_error();
+  });
+}
+
+/// Of calls that run as one, the shortest deadline holds; those without one have the team's, which is 20 s.
+TEST(FailedGroup, HasTheShortestDeadlineOfItsCalls) {
+  std::atomic<bool> has_ended = false;
+  run_as_threads(team_of(2), [&](torii_context*, torii_team* team) {
+    ASSERT_EQ(torii_barrier(team), TORII_OK);
+    if (torii_team_rank(team) == 1) {
+      while (!has_ended) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_EQ(torii_barrier(team), TORII_TIMEOUT);
+      return;
+    }
+    int data[3] = {};
+    const double seconds[3] = {100, 0.3, 0};
+    const auto begun = std::chrono::steady_clock::now();
+    ASSERT_EQ(torii_group_begin(team), TORII_OK);
+    for (std::size_t i = 0; i < 3; ++i) {
+      torii_call call = make_call(TORII_ALLREDUCE, &data[i], &data[i], 1, TORII_I32);
+      call.timeout_seconds = seconds[i];
+      ASSERT_EQ(torii_run(team, &call), TORII_OK) << torii_last_error();
+    }
+    EXPECT_EQ(torii_group_end(team), TORII_TIMEOUT);
+    has_ended = true;
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(15)) << "the team's is 20 s";
+    EXPECT_NE(std::string(torii_last_error()).find("no progress for 300 ms"), std::string::npos) << torii_last_error();
   });
 }
 
