@@ -47,7 +47,8 @@ class FirstFailure {
 namespace torii::c {
 
 Group* group_of(const torii_team* team) noexcept {
-  const auto found = std::ranges::find(groups, team, &Group::team);
+  const auto is_of_team = [team](const Group& one) { return one.team == team && one.team_number == team->number; };
+  const auto found = std::ranges::find_if(groups, is_of_team);
   return found == groups.end() ? nullptr : &*found;
 }
 
@@ -73,7 +74,9 @@ torii_status torii_group_begin(torii_team* team) {
   if (group_of(team) != nullptr) return invalid("this thread is in a group of that team already; groups do not nest");
   const torii_status status = answered([&] {
     groups.reserve(groups.size() + 1);
-    groups.push_back({team, {}, team->group_pool.take()});
+    // What this thread left open in an earlier team at this address has gone with that team.
+    std::erase_if(groups, [team](const Group& one) { return one.team == team; });
+    groups.push_back({team, team->number, {}, team->group_pool.take()});
   });
   if (status == TORII_OK) ++team->open_groups;
   return status;

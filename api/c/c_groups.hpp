@@ -11,6 +11,7 @@ namespace torii::c {
 /// The calls of a thread between torii_group_begin and torii_group_end.
 struct Group {
   torii_team* team;
+  std::uint64_t team_number;
   std::vector<torii_request*> requests;  ///< sends and receives, which have started
   CallGroup* calls;                      ///< collectives, which have not; of the team's pool
 };

@@ -22,6 +22,10 @@ struct torii_context {
 };
 
 struct torii_team {
+  static std::uint64_t next_number() noexcept {
+    static std::atomic<std::uint64_t> last = 0;
+    return last.fetch_add(1, std::memory_order_relaxed);
+  }
   torii_context* context;
   std::unique_ptr<torii::Team> team = {};
   /// The caller's handle and its requests: whoever goes last takes the team along. Any thread, where the team has many
@@ -29,6 +33,8 @@ struct torii_team {
   std::atomic<int> users = 1;
   std::atomic<bool> is_destroyed = false;  ///< its last requests are still to be freed
   std::atomic<int> open_groups = 0;        ///< of all threads
+  /// Tells the team from an earlier one at the same address, in which a thread may have left a group open.
+  const std::uint64_t number = next_number();
   torii::Scratch scratch = {};
   torii::c::GroupPool group_pool = {};
 };

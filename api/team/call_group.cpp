@@ -31,11 +31,10 @@ void CallGroup::refuse(Status status, const char* reason) noexcept {
 /// Divides the calls into units. Throws the team's failure if the arena has no room for the packed copies.
 void CallGroup::make_units(Team& team) {
   const int ranks = team.ranks();
-  const PackingLimits& limits = team.members().several_nodes() ? kLimitsBetweenNodes : kLimitsOnOneNode;
   const std::span<const GroupCall> calls(calls_);
   std::size_t longest_bytes = 0;
   for (std::size_t first = 0; first < calls.size(); first += units_.back().calls.size()) {
-    const std::size_t count = count_packed(calls.subspan(first), ranks, limits);
+    const std::size_t count = count_packed(calls.subspan(first), ranks, kPackingLimits);
     units_.push_back({calls.subspan(first, count), nullptr, nullptr});
     std::size_t bytes = 0;
     for (const GroupCall& call : units_.back().calls) bytes += vector_bytes(call, ranks);

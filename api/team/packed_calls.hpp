@@ -21,13 +21,13 @@ struct GroupCall {
 };
 
 /// Limits of a member of a packed call, and of all members together, in bytes of their vectors. Measured by
-/// coalesced_perf (docs/performance.md): longer calls gain nothing, since packing copies them.
+/// coalesced_perf (docs/performance.md): longer calls gain nothing on one node, since packing copies them. The same
+/// everywhere, since packing may change bits, which must not depend on where ranks are.
 struct PackingLimits {
   std::size_t member_bytes;
   std::size_t all_bytes;
 };
-inline constexpr PackingLimits kLimitsOnOneNode = {std::size_t{8} << 10, std::size_t{256} << 10};
-inline constexpr PackingLimits kLimitsBetweenNodes = {std::size_t{32} << 10, std::size_t{256} << 10};
+inline constexpr PackingLimits kPackingLimits = {std::size_t{8} << 10, std::size_t{256} << 10};
 
 /// Bytes of a call's vector; of a collective with a block per rank those of all blocks.
 std::size_t vector_bytes(const GroupCall& call, int ranks) noexcept;

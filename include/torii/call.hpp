@@ -8,6 +8,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -87,22 +88,29 @@ class BlockList {
   using Address = std::conditional_t<std::is_const_v<Element>, const void*, void*>;
   template <typename Range>
   requires(!std::is_same_v<std::remove_cvref_t<Range>, BlockList>) explicit BlockList(Range&& blocks) {
+    const auto list = std::make_shared<List>();
     for (auto&& one : blocks) {
       const std::span<Element> block(one);
-      addresses_.push_back(block.data());
-      counts_.push_back(block.size());
+      list->addresses.push_back(block.data());
+      list->counts.push_back(block.size());
     }
+    list_ = list;
   }
-  const Address* addresses() const noexcept { return addresses_.data(); }
-  std::span<const std::size_t> counts() const noexcept { return counts_; }
+  const Address* addresses() const noexcept { return list_->addresses.data(); }
+  std::span<const std::size_t> counts() const noexcept { return list_->counts; }
+  /// Whoever has it may use addresses() and counts() when the list is gone.
+  std::shared_ptr<const void> owner() const noexcept { return list_; }
 
  private:
-  std::vector<Address> addresses_;
-  std::vector<std::size_t> counts_;
+  struct List {
+    std::vector<Address> addresses;
+    std::vector<std::size_t> counts;
+  };
+  std::shared_ptr<const List> list_;
 };
 
 /// One call. The buffers, counts and displacements are the caller's and must live until the call has been started;
-/// the buffers, until it has ended.
+/// the buffers, until it has ended. A BlockList may go before.
 class Call {
  public:
   template <typename Element>
@@ -147,6 +155,7 @@ class Call {
   template <typename Element>
   Call& input_blocks(const BlockList<const Element>& blocks) noexcept {
     input_ = {true, blocks.counts(), {}, true};
+    input_list_ = blocks.owner();
     call_.unequal = 1;
     call_.input_counts = blocks.counts().data();
     call_.input_blocks = blocks.addresses();
@@ -156,6 +165,7 @@ class Call {
   template <typename Element>
   Call& result_blocks(const BlockList<Element>& blocks) noexcept {
     result_ = {true, blocks.counts(), {}, true};
+    result_list_ = blocks.owner();
     call_.unequal = 1;
     call_.result_counts = blocks.counts().data();
     call_.result_blocks = blocks.addresses();
@@ -196,6 +206,8 @@ class Call {
   static std::string outside(const char* what, const Lengths& blocks, std::size_t size, int ranks);
 
   torii_call call_ = {};
+  std::shared_ptr<const void> input_list_;
+  std::shared_ptr<const void> result_list_;
   std::size_t input_size_;
   std::size_t result_size_;
   Lengths input_;

@@ -149,7 +149,8 @@ struct Ended {
   int index;
   torii_status status;
 };
-/// Waits until at least one has ended. All that have, in the order of the list; none if none is running.
+/// Waits until at least one has ended. All that have, in the order of the list; none if none is running. Throws Failure
+/// for a list that cannot be waited for.
 inline std::vector<Ended> wait_some(std::span<Request> requests) {
   std::vector<int> indices(requests.size() + 1);
   std::vector<torii_status> statuses(requests.size() + 1);
@@ -157,7 +158,8 @@ inline std::vector<Ended> wait_some(std::span<Request> requests) {
   ended.reserve(requests.size());
   RequestList list(requests);
   int done = 0;
-  (void)torii_wait_some(list.data(), list.size(), indices.data(), statuses.data(), &done);
+  const torii_status status = torii_wait_some(list.data(), list.size(), indices.data(), statuses.data(), &done);
+  if (done == 0) check(status);
   for (int i = 0; i < done; ++i) {
     ended.push_back({indices[static_cast<std::size_t>(i)], statuses[static_cast<std::size_t>(i)]});
   }
