@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of an average: the sum of each element divided by the number of operands.
+// What is done to elements before or after a sum: a multiplication by a factor, a division by the number of operands.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,13 @@ namespace torii::kernels {
 
 /// Why there are no averages of the type, as a sentence for the user; nullptr if there are.
 const char* why_no_average(Type type) noexcept;
+
+/// Why elements of the type cannot be multiplied, as a sentence for the user; nullptr if they can.
+const char* why_no_factor(Type type) noexcept;
+
+/// Writes `count` elements multiplied by the one at `factor` to `products`, which do not overlap: as Op::prod
+/// multiplies (kernels.hpp), so every product is rounded to the type.
+void multiply(Type type, const void* elements, const void* factor, void* products, size_t count) noexcept;
 
 /// Sums in memory, of the type itself or, for small floats, as float.
 struct Sums {

@@ -115,6 +115,22 @@ bool RankJob::start() {
   return false;
 }
 
+/// False if the rank cannot have a new process; the reason is printed.
+bool RankJob::replace(int rank) {
+  const auto cannot = [&](const std::string& what) {
+    say("cannot " + what + " the new process of rank " + std::to_string(rank) + ": " + std::strerror(errno));
+    return false;
+  };
+  if (!prepare(rank)) return cannot("prepare");
+  const pid_t pid = fork();
+  if (pid < 0) return cannot("start");
+  if (pid == 0) become_program(rank, -1);
+  processes_[static_cast<std::size_t>(rank)] = {pid, true};
+  ++replacements_;
+  replaced(rank);
+  return true;
+}
+
 void RankJob::become_program(int rank, int report) {
   sigprocmask(SIG_SETMASK, &inherited_mask_, nullptr);
   // Only one process can read the terminal or pipe.
@@ -128,6 +144,10 @@ void RankJob::become_program(int rank, int report) {
   arguments.push_back(nullptr);
   if (become(rank)) execvp(arguments[0], arguments.data());
   const int reason = errno;
+  if (report < 0) {
+    say("cannot start '" + rules_.command[0] + "': " + std::strerror(reason));
+    _exit(rules_.no_program_code);
+  }
   // If the launcher has ended nobody reads it, and this process ends as well.
   _exit(write(report, &reason, sizeof(reason)) < 0 ? kPeerLost : kBadInput);
 }
@@ -176,7 +196,13 @@ void RankJob::on_end(int rank, int status) {
   ended(rank, how_it_ended(status));
   const int code = exit_code_of(status);
   if (ending_ || code == 0) return;
-  say(name_of(rank, processes_[static_cast<std::size_t>(rank)].pid) + " " + how_it_ended(status));
+  const std::string sentence =
+      name_of(rank, processes_[static_cast<std::size_t>(rank)].pid) + " " + how_it_ended(status);
+  if (!interrupted_ && !end_at_ && replacements_ < rules_.replacements && replace(rank)) {
+    return say(sentence + "; replaced by process " + std::to_string(processes_[static_cast<std::size_t>(rank)].pid) +
+               ", replacement " + std::to_string(replacements_) + " of " + std::to_string(rules_.replacements));
+  }
+  say(sentence);
   // A lost peer is a consequence: the lost rank may be reported a moment later, and its code is the job's.
   if (!exit_code_ || exit_code_ == kPeerLost) exit_code_ = code;
   if (!rules_.continue_on_failure && !end_at_) end_at_ = Clock::now() + kGrace;

@@ -31,7 +31,8 @@ struct RankJobRules {
   int processes = 1;
   double timeout_s = 0;              ///< 0: none
   bool continue_on_failure = false;  ///< ranks go on when one fails
-  int no_program_code = kBadInput;   ///< the exit code if the program cannot be started
+  int replacements = 0;             ///< so many failed ranks are replaced by new processes; then a failure ends the job
+  int no_program_code = kBadInput;  ///< the exit code if the program cannot be started
 };
 
 /// Single-threaded. A derived class overrides what differs; nothing is called before run().
@@ -55,6 +56,8 @@ class RankJob {
   virtual bool become(int rank) = 0;
   /// Called when all ranks have become the program.
   virtual void started() {}
+  /// Called when another process has become the rank, after prepare() and ended().
+  virtual void replaced(int) {}
   /// How messages name a rank.
   virtual std::string name_of(int rank, pid_t pid) const = 0;
   /// `how` completes "rank 3 ...".
@@ -74,6 +77,7 @@ class RankJob {
   };
 
   bool start();
+  bool replace(int rank);
   bool cannot(const std::string& what);
   [[noreturn]] void become_program(int rank, int report);
   int wait_ms() const;
@@ -93,6 +97,7 @@ class RankJob {
   std::optional<int> exit_code_;  // decided by the first failure or the timeout
   bool ending_ = false;           // the ranks were told to end; how they end does not matter
   bool interrupted_ = false;
+  int replacements_ = 0;  // so far
   std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> end_at_;
   std::optional<Clock::time_point> kill_at_;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "api/c/c_groups.hpp"
 #include "api/c/c_objects.hpp"
 #include "api/c/c_structs.hpp"
 #include "api/team/expectation.hpp"
@@ -19,6 +20,7 @@
 using torii::Status;
 using torii::c::answered;
 using torii::c::invalid;
+using torii::c::is_in_group;
 using torii::c::is_size;
 using torii::c::kForked;
 using torii::c::number_in;
@@ -26,7 +28,8 @@ using torii::c::read_call;
 using torii::c::read_struct;
 using torii::c::refuse;
 using torii::c::refused_on;
-using torii::c::run_to_end;
+using torii::c::refused_or_in_group;
+using torii::c::run_or_join;
 using torii::c::to_c;
 
 // The C enums and the C++ ones are one list of numbers.
@@ -37,7 +40,7 @@ static_assert(TORII_REDUCE_SCATTER == static_cast<int>(torii::Collective::reduce
 static_assert(TORII_EXSCAN == static_cast<int>(torii::Collective::exscan) &&
               TORII_EXSCAN + 1 == torii::kCollectiveCount);
 static_assert(TORII_BROADCAST == static_cast<int>(torii::Collective::broadcast));
-static_assert(TORII_AVG == torii::kAverageNumber);
+static_assert(TORII_AVG == torii::kAverageNumber && TORII_PREMUL_SUM == torii::kProductsNumber);
 static_assert(TORII_USER == static_cast<int>(torii::Op::user) && TORII_BXOR == static_cast<int>(torii::Op::bxor));
 static_assert(TORII_FLOAT8_E5M2 == static_cast<int>(torii::Type::f8e5m2) && TORII_FLOAT8_E5M2 + 1 == torii::kTypeCount);
 static_assert(TORII_F64_I32 == static_cast<int>(torii::Type::f64_i32) &&
@@ -86,7 +89,7 @@ torii_status hand_out_team(torii_context* context, torii_team** team, Make&& mak
   *team = nullptr;
   return guarded_in(context, [&] {
     // Before the others are told that this rank has its team.
-    auto handle = std::make_unique<torii_team>(context, nullptr);
+    auto handle = std::make_unique<torii_team>(context);
     handle->team = make();
     if (handle->team == nullptr) return;
     *team = handle.release();
@@ -141,14 +144,18 @@ torii_status torii_context_create(const torii_context_options* options, torii_co
   if (!read_struct(options, own, "torii_context_options", status)) return status;
   return guarded([&] {
     torii::JoinOffer offer;
-    if (own.exchange != nullptr) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
+    if (own.exchange != nullptr || own.ranks != 0) offer = {own.exchange, own.exchange_data, own.rank, own.ranks};
+    if (own.memory_of != nullptr && own.memory_of->context.is_forked_child()) {
+      torii::Context::refuse(torii::Error(Status::invalid_argument, kForked), offer);
+    }
     torii::Settings settings;
     try {
       settings = torii::Settings::load(own.settings == nullptr ? "" : own.settings, nullptr, torii::algorithm_names());
     } catch (const torii::Error& error) {
       torii::Context::refuse(error, offer);
     }
-    *context = new torii_context{torii::Context(settings, offer)};
+    const torii::Context* const memory_of = own.memory_of == nullptr ? nullptr : &own.memory_of->context;
+    *context = new torii_context{torii::Context(settings, offer, memory_of)};
     (*context)->context.set_idle(own.idle, own.idle_data);
   });
 }
@@ -157,7 +164,8 @@ torii_status torii_context_destroy(torii_context* context) {
   if (context == nullptr) return TORII_OK;
   if (context->context.is_forked_child()) return invalid(kForked);
   if (context->teams != 0) {
-    return invalid(std::to_string(context->teams) + " teams of the context are alive; destroy them first");
+    return invalid(std::to_string(context->teams) +
+                   " teams of the context are alive; destroy them, and free their requests, first");
   }
   const torii::CancellationHeld held;
   delete context;
@@ -233,16 +241,13 @@ torii_status torii_team_survivors(torii_team* team, const torii_team_options* op
 torii_status torii_team_destroy(torii_team* team) {
   if (team == nullptr) return TORII_OK;
   if (team->context->context.is_forked_child()) return invalid(kForked);
-  if (torii::c::is_in_group(team)) {
+  if (is_in_group(team)) {
     return invalid("this thread is in a group of the team: torii_group_end ends it");
   }
-  if (team->requests != 0) {
-    return invalid(std::to_string(team->requests) +
-                   " requests of the team are alive; wait for them or free them first");
-  }
   const torii::CancellationHeld held;
-  --team->context->teams;
-  delete team;
+  team->is_destroyed = true;
+  if (team->users > 1) team->team->cancel();
+  torii::c::leave(team);
   return TORII_OK;
 }
 
@@ -257,7 +262,8 @@ torii_status torii_team_abort(torii_team* team, const char* reason) {
 
 torii_status torii_run(torii_team* team, const torii_call* call) {
   if (team != nullptr && call != nullptr && call->size == sizeof(*call) && call->unequal == 0 &&
-      call->load == nullptr && call->store == nullptr && call->timeout_seconds == 0) {
+      call->load == nullptr && call->store == nullptr && call->timeout_seconds == 0 && call->input_blocks == nullptr &&
+      call->result_blocks == nullptr && !is_in_group(team)) {
     const torii::CallKey plain = {number_in(call->collective),
                                   number_in(call->type),
                                   number_in(call->op),
@@ -270,12 +276,12 @@ torii_status torii_run(torii_team* team, const torii_call* call) {
   }
   torii_status status = TORII_OK;
   torii::CallArguments arguments;
-  return read_call(call, arguments, status) ? run_to_end(team, arguments) : refused_on(team, status);
+  return read_call(call, arguments, status) ? run_or_join(team, arguments) : refused_or_in_group(team, status);
 }
 
 torii_status torii_refuse(torii_team* team, const char* reason) {
   if (team == nullptr) return invalid("team is NULL");
-  return refused_on(team, invalid(reason == nullptr ? "refused by the caller" : reason));
+  return refused_or_in_group(team, invalid(reason == nullptr ? "refused by the caller" : reason));
 }
 
 torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count, torii_operand operand,

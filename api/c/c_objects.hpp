@@ -12,6 +12,7 @@
 #include <string>
 
 #include "api/c/c_pairs.hpp"
+#include "api/c/group_pool.hpp"
 #include "api/redistribution/redistribution.hpp"
 #include "api/team/team.hpp"
 
@@ -22,9 +23,14 @@ struct torii_context {
 
 struct torii_team {
   torii_context* context;
-  std::unique_ptr<torii::Team> team;
-  std::atomic<int> requests = 0;  ///< made and freed by any thread, where the team has many callers
+  std::unique_ptr<torii::Team> team = {};
+  /// The caller's handle and its requests: whoever goes last takes the team along. Any thread, where the team has many
+  /// callers.
+  std::atomic<int> users = 1;
+  bool is_destroyed = false;  ///< its last requests are still to be freed
+  std::atomic<int> open_groups = 0;  ///< of all threads
   torii::Scratch scratch = {};
+  torii::c::GroupPool group_pool = {};
 };
 
 struct torii_request {
@@ -46,6 +52,14 @@ inline torii_status refuse(Status status, const std::string& text) {
   return to_c(status);
 }
 
+/// The handle or a request of the team is gone.
+inline void leave(torii_team* team) noexcept {
+  if (--team->users != 0) return;
+  torii_context* const context = team->context;
+  delete team;
+  --context->teams;
+}
+
 inline torii_status invalid(const std::string& text) { return refuse(Status::invalid_argument, text); }
 
 /// A call on a team was refused, as `status` and last_error() say, before the team saw it. It counts as this rank's
@@ -58,7 +72,7 @@ inline torii_status refused_on(torii_team* team, torii_status status) {
 inline bool is_from_0_to(int number, int last) { return number >= 0 && number <= last; }
 
 inline constexpr int kTypeLast = TORII_FLOAT8_E5M2;
-inline constexpr int kOpLast = TORII_AVG;
+inline constexpr int kOpLast = TORII_PREMUL_SUM;
 
 inline bool are_known(int type, int op) { return is_from_0_to(type, kTypeLast) && is_from_0_to(op, kOpLast); }
 

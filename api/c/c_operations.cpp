@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The named operations of the C interface.
-#include "api/c/c_objects.hpp"
+#include "api/c/c_groups.hpp"
 
 using torii::c::are_known;
-using torii::c::refused_on;
-using torii::c::run_to_end;
+using torii::c::is_in_group;
+using torii::c::refused_or_in_group;
+using torii::c::run_or_join;
 using torii::c::unknown;
 
 namespace {
 
+torii_status no_factor() {
+  return torii::c::invalid(
+      "op premul_sum needs a factor; use torii_run, torii_start or torii_prepare with torii_call.factor");
+}
+
 /// The named functions: what torii_run does, without the detour of a torii_call.
 torii_status run_plain(torii_team* team, torii::Collective collective, const void* input, void* result, size_t count,
                        torii_type type, torii_op op, int root) noexcept {
-  if (team != nullptr) {
+  if (team != nullptr && !is_in_group(team)) {
     const torii::CallKey plain = {static_cast<int>(collective), type, op, root, input, count, result};
     torii::Status status = torii::Status::ok;
     if (team->team->run_cached(plain, status)) return torii::c::to_c(status);
   }
-  if (!are_known(type, op)) return refused_on(team, unknown(type, op));
+  if (!are_known(type, op)) return refused_or_in_group(team, unknown(type, op));
   torii::CallArguments arguments;
   arguments.collective = collective;
   arguments.input = input;
@@ -26,7 +32,8 @@ torii_status run_plain(torii_team* team, torii::Collective collective, const voi
   arguments.type = static_cast<torii::Type>(type);
   arguments.root = root;
   set_op(arguments, op);
-  return run_to_end(team, arguments);
+  if (arguments.multiplies) return refused_or_in_group(team, no_factor());
+  return run_or_join(team, arguments);
 }
 
 torii_call unequal_call(torii_collective collective, const void* input, void* result, size_t count, torii_type type,
@@ -48,11 +55,11 @@ torii_call unequal_call(torii_collective collective, const void* input, void* re
 extern "C" {
 
 torii_status torii_barrier(torii_team* team) {
-  if (team != nullptr) {
+  if (team != nullptr && !is_in_group(team)) {
     torii::Status status = torii::Status::ok;
     if (team->team->run_cached({}, status)) return torii::c::to_c(status);
   }
-  return run_to_end(team, {});
+  return run_or_join(team, {});
 }
 
 torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root) {
@@ -80,9 +87,11 @@ torii_status torii_reduce_scatter(torii_team* team, const void* input, void* res
 
 torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* result, const size_t* counts,
                                    torii_type type, torii_op op) {
-  if (!are_known(type, op)) return refused_on(team, unknown(type, op));
+  if (!are_known(type, op)) return refused_or_in_group(team, unknown(type, op));
+  if (op == TORII_PREMUL_SUM) return refused_or_in_group(team, no_factor());
   if (counts == nullptr) {
-    return refused_on(team, torii::c::invalid("counts is NULL; it must have the length of every rank's block"));
+    return refused_or_in_group(team,
+                               torii::c::invalid("counts is NULL; it must have the length of every rank's block"));
   }
   torii::CallArguments arguments;
   arguments.collective = torii::Collective::reduce_scatter;
@@ -91,7 +100,7 @@ torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* re
   arguments.type = static_cast<torii::Type>(type);
   set_op(arguments, op);
   arguments.block_counts = counts;
-  return run_to_end(team, arguments);
+  return run_or_join(team, arguments);
 }
 
 torii_status torii_scan(torii_team* team, const void* input, void* result, size_t count, torii_type type, torii_op op) {

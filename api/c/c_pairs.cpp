@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends, receives and groups of them.
+// Sends and receives.
 #include "api/c/c_pairs.hpp"
 
 #include <torii/torii.h>
@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "api/c/c_groups.hpp"
 #include "api/c/c_objects.hpp"
 #include "api/c/c_requests.hpp"
 
@@ -17,7 +18,6 @@ using torii::PairCall;
 using torii::Status;
 using torii::c::answered;
 using torii::c::drop;
-using torii::c::finish;
 using torii::c::invalid;
 using torii::c::is_active;
 using torii::c::is_forked;
@@ -48,20 +48,6 @@ torii_status check(torii_team* team, torii_type type, const torii_received* rece
   return TORII_OK;
 }
 
-/// The sends and receives of a thread between torii_group_begin and torii_group_end.
-struct Group {
-  torii_team* team;
-  std::vector<torii_request*> requests;
-};
-/// The calling thread's, one for each team at most.
-thread_local std::vector<Group> groups;
-
-/// nullptr if the thread is in no group of the team.
-Group* group_of(const torii_team* team) {
-  const auto found = std::ranges::find(groups, team, &Group::team);
-  return found == groups.end() ? nullptr : &*found;
-}
-
 torii_status start(torii_team* team, const PairCall& call, torii_received* received, torii_request** request) {
   if (request == nullptr) return invalid("the place for the request is NULL");
   *request = nullptr;
@@ -72,7 +58,7 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
     fresh->request.pair = &fresh->pair->call;
     fresh->request.is_started = true;
     *request = fresh.release();
-    ++team->requests;
+    ++team->users;
   });
   if (made != TORII_OK) return made;
   const Status status = team->team->submit((*request)->request);
@@ -86,15 +72,16 @@ torii_status start(torii_team* team, const PairCall& call, torii_received* recei
 
 /// In a group the call only starts.
 torii_status run(torii_team* team, PairCall call, torii_received* received) {
-  if (Group* const group = group_of(team)) {
+  if (torii::c::is_in_group(team)) {
     // Room first: what has started must not be lost.
-    const torii_status has_room = answered([&] { group->requests.push_back(nullptr); });
+    const auto requests = [&]() -> std::vector<torii_request*>& { return torii::c::group_of(team)->requests; };
+    const torii_status has_room = answered([&] { requests().push_back(nullptr); });
     if (has_room != TORII_OK) return has_room;
     torii_request* request = nullptr;
     const torii_status status = start(team, call, received, &request);
-    std::vector<torii_request*>& requests = group_of(team)->requests;
-    requests.back() = request;
-    if (status != TORII_OK) requests.pop_back();
+    // Other ranks on this thread, in a simulation, may have moved the list of groups.
+    requests().back() = request;
+    if (status != TORII_OK) requests().pop_back();
     return status;
   }
   torii::Request request;
@@ -107,8 +94,6 @@ torii_status run(torii_team* team, PairCall call, torii_received* received) {
 }  // namespace
 
 namespace torii::c {
-
-bool is_in_group(const torii_team* team) { return group_of(team) != nullptr; }
 
 void tell_received(const PairCall& call, torii_received* received) {
   if (call.sends || received == nullptr) return;
@@ -158,30 +143,6 @@ torii_status torii_request_cancel(torii_request** request, int* cancelled) {
   *cancelled = 1;
   drop(*request);
   return TORII_OK;
-}
-
-torii_status torii_group_begin(torii_team* team) {
-  if (team == nullptr) return invalid("team is NULL");
-  if (group_of(team) != nullptr) return invalid("this thread is in a group of that team already; groups do not nest");
-  return answered([&] { groups.push_back({team, {}}); });
-}
-
-torii_status torii_group_end(torii_team* team) {
-  if (team == nullptr) return invalid("team is NULL");
-  Group* const group = group_of(team);
-  if (group == nullptr) {
-    return invalid("this thread is in no group of that team: torii_group_begin comes first");
-  }
-  if (team->context->context.is_forked_child()) return invalid(torii::c::kForked);
-  const std::vector<torii_request*> requests = std::move(group->requests);
-  groups.erase(groups.begin() + (group - groups.data()));
-  torii_status first = TORII_OK;
-  for (torii_request* request : requests) {
-    (void)team->team->wait(request->request);
-    const torii_status status = finish(request);
-    if (first == TORII_OK) first = status;
-  }
-  return first;
 }
 
 }  // extern "C"

@@ -13,9 +13,6 @@ struct PairRequest {
   torii_received* received;  ///< the caller's; may be nullptr
 };
 
-/// Whether the calling thread is between torii_group_begin and torii_group_end of the team.
-bool is_in_group(const torii_team* team);
-
 /// Tells what a receive has got.
 void tell_received(const PairCall& call, torii_received* received);
 

@@ -30,7 +30,7 @@ torii_status make_request(torii_team* team, const torii_call* call, torii_reques
   *request = nullptr;
   torii_status status = answered([&] { *request = new torii_request{team, {}}; });
   if (status != TORII_OK) return refused_on(team, status);
-  ++team->requests;
+  ++team->users;
   (*request)->request.is_started = true;
   if (read_call(call, (*request)->request.arguments, status)) return TORII_OK;
   drop(*request);
@@ -66,6 +66,7 @@ torii_status torii_prepare(torii_team* team, const torii_call* call, torii_reque
 
 torii_status torii_restart(torii_request* request) {
   if (request == nullptr) return invalid("request is NULL");
+  if (request->owner->is_destroyed) return invalid("the team of the request has been destroyed: free the request");
   if (!request->request.persistent) {
     return refused_on(request->owner, invalid("the request is not persistent: it was made by torii_start"));
   }

@@ -12,9 +12,10 @@ inline bool is_active(const torii_request* request) { return request != nullptr 
 inline bool is_forked(const torii_request* request) { return request->owner->context->context.is_forked_child(); }
 
 inline void drop(torii_request*& request) {
-  --request->owner->requests;
+  torii_team* const owner = request->owner;
   delete request;
   request = nullptr;
+  leave(owner);
 }
 
 /// The request has ended: returns its status, and drops it unless it can be started again.

@@ -2,6 +2,7 @@
 // Turns a torii_call into what a team runs.
 #include "api/c/c_structs.hpp"
 
+#include <cstring>
 #include <string>
 
 namespace torii::c {
@@ -25,12 +26,32 @@ bool read_unequal(const torii_call& call, CallArguments& arguments, torii_status
     return true;
   }
   arguments.unequal = true;
-  if (arguments.collective == Collective::alltoall) arguments.count = 0;
+  const bool has_counts = call.input_counts != nullptr && call.result_counts != nullptr;
+  if (arguments.collective == Collective::alltoall && has_counts) arguments.count = 0;
   arguments.input_counts = call.input_counts;
   arguments.input_displacements = call.input_displacements;
   arguments.result_counts = call.result_counts;
   arguments.result_displacements = call.result_displacements;
+  arguments.input_blocks = call.input_blocks;
+  arguments.result_blocks = call.result_blocks;
   return true;
+}
+
+/// Lists of addresses go with unequal blocks only, and only where the collective has blocks.
+bool check_lists(const torii_call& call, const CallArguments& arguments, torii_status& status) {
+  const char* const name_of_list = call.input_blocks != nullptr ? "input_blocks" : "result_blocks";
+  const bool takes_input = arguments.collective == Collective::alltoall || arguments.collective == Collective::scatter;
+  const bool takes_result = arguments.collective == Collective::alltoall ||
+                            arguments.collective == Collective::gather ||
+                            arguments.collective == Collective::all_gather;
+  if ((call.input_blocks != nullptr && !takes_input) || (call.result_blocks != nullptr && !takes_result)) {
+    status = invalid(std::string(call.input_blocks != nullptr && takes_input ? "result_blocks" : name_of_list) +
+                     " is set, but " + std::string(name(arguments.collective)) + " takes no such list");
+    return false;
+  }
+  if (call.unequal != 0) return true;
+  status = invalid(std::string(name_of_list) + " is set, but unequal is 0; set unequal, on all ranks");
+  return false;
 }
 
 bool read_access(const torii_call& call, CallArguments& arguments, torii_status& status) {
@@ -100,8 +121,17 @@ bool read_call(const torii_call* given, CallArguments& arguments, torii_status& 
   arguments.type = static_cast<Type>(call.type);
   set_op(arguments, static_cast<int>(call.op));
   arguments.root = has_root(arguments.collective) ? call.root : 0;
+  const bool has_lists = call.input_blocks != nullptr || call.result_blocks != nullptr;
+  if (has_lists && !check_lists(call, arguments, status)) return false;
   if (call.unequal != 0 && !read_unequal(call, arguments, status)) return false;
   if ((call.load != nullptr || call.store != nullptr) && !read_access(call, arguments, status)) return false;
+  if (combines(arguments.collective) && arguments.multiplies) {
+    if (call.factor == nullptr) {
+      status = invalid("op is premul_sum, but factor is NULL; it must be one element of the call's type");
+      return false;
+    }
+    std::memcpy(arguments.factor.data(), call.factor, size_of(arguments.type));
+  }
   if (combines(arguments.collective) && arguments.op == Op::user) {
     arguments.user = {call.user, call.user_data, call.user_bytes};
     arguments.type = Type::u8;

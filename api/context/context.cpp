@@ -48,32 +48,42 @@ char* make_fork_mark() {
 
 }  // namespace
 
-Context::Context(const Settings& settings, const JoinOffer& offer)
-    : Context(settings, log_and_join(settings, offer), open_transport) {}
+Context::Context(const Settings& settings, const JoinOffer& offer, const Context* memory_of)
+    : Context(settings, log_and_join(settings, offer), open_transport, memory_of) {}
 
-Context::Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open)
+Context::Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open,
+                 const Context* memory_of)
     : settings_(settings), bootstrap_(std::move(bootstrap)) {
-  all_or_none(*bootstrap_, [this, &open](Bootstrap& agreed) {
-    this->open(agreed, open);
+  all_or_none(*bootstrap_, [&](Bootstrap& agreed) {
+    this->open(agreed, open, memory_of);
     return true;
   });
 }
 
 /// The steps that can fail on one rank alone.
-void Context::open(Bootstrap& bootstrap, const TransportOpener& open) {
+void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Context* memory_of) {
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
   tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
   rank_map_ = read_rank_map(settings_.rank_map);
   nodes_ = find_nodes(bootstrap, settings_);
-  arena_ = shared_memory::make_arena(bootstrap, *nodes_, settings_.arena_bytes);
-  regions_ = std::make_unique<Regions>(*arena_);
-  peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, *arena_, settings_.timeout_s);
-  transport_ = open(bootstrap, settings_, *nodes_, *arena_, *peers_);
-  staging_ = std::make_unique<StagingPool>(*arena_);
+  const shared_memory::Arena* const earlier = memory_of != nullptr ? memory_of->memory_->arena.get() : nullptr;
+  auto made = shared_memory::make_arena(bootstrap, *nodes_, settings_.arena_bytes, earlier);
+  if (memory_of != nullptr) {
+    memory_ = memory_of->memory_;
+  } else {
+    auto regions = std::make_unique<Regions>(*made);
+    memory_ = std::make_shared<const OwnMemory>(OwnMemory{std::move(made), std::move(regions)});
+  }
+  shared_memory::Arena& arena = *memory_->arena;
+  peers_ = std::make_unique<shared_memory::NodePeers>(bootstrap, *nodes_, arena, settings_.timeout_s);
+  transport_ = open(bootstrap, settings_, *nodes_, arena, *peers_);
+  staging_ = std::make_unique<StagingPool>(arena);
   engine_bytes_.assign(static_cast<std::size_t>(settings_.engines), 0);
   fork_mark_.reset(make_fork_mark());
-  if (settings_.helpers != 0) progress_threads_ = std::make_unique<ProgressThreads>(background_, settings_.helpers);
+  if (settings_.helpers != 0) {
+    progress_threads_ = std::make_unique<ProgressThreads>(background_, settings_.helpers, settings_.helper_cpus);
+  }
 }
 
 void Context::refuse(const Error& error, const JoinOffer& offer) {
@@ -90,7 +100,17 @@ void Context::ForkMarkEnd::operator()(char* page) const noexcept { munmap(page, 
 
 Context::~Context() {
   progress_threads_.reset();
-  if (transport_ != nullptr) report_strangers();
+  if (transport_ == nullptr) return;
+  report_strangers();
+  // Another context may go on with the arena, and needs the room.
+  try {
+    const std::vector<std::uint64_t> at_rest_soon = staging_->close();
+    staging_.reset();
+    transport_.reset();
+    for (const std::uint64_t offset : at_rest_soon) memory_->arena->free(offset);
+  } catch (const std::exception&) {
+    log(LogLevel::error, "out of memory: that of some teams stays set aside");
+  }
 }
 
 void Context::report_strangers() noexcept {
@@ -111,14 +131,15 @@ const std::string& Context::host(int rank) const { return nodes_->host(rank); }
 bool Context::several_nodes() const noexcept { return nodes_->count() > 1; }
 
 void* Context::allocate(std::size_t bytes) {
-  return arena_->base() + staging_->take(bytes, shared_memory::Backing::reserved);
+  return memory_->arena->base() + staging_->take(bytes, shared_memory::Backing::reserved);
 }
 
 void Context::free(void* address) {
-  if (!arena_->contains(address, 1)) {
+  shared_memory::Arena& arena = *memory_->arena;
+  if (!arena.contains(address, 1)) {
     throw Error(Status::not_registered, "the address was not given by torii_allocate of this context");
   }
-  arena_->free(static_cast<std::size_t>(static_cast<std::byte*>(address) - arena_->base()));
+  arena.free(static_cast<std::size_t>(static_cast<std::byte*>(address) - arena.base()));
 }
 
 std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {
@@ -132,8 +153,9 @@ std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {
 std::size_t Context::own_node_ranks() const noexcept { return static_cast<std::size_t>(nodes_->own_ranks()); }
 
 std::optional<std::int64_t> Context::reachable(const void* address, std::size_t bytes) const noexcept {
-  if (arena_->contains(address, bytes)) return static_cast<const std::byte*>(address) - arena_->base();
-  return regions_->find(address, bytes);
+  const shared_memory::Arena& arena = *memory_->arena;
+  if (arena.contains(address, bytes)) return static_cast<const std::byte*>(address) - arena.base();
+  return memory_->regions->find(address, bytes);
 }
 
 std::vector<std::uint64_t> Context::engine_bytes() const {

@@ -12,7 +12,7 @@
 #include "api/context/attached_team.hpp"
 #include "api/context/background.hpp"
 #include "api/context/end_event.hpp"
-#include "api/context/regions.hpp"
+#include "api/context/own_memory.hpp"
 #include "api/context/staging_pool.hpp"
 #include "api/context/transport_factory.hpp"
 #include "collectives/selection/selection.hpp"
@@ -27,10 +27,12 @@ class ProgressThreads;
 
 class Context {
  public:
-  /// Collective over the job. Throws Error.
-  Context(const Settings& settings, const JoinOffer& offer);
+  /// Collective over the job. With `memory_of`, which only some ranks may have, this rank's memory is that of an
+  /// earlier context, whose allocations and regions are then this one's too. Throws Error.
+  Context(const Settings& settings, const JoinOffer& offer, const Context* memory_of = nullptr);
   /// For a rank that has joined already. The ranks reach each other by the transports that `open` opens.
-  Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open);
+  Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap, const TransportOpener& open,
+          const Context* memory_of = nullptr);
   ~Context();
   /// For a rank whose settings are refused before it can make a context: the other ranks fail with its reason. Throws
   /// `error`, or the error that all ranks throw.
@@ -63,7 +65,7 @@ class Context {
   /// like TuneTable::parse().
   std::shared_ptr<const TuneTable> team_table(const std::string& text);
   /// Memory that the caller registered.
-  Regions& regions() noexcept { return *regions_; }
+  Regions& regions() noexcept { return *memory_->regions; }
   /// The offset in this rank's arena if all of [address, address + bytes) is in the arena or was adopted.
   std::optional<std::int64_t> reachable(const void* address, std::size_t bytes) const noexcept;
 
@@ -99,8 +101,7 @@ class Context {
   const TuneTable* tune_table_ = nullptr;
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<shared_memory::Nodes> nodes_;
-  std::unique_ptr<shared_memory::Arena> arena_;
-  std::unique_ptr<Regions> regions_;
+  std::shared_ptr<const OwnMemory> memory_;
   std::unique_ptr<shared_memory::NodePeers> peers_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<StagingPool> staging_;  ///< destroyed before the transport, to which memory of gone teams refers
@@ -118,7 +119,7 @@ class Context {
     std::string text;
     std::shared_ptr<const TuneTable> table;
   };
-  void open(Bootstrap& bootstrap, const TransportOpener& open);
+  void open(Bootstrap& bootstrap, const TransportOpener& open, const Context* memory_of);
   TeamTable last_team_table_;
   Background background_;
   EndEvent end_event_;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include "api/context/background.hpp"
 #include "runtime/base/blocked_signals.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/devices/cpus.hpp"
 
 namespace torii {
 namespace {
@@ -34,14 +36,37 @@ void run(const std::stop_token& stop, Background& background) {
   }
 }
 
+cpu_set_t set_of(const std::string& text) {
+  const CpuList cpus = parse_cpu_list(text);
+  if (cpus.empty()) {
+    throw Error(Status::invalid_argument, "TORII_HELPER_CPUS is '" + text +
+                                              "'; it must be CPU numbers in ascending "
+                                              "order like 0-3,8");
+  }
+  const CpuList allowed = allowed_cpus();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) {
+    if (!std::ranges::binary_search(allowed, cpu)) {
+      throw Error(Status::invalid_argument,
+                  "TORII_HELPER_CPUS is '" + text + "', but this process may not run on CPU " + std::to_string(cpu));
+    }
+    CPU_SET(static_cast<unsigned>(cpu), &set);
+  }
+  return set;
+}
+
 }  // namespace
 
-ProgressThreads::ProgressThreads(Background& background, int count) {
+ProgressThreads::ProgressThreads(Background& background, int count, const std::string& cpus) {
   const BlockedSignals blocked;
+  cpu_set_t set{};
+  if (!cpus.empty()) set = set_of(cpus);
   try {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([&background](const std::stop_token& stop) { run(stop, background); });
       pthread_setname_np(threads_.back().native_handle(), "torii-helper");
+      if (!cpus.empty()) (void)pthread_setaffinity_np(threads_.back().native_handle(), sizeof(set), &set);
     }
   } catch (const std::system_error& error) {
     throw Error(Status::no_resource, "cannot start progress thread " + std::to_string(threads_.size() + 1) + " of " +

@@ -3,6 +3,7 @@
 // them.
 #pragma once
 
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,8 +15,9 @@ class Background;
 /// program's handlers never run on them.
 class ProgressThreads {
  public:
-  /// Throws Error{no_resource} if a thread cannot be made.
-  ProgressThreads(Background& background, int count);
+  /// `cpus` is a list of CPU numbers on which the threads run; empty: on those of the calling thread. Throws Error:
+  /// invalid_argument if the process may not run on one of them, no_resource if a thread cannot be made.
+  ProgressThreads(Background& background, int count, const std::string& cpus = {});
   /// Ends and joins the threads; operations in flight stay unfinished.
   ~ProgressThreads();
   ProgressThreads(const ProgressThreads&) = delete;

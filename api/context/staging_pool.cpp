@@ -22,6 +22,22 @@ StagingPool::StagingPool(shared_memory::Arena& arena) : arena_(arena) {
   spares_.reserve(kSparesMax);  // push_back() must not throw inside free_retired()
 }
 
+std::vector<std::uint64_t> StagingPool::close() {
+  free_retired();
+  free_spares();
+  std::vector<std::uint64_t> offsets;
+  for (const std::unique_ptr<RetiredMemory>& memory : retired_) {
+    if (memory->is_left_to_engines()) offsets.push_back(memory->offset());
+  }
+  return offsets;
+}
+
+void StagingPool::free_spares() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const Spare& spare : spares_) arena_.free(spare.offset);
+  spares_.clear();
+}
+
 void StagingPool::free_retired() {
   const std::lock_guard lock(mutex_);
   std::erase_if(retired_, [this](const std::unique_ptr<RetiredMemory>& memory) {
@@ -64,11 +80,7 @@ std::uint64_t StagingPool::take(std::size_t bytes, shared_memory::Backing backin
     if (error.status() != Status::no_resource) throw;
   }
   free_retired();
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Spare& spare : spares_) arena_.free(spare.offset);
-    spares_.clear();
-  }
+  free_spares();
   return arena_.allocate(bytes, backing);
 }
 

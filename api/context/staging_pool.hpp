@@ -29,6 +29,8 @@ class RetiredMemory {
   std::uint64_t offset() const noexcept { return offset_; }
   std::size_t bytes() const noexcept { return bytes_; }
   virtual Rest rest() noexcept = 0;
+  /// Whether nobody writes there once this rank's engines are closed.
+  virtual bool is_left_to_engines() const noexcept = 0;
   /// Tells the transport that the memory is not used any more. Called once, after rest() was not `none`.
   virtual void forget() noexcept = 0;
   /// If the memory is safe: the number of bytes, from its beginning, that may have been written; nothing if unknown.
@@ -44,6 +46,10 @@ class StagingPool {
  public:
   /// The arena must outlive the pool.
   explicit StagingPool(shared_memory::Arena& arena);
+  /// For an arena that outlives the pool: frees all memory of gone teams that is at rest, and returns the offsets of
+  /// that which will be when the engines are closed. Memory into which a rank of this node may still write is never
+  /// used again. The last call.
+  std::vector<std::uint64_t> close();
 
   /// Zeroed memory for a team: new memory, whose pages are taken on first touch, or cached memory. Throws
   /// Error{no_resource}.
@@ -64,6 +70,7 @@ class StagingPool {
     std::size_t bytes;
   };
   void free_retired();
+  void free_spares() noexcept;
   void keep_or_free(const RetiredMemory& memory);
 
   shared_memory::Arena& arena_;

@@ -143,7 +143,7 @@ class Permuter {
   Status move() {
     const std::uint64_t came = std::accumulate(takes_.begin(), takes_.end(), std::uint64_t{0});
     const std::size_t packed_bytes = (given_.count * record_bytes_ + 63) / 64 * 64;
-    std::byte* packed = scratch_.reserve(team_, packed_bytes + came * record_bytes_);
+    std::byte* packed = scratch_.reserve(team_, packed_bytes + came * record_bytes_, kScratchPurpose);
     pack(packed);
     std::vector<std::size_t> send_bytes;
     std::vector<std::size_t> take_bytes;

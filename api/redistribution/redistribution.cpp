@@ -65,34 +65,12 @@ void check_buffers(const Team& team, const Transposition& array, const std::byte
 void transpose_alone(Team& team, Scratch& scratch, const Transposition& array, const std::byte* input,
                      std::byte* result) {
   if (array.input_bytes() == 0) return;
-  std::byte* packed = input == result ? scratch.reserve(team, array.input_bytes()) : result;
+  std::byte* packed = input == result ? scratch.reserve(team, array.input_bytes(), kScratchPurpose) : result;
   array.pack(input, team.rank(), packed);
   if (packed != result) std::memcpy(result, packed, array.input_bytes());
 }
 
 }  // namespace
-
-Scratch::~Scratch() {
-  if (address_ != nullptr) context_->free(address_);
-}
-
-std::byte* Scratch::reserve(Team& team, std::size_t bytes) {
-  if (bytes <= bytes_) return address_;
-  context_ = &team.context();
-  if (address_ != nullptr) context_->free(address_);
-  address_ = nullptr;
-  bytes_ = 0;
-  try {
-    address_ = static_cast<std::byte*>(context_->allocate(bytes));
-  } catch (const Error& error) {
-    const Status status =
-        team.give_up(error.status(), "rank " + std::to_string(team.rank()) + " has no " + std::to_string(bytes) +
-                                         " bytes to redistribute data in: " + error.what());
-    throw Error(status, last_error());
-  }
-  bytes_ = bytes;
-  return address_;
-}
 
 Status transpose(Team& team, Scratch& scratch, const std::byte* input, std::byte* result,
                  std::span<const std::size_t> extents, std::span<const int> axes, std::size_t element_bytes) {
@@ -104,7 +82,7 @@ Status transpose(Team& team, Scratch& scratch, const std::byte* input, std::byte
   }
   // Rounded up to whole cache lines, so that this rank and a peer never write into the same line.
   const std::size_t packed_bytes = (array.input_bytes() + 63) / 64 * 64;
-  std::byte* packed = scratch.reserve(team, packed_bytes + array.result_bytes());
+  std::byte* packed = scratch.reserve(team, packed_bytes + array.result_bytes(), kScratchPurpose);
   std::byte* came = packed + packed_bytes;
   // Short blocks use an alltoall, which may have an algorithm for short blocks. With long blocks, the own block is not
   // copied.

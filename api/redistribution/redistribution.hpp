@@ -6,33 +6,13 @@
 #include <cstdint>
 #include <span>
 
+#include "api/team/scratch.hpp"
 #include "api/team/team.hpp"
 
 namespace torii {
 
-/// A team's memory for packed and received data, kept from call to call; it never shrinks. It is in the arena, so peers
-/// of the node store into it directly.
-class Scratch {
- public:
-  Scratch() = default;
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  /// At least `bytes` of uninitialised memory. If there is none, the team fails, because the other ranks wait for this
-  /// one, and all report the same Error{no_resource}.
-  std::byte* reserve(Team& team, std::size_t bytes);
-  /// Call after a failed call: peers may still store into the memory, so it stays allocated until the context ends.
-  void abandon() noexcept {
-    address_ = nullptr;
-    bytes_ = 0;
-  }
-
- private:
-  Context* context_ = nullptr;
-  std::byte* address_ = nullptr;
-  std::size_t bytes_ = 0;
-};
+/// What the memory of a redistribution is for, in messages.
+inline constexpr const char* kScratchPurpose = "to redistribute data in";
 
 /// Reorders the dimensions of an array; see torii_transpose_array. Throws Error{invalid_argument}; returns the status
 /// of the team's calls.

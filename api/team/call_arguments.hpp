@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,16 +22,23 @@ struct CallArguments {
   std::size_t count = 0;
   Type type = Type::u8;
   Op op = Op::sum;
+  bool multiplies = false;  ///< with Op::sum: the input is multiplied by `factor`, an element, before the call
+  std::array<std::byte, 16> factor = {};
   bool averages = false;  ///< with Op::sum: every element of the sum is divided by the number of ranks
   int root = 0;
   kernels::UserFunction user;
   bool is_internal = false;  ///< the library's own call: a forced algorithm need not be able to serve it
   std::uint32_t tag = 0;     ///< set by the library's own calls: calls with different tags are different calls
+  bool is_packed = false;    ///< several calls of a group as one; `tag` is then a hash of their lengths
   bool unequal = false;      ///< blocks have lengths of their own; the arrays are read once, by read_blocks()
   const std::size_t* input_counts = nullptr;
   const std::size_t* input_displacements = nullptr;
   const std::size_t* result_counts = nullptr;
   const std::size_t* result_displacements = nullptr;
+  /// Addresses of the unequal blocks, in place of `input` and `result` with displacements. Without counts every block
+  /// has `count` elements.
+  const void* const* input_blocks = nullptr;
+  void* const* result_blocks = nullptr;
   /// reduce_scatter with blocks of unequal lengths: that of each rank's block, equal on all ranks; `count` is their
   /// sum.
   const std::size_t* block_counts = nullptr;
@@ -46,16 +54,20 @@ constexpr bool may_be_unequal(Collective collective) {
          collective == Collective::reduce_scatter;
 }
 
-/// The numbers of operations in the C interface and in call records: those of Op, then the average.
+/// The numbers of operations in the C interface and in call records: those of Op, then those that are a sum and more.
 inline constexpr int kAverageNumber = kOpCount;
+inline constexpr int kProductsNumber = kOpCount + 1;
 inline int op_number(const CallArguments& arguments) noexcept {
+  if (arguments.multiplies) return kProductsNumber;
   return arguments.averages ? kAverageNumber : static_cast<int>(arguments.op);
 }
 inline void set_op(CallArguments& arguments, int number) noexcept {
   arguments.averages = number == kAverageNumber;
-  arguments.op = arguments.averages ? Op::sum : static_cast<Op>(number);
+  arguments.multiplies = number == kProductsNumber;
+  arguments.op = arguments.averages || arguments.multiplies ? Op::sum : static_cast<Op>(number);
 }
 inline const char* op_name(int number) noexcept {
+  if (number == kProductsNumber) return "premul_sum";
   return number == kAverageNumber ? "avg" : name(static_cast<Op>(number));
 }
 
@@ -68,10 +80,10 @@ inline std::uint64_t count_on_record(const CallArguments& arguments) noexcept {
 /// True when calls of a team of `ranks` ranks differ in their buffers only.
 inline bool same_call(const CallArguments& a, const CallArguments& b, int ranks) noexcept {
   return a.collective == b.collective && a.unequal == b.unequal && (a.unequal || a.count == b.count) &&
-         a.type == b.type && a.op == b.op && a.averages == b.averages && a.root == b.root &&
-         a.user.call == b.user.call && a.user.data == b.user.data && a.user.element_bytes == b.user.element_bytes &&
-         a.is_internal == b.is_internal && (a.block_counts == nullptr) == (b.block_counts == nullptr) &&
-         a.tag == b.tag &&
+         a.type == b.type && a.op == b.op && a.averages == b.averages && a.multiplies == b.multiplies &&
+         a.root == b.root && a.user.call == b.user.call && a.user.data == b.user.data &&
+         a.user.element_bytes == b.user.element_bytes && a.is_internal == b.is_internal &&
+         (a.block_counts == nullptr) == (b.block_counts == nullptr) && a.tag == b.tag &&
          (a.block_counts == nullptr || std::equal(a.block_counts, a.block_counts + ranks, b.block_counts));
 }
 

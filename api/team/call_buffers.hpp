@@ -25,17 +25,22 @@ inline void check_buffers(const CallArguments& arguments, const CallPlan& call_p
     throw_missing_buffer(false);
   }
 }
-inline bool needs_input_copy(const CallArguments& arguments) noexcept {
-  return arguments.collective == Collective::alltoall && arguments.input == arguments.result;
+inline bool needs_input_copy(const Request& request) noexcept {
+  const CallArguments& arguments = request.arguments;
+  if (arguments.collective != Collective::alltoall) return false;
+  if (request.unequal == nullptr || !request.unequal->has_lists()) return arguments.input == arguments.result;
+  return !request.unequal->copied_from.empty();
 }
-/// Sets an alltoall's input aside, or makes the copies of a call whose sums are made as float. False when there is no
-/// memory.
+/// Says whether and where peers reach the blocks of lists.
+void reach_lists(const UnequalBlocks& unequal, const Context& context, CallBuffers& buffers) noexcept;
+/// Sets an alltoall's input aside, or makes the copies of a call whose sums are made as float or whose input is
+/// multiplied. False when there is no memory.
 bool set_input_aside(Request& request) noexcept;
 /// Copies an alltoall's input where it is the result's memory. A linear program needs no copy: the verifier has proved
 /// that it reads each block before it stores in its place. False when there is no memory.
 inline bool copy_input(Request& request) noexcept {
-  if (request.call_plan->sums_as_float) return set_input_aside(request);
-  if (!needs_input_copy(request.arguments)) return true;
+  if (request.call_plan->sums_as_float || request.call_plan->multiplies) return set_input_aside(request);
+  if (!needs_input_copy(request)) return true;
   return request.call_plan->on_channels[request.runs_on].program != nullptr || set_input_aside(request);
 }
 inline CallBuffers buffers_of(const Request& request, const Context& context, bool by_value) noexcept {
@@ -45,8 +50,9 @@ inline CallBuffers buffers_of(const Request& request, const Context& context, bo
   buffers.salt = request.salt;
   const bool broadcast = arguments.collective == Collective::broadcast;
   const void* input = broadcast ? arguments.result : arguments.input;
-  if (!by_value && needs_input_copy(arguments)) input = request.input_copy.data.get();
+  if (!by_value && needs_input_copy(request)) input = request.input_copy.data.get();
   const void* result = arguments.result;
+  if (call_plan.multiplies) input = request.input_copy.data.get();
   if (call_plan.sums_as_float) {
     input = request.input_copy.data.get();
     result = request.result_copy.data.get();
@@ -69,6 +75,7 @@ inline CallBuffers buffers_of(const Request& request, const Context& context, bo
       buffers.result_offset = *offset - call_plan.result_shift_bytes;
     }
   }
+  if (request.unequal != nullptr && request.unequal->has_lists()) reach_lists(*request.unequal, context, buffers);
   return buffers;
 }
 

@@ -30,6 +30,7 @@ struct CallPlan : std::enable_shared_from_this<CallPlan> {
   std::uint64_t record_kind = 0;
   bool is_finished_at_end = false;  ///< by finish()
   bool sums_as_float = false;       ///< small floats: runs as a call of f32 over copies, which finish() rounds
+  bool multiplies = false;          ///< runs over a copy of the input, multiplied by the call's factor
   std::uint32_t operands = 1;       ///< of an average
   bool is_plain = false;  ///< Operations::run_cached() may take the call: no arrays, no user function, something to do,
                           ///< nothing to finish

@@ -33,6 +33,7 @@ CallArguments arguments_of(const Standing& standing) {
   arguments.type = static_cast<Type>(standing.kind >> 8 & 0xff);
   set_op(arguments, static_cast<int>(standing.kind & 0xff));
   arguments.root = static_cast<int>(standing.root);
+  arguments.is_packed = (standing.kind & kPacksInRecord) != 0;
   return arguments;
 }
 
@@ -213,8 +214,8 @@ bool FailureMonitor::differs(int member, const Request& request, std::uint64_t s
   const std::string their_text = "rank " + std::to_string(member) + their_call;
   std::string difference;
   if (own_call == their_call) {
-    difference =
-        own->count == kUnequalInRecord ? ", with other counts" : ", after calls that differ" + refusals_text(member);
+    const bool has_counts = own->count == kUnequalInRecord || (own->kind & kPacksInRecord) != 0;
+    difference = has_counts ? ", with other counts" : ", after calls that differ" + refusals_text(member);
   }
   // Named from the lower rank's side, so that the text does not depend on which rank noticed first.
   const bool mine_first = members_.rank() < member;

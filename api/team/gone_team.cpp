@@ -49,6 +49,15 @@ RetiredMemory::Rest GoneTeam::rest() noexcept {
   return now_ns() - dead_since_ns_ < kLastWordsNs ? Rest::none : Rest::never;
 }
 
+bool GoneTeam::is_left_to_engines() const noexcept {
+  for (std::size_t member = 0; member < members_.size(); ++member) {
+    const int rank = members_[member];
+    const bool stores_itself = transport_.node(rank) == transport_.node(transport_.rank()) && rank != transport_.rank();
+    if (stores_itself && !has_departed(member) && transport_.alive(rank)) return false;
+  }
+  return true;
+}
+
 void GoneTeam::forget() noexcept {
   if (several_nodes_) transport_.forget(offset(), bytes());
 }

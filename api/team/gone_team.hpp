@@ -28,6 +28,7 @@ class GoneTeam final : public RetiredMemory {
   void add_puts(PutOwner puts) { puts_.push_back(std::move(puts)); }
 
   Rest rest() noexcept override;
+  bool is_left_to_engines() const noexcept override;
   void forget() noexcept override;
   std::optional<std::size_t> touched_bytes() const noexcept override;
 

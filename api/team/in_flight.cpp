@@ -184,6 +184,11 @@ bool InFlight::withdraw(Request& request) noexcept {
   return true;
 }
 
+void InFlight::drop_pairs() noexcept {
+  pairs_.abandon(Status::aborted);
+  end_pairs();
+}
+
 void InFlight::end_pairs() noexcept {
   for (PairOperation* one = pairs_.take_done(); one != nullptr;) {
     const PairOperation& ended = *std::exchange(one, one->next_done);

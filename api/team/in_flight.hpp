@@ -57,6 +57,8 @@ class InFlight {
   void start(Request& request);
   /// Takes a receive back; false if it has met its send.
   bool withdraw(Request& request) noexcept;
+  /// Sends and receives end with status `aborted`, on this rank alone. None may be started afterwards.
+  void drop_pairs() noexcept;
   /// Counts what moved, whoever moved it: what a wait compares to see that it does not stand still. From any thread.
   std::uint64_t moves() const noexcept { return moves_.load(std::memory_order_relaxed); }
 

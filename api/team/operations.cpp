@@ -34,6 +34,16 @@ Status Operations::submit(Request& request) noexcept {
   return status;
 }
 
+void Operations::cancel_all() noexcept {
+  const CancellationHeld held;
+  const Inside inside = waits_.inside();
+  if (in_flight_.is_idle()) return;
+  if (in_flight_.count() == 0 && pairs_.open() == pairs_.unmet()) return in_flight_.drop_pairs();
+  (void)in_flight_.fail(
+      Status::aborted, members_.rank(),
+      "aborted by rank " + std::to_string(members_.rank()) + ": it destroyed the team before its operations had ended");
+}
+
 void Operations::call_when_done(Request& request, torii_done_function done, void* data) noexcept {
   const CancellationHeld held;
   const Inside inside = waits_.inside();

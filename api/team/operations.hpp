@@ -45,6 +45,8 @@ class Operations final : public AttachedTeam {
   /// For a receive: false if it has met its send, and will be done.
   bool cancel(Request& request) noexcept;
 
+  /// Ends what is in flight. All members are told, unless nothing was but receives that have met no send.
+  void cancel_all() noexcept;
   void call_when_done(Request& request, torii_done_function done, void* data) noexcept;
 
   void count_refusal(const char* reason) noexcept;

@@ -49,8 +49,9 @@ void check_types(const CallArguments& arguments) {
     }
     return;
   }
-  const char* reason =
-      arguments.averages ? kernels::why_no_average(arguments.type) : kernels::why_not(arguments.op, arguments.type);
+  const char* reason = arguments.multiplies ? kernels::why_no_factor(arguments.type)
+                       : arguments.averages ? kernels::why_no_average(arguments.type)
+                                            : kernels::why_not(arguments.op, arguments.type);
   if (reason != nullptr) {
     invalid("op " + std::string(op_name(op_number(arguments))) + " is not defined for type " +
             std::string(name(arguments.type)) + ": " + reason);
@@ -128,6 +129,7 @@ void set_record(CallPlan& call_plan) {
   call_plan.record_kind =
       pack_kind(call_plan.shape.signature, static_cast<std::uint8_t>(arguments.collective),
                 static_cast<std::uint8_t>(arguments.type), static_cast<std::uint8_t>(op_number(arguments)));
+  if (arguments.is_packed) call_plan.record_kind |= kPacksInRecord;
 }
 
 std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {
@@ -146,7 +148,7 @@ std::uint32_t signature_of(const CallPlan& call_plan, int root) noexcept {
 bool is_plain(const CallArguments& arguments) noexcept {
   const bool is_empty = arguments.count == 0 && arguments.collective != Collective::barrier;
   return !arguments.unequal && arguments.block_counts == nullptr && !arguments.is_internal && arguments.tag == 0 &&
-         arguments.op != Op::user && !is_empty;
+         arguments.op != Op::user && !arguments.multiplies && !is_empty;
 }
 
 }  // namespace
@@ -207,7 +209,6 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   const std::size_t block_bytes = (arguments.unequal ? 0 : arguments.count) * unit_bytes;
   const bool per_rank = has_block_per_rank(arguments.collective);
   const std::size_t total_bytes = per_rank && !has_counts ? block_bytes * static_cast<std::size_t>(ranks) : block_bytes;
-
   // An average is rounded when it has been divided: its sum is not rounded before, but made by a call of float.
   if (sums_travel_as_float(arguments) && !arguments.averages) call_plan->widening = widening_of(arguments.type);
   const PlanRequest request = request_of(arguments, call_plan->widening != Widening::none);
@@ -245,6 +246,7 @@ std::unique_ptr<CallPlan> PlanMaker::make(const CallArguments& arguments) const 
   call_plan->sums_as_float = sums_as_float;
   call_plan->operands = static_cast<std::uint32_t>(ranks);
   call_plan->is_finished_at_end = needs_finish(arguments, members_.rank(), ranks);
+  call_plan->multiplies = arguments.multiplies && combines(arguments.collective);
   call_plan->is_plain = is_plain(arguments) && !call_plan->is_finished_at_end;
   return call_plan;
 }

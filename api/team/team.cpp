@@ -66,6 +66,11 @@ Team::~Team() {
   }
 }
 
+void Team::tell_cause() const noexcept {
+  const Cause cause = operations_.health().cause();
+  set_last_error(cause.status == Status::ok ? "the team was destroyed before the receive had met a send" : cause.text);
+}
+
 std::unique_ptr<Team> Team::split(int color, int key, const TeamOptions& options) {
   return TeamFactory(context()).make_part(*this, color, key, options);
 }

@@ -72,12 +72,14 @@ class Team final {
   /// Grows whenever an operation of this team moves, whoever moves it. From any thread.
   std::uint64_t moves() const noexcept { return operations_.moves(); }
 
+  /// The owner leaves the team: what is in flight ends with status `aborted`. Nothing may be started afterwards.
+  void cancel() noexcept { operations_.cancel_all(); }
   void abort(const std::string& reason) noexcept { operations_.abort(reason); }
   /// A call of this rank cannot go on: the team fails. Returns the cause that all members report; last_error() has its
   /// text.
   Status give_up(Status status, const std::string& reason) noexcept { return operations_.give_up(status, reason); }
   /// Sets last_error() to why the team failed: for requests that ended with the team, before anybody waited for them.
-  void tell_cause() const noexcept { set_last_error(operations_.health().cause().text); }
+  void tell_cause() const noexcept;
   /// A call was refused, for this reason, before it came to submit(), run() or open_channel(), which count what they
   /// refuse themselves. It counts as this rank's call: the team fails if other ranks made that call.
   void count_refusal(const char* reason) noexcept { operations_.count_refusal(reason); }

@@ -32,6 +32,8 @@ class TeamPairs {
   /// Takes messages from now on. Throws Error.
   void install();
   int open() const noexcept { return pairs_ == nullptr ? 0 : pairs_->open(); }
+  /// Those of them that are receives which have met no send.
+  int unmet() const noexcept { return pairs_ == nullptr ? 0 : pairs_->unmet(); }
 
   /// Checks the call and begins it; it may end at once. Throws Error.
   void start(Request& request);

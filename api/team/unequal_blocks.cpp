@@ -16,15 +16,17 @@ struct Side {
   const char* name;
   const std::size_t* counts;
   const std::size_t* displacements;
+  const void* const* addresses;  ///< of a list; nullptr: the blocks are in one buffer
+  std::size_t count;             ///< of every block of a list without counts
   std::vector<std::size_t>& bytes;
   std::vector<std::int64_t>& offsets;
 };
 
+[[noreturn]] void refuse(const std::string& text) { throw Error(Status::invalid_argument, text); }
+
 /// Returns how far the side's buffer reaches.
 std::size_t read_side(const Side& side, std::size_t element_bytes) {
-  if (side.counts == nullptr) {
-    throw Error(Status::invalid_argument, std::string(side.name) + "_counts is NULL, but blocks are unequal");
-  }
+  if (side.counts == nullptr) refuse(std::string(side.name) + "_counts is NULL, but blocks are unequal");
   std::size_t next = 0;
   std::size_t reach = 0;
   const std::size_t most = kMostBytes / element_bytes;
@@ -32,10 +34,8 @@ std::size_t read_side(const Side& side, std::size_t element_bytes) {
     const std::size_t count = side.counts[peer];
     const std::size_t place = side.displacements != nullptr ? side.displacements[peer] : next;
     if (count > most || place > most - count) {
-      throw Error(Status::invalid_argument, std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " +
-                                                std::to_string(count) + " at " + std::to_string(place) +
-                                                ", whose bytes overflow; both together are at most " +
-                                                std::to_string(most));
+      refuse(std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " + std::to_string(count) + " at " +
+             std::to_string(place) + ", whose bytes overflow; both together are at most " + std::to_string(most));
     }
     side.bytes[peer] = count * element_bytes;
     side.offsets[peer] = static_cast<std::int64_t>(place * element_bytes);
@@ -43,6 +43,95 @@ std::size_t read_side(const Side& side, std::size_t element_bytes) {
     if (count != 0) reach = std::max(reach, next * element_bytes);
   }
   return reach;
+}
+
+/// The same for a list. Returns the sum of its blocks, and in `begin` the first one that is not empty.
+std::size_t read_list(const Side& side, std::size_t element_bytes, const std::byte*& begin) {
+  if (side.displacements != nullptr) {
+    refuse(std::string(side.name) + "_displacements is not NULL, but " + side.name + "_blocks has the addresses");
+  }
+  std::size_t sum = 0;
+  const std::size_t most = kMostBytes / element_bytes;
+  for (std::size_t peer = 0; peer < side.bytes.size(); ++peer) {
+    const std::size_t count = side.counts != nullptr ? side.counts[peer] : side.count;
+    if (count > most - sum) {
+      refuse(std::string(side.name) + "_counts[" + std::to_string(peer) + "] is " + std::to_string(count) + " after " +
+             std::to_string(sum) + " elements of other blocks, whose bytes overflow; all together are at most " +
+             std::to_string(most));
+    }
+    sum += count;
+    side.bytes[peer] = count * element_bytes;
+    if (count == 0) continue;
+    const auto* const address = static_cast<const std::byte*>(side.addresses[peer]);
+    if (address == nullptr) {
+      refuse(std::string(side.name) + "_blocks[" + std::to_string(peer) + "] is NULL, but the block has " +
+             std::to_string(count) + " elements");
+    }
+    if (begin == nullptr) begin = address;
+    // Blocks are different objects, whose addresses must not be subtracted as pointers.
+    side.offsets[peer] =
+        static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(begin));
+  }
+  return sum * element_bytes;
+}
+
+void read_input(const CallArguments& arguments, std::size_t element_bytes, UnequalBlocks& unequal) {
+  const Side side = {"input",         arguments.input_counts,    arguments.input_displacements, arguments.input_blocks,
+                     arguments.count, unequal.blocks.send_bytes, unequal.blocks.send_offsets};
+  unequal.lists_input = arguments.input_blocks != nullptr;
+  unequal.input_bytes =
+      unequal.lists_input ? read_list(side, element_bytes, unequal.input_begin) : read_side(side, element_bytes);
+}
+
+void read_result(const CallArguments& arguments, std::size_t element_bytes, UnequalBlocks& unequal) {
+  const Side side = {
+      "result",        arguments.result_counts,   arguments.result_displacements, arguments.result_blocks,
+      arguments.count, unequal.blocks.take_bytes, unequal.blocks.take_offsets};
+  const std::byte* begin = nullptr;
+  unequal.lists_result = arguments.result_blocks != nullptr;
+  unequal.result_bytes = unequal.lists_result ? read_list(side, element_bytes, begin) : read_side(side, element_bytes);
+  unequal.result_begin = const_cast<std::byte*>(begin);
+}
+
+void check_addresses(const CallArguments& arguments, const UnequalBlocks& unequal) {
+  if (unequal.lists_input && arguments.input != nullptr)
+    refuse("input is not NULL, but input_blocks has the addresses");
+  if (unequal.lists_result && arguments.result != nullptr) {
+    refuse("result is not NULL, but result_blocks has the addresses");
+  }
+  if (!unequal.lists_input && unequal.input_bytes != 0 && arguments.input == nullptr) {
+    refuse("input is NULL, but its blocks are not empty");
+  }
+  if (!unequal.lists_result && unequal.result_bytes != 0 && arguments.result == nullptr) {
+    refuse("result is NULL, but its blocks are not empty");
+  }
+}
+
+/// An alltoall with lists is in place if the blocks for and from one peer have one address. Its input is then copied
+/// before the call, block behind block. The own block may stay in its place.
+void find_in_place(const CallArguments& arguments, std::size_t own, UnequalBlocks& unequal) {
+  if (!unequal.lists_input && !unequal.lists_result) return;
+  ExchangeBlocks& blocks = unequal.blocks;
+  const auto* const input = unequal.lists_input ? unequal.input_begin : static_cast<const std::byte*>(arguments.input);
+  const auto* const result =
+      unequal.lists_result ? unequal.result_begin : static_cast<const std::byte*>(arguments.result);
+  const auto address = [](const std::byte* begin, std::int64_t offset) {
+    return reinterpret_cast<std::uintptr_t>(begin) + static_cast<std::uintptr_t>(offset);
+  };
+  bool is_in_place = false;
+  for (std::size_t peer = 0; peer < blocks.send_bytes.size(); ++peer) {
+    if (peer == own || blocks.send_bytes[peer] == 0 || blocks.take_bytes[peer] == 0) continue;
+    is_in_place =
+        is_in_place || address(input, blocks.send_offsets[peer]) == address(result, blocks.take_offsets[peer]);
+  }
+  if (!is_in_place) return;
+  std::size_t next = 0;
+  for (std::size_t peer = 0; peer < blocks.send_bytes.size(); ++peer) {
+    unequal.copied_from.push_back(reinterpret_cast<const std::byte*>(address(input, blocks.send_offsets[peer])));
+    blocks.send_offsets[peer] = static_cast<std::int64_t>(next);
+    next += blocks.send_bytes[peer];
+  }
+  unequal.input_bytes = next;
 }
 
 }  // namespace
@@ -53,13 +142,11 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
   const auto own = static_cast<std::size_t>(rank);
   const auto root = static_cast<std::size_t>(arguments.root);
   if (root >= all) {
-    throw Error(Status::invalid_argument,
-                "root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
+    refuse("root is " + std::to_string(arguments.root) + "; it must be from 0 to " + std::to_string(ranks - 1));
   }
   if (arguments.count > kMostBytes / element_bytes) {
-    throw Error(Status::invalid_argument, "count is " + std::to_string(arguments.count) +
-                                              ", whose bytes overflow; the most is " +
-                                              std::to_string(kMostBytes / element_bytes));
+    refuse("count is " + std::to_string(arguments.count) + ", whose bytes overflow; the most is " +
+           std::to_string(kMostBytes / element_bytes));
   }
   auto unequal = std::make_unique<UnequalBlocks>();
   ExchangeBlocks& blocks = unequal->blocks;
@@ -76,28 +163,19 @@ std::unique_ptr<UnequalBlocks> read_blocks(const CallArguments& arguments, int r
   } else if (is_gather) {
     blocks.send_bytes[root] = unequal->input_bytes = own_bytes;
   } else if (!is_scatter || own == root) {
-    unequal->input_bytes = read_side(
-        {"input", arguments.input_counts, arguments.input_displacements, blocks.send_bytes, blocks.send_offsets},
-        element_bytes);
+    read_input(arguments, element_bytes, *unequal);
   }
   if (is_scatter) {
     blocks.take_bytes[root] = unequal->result_bytes = own_bytes;
   } else if (!is_gather || own == root) {
-    unequal->result_bytes = read_side(
-        {"result", arguments.result_counts, arguments.result_displacements, blocks.take_bytes, blocks.take_offsets},
-        element_bytes);
+    read_result(arguments, element_bytes, *unequal);
   }
   if (blocks.send_bytes[own] != blocks.take_bytes[own]) {
-    throw Error(Status::invalid_argument,
-                "rank " + std::to_string(rank) + " has " + std::to_string(blocks.send_bytes[own]) +
-                    " bytes for itself and expects " + std::to_string(blocks.take_bytes[own]));
+    refuse("rank " + std::to_string(rank) + " has " + std::to_string(blocks.send_bytes[own]) +
+           " bytes for itself and expects " + std::to_string(blocks.take_bytes[own]));
   }
-  if (unequal->input_bytes != 0 && arguments.input == nullptr) {
-    throw Error(Status::invalid_argument, "input is NULL, but its blocks are not empty");
-  }
-  if (unequal->result_bytes != 0 && arguments.result == nullptr) {
-    throw Error(Status::invalid_argument, "result is NULL, but its blocks are not empty");
-  }
+  check_addresses(arguments, *unequal);
+  if (arguments.collective == Collective::alltoall) find_in_place(arguments, own, *unequal);
   if (is_scatter || is_gather) {
     unequal->lengths.assign(all, 0);
     const std::vector<std::size_t>& lengths = is_scatter ? blocks.send_bytes : blocks.take_bytes;

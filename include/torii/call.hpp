@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace torii {
 inline namespace cpp {
@@ -77,6 +79,28 @@ struct Blocks {
   std::span<const std::size_t> displacements = {};
 };
 
+/// Blocks in places of their own, one for each rank, from a range of spans, vectors or the like. Empty blocks need no
+/// memory. It keeps the addresses and lengths, not the blocks.
+template <typename Element>
+class BlockList {
+ public:
+  using Address = std::conditional_t<std::is_const_v<Element>, const void*, void*>;
+  template <typename Range>
+  requires(!std::is_same_v<std::remove_cvref_t<Range>, BlockList>) explicit BlockList(Range&& blocks) {
+    for (auto&& one : blocks) {
+      const std::span<Element> block(one);
+      addresses_.push_back(block.data());
+      counts_.push_back(block.size());
+    }
+  }
+  const Address* addresses() const noexcept { return addresses_.data(); }
+  std::span<const std::size_t> counts() const noexcept { return counts_; }
+
+ private:
+  std::vector<Address> addresses_;
+  std::vector<std::size_t> counts_;
+};
+
 /// One call. The buffers, counts and displacements are the caller's and must live until the call has been started;
 /// the buffers, until it has ended.
 class Call {
@@ -120,6 +144,34 @@ class Call {
     return *this;
   }
 
+  template <typename Element>
+  Call& input_blocks(const BlockList<const Element>& blocks) noexcept {
+    input_ = {true, blocks.counts(), {}, true};
+    call_.unequal = 1;
+    call_.input_counts = blocks.counts().data();
+    call_.input_blocks = blocks.addresses();
+    call_.input = nullptr;
+    return *this;
+  }
+  template <typename Element>
+  Call& result_blocks(const BlockList<Element>& blocks) noexcept {
+    result_ = {true, blocks.counts(), {}, true};
+    call_.unequal = 1;
+    call_.result_counts = blocks.counts().data();
+    call_.result_blocks = blocks.addresses();
+    call_.result = nullptr;
+    return *this;
+  }
+  /// Of TORII_PREMUL_SUM. It is copied when the call starts or is prepared, and must live until then.
+  template <typename Element>
+  Call& factor(const Element& factor) noexcept {
+    call_.factor = &factor;
+    factor_type_ = type_of<Element>();
+    return *this;
+  }
+  template <typename Element>
+  Call& factor(const Element&& factor) = delete;
+
   /// As of torii_call.
   Call& timeout_seconds(double seconds) noexcept {
     call_.timeout_seconds = seconds;
@@ -135,6 +187,7 @@ class Call {
     bool are_given = false;
     std::span<const std::size_t> counts = {};
     std::span<const std::size_t> displacements = {};
+    bool is_list = false;
   };
   static std::string short_of(const char* what, std::size_t has, std::size_t needs) {
     if (has == needs) return {};
@@ -147,14 +200,20 @@ class Call {
   std::size_t result_size_;
   Lengths input_;
   Lengths result_;
+  torii_type factor_type_ = TORII_F32;
 };
 
 inline std::string Call::outside(const char* what, const Lengths& blocks, std::size_t size, int ranks) {
   const auto all = static_cast<std::size_t>(ranks);
+  if (blocks.is_list && blocks.counts.size() != all) {
+    return std::string("the list of blocks of the ") + what + " has " + std::to_string(blocks.counts.size()) +
+           " entries for " + std::to_string(ranks) + " ranks";
+  }
   if (blocks.counts.size() != all || (!blocks.displacements.empty() && blocks.displacements.size() != all)) {
     return std::string("the ") + what + " has " + std::to_string(blocks.counts.size()) + " counts and " +
            std::to_string(blocks.displacements.size()) + " displacements for " + std::to_string(ranks) + " ranks";
   }
+  if (blocks.is_list) return {};
   std::size_t next = 0;
   for (std::size_t i = 0; i < all; ++i) {
     const std::size_t begin = blocks.displacements.empty() ? next : blocks.displacements[i];
@@ -174,6 +233,10 @@ inline std::string Call::problem(int rank, int ranks) const {
   const auto also = [&text](std::string more) {
     if (text.empty()) text = std::move(more);
   };
+  if (call_.factor != nullptr && factor_type_ != call_.type) {
+    also(std::string("the factor is of type ") + torii_type_name(factor_type_) + ", the vectors of " +
+         torii_type_name(call_.type));
+  }
   switch (call_.collective) {
     case TORII_BARRIER:
       break;
@@ -254,6 +317,11 @@ template <typename Element>
 Call all_gather(Input<Element> input, const Blocks<Element>& result) noexcept {
   return Call(TORII_ALL_GATHER, input, result.data).count(input.size()).result_blocks(result);
 }
+/// Block i of rank i, each in a place of its own.
+template <typename Element>
+Call all_gather(Input<Element> input, const BlockList<Element>& result) noexcept {
+  return Call(TORII_ALL_GATHER, input, std::span<Element>()).count(input.size()).result_blocks(result);
+}
 /// `result` is this rank's block of the combined inputs.
 template <typename Element>
 Call reduce_scatter(Input<Element> input, std::span<Element> result, torii_op op = TORII_SUM) noexcept {
@@ -277,6 +345,12 @@ template <typename Element>
 Call alltoall(const Blocks<const std::type_identity_t<Element>>& input, const Blocks<Element>& result) noexcept {
   return Call(TORII_ALLTOALL, input.data, result.data).input_blocks(input).result_blocks(result);
 }
+template <typename Element>
+Call alltoall(const BlockList<const std::type_identity_t<Element>>& input, const BlockList<Element>& result) noexcept {
+  return Call(TORII_ALLTOALL, std::span<const Element>(), std::span<Element>())
+      .input_blocks(input)
+      .result_blocks(result);
+}
 /// `result` is this rank's block; `input` holds all of them at the root and is not looked at elsewhere.
 template <typename Element>
 Call scatter(Input<Element> input, std::span<Element> result, int root) noexcept {
@@ -286,6 +360,11 @@ template <typename Element>
 Call scatter(const Blocks<const std::type_identity_t<Element>>& input, std::span<Element> result, int root) noexcept {
   return Call(TORII_SCATTER, input.data, result).count(result.size()).root(root).input_blocks(input);
 }
+template <typename Element>
+Call scatter(const BlockList<const std::type_identity_t<Element>>& input, std::span<Element> result,
+             int root) noexcept {
+  return Call(TORII_SCATTER, std::span<const Element>(), result).count(result.size()).root(root).input_blocks(input);
+}
 /// `input` is this rank's block; `result` takes all of them at the root and is not looked at elsewhere.
 template <typename Element>
 Call gather(Input<Element> input, std::span<Element> result, int root) noexcept {
@@ -294,6 +373,10 @@ Call gather(Input<Element> input, std::span<Element> result, int root) noexcept 
 template <typename Element>
 Call gather(Input<Element> input, const Blocks<Element>& result, int root) noexcept {
   return Call(TORII_GATHER, input, result.data).count(input.size()).root(root).result_blocks(result);
+}
+template <typename Element>
+Call gather(Input<Element> input, const BlockList<Element>& result, int root) noexcept {
+  return Call(TORII_GATHER, input, std::span<Element>()).count(input.size()).root(root).result_blocks(result);
 }
 
 }  // namespace cpp

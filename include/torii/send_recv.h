@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sends and receives between two ranks of a team. Included by torii.h.
+ * Sends and receives between two ranks of a team, and groups of calls. Included by torii.h.
  *
  * A receive takes the first send that has come and that it accepts, by rank and tag; a send is taken by the first
  * receive that was posted and accepts it. So sends of one rank with one tag are received in the order in which they
@@ -51,10 +51,17 @@ TORII_API torii_status torii_start_recv(torii_team* team, void* buffer, size_t c
 /* Takes a started receive back. *cancelled is 1 and *request NULL if it had met no send; 0 if it has met one: then wait
  * for it. Sends cannot be taken back: TORII_INVALID_ARGUMENT. */
 TORII_API torii_status torii_request_cancel(torii_request** request, int* cancelled);
-/* Between the two, torii_send and torii_recv of the calling thread on that team only start; their buffers, and
- * `received`, must live until torii_group_end, which waits for all of them. So no order of sends and receives in a
- * group is a deadlock. Its status is the first one that is not TORII_OK. A thread is in one group of a team at a
- * time. */
+/* Between the two, torii_send and torii_recv of the calling thread on that team only start, and its blocking
+ * collectives (torii_run and the named functions) only join the group. torii_group_end makes the collectives in the
+ * order in which they joined, and waits for all. So no order of sends, receives and collectives in a group is a
+ * deadlock. Buffers, and `received`, must live until torii_group_end; arrays of counts and displacements are copied
+ * before. No call of a group may use the result of another one.
+ *
+ * All ranks put the same collectives in their groups. Short neighbours run as one call (docs/embedding.md, "Groups").
+ * A refused collective refuses the group, which then makes none of its collectives and counts as one refused call.
+ *
+ * The status of torii_group_end is the first one that is not TORII_OK, first of the collectives, then of the sends and
+ * receives. A thread is in one group of a team at a time. torii_start and redistributions do not wait for the group. */
 TORII_API torii_status torii_group_begin(torii_team* team);
 TORII_API torii_status torii_group_end(torii_team* team);
 

@@ -7,6 +7,8 @@
 #ifndef TORII_TORII_H
 #define TORII_TORII_H
 
+#include <torii/block_lists.h>
+#include <torii/collectives.h>
 #include <torii/send_recv.h>
 #include <torii/types.h>
 
@@ -17,7 +19,9 @@
 extern "C" {
 #endif
 
+/* The version of the library, such as "0.1.0". From any thread, like the next one. */
 TORII_API const char* torii_version(void);
+/* The name of a status, such as "invalid_argument". Static text. */
 TORII_API const char* torii_status_name(torii_status status);
 /* The reason of this thread's last failed call; valid until its next failing call. Never NULL. */
 TORII_API const char* torii_last_error(void);
@@ -38,7 +42,9 @@ typedef int (*torii_exchange)(const void* mine, void* all, size_t bytes, void* d
 
 typedef struct torii_context_options {
   size_t size;
-  int rank; /* with `exchange`: this rank and the number of ranks */
+  /* This rank and the number of ranks: needed with `exchange`; without it, `ranks` above 0 replaces what the launcher
+   * says, and the ranks meet as RENDEZVOUS or MASTER_ADDR says. */
+  int rank;
   int ranks;
   torii_exchange exchange; /* NULL: join through what the launcher offers (torii-run); no launcher: a job of one rank */
   void* exchange_data;
@@ -49,12 +55,20 @@ typedef struct torii_context_options {
    * NULL. */
   void (*idle)(void* idle_data);
   void* idle_data;
+  /* An earlier context of this process, which may be destroyed before or after the new one: memory that was allocated
+   * or registered with it is then also the new context's. For jobs that grow or replace a rank; ranks may differ in it.
+   * NULL: memory of its own. */
+  torii_context* memory_of;
 } torii_context_options;
 
-/* Collective over the job. `options` may be NULL. */
+/* Joins the job: collective over its ranks, and blocks until all have come, up to the setting TIMEOUT. `options` may be
+ * NULL. On an error *context is NULL, mostly on all ranks. One thread at a time. */
 TORII_API torii_status torii_context_create(const torii_context_options* options, torii_context** context);
-/* Not collective. Teams and requests of the context must be gone; its memory is unmapped. */
+/* Not collective, waits for nobody. Teams and requests of the context must be gone: otherwise TORII_INVALID_ARGUMENT.
+ * Its memory is unmapped. NULL is TORII_OK. */
 TORII_API torii_status torii_context_destroy(torii_context* context);
+/* This rank in the job, from 0, and the number of ranks; -1 for NULL. From any thread, as all questions about a context
+ * that follow. */
 TORII_API int torii_context_rank(const torii_context* context);
 TORII_API int torii_context_ranks(const torii_context* context);
 /* Nodes are the sets of ranks that share memory, numbered from 0 in the order of their first ranks. */
@@ -66,8 +80,10 @@ TORII_API const char* torii_context_host(const torii_context* context, int rank)
 /* This rank's place among the ranks of its node, which is 0 for the first of them, and their number. */
 TORII_API int torii_context_local_rank(const torii_context* context);
 TORII_API int torii_context_local_ranks(const torii_context* context);
-/* Memory that peers on the node map: the fastest operand there is. 64-byte aligned, zeroed. */
+/* `bytes` of memory that peers on the node map: the fastest operand there is. 64-byte aligned, zeroed. Not collective;
+ * from any thread, as the next three. TORII_NO_RESOURCE: the machine or the setting ARENA has no more. */
 TORII_API torii_status torii_allocate(torii_context* context, size_t bytes, void** address);
+/* Gives it back, when no call uses it. NULL is TORII_OK; an address from elsewhere is TORII_NOT_REGISTERED. */
 TORII_API torii_status torii_free(torii_context* context, void* address);
 /* Flags of torii_register. */
 typedef enum torii_register_flags {
@@ -117,19 +133,27 @@ typedef struct torii_team_options {
   double timeout_seconds;
 } torii_team_options;
 
-/* Collective over the job, or over the members that the options name: the team of these ranks. Digests of topology,
- * settings, tune data and version are compared. */
+/* Collective over the job, or over the members that the options name: the team of these ranks. Blocks until all have
+ * come. Digests of topology, settings, tune data and version are compared: TORII_MISMATCH names the difference. On an
+ * error *team is NULL on all ranks. `options` may be NULL. One thread at a time per context, except with members. */
 TORII_API torii_status torii_team_create(torii_context* context, const torii_team_options* options, torii_team** team);
-/* Collective over `team`: ranks of equal colour (>= 0) form a team, ordered by (key, rank); a negative colour joins
- * none (NULL). */
+/* Collective over `team`, blocking: ranks of equal colour (>= 0) form a team, ordered by (key, rank); a negative colour
+ * joins none (NULL). All ranks have their part, or none has. */
 TORII_API torii_status torii_team_split(torii_team* team, int color, int key, const torii_team_options* options,
                                         torii_team** part);
-/* Collective over the living members of a poisoned team: a new team of the survivors, in the old order. */
+/* Collective over the living members of a poisoned team, blocking up to its deadline: a new team of the survivors, in
+ * the old order. */
 TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_options* options,
                                             torii_team** survivors);
+/* Not collective; waits for nobody. Started operations that have not ended end with TORII_ABORTED on all ranks; a
+ * receive that has met no send ends so on this rank alone. Requests of the team are then still to be tested, waited for
+ * or freed, and the team counts as alive until the last one is gone. A thread in a group of the team must end it first:
+ * otherwise TORII_INVALID_ARGUMENT. NULL is TORII_OK. */
 TORII_API torii_status torii_team_destroy(torii_team* team);
+/* This rank in the team, from 0, and the number of its members; -1 for NULL. From any thread, as the next two. */
 TORII_API int torii_team_rank(const torii_team* team);
 TORII_API int torii_team_ranks(const torii_team* team);
+/* The context of which the team was made; NULL for NULL. */
 TORII_API torii_context* torii_team_context(const torii_team* team);
 /* The rank in the context of a member of the team; -1 if there is no such member. */
 TORII_API int torii_team_context_rank(const torii_team* team, int member);
@@ -147,7 +171,8 @@ TORII_API int torii_team_lost(const torii_team* team, int* members, int capacity
 /* The most messages to different ranks that one alltoall, scatter or gather of this rank has had under way at once on
  * the team: begun, and not yet arrived. Never more than torii_choice.window says. 0 before the first; -1 for NULL. */
 TORII_API int torii_most_in_flight(const torii_team* team);
-/* Ends every call on the team, on all ranks, with TORII_ABORTED. From any thread, at any time. */
+/* Ends every call on the team, on all ranks, with TORII_ABORTED; `reason` is in its text and may be NULL. Does not
+ * wait. From any thread, at any time while the team exists. */
 TORII_API torii_status torii_team_abort(torii_team* team, const char* reason);
 
 /* ---- operations ------------------------------------------------------------------------------------------------- */
@@ -207,9 +232,13 @@ typedef struct torii_call {
   /* How long a wait for this call without progress may last, on this rank; 0: that of the team. The team fails when it
    * has passed, on all ranks. Waits in the start of the call have the team's. */
   double timeout_seconds;
+  const void* factor; /* TORII_PREMUL_SUM: one element of `type`, copied when the call starts or is prepared */
+  const void* const* input_blocks; /* with `unequal`: addresses of blocks (torii/block_lists.h) */
+  void* const* result_blocks;
 } torii_call;
 
-/* Runs one operation to its end. */
+/* Runs one operation to its end: blocks as the named functions do, with their statuses (torii/collectives.h). In a
+ * group it joins. */
 TORII_API torii_status torii_run(torii_team* team, const torii_call* call);
 /* Starts one operation. It moves in torii_progress() and in tests, and in waits and blocking operations while they
  * wait, on any team of the context; with TORII_HELPERS also beside the caller. Other calls move nothing, nor does a
@@ -218,6 +247,7 @@ TORII_API torii_status torii_start(torii_team* team, const torii_call* call, tor
 /* A persistent operation: prepared once (collective), then torii_restart() and torii_wait() any number of times. Ranks
  * prepare and free in one order; they may start different ones in any order. */
 TORII_API torii_status torii_prepare(torii_team* team, const torii_call* call, torii_request** request);
+/* Starts a prepared operation that is not running; does not wait. */
 TORII_API torii_status torii_restart(torii_request* request);
 /* Looks whether the operation has ended, and moves the team's operations a little; does not wait. A request of
  * torii_start is freed by a test or a wait that finds it ended, whatever its status, and *request becomes NULL. A
@@ -230,8 +260,8 @@ TORII_API torii_status torii_wait(torii_request** request);
  * failed, and torii_last_error() says what it waits for, such as "waiting for rank 3 on host a". Waits for a moment
  * each add up: the deadline and failures end them as they end one long wait. */
 TORII_API torii_status torii_wait_for(torii_request** request, double seconds, int* done);
-/* The same for a list, whose requests may be of different teams of one context. *index is the place of a request that
- * has ended, and the status its own; -1: none has ended (test) or none is running (wait). */
+/* The same for a list of `count`, whose requests may be of different teams of one context, and NULL. *index is the
+ * place of a request that has ended, and the status its own; -1: none has ended (test) or none is running (wait). */
 TORII_API torii_status torii_test_any(torii_request** requests, int count, int* index);
 TORII_API torii_status torii_wait_any(torii_request** requests, int count, int* index);
 /* All of them; nothing is freed by a test unless all have ended. The status is the first one in the list that is not
@@ -257,48 +287,14 @@ TORII_API torii_status torii_request_on_done(torii_request* request, torii_done_
  * closed with the context. It does not move operations: progress threads (TORII_HELPERS) do, or torii_progress and
  * tests. -1 if there is none; torii_last_error() says why. From any thread. */
 TORII_API int torii_context_event_fd(torii_context* context);
-/* A persistent operation that is not running. *request becomes NULL. */
+/* Frees a persistent operation that is not running, in the order of all ranks; does not wait. *request becomes NULL. A
+ * running one is TORII_INVALID_ARGUMENT; a started one is freed by the test or wait that finds it ended. */
 TORII_API torii_status torii_request_free(torii_request** request);
 
 /* For bindings of other languages: a call on the team that the binding refuses itself, because a buffer is too short,
  * say. It counts as this rank's call, so that the team fails if the other ranks make that call, and the calls that
  * follow pair with the right ones. Returns TORII_INVALID_ARGUMENT; `reason` becomes torii_last_error(). */
 TORII_API torii_status torii_refuse(torii_team* team, const char* reason);
-
-TORII_API torii_status torii_barrier(torii_team* team);
-TORII_API torii_status torii_broadcast(torii_team* team, void* buffer, size_t count, torii_type type, int root);
-TORII_API torii_status torii_reduce(torii_team* team, const void* input, void* result, size_t count, torii_type type,
-                                    torii_op op, int root);
-TORII_API torii_status torii_allreduce(torii_team* team, const void* input, void* result, size_t count, torii_type type,
-                                       torii_op op);
-TORII_API torii_status torii_all_gather(torii_team* team, const void* input, void* result, size_t count,
-                                        torii_type type);
-TORII_API torii_status torii_reduce_scatter(torii_team* team, const void* input, void* result, size_t count,
-                                            torii_type type, torii_op op);
-/* `counts[i]`: elements of rank i's block; as many as ranks, the same on all of them; 0 is allowed. */
-TORII_API torii_status torii_reduce_scatterv(torii_team* team, const void* input, void* result, const size_t* counts,
-                                             torii_type type, torii_op op);
-TORII_API torii_status torii_scan(torii_team* team, const void* input, void* result, size_t count, torii_type type,
-                                  torii_op op);
-TORII_API torii_status torii_exscan(torii_team* team, const void* input, void* result, size_t count, torii_type type,
-                                    torii_op op);
-TORII_API torii_status torii_alltoall(torii_team* team, const void* input, void* result, size_t count, torii_type type);
-TORII_API torii_status torii_scatter(torii_team* team, const void* input, void* result, size_t count, torii_type type,
-                                     int root);
-TORII_API torii_status torii_gather(torii_team* team, const void* input, void* result, size_t count, torii_type type,
-                                    int root);
-TORII_API torii_status torii_alltoallv(torii_team* team, const void* input, const size_t* input_counts,
-                                       const size_t* input_displacements, void* result, const size_t* result_counts,
-                                       const size_t* result_displacements, torii_type type);
-TORII_API torii_status torii_scatterv(torii_team* team, const void* input, const size_t* input_counts,
-                                      const size_t* input_displacements, void* result, size_t count, torii_type type,
-                                      int root);
-TORII_API torii_status torii_gatherv(torii_team* team, const void* input, size_t count, void* result,
-                                     const size_t* result_counts, const size_t* result_displacements, torii_type type,
-                                     int root);
-TORII_API torii_status torii_all_gatherv(torii_team* team, const void* input, size_t count, void* result,
-                                         const size_t* result_counts, const size_t* result_displacements,
-                                         torii_type type);
 
 /* ---- data dealt over the ranks ---------------------------------------------------------------------------------- */
 
@@ -333,7 +329,7 @@ typedef void (*torii_operand)(int rank, size_t first, size_t count, void* out, v
 TORII_API torii_status torii_expect(torii_team* team, const torii_call* call, size_t first, size_t count,
                                     torii_operand operand, void* operand_data, void* out);
 
-/* What the team would run for a call. */
+/* What the team would run for a call, which is checked but not made. Local, waits for nobody. */
 typedef struct torii_choice {
   size_t size;
   const char* algorithm; /* static text */
@@ -343,6 +339,7 @@ typedef struct torii_choice {
   int engines;
   int window; /* segments of one pipelined movement, or messages of an alltoall, scatter or gather, under way at most */
 } torii_choice;
+/* Writes it; set choice->size to sizeof(torii_choice) before. */
 TORII_API torii_status torii_choose(torii_team* team, const torii_call* call, torii_choice* choice);
 
 #ifdef __cplusplus

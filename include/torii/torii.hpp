@@ -4,6 +4,8 @@
 #pragma once
 
 #include <torii/torii.h>
+#include <torii/allocator.hpp>
+#include <torii/block_lists.hpp>
 #include <torii/call.hpp>
 #include <torii/request.hpp>
 #include <torii/send_recv.hpp>
@@ -25,8 +27,13 @@ class Context;
 
 /// An ordered set of ranks. One caller at a time, unless the team was made with `many_callers`; different teams may be
 /// used by different threads at once.
-class Team : public SendsAndReceives<Team> {
+class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team> {
  public:
+  using CallsOnBlockLists<Team>::all_gather;
+  using CallsOnBlockLists<Team>::alltoall;
+  using CallsOnBlockLists<Team>::gather;
+  using CallsOnBlockLists<Team>::scatter;
+
   explicit Team(torii_team* handle) : handle_(handle) {}
   int rank() const noexcept { return torii_team_rank(handle_.get()); }
   int ranks() const noexcept { return torii_team_ranks(handle_.get()); }
@@ -290,6 +297,19 @@ class Context {
     torii_team* team = nullptr;
     check(torii_team_create(handle_.get(), options, &team));
     return Team(team);
+  }
+  /// Moves the started operations of all teams once, without waiting; true if one moved. From any thread.
+  bool progress() const {
+    int moved = 0;
+    check(torii_progress(handle_.get(), &moved));
+    return moved != 0;
+  }
+  /// A descriptor for poll() that is readable after started operations have ended. It is the context's: read its 8
+  /// bytes, and do not close it. Throws Failure.
+  int event_fd() const {
+    const int descriptor = torii_context_event_fd(handle_.get());
+    if (descriptor < 0) throw Failure(TORII_NO_RESOURCE);
+    return descriptor;
   }
   template <typename Element>
   Buffer<Element> allocate(std::size_t count) const {

@@ -71,7 +71,8 @@ typedef enum torii_op {
   TORII_MINLOC = 10,
   TORII_MAXLOC = 11,
   TORII_USER = 12,
-  TORII_AVG = 13 /* the sum, divided once by the number of ranks; integers are truncated towards zero */
+  TORII_AVG = 13,       /* the sum, divided once by the number of ranks; integers are truncated towards zero */
+  TORII_PREMUL_SUM = 14 /* the sum of inputs, each multiplied by its own rank's torii_call.factor */
 } torii_op;
 
 /* The five from TORII_I16_I32 on are pairs for minloc and maxloc, laid out as the C struct {value; int32_t index;}.

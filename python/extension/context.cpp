@@ -66,21 +66,27 @@ namespace {
 ContextObject* context_of(PyObject* self) { return reinterpret_cast<ContextObject*>(self); }
 
 PyObject* context_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
-  const char* names[] = {"settings", "rank", "ranks", "exchange", nullptr};
+  const char* names[] = {"settings", "rank", "ranks", "exchange", "memory_of", nullptr};
   const char* settings = nullptr;
   int rank = 0;
   int ranks = 0;
   PyObject* exchange = Py_None;
-  if (PyArg_ParseTupleAndKeywords(args, keywords, "|ziiO:Context", const_cast<char**>(names), &settings, &rank, &ranks,
-                                  &exchange) == 0) {
+  PyObject* memory_of = Py_None;
+  if (PyArg_ParseTupleAndKeywords(args, keywords, "|ziiOO:Context", const_cast<char**>(names), &settings, &rank, &ranks,
+                                  &exchange, &memory_of) == 0) {
     return nullptr;
   }
   if (exchange != Py_None && PyCallable_Check(exchange) == 0) {
     PyErr_Format(PyExc_TypeError, "exchange is %R; it must be a function from bytes to a list of bytes", exchange);
     return nullptr;
   }
-  if (exchange == Py_None && (rank != 0 || ranks != 0)) {
-    value_error("rank is %d and ranks is %d, but there is no exchange; a launcher gives both numbers", rank, ranks);
+  if (memory_of != Py_None && PyObject_TypeCheck(memory_of, context_type) == 0) {
+    PyErr_Format(PyExc_TypeError, "memory_of is %R; it must be a Context", memory_of);
+    return nullptr;
+  }
+  if (memory_of != Py_None && !is_usable(context_of(memory_of))) return nullptr;
+  if (ranks == 0 && rank != 0) {
+    value_error("rank is %d, but ranks is not given", rank);
     return nullptr;
   }
   Owned object(reinterpret_cast<PyObject*>(allocate_object<ContextObject>(type)));
@@ -91,11 +97,12 @@ PyObject* context_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   options.size = sizeof(options);
   options.settings = settings;
   options.idle = Blocking::idle;
+  options.rank = rank;
+  options.ranks = ranks;
+  if (memory_of != Py_None) options.memory_of = context_of(memory_of)->context;
   if (exchange != Py_None) {
     self->exchange.function = Py_NewRef(exchange);
     self->exchange.ranks = ranks;
-    options.rank = rank;
-    options.ranks = ranks;
     options.exchange = call_exchange;
     options.exchange_data = &self->exchange;
   }

@@ -69,9 +69,13 @@ void request_dealloc(PyObject* object) {
   } else if (!is_ours(self->team)) {
     // The operation is the parent's, or nobody moves it any more: its buffers are left as they are.
     if (!self->is_running) delete self->operation;
-  } else if (self->handle.request != nullptr && (self->is_running || self->team->is_busy)) {
+  } else if (self->handle.request != nullptr && self->team->team != nullptr &&
+             (self->is_running || self->team->is_busy)) {
     abandon(self);
   } else {
+    // What ran on a team that has been closed has ended with it.
+    bool done = false;
+    if (self->is_running) test_request(self->handle, done);
     if (self->handle.request != nullptr) free_request(self->handle);
     delete self->operation;
   }
@@ -85,7 +89,7 @@ PyObject* request_test(PyObject* object, PyObject*) {
   RequestObject* const self = request_of(object);
   if (self->is_running) {
     TeamUse use;
-    if (!use.begin(self->team)) return nullptr;
+    if (!use.begin_for_request(self->team)) return nullptr;
     bool done = false;
     torii_status status = TORII_OK;
     {
@@ -119,7 +123,7 @@ PyObject* request_wait(PyObject* object, PyObject* args, PyObject* keywords) {
   RequestObject* const self = request_of(object);
   if (!self->is_running) return outcome(self);
   TeamUse use;
-  if (!use.begin(self->team)) return nullptr;
+  if (!use.begin_for_request(self->team)) return nullptr;
   bool done = false;
   torii_status status = TORII_OK;
   {
@@ -164,7 +168,7 @@ PyObject* request_free(PyObject* object, PyObject*) {
   if (self->is_running) return value_error("the operation runs; wait for it first") ? object : nullptr;
   if (self->handle.request != nullptr) {
     TeamUse use;
-    if (!use.begin(self->team)) return nullptr;
+    if (!use.begin_for_request(self->team)) return nullptr;
     const torii_status status = free_request(self->handle);
     if (status != TORII_OK) return raise_status(status, self->team->team);
   }

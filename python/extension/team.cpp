@@ -13,7 +13,10 @@
 namespace torii_python {
 
 bool TeamUse::begin(TeamObject* team) {
-  if (team->team == nullptr) return value_error("the team has been closed");
+  return team->team == nullptr ? value_error("the team has been closed") : begin_for_request(team);
+}
+
+bool TeamUse::begin_for_request(TeamObject* team) {
   if (team->is_busy) {
     PyErr_SetString(PyExc_RuntimeError,
                     "another thread is in a call on this team, or this one is, below a signal handler; a team has one "

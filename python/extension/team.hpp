@@ -39,6 +39,8 @@ class TeamUse {
   }
   /// False, with an exception set, if the team is closed or another thread has it.
   bool begin(TeamObject* team);
+  /// The same for a request of the team, which may outlive it.
+  bool begin_for_request(TeamObject* team);
 
  private:
   TeamObject* team_ = nullptr;

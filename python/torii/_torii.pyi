@@ -9,7 +9,8 @@ library_version: str
 
 class Context:
     def __new__(cls, settings: str | None = None, rank: int = 0, ranks: int = 0,
-                exchange: Callable[[bytes], Sequence[bytes]] | None = None) -> Context: ...
+                exchange: Callable[[bytes], Sequence[bytes]] | None = None,
+                memory_of: Context | None = None) -> Context: ...
     @property
     def rank(self) -> int: ...
     @property

@@ -18,13 +18,16 @@ class Context(_torii.Context):
     settings: a dict such as {"ENGINES": 2, "TIMEOUT": 5}, or text of lines "NAME=value". They override the environment
         variables TORII_...; docs/embedding.md lists them.
     rank, ranks, exchange: how to join without a launcher that torii knows. exchange(mine: bytes) gathers the bytes of
-        all ranks and returns them as a list, in the order of ranks: comm.allgather of mpi4py is such a function.
+        all ranks and returns them as a list, in the order of ranks: comm.allgather of mpi4py is such a function. With
+        rank and ranks alone, they meet as the setting RENDEZVOUS or the variable MASTER_ADDR says.
+    memory_of: an earlier Context of this process, for a job that grows or replaces a rank: its arrays and regions
+        are then also this context's.
     """
 
-    def __new__(cls, settings=None, *, rank=0, ranks=0, exchange=None):
+    def __new__(cls, settings=None, *, rank=0, ranks=0, exchange=None, memory_of=None):
         if isinstance(settings, dict):
             settings = "\n".join(f"{name}={_text(value)}" for name, value in settings.items())
-        return super().__new__(cls, settings, rank, ranks, exchange)
+        return super().__new__(cls, settings, rank, ranks, exchange, memory_of)
 
     def team(self, **options):
         """Team(self, **options): the team of all ranks."""

@@ -21,6 +21,7 @@ import time
 _REPORT_S = 1.0  # what the other ranks have to report after the first failure
 _TERMINATE_S = 3.0  # from SIGTERM to SIGKILL
 _CODE_TIMEOUT = 4
+_CODE_BAD_INPUT = 2
 _PR_SET_PDEATHSIG = 1
 
 
@@ -145,8 +146,11 @@ def parse(arguments):
                                      epilog="example: python3 -m torii.run -n 4 train.py --steps 100")
     parser.add_argument("-n", type=int, required=True, help="number of ranks, 1 to 1024")
     parser.add_argument("--timeout", type=float, default=0, metavar="S", help="end the job after S seconds, code 4")
-    parser.add_argument("--on-failure", choices=["end", "continue"], default="end",
-                        help="what the other ranks do when one fails (default: end)")
+    parser.add_argument("--on-failure", choices=["end", "continue", "replace"], default="end",
+                        help="what happens when a rank fails: the others end, they continue, or it is replaced by a "
+                        "new process (default: end)")
+    parser.add_argument("--replacements", type=int, default=3, metavar="N",
+                        help="with --on-failure replace: this many, then a failure ends the job (default: 3)")
     parser.add_argument("--prefix", action="store_true", help="mark each line of output with its rank: [2] ...")
     parser.add_argument("-m", action="store_true", help="the program is a module, as for python3 -m")
     parser.add_argument("program", help="a script, or a module with -m; its arguments follow")
@@ -164,8 +168,14 @@ def main(arguments=None):
     command = [sys.executable] + (["-m"] if options.m else []) + [options.program] + options.arguments
     launcher = find_torii_run()
     if launcher is None or options.prefix:
+        if options.on_failure == "replace":
+            print("torii.run: --on-failure replace needs torii-run, which "
+                  + ("has no --prefix" if options.prefix else "is not installed"), file=sys.stderr)
+            return _CODE_BAD_INPUT
         return run_here(options, command)
     flags = ["-n", str(options.n), "--on-failure", options.on_failure]
+    if options.on_failure == "replace":
+        flags += ["--replacements", str(options.replacements)]
     if options.timeout:
         flags += ["--timeout", str(options.timeout)]
     sys.stdout.flush()

@@ -174,6 +174,11 @@ bool is_node(std::string_view text) {
   return text.size() <= kNodeBytesMax && text.find('\n') == std::string_view::npos;
 }
 
+/// Which CPUs there are is looked at when progress threads start.
+bool is_cpu_list(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789,-") == std::string_view::npos;
+}
+
 bool is_rendezvous(std::string_view text) { return text.size() > 5 && text.starts_with("file:"); }
 
 /// Which interfaces there are is looked at when one is needed; here only the form is checked.
@@ -263,6 +268,8 @@ std::vector<Row> make_table() {
   rows.push_back(choice("CROSS_MEMORY", &S::cross_memory, kSwitchNames, Scope::job, "read peers by process_vm_readv"));
   rows.push_back(
       integer("HELPERS", &S::helpers, 0, 16, Scope::own, "threads that move operations in flight beside the caller"));
+  rows.push_back(text_or_auto("HELPER_CPUS", &S::helper_cpus, is_cpu_list, "auto, or CPU numbers like 0-3,8",
+                              "where those threads run; auto: where the thread that makes the context may run"));
   rows.push_back(choice("INSECURE", &S::insecure, kFlagNames, Scope::own, "1: several hosts without a job token"));
   rows.push_back(text("JOB_TOKEN", &S::job_token, is_any, Scope::own, "any text, equal on all ranks",
                       "secret that strangers on the bootstrap port do not know"));

@@ -59,6 +59,7 @@ struct Settings {
   WaitMode wait = WaitMode::automatic;
   Switch cross_memory = Switch::automatic;
   int helpers = 0;
+  std::string helper_cpus;  ///< of progress threads, as parse_cpu_list() reads it; empty: those of their maker
   bool insecure = false;
   std::string job_token;
   std::string rendezvous;  ///< empty, or "file:PATH"

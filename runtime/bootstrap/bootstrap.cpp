@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "runtime/base/deadline.hpp"
 #include "runtime/base/log.hpp"
@@ -73,6 +74,7 @@ class LauncherBootstrap final : public Bootstrap {
   int ranks_;
   std::uint32_t timeout_ms_;
   Deadline deadline_;
+  bool has_begun_ = false;
 };
 
 void LauncherBootstrap::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
@@ -83,6 +85,7 @@ void LauncherBootstrap::all_gather(std::span<const std::byte> mine, std::span<st
   deadline_.restart();
 
   job_socket::Request request;
+  if (!std::exchange(has_begun_, true)) request.magic = job_socket::kMagicOfFirst;
   request.timeout_ms = timeout_ms_;
   request.bytes = mine.size();
   send_all(std::as_bytes(std::span(&request, 1)));
@@ -160,6 +163,18 @@ std::unique_ptr<Bootstrap> join_launcher(int fd, double timeout_s) {
   return std::make_unique<LauncherBootstrap>(fd, *rank, *ranks, timeout_s);
 }
 
+void check_numbers(const JoinOffer& offer) {
+  if (offer.ranks < 1 || offer.rank < 0 || offer.rank >= offer.ranks) {
+    throw Error(Status::invalid_argument, "rank " + std::to_string(offer.rank) + " of " + std::to_string(offer.ranks) +
+                                              " ranks; the rank must be from 0 to the number of ranks less one");
+  }
+  constexpr int kRanksMax = 1 << 20;  // the limit of a topology
+  if (offer.ranks > kRanksMax) {
+    throw Error(Status::invalid_argument,
+                "ranks is " + std::to_string(offer.ranks) + "; it must be at most " + std::to_string(kRanksMax));
+  }
+}
+
 }  // namespace
 
 void Bootstrap::check_sizes(std::size_t mine_bytes, std::size_t all_bytes) const {
@@ -204,18 +219,13 @@ std::vector<std::string> gather_texts(Bootstrap& bootstrap, std::string_view min
 
 std::unique_ptr<Bootstrap> join(const Settings& settings, const JoinOffer& offer) {
   std::unique_ptr<Bootstrap> bootstrap;
+  if (offer.function != nullptr || offer.ranks != 0) check_numbers(offer);
   if (offer.function != nullptr) {
-    if (offer.ranks < 1 || offer.rank < 0 || offer.rank >= offer.ranks) {
-      throw Error(Status::invalid_argument, "rank " + std::to_string(offer.rank) + " of " +
-                                                std::to_string(offer.ranks) +
-                                                " ranks; the rank must be from 0 to the number of ranks less one");
-    }
-    constexpr int kRanksMax = 1 << 20;  // the limit of a topology
-    if (offer.ranks > kRanksMax) {
-      throw Error(Status::invalid_argument,
-                  "ranks is " + std::to_string(offer.ranks) + "; it must be at most " + std::to_string(kRanksMax));
-    }
     bootstrap = std::make_unique<CallbackBootstrap>(offer);
+  } else if (offer.ranks == 1) {
+    bootstrap = std::make_unique<SingleBootstrap>();
+  } else if (offer.ranks > 1) {
+    bootstrap = join_as(settings, offer.rank, offer.ranks);
   } else if (const std::optional<int> fd = number_in(job_socket::kFdVariable)) {
     bootstrap = join_launcher(*fd, settings.timeout_s);
   } else {

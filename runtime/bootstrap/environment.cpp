@@ -71,10 +71,12 @@ int rendezvous_port(const Settings& settings) {
               "MASTER_ADDR is set and MASTER_PORT is not: set it to a free port of that host, the same on all ranks");
 }
 
+std::unique_ptr<Bootstrap> join_file_of(const Settings& settings, int rank, int ranks) {
+  return join_file(settings, rank, ranks, settings.rendezvous.substr(sizeof("file:") - 1));
+}
+
 std::unique_ptr<Bootstrap> join_rendezvous(const Settings& settings, const Job& job) {
-  if (job.launcher != nullptr) {
-    return join_file(settings, rank_in(job), job.ranks, settings.rendezvous.substr(sizeof("file:") - 1));
-  }
+  if (job.launcher != nullptr) return join_file_of(settings, rank_in(job), job.ranks);
   if (job.ranks_known) return nullptr;  // a job of one rank needs no rendezvous
   throw Error(Status::invalid_argument, "TORII_RENDEZVOUS is " + settings.rendezvous +
                                             ", but nothing says which rank this is: set RANK and WORLD_SIZE");
@@ -96,6 +98,17 @@ std::optional<int> number_in(const char* variable) {
   if (raw == nullptr) return std::nullopt;
   if (const auto value = parse_number<int>(raw)) return value;
   throw Error(Status::invalid_argument, std::string(variable) + " is '" + raw + "'; it must be a whole number");
+}
+
+std::unique_ptr<Bootstrap> join_as(const Settings& settings, int rank, int ranks) {
+  if (!settings.rendezvous.empty()) return join_file_of(settings, rank, ranks);
+  if (const char* const master = std::getenv("MASTER_ADDR")) {
+    return join_tcp(settings, rank, ranks, master, rendezvous_port(settings));
+  }
+  throw Error(Status::invalid_argument,
+              "the options say rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                  ", but nothing says where the ranks meet: set RENDEZVOUS=file:PATH in the options' settings, or "
+                  "MASTER_ADDR and MASTER_PORT, or hand over an exchange function");
 }
 
 std::unique_ptr<Bootstrap> join_environment(const Settings& settings) {

@@ -12,6 +12,10 @@ namespace torii {
 /// The whole number in an environment variable; nothing if it is not set. Throws Error{invalid_argument}.
 std::optional<int> number_in(const char* variable);
 
+/// Joins with these numbers, which the environment does not say, by TORII_RENDEZVOUS or by MASTER_ADDR and MASTER_PORT.
+/// Throws Error{invalid_argument} if neither is set.
+std::unique_ptr<Bootstrap> join_as(const Settings& settings, int rank, int ranks);
+
 /// Joins by TORII_RENDEZVOUS, by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or by a PMIx server. Returns nullptr if
 /// the environment names no other ranks. Throws Error{unsupported} if it names several and offers no way to join.
 std::unique_ptr<Bootstrap> join_environment(const Settings& settings);

@@ -14,6 +14,8 @@ inline constexpr const char* kRankVariable = "TORII_RANK";
 inline constexpr const char* kRanksVariable = "TORII_RANKS";
 
 inline constexpr std::uint32_t kMagic = 0x746f7269;  // "tori"
+/// Instead of kMagic in the first request of a join: after torii-run has replaced a rank, all begin anew.
+inline constexpr std::uint32_t kMagicOfFirst = 0x746f726a;
 /// The largest part of one rank; a larger one is refused as broken.
 inline constexpr std::uint64_t kPartBytesMax = std::uint64_t{1} << 26;
 

@@ -71,7 +71,8 @@ class PairwiseSchedule<Host>::SendOperation {
   /// Where in the own arena an engine may send the message from.
   const std::byte* sendable() const noexcept {
     if (!peer_.remote || !call_.input_sendable || bytes_ < kSendableBytesMin) return nullptr;
-    return call_.transport.mapped(call_.transport.rank(), 0) + call_.buffers.input_offset + offset();
+    // The sum first: blocks of a list may be anywhere, and only the sum is an offset within the arena.
+    return call_.transport.mapped(call_.transport.rank(), 0) + (call_.buffers.input_offset + offset());
   }
 
   PairwiseSchedule& schedule_;

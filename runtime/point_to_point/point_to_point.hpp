@@ -44,6 +44,8 @@ class PointToPoint {
   const Receive& mismatched() const noexcept { return mismatched_; }
   /// Operations that are not done.
   int open() const noexcept { return open_; }
+  /// Those of them that are receives which have met no send.
+  int unmet() const noexcept { return static_cast<int>(matching_.posted().size()); }
   /// Those that have been done since the last time, the last one first.
   PairOperation* take_done() noexcept { return std::exchange(done_, nullptr); }
   /// The owner of the puts that engines still hold, when the team ends.

@@ -81,6 +81,17 @@ void cancel_while_waiting(const std::function<torii_status(torii_team*)>& call, 
 
 TEST(Cancellation, OfAThreadInABlockingCall) { cancel_while_waiting(torii_barrier); }
 
+TEST(Cancellation, OfAThreadAtTheEndOfAGroup) {
+  cancel_while_waiting([](torii_team* team) {
+    int data[2] = {1, 2};
+    torii_status status = torii_group_begin(team);
+    for (int& one : data) {
+      if (status == TORII_OK) status = torii_allreduce(team, &one, &one, 1, TORII_I32, TORII_SUM);
+    }
+    return status == TORII_OK ? torii_group_end(team) : status;
+  });
+}
+
 TEST(Cancellation, OfAThreadThatWaitsForARequest) {
   cancel_while_waiting([](torii_team* team) {
     std::int64_t one = 1;

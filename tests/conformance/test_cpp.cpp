@@ -343,5 +343,25 @@ TEST(Cpp, ClassesInsideHaveOtherNames) {
   EXPECT_NE(std::string_view(typeid(torii::Request).name()), "N5torii7RequestE");
 }
 
+TEST(Cpp, ContainersInMemoryThatPeersReach) {
+  ThreadTeam options;
+  run_as_threads(options, [](torii_context* context, torii_team* whole) {
+    using Numbers = std::vector<std::int64_t, Allocator<std::int64_t>>;
+    const Allocator<char> any(context);
+    Numbers numbers(5000, torii_team_rank(whole), any);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(numbers.data()) % 64, 0U);
+    numbers.resize(20'000, torii_team_rank(whole));
+    EXPECT_EQ(torii_allreduce(whole, numbers.data(), numbers.data(), numbers.size(), TORII_I64, TORII_SUM), TORII_OK);
+    EXPECT_EQ(numbers, Numbers(20'000, 1, any));
+    EXPECT_TRUE(any == numbers.get_allocator());
+    EXPECT_THROW(numbers.reserve(std::size_t{1} << 50), std::bad_alloc);
+    EXPECT_THROW((void)Allocator<std::int64_t>(context).allocate(SIZE_MAX), std::bad_alloc);
+    // Memory of the arena, which the context takes back.
+    void* const address = Allocator<char>(context).allocate(10);
+    EXPECT_EQ(torii_free(context, address), TORII_OK);
+    EXPECT_EQ(torii_barrier(whole), TORII_OK);
+  });
+}
+
 }  // namespace
 }  // namespace torii::tests

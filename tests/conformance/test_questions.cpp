@@ -28,11 +28,11 @@ TEST(Questions, NamesAreThoseOfCommandLines) {
   std::set<std::string> names;
   for (int type = TORII_I8; type <= TORII_FLOAT8_E5M2; ++type)
     names.insert(torii_type_name(static_cast<torii_type>(type)));
-  for (int op = TORII_SUM; op <= TORII_AVG; ++op) names.insert(torii_op_name(static_cast<torii_op>(op)));
+  for (int op = TORII_SUM; op <= TORII_PREMUL_SUM; ++op) names.insert(torii_op_name(static_cast<torii_op>(op)));
   for (int collective = TORII_BARRIER; collective <= TORII_EXSCAN; ++collective) {
     names.insert(torii_collective_name(static_cast<torii_collective>(collective)));
   }
-  EXPECT_EQ(names.size(), 22U + 14U + 11U);
+  EXPECT_EQ(names.size(), 22U + 15U + 11U);
   for (const int unknown : {-1, 99}) {
     EXPECT_EQ(torii_type_name(static_cast<torii_type>(unknown)), nullptr);
     EXPECT_EQ(torii_op_name(static_cast<torii_op>(unknown)), nullptr);

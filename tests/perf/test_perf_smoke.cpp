@@ -85,6 +85,17 @@ TEST(PerfSmoke, InPlaceAllocatedAndLoop) {
   }
 }
 
+TEST(PerfSmoke, Coalesced) {
+  for (const char* memory : {"malloc", "allocated", "adopted"}) {
+    const PerfRun run = perf("coalesced_perf", {"--ranks", "3", "-b", "4", "-e", "64K", "-f", "1024", "--tensors", "20",
+                                                "--memory", memory, "--set", "CHANNELS=3"});
+    expect_right(run);
+    std::set<std::string> forms;
+    for (const Json& row : run.rows) forms.insert(row.at("form").get<std::string>());
+    EXPECT_EQ(forms, (std::set<std::string>{"separate", "started", "group", "one"}));
+  }
+}
+
 TEST(PerfSmoke, Barrier) {
   for (const char* ranks : {"1", "2", "3"}) {
     const PerfRun run = perf("barrier_perf", {"--ranks", ranks});

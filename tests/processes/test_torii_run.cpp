@@ -142,6 +142,30 @@ TEST(ToriiRun, ContinueLetsTheOthersFinish) {
   EXPECT_TRUE(holds(outcome.output, "finished 0\n") && holds(outcome.output, "finished 2\n")) << outcome.output;
 }
 
+TEST(ToriiRun, ReplaceStartsAFailedRankAnew) {
+  // Rank 1 fails in its first two lives; the folder remembers them.
+  const std::string folder = testing::TempDir() + "torii-lives-" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  const std::string script = "[ $TORII_RANK = 1 ] || exit 0; n=$(ls " + folder + " | wc -l); touch " + folder +
+                             "/$n; [ $n -ge 2 ] || exit 5; echo third life";
+  const Outcome outcome = shell(3, script, {"--on-failure", "replace"});
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "third life")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "ended with code 5; replaced by process ")) << outcome.output;
+  EXPECT_TRUE(holds(outcome.output, "replacement 2 of 3")) << outcome.output;
+}
+
+TEST(ToriiRun, ReplaceEndsTheJobWhenTooManyFail) {
+  const Outcome outcome =
+      shell(2, "[ $TORII_RANK = 1 ] && exit 5; sleep 60", {"--on-failure", "replace", "--replacements", "2"});
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_TRUE(holds(outcome.output, "replacement 2 of 2")) << outcome.output;
+  EXPECT_LT(outcome.seconds, 10);
+  const Outcome wrong = torii_run({"-n", "2", "--on-failure", "replace", "--replacements", "0", "true"});
+  EXPECT_EQ(wrong.code, 2);
+}
+
 TEST(ToriiRun, TimeoutNamesWhoStillRuns) {
   const Outcome outcome = shell(3, "[ $TORII_RANK = 1 ] && exit 0; sleep 60", {"--timeout", "0.5"});
   EXPECT_EQ(outcome.code, 4);

@@ -204,7 +204,7 @@ def rank_raises():
     begin = time.monotonic()
     with pytest.raises(torii.PeerLost, match="rank 1") as caught:
         team.allreduce(numpy.ones(4))
-    assert caught.value.rank == 1 and time.monotonic() - begin < 5
+    assert caught.value.rank == 1 and time.monotonic() - begin < 15  # of a deadline of 30
     os.write(1, b"heard\n")
 
 

@@ -50,17 +50,34 @@ def rank_persistent():
         assert request.wait() is out
         assert out[0] == sum(step + rank for rank in range(team.ranks))
     assert asyncio.run(wait_for(request.start())) is out
-    with pytest.raises(torii.InvalidArgument, match="requests of the team are alive"):
-        team.close()
-    request.free()
-    request.free()
+    freed = team.prepare_allreduce(array, out=numpy.zeros(8))
+    freed.free()
+    freed.free()
     with pytest.raises(ValueError, match="has been freed"):
-        request.start()
+        freed.start()
     team.close()
+    with pytest.raises(ValueError, match="the team has been closed"):
+        request.start()
+    request.free()
     with pytest.raises(ValueError, match="the team has been closed"):
         team.barrier()
     with pytest.raises(ValueError, match="the team has been closed"):
         team.ranks
+
+
+def rank_closes_while_operations_run():
+    team = torii.world()
+    part = team.split(0)
+    if team.rank == 0:
+        running, deleted = part.start_allreduce(numpy.ones(4)), part.start_allreduce(bytearray(4))
+        part.close()
+        with pytest.raises(torii.Aborted, match="destroyed the team before its operations had ended"):
+            running.wait()
+        del deleted
+    else:
+        with pytest.raises(torii.Aborted, match="aborted by rank 0"):
+            part.allreduce(numpy.ones(4))
+    team.barrier()
 
 
 async def wait_for(request):
@@ -69,15 +86,16 @@ async def wait_for(request):
 
 def rank_timeouts():
     team = torii.world()
+    others = ranks.others_of(team)
     if team.rank == 1:
-        time.sleep(0.5)
+        ranks.await_go()
     begin = time.monotonic()
     request = team.start_allreduce(numpy.ones(4))
     if team.rank == 0:
         assert not request.test() and not request.done
         with pytest.raises(TimeoutError, match="has not ended after 0.1 s; it goes on"):
             request.wait(0.1)
-        assert 0.1 <= time.monotonic() - begin < 0.4
+        assert time.monotonic() - begin >= 0.1
         with pytest.raises(TimeoutError):
             torii.wait_all([request], timeout=0.05)
         with pytest.raises(TimeoutError, match="none of 1 operations"):
@@ -88,6 +106,7 @@ def rank_timeouts():
                 request.wait(wrong)
         with pytest.raises(TypeError):
             request.wait("1")
+        ranks.tell_to_go(others)
     assert request.wait(30).tolist() == [team.ranks] * 4
     with pytest.raises(ValueError, match="requests is empty"):
         torii.wait_any([])
@@ -109,8 +128,9 @@ def rank_wait_any():
 
 def rank_locked_buffers():
     team = torii.world()
+    others = ranks.others_of(team)
     if team.rank == 1:
-        time.sleep(0.3)
+        ranks.await_go()
     data = bytearray(16)
     counts = sys.getrefcount(data)
     request = team.start_allreduce(data, "max", out=data)
@@ -118,6 +138,7 @@ def rank_locked_buffers():
         with pytest.raises(BufferError):
             data.append(1)
         assert sys.getrefcount(data) > counts
+        ranks.tell_to_go(others)
     request.wait()
     del request
     data.append(1)
@@ -133,8 +154,9 @@ def rank_locked_buffers():
 def rank_abandoned():
     """A request that dies while its operation runs keeps the buffers locked until the operation has ended."""
     team = torii.world()
+    others = ranks.others_of(team)
     if team.rank == 1:
-        time.sleep(0.3)
+        ranks.await_go()
     data = bytearray(16)
     request = team.start_allreduce(data, "max", out=data)
     if team.rank == 0:
@@ -145,6 +167,7 @@ def rank_abandoned():
         assert [one.category for one in caught] == [ResourceWarning]
         with pytest.raises(BufferError):
             data.append(1)
+        ranks.tell_to_go(others)
     else:
         request.wait()
     team.barrier()
@@ -156,28 +179,31 @@ def rank_abandoned():
 def rank_asyncio():
     team = torii.world()
     second = team.split(0)
+    others = ranks.others_of(team)
 
     async def tick(ticks):
         while True:
             ticks.append(time.monotonic())
+            if team.rank == 0 and len(ticks) == 10:  # so it runs while the operations wait
+                ranks.tell_to_go(others)
             await asyncio.sleep(0.01)
 
     async def program():
         ticks = []
         ticker = asyncio.create_task(tick(ticks))
         if team.rank == 1:
-            await asyncio.sleep(0.3)
+            ranks.await_go()
         request = team.start_allreduce(numpy.full(4, float(team.rank)))
         result, gathered = await asyncio.gather(wait_for(request), wait_for(second.start_all_gather(bytearray(1))))
         assert result.tolist() == [1.0] * 4 and gathered == bytearray(2)
         if team.rank == 0:
-            assert len(ticks) > 10  # others ran meanwhile
-        if team.rank == 0:
+            assert len(ticks) >= 10
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(wait_for(late := team.start_barrier()), 0.05)
+            ranks.tell_to_go(others)
             await late
         else:
-            await asyncio.sleep(0.3)
+            ranks.await_go()
             await team.start_barrier()
         ticker.cancel()
 
@@ -205,7 +231,7 @@ def rank_failed_request():
 
 
 BODIES = (rank_started, rank_persistent, rank_timeouts, rank_wait_any, rank_locked_buffers, rank_abandoned,
-          rank_asyncio, rank_failed_request)
+          rank_asyncio, rank_failed_request, rank_closes_while_operations_run)
 
 
 @pytest.mark.parametrize("body", BODIES)

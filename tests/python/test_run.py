@@ -43,6 +43,14 @@ def test_others_continue(way):
     assert (code, out) == (5, "through\n"), errors
 
 
+def test_replacing_needs_torii_run():
+    code, _, errors = ranks.start(*WAYS["alone"], "-n", "2", "--on-failure", "replace", *program("pass"))
+    assert code == 2 and "needs torii-run, which is not installed" in errors
+    code, _, errors = ranks.start(*WAYS["torii_run"], "-n", "2", "--on-failure", "replace", "--replacements", "1",
+                                  *program("sys.exit(6)"))
+    assert code == 6 and "replacement 1 of 1" in errors
+
+
 def test_signal(way):
     text = "os.kill(os.getpid(), 9) if torii.world().rank == 1 else time.sleep(30)"
     code, _, errors = ranks.start(*way, "-n", "2", *program(text))

@@ -23,6 +23,21 @@ std::shared_ptr<std::vector<std::byte>> make_answer(const Reply& reply) {
   return bytes;
 }
 
+std::shared_ptr<std::vector<std::byte>> make_refusal(Status status, int rank, const std::string& sentence) {
+  Reply reply;
+  reply.status = static_cast<std::int32_t>(status);
+  reply.rank = rank;
+  reply.bytes = sentence.size();
+  const auto bytes = make_answer(reply);
+  const auto text = std::as_bytes(std::span(sentence));
+  bytes->insert(bytes->end(), text.begin(), text.end());
+  return bytes;
+}
+
+bool is_request(const Request& request) {
+  return request.magic == job_socket::kMagic || request.magic == job_socket::kMagicOfFirst;
+}
+
 }  // namespace
 
 GatherServer::GatherServer(std::vector<Descriptor> sockets) : links_(sockets.size()) {
@@ -45,6 +60,7 @@ void GatherServer::serve() {
   for (Link& link : links_) {
     if (link.socket.open()) receive(link);
   }
+  answer_owed();
   end_round();
   for (Link& link : links_) {
     if (link.outgoing != nullptr) send(link);
@@ -56,6 +72,34 @@ void GatherServer::rank_ended(int rank, const std::string& how) {
   link.ended = how;
   link.outgoing = nullptr;
   if (first_ended_ < 0) first_ended_ = rank;
+}
+
+void GatherServer::rank_replaced(int rank, Descriptor socket) {
+  const auto owed = make_refusal(Status::peer_lost, rank,
+                                 "rank " + std::to_string(rank) + " " + links_[static_cast<std::size_t>(rank)].ended +
+                                     " and has been replaced: make a new context");
+  for (Link& link : links_) link.owed = owed;
+  Link& link = links_[static_cast<std::size_t>(rank)];
+  link = Link();
+  link.socket = std::move(socket);
+  const auto is_gone = [](const Link& one) { return !one.ended.empty(); };
+  const auto gone = std::ranges::find_if(links_, is_gone);
+  first_ended_ = gone == links_.end() ? -1 : static_cast<int>(gone - links_.begin());
+  broken_ = nullptr;
+  deadline_.reset();
+}
+
+/// A join in which no round has ended yet goes on: its ranks wait for the new process.
+void GatherServer::answer_owed() {
+  for (Link& link : links_) {
+    const Request* const part = part_of(link);
+    if (part == nullptr || link.owed == nullptr) continue;
+    if (part->magic == job_socket::kMagicOfFirst) {
+      link.owed = nullptr;
+    } else {
+      answer(link, link.owed);
+    }
+  }
 }
 
 void GatherServer::receive(Link& link) {
@@ -127,7 +171,7 @@ void GatherServer::end_round() {
   const auto whole = make_answer(reply);
   for (std::size_t rank = 0; rank < links_.size(); ++rank) {
     const Request& part = *part_of(links_[rank]);
-    if (part.magic != job_socket::kMagic || part.bytes != lead.bytes) {
+    if (!is_request(part) || part.bytes != lead.bytes) {
       return fail(Status::mismatch, static_cast<int>(rank),
                   "rank " + std::to_string(rank) + " exchanges " + std::to_string(part.bytes) + " bytes and rank 0 " +
                       std::to_string(lead.bytes) + ": they do not run the same program or the same version");
@@ -141,25 +185,21 @@ void GatherServer::end_round() {
 /// Sends every rank whose part has arrived these bytes, and drops the part.
 void GatherServer::answer(const std::shared_ptr<const Bytes>& bytes) {
   for (Link& link : links_) {
-    const Request* const part = part_of(link);
-    if (part == nullptr) continue;
-    const auto end = link.inbox.begin() + static_cast<std::ptrdiff_t>(sizeof(Request) + part->bytes);
-    link.inbox.erase(link.inbox.begin(), end);
-    if (!link.ended.empty() || !link.socket.open()) continue;
-    link.outgoing = bytes;
-    link.sent = 0;
+    if (part_of(link) != nullptr) answer(link, bytes);
   }
   deadline_.reset();
 }
 
+void GatherServer::answer(Link& link, const std::shared_ptr<const Bytes>& bytes) {
+  const auto part_bytes = static_cast<std::ptrdiff_t>(sizeof(Request) + part_of(link)->bytes);
+  link.inbox.erase(link.inbox.begin(), link.inbox.begin() + part_bytes);
+  if (!link.ended.empty() || !link.socket.open()) return;
+  link.outgoing = bytes;
+  link.sent = 0;
+}
+
 void GatherServer::fail(Status status, int rank, const std::string& sentence) {
-  Reply reply;
-  reply.status = static_cast<std::int32_t>(status);
-  reply.rank = rank;
-  reply.bytes = sentence.size();
-  const auto bytes = make_answer(reply);
-  const auto text = std::as_bytes(std::span(sentence));
-  bytes->insert(bytes->end(), text.begin(), text.end());
+  const auto bytes = make_refusal(status, rank, sentence);
   if (status != Status::peer_lost) broken_ = bytes;
   answer(bytes);
 }

@@ -20,7 +20,8 @@
 
 namespace torii::tools {
 
-/// Single-threaded; never blocks. Rounds follow each other: the n-th request of a rank belongs to round n.
+/// Single-threaded; never blocks. Rounds follow each other: the n-th request of a rank belongs to round n. When a rank
+/// has been replaced, rounds count anew from the first request of each rank's next join.
 class GatherServer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -37,6 +38,8 @@ class GatherServer {
   /// From now on every round fails and names the rank that ended first; `how` completes "rank 3 ...", e.g. "was ended
   /// by signal 9".
   void rank_ended(int rank, const std::string& how);
+  /// After rank_ended(): another process has taken the rank's place. The others' requests fail until they join anew.
+  void rank_replaced(int rank, Descriptor socket);
 
  private:
   using Bytes = std::vector<std::byte>;
@@ -46,13 +49,17 @@ class GatherServer {
     std::shared_ptr<const Bytes> outgoing;  // an answer, perhaps partly sent
     std::size_t sent = 0;
     std::string ended;  // how the rank ended; empty while it runs
+    std::shared_ptr<const Bytes>
+        owed;  // the answer to all requests until the rank joins anew, because of a replacement
   };
 
   void receive(Link& link);
   void send(Link& link);
   const job_socket::Request* part_of(const Link& link) const;
+  void answer_owed();
   void end_round();
   void answer(const std::shared_ptr<const Bytes>& bytes);
+  void answer(Link& link, const std::shared_ptr<const Bytes>& bytes);
   void fail(Status status, int rank, const std::string& sentence);
 
   std::vector<Link> links_;

@@ -28,12 +28,14 @@ namespace {
 class Job : public RankJob {
  public:
   explicit Job(const JobOptions& options)
-      : RankJob({"torii-run", options.command, options.ranks, options.timeout_s, options.continue_on_failure}) {}
+      : RankJob({"torii-run", options.command, options.ranks, options.timeout_s, options.continue_on_failure,
+                 options.replacements}) {}
 
  private:
   bool prepare(int rank) override;
   bool become(int rank) override;
   void started() override;
+  void replaced(int rank) override;
   std::string name_of(int rank, pid_t pid) const override {
     return "rank " + std::to_string(rank) + " (process " + std::to_string(pid) + ")";
   }
@@ -81,6 +83,13 @@ bool Job::become(int rank) {
 void Job::started() {
   rank_socket_ = Descriptor();
   server_ = std::make_unique<GatherServer>(std::move(sockets_));
+  sockets_.clear();
+}
+
+void Job::replaced(int rank) {
+  rank_socket_ = Descriptor();
+  server_->rank_replaced(rank, std::move(sockets_.back()));
+  sockets_.clear();
 }
 
 /// Ends processes that ranks have started and left behind; the kernel handed them to us when their parent ended.

@@ -11,6 +11,7 @@ struct JobOptions {
   int ranks = 1;
   double timeout_s = 0;              ///< 0: none
   bool continue_on_failure = false;  ///< ranks go on when one fails
+  int replacements = 0;  ///< so many failed ranks are replaced by new processes; then a failure ends the job
   std::vector<std::string> command;  ///< program and arguments
 };
 

@@ -17,16 +17,22 @@ int main(int argc, char** argv) {
   describe(app, "torii-run", TORII_VERSION, "torii-run -n 4 -- all_reduce_perf -b 8 -e 1M");
   JobOptions options;
   std::string on_failure = "end";
+  int replacements = 3;
   app.add_option("-n", options.ranks, "number of ranks")->required()->check(CLI::Range(1, kRanksMax));
   app.add_option("--timeout", options.timeout_s, "end the job after this many seconds, with code 4")
       ->check(CLI::Range(0.001, 1e9));
-  app.add_option("--on-failure", on_failure, "what the other ranks do when one fails: end, continue")
-      ->check(CLI::IsMember({"end", "continue"}))
+  app.add_option("--on-failure", on_failure,
+                 "what happens when a rank fails: the others end, they continue, or it is replaced")
+      ->check(CLI::IsMember({"end", "continue", "replace"}))
+      ->capture_default_str();
+  app.add_option("--replacements", replacements, "with --on-failure replace: this many; then a failure ends the job")
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.prefix_command();
   if (const auto code = parse(app, argc, argv)) return *code;
 
   options.continue_on_failure = on_failure == "continue";
+  if (on_failure == "replace") options.replacements = replacements;
   options.command = app.remaining();
   if (!options.command.empty() && options.command[0] == "--") {
     options.command.erase(options.command.begin());

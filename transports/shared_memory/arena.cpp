@@ -142,8 +142,9 @@ void Arena::pin(std::size_t bytes) {
                 "pinning " + std::to_string(bytes) + " bytes of an arena of " + std::to_string(bytes_));
   }
   if (!used_.empty() && used_.rbegin()->first + used_.rbegin()->second > bytes) {
-    throw Error(Status::internal,
-                "memory behind the " + std::to_string(bytes) + " pinned bytes of the arena is in use");
+    throw Error(Status::no_resource, "memory of the arena behind the " + std::to_string(bytes) +
+                                         " bytes that the fabric can pin is in use, by an earlier context; set "
+                                         "TORII_ARENA to one size for all contexts and ranks");
   }
   free_.erase(free_.lower_bound(bytes), free_.end());
   if (!free_.empty()) {

@@ -76,9 +76,32 @@ void agree(Bootstrap& bootstrap, const Error* failure) {
   }
 }
 
+/// The largest arena of a rank; fixed if it has one already.
+struct ArenaSize {
+  std::uint64_t bytes;
+  std::uint64_t is_fixed;
+};
+
+/// Throws the same Error on all ranks.
+std::size_t common_size(const std::vector<ArenaSize>& all) {
+  const auto fixed = std::ranges::find_if(all, [](const ArenaSize& one) { return one.is_fixed != 0; });
+  if (fixed == all.end()) return std::ranges::min(all, {}, &ArenaSize::bytes).bytes;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].bytes == fixed->bytes || (all[rank].is_fixed == 0 && all[rank].bytes > fixed->bytes)) continue;
+    throw Error(all[rank].is_fixed != 0 ? Status::mismatch : Status::no_resource,
+                "rank " + std::to_string(fixed - all.begin()) + " brings an arena of " + std::to_string(fixed->bytes) +
+                    " bytes, but rank " + std::to_string(rank) +
+                    (all[rank].is_fixed != 0 ? " brings one of " : " can map arenas of ") +
+                    std::to_string(all[rank].bytes) + "; set TORII_ARENA to one size for all contexts",
+                static_cast<int>(rank));
+  }
+  return fixed->bytes;
+}
+
 }  // namespace
 
-std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std::size_t wanted_bytes) {
+std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std::size_t wanted_bytes,
+                                  const Arena* earlier) {
   // Two rounds: ranks agree on sizes before anything is made, and one rank's failure is a failure of all.
   const auto attempt = [&bootstrap](auto&& step) {
     std::unique_ptr<Error> failure;
@@ -89,11 +112,21 @@ std::unique_ptr<Arena> make_arena(Bootstrap& bootstrap, const Nodes& nodes, std:
     }
     agree(bootstrap, failure.get());
   };
-  std::size_t bytes = 0;
-  attempt([&] { bytes = Arena::possible_bytes(wanted_bytes, nodes.own_ranks()); });
-  const std::vector<std::size_t> all = gather_values(bootstrap, bytes);
+  ArenaSize own{};
+  attempt([&] {
+    own.bytes = Arena::possible_bytes(earlier != nullptr ? earlier->bytes() : wanted_bytes, nodes.own_ranks());
+    if (earlier == nullptr) return;
+    own.is_fixed = 1;
+    if (own.bytes == earlier->bytes()) return;
+    throw Error(Status::no_resource, "this process cannot map " + std::to_string(nodes.own_ranks()) +
+                                         " arenas of the " + std::to_string(earlier->bytes()) +
+                                         " bytes that its earlier context has; set TORII_ARENA lower for that one");
+  });
+  const std::size_t bytes = common_size(gather_values(bootstrap, own));
   std::unique_ptr<Arena> arena;
-  attempt([&] { arena = std::make_unique<Arena>(*std::min_element(all.begin(), all.end())); });
+  attempt([&] {
+    if (earlier == nullptr) arena = std::make_unique<Arena>(bytes);
+  });
   return arena;
 }
 

@@ -74,7 +74,7 @@ TEST(Settings, EveryShownValueCanBeSetAgain) {
            "ENGINES=7\nSEGMENT=96K\nALGORITHM=ring\nTOPOLOGY=torus:2x2x2\nRANK_MAP=list:1,0\nTRANSPORT=shared_memory\n"
            "PROVIDER=tcp;ofi_rxm\n"
            "DETERMINISM=canonical\nWIRE=f32\nISA=avx2\nTIMEOUT=0.25\nLOG=debug\nCHANNELS=8\nSLOTS=16\nWINDOW=5\n"
-           "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nINSECURE=1\n"
+           "TUNE_FILE=/a b\nARENA=512M\nWAIT=sleep\nCROSS_MEMORY=off\nHELPERS=2\nHELPER_CPUS=0-3,8\nINSECURE=1\n"
            "RENDEZVOUS=file:/a b\nINTERFACE=^docker,veth\nPORTS=20000-20100");
   std::string lines;
   for (const SettingView& view : settings.list()) {
@@ -91,55 +91,59 @@ TEST(Settings, EveryShownValueCanBeSetAgain) {
   EXPECT_TRUE(again.insecure);
 }
 
+/// Bad values, and a part of what is said about them.
+struct Case {
+  const char* variable;
+  const char* right;
+};
+const Case kBadValues[] = {{"TORII_ENGINES=0", "a whole number from 1 to 16"},
+                           {"TORII_ENGINES=17", "a whole number from 1 to 16"},
+                           {"TORII_ENGINES=4x", "a whole number from 1 to 16"},
+                           {"TORII_ENGINES=", "a whole number from 1 to 16"},
+                           {"TORII_SEGMENT=100", "a multiple of 64"},
+                           {"TORII_SEGMENT=-64", "auto, or bytes from 64 to 1G"},
+                           {"TORII_SEGMENT=2G", "auto, or bytes from 64 to 1G"},
+                           {"TORII_SEGMENT=1T", "with K, M or G"},
+                           {"TORII_SEGMENT=99999999999999999999", "auto, or bytes from 64 to 1G"},
+                           {"TORII_ALGORITHM=trinary", "one of auto trinaryx3 ring"},
+                           {"TORII_TOPOLOGY=ring:4", "torus:XxYxZ"},
+                           {"TORII_TOPOLOGY=torus:", "torus:XxYxZ"},
+                           {"TORII_TRANSPORT=tcp", "one of auto shared_memory"},
+                           {"TORII_PROVIDER=", "auto, or a libfabric provider"},
+                           {"TORII_PROVIDER=tcp ofi_rxm", "auto, or a libfabric provider"},
+                           {"TORII_NODE=a\nb", "one line of at most 63 bytes"},
+                           {"TORII_DETERMINISM=always", "one of run canonical"},
+                           {"TORII_WIRE=f64", "one of type f32"},
+                           {"TORII_ISA=mmx", "one of auto reference sse4"},
+                           {"TORII_TIMEOUT=0", "seconds above 0"},
+                           {"TORII_TIMEOUT=-1", "seconds above 0"},
+                           {"TORII_TIMEOUT=nan", "seconds above 0"},
+                           {"TORII_TIMEOUT=inf", "seconds above 0"},
+                           {"TORII_TIMEOUT=5s", "seconds above 0"},
+                           {"TORII_LOG=loud", "one of error warn info debug"},
+                           {"TORII_CHANNELS=9", "a whole number from 1 to 8"},
+                           {"TORII_SLOTS=257", "a whole number from 0 to 256"},
+                           {"TORII_WINDOW=33", "a whole number from 0 to 32"},
+                           {"TORII_ARENA=1M", "bytes from 256M to"},
+                           {"TORII_WAIT=busy", "one of auto spin yield sleep shared"},
+                           {"TORII_CROSS_MEMORY=yes", "one of auto on off"},
+                           {"TORII_HELPERS=-1", "a whole number from 0 to 16"},
+                           {"TORII_HELPER_CPUS=all", "CPU numbers like 0-3,8"},
+                           {"TORII_HELPER_CPUS=", "CPU numbers like 0-3,8"},
+                           {"TORII_INSECURE=yes", "one of 0 1"},
+                           {"TORII_RENDEZVOUS=meeting", "auto or file:PATH"},
+                           {"TORII_RENDEZVOUS=file:", "auto or file:PATH"},
+                           {"TORII_INTERFACE=", "beginnings of names"},
+                           {"TORII_INTERFACE=eth,,ib", "beginnings of names"},
+                           {"TORII_INTERFACE=^=", "beginnings of names"},
+                           {"TORII_PORTS=0-5", "LOW-HIGH"},
+                           {"TORII_PORTS=500", "LOW-HIGH"},
+                           {"TORII_PORTS=500-400", "LOW-HIGH"},
+                           {"TORII_PORTS=500-70000", "LOW-HIGH"}};
+
 TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
-  struct Case {
-    const char* variable;
-    const char* right;
-  };
-  const Case cases[] = {{"TORII_ENGINES=0", "a whole number from 1 to 16"},
-                        {"TORII_ENGINES=17", "a whole number from 1 to 16"},
-                        {"TORII_ENGINES=4x", "a whole number from 1 to 16"},
-                        {"TORII_ENGINES=", "a whole number from 1 to 16"},
-                        {"TORII_SEGMENT=100", "a multiple of 64"},
-                        {"TORII_SEGMENT=-64", "auto, or bytes from 64 to 1G"},
-                        {"TORII_SEGMENT=2G", "auto, or bytes from 64 to 1G"},
-                        {"TORII_SEGMENT=1T", "with K, M or G"},
-                        {"TORII_SEGMENT=99999999999999999999", "auto, or bytes from 64 to 1G"},
-                        {"TORII_ALGORITHM=trinary", "one of auto trinaryx3 ring"},
-                        {"TORII_TOPOLOGY=ring:4", "torus:XxYxZ"},
-                        {"TORII_TOPOLOGY=torus:", "torus:XxYxZ"},
-                        {"TORII_TRANSPORT=tcp", "one of auto shared_memory"},
-                        {"TORII_PROVIDER=", "auto, or a libfabric provider"},
-                        {"TORII_PROVIDER=tcp ofi_rxm", "auto, or a libfabric provider"},
-                        {"TORII_NODE=a\nb", "one line of at most 63 bytes"},
-                        {"TORII_DETERMINISM=always", "one of run canonical"},
-                        {"TORII_WIRE=f64", "one of type f32"},
-                        {"TORII_ISA=mmx", "one of auto reference sse4"},
-                        {"TORII_TIMEOUT=0", "seconds above 0"},
-                        {"TORII_TIMEOUT=-1", "seconds above 0"},
-                        {"TORII_TIMEOUT=nan", "seconds above 0"},
-                        {"TORII_TIMEOUT=inf", "seconds above 0"},
-                        {"TORII_TIMEOUT=5s", "seconds above 0"},
-                        {"TORII_LOG=loud", "one of error warn info debug"},
-                        {"TORII_CHANNELS=9", "a whole number from 1 to 8"},
-                        {"TORII_SLOTS=257", "a whole number from 0 to 256"},
-                        {"TORII_WINDOW=33", "a whole number from 0 to 32"},
-                        {"TORII_ARENA=1M", "bytes from 256M to"},
-                        {"TORII_WAIT=busy", "one of auto spin yield sleep shared"},
-                        {"TORII_CROSS_MEMORY=yes", "one of auto on off"},
-                        {"TORII_HELPERS=-1", "a whole number from 0 to 16"},
-                        {"TORII_INSECURE=yes", "one of 0 1"},
-                        {"TORII_RENDEZVOUS=meeting", "auto or file:PATH"},
-                        {"TORII_RENDEZVOUS=file:", "auto or file:PATH"},
-                        {"TORII_INTERFACE=", "beginnings of names"},
-                        {"TORII_INTERFACE=eth,,ib", "beginnings of names"},
-                        {"TORII_INTERFACE=^=", "beginnings of names"},
-                        {"TORII_PORTS=0-5", "LOW-HIGH"},
-                        {"TORII_PORTS=500", "LOW-HIGH"},
-                        {"TORII_PORTS=500-400", "LOW-HIGH"},
-                        {"TORII_PORTS=500-70000", "LOW-HIGH"}};
   std::set<std::string> messages;
-  for (const Case& one : cases) {
+  for (const Case& one : kBadValues) {
     const std::string text = one.variable;
     const std::size_t equals = text.find('=');
     const std::string message = refusal({one.variable});
@@ -149,7 +153,7 @@ TEST(Settings, EveryBadValueIsNamedWithWhatWouldBeRight) {
     EXPECT_NE(message.find(one.right), std::string::npos) << message;
     messages.insert(message);
   }
-  EXPECT_EQ(messages.size(), std::size(cases)) << "two cases have the same message";
+  EXPECT_EQ(messages.size(), std::size(kBadValues)) << "two kBadValues have the same message";
 }
 
 /// The catalogue says which algorithms there are; without it the table takes any word.

@@ -63,6 +63,30 @@ std::size_t result_offset(const CallSpec& spec, int rank, int from) {
   return sum_before(from, [&](int block) { return length_of(spec, block, to); });
 }
 
+/// Addresses of blocks in place of a buffer, on each side that has counts and a buffer.
+void write_lists(Words& words) {
+  const std::size_t bytes = torii_type_bytes(words.call.type);
+  torii_call& call = words.call;
+  if (call.input_counts != nullptr && call.input != nullptr) {
+    const auto* next = static_cast<const std::byte*>(call.input);
+    for (const std::size_t count : words.input_counts) {
+      words.input_blocks.push_back(count == 0 ? nullptr : next);
+      next += count * bytes;
+    }
+    call.input = nullptr;
+    call.input_blocks = words.input_blocks.data();
+  }
+  if (call.result_counts != nullptr && call.result != nullptr) {
+    auto* next = static_cast<std::byte*>(call.result);
+    for (const std::size_t count : words.result_counts) {
+      words.result_blocks.push_back(count == 0 ? nullptr : next);
+      next += count * bytes;
+    }
+    call.result = nullptr;
+    call.result_blocks = words.result_blocks.data();
+  }
+}
+
 int root_of(const CallSpec& spec, Place place) { return spec.root % place.ranks; }
 
 std::size_t input_count(const CallSpec& spec, Place place) {
@@ -286,6 +310,9 @@ void write_words(Words& words, const CallSpec& spec, Place place, const void* in
   if (has_input) words.call.input_counts = words.input_counts.data();
   if (!has_input || is_alltoall) words.call.result_counts = words.result_counts.data();
   words.call.count = length_of(spec, place.rank, place.rank);
+  // Each rank chooses by itself, in each call, whether it gives addresses.
+  const bool has_list = mixed(spec.seed + 3 + static_cast<std::uint64_t>(place.rank)) % 3 == 0;
+  if (has_list && spec.collective != TORII_REDUCE_SCATTER) write_lists(words);
 }
 
 }  // namespace torii::faults

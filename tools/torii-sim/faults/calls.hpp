@@ -67,16 +67,21 @@ struct Overlap {
 };
 Overlap overlap_of(const CallSpec& spec, Place place);
 
-/// A torii_call, and the lengths of the blocks to which it refers.
+/// A torii_call, and the lengths and addresses of the blocks to which it refers.
 struct Words {
   torii_call call = {};
   std::vector<std::size_t> input_counts = {};
   std::vector<std::size_t> result_counts = {};
+  std::vector<const void*> input_blocks = {};
+  std::vector<void*> result_blocks = {};
 };
 /// The call of a collective; `words` must stay where it is until the call has been made.
 void write_words(Words& words, const CallSpec& spec, Place place, const void* input, void* result);
 /// Make a call of the other kinds.
 torii_status redistribute(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result);
 torii_status send_and_receive(torii_team* team, const CallSpec& spec, Place place, const void* input, void* result);
+/// Whether a blocking collective is made as a group of calls on parts of its vectors; and makes it.
+bool is_made_in_parts(const CallSpec& spec);
+torii_status run_in_parts(torii_team* team, const CallSpec& spec, const torii_call& call);
 
 }  // namespace torii::faults

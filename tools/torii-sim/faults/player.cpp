@@ -178,7 +178,12 @@ void Player::run(std::size_t index) {
   }
   const std::string name = stage_.chronicle != nullptr ? text_of(call.spec) : "";
   if (step.manner == Manner::blocking) {
-    return judge(call, timed(Phase::calling, name, [&] { return torii_run(team, &words.call); }));
+    const bool in_parts = is_made_in_parts(call.spec);
+    const torii_status status = timed(Phase::calling, name, [&] {
+      return in_parts ? run_in_parts(team, call.spec, words.call) : torii_run(team, &words.call);
+    });
+    if (status != TORII_OK && in_parts) stage_.has_abandoned = true;
+    return judge(call, status);
   }
   if (step.manner == Manner::persistent) return run_persistent(call, words);
   const torii_status started =
