@@ -47,8 +47,8 @@ WorkPointer Group::issue_operation(Operation operation, bool waits) {
   sequence_.fetch_add(1, std::memory_order_relaxed);
   const bool is_barrier = operation.type == c10d::OpType::BARRIER;
   auto work = c10::make_intrusive<Work>(team_, std::move(operation));
-  if (is_barrier && progress_) {
-    auto earlier = progress_->pending();
+  if (is_barrier && has_thread()) {
+    auto earlier = progress()->pending();
     if (!earlier.empty()) {
       work->end_after(std::move(earlier));
       waits = false;
@@ -98,7 +98,10 @@ void Group::rest() {
   if (thread) thread->stop();
 }
 
-bool Group::has_thread() const { return progress_ != nullptr; }
+bool Group::has_thread() const {
+  const std::lock_guard lock(mutex_);
+  return progress_ != nullptr;
+}
 
 // ---- sends and receives
 

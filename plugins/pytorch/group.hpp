@@ -89,7 +89,7 @@ class Group final : public GroupBase {
 
   std::shared_ptr<Team> team_;
   std::chrono::milliseconds timeout_;
-  std::mutex mutex_;  ///< guards the making of the thread
+  mutable std::mutex mutex_;  ///< guards progress_
   std::shared_ptr<ProgressThread> progress_;
   std::atomic<uint64_t> sequence_ = 0;
   uint64_t monitored_barriers_ = 0;

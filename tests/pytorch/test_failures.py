@@ -4,6 +4,7 @@
 import datetime
 import os
 import signal
+import tempfile
 import threading
 import time
 
@@ -62,6 +63,7 @@ def test_killed_rank_is_named(call, tmp_path):
         assert f"on rank {rank} of 3" in str(error)
         assert call in ("asynchronous", "irecv") or call in str(error), error
         assert "rank 2" in torii.torch.health()
+        barrier_of(tmp_path / "asked", rank, 2)  # a rank that has ended would be lost too
         return seconds
 
     seconds = [one for one in job(check, 3, dead={2}) if one is not None]
@@ -244,13 +246,15 @@ def test_missing_rank_of_a_new_group():
     job(check)
 
 
-def test_nothing_is_left_behind(tmp_path):
-    before = set(os.listdir("/dev/shm")) | set(os.listdir("/tmp"))
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # of this test alone
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = set(os.listdir("/dev/shm"))
 
     def check(rank):
         dist.all_reduce(torch.ones(100000), async_op=True).wait()
         die()
 
     job(check, 2, dead={0, 1})
-    left = (set(os.listdir("/dev/shm")) | set(os.listdir("/tmp"))) - before
-    assert not [name for name in left if "torii" in name], left
+    assert os.listdir(tmp_path) == []
+    assert not [name for name in set(os.listdir("/dev/shm")) - before if "torii" in name]
