@@ -33,6 +33,11 @@ inline void check(torii_status status) {
   if (status != TORII_OK) throw Failure(status);
 }
 
+/// A context, its teams, buffers, regions and containers share it: the last one to go takes it along.
+using SharedContext = std::shared_ptr<torii_context>;
+/// For objects over a context that somebody else destroys, after them.
+inline SharedContext borrowed(torii_context* context) { return {SharedContext(), context}; }
+
 /// A non-blocking or persistent operation; its buffers must live until it has ended. One that is moved from, or made
 /// without a handle, has ended. The destructor waits for the end, up to the team's deadline: call wait() before, where
 /// that matters.

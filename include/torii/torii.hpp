@@ -34,7 +34,7 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team> {
   using CallsOnBlockLists<Team>::gather;
   using CallsOnBlockLists<Team>::scatter;
 
-  explicit Team(torii_team* handle) : handle_(handle) {}
+  explicit Team(torii_team* handle, SharedContext context = {}) : context_(std::move(context)), handle_(handle) {}
   int rank() const noexcept { return torii_team_rank(handle_.get()); }
   int ranks() const noexcept { return torii_team_ranks(handle_.get()); }
   torii_team* handle() const noexcept { return handle_.get(); }
@@ -55,13 +55,13 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team> {
   Team split(int color, int key, const torii_team_options* options = nullptr) const {
     torii_team* part = nullptr;
     check(torii_team_split(handle_.get(), color, key, options, &part));
-    return Team(part);
+    return Team(part, context_);
   }
   /// The living members of a team on which a call failed.
   Team survivors(const torii_team_options* options = nullptr) const {
     torii_team* part = nullptr;
     check(torii_team_survivors(handle_.get(), options, &part));
-    return Team(part);
+    return Team(part, context_);
   }
 
   /// Runs a call to its end; its forms are in call.hpp, and the functions below are short for them. Buffers of wrong
@@ -236,54 +236,59 @@ class Team : public SendsAndReceives<Team>, public CallsOnBlockLists<Team> {
   struct Destroy {
     void operator()(torii_team* team) const noexcept { (void)torii_team_destroy(team); }
   };
+  SharedContext context_;  // gone after the team
   std::unique_ptr<torii_team, Destroy> handle_;
 };
 
-/// Memory that peers map, as a span of elements. Must not outlive its context.
+/// Memory that peers map, as a span of elements.
 template <typename Element>
 class Buffer {
  public:
-  Buffer(torii_context* context, std::size_t count) : context_(context) {
+  Buffer(SharedContext context, std::size_t count) : context_(std::move(context)) {
     void* address = nullptr;
-    check(torii_allocate(context, count * sizeof(Element), &address));
+    check(torii_allocate(context_.get(), count * sizeof(Element), &address));
     span_ = {static_cast<Element*>(address), count};
   }
-  Buffer(Buffer&& other) noexcept : context_(other.context_), span_(std::exchange(other.span_, {})) {}
+  Buffer(Buffer&& other) noexcept : context_(std::move(other.context_)), span_(std::exchange(other.span_, {})) {}
   Buffer& operator=(Buffer&&) = delete;
   ~Buffer() {
-    if (!span_.empty()) (void)torii_free(context_, span_.data());
+    if (!span_.empty()) (void)torii_free(context_.get(), span_.data());
   }
   std::span<Element> span() const noexcept { return span_; }
   operator std::span<Element>() const noexcept { return span_; }
 
  private:
-  torii_context* context_;
+  SharedContext context_;
   std::span<Element> span_;
 };
 
-/// Memory of the caller, known to a context while this lives. Must outlive neither the context nor the memory.
+/// Memory of the caller, known to a context while this lives. Must not outlive the memory.
 class Region {
  public:
   /// `flags`: 0 or TORII_REGISTER_ADOPT.
-  Region(torii_context* context, void* address, std::size_t bytes, unsigned flags) : context_(context) {
-    check(torii_register(context, address, bytes, flags, &handle_));
+  Region(SharedContext context, void* address, std::size_t bytes, unsigned flags) : context_(std::move(context)) {
+    check(torii_register(context_.get(), address, bytes, flags, &handle_));
   }
-  Region(Region&& other) noexcept : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Region(Region&& other) noexcept
+      : context_(std::move(other.context_)), handle_(std::exchange(other.handle_, nullptr)) {}
   Region& operator=(Region&&) = delete;
-  ~Region() { (void)torii_deregister(context_, handle_); }
+  ~Region() {
+    if (handle_ != nullptr) (void)torii_deregister(context_.get(), handle_);
+  }
 
  private:
-  torii_context* context_;
+  SharedContext context_;
   torii_region* handle_ = nullptr;
 };
 
-/// One per process and job.
+/// One per process and job. Its teams, buffers, regions and containers keep what they need of it, so it may go before
+/// them; requests may not outlive their teams.
 class Context {
  public:
   explicit Context(const torii_context_options* options = nullptr) {
     torii_context* context = nullptr;
     check(torii_context_create(options, &context));
-    handle_.reset(context);
+    handle_ = SharedContext(context, [](torii_context* last) { (void)torii_context_destroy(last); });
   }
   int rank() const noexcept { return torii_context_rank(handle_.get()); }
   int ranks() const noexcept { return torii_context_ranks(handle_.get()); }
@@ -292,11 +297,12 @@ class Context {
   int local_rank() const noexcept { return torii_context_local_rank(handle_.get()); }
   int local_ranks() const noexcept { return torii_context_local_ranks(handle_.get()); }
   torii_context* handle() const noexcept { return handle_.get(); }
+  const SharedContext& shared() const noexcept { return handle_; }
   /// The team of all ranks. Collective.
   Team team(const torii_team_options* options = nullptr) const {
     torii_team* team = nullptr;
     check(torii_team_create(handle_.get(), options, &team));
-    return Team(team);
+    return Team(team, handle_);
   }
   /// Moves the started operations of all teams once, without waiting; true if one moved. From any thread.
   bool progress() const {
@@ -313,19 +319,16 @@ class Context {
   }
   template <typename Element>
   Buffer<Element> allocate(std::size_t count) const {
-    return Buffer<Element>(handle_.get(), count);
+    return Buffer<Element>(handle_, count);
   }
   /// Makes peers on the node reach the caller's memory in place, until the Region is destroyed.
   template <typename Element>
   Region adopt(std::span<Element> memory) const {
-    return Region(handle_.get(), memory.data(), memory.size_bytes(), TORII_REGISTER_ADOPT);
+    return Region(handle_, memory.data(), memory.size_bytes(), TORII_REGISTER_ADOPT);
   }
 
  private:
-  struct Destroy {
-    void operator()(torii_context* context) const noexcept { (void)torii_context_destroy(context); }
-  };
-  std::unique_ptr<torii_context, Destroy> handle_;
+  SharedContext handle_;
 };
 
 }  // namespace cpp

@@ -69,8 +69,8 @@ void request_dealloc(PyObject* object) {
   } else if (!is_ours(self->team)) {
     // The operation is the parent's, or nobody moves it any more: its buffers are left as they are.
     if (!self->is_running) delete self->operation;
-  } else if (self->handle.request != nullptr && self->team->team != nullptr &&
-             (self->is_running || self->team->is_busy)) {
+  } else if (self->handle.request != nullptr &&
+             (self->team->is_busy || (self->is_running && self->team->team != nullptr))) {
     abandon(self);
   } else {
     // What ran on a team that has been closed has ended with it.

@@ -78,7 +78,13 @@ torii_status end_team(TeamObject* self) {
 
 void team_dealloc(PyObject* object) {
   TeamObject* const self = team_of(object);
-  if (self->context != nullptr && self->team != nullptr && is_ours(self)) end_team(self);
+  if (self->context != nullptr && is_ours(self)) {
+    if (self->team != nullptr) {
+      end_team(self);
+    } else if (self->abandoned != nullptr) {
+      sweep_abandoned(self);  // all have ended with the team, which was closed
+    }
+  }
   delete self->abandoned;
   Py_XDECREF(reinterpret_cast<PyObject*>(self->context));
   free_object(object);

@@ -347,7 +347,7 @@ TEST(Cpp, ContainersInMemoryThatPeersReach) {
   ThreadTeam options;
   run_as_threads(options, [](torii_context* context, torii_team* whole) {
     using Numbers = std::vector<std::int64_t, Allocator<std::int64_t>>;
-    const Allocator<char> any(context);
+    const Allocator<char> any(borrowed(context));
     Numbers numbers(5000, torii_team_rank(whole), any);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(numbers.data()) % 64, 0U);
     numbers.resize(20'000, torii_team_rank(whole));
@@ -355,12 +355,28 @@ TEST(Cpp, ContainersInMemoryThatPeersReach) {
     EXPECT_EQ(numbers, Numbers(20'000, 1, any));
     EXPECT_TRUE(any == numbers.get_allocator());
     EXPECT_THROW(numbers.reserve(std::size_t{1} << 50), std::bad_alloc);
-    EXPECT_THROW((void)Allocator<std::int64_t>(context).allocate(SIZE_MAX), std::bad_alloc);
+    EXPECT_THROW((void)Allocator<std::int64_t>(borrowed(context)).allocate(SIZE_MAX), std::bad_alloc);
     // Memory of the arena, which the context takes back.
-    void* const address = Allocator<char>(context).allocate(10);
+    void* const address = Allocator<char>(borrowed(context)).allocate(10);
     EXPECT_EQ(torii_free(context, address), TORII_OK);
     EXPECT_EQ(torii_barrier(whole), TORII_OK);
   });
+}
+
+TEST(Cpp, AContextMayGoBeforeWhatItHasGiven) {
+  torii_context_options options = {};
+  options.size = sizeof(options);
+  options.ranks = 1;
+  Context context(&options);
+  Buffer<int> buffer = context.allocate<int>(100);
+  std::vector<int, Allocator<int>> numbers(100, 1, Allocator<int>(context.shared()));
+  Team team = context.team();
+  options.memory_of = context.handle();
+  context = Context(&options);
+  EXPECT_EQ(team.allreduce(buffer.span()), TORII_OK) << torii_last_error();
+  numbers.resize(5000, 1);
+  EXPECT_EQ(numbers, (std::vector<int, Allocator<int>>(5000, 1, Allocator<int>(context.shared()))));
+  EXPECT_EQ(context.team().allreduce(std::span(numbers)), TORII_OK) << torii_last_error();
 }
 
 }  // namespace
