@@ -22,8 +22,8 @@ void finish_with(Operation& operation, std::function<void()> more) {
   };
 }
 
-/// Whether the tensors are one after the other in memory. Lists that are not could go to torii as addresses, without
-/// the copies of this file, once its C interface takes those.
+/// Whether the tensors are one after the other in memory. Lists that are not could go to torii as lists of addresses
+/// (torii/block_lists.h) instead of copies. All ranks must then take calls of unequal blocks.
 bool is_one_stretch(const std::vector<at::Tensor>& tensors) {
   const auto* next = static_cast<const char*>(tensors.front().data_ptr());
   const at::Storage& storage = tensors.front().storage();
