@@ -148,8 +148,8 @@ TORII_API torii_status torii_team_survivors(torii_team* team, const torii_team_o
 /* Not collective; waits for nobody, but between nodes a moment until an abort has left. Operations that this rank has
  * started and that have not ended end with TORII_ABORTED on all ranks; a receive that has met no send ends so on this
  * rank alone. Requests of the team are then still to be tested or waited for, persistent ones to be freed, and the team
- * counts as alive until the last one is gone. A second destruction is TORII_INVALID_ARGUMENT until then. A thread in a group of the team must end it first:
- * otherwise TORII_INVALID_ARGUMENT. NULL is TORII_OK. */
+ * counts as alive until the last one is gone. A second destruction is TORII_INVALID_ARGUMENT until then. A thread in a
+ * group of the team must end it first: otherwise TORII_INVALID_ARGUMENT. NULL is TORII_OK. */
 TORII_API torii_status torii_team_destroy(torii_team* team);
 /* This rank in the team, from 0, and the number of its members; -1 for NULL. From any thread, as the next two. */
 TORII_API int torii_team_rank(const torii_team* team);
