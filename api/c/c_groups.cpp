@@ -74,7 +74,7 @@ torii_status torii_group_begin(torii_team* team) {
   if (group_of(team) != nullptr) return invalid("this thread is in a group of that team already; groups do not nest");
   const torii_status status = answered([&] {
     groups.reserve(groups.size() + 1);
-    // What this thread left open in an earlier team at this address has gone with that team.
+    // A group that this thread left open in an earlier team at this address has gone with that team.
     std::erase_if(groups, [team](const Group& one) { return one.team == team; });
     groups.push_back({team, team->number, {}, team->group_pool.take()});
   });

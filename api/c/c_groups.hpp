@@ -29,10 +29,10 @@ inline bool is_in_group(const torii_team* team) noexcept { return open_group(tea
 /// The collective joins the group.
 torii_status join_group(Group& group, const CallArguments& arguments) noexcept;
 
-/// What refused_on() does; in a group the group is refused. For calls that would have joined it.
+/// refused_on(), or the refusal of the thread's group: for calls that would have joined it.
 torii_status refused_or_in_group(torii_team* team, torii_status status) noexcept;
 
-/// What run_to_end() does; in a group, which is nullptr otherwise, the call joins it.
+/// run_to_end(), or the call joins `group` if that is not nullptr.
 inline torii_status run_or_join(torii_team* team, Group* group, const CallArguments& arguments) noexcept {
   return group != nullptr ? join_group(*group, arguments) : run_to_end(team, arguments);
 }

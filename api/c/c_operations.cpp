@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The named operations of the C interface.
 #include "api/c/c_groups.hpp"
+#include "api/c/c_structs.hpp"
 
 using torii::c::are_known;
 using torii::c::Group;
 using torii::c::open_group;
 using torii::c::refused_or_in_group;
 using torii::c::run_or_join;
+using torii::c::unequal_call;
 using torii::c::unknown;
 
 namespace {
@@ -36,20 +38,6 @@ torii_status run_plain(torii_team* team, torii::Collective collective, const voi
   set_op(arguments, op);
   if (arguments.multiplies) return refused_or_in_group(team, no_factor());
   return run_or_join(team, group, arguments);
-}
-
-torii_call unequal_call(torii_collective collective, const void* input, void* result, size_t count, torii_type type,
-                        int root) {
-  torii_call call = {};
-  call.size = sizeof(call);
-  call.collective = collective;
-  call.input = input;
-  call.result = result;
-  call.count = count;
-  call.type = type;
-  call.root = root;
-  call.unequal = 1;
-  return call;
 }
 
 }  // namespace

@@ -139,4 +139,18 @@ bool read_call(const torii_call* given, CallArguments& arguments, torii_status& 
   return true;
 }
 
+torii_call unequal_call(torii_collective collective, const void* input, void* result, std::size_t count,
+                        torii_type type, int root) noexcept {
+  torii_call call = {};
+  call.size = sizeof(call);
+  call.collective = collective;
+  call.input = input;
+  call.result = result;
+  call.count = count;
+  call.type = type;
+  call.root = root;
+  call.unequal = 1;
+  return call;
+}
+
 }  // namespace torii::c

@@ -42,4 +42,8 @@ int number_in(const Enum& field) {
 /// finds out.
 bool read_call(const torii_call* given, CallArguments& arguments, torii_status& status);
 
+/// A call with unequal blocks, whose lengths and places are still to be set.
+torii_call unequal_call(torii_collective collective, const void* input, void* result, std::size_t count,
+                        torii_type type, int root) noexcept;
+
 }  // namespace torii::c

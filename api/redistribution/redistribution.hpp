@@ -11,7 +11,7 @@
 
 namespace torii {
 
-/// What the memory of a redistribution is for, in messages.
+/// The purpose of a redistribution's memory, in messages.
 inline constexpr const char* kScratchPurpose = "to redistribute data in";
 
 /// Reorders the dimensions of an array; see torii_transpose_array. Throws Error{invalid_argument}; returns the status

@@ -25,7 +25,7 @@ class CallGroup {
   Status run(Team& team) noexcept;
 
  private:
-  /// What runs as one call: a call, or several that are packed.
+  /// A call, or several that run as one over a packed copy.
   struct Unit {
     std::span<const GroupCall> calls;
     std::byte* memory = nullptr;  ///< of the packed copy

@@ -8,7 +8,7 @@
 
 namespace torii {
 
-/// Who is inside may change the team's operations.
+/// A thread that is inside may change the team's operations.
 class Door {
  public:
   void enter() noexcept {

@@ -33,13 +33,13 @@ bool may_be_packed(const GroupCall& call, int ranks, std::size_t most_bytes) noe
   return arguments.count <= most_bytes && vector_bytes(call, ranks) <= most_bytes;
 }
 
-/// Where nothing is combined the type does not matter, as between ranks: the packed call is one of bytes.
+/// The type does not matter where nothing is combined, as between ranks: the packed call is one of bytes.
 bool go_together(const CallArguments& a, const CallArguments& b) noexcept {
   return a.collective == b.collective && (!has_root(a.collective) || a.root == b.root) &&
          (!combines(a.collective) || (a.type == b.type && op_number(a) == op_number(b)));
 }
 
-/// Of the lengths of all members: never 0.
+/// A hash of the lengths of all members, never 0.
 std::uint32_t hash_of_lengths(std::span<const GroupCall> calls) noexcept {
   std::uint64_t hash = calls.size();
   for (const GroupCall& call : calls) {

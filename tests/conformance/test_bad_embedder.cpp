@@ -128,6 +128,13 @@ TEST_F(BadEmbedder, AForkedChildMayMakeNoCall) {
       [&] { return torii_team_abort(team_, "of a child"); },
       [&] { return torii_team_destroy(team_); },
       [&] { return torii_context_destroy(context_); },
+      [&] {
+        torii_context_options options = {};
+        options.size = sizeof(options);
+        options.memory_of = context_;
+        torii_context* grown = nullptr;
+        return torii_context_create(&options, &grown);
+      },
   };
   for (std::size_t i = 0; i < std::size(calls); ++i) {
     const pid_t child = fork();

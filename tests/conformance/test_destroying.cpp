@@ -80,6 +80,8 @@ TEST(Destroying, LeavesEndedAndPersistentOperationsAlone) {
     EXPECT_EQ(torii_barrier(team), TORII_OK);
     // Nothing runs: no rank is disturbed, and the requests answer as before.
     EXPECT_EQ(torii_team_destroy(twin), TORII_OK);
+    EXPECT_EQ(torii_team_destroy(twin), TORII_INVALID_ARGUMENT);
+    EXPECT_TRUE(says("the team has been destroyed")) << torii_last_error();
     EXPECT_EQ(torii_wait(&started), TORII_OK) << torii_last_error();
     EXPECT_EQ(torii_wait(&persistent), TORII_OK);
     EXPECT_EQ(torii_restart(persistent), TORII_INVALID_ARGUMENT);

@@ -55,5 +55,19 @@ TEST(GroupsOfThreads, MayBeLeftByAThreadThatEnds) {
   });
 }
 
+/// A later team may get the address of one that was destroyed while this thread was in a group of it.
+TEST(GroupsOfThreads, GoWithTheirTeams) {
+  run_as_threads(team_of(2), [](torii_context*, torii_team* whole) {
+    for (int round = 0; round < 20; ++round) {
+      torii_team* team = nullptr;
+      ASSERT_EQ(torii_team_split(whole, 0, torii_team_rank(whole), nullptr, &team), TORII_OK) << torii_last_error();
+      EXPECT_EQ(torii_group_end(team), TORII_INVALID_ARGUMENT) << "round " << round << ": there is no group yet";
+      ASSERT_EQ(torii_group_begin(team), TORII_OK) << "round " << round << ": " << torii_last_error();
+      std::thread([&] { EXPECT_EQ(torii_team_destroy(team), TORII_OK) << torii_last_error(); }).join();
+    }
+    EXPECT_EQ(torii_barrier(whole), TORII_OK) << torii_last_error();
+  });
+}
+
 }  // namespace
 }  // namespace torii::tests

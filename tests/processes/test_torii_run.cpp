@@ -157,6 +157,12 @@ TEST(ToriiRun, ReplaceStartsAFailedRankAnew) {
   EXPECT_TRUE(holds(outcome.output, "replacement 2 of 3")) << outcome.output;
 }
 
+TEST(ToriiRun, NobodyIsReplacedOnceARankHasEndedWell) {
+  const Outcome outcome = shell(2, "[ $TORII_RANK = 0 ] && exit 0; sleep 0.5; exit 5", {"--on-failure", "replace"});
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_FALSE(holds(outcome.output, "replaced by")) << outcome.output;
+}
+
 TEST(ToriiRun, ReplaceEndsTheJobWhenTooManyFail) {
   const Outcome outcome =
       shell(2, "[ $TORII_RANK = 1 ] && exit 5; sleep 60", {"--on-failure", "replace", "--replacements", "2"});
