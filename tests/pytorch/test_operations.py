@@ -231,13 +231,13 @@ def test_sends_from_any_rank():
                 assert tensor.eq(source).all()
                 seen.add(source)
             assert seen == {1, 2}
-            work = dist.irecv(tensor)
+            work = dist.irecv(tensor, tag=1)  # the other receives must not take it
             work.wait()
             assert work.source_rank() == 2 and tensor[0] == 5
         else:
             dist.send(torch.full((70000,), rank, dtype=torch.int32), 0)
             if rank == 2:
-                dist.send(torch.full((1,), 5, dtype=torch.int32), 0)
+                dist.send(torch.full((1,), 5, dtype=torch.int32), 0, tag=1)
 
     job(check, 3)
 
