@@ -30,7 +30,10 @@ Owned lost_members(const torii_team* team) {
 }  // namespace
 
 PyObject* raise_status(torii_status status, const torii_team* team) {
-  const std::string reason = torii_last_error();  // before other calls replace it
+  return raise_status(status, torii_last_error(), team);
+}
+
+PyObject* raise_status(torii_status status, const std::string& reason, const torii_team* team) {
   const Owned lost = lost_members(team);
   if (!lost) return nullptr;
   const Owned error(PyObject_CallFunction(

@@ -16,8 +16,9 @@ FOLDER = pathlib.Path(torii.__file__).parent
 
 def test_help_reads_well():
     text = pydoc.render_doc(torii, renderer=pydoc.plaintext)
-    for part in ("collectives between the ranks of a job", "allreduce(self, array, op='sum', out=None, *, dtype=None)",
-                 "Starts allreduce(), with the same arguments"):
+    for part in ("collectives between the ranks of a job", "allreduce(self, array, op='sum', out=None, *, dtype=None, factor=None)",
+                 "Starts allreduce(), with the same arguments", "alltoall_list(self, arrays, outs, *, dtype=None)",
+                 "recv(self, out, source=-1, tag=-1, *, dtype=None)", "with team.group():", "class Received"):
         assert part in text
 
 
@@ -35,7 +36,8 @@ def test_all_public_names_have_docstrings():
 
 
 def test_every_collective_has_three_forms():
-    for name in torii.collectives():
+    lists = ["all_gather_list", "alltoall_list", "scatter_list", "gather_list"]
+    for name in torii.collectives() + lists:
         blocking = inspect.signature(getattr(torii.Team, name))
         for how in ("start", "prepare"):
             form = getattr(torii.Team, f"{how}_{name}")
@@ -47,7 +49,7 @@ def test_constants_are_the_library_s():
     assert [_torii.status_name(status) for status in torii.Status] == [status.name.lower() for status in torii.Status]
     assert torii.types()[:2] == ["i8", "u8"] and "bf16" in torii.types()
     assert {"ring", "node", "trinaryx3"} <= set(torii.algorithms())
-    assert torii.SUM is torii.Op.SUM and torii.__version__.count(".") == 2
+    assert torii.SUM is torii.Op.SUM and (torii.AVG, torii.PREMUL_SUM) == (13, 14) and torii.__version__.count(".") == 2
 
 
 def stub_names(name):
