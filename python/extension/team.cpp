@@ -57,7 +57,10 @@ PyObject* team_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   if (PyArg_ParseTuple(args, "O!:Team", context_type, &context) == 0) return nullptr;
   ContextObject* const owner = reinterpret_cast<ContextObject*>(context);
   TeamOptions options;
+  TeamMaking making;
   if (!is_usable(owner) || !read_team_options(keywords, options)) return nullptr;
+  // Teams of named members may be made at any time, if their exchanges do not interfere.
+  if (options.options.members == nullptr && !making.begin(owner)) return nullptr;
   Owned object = make_team_object(type, owner);
   if (!object) return nullptr;
   torii_status status = TORII_OK;
@@ -129,8 +132,9 @@ template <typename Make>
 PyObject* derive_team(PyObject* object, PyObject* dict, Make&& make) {
   TeamObject* const self = team_of(object);
   TeamUse use;
+  TeamMaking making;
   TeamOptions options;
-  if (!use.begin(self) || !read_team_options(dict, options)) return nullptr;
+  if (!use.begin(self) || !read_team_options(dict, options) || !making.begin(self->context)) return nullptr;
   Owned part = make_team_object(Py_TYPE(object), self->context);
   if (!part) return nullptr;
   torii_status status = TORII_OK;

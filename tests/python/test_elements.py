@@ -116,7 +116,7 @@ def test_factors_are_rounded_to_nearest_even(form):
     random = numpy.random.default_rng(7)
     largest = decode(SHORT[form][3], form)
     least = table(form)[1]
-    factors = [0.0, -0.0, 1.0, -3.0, least / 2, 1.5 * least, 0.51 * least, largest, -largest, 1.01 * largest, 4 * largest]
+    factors = [0.0, -0.0, 1.0, -3.0, least / 2, 1.5 * least, 0.51 * least, largest, -largest, 1.01 * largest]
     factors += [(one + other) / 2 for one, other in zip(table(form)[:-2:37], table(form)[1:-1:37])]  # ties
     factors += [float(one) for one in random.normal(0, 1, 40)] + [float(one) for one in random.normal(0, least, 40)]
     one = numpy.array([nearest(1.0, form)], item_of(form))
@@ -135,7 +135,8 @@ def test_wrong_factors():
     with pytest.raises(ValueError, match="factor is 2, but op is 'sum'; only 'premul_sum' takes a factor"):
         team.allreduce(numpy.ones(4), factor=2)
     for dtype, factor, limits in (("u8", 256, "0 to 255"), ("u8", -1, "0 to 255"), ("i8", -129, "-128 to 127"),
-                                  ("i64", 1 << 63, "-9223372036854775808 to"), ("u64", 1 << 64, "to 1844674407370955161")):
+                                  ("i64", 1 << 63, "-9223372036854775808 to"),
+                                  ("u64", 1 << 64, "to 1844674407370955161")):
         with pytest.raises(ValueError, match=f"factor is {factor}; for elements of type {dtype} it must be .*{limits}"):
             team.allreduce(bytearray(8), "premul_sum", dtype=dtype, factor=factor)
     with pytest.raises(TypeError):

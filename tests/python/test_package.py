@@ -16,7 +16,8 @@ FOLDER = pathlib.Path(torii.__file__).parent
 
 def test_help_reads_well():
     text = pydoc.render_doc(torii, renderer=pydoc.plaintext)
-    for part in ("collectives between the ranks of a job", "allreduce(self, array, op='sum', out=None, *, dtype=None, factor=None)",
+    for part in ("collectives between the ranks of a job",
+                 "allreduce(self, array, op='sum', out=None, *, dtype=None, factor=None)",
                  "Starts allreduce(), with the same arguments", "alltoall_list(self, arrays, outs, *, dtype=None)",
                  "recv(self, out, source=-1, tag=-1, *, dtype=None)", "with team.group():", "class Received"):
         assert part in text
