@@ -63,9 +63,9 @@ class Team(_torii.Team):
     """An ordered set of ranks, and the collectives between them.
 
     Team(context, **options) is collective over the job and makes the team of all ranks. Options: topology, algorithm,
-    determinism, wire, segment_bytes, tune_table, rank_map, channels; docs/embedding.md explains them. With
-    members=[...] and exchange=function only the listed ranks of the context make the team: exchange(mine: bytes)
-    gathers among them and returns a list of bytes.
+    determinism, wire, segment_bytes, tune_table, rank_map, channels, timeout_seconds (the deadline of its waits);
+    docs/embedding.md explains them. With members=[...] and exchange=function only the listed ranks of the context make
+    the team: exchange(mine: bytes) gathers among them and returns a list of bytes.
 
     All ranks of a team make its calls in the same order, with equal operation, type, count and root. A team has one
     caller at a time; calls release the GIL, and a call of a second thread meanwhile is a RuntimeError.

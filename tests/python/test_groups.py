@@ -215,6 +215,11 @@ def test_ranks(body, count):
     ranks.job(__file__, body.__name__, count)
 
 
+@pytest.mark.parametrize("body", (rank_collectives, rank_bits, rank_ring, rank_left_by_an_exception))
+def test_several_nodes(body):
+    ranks.job_of_nodes(__file__, body.__name__)
+
+
 def test_wrong_groups():
     team = torii.Context().team()
     with team.group():

@@ -156,6 +156,10 @@ def test_ranks(count):
     ranks.job(__file__, "rank_checks", count)
 
 
+def test_several_nodes():
+    ranks.job_of_nodes(__file__, "rank_checks", 3)
+
+
 @pytest.mark.parametrize("body", (rank_locked, rank_refused, rank_lengths_differ))
 def test_two_ranks(body):
     ranks.job(__file__, body.__name__)

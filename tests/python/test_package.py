@@ -73,6 +73,20 @@ def test_stub_of_the_extension():
         assert members == ours, name
 
 
+def test_stub_of_teams_has_the_parameters():
+    tree = ast.parse((FOLDER / "team.pyi").read_text(encoding="utf-8"))
+    team = next(one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Team")
+    for method in team.body:
+        given = [(one.arg, default) for one, default in zip(reversed(method.args.args), reversed(method.args.defaults))]
+        given += list(zip(method.args.kwonlyargs, method.args.kw_defaults))
+        stub = {getattr(name, "arg", name): ast.literal_eval(value) for name, value in given if value is not None}
+        signature = inspect.signature(getattr(torii.Team, method.name)).parameters.values()
+        ours = {one.name: one.default for one in signature if one.default is not inspect.Parameter.empty}
+        assert stub == ours, method.name
+        names = [one.arg for one in method.args.args + method.args.kwonlyargs]
+        assert names == [one.name for one in signature if one.kind != inspect.Parameter.VAR_KEYWORD], method.name
+
+
 def test_stub_of_teams():
     _, classes = stub_names("team.pyi")
     for name, function in vars(torii.Team).items():

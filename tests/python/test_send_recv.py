@@ -148,6 +148,19 @@ def rank_abandoned():
         assert out == b"abcd\1"
 
 
+def rank_closed():
+    """A receive that nobody answers ends with its team."""
+    team = torii.world()
+    own = team.split(0)
+    request = own.start_recv(out := bytearray(4), 1 - team.rank)
+    team.barrier()
+    own.close()
+    with pytest.raises(torii.Aborted):
+        request.wait()
+    out.append(1)
+    team.barrier()
+
+
 def rank_too_long():
     team = torii.world()
     with pytest.raises(torii.Mismatch, match="sends 5 bytes of u8 with tag 0 to rank 1, whose receive has room for 4"):
@@ -159,8 +172,11 @@ def rank_too_long():
 
 
 def rank_timeout():
-    team = torii.Context({"TIMEOUT": 0.5}).team()
-    others = ranks.others_of(team)
+    world = torii.world()
+    others = ranks.others_of(world)
+    team = world.split(0, timeout_seconds=0.5)
+    with pytest.raises(torii.InvalidArgument, match="timeout_seconds is -1.0"):
+        world.split(0, timeout_seconds=-1)
     if team.rank == 1:
         ranks.await_go()
         return
@@ -200,10 +216,15 @@ def test_ranks(body, count):
     ranks.job(__file__, body.__name__, count)
 
 
-@pytest.mark.parametrize("body", (rank_awaited, rank_cancelled, rank_abandoned, rank_too_long, rank_timeout,
-                                  rank_refused))
+@pytest.mark.parametrize("body", (rank_awaited, rank_cancelled, rank_closed, rank_abandoned, rank_too_long,
+                                  rank_timeout, rank_refused))
 def test_two_ranks(body):
     ranks.job(__file__, body.__name__)
+
+
+@pytest.mark.parametrize("body", (rank_send_and_recv, rank_any_source, rank_started, rank_cancelled, rank_too_long))
+def test_several_nodes(body):
+    ranks.job_of_nodes(__file__, body.__name__)
 
 
 def test_lost_rank():

@@ -69,30 +69,44 @@ def rank_threads_on_teams_of_their_own():
 
 
 def rank_waiting_threads_let_others_run():
-    """While a thread waits for rank 1, the main thread of rank 0 makes calls on another team."""
+    """While a thread waits for rank 1 in a call, the main thread of rank 0 makes calls on another team."""
     team = torii.world()
     own = team.split(0)
     others = ranks.others_of(team)
-    out = numpy.zeros(4)
 
-    def wait():
-        assert own.recv(out, 1).count == 4
+    def plain(out):
+        return lambda: own.recv(out, 1)
+
+    def grouped(out):
+        def body():
+            with own.group():
+                own.barrier()
+                own.recv(out, 1)
+        return body
+
+    def requested(out):
+        return own.start_recv(out, 1).wait  # what starts releases the GIL too
 
     def compute():
         until_busy(own)
-        for refused in (own.barrier, own.group().__enter__, own.close, lambda: own.split(0), lambda: own.send(out, 1)):
+        for refused in (own.barrier, own.group().__enter__, own.close, lambda: own.split(0), lambda: own.send(b"", 1)):
             with pytest.raises(RuntimeError, match="another thread is in a call on this team"):
                 refused()
         assert team.allreduce(numpy.ones(1)) == team.ranks
         ranks.tell_to_go(others)
 
-    if team.rank == 0:
-        run_all([wait, compute])
-        assert out.tolist() == [1, 2, 3, 4]
-    else:
-        assert team.allreduce(numpy.ones(1)) == team.ranks
-        ranks.await_go()
-        own.send(numpy.array([1.0, 2, 3, 4]), 0)
+    for wait in (plain, grouped, requested):
+        out = numpy.zeros(4)
+        if team.rank == 0:
+            run_all([wait(out), compute])
+            assert out.tolist() == [1, 2, 3, 4]
+        else:
+            assert team.allreduce(numpy.ones(1)) == team.ranks
+            ranks.await_go()
+            with own.group():
+                own.send(numpy.array([1.0, 2, 3, 4]), 0)
+                if wait is grouped:
+                    own.barrier()
     assert own.allreduce(numpy.ones(1)) == own.ranks
 
 
@@ -150,6 +164,10 @@ def test_two_ranks(body):
 
 def test_more_ranks():
     ranks.job(__file__, "rank_threads_on_teams_of_their_own", 3)
+
+
+def test_several_nodes():
+    ranks.job_of_nodes(__file__, "rank_threads_on_teams_of_their_own")
 
 
 def test_contexts_of_their_own():
