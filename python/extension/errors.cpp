@@ -51,6 +51,15 @@ bool value_error(const char* format, ...) {
   return false;
 }
 
+bool read_integer(PyObject* object, const char* name, Py_ssize_t& number) {
+  if (PyIndex_Check(object) == 0) {
+    PyErr_Format(PyExc_TypeError, "%s is %R; it must be an integer", name, object);
+    return false;
+  }
+  number = PyNumber_AsSsize_t(object, nullptr);
+  return number != -1 || PyErr_Occurred() == nullptr;
+}
+
 const char* current_message(Owned& holder) {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);

@@ -27,6 +27,9 @@ PyObject* raise_status(torii_status status, const std::string& reason, const tor
 /// ValueError with a text put together as by printf. Returns false.
 bool value_error(const char* format, ...);
 
+/// Reads an argument called `name`, clipped to the range of the type. False, with TypeError set, if it is no integer.
+bool read_integer(PyObject* object, const char* name, Py_ssize_t& number);
+
 /// The message of the current exception, which stays set.
 const char* current_message(Owned& holder);
 

@@ -48,12 +48,21 @@ void write(const Value& value, Factor& factor) {
   std::memcpy(factor.data(), &value, sizeof(value));
 }
 
+/// Returns false, after an exception of Python that does not name the argument.
+bool no_number(PyObject* factor, torii_type type, const char* kind) {
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0 && PyErr_ExceptionMatches(PyExc_ValueError) == 0) return false;
+  PyErr_Clear();
+  PyErr_Format(PyExc_TypeError, "factor is %R; for elements of type %s it must be %s", factor, torii_type_name(type),
+               kind);
+  return false;
+}
+
 template <typename Integer>
-bool read_integer(PyObject* number, torii_type type, Factor& factor) {
+bool read_whole(PyObject* number, torii_type type, Factor& factor) {
   using Limits = std::numeric_limits<Integer>;
   using Wide = std::conditional_t<std::is_signed_v<Integer>, long long, unsigned long long>;
   const Owned index(PyNumber_Index(number));
-  if (!index) return false;
+  if (!index) return no_number(number, type, "an integer");
   Wide value = 0;
   if constexpr (std::is_signed_v<Integer>) {
     value = PyLong_AsLongLong(index.get());
@@ -77,7 +86,7 @@ bool read_integer(PyObject* number, torii_type type, Factor& factor) {
 
 bool read_float(PyObject* number, torii_type type, Factor& factor) {
   const double value = PyFloat_AsDouble(number);
-  if (value == -1 && PyErr_Occurred() != nullptr) return false;
+  if (value == -1 && PyErr_Occurred() != nullptr) return no_number(number, type, "a real number");
   if (type == TORII_F64) {
     write(value, factor);
   } else if (type == TORII_F32) {
@@ -91,9 +100,11 @@ bool read_float(PyObject* number, torii_type type, Factor& factor) {
 }
 
 bool read_complex(PyObject* number, torii_type type, Factor& factor) {
+  if (PyUnicode_Check(number) != 0) PyErr_SetNone(PyExc_TypeError);  // complex() would read it
+  if (PyErr_Occurred() != nullptr) return no_number(number, type, "a complex number");
   // NumPy's short complex numbers are no complex of Python.
   const Owned value(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyComplex_Type), number, nullptr));
-  if (!value) return false;
+  if (!value) return no_number(number, type, "a complex number");
   const std::complex<double> parts(PyComplex_RealAsDouble(value.get()), PyComplex_ImagAsDouble(value.get()));
   if (type == TORII_CF64) {
     write(parts, factor);
@@ -109,21 +120,21 @@ bool read_factor(PyObject* number, torii_type type, Factor& factor) {
   factor = {};
   switch (type) {
     case TORII_I8:
-      return read_integer<std::int8_t>(number, type, factor);
+      return read_whole<std::int8_t>(number, type, factor);
     case TORII_U8:
-      return read_integer<std::uint8_t>(number, type, factor);
+      return read_whole<std::uint8_t>(number, type, factor);
     case TORII_I16:
-      return read_integer<std::int16_t>(number, type, factor);
+      return read_whole<std::int16_t>(number, type, factor);
     case TORII_U16:
-      return read_integer<std::uint16_t>(number, type, factor);
+      return read_whole<std::uint16_t>(number, type, factor);
     case TORII_I32:
-      return read_integer<std::int32_t>(number, type, factor);
+      return read_whole<std::int32_t>(number, type, factor);
     case TORII_U32:
-      return read_integer<std::uint32_t>(number, type, factor);
+      return read_whole<std::uint32_t>(number, type, factor);
     case TORII_I64:
-      return read_integer<std::int64_t>(number, type, factor);
+      return read_whole<std::int64_t>(number, type, factor);
     case TORII_U64:
-      return read_integer<std::uint64_t>(number, type, factor);
+      return read_whole<std::uint64_t>(number, type, factor);
     case TORII_F16:
     case TORII_BF16:
     case TORII_F32:

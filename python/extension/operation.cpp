@@ -88,9 +88,11 @@ bool Description::read_numbers() {
   call_.collective = static_cast<torii_collective>(collective);
   if (arguments_.op != Py_None && !find_op(arguments_.op, call_.op)) return false;
   if (arguments_.root == Py_None) return true;
-  const long root = PyLong_AsLong(arguments_.root);
-  if (root == -1 && PyErr_Occurred() != nullptr) return false;
-  if (root < 0 || root >= ranks_) return value_error("root is %ld; the team has ranks 0 to %d", root, ranks_ - 1);
+  Py_ssize_t root = 0;
+  if (!read_integer(arguments_.root, "root", root)) return false;
+  if (root < 0 || root >= ranks_) {
+    return value_error("root is %R; the team has ranks 0 to %d", arguments_.root, ranks_ - 1);
+  }
   call_.root = static_cast<int>(root);
   return true;
 }
@@ -139,10 +141,12 @@ bool Description::read_list(PyObject* object, const char* name, std::vector<std:
   if (count != ranks_)
     return value_error("%s has %zd values; it must have one for each of %d ranks", name, count, ranks_);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    // NumPy's integers have __index__ only.
-    const Owned index(PyNumber_Index(PyTuple_GetItem(values.get(), i)));
-    if (!index) return false;
-    const Py_ssize_t value = PyLong_AsSsize_t(index.get());
+    PyObject* const item = PyTuple_GetItem(values.get(), i);
+    if (PyIndex_Check(item) == 0) {
+      PyErr_Format(PyExc_TypeError, "%s[%zd] is %R; it must be an integer", name, i, item);
+      return false;
+    }
+    const Py_ssize_t value = PyNumber_AsSsize_t(item, PyExc_OverflowError);
     if (value == -1 && PyErr_Occurred() != nullptr) return false;
     if (value < 0) return value_error("%s[%zd] is %zd; it must not be negative", name, i, value);
     list.push_back(static_cast<std::size_t>(value));

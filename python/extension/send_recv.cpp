@@ -16,15 +16,11 @@ namespace {
 constexpr Py_ssize_t kPairArguments = 4;
 
 bool read_number(PyObject* object, const char* name, int least, int most, int& number) {
-  const Owned index(PyNumber_Index(object));
-  if (!index) return false;
-  const long value = PyLong_AsLong(index.get());
-  const bool overflows = value == -1 && PyErr_Occurred() != nullptr;
-  PyErr_Clear();
+  Py_ssize_t value = 0;
+  if (!read_integer(object, name, value)) return false;
   number = static_cast<int>(value);
-  return (!overflows && value >= least && value <= most) ||
-         value_error("%s is %R; it must be %d to %d%s", name, object, least, most,
-                     least < 0 ? ", of which -1 stands for any" : "");
+  return (value >= least && value <= most) || value_error("%s is %R; it must be %d to %d%s", name, object, least, most,
+                                                          least < 0 ? ", of which -1 stands for any" : "");
 }
 
 /// Fills `operation` from the arguments of a method. False, with an exception set.

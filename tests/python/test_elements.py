@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Operations and element types that NumPy does not have, or has under another name.
 """Averages, factors, bools and short floats of the Python package."""
+import bisect
 import functools
 import math
 
@@ -36,7 +37,9 @@ def table(form):
 def nearest(value, form):
     """The bits of the nearest number, of two the even one."""
     values = table(form)
-    best = min(range(len(values)), key=lambda bits: (abs(values[bits] - abs(value)), bits % 2))
+    above = bisect.bisect_left(values, abs(value))
+    best = min((max(0, above - 1), min(above, len(values) - 1)),
+               key=lambda bits: (abs(values[bits] - abs(value)), bits % 2))
     sign = 1 << sum(SHORT[form][:2])
     return best | (sign if math.copysign(1, value) < 0 else 0)
 
@@ -139,10 +142,16 @@ def test_wrong_factors():
                                   ("u64", 1 << 64, "to 1844674407370955161")):
         with pytest.raises(ValueError, match=f"factor is {factor}; for elements of type {dtype} it must be .*{limits}"):
             team.allreduce(bytearray(8), "premul_sum", dtype=dtype, factor=factor)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="factor is 1.5; for elements of type i64 it must be an integer"):
         team.allreduce(numpy.ones(4, int), "premul_sum", factor=1.5)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="factor is '2'; for elements of type f64 it must be a real number"):
         team.allreduce(numpy.ones(4), "premul_sum", factor="2")
+    with pytest.raises(TypeError, match="factor is 1j; for elements of type f32 it must be a real number"):
+        team.allreduce(numpy.ones(4, "f4"), "premul_sum", factor=1j)
+    with pytest.raises(TypeError, match="factor is '1j'; for elements of type cf64 it must be a complex number"):
+        team.allreduce(numpy.ones(4, complex), "premul_sum", factor="1j")
+    with pytest.raises(OverflowError):
+        team.allreduce(numpy.ones(4), "premul_sum", factor=10 ** 400)
     with pytest.raises(torii.InvalidArgument, match="premul_sum"):
         team.allreduce(numpy.ones(4, bool), "premul_sum", factor=1)
     assert team.choose("allreduce", 100, "f8e5m2", "premul_sum").algorithm

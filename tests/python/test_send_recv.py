@@ -243,8 +243,10 @@ def test_wrong_arguments():
         team.send(b"a", 0, -1)
     with pytest.raises(ValueError, match=f"tag is {1 << 70}; it must be -1 to 2147483647"):
         team.start_recv(bytearray(1), 0, 1 << 70)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="to is '0'; it must be an integer"):
         team.send(b"a", "0")
+    with pytest.raises(TypeError, match="tag is 1.5; it must be an integer"):
+        team.recv(bytearray(1), tag=1.5)
     with pytest.raises(TypeError, match="array is <class 'list'>"):
         team.send([1], 0)
     with pytest.raises(BufferError, match="out is read-only"):
