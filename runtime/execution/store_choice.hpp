@@ -21,7 +21,7 @@ class StoreChoice {
   enum class Way : std::uint8_t { cached = 0, non_temporal = 1 };
   /// Messages below this are stored through the caches: a line that arrives from memory costs its reader more than the
   /// sender can save.
-  static constexpr std::size_t kBytesMin = 2048;
+  static constexpr std::size_t kBytesMin = 32768;
 
   /// How to store the next message, and whether to time it and call record() afterwards.
   struct Turn {
