@@ -11,7 +11,7 @@ import torii.torch  # noqa: F401, registers the backend
 
 
 class Kernels:
-    """Every rank of the job makes this with the same list of global ranks. Ranks in arguments are those in the group."""
+    """Every rank of the job makes one with equal lists of global ranks. Ranks in arguments are those in the group."""
 
     def __init__(self, ranks, **options):
         self.group = dist.new_group(ranks, backend="torii", pg_options=torii.torch.Options(**options))
