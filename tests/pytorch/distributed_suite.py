@@ -7,7 +7,6 @@ import importlib.util
 import logging
 import os
 import re
-import socket
 import sys
 import tempfile
 import time
@@ -115,13 +114,6 @@ class Results(unittest.TestResult):
     addFailure = addError
 
 
-def free_port():
-    """Rank 0 of each test opens its store there. Ranks that meet in a file look for each other every 10 ms."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", default="torii", choices=("torii", "gloo"))
@@ -133,7 +125,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(BACKEND=options.backend, WORLD_SIZE=str(options.ranks), TEMP_DIR=folder,
-                          MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1", INIT_METHOD=f"tcp://127.0.0.1:{free_port()}")
+                          MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1", INIT_METHOD=f"file://{folder}/shared_init_file")
         return run(options)
 
 
