@@ -248,7 +248,7 @@ def test_missing_rank_of_a_new_group(tmp_path):
             wait_for_file(tmp_path / "noticed")
             return
         with pytest.raises(RuntimeError):
-            dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+            dist.new_group([0, 1], timeout=datetime.timedelta(milliseconds=500))
         (tmp_path / "noticed").touch()
 
     job(check)
