@@ -32,6 +32,12 @@ constexpr int64_t kOwnAddressBytes = 64 << 10;
 
 int64_t bytes_of(const at::Tensor& tensor) { return tensor.numel() * static_cast<int64_t>(tensor.element_size()); }
 
+/// Whether the elements are in memory one after the other as they are: PyTorch conjugates and negates lazily.
+bool is_plain(const at::Tensor& tensor) { return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg(); }
+
+/// A copy for which that is so, or the tensor.
+at::Tensor plain(const at::Tensor& tensor) { return tensor.resolve_conj().resolve_neg().contiguous(); }
+
 /// Memory from `begin` to before `end`.
 struct Range {
   std::uintptr_t begin, end;
@@ -60,8 +66,8 @@ bool is_one_stretch(const std::vector<at::Tensor>& tensors) {
   const auto* next = static_cast<const char*>(tensors.front().data_ptr());
   const at::Storage& storage = tensors.front().storage();
   return std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
-    const bool fits = tensor.is_contiguous() && tensor.storage().is_alias_of(storage) &&
-                      (tensor.numel() == 0 || tensor.data_ptr() == next);
+    const bool fits =
+        is_plain(tensor) && tensor.storage().is_alias_of(storage) && (tensor.numel() == 0 || tensor.data_ptr() == next);
     next += tensor.nbytes();
     return fits;
   });
@@ -85,7 +91,7 @@ void for_each_part(const at::Tensor& vector, const std::vector<at::Tensor>& tens
                    Elements move_elements) {
   int64_t begin = 0;
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.is_contiguous() && tensor.numel() > 0) {
+    if (is_plain(tensor) && tensor.numel() > 0) {
       move_bytes(address(vector, begin), tensor.data_ptr(), static_cast<size_t>(bytes_of(tensor)));
     } else if (tensor.numel() > 0) {
       move_elements(vector.narrow(0, begin, tensor.numel()).view(tensor.sizes()), tensor);
@@ -130,15 +136,15 @@ int checked_root(int64_t root, int ranks) {
 }
 
 at::Tensor packed_input(Operation& operation, const at::Tensor& tensor) {
-  if (tensor.is_contiguous()) return tensor;
+  if (is_plain(tensor)) return tensor;
   const at::NoGradGuard no_grad;
-  return operation.packed.emplace_back(tensor.contiguous());
+  return operation.packed.emplace_back(plain(tensor));
 }
 
 at::Tensor packed_output(Operation& operation, const at::Tensor& tensor, bool is_input) {
-  if (tensor.is_contiguous()) return tensor;
+  if (is_plain(tensor)) return tensor;
   const at::NoGradGuard no_grad;
-  at::Tensor made = is_input ? tensor.contiguous() : at::empty(tensor.sizes(), tensor.options());
+  at::Tensor made = is_input ? plain(tensor) : at::empty(tensor.sizes(), tensor.options());
   operation.packed.push_back(made);
   finish_with(operation, [tensor, made] {
     const at::NoGradGuard no_gradient;

@@ -76,6 +76,24 @@ def test_long_blocks_that_overlap():
     job(check)
 
 
+def test_lazily_conjugated_and_negated_tensors():
+    def check(rank):
+        group = dist.distributed_c10d._get_default_group()
+        for count in (5, LONG):
+            mine = torch.complex(torch.arange(float(count)), torch.full((count,), rank + 1.0))
+            lists = [torch.zeros(count, dtype=torch.complex64) for _ in range(2)]
+            group.gather([lists] if rank == 0 else [], [mine.conj()]).wait()
+            want = [torch.complex(torch.arange(float(count)), torch.full((count,), -other - 1.0)) for other in range(2)]
+            assert rank != 0 or all(map(torch.equal, lists, want)), lists
+            group.allgather([[lists[0].conj(), lists[1]]], [mine]).wait()  # results, too
+            assert torch.equal(lists[0], want[0]) and torch.equal(lists[1], want[1].conj())
+            negated = torch.zeros(count)
+            group.scatter([negated], [[mine.conj().imag] * 2] if rank == 0 else []).wait()
+            assert negated.eq(-1).all(), negated
+
+    job(check)
+
+
 def copies_of(call):
     """PyTorch's functions for memory and copies that a call uses."""
     with torch.autograd.profiler.profile() as profile:
