@@ -8,6 +8,7 @@
 #include "perf/common/job.hpp"
 #include "perf/common/measure.hpp"
 #include "perf/common/meeting.hpp"
+#include "perf/limits/area.hpp"
 
 namespace torii::perf {
 
@@ -18,19 +19,29 @@ struct CellRequest {
   double block_ns = kBlockNs;
 };
 
-/// Four ways of the same call. MPI and torii_malloc use the same malloc'ed vectors; those of torii_adopted are
-/// malloc'ed too, and registered once before anything is timed.
+/// The fastest hand-written loop (perf/limits). Without a name there is none: this collective, or this machine, has no
+/// loop for the call.
+struct Limit {
+  Statistics time;
+  std::string name;
+};
+
+/// The ways of the same call. MPI, torii_malloc and limit_private use the same malloc'ed vectors; those of
+/// torii_adopted are malloc'ed too, and registered once before anything is timed; those of limit_mapped are mapped by
+/// all ranks.
 struct CellResult {
   Statistics mpi, torii_malloc, torii_allocated, torii_adopted;
+  Limit limit_private, limit_mapped;
   int64_t wrong_mpi = 0;  ///< outside the rounding that any order of summing allows
   int64_t wrong_torii = 0;
+  int64_t wrong_limits = 0;
   size_t bytes = 0;
   std::string algorithm;
   size_t segment_bytes = 0;
   int engines = 0;
 };
 
-/// Collective. f32, sum, root 0.
-CellResult compare_cell(Job& job, Meeting& meeting, const CellRequest& request);
+/// Collective. f32, sum, root 0. Nothing is said of limits where the ranks cannot share `area`.
+CellResult compare_cell(Job& job, Meeting& meeting, Area& area, const CellRequest& request);
 
 }  // namespace torii::perf

@@ -16,6 +16,7 @@ struct BestRow {
   double mpi_us = 0, torii_malloc_us = 0, torii_allocated_us = 0;
   double torii_adopted_us = 0;  ///< 0: not measured, in results of before there was adopting
   double ratio_malloc = 0, ratio_allocated = 0, ratio_adopted = 0;
+  double limit_private_us = 0, limit_mapped_us = 0;  ///< 0: no loop for this call, or results of before there were any
 };
 
 /// One panel per collective and number of ranks, time over size, both logarithmic. Isolated timing only where both

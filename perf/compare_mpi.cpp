@@ -72,6 +72,13 @@ void put_times(nlohmann::ordered_json& json, const std::string& prefix, const St
   json[prefix + "_calls"] = time.calls;
 }
 
+/// Left out where there is none.
+void put_limit(nlohmann::ordered_json& json, const std::string& prefix, const Limit& limit) {
+  if (limit.name.empty()) return;
+  put_times(json, prefix, limit.time);
+  json[prefix + "_loop"] = limit.name;
+}
+
 /// How many times faster torii is.
 double ratio(const Statistics& mpi, const Statistics& torii) {
   return torii.median_us > 0 ? mpi.median_us / torii.median_us : 0;
@@ -86,18 +93,19 @@ class CompareReport {
   void header(int ranks) const {
     std::printf("# %s, setting '%s', %d ranks, torii %s commit %s, %s\n", Mpi::version().c_str(),
                 options_.setting.c_str(), ranks, torii_version(), commit(), host().c_str());
-    std::printf("# %14s %9s %10s %12s %13s %16s %14s %8s %8s %8s %7s %20s\n", "collective", "timing", "size(B)",
-                "MPI(us)", "malloc(us)", "allocated(us)", "adopted(us)", "ratio", "ratio", "ratio", "#wrong",
-                "algorithm");
+    std::printf("# %14s %9s %10s %12s %13s %16s %14s %8s %8s %8s %12s %12s %7s %20s\n", "collective", "timing",
+                "size(B)", "MPI(us)", "malloc(us)", "allocated(us)", "adopted(us)", "ratio", "ratio", "ratio",
+                "limit(us)", "mapped(us)", "#wrong", "algorithm");
     std::fflush(stdout);
   }
 
   void add(const CellRequest& request, const CellResult& result, int ranks) {
-    std::printf("  %14s %9s %10zu %12.3f %13.3f %16.3f %14.3f %8.2f %8.2f %8.2f %7ld %20s\n", name(request.collective),
-                name(request.timing), result.bytes, result.mpi.median_us, result.torii_malloc.median_us,
-                result.torii_allocated.median_us, result.torii_adopted.median_us,
+    std::printf("  %14s %9s %10zu %12.3f %13.3f %16.3f %14.3f %8.2f %8.2f %8.2f %12.3f %12.3f %7ld %20s\n",
+                name(request.collective), name(request.timing), result.bytes, result.mpi.median_us,
+                result.torii_malloc.median_us, result.torii_allocated.median_us, result.torii_adopted.median_us,
                 ratio(result.mpi, result.torii_malloc), ratio(result.mpi, result.torii_allocated),
-                ratio(result.mpi, result.torii_adopted), result.wrong_mpi + result.wrong_torii,
+                ratio(result.mpi, result.torii_adopted), result.limit_private.time.median_us,
+                result.limit_mapped.time.median_us, result.wrong_mpi + result.wrong_torii + result.wrong_limits,
                 result.algorithm.c_str());
     std::fflush(stdout);
     if (!lines_.wanted()) return;
@@ -117,11 +125,14 @@ class CompareReport {
     json["ratio_malloc"] = ratio(result.mpi, result.torii_malloc);
     json["ratio_allocated"] = ratio(result.mpi, result.torii_allocated);
     json["ratio_adopted"] = ratio(result.mpi, result.torii_adopted);
+    put_limit(json, "limit_private", result.limit_private);
+    put_limit(json, "limit_mapped", result.limit_mapped);
     json["algorithm"] = result.algorithm;
     json["segment_bytes"] = result.segment_bytes;
     json["engines"] = result.engines;
     json["wrong_mpi"] = result.wrong_mpi;
     json["wrong_torii"] = result.wrong_torii;
+    json["wrong_limits"] = result.wrong_limits;
     json["command"] = options_.command;
     lines_.add(std::move(json));
   }
@@ -136,14 +147,15 @@ int compare(const CompareOptions& options, const Mpi& mpi) {
   Job job("", Mpi::exchange, mpi.rank(), mpi.ranks());
   Meeting meeting(job);
   if (!meeting.shared()) throw Failure(kNotPossible, "no page that all ranks map: the barrier would be torii's own");
+  Area area(job);
   if (job.rank() == 0) report.header(job.ranks());
   int64_t wrong = 0;
   for (const torii_collective collective : options.collectives) {
     for (const Timing timing : options.timings) {
       for (const size_t bytes : options.sizes) {
         const CellRequest request{collective, timing, bytes, options.block_ms * 1e6};
-        const CellResult result = compare_cell(job, meeting, request);
-        wrong += result.wrong_mpi + result.wrong_torii;
+        const CellResult result = compare_cell(job, meeting, area, request);
+        wrong += result.wrong_mpi + result.wrong_torii + result.wrong_limits;
         if (job.rank() == 0) report.add(request, result, job.ranks());
         if (collective == TORII_BARRIER) break;
       }

@@ -65,6 +65,15 @@ Vector::Vector(const Job& job, Memory memory, size_t bytes) : job_(job), memory_
     data_ = static_cast<std::byte*>(address);
     return;
   }
+  if (memory == Memory::shared) {
+    constexpr size_t kPageBytes = 4096;
+    stride_ = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    shared_ = std::make_unique<SharedMemory>(job, stride_ * static_cast<size_t>(job.ranks()));
+    if (shared_->data() == nullptr) throw Failure(kNotPossible, "no memory that all ranks map");
+    data_ = shared_->data() + stride_ * static_cast<size_t>(job.rank());
+    std::memset(data_, 0, bytes);
+    return;
+  }
   data_ = static_cast<std::byte*>(std::malloc(bytes));
   if (data_ == nullptr) throw Failure(kNotPossible, "malloc of " + std::to_string(bytes) + " bytes failed");
   std::memset(data_, 0, bytes);
@@ -75,6 +84,7 @@ Vector::Vector(const Job& job, Memory memory, size_t bytes) : job_(job), memory_
 }
 
 Vector::~Vector() {
+  if (memory_ == Memory::shared) return;
   if (memory_ == Memory::allocated && data_ != nullptr) {
     torii_free(job_.context(), data_);
     return;

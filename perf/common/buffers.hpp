@@ -13,6 +13,7 @@
 
 #include "perf/common/job.hpp"
 #include "perf/common/options.hpp"
+#include "perf/common/shared_memory.hpp"
 
 namespace torii::perf {
 
@@ -32,6 +33,8 @@ class Vector {
   Vector& operator=(const Vector&) = delete;
   std::byte* data() const { return data_; }
   size_t size_bytes() const { return bytes_; }
+  /// The vector of another rank, of Memory::shared only.
+  std::byte* data_of(int rank) const { return data_ + (rank - job_.rank()) * static_cast<std::ptrdiff_t>(stride_); }
 
  private:
   const Job& job_;
@@ -39,6 +42,8 @@ class Vector {
   size_t bytes_;
   std::byte* data_ = nullptr;
   torii_region* region_ = nullptr;  ///< of adopted memory
+  size_t stride_ = 0;               ///< bytes from rank to rank in shared_
+  std::unique_ptr<SharedMemory> shared_;
 };
 
 /// One call of a collective with its data. Two patterns of input alternate from call to call, so that a result left
@@ -54,6 +59,9 @@ class CallData {
   size_t result_elements() const { return result_elements_; }
   std::byte* input() const { return input_; }
   std::byte* result() const { return result_; }
+  /// Those of another rank, of Memory::shared and out of place only; a broadcast's two are one.
+  std::byte* input_of(int rank) const { return first_->data_of(rank); }
+  std::byte* result_of(int rank) const { return (second_ ? second_ : first_)->data_of(rank); }
 
   /// Copies pattern i % 2 into the input: the lines are then in this rank's cache and nowhere else.
   void refresh(int i);

@@ -2,18 +2,11 @@
 // The barrier in shared memory and the clock.
 #include "perf/common/meeting.hpp"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
-#include <new>
 #include <vector>
 
 #include "perf/common/failure.hpp"
@@ -54,50 +47,22 @@ int64_t now_ns() {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-Meeting::Meeting(const Job& job) : job_(job) {
+Meeting::Meeting(const Job& job) : job_(job), memory_(job, kPageBytes) {
   static_assert(sizeof(Page) <= kPageBytes && std::atomic<uint32_t>::is_always_lock_free);
-  polls_before_yield_ = oversubscribed() ? 50 : 20000;
-  open_page();
-  const bool everywhere = job.sum(page_ != nullptr ? 0 : 1) == 0;
-  if (!everywhere && page_ != nullptr) {
-    munmap(page_, kPageBytes);
-    page_ = nullptr;
-  }
+  polls_before_yield_ = oversubscribed(job) ? 50 : 20000;
+  // New memory is all zero, which is the state of the two counters before the first meeting.
+  page_ = reinterpret_cast<Page*>(memory_.data());
 }
 
-/// True when there are more ranks than CPUs that any of them may use: launchers bind ranks to different CPUs.
-bool Meeting::oversubscribed() const {
+bool oversubscribed(const Job& job) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
   sched_getaffinity(0, sizeof(mine), &mine);
-  std::vector<cpu_set_t> sets(static_cast<size_t>(job_.ranks()));
-  job_.gather_bytes(&mine, sets.data(), sizeof(mine));
+  std::vector<cpu_set_t> sets(static_cast<size_t>(job.ranks()));
+  job.gather_bytes(&mine, sets.data(), sizeof(mine));
   cpu_set_t all = mine;
   for (const cpu_set_t& set : sets) CPU_OR(&all, &all, &set);
-  return job_.ranks() > CPU_COUNT(&all);
-}
-
-void Meeting::open_page() {
-  std::array<char, 64> path{};
-  if (job_.rank() == 0) {
-    file_ = memfd_create("torii_perf_meeting", MFD_CLOEXEC);
-    if (file_ >= 0 && ftruncate(file_, kPageBytes) == 0) {
-      std::snprintf(path.data(), path.size(), "/proc/%d/fd/%d", getpid(), file_);
-    }
-  }
-  job_.broadcast(path.data(), path.size());
-  if (path[0] == '\0') return;
-  const int file = job_.rank() == 0 ? file_ : open(path.data(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return;
-  void* memory = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (job_.rank() != 0) close(file);
-  // A new memfd is all zero, which is the state of the two counters before the first meeting.
-  if (memory != MAP_FAILED) page_ = static_cast<Page*>(memory);
-}
-
-Meeting::~Meeting() {
-  if (page_ != nullptr) munmap(page_, kPageBytes);
-  if (file_ >= 0) close(file_);
+  return job.ranks() > CPU_COUNT(&all);
 }
 
 void Meeting::wait() {

@@ -5,19 +5,22 @@
 #include <cstdint>
 
 #include "perf/common/job.hpp"
+#include "perf/common/shared_memory.hpp"
 
 namespace torii::perf {
 
 /// Nanoseconds of CLOCK_MONOTONIC, which all processes of one machine share.
 int64_t now_ns();
 
+/// True when there are more ranks than CPUs that any of them may use: launchers bind ranks to different CPUs.
+/// Collective.
+bool oversubscribed(const Job& job);
+
 /// Counter and generation in one page that all ranks map. Waiting spins, and yields when the ranks outnumber the CPUs.
 class Meeting {
  public:
-  /// Collective. Rank 0's page is opened by the others through /proc; where that is refused every rank uses the
-  /// library's own barrier, and shared() says so.
+  /// Collective. Where the ranks cannot share a page, every rank uses the library's own barrier, and shared() says so.
   explicit Meeting(const Job& job);
-  ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
@@ -27,12 +30,10 @@ class Meeting {
 
  private:
   struct Page;
-  void open_page();
-  bool oversubscribed() const;
 
   const Job& job_;
+  SharedMemory memory_;
   Page* page_ = nullptr;
-  int file_ = -1;
   int polls_before_yield_ = 0;
 };
 

@@ -228,6 +228,8 @@ const char* name(Memory memory) {
       return "malloc";
     case Memory::allocated:
       return "allocated";
+    case Memory::shared:
+      return "shared";
     case Memory::adopted:
       break;
   }

@@ -11,7 +11,8 @@
 
 namespace torii::perf {
 
-enum class Memory { malloced, allocated, adopted };
+/// `shared` is no memory of the library: a mapping of the benchmark's own, where ranks read each other's vectors.
+enum class Memory { malloced, allocated, adopted, shared };
 enum class Timing { isolated, loop };
 
 /// What a run shall do. Settings of the library are not interpreted here: they are handed on by name.

@@ -5,6 +5,8 @@
 #include <torii/torii.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "python/extension/python.hpp"
 
@@ -42,11 +44,10 @@ class Buffer {
   const char* name_ = "";
 };
 
-/// The type of elements. A bool is a U8 of which there are no sums.
+/// The type of elements.
 struct Element {
   torii_type type = TORII_U8;
   std::size_t bytes = 1;
-  bool is_bool = false;
 };
 
 /// Finds the element type of a buffer, which `dtype` names if it is not None: a name of torii or NumPy, a NumPy dtype,
@@ -55,7 +56,11 @@ bool find_element(const Buffer& buffer, PyObject* dtype, Element& element);
 /// The type that `dtype` names.
 bool find_type(PyObject* dtype, Element& element);
 
-/// The operation that an object names: "sum", ... or a number of torii_op.
+/// The operation that an object names: "sum", ... or a number of torii_op. User operations have no name here.
 bool find_op(PyObject* object, torii_op& op);
+
+/// Names of element types, in the order of their numbers, and of operations.
+std::vector<std::string> type_names();
+std::vector<std::string> op_names();
 
 }  // namespace torii_python

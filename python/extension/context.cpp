@@ -61,6 +61,18 @@ bool is_usable(const ContextObject* self) {
   return true;
 }
 
+bool TeamMaking::begin(ContextObject* context) {
+  if (context->makes_team) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "another thread is making a team of this context; one thread makes them, in the same order on all "
+                    "ranks");
+    return false;
+  }
+  context->makes_team = true;
+  context_ = context;
+  return true;
+}
+
 namespace {
 
 ContextObject* context_of(PyObject* self) { return reinterpret_cast<ContextObject*>(self); }
@@ -123,6 +135,8 @@ bool close_context(ContextObject* self) {
     return value_error("%zd arrays or regions of the context are alive; delete them before the context is closed",
                        self->memories);
   }
+  TeamMaking making;
+  if (!making.begin(self)) return false;
   const torii_status status = destroy_context(self->context);
   if (status != TORII_OK) return raise_status(status, nullptr) != nullptr;
   self->context = nullptr;

@@ -23,6 +23,23 @@ struct ContextObject {
   Exchange exchange;    // the library calls it until the last team is made
   Py_ssize_t memories;  // objects that would lose their memory with the context
   pid_t owner;
+  bool makes_team;  // a thread does, without the GIL
+};
+
+/// The right to make a team, which one thread of a context has at a time.
+class TeamMaking {
+ public:
+  TeamMaking() = default;
+  TeamMaking(const TeamMaking&) = delete;
+  TeamMaking& operator=(const TeamMaking&) = delete;
+  ~TeamMaking() {
+    if (context_ != nullptr) context_->makes_team = false;
+  }
+  /// False, with RuntimeError set, if another thread has it.
+  bool begin(ContextObject* context);
+
+ private:
+  ContextObject* context_ = nullptr;
 };
 
 /// False, with ValueError set, if the context has been closed, or belongs to the parent of this forked process.

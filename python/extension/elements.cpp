@@ -13,6 +13,7 @@ namespace torii_python {
 namespace {
 
 constexpr int kTypesMost = 256;  ///< more than there are: names are asked for until one is NULL
+constexpr int kOpLast = TORII_PREMUL_SUM;
 
 /// Names of NumPy, and of packages that extend it, beside those of torii.
 struct Alias {
@@ -20,11 +21,26 @@ struct Alias {
   std::string_view torii;
 };
 constexpr std::array kAliases = {
-    Alias{"int8", "i8"},      Alias{"uint8", "u8"},   Alias{"int16", "i16"},      Alias{"uint16", "u16"},
-    Alias{"int32", "i32"},    Alias{"uint32", "u32"}, Alias{"int64", "i64"},      Alias{"uint64", "u64"},
-    Alias{"float16", "f16"},  Alias{"half", "f16"},   Alias{"bfloat16", "bf16"},  Alias{"float32", "f32"},
-    Alias{"float64", "f64"},  Alias{"float", "f64"},  Alias{"complex64", "cf32"}, Alias{"complex128", "cf64"},
-    Alias{"complex", "cf64"}, Alias{"int", "i64"},
+    Alias{"int8", "i8"},
+    Alias{"uint8", "u8"},
+    Alias{"int16", "i16"},
+    Alias{"uint16", "u16"},
+    Alias{"int32", "i32"},
+    Alias{"uint32", "u32"},
+    Alias{"int64", "i64"},
+    Alias{"uint64", "u64"},
+    Alias{"float16", "f16"},
+    Alias{"half", "f16"},
+    Alias{"bfloat16", "bf16"},
+    Alias{"float32", "f32"},
+    Alias{"float64", "f64"},
+    Alias{"float", "f64"},
+    Alias{"complex64", "cf32"},
+    Alias{"complex128", "cf64"},
+    Alias{"complex", "cf64"},
+    Alias{"int", "i64"},
+    Alias{"float8_e4m3fn", "f8e4m3"},
+    Alias{"float8_e5m2", "f8e5m2"},
 };
 
 std::optional<torii_type> type_of_name(std::string_view name) {
@@ -39,15 +55,14 @@ std::optional<torii_type> type_of_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::string known_names(const char* (*name_of)(int)) {
-  std::string names;
-  for (int i = 0; i < kTypesMost && name_of(i) != nullptr; ++i) names += (i == 0 ? "" : ", ") + std::string(name_of(i));
-  return names;
+std::string known_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
-const char* type_name(int type) { return torii_type_name(static_cast<torii_type>(type)); }
-const char* op_name(int op) { return op == TORII_USER ? nullptr : torii_op_name(static_cast<torii_op>(op)); }
+std::string known_types() { return known_names(type_names()); }
 
-Element element_of(torii_type type) { return {type, torii_type_bytes(type), false}; }
+Element element_of(torii_type type) { return {type, torii_type_bytes(type)}; }
 
 /// The letter of a struct format without what says how it is laid out. 0: another byte order, or no single letter.
 char letter_of(std::string_view format, std::size_t item_bytes) {
@@ -75,6 +90,8 @@ std::optional<torii_type> type_of_letter(char letter, std::size_t item_bytes) {
     case 'q':
     case 'n':
       return kSigned.at(power);
+    case '?':
+      return item_bytes == 1 ? std::optional(TORII_BOOL) : std::nullopt;
     case 'B':
     case 'H':
     case 'I':
@@ -82,7 +99,6 @@ std::optional<torii_type> type_of_letter(char letter, std::size_t item_bytes) {
     case 'Q':
     case 'N':
     case 'c':
-    case '?':
       return kUnsigned.at(power);
     case 'e':
       return TORII_F16;
@@ -145,14 +161,9 @@ bool find_type(PyObject* dtype, Element& element) {
   const Owned name = name_of(dtype);
   const char* const text = name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : nullptr;
   if (text == nullptr) return false;
-  if (std::string_view(text) == "bool") {
-    element = {TORII_U8, 1, true};
-    return true;
-  }
   const auto type = type_of_name(text);
   if (!type) {
-    return value_error("dtype is %R; use one of %s, or the NumPy type of one of them", dtype,
-                       known_names(type_name).c_str());
+    return value_error("dtype is %R; use one of %s, or the NumPy type of one of them", dtype, known_types().c_str());
   }
   element = element_of(*type);
   return true;
@@ -175,31 +186,47 @@ bool find_element(const Buffer& buffer, PyObject* dtype, Element& element) {
     return value_error(
         "%s has elements of format '%s', which torii cannot combine or move by itself; name their type "
         "by dtype=, one of %s",
-        buffer.name(), format, known_names(type_name).c_str());
+        buffer.name(), format, known_types().c_str());
   }
   element = element_of(*type);
-  element.is_bool = letter == '?';
   return true;
+}
+
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  for (int type = 0; torii_type_name(static_cast<torii_type>(type)) != nullptr; ++type) {
+    names.emplace_back(torii_type_name(static_cast<torii_type>(type)));
+  }
+  return names;
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (int op = 0; torii_op_name(static_cast<torii_op>(op)) != nullptr; ++op) {
+    if (op != TORII_USER) names.emplace_back(torii_op_name(static_cast<torii_op>(op)));
+  }
+  return names;
 }
 
 bool find_op(PyObject* object, torii_op& op) {
   if (PyLong_Check(object) != 0) {
     const long number = PyLong_AsLong(object);
     if (number == -1 && PyErr_Occurred() != nullptr) return false;
-    if (number >= 0 && number < TORII_USER) {
+    if (number >= 0 && number <= kOpLast && number != TORII_USER) {
       op = static_cast<torii_op>(number);
       return true;
     }
   } else if (PyUnicode_Check(object) != 0) {
     const char* const text = PyUnicode_AsUTF8AndSize(object, nullptr);
     if (text == nullptr) return false;
-    for (int i = 0; op_name(i) != nullptr; ++i) {
-      if (std::string_view(text) != op_name(i)) continue;
+    for (int i = 0; i <= kOpLast; ++i) {
+      const char* const name = torii_op_name(static_cast<torii_op>(i));
+      if (i == TORII_USER || name == nullptr || std::string_view(text) != name) continue;
       op = static_cast<torii_op>(i);
       return true;
     }
   }
-  return value_error("op is %R; use one of %s", object, known_names(op_name).c_str());
+  return value_error("op is %R; use one of %s", object, known_names(op_names()).c_str());
 }
 
 }  // namespace torii_python

@@ -30,7 +30,10 @@ Owned lost_members(const torii_team* team) {
 }  // namespace
 
 PyObject* raise_status(torii_status status, const torii_team* team) {
-  const std::string reason = torii_last_error();  // before other calls replace it
+  return raise_status(status, torii_last_error(), team);
+}
+
+PyObject* raise_status(torii_status status, const std::string& reason, const torii_team* team) {
   const Owned lost = lost_members(team);
   if (!lost) return nullptr;
   const Owned error(PyObject_CallFunction(
@@ -46,6 +49,15 @@ bool value_error(const char* format, ...) {
   PyErr_FormatV(PyExc_ValueError, format, arguments);
   va_end(arguments);
   return false;
+}
+
+bool read_integer(PyObject* object, const char* name, Py_ssize_t& number) {
+  if (PyIndex_Check(object) == 0) {
+    PyErr_Format(PyExc_TypeError, "%s is %R; it must be an integer", name, object);
+    return false;
+  }
+  number = PyNumber_AsSsize_t(object, nullptr);
+  return number != -1 || PyErr_Occurred() == nullptr;
 }
 
 const char* current_message(Owned& holder) {

@@ -4,6 +4,8 @@
 
 #include <torii/torii.h>
 
+#include <string>
+
 #include "python/extension/python.hpp"
 
 namespace torii_python {
@@ -19,9 +21,14 @@ extern Hooks hooks;
 /// Sets torii.Error, or the class of this status, as the current exception, with the calling thread's
 /// torii_last_error(). `team` may be NULL; its lost members tell which rank is meant. Returns nullptr.
 PyObject* raise_status(torii_status status, const torii_team* team);
+/// The same with a reason that was kept, because later calls may have failed.
+PyObject* raise_status(torii_status status, const std::string& reason, const torii_team* team);
 
 /// ValueError with a text put together as by printf. Returns false.
 bool value_error(const char* format, ...);
+
+/// Reads an argument called `name`, clipped to the range of the type. False, with TypeError set, if it is no integer.
+bool read_integer(PyObject* object, const char* name, Py_ssize_t& number);
 
 /// The message of the current exception, which stays set.
 const char* current_message(Owned& holder);

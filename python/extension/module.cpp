@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module torii._torii. Everything pleasant is in the Python files of the package.
+#include "python/extension/buffers.hpp"
 #include "python/extension/context.hpp"
 #include "python/extension/errors.hpp"
 #include "python/extension/farewell.hpp"
 #include "python/extension/memory.hpp"
+#include "python/extension/received.hpp"
 #include "python/extension/redistribution.hpp"
 #include "python/extension/request.hpp"
 #include "python/extension/team.hpp"
@@ -33,26 +35,26 @@ PyObject* status_name(PyObject*, PyObject* args) {
   return PyUnicode_FromString(torii_status_name(static_cast<torii_status>(status)));
 }
 
-/// A list of what `name_of` knows, counted from 0 until it knows no more.
-template <typename NameOf>
-PyObject* names(NameOf name_of) {
+PyObject* list_of(const std::vector<std::string>& names) {
   Owned list(PyList_New(0));
-  for (int i = 0; list; ++i) {
-    const char* const name = name_of(i);
-    if (name == nullptr) return list.release();
-    const Owned text(PyUnicode_FromString(name));
+  for (const std::string& name : names) {
+    const Owned text(list ? PyUnicode_FromString(name.c_str()) : nullptr);
     if (!text || PyList_Append(list.get(), text.get()) != 0) return nullptr;
   }
-  return nullptr;
+  return list.release();
+}
+
+/// What `name_of` knows, counted from 0 until it knows no more.
+template <typename NameOf>
+PyObject* names(NameOf name_of) {
+  std::vector<std::string> known;
+  for (int i = 0; name_of(i) != nullptr; ++i) known.emplace_back(name_of(i));
+  return list_of(known);
 }
 
 PyObject* algorithms(PyObject*, PyObject*) { return names(torii_algorithm_name); }
-PyObject* types(PyObject*, PyObject*) {
-  return names([](int type) { return torii_type_name(static_cast<torii_type>(type)); });
-}
-PyObject* ops(PyObject*, PyObject*) {
-  return names([](int op) { return op == TORII_USER ? nullptr : torii_op_name(static_cast<torii_op>(op)); });
-}
+PyObject* types(PyObject*, PyObject*) { return list_of(type_names()); }
+PyObject* ops(PyObject*, PyObject*) { return list_of(op_names()); }
 PyObject* collectives(PyObject*, PyObject*) {
   return names([](int collective) { return torii_collective_name(static_cast<torii_collective>(collective)); });
 }
@@ -63,7 +65,7 @@ PyMethodDef functions[] = {
     {"status_name", status_name, METH_VARARGS, nullptr},
     {"algorithms", algorithms, METH_NOARGS, "Names that the option and the setting ALGORITHM accept, besides 'auto'."},
     {"types", types, METH_NOARGS, "Names of element types, in the order of their numbers."},
-    {"ops", ops, METH_NOARGS, "Names of operations, in the order of their numbers."},
+    {"ops", ops, METH_NOARGS, "Names of operations that calls take, in the order of Op."},
     {"collectives", collectives, METH_NOARGS, "Names of collectives, in the order of their numbers."},
     {"split", split_items, METH_VARARGS,
      "split(items, ranks, rank) -> (first, count): how many items are dealt to a rank, and from which on."},
@@ -86,7 +88,7 @@ PyMODINIT_FUNC PyInit__torii() {
   using namespace torii_python;
   Owned module(PyModule_Create(&definition));
   if (!module || !add_context_type(module.get()) || !add_memory_types(module.get()) || !add_team_type(module.get()) ||
-      !add_request_type(module.get()) || !register_farewell() ||
+      !add_request_type(module.get()) || !add_received_type(module.get()) || !register_farewell() ||
       PyModule_AddStringConstant(module.get(), "library_version", torii_version()) != 0) {
     return nullptr;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "python/extension/errors.hpp"
+#include "python/extension/list_call.hpp"
 
 namespace torii_python {
 namespace {
@@ -23,7 +24,8 @@ struct Form {
 class Description {
  public:
   Description(const torii_team* team, const Arguments& arguments, Operation& operation)
-      : arguments_(arguments),
+      : team_(team),
+        arguments_(arguments),
         operation_(operation),
         call_(operation.call),
         ranks_(torii_team_ranks(team)),
@@ -33,6 +35,7 @@ class Description {
 
  private:
   bool read_numbers();
+  bool take_factor();
   void find_form();
   bool read_lengths();
   bool read_list(PyObject* object, const char* name, std::vector<std::size_t>& list);
@@ -67,6 +70,7 @@ class Description {
     return is(TORII_ALLTOALL) ? out_displacements() : displacements();
   }
 
+  const torii_team* team_;
   const Arguments& arguments_;
   Operation& operation_;
   torii_call& call_;
@@ -84,9 +88,11 @@ bool Description::read_numbers() {
   call_.collective = static_cast<torii_collective>(collective);
   if (arguments_.op != Py_None && !find_op(arguments_.op, call_.op)) return false;
   if (arguments_.root == Py_None) return true;
-  const long root = PyLong_AsLong(arguments_.root);
-  if (root == -1 && PyErr_Occurred() != nullptr) return false;
-  if (root < 0 || root >= ranks_) return value_error("root is %ld; the team has ranks 0 to %d", root, ranks_ - 1);
+  Py_ssize_t root = 0;
+  if (!read_integer(arguments_.root, "root", root)) return false;
+  if (root < 0 || root >= ranks_) {
+    return value_error("root is %R; the team has ranks 0 to %d", arguments_.root, ranks_ - 1);
+  }
   call_.root = static_cast<int>(root);
   return true;
 }
@@ -135,10 +141,12 @@ bool Description::read_list(PyObject* object, const char* name, std::vector<std:
   if (count != ranks_)
     return value_error("%s has %zd values; it must have one for each of %d ranks", name, count, ranks_);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    // NumPy's integers have __index__ only.
-    const Owned index(PyNumber_Index(PyTuple_GetItem(values.get(), i)));
-    if (!index) return false;
-    const Py_ssize_t value = PyLong_AsSsize_t(index.get());
+    PyObject* const item = PyTuple_GetItem(values.get(), i);
+    if (PyIndex_Check(item) == 0) {
+      PyErr_Format(PyExc_TypeError, "%s[%zd] is %R; it must be an integer", name, i, item);
+      return false;
+    }
+    const Py_ssize_t value = PyNumber_AsSsize_t(item, PyExc_OverflowError);
     if (value == -1 && PyErr_Occurred() != nullptr) return false;
     if (value < 0) return value_error("%s[%zd] is %zd; it must not be negative", name, i, value);
     list.push_back(static_cast<std::size_t>(value));
@@ -197,7 +205,7 @@ bool Description::take_result() {
   if (arguments_.out == arguments_.input) return true;
   Element other;
   if (!find_element(operation_.result, arguments_.dtype, other)) return false;
-  if (other.type == element_.type && other.is_bool == element_.is_bool) return true;
+  if (other.type == element_.type) return true;
   return value_error("out has elements of type %s; array has %s, and both must be equal", torii_type_name(other.type),
                      torii_type_name(element_.type));
 }
@@ -259,10 +267,6 @@ std::size_t Description::own_offset(std::size_t block) const {
 
 bool Description::set_count() {
   call_.type = element_.type;
-  if (form_.combines && element_.is_bool && (call_.op == TORII_SUM || call_.op == TORII_PROD)) {
-    return value_error("op is '%s' on elements of type bool; use 'lor', 'land', or an array of integers",
-                       torii_op_name(call_.op));
-  }
   if (!form_.has_input) {
     call_.count = form_.has_result ? elements(operation_.result) : 0;
     return true;
@@ -329,20 +333,35 @@ bool Description::check_overlap() {
       name());
 }
 
+bool Description::take_factor() {
+  if (call_.op != TORII_PREMUL_SUM || !form_.combines) {
+    return arguments_.factor == Py_None || value_error("factor is %R, but op is '%s'; only 'premul_sum' takes a factor",
+                                                       arguments_.factor, torii_op_name(call_.op));
+  }
+  if (arguments_.factor == Py_None) {
+    return value_error("op is 'premul_sum', which needs factor=, the number that multiplies this rank's array");
+  }
+  call_.factor = operation_.factor.data();
+  return read_factor(arguments_.factor, element_.type, operation_.factor);
+}
+
 bool Description::fill() {
   if (!read_numbers()) return false;
+  if (arguments_.lists != Py_None) return describe_lists(team_, arguments_, operation_);
   find_form();
-  return read_lengths() && take_input() && take_result() && set_count() && check_result() && check_overlap();
+  return read_lengths() && take_input() && take_result() && set_count() && check_result() && check_overlap() &&
+         take_factor();
 }
 
 }  // namespace
 
 bool read_arguments(PyObject* const* list, Py_ssize_t count, Arguments& arguments) {
-  if (count != kArguments) {
-    PyErr_Format(PyExc_TypeError, "a call takes %d arguments, not %zd", kArguments, count);
+  if (count < 1 || count > kArguments) {
+    PyErr_Format(PyExc_TypeError, "a call takes 1 to %d arguments, not %zd", kArguments, count);
     return false;
   }
-  arguments = {list[0], list[1], list[2], list[3], list[4], list[5], list[6], list[7], list[8], list[9]};
+  const auto at = [&](Py_ssize_t place) { return place < count ? list[place] : Py_None; };
+  arguments = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11)};
   return true;
 }
 

@@ -2,7 +2,6 @@
 // A Request that dies while its operation runs leaves the operation to its team: peers may still read the buffers.
 #include "python/extension/request.hpp"
 
-#include <memory>
 #include <new>
 
 #include "python/extension/errors.hpp"
@@ -19,6 +18,7 @@ struct RequestObject {
   PyObject* failure;  // what the last run has raised
   Handle handle;
   bool is_running;
+  bool is_receive;
 };
 
 RequestObject* request_of(PyObject* self) { return reinterpret_cast<RequestObject*>(self); }
@@ -177,10 +177,25 @@ PyObject* request_free(PyObject* object, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* request_cancel(PyObject* object, PyObject*) {
+  RequestObject* const self = request_of(object);
+  if (!self->is_receive) return value_error("only a request of start_recv() can be cancelled") ? object : nullptr;
+  if (!self->is_running) Py_RETURN_FALSE;
+  TeamUse use;
+  if (!use.begin_for_request(self->team)) return nullptr;
+  bool is_cancelled = false;
+  const torii_status status = cancel_request(self->handle, is_cancelled);
+  if (status != TORII_OK) return raise_status(status, self->team->team);
+  if (!is_cancelled) Py_RETURN_FALSE;
+  end_request(self, TORII_OK);
+  Py_XDECREF(std::exchange(self->answer, Py_NewRef(Py_None)));
+  Py_RETURN_TRUE;
+}
+
 PyObject* request_done(PyObject* self, void*) { return PyBool_FromLong(!request_of(self)->is_running); }
 PyObject* request_team(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(request_of(self)->team)); }
 
-/// Makes a request of the class that the package has for them.
+/// Makes a request for a collective.
 PyObject* make_request(PyObject* object, PyObject* const* list, Py_ssize_t count, bool is_persistent) {
   Arguments arguments = {};
   if (!read_arguments(list, count, arguments)) return nullptr;
@@ -190,24 +205,8 @@ PyObject* make_request(PyObject* object, PyObject* const* list, Py_ssize_t count
   auto operation = std::unique_ptr<Operation>(new (std::nothrow) Operation);
   if (operation == nullptr) PyErr_NoMemory();
   if (operation == nullptr || !describe(team->team, arguments, *operation)) return refuse(team);
-  Owned request(
-      reinterpret_cast<PyObject*>(allocate_object<RequestObject>(reinterpret_cast<PyTypeObject*>(hooks.request))));
-  if (!request) return refuse(team);
-  RequestObject* const self = request_of(request.get());
-  self->handle.is_persistent = is_persistent;
-  torii_status status = TORII_OK;
-  {
-    const Blocking blocking(team->team);
-    status = start_request(team->team, operation->call, self->handle);
-  }
-  if (self->handle.request != nullptr) {
-    self->team = team_of(Py_NewRef(object));
-    self->answer = operation->answer.release();
-    self->operation = operation.release();
-    self->is_running = !is_persistent;
-  }
-  if (PyErr_Occurred() != nullptr) return nullptr;
-  return status == TORII_OK ? request.release() : raise_status(status, team->team);
+  const Owned request = new_request();
+  return request ? start_request_of(request.get(), object, std::move(operation), is_persistent) : refuse(team);
 }
 
 PyMethodDef request_methods[] = {
@@ -217,6 +216,9 @@ PyMethodDef request_methods[] = {
      "wait(timeout=None): waits for the end and returns the result. After `timeout` seconds it raises TimeoutError,\n"
      "and the operation goes on. Without timeout the deadline of the context holds (the setting TIMEOUT)."},
     {"start", request_start, METH_NOARGS, "Runs a persistent operation, made by prepare_..., once more."},
+    {"cancel", request_cancel, METH_NOARGS,
+     "Takes a receive of start_recv() back that has met no send, and returns True: the request has ended, its result\n"
+     "is None. False if it has met one; then wait() for it. Waits for nobody."},
     {"free", request_free, METH_NOARGS,
      "Unlocks the buffers of a persistent operation that is not running. All ranks free in the same order."},
     {nullptr, nullptr, 0, nullptr}};
@@ -227,6 +229,32 @@ PyGetSetDef request_questions[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace
+
+Owned new_request() {
+  return Owned(
+      reinterpret_cast<PyObject*>(allocate_object<RequestObject>(reinterpret_cast<PyTypeObject*>(hooks.request))));
+}
+
+PyObject* start_request_of(PyObject* request, PyObject* object, std::unique_ptr<Operation> operation,
+                           bool is_persistent) {
+  RequestObject* const self = request_of(request);
+  TeamObject* const team = team_of(object);
+  self->handle.is_persistent = is_persistent;
+  torii_status status = TORII_OK;
+  {
+    const Blocking blocking(team->team);
+    status = start_request(team->team, *operation, self->handle);
+  }
+  if (self->handle.request != nullptr) {
+    self->team = team_of(Py_NewRef(object));
+    self->answer = operation->answer.release();
+    self->is_receive = operation->pair.received != nullptr;
+    self->operation = operation.release();
+    self->is_running = !is_persistent;
+  }
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  return status == TORII_OK ? Py_NewRef(request) : raise_status(status, team->team);
+}
 
 PyObject* start_operation(PyObject* team, PyObject* const* arguments, Py_ssize_t count) {
   return make_request(team, arguments, count, false);

@@ -6,8 +6,25 @@
 
 namespace torii_python {
 
-torii_status start_request(torii_team* team, const torii_call& call, Handle& handle) {
-  return handle.is_persistent ? torii_prepare(team, &call, &handle.request) : torii_start(team, &call, &handle.request);
+torii_status run_operation(torii_team* team, const Operation& operation) {
+  const torii_call& call = operation.call;
+  const Pair& pair = operation.pair;
+  if (!pair.is_there) return torii_run(team, &call);
+  return pair.received == nullptr
+             ? torii_send(team, call.input, call.count, call.type, pair.peer, pair.tag)
+             : torii_recv(team, call.result, call.count, call.type, pair.peer, pair.tag, pair.received);
+}
+
+torii_status start_request(torii_team* team, const Operation& operation, Handle& handle) {
+  const torii_call& call = operation.call;
+  const Pair& pair = operation.pair;
+  if (handle.is_persistent) return torii_prepare(team, &call, &handle.request);
+  if (!pair.is_there) return torii_start(team, &call, &handle.request);
+  if (pair.received == nullptr) {
+    return torii_start_send(team, call.input, call.count, call.type, pair.peer, pair.tag, &handle.request);
+  }
+  return torii_start_recv(team, call.result, call.count, call.type, pair.peer, pair.tag, pair.received,
+                          &handle.request);
 }
 
 torii_status restart_request(Handle& handle) { return torii_restart(handle.request); }
@@ -33,6 +50,13 @@ torii_status wait_request(Handle& handle, double seconds, Blocking& blocking, bo
     done = is_done != 0;
     if (done || status != TORII_OK || blocking.check_signals() || left <= kPartSeconds) return status;
   }
+}
+
+torii_status cancel_request(Handle& handle, bool& cancelled) {
+  int is_cancelled = 0;
+  const torii_status status = torii_request_cancel(&handle.request, &is_cancelled);
+  cancelled = is_cancelled != 0;
+  return status;
 }
 
 torii_status free_request(Handle& handle) { return torii_request_free(&handle.request); }

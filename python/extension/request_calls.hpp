@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the C interface that take a torii_request: the only file of the extension that calls them.
+// Makes the call that an Operation describes; and the functions of the C interface that take a torii_request, which no
+// other file of the extension calls.
 #pragma once
 
 #include <torii/torii.h>
 
 #include "python/extension/blocking.hpp"
+#include "python/extension/operation.hpp"
 
 namespace torii_python {
 
@@ -14,13 +16,17 @@ struct Handle {
   bool is_persistent = false;
 };
 
-torii_status start_request(torii_team* team, const torii_call& call, Handle& handle);
+/// Runs it to its end, or has it join the group of the calling thread.
+torii_status run_operation(torii_team* team, const Operation& operation);
+torii_status start_request(torii_team* team, const Operation& operation, Handle& handle);
 torii_status restart_request(Handle& handle);
 /// If the operation has ended, `done` is true and the status its own.
 torii_status test_request(Handle& handle, bool& done);
 /// Waits for `seconds` at the longest; negative: up to the team's deadline. `done` is false if the time was over, or if
 /// a signal handler has raised, which has aborted the team.
 torii_status wait_request(Handle& handle, double seconds, Blocking& blocking, bool& done);
+/// Takes a receive back; `cancelled` is false if it has met a send.
+torii_status cancel_request(Handle& handle, bool& cancelled);
 /// A persistent operation that is not running.
 torii_status free_request(Handle& handle);
 

@@ -5,9 +5,11 @@
 #include "python/extension/blocking.hpp"
 #include "python/extension/errors.hpp"
 #include "python/extension/farewell.hpp"
+#include "python/extension/group.hpp"
 #include "python/extension/redistribution.hpp"
 #include "python/extension/refusal.hpp"
 #include "python/extension/request.hpp"
+#include "python/extension/send_recv.hpp"
 #include "python/extension/team_options.hpp"
 
 namespace torii_python {
@@ -55,7 +57,10 @@ PyObject* team_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   if (PyArg_ParseTuple(args, "O!:Team", context_type, &context) == 0) return nullptr;
   ContextObject* const owner = reinterpret_cast<ContextObject*>(context);
   TeamOptions options;
+  TeamMaking making;
   if (!is_usable(owner) || !read_team_options(keywords, options)) return nullptr;
+  // Teams of named members may be made at any time, if their exchanges do not interfere.
+  if (options.options.members == nullptr && !making.begin(owner)) return nullptr;
   Owned object = make_team_object(type, owner);
   if (!object) return nullptr;
   torii_status status = TORII_OK;
@@ -86,6 +91,7 @@ void team_dealloc(PyObject* object) {
     }
   }
   delete self->abandoned;
+  delete self->group;
   Py_XDECREF(reinterpret_cast<PyObject*>(self->context));
   free_object(object);
 }
@@ -95,6 +101,9 @@ PyObject* team_close(PyObject* object, PyObject*) {
   if (self->team == nullptr || !is_ours(self)) Py_RETURN_NONE;
   TeamUse use;
   if (!use.begin(self)) return nullptr;
+  if (self->group != nullptr) {
+    return value_error("a group of the team is open; close the team behind its end") ? object : nullptr;
+  }
   const torii_status status = end_team(self);
   if (status != TORII_OK) return raise_status(status, self->team);
   Py_RETURN_NONE;
@@ -106,12 +115,13 @@ PyObject* team_run(PyObject* object, PyObject* const* list, Py_ssize_t count) {
   if (!read_arguments(list, count, arguments)) return nullptr;
   TeamUse use;
   if (!use.begin(self)) return nullptr;
+  if (is_in_group(self)) return join_group(self, arguments);
   Operation operation;
   if (!describe(self->team, arguments, operation)) return refuse(self);
   torii_status status = TORII_OK;
   {
     const Blocking blocking(self->team);
-    status = torii_run(self->team, &operation.call);
+    status = run_operation(self->team, operation);
   }
   if (PyErr_Occurred() != nullptr) return nullptr;  // of a signal handler
   return status == TORII_OK ? operation.answer.release() : raise_status(status, self->team);
@@ -122,8 +132,9 @@ template <typename Make>
 PyObject* derive_team(PyObject* object, PyObject* dict, Make&& make) {
   TeamObject* const self = team_of(object);
   TeamUse use;
+  TeamMaking making;
   TeamOptions options;
-  if (!use.begin(self) || !read_team_options(dict, options)) return nullptr;
+  if (!use.begin(self) || !read_team_options(dict, options) || !making.begin(self->context)) return nullptr;
   Owned part = make_team_object(Py_TYPE(object), self->context);
   if (!part) return nullptr;
   torii_status status = TORII_OK;
@@ -217,8 +228,9 @@ PyObject* team_choose(PyObject* object, PyObject* args) {
   call.type = element.type;
   call.root = root;
   // The plan depends on sizes and not on addresses; but a call without buffers would be refused.
-  static std::byte anywhere;
-  call.input = call.result = &anywhere;
+  static Factor anywhere;
+  call.input = call.result = anywhere.data();
+  call.factor = anywhere.data();
   torii_choice choice = {};
   choice.size = sizeof(choice);
   const torii_status status = torii_choose(self->team, &call, &choice);
@@ -236,6 +248,13 @@ PyMethodDef team_methods[] = {
     {"_run", method(team_run), METH_FASTCALL, nullptr},
     {"_start", method(start_operation), METH_FASTCALL, nullptr},
     {"_prepare", method(prepare_operation), METH_FASTCALL, nullptr},
+    {"_send", method(send_array), METH_FASTCALL, nullptr},
+    {"_recv", method(recv_array), METH_FASTCALL, nullptr},
+    {"_start_send", method(start_send), METH_FASTCALL, nullptr},
+    {"_start_recv", method(start_recv), METH_FASTCALL, nullptr},
+    {"_group_begin", begin_group, METH_NOARGS, nullptr},
+    {"_group_end", end_group, METH_NOARGS, nullptr},
+    {"_group_drop", drop_group, METH_O, nullptr},
     {"_split", team_split, METH_VARARGS, nullptr},
     {"_survivors", team_survivors, METH_O, nullptr},
     {"_health", team_health, METH_NOARGS, nullptr},

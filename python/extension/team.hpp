@@ -18,11 +18,14 @@ struct Abandoned {
   Operation* operation;
 };
 
+struct Group;
+
 struct TeamObject {
   PyObject head;
   torii_team* team;
   ContextObject* context;
   std::vector<Abandoned>* abandoned;
+  Group* group;  // whose calls wait for its end (group.hpp); mostly nullptr
   bool is_busy;
 };
 

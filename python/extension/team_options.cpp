@@ -23,8 +23,8 @@ bool read_members(PyObject* object, std::vector<int>& members) {
 }  // namespace
 
 bool read_team_options(PyObject* dict, TeamOptions& read) {
-  const char* names[] = {"topology", "algorithm", "determinism", "wire",     "segment_bytes", "tune_table",
-                         "rank_map", "channels",  "members",     "exchange", nullptr};
+  const char* names[] = {"topology", "algorithm", "determinism", "wire",     "segment_bytes",   "tune_table",
+                         "rank_map", "channels",  "members",     "exchange", "timeout_seconds", nullptr};
   torii_team_options& options = read.options;
   options.size = sizeof(options);
   Py_ssize_t segment_bytes = 0;
@@ -32,10 +32,10 @@ bool read_team_options(PyObject* dict, TeamOptions& read) {
   PyObject* exchange = Py_None;
   const Owned none(PyTuple_New(0));
   if (!none) return false;
-  if (PyArg_ParseTupleAndKeywords(none.get(), dict, "|zzzznzziOO:Team", const_cast<char**>(names), &options.topology,
+  if (PyArg_ParseTupleAndKeywords(none.get(), dict, "|zzzznzziOOd:Team", const_cast<char**>(names), &options.topology,
                                   &options.algorithm, &options.determinism, &options.wire, &segment_bytes,
-                                  &options.tune_table, &options.rank_map, &options.channels, &members,
-                                  &exchange) == 0) {
+                                  &options.tune_table, &options.rank_map, &options.channels, &members, &exchange,
+                                  &options.timeout_seconds) == 0) {
     return false;
   }
   if (segment_bytes < 0) return value_error("segment_bytes is %zd; it must not be negative", segment_bytes);

@@ -116,7 +116,7 @@ _classes = {
 
 # Where the reason of a status names the rank that is meant. Two ranks whose calls differ have no such rank.
 _named = {
-    Status.TIMEOUT: r"(?:not come to the call: |waiting for )rank (\d+)",
+    Status.TIMEOUT: r"(?:not come to the call: |waiting for |^(?=rank \d+ has not joined))rank (\d+)",
     Status.MISMATCH: r"rank (\d+) .*?refused",
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/processes/failure_job.hpp"
+#include "tests/support/folder_test.hpp"
 #include "tests/support/process.hpp"
 
 namespace torii::tests {
@@ -20,18 +21,22 @@ namespace {
 
 bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
-/// What lies in the folders where a library may leave something; those of other programs come and go, ours would carry
-/// our name.
-std::set<std::string> files() {
-  std::set<std::string> names;
-  for (const char* folder : {"/dev/shm", "/tmp"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+class Failures : public FolderTest {
+ protected:
+  /// What a library may have left: files of /dev/shm that carry our name, and all in the folder for temporary files,
+  /// which belongs to this test. So other programs on the machine do not matter.
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.insert(entry.path().string());
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
       const std::string path = entry.path().string();
       if (path.find("torii") != std::string::npos) names.insert(path);
     }
+    return names;
   }
-  return names;
-}
+
+  void kill_at_random(const std::string& mode, int rounds, bool in_alltoall = false);
+};
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
@@ -43,7 +48,7 @@ constexpr double kNoticedMs = 100;
 constexpr double kLateMs = 5000;
 
 /// Kills a random rank at a random moment of `mode`, `rounds` times.
-void kill_at_random(const std::string& mode, int rounds, bool in_alltoall = false) {
+void Failures::kill_at_random(const std::string& mode, int rounds, bool in_alltoall) {
   const auto seed = static_cast<unsigned>(now_s() * 1e6);
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -59,7 +64,7 @@ void kill_at_random(const std::string& mode, int rounds, bool in_alltoall = fals
     job.delay_us = static_cast<int>(random() % 50'000);
     job.count = std::vector<std::size_t>{1, 1000, 200'000}[random() % 3];
     job.environment = {"TORII_ALGORITHM=" + algorithms[random() % algorithms.size()],
-                       "TORII_WAIT=" + waits[random() % waits.size()]};
+                       "TORII_WAIT=" + waits[random() % waits.size()], "TMPDIR=" + folder_.string()};
     if (in_alltoall) {
       job.count = round % 2 == 0 ? 1000 : 200'000;  // one message for each pair, and a pairwise exchange
       job.environment[0] = "TORII_ALGORITHM=auto";
@@ -81,13 +86,13 @@ void kill_at_random(const std::string& mode, int rounds, bool in_alltoall = fals
   EXPECT_EQ(files(), before);
 }
 
-TEST(Failures, ADeathAtARandomMomentIsOneCauseForAll) { kill_at_random("loop", is_full() ? 1000 : 25); }
+TEST_F(Failures, ADeathAtARandomMomentIsOneCauseForAll) { kill_at_random("loop", is_full() ? 1000 : 25); }
 
-TEST(Failures, ADeathDuringAnAlltoallIsOneCauseForAll) { kill_at_random("loop", is_full() ? 400 : 20, true); }
+TEST_F(Failures, ADeathDuringAnAlltoallIsOneCauseForAll) { kill_at_random("loop", is_full() ? 400 : 20, true); }
 
-TEST(Failures, ADeathEndsEveryRequestInFlight) { kill_at_random("requests", is_full() ? 200 : 8); }
+TEST_F(Failures, ADeathEndsEveryRequestInFlight) { kill_at_random("requests", is_full() ? 200 : 8); }
 
-TEST(Failures, ADeathIsNoticedWhileStagingIsRecycled) {
+TEST_F(Failures, ADeathIsNoticedWhileStagingIsRecycled) {
   for (int round = 0; round < (is_full() ? 100 : 3); ++round) {
     const FailureJob job{.ranks = 3,
                          .mode = "recycle",
@@ -102,7 +107,7 @@ TEST(Failures, ADeathIsNoticedWhileStagingIsRecycled) {
   }
 }
 
-TEST(Failures, ADeathIsNoticedBySleepers) {
+TEST_F(Failures, ADeathIsNoticedBySleepers) {
   std::vector<double> latencies_ms;
   for (int round = 0; round < 3; ++round) {
     const Report report =
@@ -115,7 +120,7 @@ TEST(Failures, ADeathIsNoticedBySleepers) {
   EXPECT_LT(median(latencies_ms), kNoticedMs);
 }
 
-TEST(Failures, AStoppedRankIsATimeoutForAll) {
+TEST_F(Failures, AStoppedRankIsATimeoutForAll) {
   for (const int rank : {0, 2}) {
     const Report report = run_job({.ranks = 3, .mode = "stall", .rank = rank, .environment = {"TORII_TIMEOUT=1"}});
     expect_one_cause(report, 3, "timeout: no progress for 1000 ms in allreduce of 1000 x i64, op sum on rank ");
@@ -131,7 +136,7 @@ TEST(Failures, AStoppedRankIsATimeoutForAll) {
   }
 }
 
-TEST(Failures, AnAbortEndsAllCalls) {
+TEST_F(Failures, AnAbortEndsAllCalls) {
   for (const std::size_t count : {1UL, 100'000UL}) {
     const Report report = run_job({.mode = "abort", .rank = 2, .count = count});
     expect_one_cause(report, 4, "aborted: aborted by rank 2: enough is enough");
@@ -140,7 +145,7 @@ TEST(Failures, AnAbortEndsAllCalls) {
   }
 }
 
-TEST(Failures, SurvivorsWithUnequalOptionsAreToldSo) {
+TEST_F(Failures, SurvivorsWithUnequalOptionsAreToldSo) {
   const Report report = run_job({.ranks = 3, .mode = "options", .rank = 2, .count = 1});
   EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
   const std::string text = "the options of the survivors' team differ between rank 0 and rank 2";
@@ -157,7 +162,7 @@ struct Difference {
   const char* wrong;
 };
 
-TEST(Failures, ARankThatNeverComesIsNamed) {
+TEST_F(Failures, ARankThatNeverComesIsNamed) {
   for (const char* mode : {"late", "late_persistent"}) {
     const Report report =
         run_job({.ranks = 4, .mode = mode, .rank = 2, .delay_us = 800'000, .environment = {"TORII_TIMEOUT=0.5"}});
@@ -203,7 +208,7 @@ constexpr Difference kDifferences[] = {
 INSTANTIATE_TEST_SUITE_P(Calls, Differences, testing::ValuesIn(kDifferences),
                          [](const auto& test) { return std::string(test.param.mode); });
 
-TEST(Failures, ACancelledThreadEndsAfterItsCall) {
+TEST_F(Failures, ACancelledThreadEndsAfterItsCall) {
   const Report report = run_job({.ranks = 2, .mode = "cancel", .delay_us = 300'000});
   EXPECT_EQ(report.outcome.code, 0) << report.outcome.output;
   EXPECT_NE(report.outcome.output.find("cancelled after the call"), std::string::npos) << report.outcome.output;

@@ -131,6 +131,17 @@ TEST(Join, BrokenLauncherVariablesAreNamed) {
             std::string::npos);
 }
 
+/// A rank that comes late hears of the join that has failed, and then all join once more.
+TEST(Join, CanBeRepeatedAfterATimeout) {
+  const Outcome outcome = run_ranks(3, {"again"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  for (const char* line : {"rank 0: rank 2 has not joined in time\n", "rank 1: rank 2 has not joined in time\n"}) {
+    EXPECT_EQ(count(outcome.output, line), 2) << outcome.output;
+  }
+  EXPECT_EQ(count(outcome.output, "rank 2: rank 2 has not joined in time\n"), 1) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "gathered 3\n"), 3) << outcome.output;
+}
+
 TEST(Join, UnknownVariablesAreReportedOncePerJob) {
   const Outcome outcome = run_ranks(3, {"gather"}, {"TORII_ENGINSE=2"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;

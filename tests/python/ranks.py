@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 TIMEOUT_S = 60
 
 
@@ -21,6 +23,14 @@ def job(file, function, ranks=2, options=(), **environment):
     code, out, errors = start("-m", "torii.run", "-n", str(ranks), *options, file, function, **environment)
     assert code == 0, f"{function} ended with {code}:\n{out}\n{errors}"
     return out
+
+
+def job_of_nodes(file, function, ranks=2):
+    """The same with each rank as a node of its own, over libfabric; the test is skipped where that is not built."""
+    code, _, errors = start("-c", "import torii; torii.Context({'TRANSPORT': 'libfabric'})")
+    if code != 0 and "torii.errors.Unsupported" in errors:
+        pytest.skip(errors.splitlines()[-1])
+    return job(file, function, ranks, TORII_TRANSPORT="libfabric")
 
 
 def others_of(team):

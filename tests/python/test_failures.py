@@ -80,6 +80,20 @@ def rank_times_out():
         ranks.tell_to_go(others)
 
 
+def rank_joins_again():
+    """A join in which rank 1 was missing fails on all ranks, on rank 1 when it comes; the next one succeeds."""
+    others = ranks.others_of(torii.world())
+    rank = torii.world().rank
+    if rank == 1:
+        ranks.await_go()
+    with pytest.raises(torii.Timeout, match="rank 1 has not joined in time") as caught:
+        torii.Context({"TIMEOUT": 30 if rank == 1 else 1})
+    assert caught.value.rank == 1
+    if rank == 0:
+        ranks.tell_to_go(others[:1])
+    assert torii.Context().team().allreduce(numpy.ones(1)) == torii.world().ranks
+
+
 def rank_mismatches():
     team = torii.world()
     with pytest.raises(torii.Mismatch, match="4 x f64.*5 x f64") as caught:
@@ -185,8 +199,8 @@ def rank_threads():
     team.barrier()
 
 
-BODIES = (rank_times_out, rank_mismatches, rank_refuses, rank_all_refuse, rank_aborts, rank_interrupted,
-          rank_interrupted_wait, rank_handles_a_signal, rank_threads)
+BODIES = (rank_times_out, rank_joins_again, rank_mismatches, rank_refuses, rank_all_refuse, rank_aborts,
+          rank_interrupted, rank_interrupted_wait, rank_handles_a_signal, rank_threads)
 
 
 @pytest.mark.parametrize("body", BODIES)

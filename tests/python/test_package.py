@@ -16,8 +16,10 @@ FOLDER = pathlib.Path(torii.__file__).parent
 
 def test_help_reads_well():
     text = pydoc.render_doc(torii, renderer=pydoc.plaintext)
-    for part in ("collectives between the ranks of a job", "allreduce(self, array, op='sum', out=None, *, dtype=None)",
-                 "Starts allreduce(), with the same arguments"):
+    for part in ("collectives between the ranks of a job",
+                 "allreduce(self, array, op='sum', out=None, *, dtype=None, factor=None)",
+                 "Starts allreduce(), with the same arguments", "alltoall_list(self, arrays, outs, *, dtype=None)",
+                 "recv(self, out, source=-1, tag=-1, *, dtype=None)", "with team.group():", "class Received"):
         assert part in text
 
 
@@ -35,7 +37,8 @@ def test_all_public_names_have_docstrings():
 
 
 def test_every_collective_has_three_forms():
-    for name in torii.collectives():
+    lists = ["all_gather_list", "alltoall_list", "scatter_list", "gather_list"]
+    for name in torii.collectives() + lists:
         blocking = inspect.signature(getattr(torii.Team, name))
         for how in ("start", "prepare"):
             form = getattr(torii.Team, f"{how}_{name}")
@@ -47,7 +50,7 @@ def test_constants_are_the_library_s():
     assert [_torii.status_name(status) for status in torii.Status] == [status.name.lower() for status in torii.Status]
     assert torii.types()[:2] == ["i8", "u8"] and "bf16" in torii.types()
     assert {"ring", "node", "trinaryx3"} <= set(torii.algorithms())
-    assert torii.SUM is torii.Op.SUM and torii.__version__.count(".") == 2
+    assert torii.SUM is torii.Op.SUM and (torii.AVG, torii.PREMUL_SUM) == (13, 14) and torii.__version__.count(".") == 2
 
 
 def stub_names(name):
@@ -68,6 +71,20 @@ def test_stub_of_the_extension():
     for name, members in classes.items():
         ours = {one for one in vars(getattr(_torii, name)) if not one.startswith("__") or one in members}
         assert members == ours, name
+
+
+def test_stub_of_teams_has_the_parameters():
+    tree = ast.parse((FOLDER / "team.pyi").read_text(encoding="utf-8"))
+    team = next(one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Team")
+    for method in team.body:
+        given = [(one.arg, default) for one, default in zip(reversed(method.args.args), reversed(method.args.defaults))]
+        given += list(zip(method.args.kwonlyargs, method.args.kw_defaults))
+        stub = {getattr(name, "arg", name): ast.literal_eval(value) for name, value in given if value is not None}
+        signature = inspect.signature(getattr(torii.Team, method.name)).parameters.values()
+        ours = {one.name: one.default for one in signature if one.default is not inspect.Parameter.empty}
+        assert stub == ours, method.name
+        names = [one.arg for one in method.args.args + method.args.kwonlyargs]
+        assert names == [one.name for one in signature if one.kind != inspect.Parameter.VAR_KEYWORD], method.name
 
 
 def test_stub_of_teams():

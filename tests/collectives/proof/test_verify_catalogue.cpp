@@ -122,9 +122,9 @@ TEST(VerifyCatalogue, SmallToriAndMeshes) {
       ++turn;
       if (is_one_of_orders(algorithm) && !full_tests() && turn % 5 != 0) continue;
       const Tuning tuning = {4096, 1 + turn % 8, 1 + turn / 8 % 4, false};
-      // All requests on shapes of up to 8 ranks; every third or fifth, in turn, on larger ones, which take longer and
+      // All requests on shapes of up to 8 ranks; every third or tenth, in turn, on larger ones, which take longer and
       // are many: extents in any order, with and without wrapping.
-      const std::size_t part = full_tests() || topology.ranks() <= 8 ? 1 : topology.ranks() <= 20 ? 3 : 5;
+      const std::size_t part = full_tests() || topology.ranks() <= 8 ? 1 : topology.ranks() <= 20 ? 3 : 10;
       if (!prove_some(algorithm, topology, tuning, part, static_cast<std::size_t>(turn), proofs)) return;
     }
   }

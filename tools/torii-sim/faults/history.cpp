@@ -309,11 +309,14 @@ bool History::has(std::initializer_list<FaultKind> kinds) const {
 bool History::may_fail(std::size_t team, int rank) const {
   if (may_time_out()) return true;
   const std::vector<int> all = members(team, rank);
-  // A rank that lacks memory fails the making of a team, and a redistribution, which takes memory.
-  const bool redistributes = std::ranges::any_of(
-      steps, [&](const Step& step) { return step.team == team && faults::redistributes(step.call.kind); });
+  // A rank that lacks memory fails the making of a team, and calls that take memory: redistributions, and groups with
+  // their packed copies.
+  const auto may_take_memory = [](const CallSpec& call) { return redistributes(call.kind) || is_made_in_parts(call); };
+  const bool takes_memory = std::ranges::any_of(steps, [&](const Step& step) {
+    return step.team == team && (may_take_memory(step.call) || may_take_memory(step.other));
+  });
   const auto may_harm = [&](const Fault& fault) {
-    return std::ranges::find(all, fault.rank) != all.end() && (fault.kind != FaultKind::lacks_memory || redistributes);
+    return std::ranges::find(all, fault.rank) != all.end() && (fault.kind != FaultKind::lacks_memory || takes_memory);
   };
   if (std::ranges::any_of(faults, may_harm)) return true;
   return std::ranges::any_of(steps, [&](const Step& step) {
