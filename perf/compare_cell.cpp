@@ -2,15 +2,14 @@
 // Alternates the ways block by block, so that a machine that changes its speed in mid-run changes it for all.
 #include "perf/compare_cell.hpp"
 
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <vector>
 
 #include "perf/common/buffers.hpp"
-#include "perf/common/data.hpp"
 #include "perf/common/failure.hpp"
 #include "perf/common/names.hpp"
+#include "perf/common/sums.hpp"
 #include "perf/limits/loops.hpp"
 #include "perf/limits/movement.hpp"
 #include "perf/mpi_calls.hpp"
@@ -62,32 +61,6 @@ class LimitCall : public ComparedCall {
  private:
   std::unique_ptr<Loop> loop_;
 };
-
-/// MPI promises no order of summing, and the loops have that of ranks: elements further from the sum in double than any
-/// order of float sums can be.
-int64_t count_wrong_sums(const Job& job, const CallData& data, uint64_t seed) {
-  if (!data.has_result()) return 0;
-  const auto* got = reinterpret_cast<const float*>(data.result());
-  const torii_call& call = data.call();
-  const size_t shift = call.collective == TORII_REDUCE_SCATTER ? call.count * static_cast<size_t>(job.rank()) : 0;
-  int64_t wrong = 0;
-  for (const Range& range : checked_ranges(data.result_elements(), sizeof(float))) {
-    std::vector<double> sum(range.count), magnitude(range.count);
-    std::vector<float> operand(range.count);
-    for (int rank = 0; rank < job.ranks(); ++rank) {
-      fill(seed, TORII_F32, rank, shift + range.first, range.count, operand.data());
-      for (size_t i = 0; i < range.count; ++i) {
-        sum[i] += operand[i];
-        magnitude[i] += std::fabs(operand[i]);
-      }
-    }
-    for (size_t i = 0; i < range.count; ++i) {
-      const double allowed = magnitude[i] * job.ranks() * std::numeric_limits<float>::epsilon();
-      if (!(std::fabs(got[range.first + i] - sum[i]) <= allowed)) ++wrong;
-    }
-  }
-  return wrong;
-}
 
 /// One call with pattern 0 into a spoilt result, checked.
 int64_t check_once(const Job& job, ComparedCall& way, bool any_order, uint64_t seed) {

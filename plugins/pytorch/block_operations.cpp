@@ -35,18 +35,36 @@ void add_all_gather(Operation& made, Place place, const at::Tensor& result, cons
   made.calls.push_back(call);
 }
 
+/// Blocks of all ranks that travel from and to the tensors of a list.
+void add_all_gather_list(Operation& made, Place place, const Tensors& results, const at::Tensor& input,
+                         const c10d::AllgatherOptions& options) {
+  torii_call call = new_call(TORII_ALL_GATHER, options.timeout);
+  set_elements(call, input);
+  call.input = address(apart(made, packed_input(made, input), results, place.rank));
+  set_result_blocks(made, call, results);
+  made.calls.push_back(call);
+}
+
+/// Short tensors of a coalesced operation: one call, whose result is copied to lists[i], which are those of inputs[i].
+void add_packed_all_gather(Operation& made, Place place, const TensorLists& lists, const Tensors& inputs,
+                           const c10d::AllgatherOptions& options) {
+  const at::Tensor input = packed_inputs(made, inputs);
+  Tensors by_ranks;
+  for (size_t rank = 0; rank < static_cast<size_t>(place.ranks); ++rank) {
+    for (const Tensors& list : lists) by_ranks.push_back(list[rank]);
+  }
+  add_all_gather(made, place, packed_outputs(made, by_ranks), input, options);
+}
+
 void add_reduce_scatter(Operation& made, Place place, const at::Tensor& output, const at::Tensor& input,
                         const c10d::ReduceScatterOptions& options) {
   torii_call call = new_call(TORII_REDUCE_SCATTER, options.timeout);
-  call.type = type_to_combine(output);
-  call.op = op_of(options.reduceOp, output);
+  set_operation(made, call, options.reduceOp, output);
   call.count = static_cast<size_t>(output.numel());
   const at::Tensor result = packed_output(made, output, false);
-  at::Tensor values = input;
-  if (is_scaled(options.reduceOp)) values = made.packed.emplace_back(scaled(input, options.reduceOp));
   // In place the result is the own block of the input, which then must be seen from the input's side.
-  const bool is_own = address(values, place.rank * output.numel()) == result.data_ptr();
-  call.input = address(is_own ? values : apart(made, values, result, nullptr));
+  const bool is_own = address(input, place.rank * output.numel()) == result.data_ptr();
+  call.input = address(is_own ? input : apart(made, input, result, nullptr));
   call.result = address(result);
   made.calls.push_back(call);
 }
@@ -79,11 +97,36 @@ std::vector<size_t> counts_of(const Tensors& tensors, size_t per_element) {
 }
 
 /// torii copies the counts when the call starts; until then the operation keeps them.
-void set_counts(Operation& made, std::vector<size_t> input_counts, std::vector<size_t> output_counts) {
-  torii_call& call = made.calls.back();
+void set_counts(Operation& made, torii_call& call, std::vector<size_t> input_counts,
+                std::vector<size_t> output_counts) {
   call.unequal = 1;
   call.input_counts = made.counts.emplace_back(std::move(input_counts)).data();
   call.result_counts = made.counts.emplace_back(std::move(output_counts)).data();
+}
+
+/// A gather or a scatter of such a block.
+template <typename Options>
+torii_call new_rooted_call(torii_collective collective, Place place, const at::Tensor& block, const Options& options) {
+  torii_call call = new_call(collective, options.timeout);
+  set_elements(call, block);
+  call.root = checked_root(options.rootRank, place.ranks);
+  call.unequal = has_own_address(block) ? 1 : 0;
+  return call;
+}
+
+/// Whether this rank is the root, whose list of blocks becomes `list`. Others have none.
+bool set_root_list(Place place, const torii_call& call, const at::Tensor& block, const TensorLists& lists,
+                   Tensors& list) {
+  if (place.rank == call.root) {
+    list = only_list(lists);
+    check_list(list, place.ranks, block);
+    return true;
+  }
+  if (!lists.empty()) {
+    throw std::invalid_argument(std::string("requires empty ") +
+                                (call.collective == TORII_GATHER ? "output" : "input") + " on non-root");
+  }
+  return false;
 }
 
 }  // namespace
@@ -97,10 +140,21 @@ Operation make_allgather(Place place, const TensorLists& outputs, const Tensors&
   Operation made{.type = c10d::OpType::ALLGATHER, .title = "torii:all_gather", .inputs = inputs};
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_tensor(inputs[i]);
-    const Tensors& list = outputs[i];
-    check_list(list, place.ranks, inputs[i]);
-    made.results.insert(made.results.end(), list.begin(), list.end());
-    add_all_gather(made, place, packed_outputs(made, list), inputs[i], options);
+    check_list(outputs[i], place.ranks, inputs[i]);
+    made.results.insert(made.results.end(), outputs[i].begin(), outputs[i].end());
+  }
+  for (size_t first = 0; first < inputs.size();) {
+    const size_t length = length_of_run(inputs, first, place.ranks);
+    const auto begin = static_cast<ptrdiff_t>(first), end = static_cast<ptrdiff_t>(first + length);
+    if (length > 1) {
+      add_packed_all_gather(made, place, {outputs.begin() + begin, outputs.begin() + end},
+                            {inputs.begin() + begin, inputs.begin() + end}, options);
+    } else if (has_own_address(inputs[first])) {
+      add_all_gather_list(made, place, outputs[first], inputs[first], options);
+    } else {
+      add_all_gather(made, place, packed_outputs(made, outputs[first]), inputs[first], options);
+    }
+    first += length;
   }
   return made;
 }
@@ -120,44 +174,41 @@ Operation make_allgather_base(Place place, const Tensors& outputs, const Tensors
 
 Operation make_gather(Place place, const TensorLists& outputs, const Tensors& inputs,
                       const c10d::GatherOptions& options) {
-  const at::Tensor& input = only_tensor(inputs);
+  const at::Tensor& block = only_tensor(inputs);
   Operation made{.type = c10d::OpType::GATHER, .title = "torii:gather", .inputs = inputs};
-  torii_call call = new_call(TORII_GATHER, options.timeout);
-  set_elements(call, input);
-  call.root = checked_root(options.rootRank, place.ranks);
-  at::Tensor memory = packed_input(made, input);
-  if (place.rank == call.root) {
-    made.results = only_list(outputs);
-    check_list(made.results, place.ranks, input);
-    const at::Tensor result = packed_outputs(made, made.results);
-    memory = apart(made, memory, result, address(result, place.rank * input.numel()));
-    call.result = address(result);
-  } else if (!outputs.empty()) {
-    throw std::invalid_argument("requires empty output on non-root");
+  torii_call call = new_rooted_call(TORII_GATHER, place, block, options);
+  const at::Tensor input = packed_input(made, block);
+  call.input = address(input);
+  if (set_root_list(place, call, block, outputs, made.results)) {
+    if (call.unequal != 0) {
+      call.input = address(apart(made, input, made.results, place.rank));
+      set_result_blocks(made, call, made.results);
+    } else {
+      const at::Tensor result = packed_outputs(made, made.results);
+      call.input = address(apart(made, input, result, address(result, place.rank * block.numel())));
+      call.result = address(result);
+    }
   }
-  call.input = address(memory);
   made.calls.push_back(call);
   return made;
 }
 
 Operation make_scatter(Place place, const Tensors& outputs, const TensorLists& inputs,
                        const c10d::ScatterOptions& options) {
-  const at::Tensor& output = only_tensor(outputs);
+  const at::Tensor& block = only_tensor(outputs);
   Operation made{.type = c10d::OpType::SCATTER, .title = "torii:scatter", .results = outputs};
-  torii_call call = new_call(TORII_SCATTER, options.timeout);
-  set_elements(call, output);
-  call.root = checked_root(options.rootRank, place.ranks);
-  const at::Tensor result = packed_output(made, output, false);
-  if (place.rank == call.root) {
-    made.inputs = only_list(inputs);
-    check_list(made.inputs, place.ranks, output);
-    const at::Tensor values = packed_inputs(made, made.inputs);
-    const bool is_own = address(values, place.rank * output.numel()) == result.data_ptr();
-    call.input = address(is_own ? values : apart(made, values, result, nullptr));
-  } else if (!inputs.empty()) {
-    throw std::invalid_argument("requires empty input on non-root");
-  }
+  torii_call call = new_rooted_call(TORII_SCATTER, place, block, options);
+  const at::Tensor result = packed_output(made, block, false);
   call.result = address(result);
+  if (set_root_list(place, call, block, inputs, made.inputs)) {
+    if (call.unequal != 0) {
+      set_input_blocks(made, call, made.inputs, {result}, place.rank);
+    } else {
+      const at::Tensor values = packed_inputs(made, made.inputs);
+      const bool is_own = address(values, place.rank * block.numel()) == call.result;
+      call.input = address(is_own ? values : apart(made, values, result, nullptr));
+    }
+  }
   made.calls.push_back(call);
   return made;
 }
@@ -219,7 +270,7 @@ Operation make_alltoall_base(Place place, const at::Tensor& output, const at::Te
     if (made.calls.back().input == made.calls.back().result) {
       made.calls.back().input = address(made.packed.emplace_back(packed_input(made, input).clone()));
     }
-    set_counts(made, std::move(input_counts), std::move(output_counts));
+    set_counts(made, made.calls.back(), std::move(input_counts), std::move(output_counts));
   }
   return made;
 }
@@ -233,14 +284,10 @@ Operation make_alltoall(Place place, const Tensors& outputs, const Tensors& inpu
   torii_call call = new_call(TORII_ALLTOALL, options.timeout);
   const Elements elements = elements_to_move(inputs.front());
   call.type = elements.type;
-  // Packed always: a list may name some memory twice, or some of its own results.
-  const at::NoGradGuard no_grad;
-  Tensors flat;
-  for (const at::Tensor& tensor : inputs) flat.push_back(tensor.reshape(-1));
-  call.input = address(made.packed.emplace_back(at::cat(flat)));
-  call.result = address(packed_outputs(made, outputs));
+  set_counts(made, call, counts_of(inputs, elements.per_element), counts_of(outputs, elements.per_element));
+  set_input_blocks(made, call, inputs, outputs);
+  set_result_blocks(made, call, outputs);
   made.calls.push_back(call);
-  set_counts(made, counts_of(inputs, elements.per_element), counts_of(outputs, elements.per_element));
   return made;
 }
 

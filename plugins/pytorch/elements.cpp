@@ -85,22 +85,27 @@ torii_op op_of(const c10d::ReduceOp& op, const at::Tensor& tensor) {
     case c10d::ReduceOp::BXOR:
       return bits(TORII_BXOR, "BXOR");
     case c10d::ReduceOp::PREMUL_SUM:
-      return TORII_SUM;
+      return TORII_PREMUL_SUM;
     default:
       refuse("this ReduceOp is not one of torii's");
   }
 }
 
-bool is_scaled(const c10d::ReduceOp& op) {
-  return static_cast<c10d::ReduceOp::RedOpType>(op) == c10d::ReduceOp::PREMUL_SUM;
-}
-
-at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& op) {
+at::Tensor factor_of(const c10d::ReduceOp& op, const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
-  const auto* const factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
-  if (factor == nullptr) refuse("ReduceOp.PREMUL_SUM has no factor");
-  if (factor->tensor_factors.empty()) return tensor * factor->double_factor;
-  return tensor * factor->tensor_factors.front().to(tensor.scalar_type());
+  const auto* const supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
+  if (supplement == nullptr) refuse("ReduceOp.PREMUL_SUM has no factor");
+  const at::Tensor given = supplement->tensor_factors.empty() ? at::full({1}, supplement->double_factor, at::kDouble)
+                                                              : supplement->tensor_factors.front();
+  if (given.numel() != 1) {
+    refuse("the factor of ReduceOp.PREMUL_SUM has " + std::to_string(given.numel()) + " elements; torii takes one");
+  }
+  at::Tensor factor = given.detach().to(tensor.scalar_type()).contiguous();
+  if (at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true) &&
+      factor.to(at::kDouble).item<double>() != given.to(at::kDouble).item<double>()) {
+    refuse(std::string("the factor of ReduceOp.PREMUL_SUM is no ") + c10::toString(tensor.scalar_type()));
+  }
+  return factor;
 }
 
 void check_tensor(const at::Tensor& tensor) {

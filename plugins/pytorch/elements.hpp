@@ -23,10 +23,9 @@ Elements elements_to_move(const at::Tensor& tensor);
 torii_type type_to_combine(const at::Tensor& tensor);
 /// torii's operation. Throws std::invalid_argument for those that it has not.
 torii_op op_of(const c10d::ReduceOp& op, const at::Tensor& tensor);
-/// Whether the operation scales each rank's values before they are summed.
-bool is_scaled(const c10d::ReduceOp& op);
-/// Scales values as such an operation asks for.
-at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& op);
+/// One element of the tensor's type, by which PREMUL_SUM multiplies this rank's values. Throws std::invalid_argument if
+/// the operation has no such factor.
+at::Tensor factor_of(const c10d::ReduceOp& op, const at::Tensor& tensor);
 
 /// Throws std::invalid_argument unless the tensor is dense and in the memory of the CPU.
 void check_tensor(const at::Tensor& tensor);

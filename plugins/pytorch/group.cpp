@@ -2,9 +2,7 @@
 // Issuing operations, the group's life, and what a failure leaves.
 #include "plugins/pytorch/group.hpp"
 
-#include <pybind11/pybind11.h>
-
-#include <optional>
+#include <Python.h>
 
 #include "plugins/pytorch/caller.hpp"
 #include "plugins/pytorch/issue.hpp"
@@ -36,11 +34,12 @@ Group::~Group() {
     return;
   }
   // Python destroys groups with the GIL held. A callback of the progress thread may wait for it.
-  std::optional<pybind11::gil_scoped_release> release;
-  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) release.emplace();
+  const bool has_gil = Py_IsInitialized() != 0 && PyGILState_Check() != 0;
+  PyThreadState* const state = has_gil ? PyEval_SaveThread() : nullptr;
   if (progress_) progress_->stop();
   progress_.reset();
   team_.reset();
+  if (has_gil) PyEval_RestoreThread(state);
 }
 
 WorkPointer Group::issue_operation(Operation operation, bool waits) {

@@ -12,14 +12,6 @@
 namespace torii_torch {
 namespace {
 
-void translate(std::exception_ptr pointer) {
-  try {
-    std::rethrow_exception(pointer);
-  } catch (Failure& failure) {
-    PyErr_SetString(failure.python_type(), failure.what());
-  }
-}
-
 c10::intrusive_ptr<Group> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks,
                                      std::chrono::milliseconds timeout, const std::string& determinism,
                                      const std::string& algorithm, const std::string& settings, int channels) {
@@ -58,7 +50,7 @@ PYBIND11_MODULE(_torch, module) {
     set_caller_file(caller_file.ptr());
   });
   module.attr("built_for") = TORCH_VERSION;
-  py::register_exception_translator(translate);
+  py::register_exception_translator(translate_failure);
 }
 
 }  // namespace torii_torch

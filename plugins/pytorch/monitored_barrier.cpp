@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "plugins/pytorch/failure.hpp"
 #include "plugins/pytorch/group.hpp"
 
 namespace torii_torch {
@@ -68,10 +69,10 @@ class MonitoredBarrier {
     }
     if (missing.empty()) return;
     if (timeout_ == milliseconds::zero() && !wait_for_all) {
-      throw Failure(TORII_TIMEOUT, "[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms. No rank but 0 had come");
+      throw_failure(TORII_TIMEOUT, "[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms. No rank but 0 had come");
     }
     const bool is_many = wait_for_all && missing.size() > 1;
-    throw Failure(TORII_TIMEOUT, std::string("[Rank 0]: Rank") + (is_many ? "s " : " ") +
+    throw_failure(TORII_TIMEOUT, std::string("[Rank 0]: Rank") + (is_many ? "s " : " ") +
                                      (is_many ? join(missing) : std::to_string(missing.front())) +
                                      " failed to pass monitoredBarrier in " + milliseconds_text(timeout_));
   }
@@ -82,7 +83,7 @@ class MonitoredBarrier {
     const unsigned char here = 1;
     const torii_status status = torii_send(team_.get(), &here, 1, TORII_U8, 0, tag_);
     if (status == TORII_OK && answer.take(seconds_until(end_) + kAnswerSeconds) && answer.byte == 1) return;
-    throw Failure(TORII_TIMEOUT, "[Rank " + std::to_string(team_.rank()) + "]: Rank " + std::to_string(team_.rank()) +
+    throw_failure(TORII_TIMEOUT, "[Rank " + std::to_string(team_.rank()) + "]: Rank " + std::to_string(team_.rank()) +
                                      " successfully reached monitoredBarrier, but received errors while waiting for"
                                      " send/recv from rank 0. Please check rank 0 logs for faulty rank");
   }

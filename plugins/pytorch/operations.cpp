@@ -33,17 +33,16 @@ Operation make_broadcast(Place place, const Tensors& tensors, const c10d::Broadc
 
 Operation make_allreduce(const Tensors& tensors, const c10d::AllreduceOptions& options) {
   Operation made{.type = c10d::OpType::ALLREDUCE, .title = "torii:all_reduce", .inputs = tensors, .results = tensors};
-  for (const at::Tensor& tensor : tensors) {
-    check_tensor(tensor);
+  for (const at::Tensor& tensor : tensors) check_tensor(tensor);
+  for (size_t first = 0; first < tensors.size();) {
+    const size_t length = length_of_run(tensors, first, 1);
+    const auto begin = tensors.begin() + static_cast<ptrdiff_t>(first);
     torii_call call = new_call(TORII_ALLREDUCE, options.timeout);
-    call.type = type_to_combine(tensor);
-    call.op = op_of(options.reduceOp, tensor);
-    const at::Tensor memory = packed_output(made, tensor, true);
-    set_vector(call, memory);
-    if (is_scaled(options.reduceOp)) {
-      call.input = address(made.packed.emplace_back(scaled(memory, options.reduceOp).contiguous()));
-    }
+    set_operation(made, call, options.reduceOp, *begin);
+    set_vector(call, length == 1 ? packed_output(made, *begin, true)
+                                 : packed_vector(made, {begin, begin + static_cast<ptrdiff_t>(length)}));
     made.calls.push_back(call);
+    first += length;
   }
   return made;
 }
@@ -52,8 +51,7 @@ Operation make_reduce(Place place, const Tensors& tensors, const c10d::ReduceOpt
   const at::Tensor& tensor = only_tensor(tensors);
   Operation made{.type = c10d::OpType::REDUCE, .title = "torii:reduce", .inputs = tensors, .results = tensors};
   torii_call call = new_call(TORII_REDUCE, options.timeout);
-  call.type = type_to_combine(tensor);
-  call.op = op_of(options.reduceOp, tensor);
+  set_operation(made, call, options.reduceOp, tensor);
   call.root = checked_root(options.rootRank, place.ranks);
   if (options.rootTensor != 0)
     throw std::invalid_argument("invalid root tensor: " + std::to_string(options.rootTensor));
@@ -61,9 +59,6 @@ Operation make_reduce(Place place, const Tensors& tensors, const c10d::ReduceOpt
   const at::Tensor memory = is_root ? packed_output(made, tensor, true) : packed_input(made, tensor);
   set_vector(call, memory);
   if (!is_root) call.result = nullptr;
-  if (is_scaled(options.reduceOp)) {
-    call.input = address(made.packed.emplace_back(scaled(memory, options.reduceOp).contiguous()));
-  }
   made.calls.push_back(call);
   return made;
 }

@@ -19,8 +19,8 @@ struct Place {
   int ranks;
 };
 
-// Each checks the tensors and throws std::invalid_argument if they do not fit. Tensors that are not contiguous, and
-// lists whose tensors are not one after the other in memory, are packed; results are copied back at the end.
+// Each checks the tensors and throws std::invalid_argument if they do not fit. Tensors that are not contiguous are
+// packed, as are lists of short tensors that are not one after the other in memory; results are copied back at the end.
 Operation make_broadcast(Place place, const Tensors& tensors, const c10d::BroadcastOptions& options);
 Operation make_allreduce(const Tensors& tensors, const c10d::AllreduceOptions& options);
 Operation make_reduce(Place place, const Tensors& tensors, const c10d::ReduceOptions& options);

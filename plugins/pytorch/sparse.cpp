@@ -12,7 +12,7 @@ namespace {
 
 void run(const Team& team, const torii_call& call) {
   const torii_status status = torii_run(team.get(), &call);
-  if (status != TORII_OK) throw team.failure(status, "sparse_all_reduce");
+  if (status != TORII_OK) std::rethrow_exception(team.failure(status, "sparse_all_reduce"));
 }
 
 /// What must be equal on all ranks, and how many values this rank has, in a fixed number of integers.

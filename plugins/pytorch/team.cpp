@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "plugins/pytorch/failure.hpp"
 #include "plugins/pytorch/store_exchange.hpp"
 
 namespace torii_torch {
@@ -49,7 +50,7 @@ std::string what_happened(torii_status status) {
 [[noreturn]] void throw_setup(torii_status status, const std::string& what, const std::string& more) {
   std::string text = what + ": " + torii_status_name(status) + ": " + torii_last_error();
   if (!more.empty()) text += " (the store: " + more + ")";
-  throw Failure(status, text);
+  throw_failure(status, text);
 }
 
 }  // namespace
@@ -128,10 +129,10 @@ std::vector<int> Team::lost() const {
   return members;
 }
 
-Failure Team::failure(torii_status status, const char* operation) const {
+std::exception_ptr Team::failure(torii_status status, const char* operation) const {
   const std::string text = "torii: " + what_happened(status) + " in " + operation + " on rank " +
                            std::to_string(rank_) + " of " + std::to_string(ranks_) + ": " + torii_last_error();
-  return {status, text};
+  return make_failure(status, text);
 }
 
 }  // namespace torii_torch

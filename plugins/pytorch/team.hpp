@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "plugins/pytorch/failure.hpp"
 #include "plugins/pytorch/store_exchange.hpp"
 #include "plugins/pytorch/torch_version.hpp"
 
@@ -63,7 +62,7 @@ class Team {
   /// The members that are known to be lost.
   std::vector<int> lost() const;
   /// The failure of an operation with this status, whose reason is this thread's torii_last_error().
-  Failure failure(torii_status status, const char* operation) const;
+  std::exception_ptr failure(torii_status status, const char* operation) const;
 
  private:
   std::shared_ptr<Context> context_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plugins/pytorch/failure.hpp"
 #include "plugins/pytorch/progress_thread.hpp"
 
 namespace torii_torch {
@@ -100,7 +101,7 @@ void Work::cancel() {
   for (torii_request*& request : requests_) {
     int cancelled = 0;
     if (operation_.calls.empty()) (void)torii_request_cancel(&request, &cancelled);
-    if (cancelled != 0) error_ = std::make_exception_ptr(Failure(TORII_ABORTED, "torii: the group was destroyed"));
+    if (cancelled != 0) error_ = make_failure(TORII_ABORTED, "torii: the group was destroyed");
   }
 }
 
@@ -112,7 +113,7 @@ bool Work::end_if_all_have() {
 }
 
 void Work::note(torii_status status) {
-  if (error_ == nullptr) error_ = std::make_exception_ptr(team_->failure(status, operation_name()));
+  if (error_ == nullptr) error_ = team_->failure(status, operation_name());
 }
 
 // ---- ending
@@ -213,7 +214,7 @@ void Work::wait_for_other(std::chrono::microseconds time) {
 }
 
 void Work::throw_timeout() {
-  throw Failure(TORII_TIMEOUT, std::string("Operation timed out! ") + operation_name() + " on rank " +
+  throw_failure(TORII_TIMEOUT, std::string("Operation timed out! ") + operation_name() + " on rank " +
                                    std::to_string(team_->rank()) + " goes on; this wait has ended");
 }
 

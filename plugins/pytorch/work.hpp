@@ -27,6 +27,7 @@ struct Operation {
   std::vector<at::Tensor> results = {};         ///< what Work::result() and futures give
   std::vector<at::Tensor> packed = {};          ///< copies that torii reads and writes instead
   std::deque<std::vector<size_t>> counts = {};  ///< of blocks of unequal lengths
+  std::deque<std::vector<void*>> blocks = {};   ///< addresses of blocks
   std::function<void()> finish = {};            ///< after success: moves results out of packed memory
 };
 

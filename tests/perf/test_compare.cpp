@@ -116,6 +116,57 @@ TEST_F(CompareTest, ScriptRefusesWhatItDoesNotKnow) {
   EXPECT_EQ(run({script, "--help"}).code, 0);
 }
 
+TEST_F(CompareTest, ScriptBesideGlooRefusesWhatItDoesNotKnow) {
+  const std::string script = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "compare_gloo").string();
+  const Outcome unknown = run({script, "--fast", "1"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.output.find("'--fast'"), std::string::npos) << unknown.output;
+  EXPECT_EQ(run({script, "--ranks"}).code, 2);
+  EXPECT_EQ(run({script, "--ranks", "two", "--bin", kBin}).code, 2);
+  EXPECT_EQ(run({script, "--json", (folder_ / "none" / "x").string(), "--bin", kBin}).code, 2);
+  EXPECT_EQ(run({script, "--bin", folder_.string()}).code, 3);
+  EXPECT_EQ(run({script, "--help"}).code, 0);
+  if (!fs::exists(fs::path(kBin) / "gloo_perf")) return;
+  const Outcome scan = run({script, "--bin", kBin, "--collective", "scan", "--sizes", "8"});
+  EXPECT_EQ(scan.code, 2) << scan.output;
+  EXPECT_NE(scan.output.find("--collective scan: Gloo has none"), std::string::npos) << scan.output;
+  EXPECT_EQ(run({kBin + "/gloo_perf", "--collective", "allreduced"}).code, 2);
+  EXPECT_EQ(run({kBin + "/gloo_perf", "--sizes", "8G"}).code, 2);
+}
+
+/// Both sides' data are right, and the directory in which Gloo's ranks met is gone.
+TEST_F(CompareTest, EveryCollectiveBesideGloo) {
+  if (!fs::exists(fs::path(kBin) / "gloo_perf")) GTEST_SKIP() << "libgloo-dev is not installed";
+  const std::string script = (fs::path(TORII_TEST_SOURCE_DIR) / "perf" / "compare_gloo").string();
+  const fs::path json = folder_ / "gloo.json", temporary = folder_ / "temporary";
+  fs::create_directory(temporary);
+  for (const std::string timing : {"isolated", "loop"}) {
+    // Ranks that share CPUs make Gloo's calls take milliseconds, so few are made.
+    const bool is_loop = timing == "loop";
+    const char* const all = "allreduce,broadcast,reduce,all_gather,reduce_scatter,alltoall,scatter,gather,barrier";
+    const Outcome outcome = Process({script, "--bin", kBin, "--ranks", is_loop ? "3" : "2", "--collective",
+                                     is_loop ? "allreduce,reduce_scatter" : all, "--sizes", is_loop ? "64K" : "8,2M",
+                                     "--rounds", "1", "--block-ms", "0.5", "--timing", timing, "--json", json.string()},
+                                    {"TMPDIR=" + temporary.string()})
+                                .wait(60);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_TRUE(fs::is_empty(temporary));
+    std::ifstream file(json);
+    int rows = 0;
+    for (std::string text; std::getline(file, text); ++rows) {
+      const auto row = nlohmann::json::parse(text);
+      EXPECT_EQ(row.at("timing"), timing);
+      EXPECT_GT(row.at("ratio"), 0) << text;
+      EXPECT_EQ(row.at("ways").size(), row.at("collective") == "allreduce" ? 4U : 2U) << text;
+      for (const auto& way : row.at("ways")) {
+        EXPECT_EQ(way.at("wrong"), 0) << text;
+        EXPECT_EQ(way.at("rounds_us").size(), 1U) << text;
+      }
+    }
+    EXPECT_EQ(rows, is_loop ? 2 : 8 * 2 + 1) << outcome.output;
+  }
+}
+
 const std::vector<std::string> kMpiAsRoot = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                                              "OMPI_MCA_rmaps_base_oversubscribe=1"};
 

@@ -22,6 +22,9 @@ REPLACED = (
     (r"if BACKEND not in backends:", 'if BACKEND not in backends and (BACKEND != "torii" or "gloo" not in backends):'),
 )
 
+# How often the suite looks for ranks.
+LOOK_S = 0.005
+
 # PyTorch's names for how a rank says that a test is not for it.
 SKIPPED, PASSED, FAILED = "skipped", "passed", "failed"
 
@@ -48,6 +51,11 @@ def load_suite(backend):
     sys.modules[name] = module
     with open(spec.origin, encoding="utf-8") as file:
         text = file.read()
+    # The suite looks every 0.1 s whether ranks have come, and whether they have ended: most of the time of its tests.
+    text = text.replace("time.sleep(0.1)", f"time.sleep({LOOK_S})")
+    clock = types.ModuleType("time")
+    clock.__dict__.update(time.__dict__, sleep=lambda seconds: time.sleep(min(seconds, LOOK_S)))
+    common_distributed.time = clock
     if backend == "torii":
         import torch.distributed as dist
         import torii.torch

@@ -3,10 +3,10 @@
 """Helpers of the tests of the backend of PyTorch."""
 import datetime
 import multiprocessing
+import itertools
 import os
 import random
 import sys
-import tempfile
 import time
 import traceback
 
@@ -17,6 +17,23 @@ import torii.torch
 TIMEOUT_S = 60
 FULL = "TORII_TEST_FULL" in os.environ
 
+# One store serves all jobs of a test program, each with keys of its own: it answers at once, while ranks that meet in a
+# file look for each other every 10 ms. It lives in the process that forks the ranks, so it outlives any of them.
+_server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False,
+                        timeout=datetime.timedelta(seconds=TIMEOUT_S))
+_numbers = itertools.count()
+
+
+def new_store_name():
+    """Another name for each job."""
+    return f"job{next(_numbers)}"
+
+
+def store_of(name):
+    """A connection of this process to the keys of a job."""
+    client = dist.TCPStore("127.0.0.1", _server.port, is_master=False, timeout=datetime.timedelta(seconds=TIMEOUT_S))
+    return dist.PrefixStore(name, client)
+
 
 def join(rank, ranks, store, backend="torii", timeout_s=TIMEOUT_S, **options):
     """Makes the default group."""
@@ -24,11 +41,12 @@ def join(rank, ranks, store, backend="torii", timeout_s=TIMEOUT_S, **options):
                             timeout=datetime.timedelta(seconds=timeout_s), **options)
 
 
-def _run(function, rank, ranks, path, answers, options):
+def _run(function, rank, ranks, name, answers, options):
     torch.set_num_threads(1)
     answer, error = None, None
     try:
-        join(rank, ranks, dist.FileStore(path, ranks), **options)
+        store = store_of(name)  # kept, and with it its thread, which tests count
+        join(rank, ranks, store, **options)
         answer = function(rank)
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -43,27 +61,25 @@ def job(function, ranks=2, dead=(), **options):
     """Runs function(rank) on so many ranks; returns what they return. Ranks in `dead` kill themselves."""
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [
-            context.Process(target=_run, args=(function, rank, ranks, os.path.join(folder, "store"), answers, options))
-            for rank in range(ranks)
-        ]
+    name = new_store_name()
+    processes = [context.Process(target=_run, args=(function, rank, ranks, name, answers, options))
+                 for rank in range(ranks)]
+    for process in processes:
+        process.start()
+    try:
+        results = {}
+        end = time.monotonic() + TIMEOUT_S
+        while len(results) < ranks - len(dead):
+            rank, answer, error = answers.get(timeout=max(0.1, end - time.monotonic()))
+            assert error is None, f"rank {rank}:\n{error}"
+            results[rank] = answer
+        for rank, process in enumerate(processes):
+            process.join(TIMEOUT_S)
+            assert rank in dead or process.exitcode == 0, f"rank {rank} ended with {process.exitcode}"
+    finally:
         for process in processes:
-            process.start()
-        try:
-            results = {}
-            end = time.monotonic() + TIMEOUT_S
-            while len(results) < ranks - len(dead):
-                rank, answer, error = answers.get(timeout=max(0.1, end - time.monotonic()))
-                assert error is None, f"rank {rank}:\n{error}"
-                results[rank] = answer
-            for rank, process in enumerate(processes):
-                process.join(TIMEOUT_S)
-                assert rank in dead or process.exitcode == 0, f"rank {rank} ended with {process.exitcode}"
-        finally:
-            for process in processes:
-                process.kill()
-                process.join()
+            process.kill()
+            process.join()
     return [results.get(rank) for rank in range(ranks)]
 
 

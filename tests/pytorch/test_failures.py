@@ -53,7 +53,7 @@ def test_killed_rank_is_named(call, tmp_path):
         dist.barrier()
         barrier_of(tmp_path / "ready", rank, 3)
         if rank == 2:
-            time.sleep(0.3)
+            time.sleep(0.1)  # the others wait by then
             (tmp_path / "time").write_text(str(time.time()))
             die()
         error, _ = failure(CALLS[call])
@@ -95,14 +95,20 @@ def test_later_calls_are_poisoned():
     job(check, 2, dead={1})
 
 
-def test_rank_that_does_not_come():
+def wait_for_file(path):
+    while not path.exists():
+        time.sleep(0.005)
+
+
+def test_rank_that_does_not_come(tmp_path):
     def check(rank):
         dist.barrier()
         if rank == 1:
-            time.sleep(3)
+            wait_for_file(tmp_path / "noticed")
             return
         error, seconds = failure(dist.all_reduce, torch.ones(1))
         assert isinstance(error, torii.torch.Timeout) and isinstance(error, TimeoutError), error
+        (tmp_path / "noticed").touch()
         assert error.rank == 1 and "Timed out in all_reduce on rank 0 of 2" in str(error) and 0.9 < seconds < 2.9
 
     job(check, 2, timeout_s=1)
@@ -119,12 +125,13 @@ def test_stopped_rank(tmp_path):
             assert isinstance(error, torii.torch.Timeout), error
             return
         if rank == 0:
-            while not (tmp_path / "stop").exists():
-                time.sleep(0.01)
+            wait_for_file(tmp_path / "stop")
             pid = int((tmp_path / "stop").read_text())
             os.kill(pid, signal.SIGSTOP)
-            threading.Timer(4, os.kill, (pid, signal.SIGCONT)).start()
         error, seconds = failure(all_reduce_loop)
+        barrier_of(tmp_path / "noticed", rank // 2, 2)  # ranks 0 and 2
+        if rank == 0:
+            os.kill(pid, signal.SIGCONT)
         assert isinstance(error, torii.torch.Timeout) and error.rank == 1 and seconds < 4, error
 
     job(check, 3, timeout_s=1)
@@ -226,7 +233,7 @@ def test_survivors_train_on():
 def test_monitored_barrier_leaves_the_group_whole():
     def check(rank):
         torii.torch.monitored_barrier()
-        time.sleep(1.5 if rank == 1 else 0)
+        time.sleep(0.8 if rank == 1 else 0)
         with pytest.raises(RuntimeError, match="Rank 1 failed to pass" if rank == 0 else "successfully reached"):
             torii.torch.monitored_barrier(timeout=datetime.timedelta(milliseconds=300))
         dist.barrier()
@@ -235,13 +242,14 @@ def test_monitored_barrier_leaves_the_group_whole():
     job(check, 3)
 
 
-def test_missing_rank_of_a_new_group():
+def test_missing_rank_of_a_new_group(tmp_path):
     def check(rank):
         if rank == 1:
-            time.sleep(2.5)
+            wait_for_file(tmp_path / "noticed")
             return
         with pytest.raises(RuntimeError):
-            dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+            dist.new_group([0, 1], timeout=datetime.timedelta(milliseconds=500))
+        (tmp_path / "noticed").touch()
 
     job(check)
 

@@ -76,11 +76,46 @@ def test_truth_values():
     job(check)
 
 
-def test_scaled_sum():
+@pytest.mark.parametrize("dtype", FLOATS + COMPLEX + (torch.int16,))
+def test_scaled_sum(dtype):
     def check(rank):
-        tensor = values(rank, torch.float32)
-        dist.all_reduce(tensor, dist._make_nccl_premul_sum(0.5))
-        assert torch.equal(tensor, expected(ReduceOp.SUM, torch.float32, 2) / 2)
+        group = dist.distributed_c10d._get_default_group()
+        whole = dtype == torch.int16
+        want = expected(ReduceOp.SUM, dtype, 2) * 2 if whole else (expected(ReduceOp.SUM, dtype, 2) / 2).to(dtype)
+        for factor in (2.0, torch.tensor([2.0])) if whole else (0.5, torch.tensor([0.5]), torch.tensor(0.5)):
+            op = dist._make_nccl_premul_sum([factor] if torch.is_tensor(factor) else factor)
+            tensor = values(rank, dtype)
+            dist.all_reduce(tensor, op)
+            assert torch.equal(tensor, want), (tensor, want)
+            options = dist.ReduceOptions()
+            options.reduceOp, options.rootRank = op, 1
+            tensor = values(rank, dtype)
+            group.reduce([tensor], options).wait()
+            assert torch.equal(tensor, want if rank == 1 else values(rank, dtype))
+            options = dist.ReduceScatterOptions()
+            options.reduceOp = op
+            tensor = torch.zeros(7, dtype=dtype)
+            group.reduce_scatter([tensor], [[values(rank, dtype)] * 2], options).wait()
+            assert torch.equal(tensor, want)
+
+    job(check)
+
+
+def test_each_rank_has_its_own_factor():
+    def check(rank):
+        tensor = torch.full((5000,), 2.0).t()
+        dist.all_reduce(tensor, dist._make_nccl_premul_sum([torch.tensor([10.0 ** rank])]))
+        assert tensor.eq(222.0).all(), tensor
+
+    job(check, 3)
+
+
+def test_factors_that_do_not_fit():
+    def check(rank):
+        for factor, dtype in ((0.5, torch.int32), ([torch.tensor([0.5, 0.5])], torch.float32), (300.0, torch.int8)):
+            with pytest.raises(ValueError, match="the factor of ReduceOp.PREMUL_SUM"):
+                dist.all_reduce(torch.ones(2, dtype=dtype), dist._make_nccl_premul_sum(factor))
+        dist.barrier()  # the group goes on
 
     job(check)
 

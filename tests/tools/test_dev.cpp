@@ -39,6 +39,7 @@ std::vector<std::pair<std::string, std::string>> rows_of(const std::string& name
 /// Every name that the CMakeLists.txt below these folders give to a test.
 std::vector<std::string> names_of_tests() {
   static const std::regex name(R"((?:torii_test|add_test)\(\s*NAME ([\w${}]+))");
+  static const std::regex python_name(R"(\ntorii_(python|pytorch)_test\((\w+))");
   std::vector<std::string> names;
   for (const char* folder : {"tests", "perf", "examples"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
@@ -46,6 +47,9 @@ std::vector<std::string> names_of_tests() {
       const std::string text = read(entry.path());
       for (std::sregex_iterator at(text.begin(), text.end(), name); at != std::sregex_iterator(); ++at) {
         names.push_back((*at)[1]);
+      }
+      for (std::sregex_iterator at(text.begin(), text.end(), python_name); at != std::sregex_iterator(); ++at) {
+        names.push_back((*at)[1].str() + "_" + (*at)[2].str());
       }
     }
   }
