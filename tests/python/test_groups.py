@@ -225,8 +225,8 @@ def rank_of_its_thread():
     assert late.tolist() == [10.0]
 
 
-BODIES = (rank_started_in_a_group, rank_left_by_an_exception, rank_left_by_a_mute_exception, rank_left_by_all, rank_refused, rank_lengths_differ,
-          rank_interrupted, rank_of_its_thread)
+BODIES = (rank_started_in_a_group, rank_left_by_an_exception, rank_left_by_a_mute_exception, rank_left_by_all,
+          rank_refused, rank_lengths_differ, rank_interrupted, rank_of_its_thread)
 
 
 @pytest.mark.parametrize("body", BODIES)

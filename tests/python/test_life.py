@@ -220,6 +220,30 @@ def test_exit_with_live_objects():
     assert ranks.job(__file__, "rank_exits", 3).count("left") == 3
 
 
+DAEMON = """
+import threading, time, torii
+
+class Lingers:
+    def __del__(self):
+        sleep(0.3)  # the interpreter ends meanwhile, and the daemon thread asks for it
+
+sleep = time.sleep
+torii.lingers = Lingers()
+team = torii.Context().team()
+out = bytearray(1)
+waits = {"recv": lambda: team.recv(out), "wait": lambda: team.start_recv(out).wait(0.2)}["%s"]
+threading.Thread(target=waits, daemon=True).start()
+time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("call", ("recv", "wait"))
+def test_exit_with_a_daemon_thread_in_a_call(call):
+    """The thread is in the call when the interpreter ends, or returns from it then."""
+    code, out, errors = ranks.start("-c", DAEMON % call)
+    assert (code, out, errors) == (0, "", "")
+
+
 MPIRUN = shutil.which("mpirun.openmpi")
 PMIX = pathlib.Path(torii.__file__).parents[2] / "lib" / "torii" / "libtorii_pmix.so"
 

@@ -181,8 +181,8 @@ def rank_group_ends_below_a_call():
         team.barrier()
 
 
-BODIES = (rank_group_ends_below_a_call, rank_threads_on_teams_of_their_own, rank_waiting_threads_let_others_run, rank_one_thread_makes_teams,
-          rank_abort_from_another_thread)
+BODIES = (rank_group_ends_below_a_call, rank_threads_on_teams_of_their_own, rank_waiting_threads_let_others_run,
+          rank_one_thread_makes_teams, rank_abort_from_another_thread)
 
 
 @pytest.mark.parametrize("body", BODIES)
