@@ -172,6 +172,17 @@ def rank_refused():
             team.allreduce(values, "mean" if team.rank == 1 else "sum")
 
 
+def rank_group_of_one():
+    """It pairs with the plain call."""
+    team = torii.world()
+    if team.rank == 0:
+        with team.group():
+            total = team.allreduce(numpy.ones(3))
+    else:
+        total = team.allreduce(numpy.ones(3))
+    assert total.tolist() == [2] * 3
+
+
 def rank_lengths_differ():
     team = torii.world()
     with pytest.raises(torii.Mismatch, match="calls of a group in one"):
@@ -226,7 +237,7 @@ def rank_of_its_thread():
 
 
 BODIES = (rank_started_in_a_group, rank_left_by_an_exception, rank_left_by_a_mute_exception, rank_left_by_all,
-          rank_refused, rank_lengths_differ, rank_interrupted, rank_of_its_thread)
+          rank_refused, rank_group_of_one, rank_lengths_differ, rank_interrupted, rank_of_its_thread)
 
 
 @pytest.mark.parametrize("body", BODIES)
