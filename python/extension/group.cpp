@@ -118,7 +118,7 @@ PyObject* group_exit(PyObject* object, PyObject* args) {
     return nullptr;
   }
   if (type == Py_None) return end_group(team, *group);
-  if (group != nullptr && group->has_collectives) refuse_later(team, reason_of(type, value));
+  if (group != nullptr && group->has_collectives) refuse_later(team, reason_of(type, value).c_str());
   Py_RETURN_NONE;
 }
 

@@ -10,6 +10,6 @@ namespace torii_python {
 /// exception is the reason and stays set. Returns nullptr.
 PyObject* refuse(TeamObject* team);
 /// Tells it when no thread is in a call on the team, perhaps at once. Raises nothing and keeps the current exception.
-void refuse_later(TeamObject* team, const std::string& reason);
+void refuse_later(TeamObject* team, const char* reason);
 
 }  // namespace torii_python

@@ -52,7 +52,11 @@ void abandon(RequestObject* self) {
   TeamObject* const team = self->team;
   if (team->abandoned == nullptr) team->abandoned = new (std::nothrow) std::vector<Abandoned>;
   if (team->abandoned == nullptr) return;  // without memory the operation and its buffers stay for ever
-  team->abandoned->push_back({self->handle, self->operation});
+  try {
+    team->abandoned->push_back({self->handle, self->operation});
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   if (!self->is_running) return;
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);

@@ -43,12 +43,16 @@ PyObject* refuse(TeamObject* team) {
   return nullptr;
 }
 
-void refuse_later(TeamObject* team, const std::string& reason) {
+void refuse_later(TeamObject* team, const char* reason) {
   if (team->team == nullptr || !is_ours(team)) return;
   if (!team->is_busy) {
-    torii_refuse(team->team, reason.c_str());
+    torii_refuse(team->team, reason);
   } else if (team->refusal == nullptr) {
-    team->refusal = new std::string(reason);
+    try {
+      team->refusal = new std::string(reason);
+    } catch (const std::bad_alloc&) {
+      // The other ranks wait up to their deadline then.
+    }
   }
 }
 

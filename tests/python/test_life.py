@@ -186,13 +186,16 @@ def rank_ends_in_a_function():
     """Objects die when a function returns; the running operation takes its team with it."""
     def work():
         team = torii.Context().team()
+        others = ranks.others_of(team)
         if team.rank == 0:
             team.start_allreduce(numpy.ones(1 << 20))
-            return
+            return others
+        ranks.await_go()  # an earlier call might complete the operation
         with pytest.raises(torii.Aborted, match="closed the team while an operation ran"):
             team.allreduce(numpy.ones(1 << 20))
+        return []
 
-    work()
+    ranks.tell_to_go(work())
     assert torii.world().allreduce(numpy.ones(1)) == 2
 
 
