@@ -2,6 +2,7 @@
 // The comparison's best rows, and their drawing as SVG.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ struct BestRow {
   double torii_adopted_us = 0;  ///< 0: not measured, in results of before there was adopting
   double ratio_malloc = 0, ratio_allocated = 0, ratio_adopted = 0;
   double limit_private_us = 0, limit_mapped_us = 0;  ///< 0: no loop for this call, or results of before there were any
+
+  /// Vectors that others map can be copied through slots too, which is faster for few bytes and many ranks.
+  double mapped_limit_us() const { return std::min(limit_private_us, limit_mapped_us); }
 };
 
 /// One panel per collective and number of ranks, time over size, both logarithmic. Isolated timing only where both

@@ -92,8 +92,7 @@ void print_table(const Results& results) {
       "collective", "timing", "ranks", "size", "best MPI", "malloc", "xMPI", "xlim", "allocated", "xMPI", "xlim",
       "adopted", "xMPI", "xlim", "limit", "mapped", "algorithm", "MPI and setting");
   for (const BestRow& row : results.rows) {
-    // Vectors that others map can be copied through slots too, which is faster for few bytes and many ranks.
-    const double mapped_us = std::min(row.limit_private_us, row.limit_mapped_us);
+    const double mapped_us = row.mapped_limit_us();
     fmt::print("{:>14} {:>8} {:>5} {:>6} {:>10.2f} {} {} {} {:>9} {:>9}  {:<20} {}, {}\n", row.collective, row.timing,
                row.ranks, row.bytes == 0 ? "-" : bytes_text(row.bytes), row.mpi_us,
                way_text(row.torii_malloc_us, row.ratio_malloc, row.limit_private_us),
@@ -104,13 +103,49 @@ void print_table(const Results& results) {
   if (results.wrong != 0) fmt::print("# WRONG data: {} elements\n", results.wrong);
 }
 
+/// "8 KiB" where a table of programs has 8K.
+std::string spaced_bytes_text(size_t bytes) {
+  std::string text = bytes_text(bytes);
+  const bool has_unit = text.back() > '9';
+  return has_unit ? text.substr(0, text.size() - 1) + " " + text.back() + "iB" : text + " B";
+}
+
+/// "0.30 | 1.45" and so on: time and ratio.
+std::string markdown_way(double time_us, double ratio) {
+  return time_us > 0 ? fmt::format("{:.2f} | {:.2f}", time_us, ratio) : "- | -";
+}
+
+/// The isolated calls of one collective as a table for documentation.
+void print_markdown(const Results& results, const std::string& collective) {
+  fmt::print(
+      "| ranks | size | best MPI (us) | torii, malloc (us) | ratio | torii, allocated (us) | ratio | torii, adopted "
+      "(us) "
+      "| ratio | limit, malloc (us) | limit, mapped (us) | best MPI setting "
+      "|\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const BestRow& row : results.rows) {
+    if (row.collective != collective || row.timing != "isolated") continue;
+    fmt::print("| {} | {} | {:.2f} | {} | {} | {} | {} | {} | {}, {} |\n", row.ranks,
+               row.bytes == 0 ? "-" : spaced_bytes_text(row.bytes), row.mpi_us,
+               markdown_way(row.torii_malloc_us, row.ratio_malloc),
+               markdown_way(row.torii_allocated_us, row.ratio_allocated),
+               markdown_way(row.torii_adopted_us, row.ratio_adopted), limit_text(row.limit_private_us),
+               limit_text(row.mapped_limit_us()), row.mpi, row.setting);
+  }
+}
+
 int report(int argc, char** argv) {
-  std::string input, svg;
+  std::string input, svg, markdown;
   CLI::App app("Best MPI setting per size beside torii, from the JSON lines of compare_mpi.");
   app.add_option("input", input, "JSON lines of compare_mpi")->required();
   app.add_option("--svg", svg, "draw into this file");
+  app.add_option("--markdown", markdown, "print this collective's isolated calls as a table in Markdown, nothing else");
   if (!parse_command_line(app, argc, argv, "compare_report --svg compare.svg compare.json")) return kOk;
   const Results results = read(input);
+  if (!markdown.empty()) {
+    if (!parse_collective(markdown)) throw Failure(kBadCommandLine, "--markdown '" + markdown + "' is no collective");
+    print_markdown(results, markdown);
+    return results.wrong == 0 ? kOk : kWrongData;
+  }
   print_table(results);
   if (!svg.empty()) Output(svg).write(draw_chart(results.title, results.rows));
   return results.wrong == 0 ? kOk : kWrongData;

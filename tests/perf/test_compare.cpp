@@ -79,6 +79,14 @@ TEST_F(CompareTest, ReportShowsHowFarTheLimitIs) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find(" 1.28 "), std::string::npos) << outcome.output;  // malloc'ed: 4 / 3.125
   EXPECT_NE(outcome.output.find(" 1.25 "), std::string::npos) << outcome.output;  // allocated: 1 / 0.8
+  const Outcome table = run({kBin + "/compare_report", "--markdown", "allreduce", write("table.json", with.dump())});
+  EXPECT_EQ(table.code, 0) << table.output;
+  EXPECT_NE(table.output.find("| 2 | 8 KiB | 6.00 | 4.00 | 1.50 | 1.00 | 6.00 | - | - | 3.12 | 0.80 | Some MPI, new |"),
+            std::string::npos)
+      << table.output;
+  const Outcome unknown = run({kBin + "/compare_report", "--markdown", "dance", write("table.json", with.dump())});
+  EXPECT_EQ(unknown.code, 2) << unknown.output;
+  EXPECT_NE(unknown.output.find("'dance'"), std::string::npos) << unknown.output;
   with["wrong_limits"] = 7;
   const Outcome wrong = run({kBin + "/compare_report", write("wrong.json", with.dump())});
   EXPECT_EQ(wrong.code, 1) << wrong.output;
