@@ -47,6 +47,9 @@ def test_dtype_by_name(team, dtype):
 def test_not_contiguous(team, values):
     with pytest.raises(ValueError, match="array is not contiguous.*numpy.ascontiguousarray"):
         team.allreduce(values)
+    # A copy would get the result, and nobody would see it.
+    with pytest.raises(ValueError, match="out is not contiguous.*it is written, so pass a contiguous array and copy"):
+        team.allreduce(numpy.ones(values.shape, values.dtype), out=values)
 
 
 def test_read_only_results(team):
