@@ -15,17 +15,22 @@ bool Buffer::acquire(PyObject* object, const char* name, bool is_written) {
     return false;
   }
   if (PyObject_GetBuffer(object, &view_, PyBUF_FULL_RO) != 0) {
-    Owned reason;
-    const char* const text = current_message(reason);
+    const std::string reason = current_message();
     PyErr_Format(PyExc_BufferError,
-                 "%s has no buffer of plain elements (%s); pass array.view() as integers of the same size, and dtype=",
-                 name, text);
+                 "%s has no buffer of plain elements (%s); pass a view of it as integers of the same size, such as "
+                 "%s.view('uint16'), and dtype=",
+                 name, reason.c_str(), name);
     return false;
   }
   is_there_ = true;
   if (view_.suboffsets != nullptr || PyBuffer_IsContiguous(&view_, 'C') == 0) {
     release();
-    return value_error("%s is not contiguous in the order of C; pass numpy.ascontiguousarray(%s)", name, name);
+    return is_written
+               ? value_error(
+                     "%s is not contiguous in the order of C; it is written, so pass a contiguous array "
+                     "and copy from it",
+                     name)
+               : value_error("%s is not contiguous in the order of C; pass numpy.ascontiguousarray(%s)", name, name);
   }
   return !is_written || check_writable(object);
 }

@@ -53,6 +53,8 @@ struct Element {
 /// Finds the element type of a buffer, which `dtype` names if it is not None: a name of torii or NumPy, a NumPy dtype,
 /// or a number of torii_type. The buffer's items must have its size, or be single bytes.
 bool find_element(const Buffer& buffer, PyObject* dtype, Element& element);
+/// False, with ValueError set, if the items of the buffer are, or contain, pointers.
+bool check_no_pointers(const Buffer& buffer);
 /// The type that `dtype` names.
 bool find_type(PyObject* dtype, Element& element);
 

@@ -200,12 +200,12 @@ PyObject* context_engine_bytes(PyObject* self, void*) {
 PyObject* context_closed(PyObject* self, void*) { return PyBool_FromLong(context_of(self)->context == nullptr); }
 
 PyMethodDef context_methods[] = {
-    {"close", context_close, METH_NOARGS,
+    {"close", entry<context_close>, METH_NOARGS,
      "Leaves the job. Teams must be closed, and arrays and regions of the context deleted, before."},
-    {"node", context_node, METH_O, "node(rank): the number of a rank's node; ranks of one node share memory."},
-    {"host", context_host, METH_O, "host(rank): the name of a rank's host."},
-    {"_allocate", allocate_memory, METH_O, "_allocate(bytes) -> Memory"},
-    {"_adopt", adopt_memory, METH_O, "_adopt(buffer) -> Region"},
+    {"node", entry<context_node>, METH_O, "node(rank): the number of a rank's node; ranks of one node share memory."},
+    {"host", entry<context_host>, METH_O, "host(rank): the name of a rank's host."},
+    {"_allocate", entry<allocate_memory>, METH_O, "_allocate(bytes) -> Memory"},
+    {"_adopt", entry<adopt_memory>, METH_O, "_adopt(buffer) -> Region"},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef context_questions[] = {
@@ -215,14 +215,14 @@ PyGetSetDef context_questions[] = {
     {"local_rank", context_number<torii_context_local_rank>, nullptr, "This rank's place in its node, from 0.",
      nullptr},
     {"local_ranks", context_number<torii_context_local_ranks>, nullptr, "The number of ranks of this node.", nullptr},
-    {"engine_bytes", context_engine_bytes, nullptr, "Bytes that each engine has put, as a list.", nullptr},
+    {"engine_bytes", entry<context_engine_bytes>, nullptr, "Bytes that each engine has put, as a list.", nullptr},
     {"closed", context_closed, nullptr, "Whether close() has been called.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace
 
 bool add_context_type(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, slot(context_new)},
+  PyType_Slot slots[] = {{Py_tp_new, slot(entry<context_new>)},
                          {Py_tp_dealloc, slot(context_dealloc)},
                          {Py_tp_methods, context_methods},
                          {Py_tp_getset, context_questions},

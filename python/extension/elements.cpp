@@ -39,11 +39,48 @@ constexpr std::array kAliases = {
     Alias{"complex128", "cf64"},
     Alias{"complex", "cf64"},
     Alias{"int", "i64"},
+    Alias{"intp", "i64"},
+    Alias{"uintp", "u64"},
+    Alias{"long", "i64"},
+    Alias{"ulong", "u64"},
+    Alias{"longlong", "i64"},
+    Alias{"ulonglong", "u64"},
+    Alias{"intc", "i32"},
+    Alias{"uintc", "u32"},
+    Alias{"short", "i16"},
+    Alias{"ushort", "u16"},
+    Alias{"byte", "i8"},
+    Alias{"ubyte", "u8"},
+    Alias{"single", "f32"},
+    Alias{"double", "f64"},
+    Alias{"csingle", "cf32"},
+    Alias{"cdouble", "cf64"},
+    Alias{"bool_", "bool"},
+    Alias{"?", "bool"},
+    Alias{"f2", "f16"},
+    Alias{"f4", "f32"},
+    Alias{"f8", "f64"},
+    Alias{"c8", "cf32"},
+    Alias{"c16", "cf64"},
     Alias{"float8_e4m3fn", "f8e4m3"},
     Alias{"float8_e5m2", "f8e5m2"},
 };
 
+/// Codes of NumPy behind a byte order, such as "<f4". Without one, "i8" and "u8" are torii's, of 8 bits.
+constexpr std::array kCodes = {
+    Alias{"b1", "bool"}, Alias{"i1", "i8"},  Alias{"u1", "u8"},   Alias{"i2", "i16"},   Alias{"u2", "u16"},
+    Alias{"f2", "f16"},  Alias{"i4", "i32"}, Alias{"u4", "u32"},  Alias{"f4", "f32"},   Alias{"i8", "i64"},
+    Alias{"u8", "u64"},  Alias{"f8", "f64"}, Alias{"c8", "cf32"}, Alias{"c16", "cf64"},
+};
+constexpr std::string_view kOwnOrders = std::endian::native == std::endian::little ? "<=|" : ">=|";
+
 std::optional<torii_type> type_of_name(std::string_view name) {
+  if (!name.empty() && kOwnOrders.find(name[0]) != std::string_view::npos) {
+    for (const Alias& code : kCodes) {
+      if (code.name == name.substr(1)) return type_of_name(code.torii);
+    }
+    return std::nullopt;
+  }
   for (int type = 0; type < kTypesMost; ++type) {
     const char* const known = torii_type_name(static_cast<torii_type>(type));
     if (known == nullptr) break;
@@ -63,6 +100,42 @@ std::string known_names(const std::vector<std::string>& names) {
 std::string known_types() { return known_names(type_names()); }
 
 Element element_of(torii_type type) { return {type, torii_type_bytes(type)}; }
+
+/// What keeps torii from moving items as they are.
+struct Obstacle {
+  bool has_pointers = false;       ///< to objects of Python, or of C
+  bool has_foreign_order = false;  ///< the bytes of an item of several bytes are in the order of other machines
+};
+
+/// Looks through a format of the buffer protocol, but not at names of fields, which stand between colons.
+Obstacle obstacle_of(std::string_view format) {
+  constexpr std::string_view kForeign = std::endian::native == std::endian::little ? ">!" : "<";
+  constexpr std::string_view kOrders = "@=<>!^";
+  constexpr std::string_view kSingleBytes = "bBc?sxpT";  // T begins a structure
+  Obstacle obstacle;
+  bool in_name = false;
+  bool is_foreign = false;
+  for (const char c : format) {
+    if (c == ':') in_name = !in_name;
+    if (in_name) continue;
+    if (kOrders.find(c) != std::string_view::npos) is_foreign = kForeign.find(c) != std::string_view::npos;
+    if (c == 'O' || c == 'P' || c == '&' || c == 'X') obstacle.has_pointers = true;
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '?';
+    if (is_foreign && is_letter && kSingleBytes.find(c) == std::string_view::npos) obstacle.has_foreign_order = true;
+  }
+  return obstacle;
+}
+
+const char* format_of(const Buffer& buffer) { return buffer.view().format == nullptr ? "B" : buffer.view().format; }
+
+/// Whether the items have the byte order of this machine and no pointers.
+bool check_format(const Buffer& buffer) {
+  if (!obstacle_of(format_of(buffer)).has_foreign_order) return check_no_pointers(buffer);
+  return value_error(
+      "%s has elements of format '%s', whose bytes are in the order of other machines; pass a copy in the order of "
+      "this one, such as array.astype(array.dtype.newbyteorder('='))",
+      buffer.name(), format_of(buffer));
+}
 
 /// The letter of a struct format without what says how it is laid out. 0: another byte order, or no single letter.
 char letter_of(std::string_view format, std::size_t item_bytes) {
@@ -146,16 +219,42 @@ Owned name_of(PyObject* dtype) {
   return Owned(PyObject_Str(dtype));
 }
 
+/// Also NumPy's, which older versions take for integers.
+bool is_bool(PyObject* object) {
+  if (PyLong_CheckExact(object) != 0) return false;
+  const Owned name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
+  PyErr_Clear();
+  return name && (PyUnicode_CompareWithASCIIString(name.get(), "bool") == 0 ||
+                  PyUnicode_CompareWithASCIIString(name.get(), "bool_") == 0);
+}
+
+/// The number that an integer, also one of NumPy, stands for; -1 if it is too large. A bool is no number here.
+std::optional<long> number_of(PyObject* object) {
+  if (PyIndex_Check(object) == 0 || is_bool(object)) return std::nullopt;
+  const Owned index(PyNumber_Index(object));
+  PyErr_Clear();  // of an array with several numbers
+  if (!index) return std::nullopt;
+  int overflow = 0;
+  const long number = PyLong_AsLongAndOverflow(index.get(), &overflow);
+  return overflow == 0 ? number : -1;
+}
+
 }  // namespace
 
+bool check_no_pointers(const Buffer& buffer) {
+  return !obstacle_of(format_of(buffer)).has_pointers ||
+         value_error(
+             "%s has elements of format '%s', which are references to Python objects, or other pointers; they "
+             "mean nothing to other processes",
+             buffer.name(), format_of(buffer));
+}
+
 bool find_type(PyObject* dtype, Element& element) {
-  if (PyLong_Check(dtype) != 0) {
-    const long number = PyLong_AsLong(dtype);
-    if (number == -1 && PyErr_Occurred() != nullptr) return false;
-    if (number < 0 || number >= kTypesMost || torii_type_bytes(static_cast<torii_type>(number)) == 0) {
-      return value_error("dtype is %ld, which is no type of torii", number);
+  if (const auto number = number_of(dtype)) {
+    if (*number < 0 || *number >= kTypesMost || torii_type_bytes(static_cast<torii_type>(*number)) == 0) {
+      return value_error("dtype is %R, which is no type of torii", dtype);
     }
-    element = element_of(static_cast<torii_type>(number));
+    element = element_of(static_cast<torii_type>(*number));
     return true;
   }
   const Owned name = name_of(dtype);
@@ -171,9 +270,9 @@ bool find_type(PyObject* dtype, Element& element) {
 
 bool find_element(const Buffer& buffer, PyObject* dtype, Element& element) {
   const auto item_bytes = static_cast<std::size_t>(buffer.view().itemsize);
-  const char* const format = buffer.view().format == nullptr ? "B" : buffer.view().format;
+  const char* const format = format_of(buffer);
   if (dtype != Py_None) {
-    if (!find_type(dtype, element)) return false;
+    if (!find_type(dtype, element) || !check_format(buffer)) return false;
     if (item_bytes == element.bytes) return true;
     if (item_bytes == 1 && buffer.bytes() % element.bytes == 0) return true;
     return value_error("%s has %zd bytes in items of %zu (format '%s'); dtype %R needs items of %zu bytes, or of 1",
@@ -181,6 +280,7 @@ bool find_element(const Buffer& buffer, PyObject* dtype, Element& element) {
   }
   const char letter = letter_of(format, item_bytes);
   auto type = type_of_letter(letter, item_bytes);
+  if (!type && !check_format(buffer)) return false;
   if (!type) type = type_of_pair(format, item_bytes);
   if (!type) {
     return value_error(
@@ -209,11 +309,9 @@ std::vector<std::string> op_names() {
 }
 
 bool find_op(PyObject* object, torii_op& op) {
-  if (PyLong_Check(object) != 0) {
-    const long number = PyLong_AsLong(object);
-    if (number == -1 && PyErr_Occurred() != nullptr) return false;
-    if (number >= 0 && number <= kOpLast && number != TORII_USER) {
-      op = static_cast<torii_op>(number);
+  if (const auto number = number_of(object)) {
+    if (*number >= 0 && *number <= kOpLast && *number != TORII_USER) {
+      op = static_cast<torii_op>(*number);
       return true;
     }
   } else if (PyUnicode_Check(object) != 0) {

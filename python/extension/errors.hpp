@@ -5,6 +5,7 @@
 #include <torii/torii.h>
 
 #include <string>
+#include <vector>
 
 #include "python/extension/python.hpp"
 
@@ -21,8 +22,10 @@ extern Hooks hooks;
 /// Sets torii.Error, or the class of this status, as the current exception, with the calling thread's
 /// torii_last_error(). `team` may be NULL; its lost members tell which rank is meant. Returns nullptr.
 PyObject* raise_status(torii_status status, const torii_team* team);
-/// The same with a reason that was kept, because later calls may have failed.
-PyObject* raise_status(torii_status status, const std::string& reason, const torii_team* team);
+/// The same with a reason and lost members that were kept, because later calls may have failed.
+PyObject* raise_status(torii_status status, const std::string& reason, const std::vector<int>& lost);
+/// The members of the team that are known to be lost. `team` may be NULL.
+std::vector<int> lost_members(const torii_team* team);
 
 /// ValueError with a text put together as by printf. Returns false.
 bool value_error(const char* format, ...);
@@ -30,7 +33,9 @@ bool value_error(const char* format, ...);
 /// Reads an argument called `name`, clipped to the range of the type. False, with TypeError set, if it is no integer.
 bool read_integer(PyObject* object, const char* name, Py_ssize_t& number);
 
+/// What str() gives. Empty if it raises; the exception is cleared. Without an exception set before.
+std::string text_of(PyObject* object);
 /// The message of the current exception, which stays set.
-const char* current_message(Owned& holder);
+std::string current_message();
 
 }  // namespace torii_python

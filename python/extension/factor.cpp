@@ -50,6 +50,10 @@ void write(const Value& value, Factor& factor) {
 
 /// Returns false, after an exception of Python that does not name the argument.
 bool no_number(PyObject* factor, torii_type type, const char* kind) {
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) != 0) {
+    PyErr_Clear();
+    return value_error("factor is %R, which is more than elements of type %s can hold", factor, torii_type_name(type));
+  }
   if (PyErr_ExceptionMatches(PyExc_TypeError) == 0 && PyErr_ExceptionMatches(PyExc_ValueError) == 0) return false;
   PyErr_Clear();
   PyErr_Format(PyExc_TypeError, "factor is %R; for elements of type %s it must be %s", factor, torii_type_name(type),

@@ -2,8 +2,11 @@
 // Keeps the calls of a group until its end, and makes them then.
 #include "python/extension/group.hpp"
 
+#include <atomic>
+
 #include "python/extension/blocking.hpp"
 #include "python/extension/errors.hpp"
+#include "python/extension/refusal.hpp"
 #include "python/extension/request_calls.hpp"
 
 namespace torii_python {
@@ -38,30 +41,39 @@ Outcome make_calls(torii_team* team, const Group& group) {
   return outcome.status == TORII_OK ? pairs : outcome;
 }
 
-std::unique_ptr<Group> take_group(TeamObject* team) {
-  return std::unique_ptr<Group>(std::exchange(team->group, nullptr));
+/// A with statement of Python. `number` is that of the group it has opened, 0 if none is open.
+struct GroupObject {
+  PyObject head;
+  TeamObject* team;
+  std::uint64_t number;
+};
+
+PyTypeObject* group_type = nullptr;
+
+GroupObject* group_of(PyObject* self) { return reinterpret_cast<GroupObject*>(self); }
+
+/// The group that the statement has opened, which is then open no more; nullptr if there is none.
+std::unique_ptr<Group> take_group(GroupObject* self) {
+  const std::uint64_t number = std::exchange(self->number, 0);
+  const Group* const group = self->team->group;
+  if (number == 0 || group == nullptr || group->number != number) return nullptr;
+  return std::unique_ptr<Group>(std::exchange(self->team->group, nullptr));
 }
 
-}  // namespace
-
-PyObject* join_group(TeamObject* team, std::unique_ptr<Operation> operation) {
-  PyObject* const answer = Py_NewRef(operation->answer.get());
-  team->group->has_collectives = team->group->has_collectives || !operation->pair.is_there;
-  team->group->operations.push_back(std::move(operation));
-  return answer;
+/// Why a block was left, from what __exit__ is told. Never fails: the text of an exception may raise itself.
+std::string reason_of(PyObject* type, PyObject* value) {
+  const Owned name(PyObject_GetAttrString(type, "__name__"));
+  std::string reason = "its group of calls was left by ";
+  reason += name ? text_of(name.get()) : "an exception";
+  PyErr_Clear();
+  const std::string text = text_of(value);
+  return text.empty() ? reason : reason + ": " + text;
 }
 
-PyObject* join_group(TeamObject* team, const Arguments& arguments) {
-  auto operation = std::make_unique<Operation>();
-  if (describe(team->team, arguments, *operation)) return join_group(team, std::move(operation));
-  Owned holder;
-  team->group->has_collectives = true;
-  if (team->group->refusal.empty()) team->group->refusal = current_message(holder);
-  return nullptr;
-}
-
-PyObject* begin_group(PyObject* object, PyObject*) {
-  TeamObject* const team = team_of(object);
+PyObject* group_enter(PyObject* object, PyObject*) {
+  static std::uint64_t groups = 0;
+  GroupObject* const self = group_of(object);
+  TeamObject* const team = self->team;
   TeamUse use;
   if (!use.begin(team)) return nullptr;
   if (is_in_group(team)) {
@@ -74,41 +86,101 @@ PyObject* begin_group(PyObject* object, PyObject*) {
     return nullptr;
   }
   team->group = new Group;
-  team->group->thread = std::this_thread::get_id();
+  team->group->thread = thread_number();
+  team->group->number = self->number = ++groups;
   Py_RETURN_NONE;
 }
 
-PyObject* end_group(PyObject* object, PyObject*) {
-  TeamObject* const team = team_of(object);
-  const std::unique_ptr<Group> group = take_group(team);
-  if (group == nullptr) {
-    value_error("the team is in no group: _group_begin() comes first");
+/// Makes the calls of a group that ends.
+PyObject* end_group(TeamObject* team, const Group& group) {
+  TeamUse use;
+  if (!use.begin(team)) {
+    if (group.has_collectives) refuse_later(team, "its group of calls ended while another thread was in a call");
     return nullptr;
   }
-  TeamUse use;
-  if (!use.begin(team)) return nullptr;
   Outcome outcome;
   {
     const Blocking blocking(team->team);
-    outcome = make_calls(team->team, *group);
+    outcome = make_calls(team->team, group);
   }
   if (PyErr_Occurred() != nullptr) return nullptr;  // of a signal handler
-  if (outcome.status != TORII_OK) return raise_status(outcome.status, outcome.reason, team->team);
+  if (outcome.status != TORII_OK) return raise_status(outcome.status, outcome.reason, lost_members(team->team));
   Py_RETURN_NONE;
 }
 
-PyObject* drop_group(PyObject* object, PyObject* reason) {
-  TeamObject* const team = team_of(object);
-  const std::unique_ptr<Group> group = take_group(team);
-  TeamUse use;
-  if (group == nullptr || !group->has_collectives || team->team == nullptr || !use.begin(team)) {
-    PyErr_Clear();
-    Py_RETURN_NONE;
+PyObject* group_exit(PyObject* object, PyObject* args) {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  if (PyArg_ParseTuple(args, "OOO:__exit__", &type, &value, &traceback) == 0) return nullptr;
+  TeamObject* const team = group_of(object)->team;
+  const std::unique_ptr<Group> group = take_group(group_of(object));
+  if (group == nullptr && type == Py_None) {
+    value_error("the group is not open: its with statement has not begun, or has ended");
+    return nullptr;
   }
-  const char* const text = PyUnicode_Check(reason) != 0 ? PyUnicode_AsUTF8AndSize(reason, nullptr) : nullptr;
-  torii_refuse(team->team, text == nullptr ? "a group of calls was left by an exception" : text);
-  PyErr_Clear();
+  if (type == Py_None) return end_group(team, *group);
+  if (group != nullptr && group->has_collectives) refuse_later(team, reason_of(type, value).c_str());
   Py_RETURN_NONE;
+}
+
+/// A statement that never came to its end, such as one of an ExitStack whose enter_context() was interrupted.
+void group_dealloc(PyObject* object) {
+  GroupObject* const self = group_of(object);
+  const std::unique_ptr<Group> group = take_group(self);
+  if (group != nullptr && group->has_collectives) refuse_later(self->team, "its group of calls was given up");
+  Py_XDECREF(reinterpret_cast<PyObject*>(self->team));
+  free_object(object);
+}
+
+PyMethodDef group_methods[] = {{"__enter__", entry<group_enter>, METH_NOARGS, nullptr},
+                               {"__exit__", entry<group_exit>, METH_VARARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+std::uint64_t thread_number() {
+  static std::atomic<std::uint64_t> threads = 0;
+  thread_local const std::uint64_t number = ++threads;
+  return number;
+}
+
+PyObject* join_group(TeamObject* team, std::unique_ptr<Operation> operation) {
+  PyObject* const answer = Py_NewRef(operation->answer.get());
+  team->group->operations.push_back(std::move(operation));
+  return answer;
+}
+
+PyObject* join_group(TeamObject* team, const Arguments& arguments) {
+  // The operands may run code of Python, and that may end the group.
+  const std::uint64_t number = team->group->number;
+  const auto is_open = [&] { return team->group != nullptr && team->group->number == number; };
+  team->group->has_collectives = true;
+  auto operation = std::make_unique<Operation>();
+  const bool is_good = describe(team->team, arguments, *operation);
+  if (is_good && is_open()) return join_group(team, std::move(operation));
+  if (is_good) {
+    PyErr_SetString(PyExc_RuntimeError, "the group of calls has ended while this call joined it");
+    return nullptr;
+  }
+  const std::string reason = current_message();  // which may run code of Python, too
+  if (is_open() && team->group->refusal.empty()) team->group->refusal = reason;
+  return nullptr;
+}
+
+PyObject* make_group(PyObject* team, PyObject*) {
+  auto* const self = allocate_object<GroupObject>(group_type);
+  if (self != nullptr) self->team = team_of(Py_NewRef(team));
+  return reinterpret_cast<PyObject*>(self);
+}
+
+bool add_group_type(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, slot(group_dealloc)},
+                         {Py_tp_methods, group_methods},
+                         {Py_tp_doc, const_cast<char*>("What Team.group() returns, for a with statement.")},
+                         {0, nullptr}};
+  PyType_Spec spec = {"torii._torii.Group", sizeof(GroupObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  group_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return group_type != nullptr && PyModule_AddObjectRef(module, "Group", reinterpret_cast<PyObject*>(group_type)) == 0;
 }
 
 }  // namespace torii_python

@@ -88,10 +88,10 @@ PyObject* region_enter(PyObject* self, PyObject*) { return Py_NewRef(self); }
 PyObject* region_exit(PyObject* self, PyObject*) { return region_release(self, nullptr); }
 
 PyMethodDef region_methods[] = {
-    {"release", region_release, METH_NOARGS,
+    {"release", entry<region_release>, METH_NOARGS,
      "Makes the memory private again, contents kept. Not while a call uses it. A second release does nothing."},
-    {"__enter__", region_enter, METH_NOARGS, nullptr},
-    {"__exit__", region_exit, METH_VARARGS, nullptr},
+    {"__enter__", entry<region_enter>, METH_NOARGS, nullptr},
+    {"__exit__", entry<region_exit>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 bool add_type(PyObject* module, const char* name, PyType_Spec& spec, PyTypeObject*& type) {

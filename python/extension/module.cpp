@@ -4,6 +4,7 @@
 #include "python/extension/context.hpp"
 #include "python/extension/errors.hpp"
 #include "python/extension/farewell.hpp"
+#include "python/extension/group.hpp"
 #include "python/extension/memory.hpp"
 #include "python/extension/received.hpp"
 #include "python/extension/redistribution.hpp"
@@ -60,14 +61,15 @@ PyObject* collectives(PyObject*, PyObject*) {
 }
 
 PyMethodDef functions[] = {
-    {"_install", install, METH_VARARGS, nullptr},
-    {"_leave", leave, METH_NOARGS, nullptr},
-    {"status_name", status_name, METH_VARARGS, nullptr},
-    {"algorithms", algorithms, METH_NOARGS, "Names that the option and the setting ALGORITHM accept, besides 'auto'."},
-    {"types", types, METH_NOARGS, "Names of element types, in the order of their numbers."},
-    {"ops", ops, METH_NOARGS, "Names of operations that calls take, in the order of Op."},
-    {"collectives", collectives, METH_NOARGS, "Names of collectives, in the order of their numbers."},
-    {"split", split_items, METH_VARARGS,
+    {"_install", entry<install>, METH_VARARGS, nullptr},
+    {"_leave", entry<leave>, METH_NOARGS, nullptr},
+    {"status_name", entry<status_name>, METH_VARARGS, nullptr},
+    {"algorithms", entry<algorithms>, METH_NOARGS,
+     "Names that the option and the setting ALGORITHM accept, besides 'auto'."},
+    {"types", entry<types>, METH_NOARGS, "Names of element types, in the order of their numbers."},
+    {"ops", entry<ops>, METH_NOARGS, "Names of operations that calls take, in the order of Op."},
+    {"collectives", entry<collectives>, METH_NOARGS, "Names of collectives, in the order of their numbers."},
+    {"split", entry<split_items>, METH_VARARGS,
      "split(items, ranks, rank) -> (first, count): how many items are dealt to a rank, and from which on."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -88,8 +90,8 @@ PyMODINIT_FUNC PyInit__torii() {
   using namespace torii_python;
   Owned module(PyModule_Create(&definition));
   if (!module || !add_context_type(module.get()) || !add_memory_types(module.get()) || !add_team_type(module.get()) ||
-      !add_request_type(module.get()) || !add_received_type(module.get()) || !register_farewell() ||
-      PyModule_AddStringConstant(module.get(), "library_version", torii_version()) != 0) {
+      !add_group_type(module.get()) || !add_request_type(module.get()) || !add_received_type(module.get()) ||
+      !register_farewell() || PyModule_AddStringConstant(module.get(), "library_version", torii_version()) != 0) {
     return nullptr;
   }
   return module.release();

@@ -147,7 +147,11 @@ bool Description::read_list(PyObject* object, const char* name, std::vector<std:
       return false;
     }
     const Py_ssize_t value = PyNumber_AsSsize_t(item, PyExc_OverflowError);
-    if (value == -1 && PyErr_Occurred() != nullptr) return false;
+    if (value == -1 && PyErr_Occurred() != nullptr) {
+      if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) return false;
+      PyErr_Clear();
+      return value_error("%s[%zd] is %R; it must be 0 to %zd", name, i, item, PY_SSIZE_T_MAX);
+    }
     if (value < 0) return value_error("%s[%zd] is %zd; it must not be negative", name, i, value);
     list.push_back(static_cast<std::size_t>(value));
   }
@@ -349,6 +353,7 @@ bool Description::fill() {
   if (!read_numbers()) return false;
   if (arguments_.lists != Py_None) return describe_lists(team_, arguments_, operation_);
   find_form();
+  if (form_.combines && arguments_.op == Py_None) return find_op(arguments_.op, call_.op);  // which refuses it
   return read_lengths() && take_input() && take_result() && set_count() && check_result() && check_overlap() &&
          take_factor();
 }

@@ -6,6 +6,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace torii_python {
@@ -32,6 +34,26 @@ class Owned {
  private:
   PyObject* object_ = nullptr;
 };
+
+/// A function as Python calls it: C++ exceptions must not pass the interpreter's frames. `catch (...)` would also catch
+/// the unwinding of a thread that the interpreter ends.
+template <auto Function>
+struct Entry;
+template <typename... Arguments, PyObject* (*Function)(Arguments...)>
+struct Entry<Function> {
+  static PyObject* call(Arguments... arguments) {
+    try {
+      return Function(arguments...);
+    } catch (const std::bad_alloc&) {
+      return PyErr_NoMemory();
+    } catch (const std::exception& error) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+      return nullptr;
+    }
+  }
+};
+template <auto Function>
+constexpr auto entry = &Entry<Function>::call;
 
 /// A function of one of the C API's types, as the slots and the tables of methods take it.
 template <typename Function>

@@ -68,7 +68,8 @@ PyObject* transpose_array(PyObject* object, PyObject* args) {
   if (!use.begin(self)) return nullptr;
   Transpose call;
   if (!read_extents(extents, axes, call) || !call.input.acquire(array, "array", false) ||
-      !call.result.acquire(out, "out", true) || !check_part(self->team, call, call.input, call.extents[0]) ||
+      !call.result.acquire(out, "out", true) || !check_no_pointers(call.input) ||
+      !check_part(self->team, call, call.input, call.extents[0]) ||
       !check_part(self->team, call, call.result, call.extents[static_cast<std::size_t>(call.axes[0])])) {
     return refuse(self);
   }
@@ -94,7 +95,7 @@ PyObject* permute_items(PyObject* object, PyObject* args) {
   Buffer result;
   Element element;
   if (!input.acquire(array, "array", false) || !places.acquire(destinations, "destinations", false) ||
-      !result.acquire(out, "out", true) || !find_element(places, Py_None, element)) {
+      !result.acquire(out, "out", true) || !check_no_pointers(input) || !find_element(places, Py_None, element)) {
     return refuse(self);
   }
   if (element.type != TORII_U64) {

@@ -3,6 +3,8 @@
 #include "python/extension/request.hpp"
 
 #include <new>
+#include <string>
+#include <vector>
 
 #include "python/extension/errors.hpp"
 #include "python/extension/refusal.hpp"
@@ -10,12 +12,20 @@
 namespace torii_python {
 namespace {
 
+/// Why a run has failed. Each question makes an exception of its own from it: one that were kept would keep the frames
+/// of its traceback alive, with the request among their variables.
+struct Failure {
+  torii_status status;
+  std::string reason;
+  std::vector<int> lost;
+};
+
 struct RequestObject {
   PyObject head;
   TeamObject* team;
   Operation* operation;  // nullptr once a started operation has ended: its buffers are free
   PyObject* answer;
-  PyObject* failure;  // what the last run has raised
+  Failure* failure;  // of the last run; nullptr if it did not fail
   Handle handle;
   bool is_running;
   bool is_receive;
@@ -23,27 +33,18 @@ struct RequestObject {
 
 RequestObject* request_of(PyObject* self) { return reinterpret_cast<RequestObject*>(self); }
 
-/// Notes that the operation has ended. The exception of a failure is kept, and not set.
+/// Notes that the operation has ended, and how. Another thread that asks meanwhile finds it running.
 void end_request(RequestObject* self, torii_status status) {
+  if (status != TORII_OK) self->failure = new Failure{status, torii_last_error(), lost_members(self->team->team)};
+  Operation* const operation = self->handle.is_persistent ? nullptr : std::exchange(self->operation, nullptr);
   self->is_running = false;
-  if (status != TORII_OK) {
-    raise_status(status, self->team->team);
-    PyObject *type = nullptr, *traceback = nullptr;
-    PyErr_Fetch(&type, &self->failure, &traceback);
-    PyErr_NormalizeException(&type, &self->failure, &traceback);
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-  }
-  if (self->handle.is_persistent) return;
-  delete self->operation;
-  self->operation = nullptr;
+  delete operation;  // an object that dies with its buffer may run code of Python, which finds all as it will be
 }
 
 /// The answer of an operation that has ended, or its failure.
 PyObject* outcome(const RequestObject* self) {
   if (self->failure == nullptr) return Py_NewRef(self->answer);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(self->failure)), self->failure);
-  return nullptr;
+  return raise_status(self->failure->status, self->failure->reason, self->failure->lost);
 }
 
 /// Hands what runs to the team. The caller has set no exception that may be lost.
@@ -51,7 +52,11 @@ void abandon(RequestObject* self) {
   TeamObject* const team = self->team;
   if (team->abandoned == nullptr) team->abandoned = new (std::nothrow) std::vector<Abandoned>;
   if (team->abandoned == nullptr) return;  // without memory the operation and its buffers stay for ever
-  team->abandoned->push_back({self->handle, self->operation});
+  try {
+    team->abandoned->push_back({self->handle, self->operation});
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   if (!self->is_running) return;
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
@@ -68,7 +73,7 @@ void request_dealloc(PyObject* object) {
     // A request that could not be made.
   } else if (!is_ours(self->team)) {
     // The operation is the parent's, or nobody moves it any more: its buffers are left as they are.
-    if (!self->is_running) delete self->operation;
+    if (!self->is_running) delete std::exchange(self->operation, nullptr);
   } else if (self->handle.request != nullptr &&
              (self->team->is_busy || (self->is_running && self->team->team != nullptr))) {
     abandon(self);
@@ -77,10 +82,10 @@ void request_dealloc(PyObject* object) {
     bool done = false;
     if (self->is_running) test_request(self->handle, done);
     if (self->handle.request != nullptr) free_request(self->handle);
-    delete self->operation;
+    delete std::exchange(self->operation, nullptr);
   }
   Py_CLEAR(self->answer);
-  Py_CLEAR(self->failure);
+  delete self->failure;
   Py_XDECREF(reinterpret_cast<PyObject*>(self->team));
   free_object(object);
 }
@@ -158,7 +163,7 @@ PyObject* request_start(PyObject* object, PyObject*) {
     status = restart_request(self->handle);
   }
   if (status != TORII_OK) return raise_status(status, self->team->team);
-  Py_CLEAR(self->failure);
+  delete std::exchange(self->failure, nullptr);
   self->is_running = true;
   return Py_NewRef(object);
 }
@@ -172,8 +177,7 @@ PyObject* request_free(PyObject* object, PyObject*) {
     const torii_status status = free_request(self->handle);
     if (status != TORII_OK) return raise_status(status, self->team->team);
   }
-  delete self->operation;
-  self->operation = nullptr;
+  delete std::exchange(self->operation, nullptr);
   Py_RETURN_NONE;
 }
 
@@ -187,8 +191,8 @@ PyObject* request_cancel(PyObject* object, PyObject*) {
   const torii_status status = cancel_request(self->handle, is_cancelled);
   if (status != TORII_OK) return raise_status(status, self->team->team);
   if (!is_cancelled) Py_RETURN_FALSE;
+  const Owned answer(std::exchange(self->answer, Py_NewRef(Py_None)));
   end_request(self, TORII_OK);
-  Py_XDECREF(std::exchange(self->answer, Py_NewRef(Py_None)));
   Py_RETURN_TRUE;
 }
 
@@ -210,16 +214,16 @@ PyObject* make_request(PyObject* object, PyObject* const* list, Py_ssize_t count
 }
 
 PyMethodDef request_methods[] = {
-    {"test", request_test, METH_NOARGS,
+    {"test", entry<request_test>, METH_NOARGS,
      "Whether the operation has ended. Moves the operations of the team a little. Raises what has failed."},
-    {"wait", method(request_wait), METH_VARARGS | METH_KEYWORDS,
+    {"wait", method(entry<request_wait>), METH_VARARGS | METH_KEYWORDS,
      "wait(timeout=None): waits for the end and returns the result. After `timeout` seconds it raises TimeoutError,\n"
      "and the operation goes on. Without timeout the deadline of the context holds (the setting TIMEOUT)."},
-    {"start", request_start, METH_NOARGS, "Runs a persistent operation, made by prepare_..., once more."},
-    {"cancel", request_cancel, METH_NOARGS,
+    {"start", entry<request_start>, METH_NOARGS, "Runs a persistent operation, made by prepare_..., once more."},
+    {"cancel", entry<request_cancel>, METH_NOARGS,
      "Takes a receive of start_recv() back that has met no send, and returns True: the request has ended, its result\n"
      "is None. False if it has met one; then wait() for it. Waits for nobody."},
-    {"free", request_free, METH_NOARGS,
+    {"free", entry<request_free>, METH_NOARGS,
      "Unlocks the buffers of a persistent operation that is not running. All ranks free in the same order."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -264,10 +268,11 @@ PyObject* prepare_operation(PyObject* team, PyObject* const* arguments, Py_ssize
   return make_request(team, arguments, count, true);
 }
 
-void sweep_abandoned(TeamObject* team) {
+bool sweep_abandoned(TeamObject* team) {
   // Objects that lose their buffers may run Python code, which may abandon more.
   std::vector<Abandoned> looked_at;
   looked_at.swap(*team->abandoned);
+  bool has_freed = false;
   for (Abandoned& one : looked_at) {
     bool done = false;
     test_request(one.handle, done);
@@ -275,9 +280,11 @@ void sweep_abandoned(TeamObject* team) {
       team->abandoned->push_back(one);
       continue;
     }
+    has_freed = true;
     if (one.handle.request != nullptr) free_request(one.handle);
     delete one.operation;
   }
+  return has_freed;
 }
 
 void end_abandoned(TeamObject* team) {
@@ -285,12 +292,18 @@ void end_abandoned(TeamObject* team) {
   sweep_abandoned(team);
   if (team->abandoned->empty()) return;
   torii_team_abort(team->team, "a rank has closed the team while an operation ran");
-  for (Abandoned& one : *team->abandoned) {
-    Blocking blocking(team->team);
-    bool done = false;
-    wait_request(one.handle, -1, blocking, done);
-  }
-  sweep_abandoned(team);
+  do {
+    // Other threads may abandon more during each wait, so the list may move.
+    for (std::size_t i = 0; i < team->abandoned->size(); ++i) {
+      Handle handle = (*team->abandoned)[i].handle;
+      bool done = false;
+      {
+        Blocking blocking(team->team);
+        wait_request(handle, -1, blocking, done);
+      }
+      (*team->abandoned)[i].handle = handle;
+    }
+  } while (sweep_abandoned(team) && !team->abandoned->empty());
 }
 
 bool add_request_type(PyObject* module) {

@@ -18,8 +18,8 @@ Owned new_request();
 /// an exception set. The caller has the team.
 PyObject* start_request_of(PyObject* request, PyObject* team, std::unique_ptr<Operation> operation, bool is_persistent);
 
-/// Frees the abandoned operations of the team that have ended. The caller has the team.
-void sweep_abandoned(TeamObject* team);
+/// Frees the abandoned operations of the team that have ended; returns whether there were any. The caller has the team.
+bool sweep_abandoned(TeamObject* team);
 /// Ends all of them: those that run fail, with the whole team.
 void end_abandoned(TeamObject* team);
 

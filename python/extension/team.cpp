@@ -31,12 +31,29 @@ bool TeamUse::begin_for_request(TeamObject* team) {
   return true;
 }
 
+void TeamUse::deliver_refusal() {
+  const std::unique_ptr<std::string> reason(std::exchange(team_->refusal, nullptr));
+  if (team_->team != nullptr && is_ours(team_)) torii_refuse(team_->team, reason->c_str());
+}
+
 bool is_ours(const TeamObject* team) { return team->context->owner == getpid() && !is_leaving(); }
 
 PyObject* refuse(TeamObject* team) {
-  Owned holder;
-  torii_refuse(team->team, current_message(holder));
+  torii_refuse(team->team, current_message().c_str());
   return nullptr;
+}
+
+void refuse_later(TeamObject* team, const char* reason) {
+  if (team->team == nullptr || !is_ours(team)) return;
+  if (!team->is_busy) {
+    torii_refuse(team->team, reason);
+  } else if (team->refusal == nullptr) {
+    try {
+      team->refusal = new std::string(reason);
+    } catch (const std::bad_alloc&) {
+      // The other ranks wait up to their deadline then.
+    }
+  }
 }
 
 namespace {
@@ -92,6 +109,7 @@ void team_dealloc(PyObject* object) {
   }
   delete self->abandoned;
   delete self->group;
+  delete self->refusal;
   Py_XDECREF(reinterpret_cast<PyObject*>(self->context));
   free_object(object);
 }
@@ -240,33 +258,31 @@ PyObject* team_choose(PyObject* object, PyObject* args) {
 }
 
 PyMethodDef team_methods[] = {
-    {"close", team_close, METH_NOARGS,
+    {"close", entry<team_close>, METH_NOARGS,
      "Gives the team up. Not collective. Requests must have ended; a second close does nothing."},
-    {"abort", team_abort, METH_VARARGS,
+    {"abort", entry<team_abort>, METH_VARARGS,
      "abort(reason=''): ends every call on the team, on all ranks, with torii.Aborted. From any thread."},
-    {"context_rank", team_context_rank, METH_O, "context_rank(member): the rank in the context of a member."},
-    {"_run", method(team_run), METH_FASTCALL, nullptr},
-    {"_start", method(start_operation), METH_FASTCALL, nullptr},
-    {"_prepare", method(prepare_operation), METH_FASTCALL, nullptr},
-    {"_send", method(send_array), METH_FASTCALL, nullptr},
-    {"_recv", method(recv_array), METH_FASTCALL, nullptr},
-    {"_start_send", method(start_send), METH_FASTCALL, nullptr},
-    {"_start_recv", method(start_recv), METH_FASTCALL, nullptr},
-    {"_group_begin", begin_group, METH_NOARGS, nullptr},
-    {"_group_end", end_group, METH_NOARGS, nullptr},
-    {"_group_drop", drop_group, METH_O, nullptr},
-    {"_split", team_split, METH_VARARGS, nullptr},
-    {"_survivors", team_survivors, METH_O, nullptr},
-    {"_health", team_health, METH_NOARGS, nullptr},
-    {"_choose", team_choose, METH_VARARGS, nullptr},
-    {"_transpose", transpose_array, METH_VARARGS, nullptr},
-    {"_permute", permute_items, METH_VARARGS, nullptr},
+    {"context_rank", entry<team_context_rank>, METH_O, "context_rank(member): the rank in the context of a member."},
+    {"_run", method(entry<team_run>), METH_FASTCALL, nullptr},
+    {"_start", method(entry<start_operation>), METH_FASTCALL, nullptr},
+    {"_prepare", method(entry<prepare_operation>), METH_FASTCALL, nullptr},
+    {"_send", method(entry<send_array>), METH_FASTCALL, nullptr},
+    {"_recv", method(entry<recv_array>), METH_FASTCALL, nullptr},
+    {"_start_send", method(entry<start_send>), METH_FASTCALL, nullptr},
+    {"_start_recv", method(entry<start_recv>), METH_FASTCALL, nullptr},
+    {"_group", entry<make_group>, METH_NOARGS, nullptr},
+    {"_split", entry<team_split>, METH_VARARGS, nullptr},
+    {"_survivors", entry<team_survivors>, METH_O, nullptr},
+    {"_health", entry<team_health>, METH_NOARGS, nullptr},
+    {"_choose", entry<team_choose>, METH_VARARGS, nullptr},
+    {"_transpose", entry<transpose_array>, METH_VARARGS, nullptr},
+    {"_permute", entry<permute_items>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef team_questions[] = {
     {"rank", team_number<torii_team_rank>, nullptr, "This rank's number in the team, from 0.", nullptr},
     {"ranks", team_number<torii_team_ranks>, nullptr, "The number of members.", nullptr},
-    {"lost", team_lost, nullptr, "The members that are known to be lost, ascending. From any thread.", nullptr},
+    {"lost", entry<team_lost>, nullptr, "The members that are known to be lost, ascending. From any thread.", nullptr},
     {"most_in_flight", team_number<torii_most_in_flight>, nullptr,
      "The most messages of one alltoall, scatter or gather that were under way at once.", nullptr},
     {"context", team_context, nullptr, "The context of the team.", nullptr},
@@ -276,7 +292,7 @@ PyGetSetDef team_questions[] = {
 }  // namespace
 
 bool add_team_type(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, slot(team_new)},
+  PyType_Slot slots[] = {{Py_tp_new, slot(entry<team_new>)},
                          {Py_tp_dealloc, slot(team_dealloc)},
                          {Py_tp_methods, team_methods},
                          {Py_tp_getset, team_questions},

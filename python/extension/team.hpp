@@ -4,6 +4,7 @@
 
 #include <torii/torii.h>
 
+#include <string>
 #include <vector>
 
 #include "python/extension/context.hpp"
@@ -25,7 +26,8 @@ struct TeamObject {
   torii_team* team;
   ContextObject* context;
   std::vector<Abandoned>* abandoned;
-  Group* group;  // whose calls wait for its end (group.hpp); mostly nullptr
+  Group* group;          // whose calls wait for its end (group.hpp); mostly nullptr
+  std::string* refusal;  // of a group that ended while another thread was in a call (refusal.hpp); mostly nullptr
   bool is_busy;
 };
 
@@ -38,7 +40,9 @@ class TeamUse {
   TeamUse(const TeamUse&) = delete;
   TeamUse& operator=(const TeamUse&) = delete;
   ~TeamUse() {
-    if (team_ != nullptr) team_->is_busy = false;
+    if (team_ == nullptr) return;
+    if (team_->refusal != nullptr) deliver_refusal();
+    team_->is_busy = false;
   }
   /// False, with an exception set, if the team is closed or another thread has it.
   bool begin(TeamObject* team);
@@ -46,6 +50,9 @@ class TeamUse {
   bool begin_for_request(TeamObject* team);
 
  private:
+  /// Tells the library what refuse_later() has kept.
+  void deliver_refusal();
+
   TeamObject* team_ = nullptr;
 };
 

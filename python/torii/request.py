@@ -2,6 +2,7 @@
 # Requests, also as awaitables, and lists of requests.
 """Started and persistent operations."""
 import asyncio
+import contextlib
 import time
 
 from . import _torii
@@ -29,17 +30,24 @@ class Request(_torii.Request):
     has ended: a bytearray, for example, cannot be resized. Nobody may write them meanwhile.
 
     An operation moves while this process is in a call of torii, on any team of the context. `await` tests the request
-    again and again from the running event loop: at once at first, then every 20 us to 1 ms.
+    again and again from the running event loop: at once at first, then every 20 us to 1 ms. If the task is cancelled
+    meanwhile, a receive that has met no send is taken back, as by cancel(); other operations go on.
     """
 
     def __await__(self):
         return self._poll().__await__()
 
     async def _poll(self):
-        for pause in _pauses():
-            if self.test():
-                return self.wait()
-            await asyncio.sleep(pause)
+        try:
+            for pause in _pauses():
+                if self.test():
+                    return self.wait()
+                await asyncio.sleep(pause)
+        except asyncio.CancelledError:
+            # A receive that nobody awaits any more would take the next message from those that follow.
+            with contextlib.suppress(ValueError, RuntimeError, Error):
+                self.cancel()
+            raise
 
     def __enter__(self):
         return self

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Teams: the collectives as methods, in three forms.
 """Teams and their collectives."""
-import contextlib
 import enum
 import types
 import typing
@@ -240,7 +239,6 @@ class Team(_torii.Team):
 
     # ---- groups
 
-    @contextlib.contextmanager
     def group(self):
         """A with block whose calls on this team are made at its end, together: no order of them is a deadlock.
 
@@ -259,13 +257,7 @@ class Team(_torii.Team):
         collective has been refused, none is made. If the block raises, no call of the group is made; with a collective
         among them, the other ranks get Mismatch.
         """
-        self._group_begin()
-        try:
-            yield
-        except BaseException as error:
-            self._group_drop(f"its group of calls was left by {type(error).__name__}: {error}")
-            raise
-        self._group_end()
+        return self._group()
 
 
 def _form(function, name, how):

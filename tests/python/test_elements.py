@@ -150,11 +150,80 @@ def test_wrong_factors():
         team.allreduce(numpy.ones(4, "f4"), "premul_sum", factor=1j)
     with pytest.raises(TypeError, match="factor is '1j'; for elements of type cf64 it must be a complex number"):
         team.allreduce(numpy.ones(4, complex), "premul_sum", factor="1j")
-    with pytest.raises(OverflowError):
-        team.allreduce(numpy.ones(4), "premul_sum", factor=10 ** 400)
+    for dtype, number in (("f8", "f64"), ("f4", "f32"), (complex, "cf64")):
+        with pytest.raises(ValueError, match=f"factor is 10{'0' * 399}, which is more than elements of type {number}"):
+            team.allreduce(numpy.ones(4, dtype), "premul_sum", factor=10 ** 400)
     with pytest.raises(torii.InvalidArgument, match="premul_sum"):
         team.allreduce(numpy.ones(4, bool), "premul_sum", factor=1)
     assert team.choose("allreduce", 100, "f8e5m2", "premul_sum").algorithm
+
+
+def test_factors_beyond_the_range():
+    """What a short float cannot hold becomes infinity, or NaN where the type has no infinity."""
+    team = torii.world()
+    with numpy.errstate(over="ignore"):
+        for form, expected in (("f16", 0x7C00), ("bf16", 0x7F80), ("float8_e4m3fn", 0x7F), ("float8_e5m2", 0x7C)):
+            one = numpy.array([nearest(1.0, form)], item_of(form))
+            assert team.allreduce(one, "premul_sum", dtype=form, factor=1e300)[0] == expected, form
+    assert team.allreduce(numpy.ones(1, "f4"), "premul_sum", factor=-1e300)[0] == -math.inf
+
+
+def test_formats_that_cannot_be_moved():
+    """dtype= does not make them right."""
+    team = torii.world()
+    pointers = [(numpy.array([None, 1], object), "u64"), (numpy.zeros(2, [("a", "u8"), ("b", object)]), "cf64"),
+                (memoryview(bytearray(8)).cast("P"), "u64")]
+    for array, dtype in pointers:
+        for call in (team.allreduce, team.all_gather, team.broadcast):
+            for given in (dtype, None):
+                with pytest.raises(ValueError, match="array has elements of format .*, which are references to Python"):
+                    call(array, dtype=given)
+        with pytest.raises(ValueError, match="references to Python objects"):
+            team.send(array, 0, dtype=dtype)
+        with pytest.raises(ValueError, match="references to Python objects"):
+            team.transpose(array, (2, 1), out=numpy.zeros_like(array) if isinstance(array, numpy.ndarray) else array)
+    with pytest.raises(ValueError, match="references to Python objects"):
+        team.permute(numpy.array([None], object), numpy.zeros(1, "u8"), numpy.array([None], object))
+    with pytest.raises(ValueError, match="out has elements of format 'O', which are references"):
+        team.recv(numpy.array([None], object), dtype="u64")
+    swapped = [(numpy.array([1.0, 2.0], ">f8"), "f64"), (numpy.zeros(2, [("value", ">f4"), ("index", ">i4")]), None),
+               (numpy.array([1], ">c8"), "complex64"), (numpy.zeros(2, ">f8"), numpy.dtype(">f8"))]
+    for array, dtype in swapped:
+        for given in (dtype, None):
+            with pytest.raises(ValueError, match="array has elements of format .*in the order of other machines"):
+                team.allreduce(array, dtype=given)
+    # Single bytes have no order, and names of fields are no letters.
+    assert team.allreduce(numpy.array([3], ">u1"), dtype="u8").tolist() == [3]
+    named = numpy.array([(1.0, 2)], [("O>P", "f4"), ("P", "i4")])
+    assert team.allreduce(named, "maxloc").tolist() == [(1.0, 2)]
+    assert team.allreduce(named, "max", dtype="u64").tolist() == [(1.0, 2)]
+
+
+def test_names_of_numpy():
+    team = torii.world()
+    names = {"bool": (numpy.bool_, "bool_", "?", "|b1"), "float32": ("single", "f4", "<f4", "=f4", numpy.single),
+             "float64": ("double", "f8", "<f8", float, numpy.double), "int64": (numpy.longlong, "longlong", "<i8", int),
+             "int32": (numpy.intc, "<i4"), "uint64": (numpy.ulonglong, "uintp", "<u8"), "complex64": ("c8", "csingle"),
+             "float16": ("half", "f2"), "int8": (numpy.byte, "i8"), "uint8": ("u8", "ubyte", numpy.uint8(1))}
+    for expected, given in names.items():
+        for dtype in given:
+            array = numpy.ones(4, expected)
+            assert team.allreduce(array.tobytes(), "prod", dtype=dtype) == array.tobytes(), dtype
+            assert team.allreduce(array, "prod", dtype=dtype).tolist() == array.tolist(), dtype
+    for wrong in (True, numpy.True_, ">f4", "<x4", 10 ** 30, -1, "<"):
+        with pytest.raises(ValueError, match="dtype is "):
+            team.allreduce(bytearray(8), dtype=wrong)
+
+
+def test_numbers_of_operations():
+    team = torii.world()
+    for op in (numpy.int64(3), numpy.uint8(3), torii.MAX, 3, "max"):
+        assert team.allreduce(numpy.ones(1), op) == 1
+        assert team.choose("allreduce", 100, "f32", op).algorithm
+    for wrong in (True, numpy.True_, None, 10 ** 30, -(10 ** 30), -1, 3.0, numpy.arange(2)):
+        for call in (team.allreduce, team.scan, team.reduce, team.reduce_scatter):
+            with pytest.raises(ValueError, match="op is .*; use one of sum"):
+                call(numpy.ones(1), wrong)
 
 
 def test_names():

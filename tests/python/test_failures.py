@@ -263,6 +263,26 @@ def test_exchange_functions():
         torii.Context(exchange=3)
 
 
+NO_MEMORY = """
+import resource, torii
+members = (0,) * 5_000_000
+context = torii.Context()
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20), resource.RLIM_INFINITY))
+try:
+    torii.Team(context, members=members)
+except MemoryError:
+    print("MemoryError")
+"""
+
+
+def test_without_memory():
+    """An exception of C++ does not pass the frames of the interpreter."""
+    code, out, errors = ranks.start("-c", NO_MEMORY)
+    assert (code, out) == (0, "MemoryError\n"), errors
+
+
 def test_errors_are_values():
     error = pickle.loads(pickle.dumps(torii.PeerLost("rank 3 died", 3)))
     assert (error.status, error.rank, error.reason) == (torii.Status.PEER_LOST, 3, "rank 3 died")

@@ -103,6 +103,31 @@ def rank_left_by_an_exception():
     assert result.tolist() == [2, 2]
 
 
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def rank_left_by_a_mute_exception():
+    """The group is closed, whatever the exception is."""
+    team = torii.world()
+    with pytest.raises(Mute if team.rank == 1 else torii.Mismatch) as caught:
+        with team.group():
+            team.allreduce(numpy.ones(2))
+            if team.rank == 1:
+                raise Mute()
+    assert team.rank == 1 or "its group of calls was left by Mute" in caught.value.reason
+    with pytest.raises((torii.Mismatch, torii.Poisoned)):
+        team.barrier()
+    part = team.survivors()
+    assert part.allreduce(numpy.ones(2)).tolist() == [2, 2]
+    with pytest.raises(ValueError):
+        with part.group():
+            part.allreduce(numpy.ones(2))
+            raise ValueError("\udcff of a file's name")  # has no UTF-8
+    assert part.allreduce(numpy.ones(2)).tolist() == [2, 2]
+
+
 def rank_left_by_all():
     """If all ranks leave their groups, the team goes on. A group of sends alone counts for nobody."""
     team = torii.world()
@@ -145,6 +170,17 @@ def rank_refused():
     with pytest.raises(ValueError if team.rank == 1 else torii.Mismatch, match="op is 'mean'"):
         with team.group():
             team.allreduce(values, "mean" if team.rank == 1 else "sum")
+
+
+def rank_group_of_one():
+    """It pairs with the plain call."""
+    team = torii.world()
+    if team.rank == 0:
+        with team.group():
+            total = team.allreduce(numpy.ones(3))
+    else:
+        total = team.allreduce(numpy.ones(3))
+    assert total.tolist() == [2] * 3
 
 
 def rank_lengths_differ():
@@ -200,8 +236,8 @@ def rank_of_its_thread():
     assert late.tolist() == [10.0]
 
 
-BODIES = (rank_started_in_a_group, rank_left_by_an_exception, rank_left_by_all, rank_refused, rank_lengths_differ,
-          rank_interrupted, rank_of_its_thread)
+BODIES = (rank_started_in_a_group, rank_left_by_an_exception, rank_left_by_a_mute_exception, rank_left_by_all,
+          rank_refused, rank_group_of_one, rank_lengths_differ, rank_interrupted, rank_of_its_thread)
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -230,12 +266,96 @@ def test_wrong_groups():
         with pytest.raises(ValueError, match="a group of the team is open; close the team behind its end"):
             team.close()
     assert total == 1
-    with pytest.raises(ValueError, match="the team is in no group"):
-        team._group_end()
+    with pytest.raises(ValueError, match="the group is not open"):
+        team.group().__exit__(None, None, None)
     team.close()
     with pytest.raises(ValueError, match="the team has been closed"):
         with team.group():
             pass
+
+
+def test_a_signal_handler_leaves_no_group_open():
+    team = torii.Context().team()
+
+    def handler(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for interruption in range(1000):
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 50e-6 + interruption % 97 * 1e-7)
+                while True:
+                    with team.group():  # a ValueError if one is still open
+                        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    with team.group():
+        total = team.allreduce(numpy.ones(1))
+    assert total == 1
+    team.close()
+
+
+def in_a_thread(body):
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+
+
+def test_a_later_thread_has_no_part_in_a_group():
+    """The operating system gives the numbers of threads that have ended to later ones."""
+    team = torii.Context().team()
+    group = team.group()
+    in_a_thread(group.__enter__)
+    outs = [numpy.zeros(1) for _ in range(8)]
+    for out in outs:
+        in_a_thread(lambda out=out: team.allreduce(numpy.full(1, 5.0), out=out))
+    assert [out[0] for out in outs] == [5.0] * len(outs)
+    group.__exit__(None, None, None)
+    team.close()
+
+
+def test_a_statement_that_is_given_up():
+    team = torii.Context().team()
+    group = team.group()
+    group.__enter__()
+    team.allreduce(numpy.ones(1))
+    del group
+    with team.group():
+        total = team.allreduce(numpy.ones(1))
+    assert total == 1
+    team.close()
+
+
+class Ends:
+    """An operand that ends the group that it joins."""
+
+    def __init__(self, group, is_wrong):
+        self.group = group
+        self.is_wrong = is_wrong
+
+    def __index__(self):
+        with pytest.raises(RuntimeError, match="another thread is in a call on this team, or this one is"):
+            self.group.__exit__(None, None, None)
+        if self.is_wrong:
+            raise KeyError("wrong")
+        return 1
+
+
+def rank_ended_by_an_operand():
+    team = torii.world()
+    for is_wrong in (False, True):
+        group = team.group()
+        group.__enter__()
+        team.allreduce(numpy.ones(1))
+        with pytest.raises(KeyError if is_wrong else RuntimeError, match="wrong|has ended while this call joined it"):
+            team.all_gather(numpy.ones(1), counts=[Ends(group, is_wrong)])
+        assert team.allreduce(numpy.ones(1)) == 1
+
+
+def test_ended_by_an_operand():
+    ranks.job(__file__, "rank_ended_by_an_operand", 1)
 
 
 if __name__ == "__main__":

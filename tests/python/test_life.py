@@ -186,13 +186,16 @@ def rank_ends_in_a_function():
     """Objects die when a function returns; the running operation takes its team with it."""
     def work():
         team = torii.Context().team()
+        others = ranks.others_of(team)
         if team.rank == 0:
             team.start_allreduce(numpy.ones(1 << 20))
-            return
+            return others
+        ranks.await_go()  # an earlier call might complete the operation
         with pytest.raises(torii.Aborted, match="closed the team while an operation ran"):
             team.allreduce(numpy.ones(1 << 20))
+        return []
 
-    work()
+    ranks.tell_to_go(work())
     assert torii.world().allreduce(numpy.ones(1)) == 2
 
 
@@ -218,6 +221,30 @@ def test_two_ranks(body):
 
 def test_exit_with_live_objects():
     assert ranks.job(__file__, "rank_exits", 3).count("left") == 3
+
+
+DAEMON = """
+import threading, time, torii
+
+class Lingers:
+    def __del__(self):
+        sleep(0.3)  # the interpreter ends meanwhile, and the daemon thread asks for it
+
+sleep = time.sleep
+torii.lingers = Lingers()
+team = torii.Context().team()
+out = bytearray(1)
+waits = {"recv": lambda: team.recv(out), "wait": lambda: team.start_recv(out).wait(0.2)}["%s"]
+threading.Thread(target=waits, daemon=True).start()
+time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("call", ("recv", "wait"))
+def test_exit_with_a_daemon_thread_in_a_call(call):
+    """The thread is in the call when the interpreter ends, or returns from it then."""
+    code, out, errors = ranks.start("-c", DAEMON % call)
+    assert (code, out, errors) == (0, "", "")
 
 
 MPIRUN = shutil.which("mpirun.openmpi")

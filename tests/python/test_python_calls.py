@@ -30,9 +30,10 @@ def test_chosen_cells():
 
 def test_bad_command_lines():
     for options in (["--ranks", "0"], ["--rounds", "x"], ["--none-such"], ["--sizes", "6"], ["--sizes", "4G"],
-                    ["--ways", "slow"], ["--milliseconds", "0"]):
+                    ["--ways", "slow"], ["--milliseconds", "0"], ["--milliseconds", "nan"], ["--milliseconds", "inf"],
+                    ["--json", "no_such_folder/cells"]):
         code, _, errors = ranks.start(PROGRAM, *options)
-        assert code == 2 and "error" in errors, options
+        assert code == 2 and "error" in errors and "torii-run" not in errors, options
 
 
 def test_failures(tmp_path):

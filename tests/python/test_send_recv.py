@@ -4,6 +4,7 @@
 import asyncio
 import gc
 import os
+import pathlib
 import signal
 import warnings
 
@@ -259,6 +260,22 @@ def test_wrong_arguments():
     team.close()
     with pytest.raises(ValueError, match="the team has been closed"):
         team.send(b"a", 0)
+
+
+def rank_runs_the_guide():
+    """The first example of docs/python.md, "Send and receive", as it stands."""
+    guide = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    example = guide.split("\n## Send and receive\n```python\n")[1].split("```")[0]
+    names = {"team": torii.world(), "numpy": numpy, "torii": torii}
+    exec(example, names)
+    if names["team"].rank == 1:
+        assert (names["got"].rank, names["got"].tag, names["got"].count) == (0, 8, 2)
+        assert names["out"].tolist() == [0, 1, 2]
+    names["team"].barrier()
+
+
+def test_the_guide():
+    ranks.job(__file__, "rank_runs_the_guide")
 
 
 if __name__ == "__main__":

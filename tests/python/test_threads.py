@@ -153,8 +153,36 @@ def rank_abort_from_another_thread():
     team.barrier()
 
 
-BODIES = (rank_threads_on_teams_of_their_own, rank_waiting_threads_let_others_run, rank_one_thread_makes_teams,
-          rank_abort_from_another_thread)
+def rank_group_ends_below_a_call():
+    """A group that ends while another thread is in a call is not made; the other rank hears of it after that call."""
+    team = torii.world()
+    others = ranks.others_of(team)
+    for is_left in (False, True):
+        part = torii.Team(team.context, timeout_seconds=10)
+        values = numpy.ones(2)
+        if team.rank == 0:
+            thread = threading.Thread(target=lambda part=part: part.recv(bytearray(1), 1, 5))
+            with pytest.raises(KeyError if is_left else RuntimeError, match="left|another thread is in a call"):
+                with part.group():
+                    part.allreduce(values, out=values)
+                    thread.start()
+                    until_busy(part)
+                    if is_left:
+                        raise KeyError("left")
+            ranks.tell_to_go(others)
+            thread.join()
+        else:
+            ranks.await_go()
+            part.send(b"x", 0, 5)
+            reason = "left by KeyError: 'left'" if is_left else "ended while another thread was in a call"
+            with pytest.raises(torii.Mismatch, match=reason):
+                with part.group():
+                    part.allreduce(values, out=values)
+        team.barrier()
+
+
+BODIES = (rank_group_ends_below_a_call, rank_threads_on_teams_of_their_own, rank_waiting_threads_let_others_run,
+          rank_one_thread_makes_teams, rank_abort_from_another_thread)
 
 
 @pytest.mark.parametrize("body", BODIES)
