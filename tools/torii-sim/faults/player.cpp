@@ -125,8 +125,9 @@ void Player::split(std::size_t index) {
   stage_.state(rank_).parts[step.part] = status == TORII_OK ? Part::made : Part::not_made;
   if (status == TORII_NO_RESOURCE && stage_.has_refused_memory()) {
     // The team goes on without parts, and all say why. One that has failed agrees on nothing any more.
-    if (torii_team_health(teams_[0]) == TORII_OK)
-      compare_causes(history_.teams + step.part, cause_of(status), where(index, 0));
+    // The cause is read first: other ranks run while this one asks.
+    const std::string cause = cause_of(status);
+    if (torii_team_health(teams_[0]) == TORII_OK) compare_causes(history_.teams + step.part, cause, where(index, 0));
   } else if (status != TORII_OK) {
     judge_failure(0, status, where(index, 0));
   }
