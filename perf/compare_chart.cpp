@@ -10,7 +10,18 @@
 
 namespace torii::perf {
 
-std::string draw_chart(const std::string& title, const std::vector<BestRow>& rows) {
+namespace {
+
+double over(double time_us, double limit_us) { return limit_us > 0 ? time_us / limit_us : 0; }
+
+std::vector<double> values_of(const BestRow& row, Scale scale) {
+  if (scale == Scale::microseconds)
+    return {row.mpi_us, row.torii_malloc_us, row.torii_allocated_us, row.torii_adopted_us};
+  return {over(row.mpi_us, row.limit_private_us), over(row.torii_malloc_us, row.limit_private_us),
+          over(row.torii_allocated_us, row.mapped_limit_us()), over(row.torii_adopted_us, row.mapped_limit_us())};
+}
+
+std::string draw(const std::string& title, Scale scale, const std::vector<BestRow>& rows) {
   const std::vector<Series> series = {{"best MPI", "#c0392b"},
                                       {"torii, malloc", "#2471a3"},
                                       {"torii, allocated", "#1e8449"},
@@ -27,14 +38,23 @@ std::string draw_chart(const std::string& title, const std::vector<BestRow>& row
       const std::string name = fmt::format("{}, {} ranks, {}", row.collective, row.ranks, row.timing);
       panel = panels.insert(panels.end(), Panel{row.collective, row.ranks, name, {}});
     }
-    panel->points.push_back(
-        {row.bytes, {row.mpi_us, row.torii_malloc_us, row.torii_allocated_us, row.torii_adopted_us}});
+    panel->points.push_back({row.bytes, values_of(row, scale)});
   }
   for (Panel& panel : panels) {
     std::sort(panel.points.begin(), panel.points.end(),
               [](const ChartPoint& a, const ChartPoint& b) { return a.bytes < b.bytes; });
   }
-  return draw_chart(title, series, panels);
+  return draw_chart(title, scale, series, panels);
+}
+
+}  // namespace
+
+std::string draw_times(const std::string& title, const std::vector<BestRow>& rows) {
+  return draw(title, Scale::microseconds, rows);
+}
+
+std::string draw_ratios(const std::string& title, const std::vector<BestRow>& rows) {
+  return draw("Time over the limit's; " + title, Scale::ratio, rows);
 }
 
 }  // namespace torii::perf

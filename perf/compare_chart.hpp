@@ -25,6 +25,9 @@ struct BestRow {
 
 /// One panel per collective and number of ranks, time over size, both logarithmic. Isolated timing only where both
 /// timings are there. `title` stands above.
-std::string draw_chart(const std::string& title, const std::vector<BestRow>& rows);
+std::string draw_times(const std::string& title, const std::vector<BestRow>& rows);
+/// The same with every time divided by the limit's: that of malloc'ed vectors for MPI and torii's malloc'ed ones, that
+/// of mapped vectors for torii's other two.
+std::string draw_ratios(const std::string& title, const std::vector<BestRow>& rows);
 
 }  // namespace torii::perf

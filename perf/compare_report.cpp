@@ -134,10 +134,11 @@ void print_markdown(const Results& results, const std::string& collective) {
 }
 
 int report(int argc, char** argv) {
-  std::string input, svg, markdown;
+  std::string input, svg, ratios, markdown;
   CLI::App app("Best MPI setting per size beside torii, from the JSON lines of compare_mpi.");
   app.add_option("input", input, "JSON lines of compare_mpi")->required();
-  app.add_option("--svg", svg, "draw into this file");
+  app.add_option("--svg", svg, "draw times into this file");
+  app.add_option("--ratios", ratios, "draw times over the limit's into this file");
   app.add_option("--markdown", markdown, "print this collective's isolated calls as a table in Markdown, nothing else");
   if (!parse_command_line(app, argc, argv, "compare_report --svg compare.svg compare.json")) return kOk;
   const Results results = read(input);
@@ -147,7 +148,8 @@ int report(int argc, char** argv) {
     return results.wrong == 0 ? kOk : kWrongData;
   }
   print_table(results);
-  if (!svg.empty()) Output(svg).write(draw_chart(results.title, results.rows));
+  if (!svg.empty()) Output(svg).write(draw_times(results.title, results.rows));
+  if (!ratios.empty()) Output(ratios).write(draw_ratios(results.title, results.rows));
   return results.wrong == 0 ? kOk : kWrongData;
 }
 

@@ -67,7 +67,7 @@ std::vector<Panel> make_panels(const Curves& curves) {
       ChartPoint point{bytes, {}};
       for (const Name& name : curves.names) {
         const auto found = times.find(name);
-        point.us.push_back(found == times.end() ? 0 : found->second);
+        point.values.push_back(found == times.end() ? 0 : found->second);
       }
       panel.points.push_back(std::move(point));
     }
@@ -83,7 +83,7 @@ int report(int argc, char** argv) {
   app.add_option("--svg", svg, "draw into this file")->required();
   if (!parse_command_line(app, argc, argv, "curves_report --svg curves.svg curves.json")) return kOk;
   const Curves curves = read(input);
-  Output(svg).write(draw_chart(curves.title, make_series(curves), make_panels(curves)));
+  Output(svg).write(draw_chart(curves.title, Scale::microseconds, make_series(curves), make_panels(curves)));
   return kOk;
 }
 

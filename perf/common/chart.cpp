@@ -15,12 +15,14 @@ namespace {
 
 constexpr double kPanelWidth = 300, kPanelHeight = 210, kLeft = 52, kTop = 30, kBottom = 34, kRight = 12, kHeader = 54;
 constexpr double kLegendWidth = 110;
-constexpr double kTimeLeast_us = 1e-3;  // what is shorter is drawn there
+constexpr double kValueLeast = 1e-3;  // what is less is drawn there
 
 std::string short_us(double us) {
   if (us >= 1e6) return fmt::format("{:g} s", us / 1e6);
   return us >= 1e3 ? fmt::format("{:g} ms", us / 1e3) : fmt::format("{:g} us", us);
 }
+
+std::string as_ratio(double value) { return fmt::format("{:g} x", value); }
 
 double power_of(const ChartPoint& point) { return std::log2(static_cast<double>(point.bytes)); }
 
@@ -29,11 +31,11 @@ Axes axes_of(const Panel& panel, SvgPoint corner) {
   axes.x_low = power_of(panel.points.front());
   axes.x_high = power_of(panel.points.back());
   for (const ChartPoint& point : panel.points) {
-    for (const double us : point.us) {
-      if (us > 0) axes.include(power_of(point), std::clamp(us, kTimeLeast_us, 1e15));
+    for (const double value : point.values) {
+      if (value > 0) axes.include(power_of(point), std::clamp(value, kValueLeast, 1e15));
     }
   }
-  if (axes.y_high == 0) axes.include(axes.x_low, kTimeLeast_us);  // no time at all
+  if (axes.y_high == 0) axes.include(axes.x_low, kValueLeast);  // no value at all
   axes.round();
   return axes;
 }
@@ -42,9 +44,9 @@ std::string stroke_of(const Series& series, const char* width) {
   return fmt::format("stroke={} stroke-width={}{}", series.color, width, series.dashed ? " stroke-dasharray=5,3" : "");
 }
 
-void draw_panel(Svg& svg, const Panel& panel, const std::vector<Series>& series, SvgPoint corner) {
+void draw_panel(Svg& svg, const Panel& panel, Scale scale, const std::vector<Series>& series, SvgPoint corner) {
   const Axes axes = axes_of(panel, {corner.x + kLeft, corner.y + kTop});
-  axes.draw_steps(svg, short_us);
+  axes.draw_steps(svg, scale == Scale::ratio ? as_ratio : short_us);
   for (const ChartPoint& point : panel.points) {
     const SvgPoint bottom = axes.at(power_of(point), axes.y_low);
     svg.text(bottom.x, bottom.y + 14, bytes_text(point.bytes), "text-anchor=middle");
@@ -53,8 +55,8 @@ void draw_panel(Svg& svg, const Panel& panel, const std::vector<Series>& series,
   for (size_t i = 0; i < series.size(); ++i) {
     std::vector<SvgPoint> points;
     for (const ChartPoint& point : panel.points) {
-      if (!(point.us[i] > 0)) continue;
-      points.push_back(axes.at(power_of(point), std::max(point.us[i], axes.y_low)));
+      if (!(point.values[i] > 0)) continue;
+      points.push_back(axes.at(power_of(point), std::max(point.values[i], axes.y_low)));
       svg.circle(points.back(), 2.5, "fill=" + series[i].color);
     }
     svg.polyline(points, stroke_of(series[i], "1.5"));
@@ -72,7 +74,8 @@ void draw_legend(Svg& svg, const std::vector<Series>& series) {
 
 }  // namespace
 
-std::string draw_chart(const std::string& title, const std::vector<Series>& series, const std::vector<Panel>& panels) {
+std::string draw_chart(const std::string& title, Scale scale, const std::vector<Series>& series,
+                       const std::vector<Panel>& panels) {
   std::vector<std::string> rows;
   std::vector<int> columns;
   for (const Panel& panel : panels) {
@@ -89,7 +92,7 @@ std::string draw_chart(const std::string& title, const std::vector<Series>& seri
   for (const Panel& panel : panels) {
     const auto row = std::find(rows.begin(), rows.end(), panel.row);
     const auto column = std::find(columns.begin(), columns.end(), panel.column);
-    draw_panel(svg, panel, series,
+    draw_panel(svg, panel, scale, series,
                {kPanelWidth * static_cast<double>(column - columns.begin()),
                 kHeader + kPanelHeight * static_cast<double>(row - rows.begin())});
   }

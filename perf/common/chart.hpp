@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawings of time over size, as SVG.
+// Drawings of time, or of a ratio of times, over size, as SVG.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Series {
 
 struct ChartPoint {
   size_t bytes = 0;
-  std::vector<double> us;  ///< one per series; 0: none
+  std::vector<double> values;  ///< one per series, in microseconds or as ratios; 0: none
 };
 
 /// One drawing; panels stand in a grid of `row` (in order of appearance) and `column` (ascending).
@@ -27,7 +27,11 @@ struct Panel {
   std::vector<ChartPoint> points;  ///< by ascending size, at least one
 };
 
-/// Time over size in every panel, both logarithmic. `title` stands above.
-std::string draw_chart(const std::string& title, const std::vector<Series>& series, const std::vector<Panel>& panels);
+/// What the values of a chart are.
+enum class Scale { microseconds, ratio };
+
+/// Values over size in every panel, both logarithmic. `title` stands above.
+std::string draw_chart(const std::string& title, Scale scale, const std::vector<Series>& series,
+                       const std::vector<Panel>& panels);
 
 }  // namespace torii::perf

@@ -79,6 +79,12 @@ TEST_F(CompareTest, ReportShowsHowFarTheLimitIs) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find(" 1.28 "), std::string::npos) << outcome.output;  // malloc'ed: 4 / 3.125
   EXPECT_NE(outcome.output.find(" 1.25 "), std::string::npos) << outcome.output;  // allocated: 1 / 0.8
+  const fs::path svg = folder_ / "ratios.svg";
+  EXPECT_EQ(run({kBin + "/compare_report", "--ratios", svg.string(), write("ratios.json", with.dump())}).code, 0);
+  std::ifstream file(svg);
+  const std::string drawing((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_NE(drawing.find("Time over the limit"), std::string::npos);
+  EXPECT_NE(drawing.find(" x<"), std::string::npos) << drawing;  // a step of the axis
   const Outcome table = run({kBin + "/compare_report", "--markdown", "allreduce", write("table.json", with.dump())});
   EXPECT_EQ(table.code, 0) << table.output;
   EXPECT_NE(table.output.find("| 2 | 8 KiB | 6.00 | 4.00 | 1.50 | 1.00 | 6.00 | - | - | 3.12 | 0.80 | Some MPI, new |"),
