@@ -26,33 +26,31 @@ constexpr std::size_t kWideWindows = 16;
 /// From this size on the arena allocates whole pages.
 constexpr std::size_t kAlignedBytes = 64 * 1024;
 
-/// One lock for all contexts of the process: nobody else may exchange pages between the look at the mappings and the
-/// exchange.
-std::mutex& exchanging() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-std::size_t page_bytes() {
-  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
 /// The pages that contain any of the bytes.
-AddressRange pages_of(const void* address, std::size_t bytes) {
+AddressRange pages_of(const void* address, std::size_t bytes, std::size_t page_bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   std::uintptr_t end = 0;
   if (address == nullptr || bytes == 0 || __builtin_add_overflow(first, bytes, &end) ||
-      __builtin_add_overflow(end, page_bytes() - 1, &end)) {
+      __builtin_add_overflow(end, page_bytes - 1, &end)) {
     throw Error(Status::invalid_argument, "cannot adopt " + std::to_string(bytes) + " bytes at " + hex(first) +
                                               "; give the address and length of memory of this process");
   }
-  return {first / page_bytes() * page_bytes(), end / page_bytes() * page_bytes()};
+  return {first / page_bytes * page_bytes, end / page_bytes * page_bytes};
 }
 
 std::string text(AddressRange range) { return "[" + hex(range.first) + ", " + hex(range.end) + ")"; }
 
 }  // namespace
+
+std::mutex& Adoption::exchanging() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::size_t Adoption::page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 Adoption::Adoption(Arena& arena) : arena_(arena) {
   struct stat file {};
@@ -64,6 +62,7 @@ Adoption::Adoption(Arena& arena) : arena_(arena) {
 
 Adoption::~Adoption() {
   const std::lock_guard lock(exchanging());
+  leave_forks();
   if (pages_.empty()) return;
   try {
     const std::vector<MappedRange> mappings = read_mappings();
@@ -74,8 +73,9 @@ Adoption::~Adoption() {
 }
 
 void Adoption::adopt(const void* address, std::size_t bytes) {
-  const AddressRange range = pages_of(address, bytes);
+  const AddressRange range = pages_of(address, bytes, page_bytes());
   const std::lock_guard lock(exchanging());
+  join_forks();
   const std::vector<MappedRange> mappings = read_mappings();
   check_still_there(range, mappings);
   const std::vector<AddressRange> parts = fresh_parts(range);
@@ -108,7 +108,7 @@ void Adoption::adopt(const void* address, std::size_t bytes) {
 }
 
 void Adoption::give_back(const void* address, std::size_t bytes) {
-  const AddressRange range = pages_of(address, bytes);
+  const AddressRange range = pages_of(address, bytes, page_bytes());
   const std::lock_guard lock(exchanging());
   std::vector<Piece> freed;
   freed.reserve(pages_.size());

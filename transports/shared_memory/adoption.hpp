@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace torii::shared_memory {
 /// Exchanges whole pages, so other data on the first and last page of a buffer is adopted with it: same address, same
 /// contents. Pages are counted, so buffers may share them. Neighbouring buffers are neighbours in the arena too,
 /// because a window keeps the distance between addresses and offsets. A buffer is therefore one piece in the arena even
-/// if its first page came with another buffer. Thread-safe.
+/// if its first page came with another buffer. A forked child gets private pages at the same addresses. Thread-safe.
 class Adoption {
  public:
   explicit Adoption(Arena& arena);
@@ -73,6 +74,22 @@ class Adoption {
   void publish() noexcept;
   std::size_t restore(const Piece& piece, const std::vector<MappedRange>& mappings);
   bool is_own(const MappedRange& mapping) const noexcept;
+
+  /// One lock for all contexts of the process: nobody else may exchange pages between the look at the mappings and the
+  /// exchange, nor fork in the middle.
+  static std::mutex& exchanging();
+  static std::size_t page_bytes();
+
+  // What forked children get (adoption_fork.cpp). Callers hold exchanging().
+  struct Forks;
+  static Forks& forks();
+  void join_forks();
+  void leave_forks() noexcept;
+  static void before_fork() noexcept;
+  static void after_fork(bool is_child) noexcept;
+  static void give_child_pages() noexcept;
+  template <class Visit>
+  static void for_each_piece(Visit&& visit);
 
   Arena& arena_;
   std::uint64_t inode_ = 0, device_major_ = 0, device_minor_ = 0;
