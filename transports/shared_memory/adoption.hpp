@@ -81,15 +81,12 @@ class Adoption {
   static std::size_t page_bytes();
 
   // What forked children get (adoption_fork.cpp). Callers hold exchanging().
-  struct Forks;
-  static Forks& forks();
+  static std::vector<const Adoption*>& adoptions();
   void join_forks();
   void leave_forks() noexcept;
   static void before_fork() noexcept;
   static void after_fork(bool is_child) noexcept;
   static void give_child_pages() noexcept;
-  template <class Visit>
-  static void for_each_piece(Visit&& visit);
 
   Arena& arena_;
   std::uint64_t inode_ = 0, device_major_ = 0, device_minor_ = 0;

@@ -17,92 +17,102 @@
 
 namespace torii::shared_memory {
 
-/// Of the process. Guarded by exchanging(), which a fork holds from before to after.
-struct Adoption::Forks {
-  std::vector<const Adoption*> adoptions;
-  bool has_handlers = false;
-  std::byte* edges = nullptr;  ///< copies of first and last pages, two for each piece; nullptr: none, or no memory
-  std::size_t edges_bytes = 0;
+namespace {
+
+/// Adopted pages, and where their contents are.
+struct ForkedPiece {
+  AddressRange range;
+  int fd;
+  std::size_t offset;
 };
 
-Adoption::Forks& Adoption::forks() {
-  static Forks* const forks = new Forks;  // a fork may come while other static objects are destroyed
-  return *forks;
+/// What a fork under way needs on its other side, in a mapping of its own: in a child the heap may miss pages until it
+/// has been put in order. First the pieces, then for each of them its first and its last page.
+struct ForkUnderWay {
+  std::byte* memory;  ///< nullptr: no adopted pages, or no memory for this
+  std::size_t bytes;
+  std::size_t pieces;
+  std::size_t edges_offset;
+};
+
+// Guarded by the lock of adoptions, which a fork holds from before to after.
+constinit ForkUnderWay under_way = {};
+constinit bool has_handlers = false;
+
+}  // namespace
+
+/// Those of the process. Guarded in the same way.
+std::vector<const Adoption*>& Adoption::adoptions() {
+  static auto* const all = new std::vector<const Adoption*>;  // a fork may come while static objects are destroyed
+  return *all;
 }
 
 void Adoption::join_forks() {
-  Forks& all = forks();
-  if (!all.has_handlers) {
+  if (!has_handlers) {
     // Without handlers a child that touches adopted pages ends.
-    all.has_handlers = pthread_atfork(
-                           before_fork, [] { after_fork(false); }, [] { after_fork(true); }) == 0;
+    has_handlers = pthread_atfork(
+                       before_fork, [] { after_fork(false); }, [] { after_fork(true); }) == 0;
   }
-  if (std::ranges::find(all.adoptions, this) == all.adoptions.end()) all.adoptions.push_back(this);
+  if (std::ranges::find(adoptions(), this) == adoptions().end()) adoptions().push_back(this);
 }
 
-void Adoption::leave_forks() noexcept { std::erase(forks().adoptions, this); }
-
-/// Calls `visit(adoption, range, offset)` for each piece.
-template <class Visit>
-void Adoption::for_each_piece(Visit&& visit) {
-  for (const Adoption* const adoption : forks().adoptions) {
-    for (const auto& [first, pages] : adoption->pages_)
-      visit(*adoption, AddressRange{first, pages.end}, pages.window->offset_of(first));
-  }
-}
+void Adoption::leave_forks() noexcept { std::erase(adoptions(), this); }
 
 void Adoption::before_fork() noexcept {
   exchanging().lock();
-  Forks& all = forks();
   const std::size_t page = page_bytes();
-  std::size_t pieces = 0;
-  for_each_piece([&](const Adoption&, AddressRange, std::size_t) { ++pieces; });
-  if (pieces == 0) return;
-  all.edges_bytes = 2 * pieces * page;
-  void* const memory = mmap(nullptr, all.edges_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ForkUnderWay& fork = under_way;
+  fork = {};
+  for (const Adoption* const adoption : adoptions()) fork.pieces += adoption->pages_.size();
+  if (fork.pieces == 0) return;
+  fork.edges_offset = (fork.pieces * sizeof(ForkedPiece) + page - 1) / page * page;
+  fork.bytes = fork.edges_offset + 2 * fork.pieces * page;
+  void* const memory = mmap(nullptr, fork.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
-  all.edges = static_cast<std::byte*>(memory);
-  // From the file, since the addresses are the program's: it may have unmapped them.
-  std::byte* to = all.edges;
-  for_each_piece([&](const Adoption& adoption, AddressRange range, std::size_t offset) {
-    for (const std::size_t at : {offset, offset + range.bytes() - page}) {
-      if (pread(adoption.arena_.fd(), to, page, static_cast<off_t>(at)) != static_cast<ssize_t>(page))
-        std::memset(to, 0, page);
-      to += page;
+  fork.memory = static_cast<std::byte*>(memory);
+  auto* piece = reinterpret_cast<ForkedPiece*>(fork.memory);
+  std::byte* to = fork.memory + fork.edges_offset;
+  for (const Adoption* const adoption : adoptions()) {
+    const int fd = adoption->arena_.fd();
+    for (const auto& [first, pages] : adoption->pages_) {
+      *piece = {{first, pages.end}, fd, pages.window->offset_of(first)};
+      for (const std::size_t at : {piece->offset, piece->offset + piece->range.bytes() - page}) {
+        // From the file, since the addresses are the program's: it may have unmapped them.
+        if (pread(fd, to, page, static_cast<off_t>(at)) != static_cast<ssize_t>(page)) std::memset(to, 0, page);
+        to += page;
+      }
+      ++piece;
     }
-  });
+  }
 }
 
 void Adoption::after_fork(bool is_child) noexcept {
-  Forks& all = forks();
-  if (is_child) {
-    if (all.edges != nullptr) give_child_pages();
-    // Its pages are its own now, and a child of its own inherits them as all memory.
-    all.adoptions.clear();
-  }
-  if (all.edges != nullptr) munmap(all.edges, all.edges_bytes);
-  all.edges = nullptr;
+  if (is_child && under_way.memory != nullptr) give_child_pages();
+  // The child's pages are its own now, and a child of its own inherits them as all memory.
+  if (is_child) adoptions().clear();
+  if (under_way.memory != nullptr) munmap(under_way.memory, under_way.bytes);
   exchanging().unlock();
 }
 
+/// Touches no memory of the heap.
 void Adoption::give_child_pages() noexcept {
   const std::size_t page = page_bytes();
-  const std::byte* from = forks().edges;
-  for_each_piece([&](const Adoption& adoption, AddressRange range, std::size_t offset) {
-    const std::byte* const first_page = std::exchange(from, from + 2 * page);
+  const auto* const pieces = reinterpret_cast<const ForkedPiece*>(under_way.memory);
+  for (std::size_t i = 0; i < under_way.pieces; ++i) {
+    const auto& [range, fd, offset] = pieces[i];
+    const std::byte* const edges = under_way.memory + under_way.edges_offset + 2 * i * page;
     void* const place = reinterpret_cast<void*>(range.first);
     // Never over what the program has mapped there since.
-    void* const made =
-        mmap(place, range.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-             adoption.arena_.fd(), static_cast<off_t>(offset));
-    if (made == MAP_FAILED) return;
+    void* const made = mmap(place, range.bytes(), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, static_cast<off_t>(offset));
+    if (made == MAP_FAILED) continue;
     if (made != place) {  // kernels before 4.17 take the place for a hint
       munmap(made, range.bytes());
-      return;
+      continue;
     }
-    std::memcpy(place, first_page, page);
-    std::memcpy(reinterpret_cast<void*>(range.end - page), first_page + page, page);
-  });
+    std::memcpy(place, edges, page);
+    std::memcpy(reinterpret_cast<void*>(range.end - page), edges + page, page);
+  }
 }
 
 }  // namespace torii::shared_memory
