@@ -21,7 +21,7 @@ class StoreChoice {
   enum class Way : std::uint8_t { cached = 0, non_temporal = 1 };
   /// Messages below this are stored through the caches: a line that arrives from memory costs its reader more than the
   /// sender can save.
-  static constexpr std::size_t kBytesMin = 32768;
+  static constexpr std::size_t kBytesMin = 2048;
 
   /// How to store the next message, and whether to time it and call record() afterwards.
   struct Turn {
@@ -44,9 +44,11 @@ class StoreChoice {
   void force(Way way) noexcept { choice_.force(static_cast<int>(way)); }
 
  private:
-  /// What a line costs its reader more when it comes from memory and not from a cache: about 8 cycles at 2.6 GHz on the
-  /// machine of the first results. slot_copy_perf, with and without --non-temporal, shows the sum of both sides' costs.
-  static constexpr float kReaderLineNs = 3.0F;
+  /// What a line costs its reader more when it comes from memory and not from a cache. Where the CPUs share a cache,
+  /// calls of 4 to 16 KiB take 6 ns a line longer past the caches, after what the sender saves; where they do not, they
+  /// take 30 ns less (perf/compare on the machine of the saved results). slot_copy_perf, with and without
+  /// --non-temporal, shows the sum of both sides' costs.
+  static constexpr float kReaderLineNs = 10.0F;
 
   /// Messages that it takes to fill all of a stream's slots once, where it has many.
   static constexpr std::uint32_t kColdMessages = 64;

@@ -48,8 +48,10 @@ TEST(StoreChoice, GoesPastTheCachesWhereTheyAreFar) {
 
 TEST(StoreChoice, CountsWhatTheReaderPays) {
   StoreChoice choice;
-  send(choice, {4.5, 2}, 1000);
-  EXPECT_EQ(choice.best(), Way::cached) << "2.5 ns a line saved by the sender, 3 ns more for the reader";
+  send(choice, {11, 2}, 1000);
+  EXPECT_EQ(choice.best(), Way::cached) << "9 ns a line saved by the sender, 10 ns more for the reader";
+  send(choice, {14, 2}, 1000);
+  EXPECT_EQ(choice.best(), Way::non_temporal) << "12 ns a line saved by the sender";
 }
 
 TEST(StoreChoice, FollowsTheMachine) {
