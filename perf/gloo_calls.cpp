@@ -175,7 +175,7 @@ void run_gather(const ContextPointer& context, const torii_call& call) {
   gloo::gather(options);
 }
 
-/// Of allgather and alltoall, whose options have the same functions.
+/// Arguments of allgather and alltoall, whose options have the same functions.
 template <typename Options>
 Options options_of_blocks(const ContextPointer& context, size_t inputs, const torii_call& call) {
   Options options(context);

@@ -59,7 +59,7 @@ class CallData {
   size_t result_elements() const { return result_elements_; }
   std::byte* input() const { return input_; }
   std::byte* result() const { return result_; }
-  /// Those of another rank, of Memory::shared and out of place only; a broadcast's two are one.
+  /// Input and result of another rank, of Memory::shared and out of place only; a broadcast's two are one.
   std::byte* input_of(int rank) const { return first_->data_of(rank); }
   std::byte* result_of(int rank) const { return (second_ ? second_ : first_)->data_of(rank); }
 

@@ -27,7 +27,7 @@ struct Panel {
   std::vector<ChartPoint> points;  ///< by ascending size, at least one
 };
 
-/// What the values of a chart are.
+/// The kind of a chart's values.
 enum class Scale { microseconds, ratio };
 
 /// Values over size in every panel, both logarithmic. `title` stands above.

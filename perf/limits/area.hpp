@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hand-written loops share: for each rank two counters, short lines of data and slots.
+// Memory that the hand-written loops share: for each rank three counters, short lines of data and slots.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr int kAreaSlots = 4;
 inline constexpr size_t kAreaSlotBytes = size_t{256} << 10;
 inline constexpr size_t kAreaLineBytes = 56;
 
-/// What one rank stores, and others read.
+/// Words that one rank stores, and others read.
 struct AreaCell {
   struct alignas(64) Line {
     std::atomic<uint64_t> step;
@@ -59,7 +59,7 @@ class Area {
   const std::byte* await_line(int rank, uint64_t step);
 
   std::byte* slot(int rank, uint64_t step) { return slots(rank, 0) + (step % kAreaSlots) * kAreaSlotBytes; }
-  /// Where a rank leaves its part of a fold.
+  /// A slot for a rank's part of a fold.
   std::byte* result_slot(int rank, uint64_t step) { return slots(rank, 1) + (step % kAreaSlots) * kAreaSlotBytes; }
 
  private:

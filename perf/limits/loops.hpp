@@ -50,7 +50,7 @@ class Loop {
   }
   /// This rank's own block goes to its own result, where nothing is folded.
   void copy_own() const;
-  /// Which part of `bytes` a rank folds when all fold a part each.
+  /// The part of `bytes` that a rank folds when all fold a part each.
   struct Part {
     size_t first, bytes;
   };
@@ -71,8 +71,8 @@ using Loops = std::vector<std::unique_ptr<Loop>>;
 
 /// The loops that can run this call on memory that is this process's alone: a line, slots, reads across processes.
 Loops private_loops(Area& area, const CallData& data, const Movement& movement);
-/// Those for vectors that all ranks map: `data` lies in Memory::shared, out of place. A line too, since it is faster
-/// for some bytes.
+/// The loops for vectors that all ranks map: `data` lies in Memory::shared, out of place. A line too, since it is
+/// faster for some bytes.
 Loops mapped_loops(Area& area, const CallData& data, const Movement& movement);
 
 /// Adds them to `loops` where they can run the call.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a collective must move: which bytes of whose input each rank reads, whatever the way.
+// Collectives as movements of data: the bytes of each input that each rank must read, whatever the way.
 #pragma once
 
 #include <torii/torii.h>
@@ -24,7 +24,7 @@ struct Movement {
   /// All give and all take, so that who has read has been read.
   bool is_symmetric() const { return !only_source && !only_reader; }
   size_t lane_of(int reader) const { return lanes == 1 ? 0 : static_cast<size_t>(reader); }
-  /// Where the block of a source lies in the reader's result, in bytes.
+  /// The place of a source's block in the reader's result, in bytes.
   size_t place_of(int source) const { return folds || only_source ? 0 : static_cast<size_t>(source) * lane_bytes; }
 };
 

@@ -9,6 +9,8 @@
 namespace torii::perf {
 namespace {
 
+constexpr size_t kLineBytes = 64;
+
 class SlotsLoop : public Loop {
  public:
   SlotsLoop(Area& area, const CallData& data, const Movement& movement, const char* name, size_t slot_bytes)
@@ -49,7 +51,6 @@ class SlotsLoop : public Loop {
 
   size_t bytes_of(uint64_t piece) const { return std::min(piece_bytes_, movement_.lane_bytes - piece * piece_bytes_); }
 
-  static constexpr size_t kLineBytes = 64;
   size_t piece_bytes_;  ///< of each lane
   uint64_t pieces_;
 
@@ -116,6 +117,8 @@ void add_slots_loops(Area& area, const CallData& data, const Movement& movement,
   };
   for (const Kind& kind : {Kind{size_t{32} << 10, "slots 32K", "slots 32K, parts"},
                            Kind{size_t{128} << 10, "slots 128K", "slots 128K, parts"}}) {
+    // With so many ranks no line of a slot is left for each.
+    if (kind.slot_bytes / static_cast<size_t>(movement.lanes) < kLineBytes) continue;
     loops.push_back(std::make_unique<SlotsLoop>(area, data, movement, kind.name, kind.slot_bytes));
     if (movement.folds && movement.lanes == 1 && movement.ranks > 2)
       loops.push_back(std::make_unique<PartSlotsLoop>(area, data, movement, kind.parts_name, kind.slot_bytes));

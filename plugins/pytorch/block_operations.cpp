@@ -114,7 +114,7 @@ torii_call new_rooted_call(torii_collective collective, Place place, const at::T
   return call;
 }
 
-/// Whether this rank is the root, whose list of blocks becomes `list`. Others have none.
+/// True if this rank is the root, whose list of blocks becomes `list`. Others have none.
 bool set_root_list(Place place, const torii_call& call, const at::Tensor& block, const TensorLists& lists,
                    Tensors& list) {
   if (place.rank == call.root) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a failed operation throws into PyTorch. The class needs pybind11, which takes g++ seconds in every source that
-// includes it, so it is known to failure.cpp only.
+// Exceptions that failed operations throw into PyTorch. The class needs pybind11, which takes g++ seconds in every
+// source that includes it, so it is known to failure.cpp only.
 #pragma once
 
 #include <Python.h>

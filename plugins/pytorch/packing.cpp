@@ -32,7 +32,7 @@ constexpr int64_t kOwnAddressBytes = 64 << 10;
 
 int64_t bytes_of(const at::Tensor& tensor) { return tensor.numel() * static_cast<int64_t>(tensor.element_size()); }
 
-/// Whether the elements are in memory one after the other as they are: PyTorch conjugates and negates lazily.
+/// True if the elements are in memory one after the other as they are: PyTorch conjugates and negates lazily.
 bool is_plain(const at::Tensor& tensor) { return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg(); }
 
 /// A copy for which that is so, or the tensor.
@@ -50,7 +50,7 @@ Range range_of(const at::Tensor& tensor) {
 
 bool overlap(Range one, Range other) { return one.begin < other.end && other.begin < one.end; }
 
-/// Whether some of the contiguous tensors share memory.
+/// True if some of the contiguous tensors share memory.
 bool overlap_each_other(const std::vector<at::Tensor>& tensors) {
   std::vector<Range> ranges;
   for (const at::Tensor& tensor : tensors) ranges.push_back(range_of(tensor));
@@ -61,7 +61,7 @@ bool overlap_each_other(const std::vector<at::Tensor>& tensors) {
   return false;
 }
 
-/// Whether the tensors are one after the other in memory.
+/// True if the tensors are one after the other in memory.
 bool is_one_stretch(const std::vector<at::Tensor>& tensors) {
   const auto* next = static_cast<const char*>(tensors.front().data_ptr());
   const at::Storage& storage = tensors.front().storage();

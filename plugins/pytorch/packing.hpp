@@ -29,11 +29,11 @@ at::Tensor packed_inputs(Operation& operation, const std::vector<at::Tensor>& te
 at::Tensor packed_outputs(Operation& operation, const std::vector<at::Tensor>& tensors);
 /// Tensors that are input and result, as one vector: in place if they are one after the other.
 at::Tensor packed_vector(Operation& operation, const std::vector<at::Tensor>& tensors);
-/// How many of the tensors from `first` on travel as one vector: short ones of one type. Equal on all ranks, since it
+/// The number of tensors from `first` on travel as one vector: short ones of one type. Equal on all ranks, since it
 /// depends on types and lengths only. `copies` of each travel.
 std::size_t length_of_run(const std::vector<at::Tensor>& tensors, std::size_t first, int copies);
 
-/// Whether blocks like this one travel from and to their own addresses, by calls with unequal blocks, which must be the
+/// True if blocks like this one travel from and to their own addresses, by calls with unequal blocks, which must be the
 /// same on all ranks. Packing short ones is faster.
 bool has_own_address(const at::Tensor& block);
 /// Give a call with unequal blocks the tensors of a list, each where it is in memory if it is contiguous. Inputs that

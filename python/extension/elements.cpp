@@ -101,7 +101,7 @@ std::string known_types() { return known_names(type_names()); }
 
 Element element_of(torii_type type) { return {type, torii_type_bytes(type)}; }
 
-/// What keeps torii from moving items as they are.
+/// The reason that keeps torii from moving items as they are.
 struct Obstacle {
   bool has_pointers = false;       ///< to objects of Python, or of C
   bool has_foreign_order = false;  ///< the bytes of an item of several bytes are in the order of other machines
@@ -128,7 +128,7 @@ Obstacle obstacle_of(std::string_view format) {
 
 const char* format_of(const Buffer& buffer) { return buffer.view().format == nullptr ? "B" : buffer.view().format; }
 
-/// Whether the items have the byte order of this machine and no pointers.
+/// True if the items have the byte order of this machine and no pointers.
 bool check_format(const Buffer& buffer) {
   if (!obstacle_of(format_of(buffer)).has_foreign_order) return check_no_pointers(buffer);
   return value_error(

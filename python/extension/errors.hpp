@@ -33,7 +33,7 @@ bool value_error(const char* format, ...);
 /// Reads an argument called `name`, clipped to the range of the type. False, with TypeError set, if it is no integer.
 bool read_integer(PyObject* object, const char* name, Py_ssize_t& number);
 
-/// What str() gives. Empty if it raises; the exception is cleared. Without an exception set before.
+/// The text that str() gives. Empty if it raises; the exception is cleared. Without an exception set before.
 std::string text_of(PyObject* object);
 /// The message of the current exception, which stays set.
 std::string current_message();

@@ -24,7 +24,7 @@ struct Group {
 /// A number of the calling thread, from 1. Unlike a std::thread::id, no later thread has it.
 std::uint64_t thread_number();
 
-/// Whether calls of this thread join a group of the team.
+/// True if calls of this thread join a group of the team.
 inline bool is_in_group(const TeamObject* team) {
   return team->group != nullptr && team->group->thread == thread_number();
 }

@@ -44,7 +44,7 @@ void give_up(ContextObject* context) {
   Py_DECREF(reinterpret_cast<PyObject*>(context));
 }
 
-/// Whether what the object has of its context is still this process's to give back.
+/// True if what the object has of its context is still this process's to give back.
 bool is_ours(const ContextObject* context) {
   return context != nullptr && context->context != nullptr && context->owner == getpid() && !is_leaving();
 }

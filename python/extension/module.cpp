@@ -45,7 +45,7 @@ PyObject* list_of(const std::vector<std::string>& names) {
   return list.release();
 }
 
-/// What `name_of` knows, counted from 0 until it knows no more.
+/// All that `name_of` knows, counted from 0 until it knows no more.
 template <typename NameOf>
 PyObject* names(NameOf name_of) {
   std::vector<std::string> known;

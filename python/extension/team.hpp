@@ -56,7 +56,7 @@ class TeamUse {
   TeamObject* team_ = nullptr;
 };
 
-/// Whether the library may be called for what is left of a team: not in a forked child, nor when the process leaves.
+/// True if the library may be called for what is left of a team: not in a forked child, nor when the process leaves.
 bool is_ours(const TeamObject* team);
 
 /// Adds the type to the module. False, with an exception set, on failure.

@@ -44,9 +44,9 @@ class StoreChoice {
   void force(Way way) noexcept { choice_.force(static_cast<int>(way)); }
 
  private:
-  /// What a line costs its reader more when it comes from memory and not from a cache. Where the CPUs share a cache,
-  /// calls of 4 to 16 KiB take 6 ns a line longer past the caches, after what the sender saves; where they do not, they
-  /// take 30 ns less (perf/compare on the machine of the saved results). slot_copy_perf, with and without
+  /// The price that a reader pays for each line that comes from memory and not from a cache. With 3 ns calls of 4 and
+  /// 8 KiB were slower where the CPUs share a cache; without stores past the caches they take three times as long where
+  /// the CPUs do not (perf/results/2026-11-26-stores-past-caches.txt). slot_copy_perf, with and without
   /// --non-temporal, shows the sum of both sides' costs.
   static constexpr float kReaderLineNs = 10.0F;
 

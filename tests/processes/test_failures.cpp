@@ -23,7 +23,7 @@ bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 class Failures : public FolderTest {
  protected:
-  /// What a library may have left: files of /dev/shm that carry our name, and all in the folder for temporary files,
+  /// Paths that a library may have left: files of /dev/shm that carry our name, and all in the folder for temporary files,
   /// which belongs to this test. So other programs on the machine do not matter.
   std::set<std::string> files() const {
     std::set<std::string> names;

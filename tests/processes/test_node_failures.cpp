@@ -117,7 +117,7 @@ TEST(NodeFailures, ALostStreamBetweenSitesIsOneCauseForAll) {
                          "link c t 1GB/s 1GB/s 0us 0us full\nlink d t 1GB/s 1GB/s 0us 0us full\n"
                          "link s t 100MB/s 100MB/s 8ms 8ms full\n";
   int ended = 0;
-  // Whether a message is under way at that moment is chance, so there are more rounds until one was.
+  // A message is under way at that moment by chance only, so there are more rounds until one was.
   for (int round = 0; round < (is_full() ? 40 : 2) || (ended == 0 && round < 20); ++round) {
     FailureJob job{.mode = "cut", .rank = round % 4, .delay_us = 30'000 + 17'000 * round % 200'000, .count = 200'000};
     job.environment = {"TORII_TOPOLOGY=tree:" + tree, "TORII_ENGINES=1", "TORII_TIMEOUT=5"};

@@ -8,7 +8,7 @@ namespace torii::tests {
 
 inline double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-/// How many times longer the same work may take than in a release build.
+/// The same work may take so many times longer than in a release build.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr double kSlower = 4;
 #else

@@ -80,7 +80,7 @@ class Adoption {
   static std::mutex& exchanging();
   static std::size_t page_bytes();
 
-  // What forked children get (adoption_fork.cpp). Callers hold exchanging().
+  // Pages for forked children (adoption_fork.cpp). Callers hold exchanging().
   static std::vector<const Adoption*>& adoptions();
   void join_forks();
   void leave_forks() noexcept;

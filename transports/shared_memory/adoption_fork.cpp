@@ -26,7 +26,7 @@ struct ForkedPiece {
   std::size_t offset;
 };
 
-/// What a fork under way needs on its other side, in a mapping of its own: in a child the heap may miss pages until it
+/// The data that a fork under way needs on its other side, in a mapping of its own: in a child the heap may miss pages until it
 /// has been put in order. First the pieces, then for each of them its first and its last page.
 struct ForkUnderWay {
   std::byte* memory;  ///< nullptr: no adopted pages, or no memory for this
@@ -41,7 +41,7 @@ constinit bool has_handlers = false;
 
 }  // namespace
 
-/// Those of the process. Guarded in the same way.
+/// All adoptions of the process. Guarded in the same way.
 std::vector<const Adoption*>& Adoption::adoptions() {
   static auto* const all = new std::vector<const Adoption*>;  // a fork may come while static objects are destroyed
   return *all;

@@ -256,7 +256,7 @@ void Player::judge(Call& call, torii_status status) {
 void Player::judge_failure(std::size_t team, torii_status status, const std::string& at) {
   const std::string cause = cause_of(status);
   ++stage_.failed_calls;
-  // Who waits for a member of another team's survivors that does not come is itself waited for here.
+  // A rank that waits in vain for a member of another team's survivors is itself waited for here.
   const bool waits_in_vain = status == TORII_TIMEOUT && stage_.waits_in_vain;
   if (!waits_in_vain && !history_.may_fail(team, rank_)) stage_.fail(rank_, "failed without a fault: " + cause + at);
   if (status != TORII_POISONED) compare_causes(team, cause, at);
