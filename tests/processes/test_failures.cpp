@@ -23,8 +23,8 @@ bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
 
 class Failures : public FolderTest {
  protected:
-  /// Paths that a library may have left: files of /dev/shm that carry our name, and all in the folder for temporary files,
-  /// which belongs to this test. So other programs on the machine do not matter.
+  /// Paths that a library may have left: files of /dev/shm that carry our name, and all in the folder for temporary
+  /// files, which belongs to this test. So other programs on the machine do not matter.
   std::set<std::string> files() const {
     std::set<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.insert(entry.path().string());

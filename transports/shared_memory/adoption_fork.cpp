@@ -26,8 +26,8 @@ struct ForkedPiece {
   std::size_t offset;
 };
 
-/// The data that a fork under way needs on its other side, in a mapping of its own: in a child the heap may miss pages until it
-/// has been put in order. First the pieces, then for each of them its first and its last page.
+/// The data that a fork under way needs on its other side, in a mapping of its own: in a child the heap may miss pages
+/// until it has been put in order. First the pieces, then for each of them its first and its last page.
 struct ForkUnderWay {
   std::byte* memory;  ///< nullptr: no adopted pages, or no memory for this
   std::size_t bytes;
