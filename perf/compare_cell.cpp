@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "perf/common/buffers.hpp"
@@ -119,14 +120,18 @@ void alternate(const Job& job, Meeting& meeting, const CellRequest& request, con
 
 }  // namespace
 
-CellResult compare_cell(Job& job, Meeting& meeting, Area& area, const CellRequest& request) {
+LimitMeans::LimitMeans(const Job& job) : area(job) {
+  if (torii_context_nodes(job.context()) > 1) sockets.emplace(job);
+}
+
+CellResult compare_cell(Job& job, Meeting& meeting, LimitMeans& means, const CellRequest& request) {
   Options options;
   options.collective = request.collective;
   CallData malloced(job, options, Memory::malloced, request.bytes, TORII_F32, TORII_SUM);
   CallData allocated(job, options, Memory::allocated, request.bytes, TORII_F32, TORII_SUM);
   CallData adopted(job, options, Memory::adopted, request.bytes, TORII_F32, TORII_SUM);
-  CallData shared(job, options, area.is_there() ? Memory::shared : Memory::malloced, request.bytes, TORII_F32,
-                  TORII_SUM);
+  const bool maps = means.area.is_there() && !means.sockets;
+  CallData shared(job, options, maps ? Memory::shared : Memory::malloced, request.bytes, TORII_F32, TORII_SUM);
   MpiCall mpi(malloced);
   ToriiCall torii_malloc(malloced, job.team());
   ToriiCall torii_allocated(allocated, job.team());
@@ -148,15 +153,17 @@ CellResult compare_cell(Job& job, Meeting& meeting, Area& area, const CellReques
                                 {&torii_malloc, &result.torii_malloc},
                                 {&torii_allocated, &result.torii_allocated},
                                 {&torii_adopted, &result.torii_adopted}};
+  const auto add_limit = [&](Loops loops, LimitCall& call, Limit& limit) {
+    result.wrong_limits += choose(job, meeting, request, options.seed, std::move(loops), call);
+    limit.name = call.name();
+    ways.push_back({&call, &limit.time});
+  };
   const auto movement = movement_of(malloced.call(), job.ranks(), sizeof(float));
-  if (movement && area.is_there()) {
-    result.wrong_limits =
-        choose(job, meeting, request, options.seed, private_loops(area, malloced, *movement), limit_private) +
-        choose(job, meeting, request, options.seed, mapped_loops(area, shared, *movement), limit_mapped);
-    result.limit_private.name = limit_private.name();
-    result.limit_mapped.name = limit_mapped.name();
-    ways.push_back({&limit_private, &result.limit_private.time});
-    ways.push_back({&limit_mapped, &result.limit_mapped.time});
+  if (movement && means.sockets) {
+    add_limit(network_loops(means.area, *means.sockets, malloced, *movement), limit_private, result.limit_private);
+  } else if (movement && maps) {
+    add_limit(private_loops(means.area, malloced, *movement), limit_private, result.limit_private);
+    add_limit(mapped_loops(means.area, shared, *movement), limit_mapped, result.limit_mapped);
   }
   alternate(job, meeting, request, ways);
   return result;

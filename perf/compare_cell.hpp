@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "perf/common/job.hpp"
 #include "perf/common/measure.hpp"
 #include "perf/common/meeting.hpp"
 #include "perf/limits/area.hpp"
+#include "perf/limits/sockets.hpp"
 
 namespace torii::perf {
 
@@ -41,7 +43,16 @@ struct CellResult {
   int engines = 0;
 };
 
-/// Collective. f32, sum, root 0. Nothing is said of limits where the ranks cannot share `area`.
-CellResult compare_cell(Job& job, Meeting& meeting, Area& area, const CellRequest& request);
+/// What the hand-written loops use: memory that the ranks of one host share, or connections between hosts.
+struct LimitMeans {
+  explicit LimitMeans(const Job& job);
+
+  Area area;
+  std::optional<Sockets> sockets;
+};
+
+/// Collective. f32, sum, root 0. Nothing is said of limits where ranks of one host cannot share memory; between hosts
+/// there is none for vectors that all ranks map.
+CellResult compare_cell(Job& job, Meeting& meeting, LimitMeans& means, const CellRequest& request);
 
 }  // namespace torii::perf

@@ -19,8 +19,11 @@ struct BestRow {
   double ratio_malloc = 0, ratio_allocated = 0, ratio_adopted = 0;
   double limit_private_us = 0, limit_mapped_us = 0;  ///< 0: no loop for this call, or results of before there were any
 
-  /// Vectors that others map can be copied through slots too, which is faster for few bytes and many ranks.
-  double mapped_limit_us() const { return std::min(limit_private_us, limit_mapped_us); }
+  /// Vectors that others map can be copied through slots too, which is faster for few bytes and many ranks. Between
+  /// nodes all vectors have one limit.
+  double mapped_limit_us() const {
+    return limit_mapped_us > 0 ? std::min(limit_private_us, limit_mapped_us) : limit_private_us;
+  }
 };
 
 /// One panel per collective and number of ranks, time over size, both logarithmic. Isolated timing only where both

@@ -147,14 +147,14 @@ int compare(const CompareOptions& options, const Mpi& mpi) {
   Job job("", Mpi::exchange, mpi.rank(), mpi.ranks());
   Meeting meeting(job);
   if (!meeting.shared()) throw Failure(kNotPossible, "no page that all ranks map: the barrier would be torii's own");
-  Area area(job);
+  LimitMeans means(job);
   if (job.rank() == 0) report.header(job.ranks());
   int64_t wrong = 0;
   for (const torii_collective collective : options.collectives) {
     for (const Timing timing : options.timings) {
       for (const size_t bytes : options.sizes) {
         const CellRequest request{collective, timing, bytes, options.block_ms * 1e6};
-        const CellResult result = compare_cell(job, meeting, area, request);
+        const CellResult result = compare_cell(job, meeting, means, request);
         wrong += result.wrong_mpi + result.wrong_torii + result.wrong_limits;
         if (job.rank() == 0) report.add(request, result, job.ranks());
         if (collective == TORII_BARRIER) break;

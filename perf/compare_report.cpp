@@ -2,6 +2,7 @@
 // Reads what compare_mpi wrote under several settings of MPI, and prints per size the setting with the least MPI time
 // and torii's times and ratios within that same process, as a table and an SVG.
 #include "perf/common/failure.hpp"
+#include "perf/common/measure.hpp"
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
 #include "perf/compare_chart.hpp"
@@ -15,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace torii::perf {
@@ -70,6 +72,34 @@ Results read(const std::string& path) {
   if (best.empty()) throw Failure(kBadCommandLine, "'" + path + "' has no results");
   for (const auto& [key, row] : best) results.rows.push_back(row);
   return results;
+}
+
+/// Of every cell the median of each figure over several runs; MPI and setting are those of the first.
+Results merge(const std::vector<Results>& runs) {
+  Results merged = runs.front();
+  if (runs.size() == 1) return merged;
+  merged.title += fmt::format(", medians of {} runs", runs.size());
+  merged.wrong = 0;
+  for (const Results& run : runs) merged.wrong += run.wrong;
+  for (BestRow& row : merged.rows) {
+    std::vector<const BestRow*> same;
+    for (const Results& run : runs) {
+      const auto at = std::find_if(run.rows.begin(), run.rows.end(), [&](const BestRow& other) {
+        return std::tie(other.collective, other.timing, other.ranks, other.bytes) ==
+               std::tie(row.collective, row.timing, row.ranks, row.bytes);
+      });
+      if (at != run.rows.end()) same.push_back(&*at);
+    }
+    for (double BestRow::*const figure :
+         {&BestRow::mpi_us, &BestRow::torii_malloc_us, &BestRow::torii_allocated_us, &BestRow::torii_adopted_us,
+          &BestRow::ratio_malloc, &BestRow::ratio_allocated, &BestRow::ratio_adopted, &BestRow::limit_private_us,
+          &BestRow::limit_mapped_us}) {
+      std::vector<double> values;
+      for (const BestRow* const other : same) values.push_back(other->*figure);
+      row.*figure = median(std::move(values));
+    }
+  }
+  return merged;
 }
 
 /// One way of torii: its time, how many times faster than MPI it is, and how many times the limit's time it takes.
@@ -133,18 +163,49 @@ void print_markdown(const Results& results, const std::string& collective) {
   }
 }
 
+/// The comparisons that torii loses, the worst first, as a sentence for documentation.
+void print_lost(const Results& results) {
+  std::vector<std::pair<double, std::string>> lost;
+  size_t comparisons = 0;
+  for (const BestRow& row : results.rows) {
+    const std::string cell =
+        fmt::format("{}{} on {} ranks{}", row.collective, row.bytes == 0 ? "" : " " + spaced_bytes_text(row.bytes),
+                    row.ranks, row.timing == "loop" ? " in a row" : "");
+    for (const auto& [ratio, memory] : {std::pair{row.ratio_malloc, ""}, std::pair{row.ratio_allocated, ", allocated"},
+                                        std::pair{row.ratio_adopted, ", adopted"}}) {
+      if (ratio <= 0) continue;
+      ++comparisons;
+      if (ratio < 1) lost.emplace_back(ratio, cell + memory);
+    }
+  }
+  std::sort(lost.begin(), lost.end());
+  fmt::print("torii lost {} of {} comparisons", lost.size(), comparisons);
+  for (size_t i = 0; i < lost.size(); ++i)
+    fmt::print("{} {} {:.2f}", i == 0 ? ":" : ";", lost[i].second, lost[i].first);
+  fmt::print(".\n");
+}
+
 int report(int argc, char** argv) {
-  std::string input, svg, ratios, markdown;
+  std::vector<std::string> inputs;
+  std::string svg, ratios, markdown;
+  bool wants_lost = false;
   CLI::App app("Best MPI setting per size beside torii, from the JSON lines of compare_mpi.");
-  app.add_option("input", input, "JSON lines of compare_mpi")->required();
+  app.add_option("inputs", inputs, "JSON lines of compare_mpi; of several runs, medians count")->required();
   app.add_option("--svg", svg, "draw times into this file");
   app.add_option("--ratios", ratios, "draw times over the limit's into this file");
   app.add_option("--markdown", markdown, "print this collective's isolated calls as a table in Markdown, nothing else");
+  app.add_flag("--lost", wants_lost, "print which comparisons torii loses as a sentence, nothing else");
   if (!parse_command_line(app, argc, argv, "compare_report --svg compare.svg compare.json")) return kOk;
-  const Results results = read(input);
+  std::vector<Results> runs;
+  for (const std::string& input : inputs) runs.push_back(read(input));
+  const Results results = merge(runs);
   if (!markdown.empty()) {
     if (!parse_collective(markdown)) throw Failure(kBadCommandLine, "--markdown '" + markdown + "' is no collective");
     print_markdown(results, markdown);
+    return results.wrong == 0 ? kOk : kWrongData;
+  }
+  if (wants_lost) {
+    print_lost(results);
     return results.wrong == 0 ? kOk : kWrongData;
   }
   print_table(results);

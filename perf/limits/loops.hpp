@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest hand-written loops that move what a collective must move between processes of one machine: no choice, no
-// settings, no failure of a peer but a deadline, one type (f32) and one operation (sum). How fast the best of them is
-// says what this machine allows.
+// The smallest hand-written loops that move what a collective must move, between processes of one machine or of
+// several: no choice, no settings, no failure of a peer but a deadline, one type (f32) and one operation (sum). How
+// fast the best of them is says what this machine allows.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include "perf/common/buffers.hpp"
 #include "perf/limits/area.hpp"
 #include "perf/limits/movement.hpp"
+#include "perf/limits/sockets.hpp"
 #include "reduce_kernels/kernels.hpp"
 
 namespace torii::perf {
@@ -74,6 +75,8 @@ Loops private_loops(Area& area, const CallData& data, const Movement& movement);
 /// The loops for vectors that all ranks map: `data` lies in Memory::shared, out of place. A line too, since it is
 /// faster for some bytes.
 Loops mapped_loops(Area& area, const CallData& data, const Movement& movement);
+/// The loops for ranks on several hosts.
+Loops network_loops(Area& area, Sockets& sockets, const CallData& data, const Movement& movement);
 
 /// Adds them to `loops` where they can run the call.
 void add_line_loop(Area& area, const CallData& data, const Movement& movement, Loops& loops);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,20 @@ TEST_F(CompareTest, ReportShowsHowFarTheLimitIs) {
   const Outcome wrong = run({kBin + "/compare_report", write("wrong.json", with.dump())});
   EXPECT_EQ(wrong.code, 1) << wrong.output;
   EXPECT_NE(wrong.output.find("WRONG data: 7"), std::string::npos) << wrong.output;
+}
+
+TEST_F(CompareTest, ReportOfSeveralRunsHasMedians) {
+  const std::string first = write("r1.json", line("a", 6, 4)).string(),
+                    second = write("r2.json", line("b", 2, 4)).string(),
+                    third = write("r3.json", line("c", 3, 4)).string();
+  const Outcome table = run({kBin + "/compare_report", first, second, third});
+  EXPECT_EQ(table.code, 0) << table.output;
+  EXPECT_NE(table.output.find("medians of 3 runs"), std::string::npos) << table.output;
+  EXPECT_NE(table.output.find(" 3.00 "), std::string::npos) << table.output;
+  const Outcome lost = run({kBin + "/compare_report", "--lost", first, second, third});
+  EXPECT_EQ(lost.code, 0) << lost.output;
+  EXPECT_EQ(lost.output, "torii lost 1 of 2 comparisons: allreduce 8 KiB on 2 ranks 0.75.\n");
+  EXPECT_EQ(run({kBin + "/compare_report", "--lost", first}).output, "torii lost 0 of 2 comparisons.\n");
 }
 
 TEST_F(CompareTest, ReportSaysWhatIsWrong) {
@@ -221,6 +236,38 @@ TEST_F(CompareTest, EveryCollectiveUnderEachMpi) {
 }
 
 /// torii's transpose, one over MPI_Alltoall, and FFTW's where it was found: each is checked by the program.
+/// This machine plays nodes: the hand-written loops then go over TCP, whatever memory the processes could share.
+TEST_F(CompareTest, BetweenNodesTheLimitIsThatOfSockets) {
+  const fs::path program = fs::path(kBin) / "compare_mpi.openmpi";
+  if (!fs::exists(program) || run({"which", "mpirun.openmpi"}).code != 0) GTEST_SKIP() << "Open MPI is not here";
+  for (const size_t ranks : {2u, 3u}) {
+    const fs::path json = folder_ / fmt::format("nodes{}.json", ranks);
+    std::vector<std::string> command = {"mpirun.openmpi"};
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      if (rank > 0) command.emplace_back(":");
+      command.insert(command.end(),
+                     {"-n", "1", "-x", fmt::format("TORII_NODE=node{}", rank), program.string(), "--sizes",
+                      "4,12,3000,1M", "--block-ms", "0.5", "--timing", "isolated", "--collective",
+                      "allreduce,broadcast,reduce,barrier,all_gather,reduce_scatter,alltoall,scatter,gather", "--json",
+                      json.string()});
+    }
+    const Outcome outcome = Process(command, kMpiAsRoot).wait(60);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    std::ifstream file(json);
+    std::set<std::string> loops;
+    int rows = 0;
+    for (std::string text; std::getline(file, text); ++rows) {
+      const auto row = nlohmann::json::parse(text);
+      EXPECT_EQ(row.at("wrong_limits"), 0) << text;
+      EXPECT_GT(row.at("limit_private_us"), 0) << text;
+      EXPECT_FALSE(row.contains("limit_mapped_us")) << text;
+      loops.insert(row.at("limit_private_loop").get<std::string>());
+    }
+    EXPECT_EQ(rows, 8 * 4 + 1) << outcome.output;
+    for (const std::string& loop : loops) EXPECT_TRUE(loop.starts_with("sockets")) << loop;
+  }
+}
+
 TEST_F(CompareTest, EveryWayToTransposeIsRight) {
   int found = 0;
   for (const std::string mpi : {"openmpi", "mpich"}) {

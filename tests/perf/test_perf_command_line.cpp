@@ -90,7 +90,7 @@ TEST(PerfCommandLine, RanksInsideAJobAreRefused) {
 TEST(PerfCommandLine, HelpAndVersion) {
   for (const char* program :
        {"all_reduce_perf", "reduce_perf", "broadcast_perf", "all_gather_perf", "reduce_scatter_perf", "barrier_perf",
-        "alltoall_perf", "scatter_perf", "gather_perf", "scan_perf", "exscan_perf"}) {
+        "alltoall_perf", "scatter_perf", "gather_perf", "scan_perf", "exscan_perf", "costs_perf"}) {
     const Outcome help = perf(program, {"--help"});
     EXPECT_EQ(help.code, 0) << program;
     EXPECT_NE(help.output.find("Example:\n  " + std::string(program) + " --ranks 2"), std::string::npos) << help.output;

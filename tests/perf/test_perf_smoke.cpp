@@ -96,6 +96,24 @@ TEST(PerfSmoke, Coalesced) {
   }
 }
 
+TEST(PerfSmoke, CostsBesideCalls) {
+  for (const char* ranks : {"1", "3"}) {
+    const Outcome outcome = run({std::string(TORII_TEST_BIN_DIR) + "/costs_perf", "--ranks", ranks, "-n", "3", "--json",
+                                 "-", "--set", "CHANNELS=1"});
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    std::set<std::string> costs;
+    std::istringstream lines(outcome.output);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind('{', 0) != 0) continue;
+      const Json row = Json::parse(line);
+      costs.insert(row.at("cost").get<std::string>());
+      EXPECT_EQ(row.contains("least"), row.contains("least_is")) << line;
+      EXPECT_GE(row.at("value"), 0) << line;
+    }
+    EXPECT_EQ(costs.size(), 8u) << outcome.output;
+  }
+}
+
 TEST(PerfSmoke, Barrier) {
   for (const char* ranks : {"1", "2", "3"}) {
     const PerfRun run = perf("barrier_perf", {"--ranks", ranks});

@@ -36,7 +36,8 @@ struct Reached {
 constexpr std::array kReached = {
     Reached{"perf/", "runtime/base/numbers.hpp"},     Reached{"perf/", "runtime/base/output.hpp"},
     Reached{"perf/", "collectives/drawing/axes.hpp"}, Reached{"perf/kernels/", "reduce_kernels/"},
-    Reached{"perf/limits/", "reduce_kernels/"},       Reached{"perf/transports/", "runtime/"},
+    Reached{"perf/limits/", "reduce_kernels/"},       Reached{"perf/limits/", "runtime/base/descriptor.hpp"},
+    Reached{"perf/limits/", "runtime/devices/"},      Reached{"perf/transports/", "runtime/"},
     Reached{"perf/transports/", "transports/"}};
 
 /// The folders within a folder: each may include itself and those of a lower level.
