@@ -59,11 +59,14 @@ bool FailureMonitor::finds_failure(const Waiting& waiting, const Request& reques
   if (failed_.is_set()) return true;
   const std::int64_t now = now_ns();
   calls_.look(now);
-  if (request.pair == nullptr) agreement_.publish(calls_.next_told(request), now, now - waiting.quiet_ns());
+  // A send or a receive has no place in the order of calls. A rank that waits in one tells of its last call, for which
+  // another rank may wait whose calls differ.
+  const std::optional<Standing> told = request.pair == nullptr ? calls_.next_told(request) : calls_.last_told();
+  if (told) agreement_.publish(*told, now, now - waiting.quiet_ns());
   try {
     if (request.pair != nullptr) {
       if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
-      return waiting.is_over() && claim_timeout_of_pair(request);
+      return finds_other_call(request) || (waiting.is_over() && claim_timeout_of_pair(request));
     }
     if (finds_refused_call(calls_.sequence()) || finds_dead_member(waiting, request, now)) return true;
     if (finds_other_call(request) || finds_other_plan(waiting, request)) return true;
@@ -193,11 +196,12 @@ void FailureMonitor::claim_transport(const Execution& execution, const Request& 
 }
 
 /// Compares this rank's calls with those of its peers at the same places: the call that it waits in, and if that is a
-/// persistent operation, which is in no order with others, also the last call before it.
+/// persistent operation, a send or a receive, which are in no order with others, also the last call before it.
 bool FailureMonitor::finds_other_call(const Request& request) {
+  const bool is_pair = request.pair != nullptr;
   for (int member = 0; member < members_.ranks(); ++member) {
-    if (differs(member, request, request.sequence)) return true;
-    if (is_persistent(request.sequence) && differs(member, request, calls_.sequence())) return true;
+    if (!is_pair && differs(member, request, request.sequence)) return true;
+    if ((is_pair || is_persistent(request.sequence)) && differs(member, request, calls_.sequence())) return true;
   }
   return false;
 }

@@ -10,13 +10,17 @@ Standing OwnCalls::standing(const Request& request) const noexcept {
           call_plan.arguments.root, control_.completed.load(std::memory_order_acquire)};
 }
 
+std::optional<Standing> OwnCalls::last_told() const noexcept {
+  if (sequence_ == 0) return std::nullopt;
+  std::optional<Standing> last = shown(sequence_);
+  if (last) last->completed = control_.completed.load(std::memory_order_acquire);
+  return last;
+}
+
 Standing OwnCalls::next_told(const Request& request) noexcept {
   tells_call_in_order_ = is_persistent(request.sequence) && !tells_call_in_order_;
   if (!tells_call_in_order_) return standing(request);
-  std::optional<Standing> last = shown(sequence_);
-  if (!last) return standing(request);
-  last->completed = standing(request).completed;
-  return *last;
+  return last_told().value_or(standing(request));
 }
 
 }  // namespace torii

@@ -43,6 +43,8 @@ class OwnCalls {
   Standing standing(const Request& request) const noexcept;
   /// The record about a call.
   std::optional<Standing> shown(std::uint64_t sequence) const noexcept { return read_record(control_, sequence); }
+  /// The standing of the last call in order, which may have ended; nothing if there is none, or if it was refused.
+  std::optional<Standing> last_told() const noexcept;
   /// The next standing for other nodes: during a persistent operation it and the last call in order take turns.
   Standing next_told(const Request& request) noexcept;
 

@@ -21,6 +21,7 @@ struct Group {
   int histories;
   std::size_t parts_most;
   bool causes_agree;
+  std::vector<std::uint64_t> found = {};  ///< seeds that once failed, beyond the short run
 };
 
 std::vector<std::uint64_t> seeds_of(const Group& group) {
@@ -32,6 +33,7 @@ std::vector<std::uint64_t> seeds_of(const Group& group) {
   for (int i = 0; i < group.histories * factor; ++i) {
     seeds.push_back(static_cast<std::uint64_t>(group.ranks) * 1'000'000 + static_cast<std::uint64_t>(i));
   }
+  seeds.insert(seeds.end(), group.found.begin(), group.found.end());
   return seeds;
 }
 
@@ -63,13 +65,14 @@ TEST_P(Histories, EndWithTheRightResultOrTheSameCause) {
   });
 }
 
-constexpr Group kShared[] = {{"2", 2, "", 50, 2, true},
-                             {"3_yield", 3, "WAIT=yield", 50, 2, true},
-                             {"4_one_channel", 4, "CHANNELS=1", 50, 2, true},
-                             {"5_sleep", 5, "WAIT=sleep", 50, 2, true}};
+const Group kShared[] = {{"2", 2, "", 50, 2, true},
+                         {"3_yield", 3, "WAIT=yield", 50, 2, true},
+                         {"4_one_channel", 4, "CHANNELS=1", 50, 2, true},
+                         {"5_sleep", 5, "WAIT=sleep", 50, 2, true}};
 // Between nodes a rank that differs in one team and waits there is not heard by members that wait in another team, so
 // the other team may reach its deadline too. Hence there is one team.
-constexpr Group kNodes[] = {{"3", 3, "TRANSPORT=libfabric\nENGINES=2", 50, 0, false}};
+// 3004162: two ranks waited for sends, and told nobody of the operation that they had prepared before.
+const Group kNodes[] = {{"3", 3, "TRANSPORT=libfabric\nENGINES=2", 50, 0, false, {3'004'162}}};
 
 std::string name_of(const ::testing::TestParamInfo<Group>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(OneNode, Histories, ::testing::ValuesIn(kShared), name_of);
