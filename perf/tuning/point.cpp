@@ -22,23 +22,21 @@ constexpr int kFastestRounds = 2;
 /// The part of a point's time that the search may take; the final has the rest.
 constexpr double kSearchPart = 0.7;
 /// The final has so many rounds even if the point's time is over.
-constexpr int kFinalRoundsMin = 3;
+constexpr int kFinalRoundsMin = 5;
 
-/// One candidate with its team; the team of the table belongs to the job.
+/// One candidate with its team. The table's choice has a new team for each point as well: one that has served other
+/// points may have slots on worse pages.
 class Contestant {
  public:
-  Contestant(torii_team* team, Choice choice) : team_(team), choice_(std::move(choice)) {}
-  /// A team of its own with this algorithm and this table; nullptr: the table in force.
-  Contestant(const Job& job, Choice choice, const char* table) : choice_(std::move(choice)), owns_(true) {
+  /// A team with this algorithm and this table; nullptr: the table in force.
+  Contestant(const Job& job, Choice choice, const char* table) : choice_(std::move(choice)) {
     torii_team_options options{};
     options.size = sizeof(options);
     options.algorithm = choice_.algorithm.c_str();
     options.tune_table = table;
     check(torii_team_create(job.context(), &options, &team_), "cannot make a team for " + to_text(choice_));
   }
-  ~Contestant() {
-    if (owns_) torii_team_destroy(team_);
-  }
+  ~Contestant() { torii_team_destroy(team_); }
   Contestant(const Contestant&) = delete;
   Contestant& operator=(const Contestant&) = delete;
 
@@ -88,7 +86,6 @@ class Contestant {
 
   torii_team* team_ = nullptr;
   Choice choice_;
-  bool owns_ = false;
   std::vector<std::unique_ptr<Way>> ways_;  ///< one per kind of memory
 };
 
@@ -204,7 +201,7 @@ PointResult measure_point(Job& job, Meeting& meeting, Budget& budget, const Poin
   }
   const torii_call& call = kinds.front().call();
   Contestants contestants;
-  Contestant& table = contestants.emplace_back(job.team(), Choice{});
+  Contestant& table = contestants.emplace_back(job, Choice{"auto", 0, 0, 0, false}, nullptr);
   if (!table.can(call)) throw Failure(kNotPossible, std::string("the table does not run this: ") + torii_last_error());
   add_rivals(job, request, call, contestants);
   for (Contestant& one : contestants) {

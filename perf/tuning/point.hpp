@@ -52,7 +52,7 @@ struct PointResult {
   std::optional<Measured> best;
 };
 
-/// Collective. `budget` has begun the point. `job.team()` chooses by the table that is compared.
+/// Collective. `budget` has begun the point. The settings of `job` name the table in force.
 PointResult measure_point(Job& job, Meeting& meeting, Budget& budget, const PointRequest& request);
 
 }  // namespace torii::perf

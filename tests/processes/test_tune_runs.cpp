@@ -65,6 +65,7 @@ TEST_F(Tune, MakesAFileThatTheLibraryTakes) {
   const json report = json::parse(content(path("report.json")));
   EXPECT_EQ(report.at("cells"), 2);
   EXPECT_EQ(report.at("measured"), 2);
+  EXPECT_TRUE(report.at("complete").get<bool>()) << made.output;
   const json document = json::parse(content(table));
   EXPECT_TRUE(holds(document.at("measured").at("command"), "torii-info tune --ranks 2"));
   EXPECT_EQ(document.at("rows").size(), report.at("rows").size() + 3) << "the new rows, and the built-in ones";
@@ -218,6 +219,7 @@ TEST_F(Tune, WhatWasMeasuredIsSavedWhenTimeIsOver) {
   ASSERT_EQ(outcome.code, 4) << outcome.output;
   const json report = json::parse(content(path("report")));
   EXPECT_LT(report.at("measured"), report.at("cells"));
+  EXPECT_FALSE(report.at("complete").get<bool>());
   EXPECT_TRUE(holds(outcome.output, "cells were not measured, because 0.05 minutes were over")) << outcome.output;
   EXPECT_EQ(json_of({"tune"}, {"TORII_TUNE_FILE=" + path("table")}).at("origin"), path("table"));
 }

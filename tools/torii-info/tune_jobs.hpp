@@ -42,8 +42,8 @@ class TuneJobs {
   TuneJobs(double seconds, std::string command);
 
   /// Starts the ranks and waits for their end, at most until the whole time is over. Ranks print messages of theirs and
-  /// the progress, on a terminal, to stderr. Returns 0, 4 if cells are missing because time was over, or another exit
-  /// code of ranks (128 + signal after Ctrl-C), with which the whole run must end. Figures of cells that were done are
+  /// the progress, on a terminal, to stderr. Returns 0, also if cells are missing because time was over, or the exit
+  /// code of ranks (128 + signal after Ctrl-C) with which the whole run must end. Figures of cells that were done are
   /// in lines() in each case.
   int run(const TuneJob& job, const std::string& label);
 

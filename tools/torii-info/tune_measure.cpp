@@ -56,13 +56,12 @@ class Campaign {
     if (!request.algorithms.empty()) flags_.insert(flags_.end(), {"--algorithms", request.algorithms});
   }
 
-  /// `cells[i]` on the i-th number of ranks, so often, until `end_s` seconds are left. Returns 0 or 4, or the code with
-  /// which all must end.
+  /// `cells[i]` on the i-th number of ranks, so often, until `end_s` seconds are left. Returns 0 or the code with which
+  /// all must end.
   int run(const std::vector<std::vector<TuneCell>>& cells, int passes, double end_s,
           const std::vector<std::string>& flags, const std::string& label) {
     double weight = 0;
     for (std::size_t i = 0; i < cells.size(); ++i) weight += cells[i].empty() ? 0 : passes * ranks_[i];
-    int result = kDone;
     for (int pass = 1; pass <= passes; ++pass) {
       for (std::size_t i = 0; i < cells.size(); ++i) {
         if (cells[i].empty()) continue;
@@ -72,11 +71,10 @@ class Campaign {
         job.flags.insert(job.flags.end(), {"--cells", cells_text(cells[i])});
         const std::string text = passes == 1 ? label : fmt::format("{}, pass {} of {}", label, pass, passes);
         const int code = jobs_.run(job, text + ": ");
-        if (code != kDone && code != kTimedOut) return code;
-        result = std::max(result, code);
+        if (code != kDone) return code;
       }
     }
-    return result;
+    return kDone;
   }
 
   std::size_t cell_count() const {
@@ -99,7 +97,7 @@ class Campaign {
 
 /// After Ctrl-C, or when ranks failed, which they have said. A report without JSON is not published.
 Report ended(int code) {
-  std::fprintf(stderr, "torii-info: %s; nothing was written\n", code >= 128 ? "interrupted" : "the ranks failed");
+  std::fprintf(stderr, "torii-info: %s; nothing was written\n", code >= 128 ? "ended by a signal" : "the ranks failed");
   Report report;
   report.code = code;
   return report;
@@ -110,7 +108,7 @@ Report check_table(const TuneRequest& request, const std::string& tune_file, Cam
   if (!tune_file.empty()) flags.insert(flags.end(), {"--tune-file", tune_file});
   const int passes = request.passes == 0 ? kCheckPasses : request.passes;
   const int code = campaign.run(campaign.cells(), passes, 0, flags, "regret");
-  if (code != kDone && code != kTimedOut) return ended(code);
+  if (code != kDone) return ended(code);
   if (!request.raw.empty()) write_whole(request.raw, campaign.jobs().raw());
   const std::string table = tune_file.empty() ? "the built-in table" : tune_file;
   return report_regret({table, campaign.cell_count(), passes}, campaign.jobs().lines());
@@ -192,32 +190,40 @@ std::vector<std::vector<TuneCell>> cells_of(const std::vector<TunedRow>& rows, c
 
 Report make_table(const TuneRequest& request, const Settings& settings, Campaign& campaign) {
   TuneJobs& jobs = campaign.jobs();
-  int code = campaign.run(campaign.cells(), 1, (1 - kSearchPart) * jobs.seconds(), {"--rivals", "tunings"}, "search");
-  if (code != kDone && code != kTimedOut) return ended(code);
+  const int code =
+      campaign.run(campaign.cells(), 1, (1 - kSearchPart) * jobs.seconds(), {"--rivals", "tunings"}, "search");
+  if (code != kDone) return ended(code);
   const std::vector<TuneLine> search = jobs.lines();
   if (search.empty()) {
     throw Error(Status::timeout, fmt::format("no cell was measured in {:g} minutes; give more", request.minutes));
   }
   const Json measured = provenance(request, settings, campaign);
   std::vector<TunedRow> rows = faster_rows(search);
-  if (!rows.empty()) {
+  const std::size_t found = rows.size();
+  if (found > 0) {
     const MemoryFile table("torii-info tune table");
     table.write(tune_file_text(rows, measured, campaign.shape()));
     const int turns = campaign.run(cells_of(rows, campaign.ranks()), kTurnPasses, 0,
                                    {"--rivals", "table", "--other", table.path()}, "by turns");
-    if (turns != kDone && turns != kTimedOut) return ended(turns);
+    if (turns != kDone) return ended(turns);
     rows =
         confirmed_rows(rows, {jobs.lines().begin() + static_cast<std::ptrdiff_t>(search.size()), jobs.lines().end()});
-    code = std::max(code, turns);
   }
+  const std::size_t turns = jobs.lines().size() - search.size();
   if (!request.raw.empty()) write_whole(request.raw, jobs.raw());
   write_whole(request.output, tune_file_text(rows, measured, campaign.shape()));
   Report report = report_rows(request, rows, search.size(), campaign.cell_count());
+  const bool is_whole = search.size() == campaign.cell_count() && turns == kTurnPasses * found;
+  if (turns < kTurnPasses * found) {
+    report.text += fmt::format("{} of {} comparisons by turns were not made, because {:g} minutes were over\n",
+                               kTurnPasses * found - turns, kTurnPasses * found, request.minutes);
+  }
+  report.json["complete"] = is_whole;
   if (request.output == "-") {
     std::fputs(report.text.c_str(), stderr);
     report.text.clear();
   }
-  report.code = code;
+  report.code = is_whole ? kDone : kTimedOut;
   return report;
 }
 

@@ -50,7 +50,8 @@ fs::path behind_links(const fs::path& path) {
   return error ? path : real;
 }
 
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+/// A name that nobody else uses at this time, in the folder of the file.
+fs::path beside(const fs::path& file) { return file.string() + "." + std::to_string(getpid()) + ".part"; }
 
 }  // namespace
 
@@ -61,23 +62,26 @@ void require_writable(const std::string& path) {
   if (fs::is_directory(file, error)) refuse(path, EISDIR);
   if (fs::exists(file, error) && access(file.c_str(), W_OK) != 0) refuse(path, errno);
   if (is_direct(file)) return;
-  const fs::path folder = folder_of(file);
-  if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(path, errno);
-  if (!fs::is_directory(folder, error)) refuse(path, ENOTDIR);
+  const SignalsWait wait;
+  try {
+    const Output output(beside(file));
+  } catch (const Error&) {
+    refuse(path, errno);
+  }
+  fs::remove(beside(file), error);
 }
 
 void write_whole(const std::string& path, std::string_view text) {
   const SignalsWait wait;
   if (is_direct(path)) return Output(path).write(text);
   const fs::path file = behind_links(path);
-  const fs::path beside = file.string() + "." + std::to_string(getpid()) + ".part";
   try {
-    Output(beside).write(text);
-    fs::rename(beside, file);
-  } catch (const std::exception& error) {
+    Output(beside(file)).write(text);
+    fs::rename(beside(file), file);
+  } catch (const std::exception&) {
     const int reason = errno;
     std::error_code ignored;
-    fs::remove(beside, ignored);
+    fs::remove(beside(file), ignored);
     refuse(path, reason);
   }
 }

@@ -7,7 +7,7 @@
 
 namespace torii::tools {
 
-/// Throws Error{invalid_argument} "cannot write '<path>': why" if the file could not be written now. Writes nothing. ""
+/// Throws Error{invalid_argument} "cannot write '<path>': why" if the file could not be written now. Leaves nothing. ""
 /// and "-" can always be written.
 void require_writable(const std::string& path);
 
