@@ -28,6 +28,7 @@ namespace {
 constexpr double kSearchPart = 0.7;
 constexpr int kTurnPasses = 3;
 constexpr int kCheckPasses = 3;
+
 std::string cells_text(const std::vector<TuneCell>& cells) {
   std::string text;
   for (const TuneCell& cell : cells) {
@@ -47,7 +48,7 @@ int usable_cpus(const Machine& machine) {
 /// One kind of run over all numbers of ranks, few ranks first; time is divided by ranks.
 class Campaign {
  public:
-  explicit Campaign(const TuneRequest& request) : request_(request), jobs_(request.minutes * 60, request.command) {
+  explicit Campaign(const TuneRequest& request) : jobs_(request.minutes * 60, request.command) {
     const Machine machine = read_machine();
     ranks_ = read_ranks(request.ranks, usable_cpus(machine), request.oversubscribe);
     shape_ = {std::max(machine.cpus_allowed, 1), machine.l3_groups, machine.numa_nodes, ranks_.back()};
@@ -87,7 +88,6 @@ class Campaign {
   TuneJobs& jobs() { return jobs_; }
 
  private:
-  const TuneRequest& request_;
   TuneJobs jobs_;
   std::vector<int> ranks_;
   std::vector<std::vector<TuneCell>> cells_;  ///< by number of ranks
