@@ -2,6 +2,7 @@
 // Reads tune tables.
 #include "collectives/selection/tune_table.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/excerpt.hpp"
@@ -17,6 +18,15 @@ extern const char* const kBuiltInSwitchTable;  // generated from collectives/sel
 namespace {
 
 using nlohmann::json;
+
+/// A committed table, by its name in tune files, in the order in which all three are tried.
+struct BuiltIn {
+  const char* name;
+  const char* const& text;
+};
+constexpr BuiltIn kBuiltIn[] = {{"built-in torus", kBuiltInTorusTable},
+                                {"built-in switch", kBuiltInSwitchTable},
+                                {"built-in node", kBuiltInTuneTable}};
 
 constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 24;
 constexpr int kSlotsMax = 256;
@@ -85,8 +95,12 @@ TuneRow parse_row(const json& row, const std::string& where) {
   const json bounds = {{"least", row["ranks"][0]}, {"most", row["ranks"][1]}};
   result.ranks_min = static_cast<int>(whole_number(bounds, "least", 1, 1 << 20, where));
   result.ranks_max = static_cast<int>(whole_number(bounds, "most", result.ranks_min, 1 << 20, where));
+  if (row.contains("bytes_min")) {
+    result.bytes_min = static_cast<std::size_t>(whole_number(row, "bytes_min", 0, INT64_MAX, where));
+  }
   if (row.contains("bytes_max") && !row["bytes_max"].is_null()) {
-    result.bytes_max = static_cast<std::size_t>(whole_number(row, "bytes_max", 0, INT64_MAX, where));
+    const auto least = static_cast<long long>(result.bytes_min);
+    result.bytes_max = static_cast<std::size_t>(whole_number(row, "bytes_max", least, INT64_MAX, where));
   }
   result.algorithm = text_of(row, "algorithm", where);
   result.tuning.segment_bytes = static_cast<std::size_t>(whole_number(row, "segment", 64, kSegmentBytesMax, where));
@@ -127,6 +141,31 @@ StreamRates parse_streams(const json& entry, const std::string& where) {
   return streams;
 }
 
+std::string place_of(const BuiltIn& part) { return std::string("the table ") + part.name; }
+
+bool is_not_in_catalogue(const TuneRow& row) { return find_algorithm(row.algorithm) == nullptr; }
+
+/// An entry of "rows": a row, or the name of a committed table in the place of its rows.
+void append_row(const json& entry, const std::string& where, std::vector<TuneRow>& rows) {
+  if (!entry.is_string()) return rows.push_back(parse_row(entry, where));
+  const auto* const part = std::ranges::find_if(kBuiltIn, [&](const BuiltIn& one) { return entry == one.name; });
+  if (part == std::end(kBuiltIn)) {
+    bad(where, "it is " + excerpt(entry.dump()) +
+                   "; names of rows are \"built-in torus\", \"built-in switch\" and \"built-in node\"");
+  }
+  std::vector<TuneRow> more;
+  const json document = json::parse(part->text);
+  for (const json& row : document.at("rows")) more.push_back(parse_row(row, place_of(*part)));
+  std::erase_if(more, is_not_in_catalogue);
+  rows.insert(rows.end(), more.begin(), more.end());
+}
+
+MachineShape parse_machine(const json& machine, const std::string& where) {
+  if (!machine.is_object()) bad(where, "it must be an object");
+  const auto number = [&](const char* key) { return static_cast<int>(whole_number(machine, key, 1, 1 << 20, where)); };
+  return {number("cpus"), number("l3_groups"), number("numa_nodes"), number("ranks")};
+}
+
 }  // namespace
 
 TuneTable TuneTable::parse(std::string_view text, const std::string& origin) {
@@ -154,7 +193,7 @@ TuneTable TuneTable::read(std::string_view text, const std::string& origin) {
     bad(origin, "\"rows\" must be an array, or \"built-in\"");
   } else {
     std::size_t index = 0;
-    for (const json& row : rows) table.rows_.push_back(parse_row(row, origin + ", row " + std::to_string(index++)));
+    for (const json& row : rows) append_row(row, origin + ", row " + std::to_string(index++), table.rows_);
   }
   const json streams = document.value("streams", json::array());
   if (!streams.is_array()) bad(origin, "\"streams\" must be an array");
@@ -162,18 +201,20 @@ TuneTable TuneTable::read(std::string_view text, const std::string& origin) {
   for (const json& entry : streams) {
     table.streams_.push_back(parse_streams(entry, origin + ", streams " + std::to_string(index++)));
   }
+  if (document.contains("machine")) table.machine_ = parse_machine(document["machine"], origin + ", machine");
   return table;
 }
 
 const TuneTable& TuneTable::built_in() {
   static const TuneTable table = [] {
-    TuneTable result = read(kBuiltInTorusTable, "the built-in tune table for tori");
-    for (const TuneTable& more : {read(kBuiltInSwitchTable, "the built-in tune table for switches"),
-                                  read(kBuiltInTuneTable, "the built-in tune table")}) {
+    TuneTable result;
+    for (const BuiltIn& part : kBuiltIn) {
+      const TuneTable more = read(part.text, place_of(part));
       result.rows_.insert(result.rows_.end(), more.rows_.begin(), more.rows_.end());
       result.text_ += more.text_;
+      result.machine_ = more.machine_;
     }
-    std::erase_if(result.rows_, [](const TuneRow& row) { return find_algorithm(row.algorithm) == nullptr; });
+    std::erase_if(result.rows_, is_not_in_catalogue);
     return result;
   }();
   return table;

@@ -13,31 +13,42 @@
 namespace torii {
 
 /// One row of a tune file. It serves calls of `collective` on `ranks_min`..`ranks_max` ranks on that kind of topology
-/// whose vector has at most `bytes_max` bytes; the first row that fits and whose algorithm accepts the request wins.
+/// whose vector has `bytes_min`..`bytes_max` bytes; the first row that fits and whose algorithm accepts the request
+/// wins.
 struct TuneRow {
   std::optional<Topology::Kind> topology;  ///< none: any. Meshes are tori
   bool is_switch = false;                  ///< only a node's row: for ranks of which each two are a network apart
   Collective collective = Collective::allreduce;
   int ranks_min = 1;
   int ranks_max = 1 << 20;
+  std::size_t bytes_min = 0;
   std::size_t bytes_max = SIZE_MAX;
   std::string algorithm;
   Tuning tuning;
 };
 
-/// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_max" (null: any), "algorithm",
-/// "segment", "slots", "window", "one_shot", "radix" and "lanes" (to each site; without them a model chooses),
-/// "topology"
-/// ("node", "torus", "tree" or "switch": ranks on several nodes of which no more is known; without it all)}],
-/// "streams": [{"from", "to", "rates"}]}. Rows are in the order in which they are tried; "built-in" in place of them
-/// stands for those of built_in(). Streams may be left out.
+/// What a machine has that decides which rows are fast on it.
+struct MachineShape {
+  int cpus = 1;        ///< that ranks may use
+  int l3_groups = 1;   ///< groups of these CPUs that share a third-level cache
+  int numa_nodes = 1;  ///< of these CPUs
+  int ranks = 1;       ///< on the machine; the most that were measured
+};
+
+/// A tune file: JSON {"version": 1, "rows": [{"collective", "ranks": [min, max], "bytes_min" (without it 0),
+/// "bytes_max" (null: any), "algorithm", "segment", "slots", "window", "one_shot", "radix" and "lanes" (to each site;
+/// without them a model chooses), "topology" ("node", "torus", "tree" or "switch": ranks on several nodes of which no
+/// more is known; without it all)}], "streams": [{"from", "to", "rates"}], "machine": {"cpus", "l3_groups",
+/// "numa_nodes", "ranks"}}. Rows are in the order in which they are tried. Among them, "built-in torus", "built-in
+/// switch" and "built-in node" stand for the rows of one committed table; "built-in" in place of the list stands for
+/// all three. Streams and machine may be left out.
 class TuneTable {
  public:
   static constexpr int kVersion = 1;
   /// Throws Error{invalid_argument} naming `origin`, the row and the value that is wrong and what would be right.
   static TuneTable parse(std::string_view json, const std::string& origin);
   /// The committed tables: collectives/selection/tune_table_torus.json and tune_table_switch.json, then
-  /// tune_table.json, measured by perf/tune; each says where, when and how. Without the rows of algorithms that are not
+  /// tune_table.json, measured on nodes; each says where, when and how. Without the rows of algorithms that are not
   /// in the catalogue, which a program may have replaced by a shorter one.
   static const TuneTable& built_in();
   /// The table in the file at `path`, or built_in() for an empty path.
@@ -45,6 +56,8 @@ class TuneTable {
 
   const std::vector<TuneRow>& rows() const noexcept { return rows_; }
   const std::vector<StreamRates>& streams() const noexcept { return streams_; }
+  /// Where its rows for nodes were measured, if it says so.
+  const std::optional<MachineShape>& machine() const noexcept { return machine_; }
   /// The text whose digest all ranks compare.
   const std::string& text() const noexcept { return text_; }
 
@@ -54,6 +67,7 @@ class TuneTable {
 
   std::vector<TuneRow> rows_;
   std::vector<StreamRates> streams_;
+  std::optional<MachineShape> machine_;
   std::string text_;
 };
 

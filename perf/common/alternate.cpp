@@ -37,8 +37,9 @@ Budget::Budget(const Job& job, double seconds, std::span<const size_t> sizes_byt
 bool Budget::next() {
   if (is_over()) return false;
   const double left = std::accumulate(weights_.begin() + static_cast<ptrdiff_t>(at_), weights_.end(), 0.0);
-  const int64_t start_ns = now_ns();
-  share_end_ns_ = start_ns + static_cast<int64_t>(static_cast<double>(deadline_ns_ - start_ns) * weights_[at_] / left);
+  share_begin_ns_ = now_ns();
+  share_end_ns_ = share_begin_ns_ +
+                  static_cast<int64_t>(static_cast<double>(deadline_ns_ - share_begin_ns_) * weights_[at_] / left);
   ++at_;
   return true;
 }

@@ -39,8 +39,10 @@ class Budget {
   Budget(const Job& job, double seconds, std::span<const size_t> sizes_bytes);
   /// Begins the next point; false when the whole time is over.
   bool next();
-  /// True when this point has had its share: begin no further round.
-  bool share_is_over() const { return is_past(share_end_ns_); }
+  /// True when this point has had this part of its share: begin no further round.
+  bool share_is_over(double part = 1) const {
+    return is_past(share_begin_ns_ + static_cast<int64_t>(part * static_cast<double>(share_end_ns_ - share_begin_ns_)));
+  }
   bool is_over() const { return is_past(deadline_ns_); }
 
  private:
@@ -48,7 +50,7 @@ class Budget {
 
   const Job& job_;
   int64_t deadline_ns_;
-  int64_t share_end_ns_ = 0;
+  int64_t share_begin_ns_ = 0, share_end_ns_ = 0;
   std::vector<double> weights_;  ///< of all points
   size_t at_ = 0;                ///< the point after the present one
 };

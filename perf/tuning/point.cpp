@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A team per candidate, rounds of blocks, and dropping who cannot win any more.
+// A team per candidate, rounds of blocks, dropping who cannot win any more, and the final.
 #include "perf/tuning/point.hpp"
 
 #include <algorithm>
@@ -19,32 +19,38 @@ namespace {
 /// fastest block, because one block may have met something else on the machine; later ones compare medians.
 constexpr std::array kLimits = {4.0, 2.0, 1.3, 1.15};
 constexpr int kFastestRounds = 2;
+/// The part of a point's time that the search may take; the final has the rest.
+constexpr double kSearchPart = 0.7;
+/// The final has so many rounds even if the point's time is over.
+constexpr int kFinalRoundsMin = 5;
 
-/// One candidate with its team; the team of the table belongs to the job.
+/// One candidate with its team. The table's choice has a new team for each point as well: one that has served other
+/// points may have slots on worse pages.
 class Contestant {
  public:
-  Contestant(torii_team* team, Choice choice) : team_(team), choice_(std::move(choice)) {}
-  Contestant(const Job& job, torii_collective collective, Choice choice) : choice_(std::move(choice)), owns_(true) {
-    const std::string table = one_row_table(collective, choice_);
+  /// A team with this algorithm and this table; nullptr: the table in force.
+  Contestant(const Job& job, Choice choice, const char* table) : choice_(std::move(choice)) {
     torii_team_options options{};
     options.size = sizeof(options);
     options.algorithm = choice_.algorithm.c_str();
-    options.tune_table = table.c_str();
+    options.tune_table = table;
     check(torii_team_create(job.context(), &options, &team_), "cannot make a team for " + to_text(choice_));
   }
-  ~Contestant() {
-    if (owns_) torii_team_destroy(team_);
-  }
+  ~Contestant() { torii_team_destroy(team_); }
   Contestant(const Contestant&) = delete;
   Contestant& operator=(const Contestant&) = delete;
 
-  /// False when the algorithm cannot serve the call. Every rank gets the same answer, since plans are pure functions.
-  bool can(const torii_call& call) const {
+  /// Asks the library what it runs. False when the algorithm cannot serve the call. Every rank gets the same answer,
+  /// since plans are pure functions.
+  bool can(const torii_call& call) {
     torii_choice choice{};
     choice.size = sizeof(choice);
     const torii_status status = torii_choose(team_, &call, &choice);
-    if (status != TORII_UNSUPPORTED) check(status, "cannot choose for " + to_text(choice_));
-    return status == TORII_OK;
+    if (status == TORII_UNSUPPORTED) return false;
+    check(status, "cannot choose for " + to_text(choice_));
+    choice_.algorithm = choice.algorithm;
+    if (choice_.segment_bytes == 0) choice_.segment_bytes = choice.segment_bytes;
+    return true;
   }
   void add_way(CallData& data) { ways_.push_back(std::make_unique<Way>(team_, data)); }
   const std::vector<std::unique_ptr<Way>>& ways() const { return ways_; }
@@ -60,6 +66,15 @@ class Contestant {
     return mean([&](size_t w) { return *std::min_element(ways_[w]->blocks_us.begin(), ways_[w]->blocks_us.end()); });
   }
   Measured measured(const Contestant& table) const;
+  void forget_blocks() {
+    for (const auto& way : ways_) way->blocks_us.clear();
+  }
+  /// A round that was cut short has no figures to compare.
+  void keep_rounds(int rounds) {
+    for (const auto& way : ways_) {
+      if (way->blocks_us.size() > static_cast<size_t>(rounds)) way->blocks_us.resize(static_cast<size_t>(rounds));
+    }
+  }
 
  private:
   /// The geometric mean of one value per kind of memory.
@@ -71,7 +86,6 @@ class Contestant {
 
   torii_team* team_ = nullptr;
   Choice choice_;
-  bool owns_ = false;
   std::vector<std::unique_ptr<Way>> ways_;  ///< one per kind of memory
 };
 
@@ -120,6 +134,61 @@ void drop_losers(std::vector<Contestant*>& active, const Contestant& table) {
   std::erase_if(active, [&](const Contestant* one) { return one != &table && score(one) > limit; });
 }
 
+using Contestants = std::deque<Contestant>;
+
+/// Adds the rivals that can serve the call behind the table's choice, which is the first contestant.
+void add_rivals(const Job& job, const PointRequest& request, const torii_call& call, Contestants& contestants) {
+  const auto add = [&](const Choice& choice, const char* table) {
+    if (!contestants.emplace_back(job, choice, table).can(call)) contestants.pop_back();
+  };
+  switch (request.rivals) {
+    case Rivals::tunings:
+      for (const Choice& choice : candidates(request.collective, request.bytes, job.ranks(), request.algorithms)) {
+        add(choice, one_row_table(request.collective, choice).c_str());
+      }
+      break;
+    case Rivals::algorithms:
+      // The table's own algorithm would run the same plan again.
+      for (const std::string& algorithm : request.algorithms) {
+        if (algorithm != contestants.front().choice().algorithm) add({algorithm, 0, 0, 0, false}, nullptr);
+      }
+      break;
+    case Rivals::table:
+      add({"auto", 0, 0, 0, false}, request.table.c_str());
+      break;
+  }
+}
+
+/// Rounds of all contestants, in which losers drop out. Returns the number of whole rounds.
+int search(const Job& job, Meeting& meeting, Budget& budget, const PointRequest& request, Contestants& contestants) {
+  std::vector<Contestant*> active;
+  for (Contestant& one : contestants) active.push_back(&one);
+  int rounds = 0;
+  while (rounds < request.rounds && (rounds == 0 || !budget.share_is_over(kSearchPart))) {
+    if (!run_round(job, meeting, budget, request.block_ns, active, static_cast<size_t>(rounds))) break;
+    ++rounds;
+    drop_losers(active, contestants.front());
+  }
+  for (Contestant& one : contestants) one.keep_rounds(rounds);
+  return rounds;
+}
+
+/// New rounds of the table's choice and one other.
+std::optional<Measured> run_final(const Job& job, Meeting& meeting, Budget& budget, const PointRequest& request,
+                                  Contestant& table, Contestant& best) {
+  table.forget_blocks();
+  best.forget_blocks();
+  int rounds = 0;
+  while (rounds < request.rounds && (rounds < kFinalRoundsMin || !budget.share_is_over())) {
+    if (!run_round(job, meeting, budget, request.block_ns, {&table, &best}, static_cast<size_t>(rounds))) break;
+    ++rounds;
+  }
+  if (rounds < std::min(kFinalRoundsMin, request.rounds)) return std::nullopt;
+  table.keep_rounds(rounds);
+  best.keep_rounds(rounds);
+  return best.measured(table);
+}
+
 }  // namespace
 
 PointResult measure_point(Job& job, Meeting& meeting, Budget& budget, const PointRequest& request) {
@@ -131,39 +200,27 @@ PointResult measure_point(Job& job, Meeting& meeting, Budget& budget, const Poin
     kinds.emplace_back(job, options, Memory::allocated, request.bytes, TORII_F32, TORII_SUM);
   }
   const torii_call& call = kinds.front().call();
-  torii_choice chosen{};
-  chosen.size = sizeof(chosen);
-  check(torii_choose(job.team(), &call, &chosen), "the table does not run this");
-
-  std::deque<Contestant> contestants;
-  const Contestant& table =
-      contestants.emplace_back(job.team(), Choice{chosen.algorithm, chosen.segment_bytes, 0, 0, false});
-  for (const Choice& choice : candidates(request.collective, request.bytes, job.ranks(), request.algorithms)) {
-    if (!contestants.emplace_back(job, request.collective, choice).can(call)) contestants.pop_back();
-  }
-  std::vector<Contestant*> active;
+  Contestants contestants;
+  Contestant& table = contestants.emplace_back(job, Choice{"auto", 0, 0, 0, false}, nullptr);
+  if (!table.can(call)) throw Failure(kNotPossible, std::string("the table does not run this: ") + torii_last_error());
+  add_rivals(job, request, call, contestants);
   for (Contestant& one : contestants) {
     for (CallData& data : kinds) one.add_way(data);
-    active.push_back(&one);
   }
 
   PointResult result;
   result.bytes = kinds.front().bytes();
-  for (int round = 0; round < request.rounds; ++round) {
-    if (round > 0 && budget.share_is_over()) break;
-    if (!run_round(job, meeting, budget, request.block_ns, active, static_cast<size_t>(round))) break;
-    result.rounds = round + 1;
-    drop_losers(active, table);
-  }
-  // A round that was cut short has no figures to compare.
-  for (Contestant& one : contestants) {
-    for (const auto& way : one.ways()) {
-      if (way->blocks_us.size() > static_cast<size_t>(result.rounds)) way->blocks_us.resize(result.rounds);
-    }
-  }
+  result.rounds = search(job, meeting, budget, request, contestants);
   if (result.rounds == 0) return result;
   result.table = table.measured(table);
-  for (size_t i = 1; i < contestants.size(); ++i) result.candidates.push_back(contestants[i].measured(table));
+  Contestant* best = nullptr;
+  for (size_t i = 1; i < contestants.size(); ++i) {
+    const Measured& one = result.candidates.emplace_back(contestants[i].measured(table));
+    if (one.rounds < result.rounds || one.ratio >= 1) continue;
+    if (best == nullptr || one.ratio < best->measured(table).ratio) best = &contestants[i];
+  }
+  // All ranks have the same figures, so they agree on the final.
+  if (best != nullptr) result.best = run_final(job, meeting, budget, request, table, *best);
   return result;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tune_perf: measures, on one number of ranks, every algorithm and tuning that a tune table may name beside what the
-// present table chooses. perf/tune runs it for several numbers of ranks; tune_report makes the table.
+// tune_perf: times, on one number of ranks, what the tune table in force chooses beside other tunings, other algorithms
+// or another table. `torii-info tune` runs it for several numbers of ranks and makes tables and verdicts of its lines.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,20 +22,28 @@
 #include "perf/common/host.hpp"
 #include "perf/common/names.hpp"
 #include "perf/common/program.hpp"
-#include "perf/tuning/table.hpp"
+#include "perf/tuning/point.hpp"
+#include "runtime/base/numbers.hpp"
 
 namespace torii::perf {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct Cell {
+  torii_collective collective;
+  size_t bytes;
+};
+
 struct TuneOptions {
-  std::vector<torii_collective> collectives;
+  std::vector<Cell> cells;
+  Rivals rivals = Rivals::tunings;
   std::vector<std::string> algorithms;
-  SizeRange sizes{"8", "32M"};
+  std::string other_table;  ///< as text
   int ranks = 0, rounds = 7;
   double budget_s = 300, block_ms = 2;
-  std::string json, tune_file, command;
+  bool quiet = false;
+  std::string json, tune_file, command, label;
 };
 
 std::string joined(std::span<const std::string_view> words) {
@@ -41,17 +52,38 @@ std::string joined(std::span<const std::string_view> words) {
   return text;
 }
 
+/// What CLI11 fills.
 struct Raw {
-  std::string collectives = "barrier,broadcast,reduce,allreduce,all_gather,reduce_scatter,alltoall,scatter,gather";
   std::string algorithms = joined(all_algorithms());
+  std::string cells, rivals = "tunings", other;
 };
 
-void read_lists(const Raw& raw, TuneOptions& options) {
-  for (const std::string& word : split_list(raw.collectives)) {
-    const auto collective = parse_collective(word);
-    if (!collective) throw Failure(kBadCommandLine, "--collective '" + word + "' is unknown; --help lists them");
-    options.collectives.push_back(*collective);
+/// In the order given: the time that a cell leaves goes to those behind it.
+void read_cells(const Raw& raw, TuneOptions& options) {
+  for (const std::string& word : split_list(raw.cells)) {
+    const size_t colon = word.find(':');
+    const auto collective = parse_collective(word.substr(0, colon));
+    if (!collective || (colon == std::string::npos) != (*collective == TORII_BARRIER)) {
+      throw Failure(kBadCommandLine, "--cells '" + word + "' must be COLLECTIVE:SIZE, or barrier");
+    }
+    options.cells.push_back(
+        {*collective, *collective == TORII_BARRIER ? 0 : parse_size("--cells", word.substr(colon + 1))});
   }
+}
+
+void read_rivals(const Raw& raw, TuneOptions& options) {
+  if (raw.rivals == "algorithms") options.rivals = Rivals::algorithms;
+  if (raw.rivals != "table") return;
+  options.rivals = Rivals::table;
+  if (raw.other.empty()) throw Failure(kBadCommandLine, "--rivals table needs --other FILE");
+  std::ifstream file(raw.other);
+  if (!file) throw Failure(kBadCommandLine, "--other: cannot read '" + raw.other + "'");
+  options.other_table.assign(std::istreambuf_iterator<char>(file), {});
+}
+
+void read_lists(const Raw& raw, TuneOptions& options) {
+  read_cells(raw, options);
+  read_rivals(raw, options);
   options.algorithms = split_list(raw.algorithms);
   for (const std::string& word : options.algorithms) {
     const auto all = all_algorithms();
@@ -59,17 +91,10 @@ void read_lists(const Raw& raw, TuneOptions& options) {
       throw Failure(kBadCommandLine, "--algorithms '" + word + "' is unknown: use a list of " + joined(all));
     }
   }
-  options.sizes.read();
 }
 
-bool parse(int argc, char** argv, TuneOptions& options) {
-  Raw raw;
-  CLI::App app(
-      "Measures what a tune table may choose (f32, sum, root 0, topology node), beside what the table chooses.");
+void add_numbers(CLI::App& app, TuneOptions& options) {
   app.add_option("--ranks", options.ranks, "start so many ranks on this machine")->check(CLI::Range(1, 1024));
-  app.add_option("--collective", raw.collectives, "a list of collectives")->capture_default_str();
-  app.add_option("--algorithms", raw.algorithms, "a list of algorithms")->capture_default_str();
-  options.sizes.add_flags(app);
   app.add_option("--rounds", options.rounds, "rounds over the candidates of a size, at most")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -77,12 +102,28 @@ bool parse(int argc, char** argv, TuneOptions& options) {
       ->check(CLI::Range(0.01, 1e4))
       ->capture_default_str();
   app.add_option("--budget", options.budget_s, "seconds for the whole run")
-      ->check(CLI::Range(0.1, 1e6))
+      ->check(CLI::Range(0.01, 1e6))
       ->capture_default_str();
+}
+
+bool parse(int argc, char** argv, TuneOptions& options) {
+  Raw raw;
+  CLI::App app(
+      "Times the choice of the tune table in force beside others (f32, sum, root 0, topology node). torii-info tune\n"
+      "runs it for several numbers of ranks and makes a table or a verdict of the figures.");
+  add_numbers(app, options);
+  app.add_option("--cells", raw.cells, "what is timed: allreduce:64K,alltoall:256,barrier")->required();
+  app.add_option("--algorithms", raw.algorithms, "a list of algorithms")->capture_default_str();
+  app.add_option("--rivals", raw.rivals, "tunings (of all algorithms), algorithms (forced ones), or table")
+      ->check(CLI::IsMember({"tunings", "algorithms", "table"}))
+      ->capture_default_str();
+  app.add_option("--other", raw.other, "the tune file of --rivals table");
   app.add_option("--tune-file", options.tune_file, "the table to compare with, instead of TORII_TUNE_FILE's");
   app.add_option("--json", options.json, "append one JSON object per size to this file, - for stdout");
   app.add_option("--command", options.command, "the command line to note in the JSON");
-  const char* example = "tune_perf --ranks 2 --collective allreduce -b 8 -e 1M --budget 20 --json tune.json";
+  app.add_option("--label", options.label, "what lines about the progress begin with");
+  app.add_flag("--quiet", options.quiet, "print no table, and end with code 0 if cells are missing");
+  const char* example = "tune_perf --ranks 2 --cells allreduce:64K,barrier --budget 20 --json tune.json";
   if (!parse_command_line(app, argc, argv, example)) return false;
   read_lists(raw, options);
   return true;
@@ -110,25 +151,25 @@ class TuneLog {
  public:
   TuneLog(const TuneOptions& options, int ranks)
       : options_(options), ranks_(ranks), lines_(options.json, Output::Mode::append), table_(lines_.table()) {
+    if (options_.quiet) return;
     fmt::print(table_, "# torii {} commit {}, {} ranks, {}\n", torii_version(), commit(), ranks, host());
     fmt::print(table_, "# {:>14} {:>9} {:>10} {:>6}  {:<34} {:>8}  {}\n", "collective", "size(B)", "candidates",
                "rounds", "best", "table", "table's choice");
   }
 
-  void progress(torii_collective collective, size_t bytes) const {
-    if (isatty(STDERR_FILENO) == 0) return;
-    fmt::print(stderr, "\r{:<70}\r", fmt::format("{} ranks, {}, {} ...", ranks_, name(collective), bytes));
-    std::fflush(stderr);
+  ~TuneLog() { say_progress(""); }
+  TuneLog(const TuneLog&) = delete;
+  TuneLog& operator=(const TuneLog&) = delete;
+
+  void progress(const Cell& cell, size_t number) const {
+    const double left_s = std::max(options_.budget_s - static_cast<double>(now_ns() - begun_ns_) / 1e9, 0.0);
+    const std::string bytes = cell.bytes == 0 ? "" : " " + bytes_text(cell.bytes);
+    say_progress(fmt::format("{}{} ranks, {} of {} cells, {}{}, {:.0f} s left at most", options_.label, ranks_, number,
+                             options_.cells.size(), name(cell.collective), bytes, left_s));
   }
 
   void add(torii_collective collective, const PointResult& result) {
-    const Measured* best = &best_of(result);
-    const bool is_table = best == &result.table;
-    fmt::print(table_, "  {:>14} {:>9} {:>10} {:>6}  {:<34} {:>+7.1f}%  {}, segment {}\n", name(collective),
-               result.bytes, result.candidates.size(), result.rounds,
-               is_table ? "the table's choice" : to_text(best->choice), 100 * (1 / best->ratio - 1),
-               result.table.choice.algorithm, result.table.choice.segment_bytes);
-    std::fflush(table_);
+    if (!options_.quiet) print(collective, result);
     if (!lines_.wanted()) return;
     Json json;
     json["collective"] = name(collective);
@@ -140,66 +181,81 @@ class TuneLog {
     json["table"] = to_json(result.table);
     json["candidates"] = Json::array();
     for (const Measured& one : result.candidates) json["candidates"].push_back(to_json(one));
+    json["best"] = result.best ? to_json(*result.best) : Json(nullptr);
     json["tune_file"] = options_.tune_file;
     json["command"] = options_.command;
     lines_.add(std::move(json));
   }
 
   void left_out(int points) const {
-    if (points > 0) fmt::print(table_, "# {} sizes left out: {} s are over\n", points, options_.budget_s);
+    if (points > 0 && !options_.quiet) {
+      fmt::print(table_, "# {} sizes left out: {} s are over\n", points, options_.budget_s);
+    }
   }
 
  private:
+  static void say_progress(const std::string& text) {
+    if (isatty(STDERR_FILENO) == 0) return;
+    fmt::print(stderr, "\r{:<78}\r{}", "", text);
+    std::fflush(stderr);
+  }
+
+  void print(torii_collective collective, const PointResult& result) const {
+    const bool is_table = !result.best || result.best->ratio >= 1;
+    fmt::print(table_, "  {:>14} {:>9} {:>10} {:>6}  {:<34} {:>+7.1f}%  {}, segment {}\n", name(collective),
+               result.bytes, result.candidates.size(), result.rounds,
+               is_table ? "the table's choice" : to_text(result.best->choice),
+               is_table ? 0.0 : 100 * (1 / result.best->ratio - 1), result.table.choice.algorithm,
+               result.table.choice.segment_bytes);
+    std::fflush(table_);
+  }
+
   const TuneOptions& options_;
   int ranks_;
+  int64_t begun_ns_ = now_ns();
   JsonLines lines_;
   std::FILE* table_;
 };
 
-/// Short vectors first: the time that they leave goes to the long ones.
-std::vector<PointRequest> points(const TuneOptions& options, size_t ranks) {
-  std::vector<PointRequest> list;
-  for (const size_t bytes : options.sizes.sizes()) {
-    for (const torii_collective collective : options.collectives) {
-      // Lengths below one element per block are all rounded to the same one.
-      const size_t least = has_blocks(collective) ? ranks * sizeof(float) : sizeof(float);
-      if (bytes > options.sizes.begin_bytes() && (collective == TORII_BARRIER || bytes <= least)) continue;
-      PointRequest point;
-      point.collective = collective;
-      point.bytes = collective == TORII_BARRIER ? 0 : bytes;
-      point.algorithms = options.algorithms;
-      point.rounds = options.rounds;
-      point.block_ns = options.block_ms * 1e6;
-      list.push_back(point);
-    }
-  }
-  return list;
+PointRequest request_of(const TuneOptions& options, const Cell& cell) {
+  PointRequest request;
+  request.collective = cell.collective;
+  request.bytes = cell.bytes;
+  request.rivals = options.rivals;
+  request.algorithms = options.algorithms;
+  request.table = options.other_table;
+  request.rounds = options.rounds;
+  request.block_ns = options.block_ms * 1e6;
+  return request;
 }
 
 int measure_all(const TuneOptions& options) {
-  std::string settings = "ALGORITHM=auto\nSEGMENT=auto\nSLOTS=0\nWINDOW=0\nTOPOLOGY=node\nDETERMINISM=run\n";
+  std::string settings =
+      "ALGORITHM=auto\nSEGMENT=auto\nSLOTS=0\nWINDOW=0\nTOPOLOGY=node\nDETERMINISM=run\nRANK_MAP=\n"
+      "TRANSPORT=shared_memory\n";
   if (!options.tune_file.empty()) settings += "TUNE_FILE=" + options.tune_file + "\n";
   Job job(settings);
+  std::vector<size_t> sizes;
+  for (const Cell& cell : options.cells) sizes.push_back(cell.bytes);
+  Budget budget(job, options.budget_s, sizes);
   Meeting meeting(job);
   std::optional<TuneLog> log;
   if (job.rank() == 0) log.emplace(options, job.ranks());
-  const std::vector<PointRequest> list = points(options, static_cast<size_t>(job.ranks()));
-  std::vector<size_t> sizes;
-  for (const PointRequest& point : list) sizes.push_back(point.bytes);
-  Budget budget(job, options.budget_s, sizes);
   int left_out = 0;
-  for (const PointRequest& point : list) {
+  size_t number = 0;
+  for (const Cell& cell : options.cells) {
+    ++number;
     if (!budget.next()) {
       ++left_out;
       continue;
     }
-    if (log) log->progress(point.collective, point.bytes);
-    const PointResult result = measure_point(job, meeting, budget, point);
+    if (log) log->progress(cell, number);
+    const PointResult result = measure_point(job, meeting, budget, request_of(options, cell));
     if (result.rounds == 0) ++left_out;
-    if (log && result.rounds > 0) log->add(point.collective, result);
+    if (log && result.rounds > 0) log->add(cell.collective, result);
   }
   if (log) log->left_out(left_out);
-  return left_out == 0 ? kOk : kTimeout;
+  return left_out == 0 || options.quiet ? kOk : kTimeout;
 }
 
 }  // namespace

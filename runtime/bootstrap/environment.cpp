@@ -7,6 +7,7 @@
 
 #include "runtime/base/numbers.hpp"
 #include "runtime/base/status.hpp"
+#include "runtime/bootstrap/job_socket.hpp"
 #include "runtime/bootstrap/pmix.hpp"
 #include "runtime/bootstrap/rendezvous_file.hpp"
 #include "runtime/bootstrap/tcp.hpp"
@@ -98,6 +99,15 @@ std::optional<int> number_in(const char* variable) {
   if (raw == nullptr) return std::nullopt;
   if (const auto value = parse_number<int>(raw)) return value;
   throw Error(Status::invalid_argument, std::string(variable) + " is '" + raw + "'; it must be a whole number");
+}
+
+std::string launched_job() {
+  const std::optional<int> started = number_in(job_socket::kRanksVariable);
+  if (started) return *started > 1 ? job_socket::kRanksVariable + ("=" + std::to_string(*started)) : "";
+  const Job job = find_job();
+  if (job.launcher != nullptr) return job.launcher->ranks + ("=" + std::to_string(job.ranks));
+  const char* const pmix = std::getenv("PMIX_RANK");
+  return job.ranks_known || pmix == nullptr ? "" : std::string("PMIX_RANK=") + pmix;
 }
 
 std::unique_ptr<Bootstrap> join_as(const Settings& settings, int rank, int ranks) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "runtime/bootstrap/bootstrap.hpp"
 
@@ -11,6 +12,10 @@ namespace torii {
 
 /// The whole number in an environment variable; nothing if it is not set. Throws Error{invalid_argument}.
 std::optional<int> number_in(const char* variable);
+
+/// "OMPI_COMM_WORLD_SIZE=4" or the like if the environment says that this process is one of several ranks of a job, or
+/// perhaps one of several; empty otherwise. Throws Error{invalid_argument}.
+std::string launched_job();
 
 /// Joins with these numbers, which the environment does not say, by TORII_RENDEZVOUS or by MASTER_ADDR and MASTER_PORT.
 /// Throws Error{invalid_argument} if neither is set.

@@ -151,12 +151,13 @@ void append_forced_values(Lines& lines) {
 std::string text_of(const TuneTable& table) {
   Bytes bytes;
   for (const TuneRow& row : table.rows()) {
-    const auto& [topology, is_switch, collective, ranks_min, ranks_max, bytes_max, algorithm, tuning] = row;
+    const auto& [topology, is_switch, collective, ranks_min, ranks_max, bytes_min, bytes_max, algorithm, tuning] = row;
     bytes.text(topology ? kind_name(*topology) : "any");
     bytes.number(is_switch ? 1 : 0);
     bytes.text(name(collective));
     bytes.number(ranks_min);
     bytes.number(ranks_max);
+    if (bytes_min != 0) bytes.number(static_cast<std::int64_t>(bytes_min));
     bytes.number(static_cast<std::int64_t>(bytes_max));
     bytes.text(algorithm);
     bytes.text(text_of(tuning));

@@ -101,8 +101,8 @@ TEST_F(CompareTest, ReportShowsHowFarTheLimitIs) {
 }
 
 TEST_F(CompareTest, ReportOfSeveralRunsHasMedians) {
-  const std::string first = write("r1.json", line("a", 6, 4)).string(),
-                    second = write("r2.json", line("b", 2, 4)).string(), third = write("r3.json", line("c", 3, 4));
+  const std::string first = write("r1.json", line("a", 6, 4)), second = write("r2.json", line("b", 2, 4)),
+                    third = write("r3.json", line("c", 3, 4));
   const Outcome table = run({kBin + "/compare_report", first, second, third});
   EXPECT_EQ(table.code, 0) << table.output;
   EXPECT_NE(table.output.find("medians of 3 runs"), std::string::npos) << table.output;

@@ -62,9 +62,27 @@ TEST(Doctor, NothingToLiftWhereNothingIsLimited) {
     EXPECT_FALSE(check.found.empty()) << check.name;
     EXPECT_TRUE(names.insert(check.name).second) << check.name << " twice";
   }
-  EXPECT_EQ(names.size(), 19u);
+  EXPECT_EQ(names.size(), 20u);
   const Report report = doctor(1);
   EXPECT_EQ(report.json.at("checks").size(), names.size()) << "the real machine is judged by the same checks";
+}
+
+TEST(Doctor, TuneTablesAreForMachinesLikeTheOneWhereTheyWereMeasured) {
+  Findings found = fine();
+  expect(found, "tune table", State::ok, "the built-in table does not say where it was measured", "");
+  found.tuned_for = found.shape = {4, 1, 2, 2};
+  expect(found, "tune table", State::ok,
+         "the built-in table was measured on 4 CPUs, 1 third-level cache, 2 NUMA nodes, with up to 2 ranks; so is", "");
+  const std::string advice = "torii-info tune --minutes 5 -o tune.json";
+  for (const MachineShape& here : {MachineShape{64, 1, 2, 2}, MachineShape{4, 2, 2, 2}, MachineShape{4, 1, 1, 2}}) {
+    found.shape = here;
+    expect(found, "tune table", State::limit, "another algorithm may be faster", advice);
+  }
+  found.shape = {4, 1, 2, 3};
+  found.tune_file = "mine.json";
+  expect(found, "tune table", State::limit, "mine.json was measured on 4 CPUs", advice);
+  found.tune_error = "cannot read 'mine.json'";
+  expect(found, "tune table", State::blocked, "cannot read 'mine.json'", "unset TORII_TUNE_FILE");
 }
 
 TEST(Doctor, Memory) {

@@ -223,8 +223,8 @@ TEST(ToriiInfo, TunePrintsTheTableInForce) {
     "algorithm": "binomial", "segment": 128, "slots": 3, "window": 2}]})";
   const Outcome mine = torii_info({"tune", "--tune-file", path});
   EXPECT_EQ(mine.code, 0);
-  EXPECT_TRUE(
-      holds(mine.output, "  0  any       reduce          2..9                4K  binomial                 128     3 "))
+  EXPECT_TRUE(holds(
+      mine.output, "  0  any       reduce          2..9                       4K  binomial                 128     3 "))
       << mine.output;
   const json plan = json_of({"plan", "reduce", "--bytes", "4K"}, {"TORII_TUNE_FILE=" + path});
   EXPECT_EQ(plan.at("algorithm"), "binomial");

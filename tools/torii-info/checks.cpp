@@ -149,6 +149,34 @@ Check check_quota(const Findings& found) {
           "docker run --cpus, or CPUQuota= of systemd; or fewer ranks"};
 }
 
+std::string shape_text(const MachineShape& shape) {
+  const auto count = [](int number, const char* what) {
+    return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+  };
+  return count(shape.cpus, "CPU") + ", " + count(shape.l3_groups, "third-level cache") + ", " +
+         count(shape.numa_nodes, "NUMA node");
+}
+
+/// The rows of a tune table are quick on machines like the one where they were measured.
+Check check_tuning(const Findings& found) {
+  const std::string table = found.tune_file.empty() ? "the built-in table" : found.tune_file;
+  if (!found.tune_error.empty()) {
+    return {"tune table", State::blocked, found.tune_error, "unset TORII_TUNE_FILE, or torii-info tune -o FILE"};
+  }
+  if (!found.tuned_for) return {"tune table", State::ok, table + " does not say where it was measured", ""};
+  const MachineShape& there = *found.tuned_for;
+  const MachineShape& here = found.shape;
+  const bool is_alike =
+      there.cpus == here.cpus && there.l3_groups == here.l3_groups && there.numa_nodes == here.numa_nodes;
+  const std::string measured =
+      fmt::format("{} was measured on {}, with up to {} ranks", table, shape_text(there), there.ranks);
+  if (is_alike && here.ranks <= there.ranks) return {"tune table", State::ok, measured + "; so is this job", ""};
+  return {"tune table", State::limit,
+          measured + fmt::format("; here are {}, and {} rank{}: another algorithm may be faster", shape_text(here),
+                                 here.ranks, here.ranks == 1 ? "" : "s"),
+          "torii-info tune --minutes 5 -o tune.json; then TORII_TUNE_FILE=tune.json (docs/tuning.md)"};
+}
+
 }  // namespace
 
 const char* name(State state) {
@@ -163,7 +191,7 @@ std::vector<Check> judge_memory(const Findings& found) {
 }
 
 std::vector<Check> judge_processes(const Findings& found) {
-  return {check_pidfd(found), check_reading_peers(found), check_cpus(found), check_quota(found)};
+  return {check_pidfd(found), check_reading_peers(found), check_cpus(found), check_quota(found), check_tuning(found)};
 }
 
 std::vector<Check> judge(const Findings& found) {

@@ -124,6 +124,16 @@ void look_at_processes(const Machine& machine, Findings& found) {
   }
 }
 
+void look_at_tuning(const Settings& settings, const Machine& machine, Findings& found) {
+  found.tune_file = settings.tune_file;
+  found.shape = {std::max(machine.cpus_allowed, 1), machine.l3_groups, machine.numa_nodes, found.ranks};
+  try {
+    found.tuned_for = TuneTable::load(settings.tune_file).machine();
+  } catch (const Error& error) {
+    found.tune_error = error.what();
+  }
+}
+
 }  // namespace
 
 Findings find_out(int ranks) {
@@ -133,6 +143,7 @@ Findings find_out(int ranks) {
   found.ranks = ranks != 0 ? ranks : std::max(machine.cpus_allowed, 1);
   look_at_memory(settings, found);
   look_at_processes(machine, found);
+  look_at_tuning(settings, machine, found);
   look_at_network(settings, found);
   return found;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/selection/tune_table.hpp"
 #include "runtime/devices/memory_limits.hpp"
 #include "runtime/devices/nics.hpp"
 
@@ -69,6 +70,11 @@ struct Findings {
   int cpus_allowed = 1;
   std::string cpus_text;             ///< "0-3"
   std::optional<double> quota_cpus;  ///< the least CPU quota of the control groups, in CPUs
+  // Selection.
+  std::string tune_file;                  ///< empty: the built-in table
+  std::string tune_error;                 ///< why the file cannot be used
+  std::optional<MachineShape> tuned_for;  ///< where the rows were measured, if the table says so
+  MachineShape shape;                     ///< of this machine, with the ranks of this job
   // Network.
   InterfaceFindings interfaces;
   PortFindings ports;

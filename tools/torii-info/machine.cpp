@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 
+#include <algorithm>
 #include <cctype>
 #include <memory>
 #include <vector>
@@ -115,6 +116,15 @@ Tree load_tree() {
   return tree;
 }
 
+/// Objects of a type that hold allowed CPUs, at least 1.
+int count_around(hwloc_topology_t tree, hwloc_obj_type_t type, hwloc_const_bitmap_t allowed) {
+  int count = 0;
+  for (hwloc_obj_t object = nullptr; (object = hwloc_get_next_obj_by_type(tree, type, object)) != nullptr;) {
+    if (hwloc_bitmap_intersects(object->cpuset, allowed) != 0) ++count;
+  }
+  return std::max(count, 1);
+}
+
 }  // namespace
 
 Machine read_machine() {
@@ -127,6 +137,8 @@ Machine read_machine() {
   machine.cpus = hwloc_get_nbobjs_by_type(tree.get(), HWLOC_OBJ_PU);
   machine.cpus_allowed = hwloc_bitmap_weight(allowed.get());
   machine.allowed_list = list_text(allowed.get());
+  machine.l3_groups = count_around(tree.get(), HWLOC_OBJ_L3CACHE, allowed.get());
+  machine.numa_nodes = count_around(tree.get(), HWLOC_OBJ_NUMANODE, allowed.get());
   for (hwloc_obj_t node = nullptr;
        (node = hwloc_get_next_obj_by_type(tree.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
     machine.memories.push_back({static_cast<int>(node->os_index), list_text(node->cpuset),

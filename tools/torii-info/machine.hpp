@@ -20,6 +20,8 @@ struct Machine {
   int cpus = 0;              ///< of the machine
   int cpus_allowed = 0;      ///< of this process: its affinity within its cpuset
   std::string allowed_list;  ///< e.g. "0-3,8"
+  int l3_groups = 1;         ///< third-level caches of the CPUs allowed; 1 if there is none
+  int numa_nodes = 1;        ///< of the CPUs allowed
   std::vector<MachineMemory> memories;
   std::string picture;  ///< sockets, caches and cores, equal ones drawn once; lines end with \n
 };

@@ -18,6 +18,7 @@
 #include "tools/torii-info/plan.hpp"
 #include "tools/torii-info/report.hpp"
 #include "tools/torii-info/tune.hpp"
+#include "tools/torii-info/tune_measure.hpp"
 
 namespace torii::tools {
 namespace {
@@ -87,6 +88,54 @@ CLI::App* add_measure(CLI::App& app, MeasureFiles& files) {
   return measured;
 }
 
+CLI::App* add_tune(CLI::App& app, TuneRequest& request) {
+  CLI::App* tune = app.add_subcommand("tune",
+                                      "print the tune table, check how far it is from the best on this machine "
+                                      "(--check), or make one for this machine (-o)");
+  tune->add_flag("--check", request.check,
+                 "print the time of what auto selects over that of the best forced algorithm, for every cell; exit "
+                 "code 1 if the median is above 1.03 or the worst above 1.15");
+  tune->add_option("-o,--output", request.output,
+                   "search for faster rows, compare them with the built-in table, and write a tune file, - for stdout");
+  tune->add_option(kTuneFile.flag, request.tune_file, "table to print or to check instead of the one in force");
+  tune->add_option("--minutes", request.minutes, "time for all; cells that do not fit are left out (exit code 4)")
+      ->check(CLI::Range(0.001, 10000.0))
+      ->capture_default_str();
+  tune->add_option("--ranks", request.ranks, "list of numbers of ranks (default: 2, 4, 8 ... up to the CPUs)");
+  tune->add_flag("--oversubscribe", request.oversubscribe, "allow more ranks than CPUs");
+  tune->add_option("--collectives", request.collectives, "list of collectives")->capture_default_str();
+  tune->add_option("--algorithms", request.algorithms, "list of algorithms (default: all)");
+  tune->add_option("-b", request.least, "least size, with K, M or G (1024)")->capture_default_str();
+  tune->add_option("-e", request.most, "greatest size")->capture_default_str();
+  tune->add_option("-f", request.factor, "factor from one size to the next")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  tune->add_option("--passes", request.passes, "passes of --check over all cells; regret is the median (default: 3)")
+      ->check(CLI::Range(1, 99));
+  tune->add_option("--rounds", request.rounds, "rounds in which candidates of a cell take turns, at most")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  tune->add_option("--block-ms", request.block_ms, "time of one candidate in a round")
+      ->check(CLI::Range(0.01, 1e4))
+      ->capture_default_str();
+  tune->add_option("--raw", request.raw, "write every figure as JSON lines to this file");
+  tune->footer(
+      "Example:\n  torii-info tune --minutes 5 -o tune.json\n  TORII_TUNE_FILE=tune.json torii-info tune --check\n"
+      "Exit codes: 0 done, 1 --check found regret above a limit, 2 bad command line or file, 3 not possible here, 4 "
+      "time was\nover: what was measured is printed and written");
+  return tune;
+}
+
+/// The table, or what was measured. Flags about measuring mean nothing to the table.
+Report tune(const CLI::App& command, TuneRequest& request) {
+  if (request.check || !request.output.empty()) return measure_tune(request);
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || option->get_name() == kTuneFile.flag) continue;
+    throw Error(Status::invalid_argument, option->get_name() + " is for --check and -o FILE; torii-info tune --help");
+  }
+  return print_table(request.tune_file.empty() ? "" : std::string(kTuneFile.setting) + "=" + request.tune_file + "\n");
+}
+
 CLI::App* add_phases(CLI::App& app, PhasesQuestion& moved) {
   CLI::App* least = app.add_subcommand("phases", "how few phases of communication a redistribution of items can take");
   least->add_option("--ranks", moved.ranks, "number of ranks (default: 4)");
@@ -104,15 +153,13 @@ int run(int argc, char** argv) {
   std::string json;
   std::string svg;
   PlanQuestion question;
-  std::string tune_overrides;
+  TuneRequest tuning;
   int doctor_ranks = 0;
   app.add_option("--json", json, "write the same as one line of JSON to this file, - for stdout (any command)");
   app.require_subcommand(0, 1);
   app.fallthrough();
   add_plan(app, question, svg);
-  CLI::App* tune = app.add_subcommand("tune", "print the tune table");
-  add_setting(*tune, kTuneFile, tune_overrides);
-  tune->footer("Example:\n  torii-info tune --tune-file mine.json");
+  const CLI::App* tuned = add_tune(app, tuning);
   CLI::App* check = app.add_subcommand("doctor", "what this machine and container allow, and how to lift a limit");
   check->add_option("--ranks", doctor_ranks, "ranks of the job (default: one per CPU that may be used)")
       ->check(CLI::Range(1, 65536));
@@ -127,18 +174,20 @@ int run(int argc, char** argv) {
   Report report;
   if (app.got_subcommand("plan")) {
     report = report_plan(answer(question));
-  } else if (app.got_subcommand(tune)) {
-    report = print_table(tune_overrides);
+  } else if (app.got_subcommand(tuned)) {
+    tuning.json = json;
+    for (int i = 0; i < argc; ++i) tuning.command += (i == 0 ? "torii-info" : " " + std::string(argv[i]));
+    report = tune(*tuned, tuning);
   } else if (app.got_subcommand(check)) {
     report = doctor(doctor_ranks);
   } else if (app.got_subcommand(measured)) {
     report = measure(files.tree, files.tune);
-    if (report.text.empty()) return kDone;  // rank 0 prints it
   } else if (app.got_subcommand(least)) {
     report = phases(moved);
   } else {
     report = overview();
   }
+  if (report.json.is_null()) return report.code;  // rank 0 prints it, or the run was interrupted
   publish(report, json, svg);
   return report.code;
 }

@@ -13,7 +13,10 @@
 namespace torii::tools {
 namespace {
 
-std::string length_text(std::size_t bytes_max) { return bytes_max == SIZE_MAX ? "any" : bytes_text(bytes_max); }
+std::string length_text(const TuneRow& row) {
+  const std::string most = row.bytes_max == SIZE_MAX ? "any" : bytes_text(row.bytes_max);
+  return row.bytes_min == 0 ? most : bytes_text(row.bytes_min) + ".." + most;
+}
 
 std::string ranks_text(const TuneRow& row) { return fmt::format("{}..{}", row.ranks_min, row.ranks_max); }
 
@@ -24,12 +27,14 @@ std::string topology_text(const TuneRow& row) {
   return *row.topology == Topology::Kind::node ? "node" : "torus";
 }
 
-/// In the form of a tune file.
+}  // namespace
+
 Json row_json(const TuneRow& row) {
   Json json;
   if (row.topology) json["topology"] = topology_text(row);
   json["collective"] = name(row.collective);
   json["ranks"] = {row.ranks_min, row.ranks_max};
+  if (row.bytes_min != 0) json["bytes_min"] = row.bytes_min;
   json["bytes_max"] = row.bytes_max == SIZE_MAX ? Json(nullptr) : Json(row.bytes_max);
   json["algorithm"] = row.algorithm;
   json["segment"] = row.tuning.segment_bytes;
@@ -41,13 +46,12 @@ Json row_json(const TuneRow& row) {
   return json;
 }
 
-}  // namespace
-
 std::string row_text(const TuneRow& row) {
+  std::string lengths = row.bytes_max == SIZE_MAX ? "any length" : "up to " + bytes_text(row.bytes_max);
+  if (row.bytes_min != 0) lengths = "from " + bytes_text(row.bytes_min) + ", " + lengths;
   return fmt::format("{}{}, {} to {} ranks, {} -> {}, segment {}, slots {}, window {}{}", name(row.collective),
-                     row.topology ? " on a " + topology_text(row) : "", row.ranks_min, row.ranks_max,
-                     row.bytes_max == SIZE_MAX ? "any length" : "up to " + bytes_text(row.bytes_max), row.algorithm,
-                     bytes_text(row.tuning.segment_bytes), row.tuning.slots, row.tuning.window,
+                     row.topology ? " on a " + topology_text(row) : "", row.ranks_min, row.ranks_max, lengths,
+                     row.algorithm, bytes_text(row.tuning.segment_bytes), row.tuning.slots, row.tuning.window,
                      row.tuning.one_shot ? ", one_shot" : "");
 }
 
@@ -58,13 +62,13 @@ Report print_table(const std::string& overrides) {
   Report report;
   report.text =
       fmt::format("tune table: {}; the first row that fits and whose algorithm accepts the call serves it\n", origin);
-  report.text += fmt::format("{:>3}  {:<9} {:<15} {:<12} {:>9}  {:<19} {:>8} {:>5} {:>6}  {}\n", "row", "topology",
-                             "collective", "ranks", "bytes_max", "algorithm", "segment", "slots", "window", "one_shot");
+  report.text += fmt::format("{:>3}  {:<9} {:<15} {:<12} {:>16}  {:<19} {:>8} {:>5} {:>6}  {}\n", "row", "topology",
+                             "collective", "ranks", "bytes", "algorithm", "segment", "slots", "window", "one_shot");
   report.json = {{"origin", origin}, {"version", TuneTable::kVersion}, {"rows", Json::array()}};
   int index = 0;
   for (const TuneRow& row : table.rows()) {
-    report.text += fmt::format("{:>3}  {:<9} {:<15} {:<12} {:>9}  {:<19} {:>8} {:>5} {:>6}  {}\n", index++,
-                               topology_text(row), name(row.collective), ranks_text(row), length_text(row.bytes_max),
+    report.text += fmt::format("{:>3}  {:<9} {:<15} {:<12} {:>16}  {:<19} {:>8} {:>5} {:>6}  {}\n", index++,
+                               topology_text(row), name(row.collective), ranks_text(row), length_text(row),
                                row.algorithm, bytes_text(row.tuning.segment_bytes), row.tuning.slots, row.tuning.window,
                                row.tuning.one_shot ? "yes" : "no");
     report.json["rows"].push_back(row_json(row));

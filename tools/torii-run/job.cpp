@@ -28,7 +28,7 @@ namespace {
 class Job : public RankJob {
  public:
   explicit Job(const JobOptions& options)
-      : RankJob({"torii-run", options.command, options.ranks, options.timeout_s, options.continue_on_failure,
+      : RankJob({options.speaker, options.command, options.ranks, options.timeout_s, options.continue_on_failure,
                  options.replacements}) {}
 
  private:
@@ -112,8 +112,12 @@ int run_job(const JobOptions& options) {
   keep_standard_streams();
   // Orphans of the ranks become our children, so that none outlives the job.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // The job blocks its signals. One that comes after its end is for the caller.
+  sigset_t mask;
+  sigprocmask(SIG_SETMASK, nullptr, &mask);
   const int code = Job(options).run();
   end_strays();
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
   return code;
 }
 

@@ -8,6 +8,7 @@
 namespace torii::tools {
 
 struct JobOptions {
+  std::string speaker = "torii-run";  ///< the program in whose name messages are printed
   int ranks = 1;
   double timeout_s = 0;              ///< 0: none
   bool continue_on_failure = false;  ///< ranks go on when one fails

@@ -68,7 +68,7 @@ TEST(Selection, ARowMayBeForOneKindOfTopology) {
   EXPECT_EQ(chosen(Topology::node(4), 4096), "ring") << "a row without a kind serves all";
 }
 
-/// The rows of perf/tune serve ranks on a node as ever; tori have rows of their own for every collective.
+/// The measured rows serve ranks on a node as ever; tori have rows of their own for every collective.
 TEST(Selection, TheBuiltInTableHasRowsForTori) {
   const TuneTable& table = TuneTable::built_in();
   for (int collective = 0; collective < kCollectiveCount; ++collective) {
@@ -211,6 +211,28 @@ TEST(Selection, AForcedAlgorithmThatCannotIsRefusedWithThoseThatCan) {
   }
 }
 
+TEST(TuneFile, RowsMayServeALengthInTheMiddleAndNameTheBuiltInOnes) {
+  const TuneTable table = TuneTable::parse(R"({"version": 1, "rows": ["built-in torus", "built-in switch",
+    {"collective": "allreduce", "ranks": [2, 4], "bytes_min": 100, "bytes_max": 200, "algorithm": "ring",
+     "segment": 4096, "slots": 4, "window": 1}, "built-in node"],
+    "machine": {"cpus": 8, "l3_groups": 2, "numa_nodes": 1, "ranks": 4}})",
+                                           "the test's table");
+  const TuneTable& built_in = TuneTable::built_in();
+  ASSERT_EQ(table.rows().size(), built_in.rows().size() + 1);
+  const auto chosen = [&](const TuneTable& one, std::size_t bytes, bool several_nodes = false) {
+    return std::string(select(one, {}, request_of(Collective::allreduce, 4), bytes, several_nodes).algorithm->name);
+  };
+  EXPECT_EQ(chosen(table, 100), "ring");
+  EXPECT_EQ(chosen(table, 200), "ring");
+  for (const std::size_t bytes : {std::size_t{99}, std::size_t{201}}) {
+    EXPECT_EQ(chosen(table, bytes), chosen(built_in, bytes));
+  }
+  EXPECT_EQ(chosen(table, 150, true), chosen(built_in, 150, true)) << "rows for switches come before";
+  ASSERT_TRUE(table.machine());
+  EXPECT_EQ(table.machine()->cpus, 8);
+  EXPECT_TRUE(built_in.machine()) << "the built-in table says where its rows for nodes were measured";
+}
+
 TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
   const std::string row = R"("collective": "allreduce", "ranks": [1, 2], "bytes_max": null, "algorithm": "node", )";
   const auto table_of = [](const std::string& one) { return R"({"version": 1, "rows": [{)" + one + "}]}"; };
@@ -226,6 +248,13 @@ TEST(TuneFile, BadValuesAreNamedWithTheirPlace) {
       {table_of(row + R"("segment": 64, "slots": 4, "window": 1, "topology": "ring")"), "\"topology\" is \"ring\""},
       {table_of(row + R"("segment": 64, "slots": 4, "window": 1, "topology": 3)"), "\"topology\" must be a string"},
       {table_of(row + R"("segment": 64, "slots": 4, "window": 1, "radix": 1)"), "\"radix\" is 1"},
+      {table_of(row + R"("segment": 64, "slots": 4, "window": 1, "bytes_min": -1)"), "\"bytes_min\" is -1"},
+      {R"({"version": 1, "rows": [{"collective": "allreduce", "ranks": [1, 2], "bytes_min": 9, "bytes_max": 8}]})",
+       "\"bytes_max\" is 8; it must be a whole number from 9"},
+      {R"({"version": 1, "rows": ["built-in"]})", "row 0: it is \"built-in\"; names of rows are \"built-in torus\""},
+      {R"({"version": 1, "rows": [], "machine": 3})", "file.json, machine: it must be an object"},
+      {R"({"version": 1, "rows": [], "machine": {"cpus": 0}})", "machine: \"cpus\" is 0"},
+      {R"({"version": 1, "rows": [], "machine": {"cpus": 1}})", "machine: \"l3_groups\" is missing"},
       {table_of(R"("collective": "allreduces")"), "allreduces"}};
   for (const auto& one : cases) {
     try {
