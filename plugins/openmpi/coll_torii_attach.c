@@ -5,13 +5,14 @@
 #include <opal/mca/pmix/pmix.h>
 #include <stdlib.h>
 
+#include "plugins/openmpi/coll_torii_delay.h"
 #include "plugins/openmpi/coll_torii_report.h"
 #include "plugins/openmpi/coll_torii_state.h"
 
 #define RANKS_MAX 1024
 /* MPI has no deadline: a rank may come to a call hours after the others. */
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
-/* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
+/* Address space for some hundreds of communicators, whose teams have 64 MiB and 4 MiB per rank each. */
 #define SETTING_ARENA "ARENA=256G\n"
 /* The tune table of the teams of non-blocking and of persistent operations: the text of tune_table_background.json. Its
  * plans are few and small, so a team's staging never runs out with up to 16 roots. Reassigning staging waits for all
@@ -31,8 +32,12 @@ typedef struct setup_t {
 #define DONE ((int64_t)0)
 
 static int gather(const setup_t* setup, const void* mine, void* all, int bytes) {
-  return setup->module->below_allgather(mine, bytes, &ompi_mpi_byte.dt, all, bytes, &ompi_mpi_byte.dt, setup->comm,
-                                        setup->module->below_allgather_module);
+  coll_torii_module_t* const module = setup->module;
+  const bool was_below = coll_torii_enter_below(module);
+  const int status = module->below_allgather(mine, bytes, &ompi_mpi_byte.dt, all, bytes, &ompi_mpi_byte.dt, setup->comm,
+                                             module->below_allgather_module);
+  coll_torii_leave_below(module, was_below);
+  return status;
 }
 
 /* One message of a rank. It contains the data as well if they are short: an exchange is then one allgather. */
@@ -96,8 +101,8 @@ static bool agree(setup_t* setup, bool succeeded) {
 static void describe(char* text, size_t bytes) {
   const coll_torii_state_t* const own = &coll_torii_state;
   memset(text, 0, bytes);
-  snprintf(text, bytes, "%s;%d;%s;%s;%s", torii_version(), own->priority, own->algorithm, own->determinism,
-           own->topology);
+  snprintf(text, bytes, "%s;%d;%d;%s;%s;%s", torii_version(), own->priority, own->delay, own->algorithm,
+           own->determinism, own->topology);
 }
 
 #define CARD_BYTES 256
@@ -218,40 +223,36 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind, int* members) {
   return status == TORII_OK;
 }
 
+/* By coll_torii_team_t. */
+static const char* const names[TEAM_COUNT] = {"blocking", "background", "ordered", "persistent"};
+
 static void destroy_team(coll_torii_module_t* module, coll_torii_team_t kind) {
   (void)torii_team_destroy(module->teams[kind]);
   module->teams[kind] = NULL;
 }
 
-/* Makes the teams from `first` to `last`, or none of them. */
-static void make_teams(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t first,
-                       coll_torii_team_t last) {
-  for (coll_torii_team_t kind = first; kind <= last; ++kind) module->states[kind] = STATE_BUSY;
+static void make_kind(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
   setup_t setup = {.comm = comm, .module = module};
   const int ranks = ompi_comm_size(comm);
   /* All members get the same result: they have the same members, and all ranks of a job have a context or none has. */
   bool made = coll_torii_state.context != NULL && ranks <= RANKS_MAX && is_within_job(comm);
   if (made) {
     int* const members = members_of(comm);
-    const bool needs_offers = last == TEAM_PERSISTENT;
+    const bool needs_offers = kind == TEAM_PERSISTENT;
     if (needs_offers) module->offers = malloc((size_t)ranks * sizeof(*module->offers));
     made = begin(&setup, members != NULL && (!needs_offers || module->offers != NULL));
-    for (coll_torii_team_t kind = first; kind <= last && made; ++kind) made = make_team(&setup, kind, members);
+    made = made && make_team(&setup, kind, members);
     made = agree(&setup, made);
     end(&setup);
     free(members);
   }
-  for (coll_torii_team_t kind = first; kind <= last; ++kind) {
-    if (!made) destroy_team(module, kind);
-    module->states[kind] = made ? STATE_ATTACHED : STATE_FAILED;
-  }
-  if (made) coll_torii_say(2, "communicator %u of %d ranks attached", comm->c_contextid, ranks);
+  if (!made) destroy_team(module, kind);
+  module->states[kind] = made ? STATE_ATTACHED : STATE_FAILED;
+  if (made) coll_torii_say(2, "communicator %u of %d ranks: %s team made", comm->c_contextid, ranks, names[kind]);
 }
 
 torii_team* coll_torii_attach(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
-  if (module->states[TEAM_BLOCKING] == STATE_NEW) make_teams(module, comm, TEAM_BLOCKING, TEAM_BACKGROUND);
-  if (module->states[TEAM_BLOCKING] != STATE_ATTACHED) return NULL;
-  if (module->states[kind] == STATE_NEW) make_teams(module, comm, kind, kind);
+  if (module->states[kind] == STATE_NEW) make_kind(module, comm, kind);
   return module->states[kind] == STATE_ATTACHED ? module->teams[kind] : NULL;
 }
 
