@@ -23,7 +23,7 @@ class Program:
     written: str = ""
     inputs: dict = dataclasses.field(default_factory=dict)  # file: text, or a function that gives it
     input: str = ""  # the file that standard input is
-    before: list = dataclasses.field(default_factory=list)  # a command that makes an input from the files
+    before: list = dataclasses.field(default_factory=list)  # a command that makes an input
     codes: tuple = (0,)
     environment: dict = dataclasses.field(default_factory=dict)
     has_rows: bool = False  # the output has lines of a name and milliseconds
@@ -252,14 +252,14 @@ PROGRAMS = [
     Program("petsc-solvers", LATENCY, "python3-petsc4py", [PYTHON, PETSC], ["solvers.py"], proof="solved",
             inputs={"solvers.py": SOLVERS}, environment={"PYTHONPATH": PETSC}),
     Program("dolfinx-poisson", LATENCY, "fenicsx-performance-tests", ["/usr/bin/dolfinx-scaling-test"],
-            "--scaling_type strong --ndofs 20000 --problem_type poisson -ksp_type cg -ksp_rtol 1e-8 -pc_type jacobi"
-            .split(), proof="Number of Krylov iterations"),
+            [*"--scaling_type strong --ndofs 20000 --problem_type poisson".split(),
+             *"-ksp_type cg -ksp_rtol 1e-8 -pc_type jacobi".split()], proof="Number of Krylov iterations"),
     Program("lammps-atoms", POINTS, "lammps", ["/usr/bin/lmp"], ["-in", "in.atoms"], proof="Total wall time",
             inputs={"in.atoms": ATOMS}),
     Program("lammps-ions", POINTS + ", FFT", "lammps", ["/usr/bin/lmp"], ["-in", "in.ions"],
             proof="Total wall time", inputs={"in.ions": IONS}),
-    Program("mrbayes", POINTS, "mrbayes-mpi", ["/usr/lib/mrbayes-mpi/mb-mpi"], ["align.nex"], proof="Analysis completed",
-            inputs={"align.nex": alignment}),
+    Program("mrbayes", POINTS, "mrbayes-mpi", ["/usr/lib/mrbayes-mpi/mb-mpi"], ["align.nex"],
+            proof="Analysis completed", inputs={"align.nex": alignment}),
     Program("hpcc", "all kinds", "hpcc", ["/usr/bin/hpcc"], proof="Success=1", written="hpccoutf.txt",
             inputs={"hpccinf.txt": hpcc_input}),
 ]
