@@ -2,10 +2,12 @@
 // Times what communicators cost an MPI program, as the program sees it:
 //   mpirun -n RANKS mpi_communicators [REPEATS]
 // The program knows nothing of coll/torii: perf/programs --only communicators runs it with and without the component
-// by turns. Each line has a name and milliseconds of the slowest rank: one start or end of MPI, or all REPEATS
-// (default 500) repeats of a row of calls. Rows "dup_K" make a copy of MPI_COMM_WORLD, use it K times, and free it.
+// by turns. Each line has a name and microseconds of the slowest rank: one start or end of MPI, or one of REPEATS
+// (default 500) repeats of a row of calls; rows of many calls are repeated less often. Rows "dup_K" make a copy of
+// MPI_COMM_WORLD, use it K times, and free it; "alive_K" keeps all copies until the last one is made.
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,8 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double milliseconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+double microseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
 /// The time of the slowest rank, on all ranks.
@@ -27,10 +29,10 @@ double slowest(double mine) {
   return most;
 }
 
-void print(const std::string& name, double milliseconds) {
+void print(const std::string& name, double microseconds) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) std::printf("%s %.3f\n", name.c_str(), milliseconds);
+  if (rank == 0) std::printf("%s %.2f\n", name.c_str(), microseconds);
 }
 
 void use(MPI_Comm comm, int times) {
@@ -42,15 +44,15 @@ void use(MPI_Comm comm, int times) {
 }
 
 template <class Body>
-void measure(const std::string& name, const Body& body) {
+void measure(const std::string& name, int repeats, const Body& body) {
   MPI_Barrier(MPI_COMM_WORLD);
   const auto begin = Clock::now();
   body();
-  print(name, slowest(milliseconds_since(begin)));
+  print(name, slowest(microseconds_since(begin)) / repeats);
 }
 
 void measure_copies(int repeats, int uses) {
-  measure("dup_" + std::to_string(uses), [=] {
+  measure("dup_" + std::to_string(uses), repeats, [=] {
     for (int i = 0; i < repeats; ++i) {
       MPI_Comm copy;
       MPI_Comm_dup(MPI_COMM_WORLD, &copy);
@@ -62,7 +64,7 @@ void measure_copies(int repeats, int uses) {
 
 /// Rows of a grid of processes, such as solvers make.
 void measure_parts(int repeats) {
-  measure("split_1", [=] {
+  measure("split_1", repeats, [=] {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int i = 0; i < repeats; ++i) {
@@ -75,7 +77,7 @@ void measure_parts(int repeats) {
 }
 
 void measure_alive(int repeats, int uses) {
-  measure("alive_" + std::to_string(uses), [=] {
+  measure("alive_" + std::to_string(uses), repeats, [=] {
     std::vector<MPI_Comm> all(static_cast<std::size_t>(repeats));
     for (MPI_Comm& comm : all) {
       MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -90,7 +92,7 @@ void measure_alive(int repeats, int uses) {
 int main(int argc, char** argv) {
   const auto begin = Clock::now();
   MPI_Init(&argc, &argv);
-  const double init = milliseconds_since(begin);
+  const double init = microseconds_since(begin);
   const int repeats = argc == 2 ? std::atoi(argv[1]) : 500;
   if (argc > 2 || repeats < 1) {
     std::fprintf(stderr, "usage: mpi_communicators [REPEATS, 1 or more]\n");
@@ -100,11 +102,13 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   print("init", slowest(init));
   use(MPI_COMM_WORLD, 1000);
-  for (const int uses : {0, 1, 4, 16, 64, 256}) measure_copies(repeats, uses);
+  constexpr int kFew = 16;
+  for (const int uses : {0, 1, 4, kFew}) measure_copies(repeats, uses);
+  for (const int uses : {64, 256, 1024}) measure_copies(std::max(repeats * kFew / uses, 1), uses);
   measure_parts(repeats);
   measure_alive(repeats, 1);
   const auto end = Clock::now();
   MPI_Finalize();
-  if (rank == 0) std::printf("finalize %.3f\n", milliseconds_since(end));
+  if (rank == 0) std::printf("finalize %.2f\n", microseconds_since(end));
   return 0;
 }

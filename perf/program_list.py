@@ -26,7 +26,7 @@ class Program:
     before: list = dataclasses.field(default_factory=list)  # a command that makes an input
     codes: tuple = (0,)
     environment: dict = dataclasses.field(default_factory=dict)
-    has_rows: bool = False  # the output has lines of a name and milliseconds
+    has_rows: bool = False  # the output has lines of a name and microseconds
 
     def path(self, binaries):
         return self.files[0] if "/" in self.files[0] else str(binaries.resolve() / self.files[0])

@@ -33,8 +33,9 @@ static void register_text(const char* name, const char* what, char** place) {
                                         NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, place);
 }
 
-/* A team costs as much time as torii saves in about so many short calls (perf/programs --only communicators). */
-#define DELAY 20
+/* A team costs as much time as torii saves in about so many short calls: 15 us with 2 ranks, up to 400 us with 4 on two
+ * CPUs (perf/programs --only communicators; coll_torii_delay.c). */
+#define DELAY 300
 
 static int register_parameters(void) {
   coll_torii_state_t* const own = &coll_torii_state;

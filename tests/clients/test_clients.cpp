@@ -39,7 +39,7 @@ TEST(Fuzz, NoByteDiffersFromOpenMpi) {
 /// Calls of one group go from the component below to torii while it is in use.
 TEST(Fuzz, FirstCallsBelow) {
   Job job = fuzz(3, is_full() ? 2000 : 100, 11);
-  job.delay = "";
+  job.delay = "200";
   const Outcome outcome = mpirun(job);
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("no difference"), std::string::npos) << outcome.output;
@@ -109,12 +109,12 @@ TEST(Semantics, TeamsAreMadeWhenTheyPay) {
   }
 }
 
-TEST(Semantics, ProgramsRunWithTheDefaultDelayToo) {
+TEST(Semantics, ProgramsRunWithADelayToo) {
   Job job = {2,
              {"--mca", "coll_torii_verbose", "1"},
              {program("mpi_semantics"), "attributes", "derived_broadcasts", "empty_calls", "messages_move",
               "other_groups", "persistent", "threads", "spawn"}};
-  job.delay = "";
+  job.delay = "50";
   const Outcome outcome = mpirun(job);
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("spawn: ok"), std::string::npos) << outcome.output;
