@@ -3,7 +3,6 @@
 import dataclasses
 import gzip
 import pathlib
-import random
 import subprocess
 
 SCALAPACK = "/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests"
@@ -67,19 +66,6 @@ def grid_graph(side):
     rows = [list(neighbours((x, y, z))) for x in range(side) for y in range(side) for z in range(side)]
     head = f"0\n{len(rows)} {sum(map(len, rows))}\n0 000\n"
     return head + "".join(f"{len(row)} {' '.join(map(str, row))}\n" for row in rows)
-
-
-def alignment():
-    """Twelve related sequences for MrBayes, always the same."""
-    chance = random.Random(4711)
-    sequences = ["".join(chance.choice("ACGT") for _ in range(600))]
-    while len(sequences) < 12:
-        parent = chance.choice(sequences)
-        sequences.append("".join(chance.choice("ACGT") if chance.random() < 0.08 else base for base in parent))
-    rows = "".join(f"s{i} {text}\n" for i, text in enumerate(sequences))
-    return ("#NEXUS\nbegin data;\ndimensions ntax=12 nchar=600;\nformat datatype=dna;\nmatrix\n" + rows + ";\nend;\n"
-            "begin mrbayes;\nset autoclose=yes nowarn=yes seed=1 swapseed=1;\nlset nst=6 rates=gamma;\n"
-            "mcmc nruns=2 nchains=2 ngen=6000 samplefreq=100 printfreq=1000 diagnfreq=1000;\nend;\n")
 
 
 def hpcc_input():
@@ -251,15 +237,10 @@ PROGRAMS = [
             inputs={"49.tree": text_of(EXAML + ".tree"), "49": text_of(EXAML + ".gz")}),
     Program("petsc-solvers", LATENCY, "python3-petsc4py", [PYTHON, PETSC], ["solvers.py"], proof="solved",
             inputs={"solvers.py": SOLVERS}, environment={"PYTHONPATH": PETSC}),
-    Program("dolfinx-poisson", LATENCY, "fenicsx-performance-tests", ["/usr/bin/dolfinx-scaling-test"],
-            [*"--scaling_type strong --ndofs 20000 --problem_type poisson".split(),
-             *"-ksp_type cg -ksp_rtol 1e-8 -pc_type jacobi".split()], proof="Number of Krylov iterations"),
     Program("lammps-atoms", POINTS, "lammps", ["/usr/bin/lmp"], ["-in", "in.atoms"], proof="Total wall time",
             inputs={"in.atoms": ATOMS}),
     Program("lammps-ions", POINTS + ", FFT", "lammps", ["/usr/bin/lmp"], ["-in", "in.ions"],
             proof="Total wall time", inputs={"in.ions": IONS}),
-    Program("mrbayes", POINTS, "mrbayes-mpi", ["/usr/lib/mrbayes-mpi/mb-mpi"], ["align.nex"],
-            proof="Analysis completed", inputs={"align.nex": alignment}),
     Program("hpcc", "all kinds", "hpcc", ["/usr/bin/hpcc"], proof="Success=1", written="hpccoutf.txt",
             inputs={"hpccinf.txt": hpcc_input}),
 ]
