@@ -3,6 +3,7 @@
 #include "api/context/context.hpp"
 
 #include <sys/mman.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <utility>
@@ -64,7 +65,6 @@ Context::Context(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap,
 void Context::open(Bootstrap& bootstrap, const TransportOpener& open, const Context* memory_of) {
   isa_ = chosen_isa(settings_.isa);
   if (!settings_.tune_file.empty()) loaded_table_ = TuneTable::load(settings_.tune_file);
-  tune_table_ = loaded_table_ ? &*loaded_table_ : &TuneTable::built_in();
   rank_map_ = read_rank_map(settings_.rank_map);
   nodes_ = find_nodes(bootstrap, settings_);
   const shared_memory::Arena* const earlier = memory_of != nullptr ? memory_of->memory_->arena.get() : nullptr;
@@ -145,6 +145,16 @@ void Context::free(void* address) {
     throw Error(Status::not_registered, "the address was not given by torii_allocate of this context");
   }
   arena.free(static_cast<std::size_t>(static_cast<std::byte*>(address) - arena.base()));
+}
+
+const std::string& Context::digest_text() {
+  const std::lock_guard lock(mutex_);
+  if (!digest_text_.empty()) return digest_text_;
+  const std::string& tune = tune_table().text();
+  std::string text = "VERSION=" + std::string(TORII_VERSION) + "\n" + settings_.digest_text();
+  if (!text.ends_with('\n')) text += '\n';
+  digest_text_ = text + "TUNE_FILE digest=" + std::to_string(XXH3_64bits(tune.data(), tune.size())) + "\n";
+  return digest_text_;
 }
 
 std::shared_ptr<const TuneTable> Context::team_table(const std::string& text) {

@@ -45,7 +45,11 @@ class Context {
   const Settings& settings() const noexcept { return settings_; }
   /// The result of read_rank_map() for the setting.
   const std::string& rank_map() const noexcept { return rank_map_; }
-  const TuneTable& tune_table() const noexcept { return *tune_table_; }
+  /// That of TORII_TUNE_FILE, or the built-in one, which is read at the first call: not all jobs make a team.
+  const TuneTable& tune_table() const { return loaded_table_ ? *loaded_table_ : TuneTable::built_in(); }
+  /// What members of a team compare of the context: version, settings and tune table, one "NAME=value" a line. Made at
+  /// the first call.
+  const std::string& digest_text();
   kernels::Isa isa() const noexcept { return isa_; }
   Transport& transport() noexcept { return *transport_; }
   /// The bootstrap of the whole job: teams of all ranks are made with it.
@@ -98,7 +102,7 @@ class Context {
   kernels::Isa isa_ = kernels::Isa::automatic;
   std::optional<TuneTable> loaded_table_;
   std::string rank_map_;
-  const TuneTable* tune_table_ = nullptr;
+  std::string digest_text_;  ///< empty before the first call
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<shared_memory::Nodes> nodes_;
   std::shared_ptr<const OwnMemory> memory_;

@@ -9,8 +9,6 @@
 namespace torii {
 namespace {
 
-constexpr const char* kVersion = TORII_VERSION;
-
 /// The first line in which two digests differ, as "'A=1' against 'A=2'".
 std::string first_difference(const std::string& a, const std::string& b) {
   std::size_t begin = 0;
@@ -30,10 +28,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
 std::uint64_t digest_of(const std::string& text) { return XXH3_64bits(text.data(), text.size()); }
 
 std::string digest_text(Context& context, const TeamOptions& options) {
-  const std::string& tune = context.tune_table().text();
-  std::string text = "VERSION=" + std::string(kVersion) + "\n" + context.settings().digest_text();
-  if (!text.ends_with('\n')) text += '\n';
-  text += "TUNE_FILE digest=" + std::to_string(digest_of(tune)) + "\n";
+  std::string text = context.digest_text();
   text += "team topology=" + options.topology + "\nteam algorithm=" + options.algorithm +
           "\nteam determinism=" + options.determinism + "\nteam wire=" + options.wire +
           "\nteam segment=" + std::to_string(options.segment_bytes) + "\nteam tune_table digest=" +

@@ -39,7 +39,7 @@ StagingBudget::StagingBudget(const Membership& members, TeamAgreement& agreement
 }
 
 bool StagingBudget::is_memory_short() const {
-  return memory_left().bytes / 2 < members_.context().own_node_ranks() * bytes_;
+  return memory_left_lately() / 2 < members_.context().own_node_ranks() * bytes_;
 }
 
 /// Peers write there, and a signal in the middle of their call would be the alternative.

@@ -5,21 +5,25 @@
 #include <opal/mca/pmix/pmix.h>
 #include <stdlib.h>
 
+#include "plugins/openmpi/coll_torii_delay.h"
 #include "plugins/openmpi/coll_torii_report.h"
 #include "plugins/openmpi/coll_torii_state.h"
 
 #define RANKS_MAX 1024
+/* Of a job: what all of them say in an exchange then has 2.3 MiB, and is on the stack of the main thread. */
+#define JOB_RANKS_MAX 32768
 /* MPI has no deadline: a rank may come to a call hours after the others. */
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
-/* Address space for some hundreds of communicators, each with two teams of 64 MiB and 4 MiB per rank. */
+/* Address space for some hundreds of communicators, whose teams have 64 MiB and 4 MiB per rank each. */
 #define SETTING_ARENA "ARENA=256G\n"
 /* The tune table of the teams of non-blocking and of persistent operations: the text of tune_table_background.json. Its
  * plans are few and small, so a team's staging never runs out with up to 16 roots. Reassigning staging waits for all
  * ranks, and a non-blocking call must not wait. */
 extern const char coll_torii_background_table[];
 
-/* One set-up. In each exchange every rank says whether it exchanges the same number of bytes as all others, has failed
- * or is done. So no rank waits for one that failed alone, and all know the outcome. */
+/* One set-up. In each exchange every rank says whether it exchanges the same number of bytes as all others, or has
+ * failed. So no rank waits for one that failed alone, and all know the outcome: torii's last exchange tells it, and
+ * after that nothing fails on one rank alone. */
 typedef struct setup_t {
   struct ompi_communicator_t* comm;
   coll_torii_module_t* module;
@@ -28,34 +32,24 @@ typedef struct setup_t {
 } setup_t;
 
 #define FAILED ((int64_t)-1)
-#define DONE ((int64_t)0)
 
 static int gather(const setup_t* setup, const void* mine, void* all, int bytes) {
-  return setup->module->below_allgather(mine, bytes, &ompi_mpi_byte.dt, all, bytes, &ompi_mpi_byte.dt, setup->comm,
-                                        setup->module->below_allgather_module);
+  coll_torii_module_t* const module = setup->module;
+  const bool was_below = coll_torii_enter_below(module);
+  const int status = module->below_allgather(mine, bytes, &ompi_mpi_byte.dt, all, bytes, &ompi_mpi_byte.dt, setup->comm,
+                                             module->below_allgather_module);
+  coll_torii_leave_below(module, was_below);
+  return status;
 }
 
-/* One message of a rank. It contains the data as well if they are short: an exchange is then one allgather. */
-#define FRAME_BYTES 256
+/* One message of a rank. It contains the data as well if they are short, as all are unless settings differ: an exchange
+ * is then one allgather. Those of all ranks fit on a stack (RANKS_MAX), since memory that one rank alone does not get
+ * would let the others wait. */
+#define FRAME_BYTES 64
 typedef struct frame_t {
-  int64_t says; /* bytes to exchange, FAILED or DONE */
+  int64_t says; /* bytes to exchange, or FAILED */
   char data[FRAME_BYTES];
 } frame_t;
-
-/* Takes the memory for all exchanges. False if that fails on any rank, or any rank is not ready. This one exchange has
- * a byte per rank on the stack: memory that one rank alone does not get would let the others wait. */
-static bool begin(setup_t* setup, bool is_ready) {
-  const int ranks = ompi_comm_size(setup->comm);
-  char all[ranks];
-  setup->frames = malloc((size_t)ranks * sizeof(*setup->frames));
-  const char mine = is_ready && setup->frames != NULL;
-  bool are_ready = gather(setup, &mine, all, 1) == OMPI_SUCCESS;
-  for (int rank = 0; are_ready && rank < ranks; ++rank) are_ready = all[rank] != 0;
-  setup->is_agreed = !are_ready;
-  return are_ready;
-}
-
-static void end(setup_t* setup) { free(setup->frames); }
 
 /* True if every rank says `says`; `all`, which may be NULL, then has the first bytes of all ranks' data. */
 static bool all_say(setup_t* setup, int64_t says, const void* mine, void* all) {
@@ -86,18 +80,17 @@ bool coll_torii_gather(coll_torii_module_t* module, struct ompi_communicator_t* 
   return gather(&setup, mine, all, (int)bytes) == OMPI_SUCCESS;
 }
 
-/* Ends a set-up. True if it has succeeded on all ranks. */
-static bool agree(setup_t* setup, bool succeeded) {
-  if (setup->is_agreed) return false;
-  return all_say(setup, succeeded ? DONE : FAILED, NULL, NULL) && succeeded;
+/* Ends a set-up that has failed on this rank, perhaps alone. */
+static void fail(setup_t* setup) {
+  if (!setup->is_agreed) (void)all_say(setup, FAILED, NULL, NULL);
 }
 
 /* Writes the values that all ranks must share for this component to work; torii itself compares its own settings. */
 static void describe(char* text, size_t bytes) {
   const coll_torii_state_t* const own = &coll_torii_state;
   memset(text, 0, bytes);
-  snprintf(text, bytes, "%s;%d;%s;%s;%s", torii_version(), own->priority, own->algorithm, own->determinism,
-           own->topology);
+  snprintf(text, bytes, "%s;%d;%d;%s;%s;%s", torii_version(), own->priority, own->delay, own->algorithm,
+           own->determinism, own->topology);
 }
 
 #define CARD_BYTES 256
@@ -137,35 +130,28 @@ static void idle(void* unused) {
 }
 
 int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module_t* module) {
-  setup_t setup = {.comm = world, .module = module};
+  const int ranks = ompi_comm_size(world);
+  if (ranks > JOB_RANKS_MAX) return OMPI_ERR_NOT_AVAILABLE;
+  frame_t frames[ranks];
+  setup_t setup = {.comm = world, .module = module, .frames = frames};
   char settings[128] = "";
   if (getenv("TORII_TIMEOUT") == NULL) strcat(settings, SETTING_TIMEOUT);
   if (getenv("TORII_ARENA") == NULL) strcat(settings, SETTING_ARENA);
   torii_context_options options = {.size = sizeof(options),
                                    .rank = ompi_comm_rank(world),
-                                   .ranks = ompi_comm_size(world),
+                                   .ranks = ranks,
                                    .exchange = exchange,
                                    .exchange_data = &setup,
                                    .settings = settings,
                                    .idle = idle};
-  torii_context* context = NULL;
   /* Open MPI sets this at the end of MPI_Init only. Without it, ranks that share CPUs would wait in every exchange
    * until the time slices of others end. */
   const bool yields = opal_progress_set_yield_when_idle(true);
-  const bool has_begun = begin(&setup, true);
-  const torii_status status = has_begun ? torii_context_create(&options, &context) : TORII_NO_RESOURCE;
-  const bool agreed = agree(&setup, status == TORII_OK);
+  const torii_status status = torii_context_create(&options, &coll_torii_state.context);
+  if (status != TORII_OK) fail(&setup);
   (void)opal_progress_set_yield_when_idle(yields);
-  end(&setup);
-  if (agreed) {
-    coll_torii_state.context = context;
-    return OMPI_SUCCESS;
-  }
-  coll_torii_say(0, "left out of this job: no context (%s)",
-                 status == TORII_OK ? "another rank could not make it"
-                 : has_begun        ? torii_last_error()
-                                    : "no memory for it on this rank or another one");
-  (void)torii_context_destroy(context);
+  if (status == TORII_OK) return OMPI_SUCCESS;
+  coll_torii_say(0, "left out of this job: no context (%s)", torii_last_error());
   return OMPI_ERR_NOT_AVAILABLE;
 }
 
@@ -177,21 +163,15 @@ static bool is_within_job(struct ompi_communicator_t* comm) {
   return true;
 }
 
-/* The members as ranks of the context; NULL if there is no memory. The caller frees the array. */
-static int* members_of(struct ompi_communicator_t* comm) {
-  const int ranks = ompi_comm_size(comm);
-  int* const members = malloc((size_t)ranks * sizeof(*members));
-  for (int rank = 0; members != NULL && rank < ranks; ++rank) {
-    members[rank] = (int)ompi_comm_peer_lookup(comm, rank)->super.proc_name.vpid;
-  }
-  return members;
-}
-
 static const char* text_or_null(const char* text) { return text == NULL || text[0] == '\0' ? NULL : text; }
 
-static bool make_team(setup_t* setup, coll_torii_team_t kind, int* members) {
+static bool make_team(setup_t* setup, coll_torii_team_t kind) {
   const coll_torii_state_t* const own = &coll_torii_state;
   const int ranks = ompi_comm_size(setup->comm);
+  int members[ranks]; /* as ranks of the context */
+  for (int rank = 0; rank < ranks; ++rank) {
+    members[rank] = (int)ompi_comm_peer_lookup(setup->comm, rank)->super.proc_name.vpid;
+  }
   torii_team_options options = {.size = sizeof(options),
                                 .algorithm = "auto",
                                 .topology = "node",
@@ -218,40 +198,36 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind, int* members) {
   return status == TORII_OK;
 }
 
+/* By coll_torii_team_t. */
+static const char* const names[TEAM_COUNT] = {"blocking", "background", "ordered", "persistent"};
+
 static void destroy_team(coll_torii_module_t* module, coll_torii_team_t kind) {
   (void)torii_team_destroy(module->teams[kind]);
   module->teams[kind] = NULL;
 }
 
-/* Makes the teams from `first` to `last`, or none of them. */
-static void make_teams(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t first,
-                       coll_torii_team_t last) {
-  for (coll_torii_team_t kind = first; kind <= last; ++kind) module->states[kind] = STATE_BUSY;
-  setup_t setup = {.comm = comm, .module = module};
+/* Makes a team on all members, or on none: all have the same members, and all ranks of a job have a context or none
+ * has. */
+static bool found_team(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
   const int ranks = ompi_comm_size(comm);
-  /* All members get the same result: they have the same members, and all ranks of a job have a context or none has. */
-  bool made = coll_torii_state.context != NULL && ranks <= RANKS_MAX && is_within_job(comm);
-  if (made) {
-    int* const members = members_of(comm);
-    const bool needs_offers = last == TEAM_PERSISTENT;
-    if (needs_offers) module->offers = malloc((size_t)ranks * sizeof(*module->offers));
-    made = begin(&setup, members != NULL && (!needs_offers || module->offers != NULL));
-    for (coll_torii_team_t kind = first; kind <= last && made; ++kind) made = make_team(&setup, kind, members);
-    made = agree(&setup, made);
-    end(&setup);
-    free(members);
-  }
-  for (coll_torii_team_t kind = first; kind <= last; ++kind) {
-    if (!made) destroy_team(module, kind);
-    module->states[kind] = made ? STATE_ATTACHED : STATE_FAILED;
-  }
-  if (made) coll_torii_say(2, "communicator %u of %d ranks attached", comm->c_contextid, ranks);
+  if (coll_torii_state.context == NULL || ranks > RANKS_MAX || !is_within_job(comm)) return false;
+  frame_t frames[ranks];
+  setup_t setup = {.comm = comm, .module = module, .frames = frames};
+  if (kind == TEAM_PERSISTENT) module->offers = malloc((size_t)ranks * sizeof(*module->offers));
+  const bool made = (kind != TEAM_PERSISTENT || module->offers != NULL) && make_team(&setup, kind);
+  if (!made) fail(&setup);
+  return made;
+}
+
+static void make_kind(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
+  const bool made = found_team(module, comm, kind);
+  module->states[kind] = made ? STATE_ATTACHED : STATE_FAILED;
+  if (!made) return;
+  coll_torii_say(2, "communicator %u of %d ranks: %s team made", comm->c_contextid, ompi_comm_size(comm), names[kind]);
 }
 
 torii_team* coll_torii_attach(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
-  if (module->states[TEAM_BLOCKING] == STATE_NEW) make_teams(module, comm, TEAM_BLOCKING, TEAM_BACKGROUND);
-  if (module->states[TEAM_BLOCKING] != STATE_ATTACHED) return NULL;
-  if (module->states[kind] == STATE_NEW) make_teams(module, comm, kind, kind);
+  if (module->states[kind] == STATE_NEW) make_kind(module, comm, kind);
   return module->states[kind] == STATE_ATTACHED ? module->teams[kind] : NULL;
 }
 

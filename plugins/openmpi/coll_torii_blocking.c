@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The slots of blocking operations. A call that torii does not take goes to the saved slot. */
 #include "plugins/openmpi/coll_torii_attach.h"
+#include "plugins/openmpi/coll_torii_delay.h"
 #include "plugins/openmpi/coll_torii_describe.h"
 #include "plugins/openmpi/coll_torii_report.h"
 #include "plugins/openmpi/coll_torii_slots.h"
@@ -21,13 +22,23 @@ static torii_status run_staged(coll_torii_operation_t* operation, torii_team* te
   return ended;
 }
 
+/* The team for a call that torii can take; NULL if the call is left. */
+static torii_team* team_for(const coll_torii_operation_t* operation, coll_torii_module_t* module,
+                            struct ompi_communicator_t* comm) {
+  const coll_torii_team_t kind = operation->ordered ? TEAM_ORDERED : TEAM_BLOCKING;
+  if (module->states[TEAM_BACKGROUND] == STATE_NEW && coll_torii_pays_in_background(module)) {
+    (void)coll_torii_attach(module, comm, TEAM_BACKGROUND);
+  }
+  if (module->states[kind] == STATE_NEW && !coll_torii_pays(module, operation)) return NULL;
+  return coll_torii_attach(module, comm, kind);
+}
+
 /* Runs a described call. False if the call is left to the component below; all ranks then leave it. */
 static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, coll_torii_module_t* module,
                 struct ompi_communicator_t* comm, int* status) {
   *status = OMPI_SUCCESS;
   torii_status ended = answer == ANSWER_DONE ? TORII_OK : TORII_UNSUPPORTED;
-  torii_team* const team =
-      answer == ANSWER_TAKE ? coll_torii_attach(module, comm, operation->ordered ? TEAM_ORDERED : TEAM_BLOCKING) : NULL;
+  torii_team* const team = answer == ANSWER_TAKE && !module->is_below ? team_for(operation, module, comm) : NULL;
   if (team != NULL) {
     module->user = operation->user;
     operation->call.user_data = &module->user;
@@ -36,8 +47,8 @@ static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, c
   if (!coll_torii_is_direct(operation)) coll_torii_release(operation);
   if (answer == ANSWER_DONE) return true;
   if (ended == TORII_UNSUPPORTED) {
-    /* The calls by which the component below sets up the teams are not counted. */
-    if (module->states[TEAM_BLOCKING] != STATE_BUSY) coll_torii_count_left(FORM_BLOCKING, operation->kind);
+    /* The calls by which the component below runs another one, or sets up a team, are not counted. */
+    if (!module->is_below) coll_torii_count_left(FORM_BLOCKING, operation->kind);
     return false;
   }
   if (ended != TORII_OK) coll_torii_say(0, "communicator %u: %s", comm->c_contextid, torii_last_error());
@@ -54,7 +65,10 @@ static bool run(coll_torii_operation_t* operation, coll_torii_answer_t answer, c
     coll_torii_begin(&operation, KIND_##name);                                                                 \
     const coll_torii_answer_t answer = coll_torii_describe_##name(&operation, COLL_TORII_LIST arguments comm); \
     if (run(&operation, answer, module, comm, &status)) return status;                                         \
-    return module->below_##name(COLL_TORII_LIST arguments comm, module->below_##name##_module);                \
+    const bool was_below = coll_torii_enter_below(module);                                                     \
+    status = module->below_##name(COLL_TORII_LIST arguments comm, module->below_##name##_module);              \
+    coll_torii_leave_below(module, was_below);                                                                 \
+    return status;                                                                                             \
   }
 COLL_TORII_OPERATIONS(SLOT)
 #undef SLOT

@@ -3,6 +3,7 @@
 #include "plugins/openmpi/coll_torii_openmpi.h"
 
 #include <opal/mca/base/mca_base_var.h>
+#include <stdlib.h>
 
 #include "plugins/openmpi/coll_torii_attach.h"
 #include "plugins/openmpi/coll_torii_report.h"
@@ -32,6 +33,10 @@ static void register_text(const char* name, const char* what, char** place) {
                                         NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, place);
 }
 
+/* A team costs as much time as torii saves in about so many short calls: 15 us with 2 ranks, up to 400 us with 4 on two
+ * CPUs (perf/programs --only communicators; coll_torii_delay.c). */
+#define DELAY 300
+
 static int register_parameters(void) {
   coll_torii_state_t* const own = &coll_torii_state;
   const mca_base_component_t* const version = &mca_coll_torii_component.collm_version;
@@ -48,6 +53,12 @@ static int register_parameters(void) {
       version, "verbose",
       "0: errors; 1: why torii is left out, and at the end which calls it ran; 2: communicators too",
       MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_LOCAL, &own->verbose);
+  own->delay = -1;
+  (void)mca_base_component_var_register(
+      version, "delay",
+      "How many short calls of a communicator are left to others before torii makes a team for it; below 0: 0 if an "
+      "algorithm or determinism is set, otherwise a measured number",
+      MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, &own->delay);
   register_text("algorithm",
                 "Algorithm of blocking operations, by torii's name; empty: TORII_ALGORITHM, or the fastest",
                 &own->algorithm);
@@ -62,8 +73,20 @@ static int register_parameters(void) {
  * without it does not announce itself. */
 static coll_torii_module_t* spare;
 
+/* If bits are promised, or an algorithm is tried, no call may run below. */
+static int default_delay(void) {
+  const coll_torii_state_t* const own = &coll_torii_state;
+  const char* const texts[] = {own->algorithm, own->determinism, getenv("TORII_ALGORITHM"),
+                               getenv("TORII_DETERMINISM")};
+  for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+    if (texts[i] != NULL && texts[i][0] != '\0') return 0;
+  }
+  return DELAY;
+}
+
 static int open_component(void) {
   coll_torii_state_t* const own = &coll_torii_state;
+  if (own->delay < 0) own->delay = default_delay();
   own->stream = opal_output_open(NULL);
   opal_output_set_verbosity(own->stream, own->verbose);
   if (!own->enable) return OMPI_SUCCESS;

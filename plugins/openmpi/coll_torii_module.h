@@ -4,12 +4,10 @@
 
 #include "plugins/openmpi/coll_torii_call.h"
 
-/* BUSY: the collectives of the component below set the teams up; these may call this component again. ATTACHED: the
- * teams exist. FAILED: the members have agreed to have none. */
-typedef enum { STATE_NEW, STATE_BUSY, STATE_ATTACHED, STATE_FAILED } coll_torii_team_state_t;
+/* ATTACHED: the team exists. FAILED: the members have agreed to have none. */
+typedef enum { STATE_NEW, STATE_ATTACHED, STATE_FAILED } coll_torii_team_state_t;
 
-/* The teams of a communicator. Its first blocking or persistent operation makes the first two; the others are made
- * when they are first needed. */
+/* The teams of a communicator. Each is made when it pays (coll_torii_delay.h). */
 typedef enum {
   TEAM_BLOCKING,
   /* Non-blocking operations have a team of their own: Open MPI starts some from inside opal_progress(). Each rank may
@@ -32,8 +30,11 @@ typedef struct coll_torii_offer_t {
 
 typedef struct coll_torii_module_t {
   mca_coll_base_module_t super;
-  coll_torii_team_state_t states[TEAM_COUNT]; /* the first two are equal */
+  coll_torii_team_state_t states[TEAM_COUNT];
   torii_team* teams[TEAM_COUNT];
+  int64_t blocking_use;               /* of the communicator before its team, in short calls; equal on all ranks */
+  int64_t background_use;             /* the same for non-blocking operations */
+  bool is_below;                      /* a blocking operation of the component below runs; it may call this component */
   coll_torii_user_t user;             /* of the blocking operation that runs */
   struct coll_torii_request_t* freed; /* persistent operations that other ranks may still hold, oldest first */
   coll_torii_offer_t* offers;         /* room for those of all members, once the team of persistent operations exists */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The slots of non-blocking operations. */
+#include "plugins/openmpi/coll_torii_delay.h"
 #include "plugins/openmpi/coll_torii_describe.h"
 #include "plugins/openmpi/coll_torii_report.h"
 #include "plugins/openmpi/coll_torii_request.h"
@@ -42,11 +43,12 @@ static bool start(coll_torii_operation_t* operation, coll_torii_answer_t answer,
     coll_torii_release(operation);
     return true;
   }
-  /* There is no team before the first blocking operation, because making one waits for other ranks. */
   const bool has_plans = !operation->rooted || ompi_comm_size(comm) <= ROOTED_RANKS_MAX;
+  const bool is_taken = answer == ANSWER_TAKE && has_plans && !looks_internal(operation);
+  /* A blocking or persistent operation makes the team, because making one waits for other ranks. */
+  if (is_taken && module->states[TEAM_BACKGROUND] == STATE_NEW) coll_torii_count_in_background(module, operation);
   torii_status started = TORII_UNSUPPORTED;
-  if (answer == ANSWER_TAKE && module->states[TEAM_BACKGROUND] == STATE_ATTACHED && has_plans &&
-      !looks_internal(operation)) {
+  if (is_taken && module->states[TEAM_BACKGROUND] == STATE_ATTACHED) {
     coll_torii_request_t* const request = coll_torii_make_request(module, comm, operation, false);
     if (request == NULL) {
       coll_torii_release(operation);

@@ -10,7 +10,7 @@
  *   reduction, access           kernels and user functions of reductions; vectors that torii moves by parts
  *   describe*                   from the arguments of MPI to a call
  *   staging                     memory that replaces the caller's
- *   module, attach              the data of a communicator; context and teams
+ *   module, delay, attach       the data of a communicator; when teams pay; context and teams
  *   request                     requests and the callback that moves them
  *   slots, blocking, non_blocking, persistent    the functions that Open MPI calls
  *   component                   parameters, and one module per communicator */

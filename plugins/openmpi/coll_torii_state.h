@@ -13,6 +13,7 @@ typedef struct coll_torii_state_t {
   bool enable;
   int priority;
   int verbose;
+  int delay; /* short calls of a communicator before it gets a team */
   char* algorithm;
   char* determinism;
   char* topology;

@@ -3,6 +3,8 @@
 #include "runtime/devices/memory_limits.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -115,6 +117,21 @@ MemoryLeft MemoryLimits::left() const {
 MemoryLeft memory_left() {
   const std::optional<std::size_t> simulated = platform().memory_left_bytes();
   return simulated ? MemoryLeft{*simulated, SIZE_MAX, "the simulation"} : memory_limits().left();
+}
+
+std::size_t memory_left_lately() {
+  constexpr std::int64_t kAgeMostNs = 20'000'000;
+  constexpr std::int64_t kNever = INT64_MIN;
+  static std::atomic<std::int64_t> read_ns{kNever};
+  static std::atomic<std::size_t> bytes{0};
+  if (const std::optional<std::size_t> simulated = platform().memory_left_bytes()) return *simulated;
+  const std::int64_t now = now_ns();
+  const std::int64_t before = read_ns.load(std::memory_order_acquire);
+  if (before != kNever && now - before < kAgeMostNs) return bytes.load(std::memory_order_relaxed);
+  const std::size_t left = memory_limits().left().bytes;
+  bytes.store(left, std::memory_order_relaxed);
+  read_ns.store(now, std::memory_order_release);
+  return left;
 }
 
 const MemoryLimits& memory_limits() {

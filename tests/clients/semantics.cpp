@@ -272,6 +272,7 @@ struct Named {
 };
 constexpr Named kCases[] = {{"absolute_addresses", absolute_addresses},
                             {"attributes", attributes},
+                            {"delayed_teams", delayed_teams},
                             {"derived_broadcasts", derived_broadcasts},
                             {"empty_calls", empty_calls},
                             {"far_places", far_places},

@@ -21,6 +21,8 @@ void absolute_addresses();
 void derived_broadcasts();
 /// Counts of 0, types without bytes and null pointers, as ranks may mix them.
 void empty_calls();
+/// Groups whose first calls are left to the component below.
+void delayed_teams();
 /// Non-blocking calls that fail leave no request.
 void refused_calls();
 /// Blocks farther apart than an int counts bytes.

@@ -3,7 +3,7 @@
 //   mpirun -n RANKS --mca coll_torii_enable 1 mpi_side_by_side [LARGEST BYTES]
 // Bytes are those of one rank's vector, and of one rank's block for allgather, alltoall and reduce_scatter_block.
 // bcast_holes is a broadcast of every other 64 bytes. The last rows are the making of a copy of the group: alone, and
-// with its first operation, an allreduce of one int, for which coll/torii makes its teams.
+// with its first operation, an allreduce of one int, for which coll/torii makes a team if coll_torii_delay is 0.
 #include <mpi.h>
 
 #include <algorithm>

@@ -1,87 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs MPI programs with coll/torii under mpirun, and looks at their verdicts and at the component's counters.
+// Runs the project's MPI programs with coll/torii under mpirun: random calls, rules of MPI, set-up.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <regex>
-#include <sstream>
 
-#include "tests/support/process.hpp"
+#include "tests/clients/mpi_job.hpp"
 
 namespace torii::tests {
 namespace {
-
-using Words = std::vector<std::string>;
-
-bool is_full() { return std::getenv("TORII_TEST_FULL") != nullptr; }
-
-std::string program(const std::string& name) { return TORII_TEST_PROGRAMS "/" + name; }
-std::string source(const std::string& name) {
-  return std::filesystem::path(TORII_TEST_SOURCE_DIR) / "tests/clients" / name;
-}
-
-struct Job {
-  int ranks = 2;
-  Words options;  ///< of mpirun, for all ranks
-  Words command;
-  Words environment = {};
-  bool with_torii = true;
-  double deadline_s = 60;
-};
-
-void add(Words& words, const Words& more) { words.insert(words.end(), more.begin(), more.end()); }
-
-Outcome mpirun(const Job& job) {
-  Words words = {TORII_TEST_MPIRUN, "--allow-run-as-root", "--oversubscribe"};
-  if (job.with_torii) add(words, {"--mca", "coll_torii_enable", "1"});
-  add(words, job.options);
-  add(words, {"-n", std::to_string(job.ranks)});
-  add(words, job.command);
-  Words environment = {"OMPI_MCA_mca_base_component_path=" TORII_TEST_COMPONENTS ":SYSTEM_DEFAULT"};
-  add(environment, job.environment);  // the last of a name holds
-  return Process(words, environment).wait(job.deadline_s);
-}
-
-/// The least count of any rank, by operation ("ibcast"), of what the component prints at its end.
-std::map<std::string, long> counts(const std::string& output, const std::string& what) {
-  std::map<std::string, long> least;
-  std::istringstream lines(output);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t at = line.find("coll/torii: " + what + " ");
-    if (at == std::string::npos) continue;
-    std::istringstream fields(line.substr(at + 12 + what.size()));
-    for (std::string field; fields >> field;) {
-      const std::size_t equal = field.find('=');
-      const long count = std::strtol(field.c_str() + equal + 1, nullptr, 10);
-      const auto [place, is_new] = least.emplace(field.substr(0, equal), count);
-      if (!is_new) place->second = std::min(place->second, count);
-    }
-  }
-  return least;
-}
-
-/// Those that torii runs in every form.
-const char* const kOperations[] = {"allgather",
-                                   "allgatherv",
-                                   "allreduce",
-                                   "alltoall",
-                                   "alltoallv",
-                                   "alltoallw",
-                                   "barrier",
-                                   "bcast",
-                                   "exscan",
-                                   "gather",
-                                   "gatherv",
-                                   "reduce",
-                                   "scan",
-                                   "scatter",
-                                   "scatterv",
-                                   "reduce_scatter",
-                                   "reduce_scatter_block"};
 
 Job fuzz(int ranks, int cases, int seed) {
   Job job;
@@ -101,12 +28,21 @@ TEST(Fuzz, NoByteDiffersFromOpenMpi) {
     EXPECT_NE(outcome.output.find("no difference"), std::string::npos) << outcome.output;
     if (cases < 500) continue;  // too few for every operation to be drawn
     auto taken = counts(outcome.output, "taken");
-    for (const std::string operation : kOperations) {
+    for (const std::string& operation : kOperations) {
       for (const std::string& form : {operation, "i" + operation, operation + "_init"}) {
         EXPECT_GT(taken[form], 0) << form << " on " << ranks << " ranks: " << outcome.output;
       }
     }
   }
+}
+
+/// Calls of one group go from the component below to torii while it is in use.
+TEST(Fuzz, FirstCallsBelow) {
+  Job job = fuzz(3, is_full() ? 2000 : 100, 11);
+  job.delay = "200";
+  const Outcome outcome = mpirun(job);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("no difference"), std::string::npos) << outcome.output;
 }
 
 TEST(Fuzz, CanonicalAndForcedAlgorithmsToo) {
@@ -152,6 +88,40 @@ TEST(Semantics, GroupsRequestsAndThreads) {
     for (const std::string& one : cases) {
       EXPECT_NE(outcome.output.find(one + ": ok"), std::string::npos) << outcome.output;
     }
+  }
+}
+
+/// The first calls of a group are left, and all ranks leave the same ones.
+TEST(Semantics, TeamsAreMadeWhenTheyPay) {
+  for (const int ranks : is_full() ? std::vector<int>{2, 3, 4, 7} : std::vector<int>{2, 3}) {
+    Job job = {ranks, {"--mca", "coll_torii_verbose", "1"}, {program("mpi_semantics"), "delayed_teams"}};
+    job.delay = "4";
+    const Outcome outcome = mpirun(job);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    auto taken = ranges(outcome.output, "taken"), left = ranges(outcome.output, "left");
+    const std::map<std::string, std::pair<long, long>> wanted = {
+        {"exscan", {3, 8}},      {"scatter", {1, 4}}, {"alltoall", {1, 1}}, {"iscan", {2, 5}},
+        {"reduce_init", {3, 0}}, {"gather", {0, 1}},  {"scan", {6, 12}}};
+    for (const auto& [name, numbers] : wanted) {
+      EXPECT_EQ(taken[name], (Range{numbers.first, numbers.first})) << name << ": " << outcome.output;
+      EXPECT_EQ(left[name], (Range{numbers.second, numbers.second})) << name << ": " << outcome.output;
+    }
+  }
+}
+
+TEST(Semantics, ProgramsRunWithADelayToo) {
+  Job job = {2,
+             {"--mca", "coll_torii_verbose", "1"},
+             {program("mpi_semantics"), "attributes", "derived_broadcasts", "empty_calls", "messages_move",
+              "other_groups", "persistent", "threads", "spawn"}};
+  job.delay = "50";
+  const Outcome outcome = mpirun(job);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("spawn: ok"), std::string::npos) << outcome.output;
+  auto taken = ranges(outcome.output, "taken"), left = ranges(outcome.output, "left");
+  for (auto* const side : {&taken, &left}) {
+    for (const auto& [name, range] : *side) EXPECT_EQ(range.least, range.most) << name << ": " << outcome.output;
+    EXPECT_GT((*side)["allreduce"].least, 0) << outcome.output;
   }
 }
 
@@ -230,149 +200,9 @@ TEST(Component, ShowsItsParameters) {
                                   {"OMPI_MCA_mca_base_component_path=" TORII_TEST_COMPONENTS ":SYSTEM_DEFAULT"})
                               .wait();
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  for (const std::string name : {"enable", "priority", "verbose", "algorithm", "determinism", "topology"}) {
+  for (const std::string name : {"enable", "priority", "verbose", "delay", "algorithm", "determinism", "topology"}) {
     EXPECT_NE(outcome.output.find("\"coll_torii_" + name + "\""), std::string::npos) << outcome.output;
   }
-}
-
-TEST(Programs, SideBySideRunsToItsEnd) {
-  const Outcome outcome = mpirun({2, {}, {program("mpi_side_by_side"), "4"}});
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
-  for (const std::string name : {"allreduce", "reduce", "bcast", "bcast_holes", "allgather", "reduce_scatter_block",
-                                 "alltoall", "dup", "dup and first use"}) {
-    EXPECT_NE(outcome.output.find("\n" + name + " "), std::string::npos) << outcome.output;
-  }
-  const Outcome refused = mpirun({2, {}, {program("mpi_side_by_side"), "3"}});
-  EXPECT_EQ(refused.code, 2) << refused.output;
-}
-
-TEST(Clients, Mpi4py) {
-  if (run({"/usr/bin/python3", "-c", "import mpi4py"}).code != 0) GTEST_SKIP() << "python3-mpi4py is not installed";
-  for (const int ranks : is_full() ? std::vector<int>{2, 3, 4, 7} : std::vector<int>{3}) {
-    Job job = {ranks, {"--mca", "coll_torii_verbose", "1"}, {"/usr/bin/python3", source("all_collectives.py")}};
-    const Outcome outcome = mpirun(job);
-    EXPECT_EQ(outcome.code, 0) << outcome.output;
-    EXPECT_NE(outcome.output.find("ok\n"), std::string::npos) << outcome.output;
-    auto taken = counts(outcome.output, "taken");
-    taken["alltoallw"] = 1;  // mpi4py calls it with MPI types only, which the script does not make
-    for (const std::string operation : kOperations) EXPECT_GT(taken[operation], 0) << operation;
-  }
-}
-
-/// A folder of its own, gone at the end.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "torii_clients_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// The lines of hpcc's report that say whether a residue passed, without times and the residues themselves, whose last
-/// bits depend on the order of sums.
-Words hpcc_verdicts(int ranks, bool with_torii, std::string& output) {
-  const Folder folder;
-  std::ifstream example("/usr/share/doc/hpcc/examples/_hpccinf.txt");
-  std::ofstream input(folder.path() / "hpccinf.txt");
-  for (std::string line; std::getline(example, line);) {
-    if (line.ends_with("Ps")) line = ranks == 4 ? "2 Ps" : "1 Ps";
-    if (line.ends_with("Qs")) line = "2 Qs";
-    if (line.ends_with(" Ns")) line = "600 Ns";
-    input << line << '\n';
-  }
-  input.close();
-  const Outcome outcome =
-      mpirun({ranks, {"--wdir", folder.path(), "--mca", "coll_torii_verbose", "1"}, {"hpcc"}, {}, with_torii, 1200});
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
-  output = outcome.output;
-  Words verdicts;
-  std::ifstream report(folder.path() / "hpccoutf.txt");
-  const std::regex verdict("PASSED|FAILED|residual checks|Success=|Errors=");
-  for (std::string line; std::getline(report, line);) {
-    if (!std::regex_search(line, verdict)) continue;
-    const std::size_t passed = line.find("PASSED");
-    verdicts.push_back(passed != std::string::npos ? "PASSED" : line);
-  }
-  return verdicts;
-}
-
-TEST(Clients, HpccHasTheSameVerdicts) {
-  if (!is_full()) GTEST_SKIP() << "longer than the short test has time for; TORII_TEST_FULL runs it";
-  if (!std::filesystem::exists("/usr/bin/hpcc")) GTEST_SKIP() << "hpcc is not installed";
-  for (const int ranks : {2, 4}) {
-    std::string with, without;
-    const Words got = hpcc_verdicts(ranks, true, with);
-    const Words wanted = hpcc_verdicts(ranks, false, without);
-    EXPECT_EQ(got, wanted) << ranks << " ranks";
-    EXPECT_GT(std::count(got.begin(), got.end(), "PASSED"), 5) << ranks << " ranks";
-    auto taken = counts(with, "taken");
-    for (const std::string operation : {"allgather", "allreduce", "barrier", "bcast", "reduce"}) {
-      EXPECT_GT(taken[operation], 0) << operation << " on " << ranks << " ranks";
-    }
-  }
-}
-
-/// The files below `root` without dpkg's own.
-Words files_below(const std::filesystem::path& root) {
-  Words files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    const std::string name = entry.path().lexically_relative(root);
-    if (!name.starts_with("var/lib/dpkg") && !entry.is_directory()) files.push_back(name);
-  }
-  return files;
-}
-
-TEST(Package, InstallsWorksAndGoes) {
-  if (!is_full()) GTEST_SKIP() << "longer than the short test has time for; TORII_TEST_FULL runs it";
-  if (run({"dpkg-shlibdeps", "--version"}).code != 0) GTEST_SKIP() << "dpkg-dev is not installed";
-  const Folder folder;
-  const std::filesystem::path root = folder.path() / "root";
-  const Outcome made = Process({"cpack", "--config", TORII_TEST_BUILD "/CPackConfig.cmake", "-B", folder.path(), "-D",
-                                "CPACK_COMPONENTS_ALL=openmpi"})
-                           .wait(1200);
-  ASSERT_EQ(made.code, 0) << made.output;
-  std::string package;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    if (entry.path().extension() == ".deb") package = entry.path();
-  }
-  ASSERT_NE(package, "") << made.output;
-  for (const char* const name : {"info", "updates"}) std::filesystem::create_directories(root / "var/lib/dpkg" / name);
-  for (const char* const name : {"status", "available"}) std::ofstream(root / "var/lib/dpkg" / name);
-  // What the package depends on is there, but the scratch root's dpkg does not know it.
-  const Words dpkg = {"dpkg", "--root=" + root.string(), "--force-depends", "--force-not-root"};
-  const auto call = [&](const Words& arguments) {
-    Words words = dpkg;
-    add(words, arguments);
-    return Process(words, {}).wait(60);
-  };
-  const Outcome installed = call({"--install", package});
-  ASSERT_EQ(installed.code, 0) << installed.output;
-  const Words files = files_below(root);
-  const auto link = std::find_if(files.begin(), files.end(),
-                                 [](const std::string& name) { return name.ends_with("openmpi3/mca_coll_torii.so"); });
-  ASSERT_NE(link, files.end()) << installed.output;
-  const std::string components = (root / *link).parent_path();
-  const Words environment = {"OMPI_MCA_mca_base_component_path=" + components + ":SYSTEM_DEFAULT"};
-  const Outcome shown = Process({"ompi_info", "--param", "coll", "torii", "--level", "9"}, environment).wait();
-  EXPECT_NE(shown.output.find("\"coll_torii_enable\""), std::string::npos) << shown.output;
-  Job job = {2, {"--mca", "coll_torii_verbose", "1"}, {program("mpi_semantics"), "messages_move", "idup"}};
-  job.environment = environment;
-  const Outcome ran = mpirun(job);
-  EXPECT_EQ(ran.code, 0) << ran.output;
-  EXPECT_GT(counts(ran.output, "taken")["allreduce"], 0) << ran.output;
-  const Outcome removed = call({"--purge", "torii-openmpi"});
-  EXPECT_EQ(removed.code, 0) << removed.output;
-  EXPECT_EQ(files_below(root), Words());
 }
 
 }  // namespace

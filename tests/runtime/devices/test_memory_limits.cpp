@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "runtime/base/platform.hpp"
 #include "runtime/devices/memory_limits.hpp"
 
 namespace torii {
@@ -129,6 +130,21 @@ TEST_F(PlantedMachine, AGroupOfVersion1) {
   plant("sys/fs/cgroup/memory/jobs/memory.memsw.usage_in_bytes", "83886080\n");
   EXPECT_EQ(limits.left().bytes, 50 * kMiB) << "memory and swap together";
   EXPECT_NE(limits.left().limit.find("jobs/memory.limit_in_bytes"), std::string::npos);
+}
+
+TEST(MemoryLimits, OfASimulationAreNeverOld) {
+  class Simulation : public Platform {
+   public:
+    std::optional<std::size_t> memory_left_bytes() noexcept override { return left_bytes; }
+    std::size_t left_bytes = 0;
+  } simulation;
+  set_platform(&simulation);
+  for (const std::size_t bytes : {5 * kMiB, 3 * kMiB}) {
+    simulation.left_bytes = bytes;
+    EXPECT_EQ(memory_left_lately(), bytes);
+  }
+  set_platform(nullptr);
+  EXPECT_GT(memory_left_lately(), kMiB) << "this machine's";
 }
 
 TEST(MemoryLimits, OfThisMachine) {
