@@ -10,7 +10,7 @@
 #include "plugins/openmpi/coll_torii_state.h"
 
 #define RANKS_MAX 1024
-/* Of a job: what all of them say in an exchange then has 2.3 MiB, and is on the stack of the main thread. */
+/* Of a job: where there is no other memory, what all of them say in an exchange is on the stack, 2.3 MiB at most. */
 #define JOB_RANKS_MAX 32768
 /* MPI has no deadline: a rank may come to a call hours after the others. */
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"
@@ -43,8 +43,8 @@ static int gather(const setup_t* setup, const void* mine, void* all, int bytes) 
 }
 
 /* One message of a rank. It contains the data as well if they are short, as all are unless settings differ: an exchange
- * is then one allgather. Those of all ranks fit on a stack (RANKS_MAX), since memory that one rank alone does not get
- * would let the others wait. */
+ * is then one allgather. A rank that gets no memory for those of all ranks has them on the stack, since the others
+ * would wait for it. */
 #define FRAME_BYTES 64
 typedef struct frame_t {
   int64_t says; /* bytes to exchange, or FAILED */
@@ -89,8 +89,8 @@ static void fail(setup_t* setup) {
 static void describe(char* text, size_t bytes) {
   const coll_torii_state_t* const own = &coll_torii_state;
   memset(text, 0, bytes);
-  snprintf(text, bytes, "%s;%d;%d;%s;%s;%s", torii_version(), own->priority, own->delay, own->algorithm,
-           own->determinism, own->topology);
+  snprintf(text, bytes, "%s;priority=%d;delay=%d;algorithm=%s;determinism=%s;topology=%s", torii_version(),
+           own->priority, own->delay, own->algorithm, own->determinism, own->topology);
 }
 
 #define CARD_BYTES 256
@@ -131,9 +131,13 @@ static void idle(void* unused) {
 
 int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module_t* module) {
   const int ranks = ompi_comm_size(world);
-  if (ranks > JOB_RANKS_MAX) return OMPI_ERR_NOT_AVAILABLE;
-  frame_t frames[ranks];
-  setup_t setup = {.comm = world, .module = module, .frames = frames};
+  if (ranks > JOB_RANKS_MAX) {
+    coll_torii_say(1, "left out of this job: it has %d ranks, and at most %d are served", ranks, JOB_RANKS_MAX);
+    return OMPI_ERR_NOT_AVAILABLE;
+  }
+  frame_t* const frames = malloc((size_t)ranks * sizeof(*frames));
+  frame_t on_stack[frames == NULL ? ranks : 1];
+  setup_t setup = {.comm = world, .module = module, .frames = frames == NULL ? on_stack : frames};
   char settings[128] = "";
   if (getenv("TORII_TIMEOUT") == NULL) strcat(settings, SETTING_TIMEOUT);
   if (getenv("TORII_ARENA") == NULL) strcat(settings, SETTING_ARENA);
@@ -149,6 +153,7 @@ int coll_torii_make_context(struct ompi_communicator_t* world, coll_torii_module
   const bool yields = opal_progress_set_yield_when_idle(true);
   const torii_status status = torii_context_create(&options, &coll_torii_state.context);
   if (status != TORII_OK) fail(&setup);
+  free(frames);
   (void)opal_progress_set_yield_when_idle(yields);
   if (status == TORII_OK) return OMPI_SUCCESS;
   coll_torii_say(0, "left out of this job: no context (%s)", torii_last_error());
@@ -168,7 +173,12 @@ static const char* text_or_null(const char* text) { return text == NULL || text[
 static bool make_team(setup_t* setup, coll_torii_team_t kind) {
   const coll_torii_state_t* const own = &coll_torii_state;
   const int ranks = ompi_comm_size(setup->comm);
-  int members[ranks]; /* as ranks of the context */
+  int* const members = malloc((size_t)ranks * sizeof(*members)); /* as ranks of the context */
+  if (members == NULL) {
+    coll_torii_say(1, "communicator %u is left to others: no memory for its %d members", setup->comm->c_contextid,
+                   ranks);
+    return false;
+  }
   for (int rank = 0; rank < ranks; ++rank) {
     members[rank] = (int)ompi_comm_peer_lookup(setup->comm, rank)->super.proc_name.vpid;
   }
@@ -191,7 +201,10 @@ static bool make_team(setup_t* setup, coll_torii_team_t kind) {
   /* These teams also run operations that do not commute, so they always combine in the order of ranks. */
   if (kind == TEAM_BACKGROUND || kind == TEAM_PERSISTENT) options.tune_table = coll_torii_background_table;
   const torii_status status = torii_team_create(own->context, &options, &setup->module->teams[kind]);
-  if (status != TORII_OK) {
+  free(members);
+  if (status != TORII_OK && setup->is_agreed) {
+    coll_torii_say(1, "communicator %u is left to others: a member could not make its team", setup->comm->c_contextid);
+  } else if (status != TORII_OK) {
     coll_torii_say(status == TORII_NO_RESOURCE ? 1 : 0, "communicator %u is left to others: %s",
                    setup->comm->c_contextid, torii_last_error());
   }
@@ -211,11 +224,15 @@ static void destroy_team(coll_torii_module_t* module, coll_torii_team_t kind) {
 static bool found_team(coll_torii_module_t* module, struct ompi_communicator_t* comm, coll_torii_team_t kind) {
   const int ranks = ompi_comm_size(comm);
   if (coll_torii_state.context == NULL || ranks > RANKS_MAX || !is_within_job(comm)) return false;
-  frame_t frames[ranks];
-  setup_t setup = {.comm = comm, .module = module, .frames = frames};
+  frame_t* const frames = malloc((size_t)ranks * sizeof(*frames));
+  frame_t on_stack[frames == NULL ? ranks : 1];
+  setup_t setup = {.comm = comm, .module = module, .frames = frames == NULL ? on_stack : frames};
   if (kind == TEAM_PERSISTENT) module->offers = malloc((size_t)ranks * sizeof(*module->offers));
-  const bool made = (kind != TEAM_PERSISTENT || module->offers != NULL) && make_team(&setup, kind);
+  const bool has_room = kind != TEAM_PERSISTENT || module->offers != NULL;
+  if (!has_room) coll_torii_say(1, "communicator %u is left to others: no memory for offers", comm->c_contextid);
+  const bool made = has_room && make_team(&setup, kind);
   if (!made) fail(&setup);
+  free(frames);
   return made;
 }
 

@@ -33,7 +33,7 @@ static void register_text(const char* name, const char* what, char** place) {
                                         NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ, place);
 }
 
-/* A team costs as much time as torii saves in about so many short calls: 15 us with 2 ranks, up to 400 us with 4 on two
+/* A team costs as much time as torii saves in about so many short calls: 15 us with 2 ranks, up to 540 us with 4 on two
  * CPUs (perf/programs --only communicators; coll_torii_delay.c). */
 #define DELAY 300
 
@@ -73,7 +73,7 @@ static int register_parameters(void) {
  * without it does not announce itself. */
 static coll_torii_module_t* spare;
 
-/* If bits are promised, or an algorithm is tried, no call may run below. */
+/* If bits are promised, or an algorithm is tried, no blocking call may run below. */
 static int default_delay(void) {
   const coll_torii_state_t* const own = &coll_torii_state;
   const char* const texts[] = {own->algorithm, own->determinism, getenv("TORII_ALGORITHM"),

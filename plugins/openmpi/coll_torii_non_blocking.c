@@ -10,13 +10,16 @@
 /* With more ranks the staging of a background team cannot hold the plans for all roots (tune_table_background.json). */
 #define ROOTED_RANKS_MAX 16
 
-/* Open MPI numbers communicators by iallreduce of one int by max or min. MPI_Comm_idup starts these calls from inside
- * opal_progress(), on each rank at another place among the operations of the communicator. Torii wants one order on all
- * ranks, so it leaves every call that looks like them. */
+/* Open MPI numbers communicators by iallreduce of one int by max or min; for an intercommunicator, by ireduce and
+ * ibcast of one int within each group. MPI_Comm_idup starts these calls from inside opal_progress(), on each rank at
+ * another place among the operations of the communicator. Torii wants one order on all ranks, so it leaves every call
+ * that looks like them, and does not count it. */
 static bool looks_internal(const coll_torii_operation_t* operation) {
   const torii_call* const call = &operation->call;
-  return operation->kind == KIND_allreduce && call->count == 1 && (call->op == TORII_MAX || call->op == TORII_MIN) &&
-         torii_type_bytes(call->type) == sizeof(int);
+  if (call->count * torii_type_bytes(call->type) != sizeof(int)) return false;
+  if (operation->kind == KIND_bcast) return true;
+  if (operation->kind != KIND_allreduce && operation->kind != KIND_reduce) return false;
+  return call->count == 1 && (call->op == TORII_MAX || call->op == TORII_MIN);
 }
 
 static torii_status start_prepared(coll_torii_request_t* request, torii_team* team) {

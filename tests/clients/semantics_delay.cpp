@@ -99,7 +99,7 @@ void persistent_calls() {
   MPI_Comm_free(&comm);
 }
 
-/// scan: 4 of each of 3 threads are left, 2 of each taken. The operation does not commute.
+/// scan: 4 of each of 3 threads are left, 2 of each taken.
 void calls_of_threads() {
   constexpr int kThreads = 3;
   MPI_Comm comms[kThreads];

@@ -39,10 +39,17 @@ TEST(Fuzz, NoByteDiffersFromOpenMpi) {
 /// Calls of one group go from the component below to torii while it is in use.
 TEST(Fuzz, FirstCallsBelow) {
   Job job = fuzz(3, is_full() ? 2000 : 100, 11);
-  job.delay = "200";
+  job.delay = "20";
   const Outcome outcome = mpirun(job);
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("no difference"), std::string::npos) << outcome.output;
+  for (const char* side : {"taken", "left"}) {
+    long blocking = 0;
+    for (const char* name : {"allreduce", "allgather", "barrier", "bcast", "gatherv", "scatterv"}) {
+      blocking += counts(outcome.output, side)[name];
+    }
+    EXPECT_GT(blocking, 0) << side << ": " << outcome.output;
+  }
 }
 
 TEST(Fuzz, CanonicalAndForcedAlgorithmsToo) {
