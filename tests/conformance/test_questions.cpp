@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <set>
 #include <string>
 #include <thread>
@@ -102,6 +103,7 @@ TEST(Questions, HealthFromAnotherThread) {
     if (!nodes.empty() && !kHasSeveralNodes) continue;
     ThreadTeam options = {3, "TIMEOUT=10", "", "", "", 0};
     options.nodes = nodes;
+    std::barrier left(3);  // the first call has ended on all ranks
     run_as_threads(options, [&](torii_context*, torii_team* team) {
       std::atomic<bool> is_over = false;
       std::atomic<int> other = 0;
@@ -115,6 +117,7 @@ TEST(Questions, HealthFromAnotherThread) {
         EXPECT_STREQ(torii_last_error(), "aborted by rank 0: enough");
       });
       EXPECT_EQ(torii_barrier(team), TORII_OK) << torii_last_error();
+      left.arrive_and_wait();
       if (torii_team_rank(team) == 0) {
         EXPECT_EQ(torii_team_abort(team, "enough"), TORII_OK);
       }
