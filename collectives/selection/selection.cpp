@@ -37,7 +37,6 @@ std::string none_serves(const PlanRequest& request) {
   small.topology = Topology::node(2);
   small.root = 0;
   small.determinism = Determinism::run;
-  small.leaves = nullptr;
   const char* between = ": ";
   for (const Algorithm& algorithm : catalogue()) {
     if (!refusal(algorithm, small).empty()) continue;
