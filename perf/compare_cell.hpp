@@ -43,7 +43,7 @@ struct CellResult {
   int engines = 0;
 };
 
-/// What the hand-written loops use: memory that the ranks of one host share, or connections between hosts.
+/// The means of the hand-written loops: memory that the ranks of one host share, or connections between hosts.
 struct LimitMeans {
   explicit LimitMeans(const Job& job);
 

@@ -74,7 +74,7 @@ Results read(const std::string& path) {
   return results;
 }
 
-/// Of every cell the median of each figure over several runs; MPI and setting are those of the first.
+/// The median of each figure of every cell over several runs; MPI and setting are those of the first.
 Results merge(const std::vector<Results>& runs) {
   Results merged = runs.front();
   if (runs.size() == 1) return merged;

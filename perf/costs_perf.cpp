@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job pays beside its calls: joining, teams, first calls, memory, CPU time of ranks that wait. See
+// Measures the costs of a job beside its calls: joining, teams, first calls, memory, CPU time of ranks that wait. See
 // costs_perf --help.
 #include <torii/torii.h>
 
@@ -176,7 +176,7 @@ class Costs {
 
   void memory() {
     constexpr int kTeams = 16;
-    CallSubject(job_.team(), false).call();
+    check(CallSubject(job_.team(), false).call(), "a call failed");
     job_.barrier();
     const double joined = memory_kib();
     std::vector<torii_team*> teams(kTeams);

@@ -47,7 +47,7 @@ class Context {
   const std::string& rank_map() const noexcept { return rank_map_; }
   /// That of TORII_TUNE_FILE, or the built-in one, which is read at the first call: not all jobs make a team.
   const TuneTable& tune_table() const { return loaded_table_ ? *loaded_table_ : TuneTable::built_in(); }
-  /// What members of a team compare of the context: version, settings and tune table, one "NAME=value" a line. Made at
+  /// The text of the context that members of a team compare: version, settings, tune table; "NAME=value" lines. Made at
   /// the first call.
   const std::string& digest_text();
   kernels::Isa isa() const noexcept { return isa_; }

@@ -27,7 +27,7 @@ struct TuneRow {
   Tuning tuning;
 };
 
-/// What a machine has that decides which rows are fast on it.
+/// The parts of a machine that decide which rows are fast on it.
 struct MachineShape {
   int cpus = 1;        ///< that ranks may use
   int l3_groups = 1;   ///< groups of these CPUs that share a third-level cache
@@ -56,7 +56,7 @@ class TuneTable {
 
   const std::vector<TuneRow>& rows() const noexcept { return rows_; }
   const std::vector<StreamRates>& streams() const noexcept { return streams_; }
-  /// Where its rows for nodes were measured, if it says so.
+  /// The machine on which its rows for nodes were measured, if it says so.
   const std::optional<MachineShape>& machine() const noexcept { return machine_; }
   /// The text whose digest all ranks compare.
   const std::string& text() const noexcept { return text_; }

@@ -23,16 +23,18 @@ namespace torii::perf {
 namespace {
 
 constexpr int kDeadlineMs = 30'000;
-constexpr int kPollsBeforeSleep = 50;
+/// Calls in a row that move nothing, before one waits in poll(): a short wait where ranks share CPUs, and elsewhere one
+/// that only a peer in trouble makes, so that it has a deadline.
+constexpr int kPollsShared = 50, kPolls = 1'000'000;
 
-/// Where a rank listens, and what a peer must send there first: strangers do not know it.
+/// The address at which a rank listens, and a secret that peers send there first: strangers do not know it.
 struct Card {
   sockaddr_storage address;
   socklen_t address_bytes;
   uint64_t secret;
 };
 
-/// What a rank that connects says first.
+/// The first message of a rank that connects.
 struct Hello {
   uint64_t secret;
   int32_t rank;
@@ -101,7 +103,8 @@ size_t moved(ssize_t result, int rank) {
 
 }  // namespace
 
-Sockets::Sockets(const Job& job) : sockets_(static_cast<size_t>(job.ranks())), sleeps_(oversubscribed(job)) {
+Sockets::Sockets(const Job& job)
+    : sockets_(static_cast<size_t>(job.ranks())), polls_before_sleep_(oversubscribed(job) ? kPollsShared : kPolls) {
   const Descriptor listener = listen_on(first_address().with_port(0), {}, job.ranks());
   const Address address = Address::of_socket(listener.get());
   Card mine{};
@@ -142,7 +145,7 @@ bool Sockets::advance(std::span<Transfer> transfers) {
     is_done &= one.is_done();
   }
   idle_ = has_moved ? 0 : idle_ + 1;
-  if (!is_done && sleeps_ && idle_ > kPollsBeforeSleep) wait_for_one(transfers);
+  if (!is_done && idle_ > polls_before_sleep_) wait_for_one(transfers);
   return !is_done;
 }
 

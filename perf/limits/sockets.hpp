@@ -30,16 +30,16 @@ class Sockets {
   explicit Sockets(const Job& job);
 
   /// Moves what can move now of all transfers, one for each rank, that of this rank empty. Waits for a socket if
-  /// nothing could. Returns false when all are done. Throws Failure: kTimeout if nothing moved for 30 s, kPeerLost when
-  /// a connection has ended.
+  /// nothing has moved for long. Returns false when all are done. Throws Failure: kTimeout if nothing moved for 30 s,
+  /// kPeerLost when a connection has ended.
   bool advance(std::span<Transfer> transfers);
 
  private:
   void wait_for_one(std::span<const Transfer> transfers);
 
   std::vector<Descriptor> sockets_;  ///< by rank
-  bool sleeps_;                      ///< ranks outnumber CPUs
-  int idle_ = 0;                     ///< calls of advance() in a row that moved nothing
+  int polls_before_sleep_;
+  int idle_ = 0;  ///< calls of advance() in a row that moved nothing
 };
 
 }  // namespace torii::perf

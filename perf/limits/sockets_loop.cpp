@@ -9,7 +9,7 @@
 namespace torii::perf {
 namespace {
 
-/// What is folded at once, so that it is still in the caches.
+/// So many bytes are folded at once, so that they are still in the caches.
 constexpr size_t kFoldBytes = size_t{32} << 10;
 
 class SocketsLoop : public Loop {

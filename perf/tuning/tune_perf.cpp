@@ -52,7 +52,7 @@ std::string joined(std::span<const std::string_view> words) {
   return text;
 }
 
-/// What CLI11 fills.
+/// Filled by CLI11.
 struct Raw {
   std::string algorithms = joined(all_algorithms());
   std::string cells, rivals = "tunings", other;

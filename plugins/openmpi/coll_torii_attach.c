@@ -10,7 +10,7 @@
 #include "plugins/openmpi/coll_torii_state.h"
 
 #define RANKS_MAX 1024
-/* Of a job: where there is no other memory, what all of them say in an exchange is on the stack, 2.3 MiB at most. */
+/* A job has at most so many: without other memory, what all of them say in an exchange is on the stack, 2.3 MiB. */
 #define JOB_RANKS_MAX 32768
 /* MPI has no deadline: a rank may come to a call hours after the others. */
 #define SETTING_TIMEOUT "TIMEOUT=1000000\n"

@@ -13,7 +13,7 @@ namespace torii::tests {
 using Words = std::vector<std::string>;
 
 void add(Words& words, const Words& more);
-/// Whether the long tests run too.
+/// True when the long tests run too.
 bool is_full();
 /// The paths of a program of the build and of a file of tests/clients.
 std::string program(const std::string& name);
@@ -41,7 +41,7 @@ std::map<std::string, Range> ranges(const std::string& output, const std::string
 /// The least count of any rank.
 std::map<std::string, long> counts(const std::string& output, const std::string& what);
 
-/// Those that torii runs in every form.
+/// The operations that torii runs in every form.
 extern const Words kOperations;
 
 }  // namespace torii::tests

@@ -126,7 +126,7 @@ TEST(Package, InstallsWorksAndGoes) {
   ASSERT_NE(package, "") << made.output;
   for (const char* const name : {"info", "updates"}) std::filesystem::create_directories(root / "var/lib/dpkg" / name);
   for (const char* const name : {"status", "available"}) std::ofstream(root / "var/lib/dpkg" / name);
-  // What the package depends on is there, but the scratch root's dpkg does not know it.
+  // The package's dependencies are there, but the scratch root's dpkg does not know it.
   const Words dpkg = {"dpkg", "--root=" + root.string(), "--force-depends", "--force-not-root"};
   const auto call = [&](const Words& arguments) {
     Words words = dpkg;

@@ -29,7 +29,7 @@ class MemoryFile {
   std::string path_;
 };
 
-/// What a job measures beside the choices of the table in force.
+/// The ranks of a job, its time, and the flags that say what it measures beside the choices of the table in force.
 struct TuneJob {
   int ranks = 2;
   double budget_s = 1;             ///< measuring ends then

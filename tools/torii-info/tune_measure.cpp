@@ -114,7 +114,7 @@ Report check_table(const TuneRequest& request, const std::string& tune_file, Cam
   return report_regret({table, campaign.cell_count(), passes}, campaign.jobs().lines());
 }
 
-/// Where the figures come from. Settings of the user that were in force are part of it.
+/// The origin of the figures. Settings of the user that were in force are part of it.
 Json provenance(const TuneRequest& request, const Settings& settings, Campaign& campaign) {
   const std::string& raw = campaign.jobs().raw();
   const Json line = Json::parse(raw.substr(0, raw.find('\n')));

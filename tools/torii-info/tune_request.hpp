@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `torii-info tune --check` and `-o FILE` are asked to measure, and what this machine allows.
+// The request of `torii-info tune --check` or `-o FILE`: what to measure, and what this machine allows.
 #pragma once
 
 #include <cstddef>

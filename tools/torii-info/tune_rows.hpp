@@ -24,7 +24,7 @@ struct TunedRow {
 /// The cells in which the final of a search was won by at least kGainLeast.
 std::vector<TunedRow> faster_rows(const std::vector<TuneLine>& search);
 
-/// Of these rows those that passes of both tables by turns confirm: faster by kGainLeast in the median of the passes,
+/// The rows that passes of both tables by turns confirm: faster by kGainLeast in the median of the passes,
 /// and in none slower by more than that. Their gain is the median.
 std::vector<TunedRow> confirmed_rows(const std::vector<TunedRow>& rows, const std::vector<TuneLine>& by_turns);
 
